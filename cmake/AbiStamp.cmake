@@ -1,0 +1,11 @@
+# A hash over the headers that librt and a backend module share.
+string(REPLACE "|" ";" inputs "${INPUTS}")
+list(SORT inputs)
+set(all "${VERSION} ${COMPILER}")
+foreach(input IN LISTS inputs)
+  file(SHA256 "${input}" hash)
+  string(APPEND all " ${hash}")
+endforeach()
+string(SHA256 stamp "${all}")
+string(SUBSTRING "${stamp}" 0 16 stamp)
+file(WRITE "${OUTPUT}" "#pragma once\n#define RT_BACKEND_ABI \"${VERSION}-${stamp}\"\n")

@@ -1,0 +1,13 @@
+# Writes RT_OP(Name) for every member of the union in ops.fbs.
+file(READ "${INPUT}" text)
+string(REGEX REPLACE "//[^\n]*" "" text "${text}")
+string(REGEX MATCH "union Op {([^}]*)}" found "${text}")
+if(NOT found)
+  message(FATAL_ERROR "${INPUT}: no `union Op { ... }`")
+endif()
+string(REGEX MATCHALL "[A-Za-z0-9]+" names "${CMAKE_MATCH_1}")
+set(out "")
+foreach(name IN LISTS names)
+  string(APPEND out "RT_OP(${name})\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${out}")

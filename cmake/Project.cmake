@@ -1,0 +1,45 @@
+# Flags for every target, and the helpers that the rooms use.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+# librt and its modules lie together, as they do when installed (lib/librt).
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/librt")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
+
+find_program(RT_CCACHE ccache)
+if(RT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${RT_CCACHE}")
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers -Werror
+  -ffunction-sections -fdata-sections "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+  add_compile_options(-Wno-missing-braces)
+endif()
+add_link_options(-Wl,--gc-sections)
+if(RT_SANITIZE)
+  add_compile_options(-fsanitize=${RT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${RT_SANITIZE})
+endif()
+
+# rt_sources(<variable> <pattern>...): the sources of a room, by pattern, so that a new file needs no list.
+macro(rt_sources variable)
+  file(GLOB_RECURSE ${variable} CONFIGURE_DEPENDS ${ARGN})
+endmacro()
+
+# rt_generate_list(<file> <macro> <source>...): writes `macro(stem)` for each source file, for families of kernels
+# or importers that a table collects without being told their names.
+function(rt_generate_list file macro)
+  set(content "")
+  foreach(source IN LISTS ARGN)
+    get_filename_component(stem "${source}" NAME_WE)
+    string(APPEND content "${macro}(${stem})\n")
+  endforeach()
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/${file}" CONTENT "${content}")
+endfunction()

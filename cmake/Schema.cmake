@@ -1,0 +1,43 @@
+# Generated from schema/*.fbs into build/generated/schema: ops_generated.h, model_generated.h, op_list.inc; and the
+# ABI stamp of backend modules.
+find_package(FlatBuffers CONFIG QUIET)
+find_program(RT_FLATC flatc REQUIRED)
+find_path(RT_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
+
+set(generated "${PROJECT_BINARY_DIR}/generated")
+set(schema "${PROJECT_SOURCE_DIR}/schema")
+file(MAKE_DIRECTORY "${generated}/schema")
+
+add_custom_command(
+  OUTPUT "${generated}/schema/ops_generated.h"
+  COMMAND ${RT_FLATC} --cpp --gen-object-api --object-suffix Attributes --gen-compare --scoped-enums --reflect-names
+          --cpp-std c++17 -o "${generated}/schema" "${schema}/ops.fbs"
+  DEPENDS "${schema}/ops.fbs" VERBATIM)
+add_custom_command(
+  OUTPUT "${generated}/schema/model_generated.h"
+  COMMAND ${RT_FLATC} --cpp --scoped-enums --reflect-names --cpp-std c++17 -I "${schema}" -o "${generated}/schema"
+          "${schema}/model.fbs"
+  DEPENDS "${schema}/ops.fbs" "${schema}/model.fbs" VERBATIM)
+add_custom_command(
+  OUTPUT "${generated}/schema/op_list.inc"
+  COMMAND ${CMAKE_COMMAND} -DINPUT=${schema}/ops.fbs -DOUTPUT=${generated}/schema/op_list.inc
+          -P "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake"
+  DEPENDS "${schema}/ops.fbs" "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake" VERBATIM)
+
+rt_sources(abi_headers "${PROJECT_SOURCE_DIR}/runtime/core/*.h" "${PROJECT_SOURCE_DIR}/runtime/graph/*.h"
+  "${PROJECT_SOURCE_DIR}/runtime/backend/*.h" "${schema}/*.fbs")
+string(REPLACE ";" "|" abi_list "${abi_headers}")
+add_custom_command(
+  OUTPUT "${generated}/runtime/backend/abi.h"
+  COMMAND ${CMAKE_COMMAND} "-DINPUTS=${abi_list}" -DOUTPUT=${generated}/runtime/backend/abi.h
+          -DVERSION=${PROJECT_VERSION} "-DCOMPILER=${CMAKE_CXX_COMPILER_ID}" -P "${PROJECT_SOURCE_DIR}/cmake/AbiStamp.cmake"
+  DEPENDS ${abi_headers} "${PROJECT_SOURCE_DIR}/cmake/AbiStamp.cmake" VERBATIM)
+
+add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/model_generated.h"
+  "${generated}/schema/op_list.inc" "${generated}/runtime/backend/abi.h")
+
+# Everything in the tree includes from the root; generated headers are not ours to warn about.
+add_library(rt_headers INTERFACE)
+target_include_directories(rt_headers INTERFACE "${PROJECT_SOURCE_DIR}")
+target_include_directories(rt_headers SYSTEM INTERFACE "${generated}" "${RT_FLATBUFFERS_INCLUDE}")
+add_dependencies(rt_headers rt_generated)

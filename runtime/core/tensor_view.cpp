@@ -1,0 +1,12 @@
+#include "runtime/core/tensor_view.h"
+
+#include "runtime/core/text.h"
+
+namespace rt {
+
+void append(std::string& out, const TensorInfo& info) {
+  append(out, name_of(info.dtype));
+  append(out, info.shape);
+}
+
+}  // namespace rt

@@ -1,0 +1,41 @@
+// Views of dense tensors in host memory, and what is known of a tensor without its data.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/shape.h"
+
+namespace rt {
+
+/// Element type and shape: all that is needed to plan for a tensor.
+struct TensorInfo {
+  DType dtype = DType::F32;
+  Shape shape;
+
+  int64_t elements() const noexcept { return shape.elements(); }
+  size_t bytes() const noexcept { return static_cast<size_t>(elements()) * size_of(dtype); }
+  bool operator==(const TensorInfo&) const noexcept = default;
+};
+/// "f32[1,3,224,224]"
+void append(std::string& out, const TensorInfo& info);
+
+/// A dense, row-major tensor somewhere in host memory; owns nothing.
+template <class Void>
+struct BasicTensorView {
+  Void* data = nullptr;
+  TensorInfo info;
+
+  template <class T>
+  auto* as() const noexcept {
+    return static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(data);
+  }
+  operator BasicTensorView<const void>() const noexcept {
+    return {data, info};
+  }  // NOLINT: implicit on purpose
+};
+using TensorView = BasicTensorView<void>;
+using ConstTensorView = BasicTensorView<const void>;
+
+}  // namespace rt

@@ -1,0 +1,31 @@
+// The operators as C++ sees them: kinds and attribute structs, generated from schema/ops.fbs.
+//
+// Knows: names and attributes. Must not know: what an operator means (runtime/ops).
+//
+// op::Conv is the FlatBuffers table, op::ConvAttributes the plain struct with the same fields, op::OpUnion holds
+// one of the structs.
+#pragma once
+
+#include <string_view>
+
+#include "schema/ops_generated.h"
+
+namespace rt {
+
+using OpKind = op::Op;
+using OpAttributes = op::OpUnion;
+
+/// "Conv", "Softmax", ...; "NONE" for an operator this build does not know.
+inline std::string_view name_of(OpKind kind) noexcept { return op::EnumNameOp(kind); }
+
+inline constexpr int kOpCount = static_cast<int>(op::Op::MAX) + 1;
+
+/// Wraps attributes: make_op(op::ConvAttributes{...}).
+template <class Attributes>
+OpAttributes make_op(Attributes attributes) {
+  OpAttributes any;
+  any.Set(std::move(attributes));
+  return any;
+}
+
+}  // namespace rt

@@ -1,0 +1,21 @@
+// The table of the compiler's halves of the pages. Only the compiler library links this file.
+#include "runtime/ops/page.h"
+
+namespace rt::ops {
+
+#define RT_OP(Name) extern const CompilerPage compiler_page_##Name;
+#include "schema/op_list.inc"
+#undef RT_OP
+
+const CompilerPage* compiler_page_of(OpKind kind) noexcept {
+  static constexpr const CompilerPage* kPages[kOpCount] = {
+      nullptr,
+#define RT_OP(Name) &compiler_page_##Name,
+#include "schema/op_list.inc"
+#undef RT_OP
+  };
+  const auto index = static_cast<size_t>(kind);
+  return index < kOpCount ? kPages[index] : nullptr;
+}
+
+}  // namespace rt::ops

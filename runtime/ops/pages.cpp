@@ -1,0 +1,31 @@
+// The table of pages, derived from the schema's union. Knows no operator by name.
+#include "runtime/ops/page.h"
+
+namespace rt::ops {
+
+#define RT_OP(Name) extern const Page page_##Name;
+#include "schema/op_list.inc"
+#undef RT_OP
+
+const Page* page_of(OpKind kind) noexcept {
+  static constexpr const Page* kPages[kOpCount] = {
+      nullptr,
+#define RT_OP(Name) &page_##Name,
+#include "schema/op_list.inc"
+#undef RT_OP
+  };
+  const auto index = static_cast<size_t>(kind);
+  return index < kOpCount ? kPages[index] : nullptr;
+}
+
+Cost cost_of(const NodeView& node) {
+  const Page* page = page_of(node.kind());
+  if (page != nullptr && page->cost != nullptr) return page->cost(node);
+  Cost cost;
+  for (const Operand& operand : node.inputs)
+    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
+  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
+  return cost;
+}
+
+}  // namespace rt::ops
