@@ -1,0 +1,72 @@
+// Builder: appends nodes to a graph and infers what is known of every value while doing so.
+//
+// Knows: how to call the pages' shape rules, fold shape arithmetic, and tell static from symbolic dimensions. Must not
+// know: ONNX, passes, files.
+//
+// Shape rules work on concrete integers only. To keep symbolic dimensions, the builder infers every node twice, under
+// two probe assignments of the symbols. A dimension equal in both is static; one that equals a symbol's probe in
+// both carries that symbol; any other stays unknown until a session sees concrete shapes. Shape operands are
+// evaluated per probe with the pages' reference values, so Shape -> Gather -> Concat -> Reshape chains cost nothing.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/emitter.h"
+
+namespace rt::compiler {
+
+inline constexpr int kProbes = 2;
+
+/// What is known of a value under one probe assignment.
+struct ProbeValue {
+  TensorInfo info;
+  Blob value;  ///< host bytes, for constants and small values computed from shapes; empty when unknown
+};
+
+class Builder final : public Emitter {
+ public:
+  /// Works on `graph`, which may already hold nodes (all of them are inferred first; check status()). The graph must
+  /// outlive the builder. states are needed to know the values with Role::State.
+  explicit Builder(Graph& graph, const std::vector<State>* states = nullptr);
+
+  // Emitter
+  std::vector<ValueId> emit_many(OpAttributes op, std::span<const ValueId> inputs, size_t outputs) override;
+  ValueId constant(const TensorInfo& info, Blob data) override;
+  const Value& value(ValueId id) const override { return graph_.values[id]; }
+  const Status& status() const noexcept override { return status_; }
+  void fail(Status status) override;
+
+  /// A graph input. dims may carry symbols added with graph().symbol().
+  ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
+  ValueId state(std::string name, uint32_t state, const TensorInfo& info);
+  void output(ValueId id) { graph_.outputs.push_back(id); }
+
+  /// Name given to the nodes emitted from now on (the importer sets the ONNX node's name; a suffix keeps them apart).
+  void set_scope(std::string name) { scope_ = std::move(name); }
+  /// A node that owns bodies or whose name matters.
+  std::vector<ValueId> emit_node(Node node);
+
+  /// The value's bytes when they do not depend on the inputs (equal under all probes).
+  std::optional<ConstTensorView> known_value(ValueId id) const;
+  const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
+  Graph& graph() noexcept { return graph_; }
+  /// Extent a symbol has under a probe.
+  int64_t symbol_probe(int32_t symbol, int probe) const;
+
+ private:
+  Status infer(const Node& node, std::vector<std::array<ProbeValue, kProbes>>& outputs) const;
+  void annotate(ValueId id);
+
+  Graph& graph_;
+  const std::vector<State>* states_;
+  std::vector<std::array<ProbeValue, kProbes>> probes_;  ///< by value
+  std::string scope_;
+  std::map<std::string, int> names_;
+  Status status_;
+};
+
+}  // namespace rt::compiler
