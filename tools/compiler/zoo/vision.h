@@ -1,0 +1,14 @@
+// Image networks and the multi-layer perceptron of the zoo. Inputs are channels-last.
+#pragma once
+
+#include "runtime/graph/graph.h"
+
+namespace rt::compiler {
+
+Result<ModelGraph> build_mlp();
+Result<ModelGraph> build_lenet5();
+Result<ModelGraph> build_resnet18();
+Result<ModelGraph> build_resnet50();
+Result<ModelGraph> build_mobilenet_v2();
+
+}  // namespace rt::compiler
