@@ -80,6 +80,7 @@ struct Node {
   std::vector<ValueId> inputs;   ///< kNoValue for an absent optional input
   std::vector<ValueId> outputs;
   std::vector<Graph> bodies;     ///< see schema/model.fbs
+  std::string unknown_op;        ///< the operator's name in the file when this build does not know it (kind NONE)
 
   OpKind kind() const noexcept { return op.type; }
   /// The attributes; Attributes must match kind(): node.as<op::ConvAttributes>().

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "runtime/core/tensor_view.h"
 #include "runtime/graph/graph.h"
@@ -40,6 +41,8 @@ struct NodeView {
   }
 };
 
+/// "Conv"; the name in the file for an operator that this build does not know.
+std::string_view op_name(const Node& node);
 /// "node 'conv1' (Conv)": how messages name a node.
 std::string describe(const Node& node);
 
