@@ -1,15 +1,21 @@
 // Builder: appends nodes to a graph and infers what is known of every value while doing so.
 //
-// Knows: how to call the pages' shape rules, fold shape arithmetic, and tell static from symbolic dimensions. Must not
-// know: ONNX, passes, files.
+// Knows: how to call the pages' shape rules, fold shape arithmetic, and tell static from symbolic dimensions.
+// Must not know: ONNX, passes, files.
 //
-// Shape rules work on concrete integers only. To keep symbolic dimensions, the builder infers every node twice, under
-// two probe assignments of the symbols. A dimension equal in both is static; one that equals a symbol's probe in
-// both carries that symbol; any other stays unknown until a session sees concrete shapes. Shape operands are
-// evaluated per probe with the pages' reference values, so Shape -> Gather -> Concat -> Reshape chains cost nothing.
+// Shape rules work on concrete integers only. To keep symbolic dimensions, the builder infers every node
+// twice, under two probe assignments of the symbols. A dimension equal in both is static; one that equals a
+// symbol's probe in both carries that symbol; any other stays unknown until a session sees concrete shapes.
+// Shape operands are evaluated per probe with the pages' reference values, so Shape -> Gather -> Concat ->
+// Reshape chains cost nothing.
+//
+// A model may be valid for some extents only (sides that are multiples of 32, two symbols that must be equal,
+// batch 1). When a node cannot be inferred, the builder goes through other ways of choosing the probes and
+// infers all nodes again; only when none fits does it fail, naming the node.
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,8 +35,8 @@ struct ProbeValue {
 
 class Builder final : public Emitter {
  public:
-  /// Works on `graph`, which may already hold nodes (all of them are inferred first; check status()). The graph must
-  /// outlive the builder. states are needed to know the values with Role::State.
+  /// Works on `graph`, which may already hold nodes (all of them are inferred first; check status()). The
+  /// graph must outlive the builder. states are needed to know the values with Role::State.
   explicit Builder(Graph& graph, const std::vector<State>* states = nullptr);
 
   // Emitter
@@ -45,9 +51,11 @@ class Builder final : public Emitter {
   ValueId state(std::string name, uint32_t state, const TensorInfo& info);
   void output(ValueId id) { graph_.outputs.push_back(id); }
 
-  /// Name given to the nodes emitted from now on (the importer sets the ONNX node's name; a suffix keeps them apart).
+  /// Name given to the nodes emitted from now on (the importer sets the ONNX node's name; a suffix keeps them
+  /// apart).
   void set_scope(std::string name) { scope_ = std::move(name); }
-  /// A node that owns bodies or whose name matters.
+  /// A node that owns bodies or whose name matters. outputs.size() tells how many results it has (their ids
+  /// are ignored and new values made); none: as many as its page says.
   std::vector<ValueId> emit_node(Node node);
 
   /// The value's bytes when they do not depend on the inputs (equal under all probes).
@@ -58,14 +66,26 @@ class Builder final : public Emitter {
   int64_t symbol_probe(int32_t symbol, int probe) const;
 
  private:
-  Status infer(const Node& node, std::vector<std::array<ProbeValue, kProbes>>& outputs) const;
+  using Probes = std::array<ProbeValue, kProbes>;
+
+  Status infer(const Node& node, std::vector<Probes>& outputs) const;
+  Status infer_probe(const Node& node, int probe, std::vector<ProbeValue>& outputs) const;
+  /// Infers all nodes of the graph under the present way of choosing probes.
+  Status infer_all();
+  /// Infers `node`, changing the way of choosing probes if need be.
+  Status infer_somehow(const Node& node, std::vector<Probes>& outputs);
+  void choose_symbol_probes();
+  void set_source_probes(ValueId id);
   void annotate(ValueId id);
+  std::string unique_name(std::string_view wanted);
 
   Graph& graph_;
   const std::vector<State>* states_;
-  std::vector<std::array<ProbeValue, kProbes>> probes_;  ///< by value
+  std::vector<Probes> probes_;  ///< by value
+  std::vector<std::array<int64_t, kProbes>> symbol_probes_;
+  int strategy_ = 0;  ///< how probes are chosen, see choose_symbol_probes()
   std::string scope_;
-  std::map<std::string, int> names_;
+  std::map<std::string, int, std::less<>> names_;
   Status status_;
 };
 

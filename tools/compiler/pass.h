@@ -1,0 +1,30 @@
+// A pass: a named rewrite of a graph.
+//
+// Knows: what a pass may see. Passes are plain functions in tools/compiler/passes/*.cpp; their order is in
+// pipeline.cpp.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace rt::compiler {
+
+/// What a pass is given beside the graph.
+struct PassContext {
+  const std::vector<State>& states;
+};
+
+/// Rewrites `graph` in place and keeps it valid (runtime/graph/verify.h): inputs, outputs and state updates
+/// stay, in number, order, name, dtype and dims. Rewrites are exact unless the pass's file says that it
+/// reassociates.
+using PassFunction = Status (*)(Graph& graph, const PassContext& context);
+
+struct Pass {
+  std::string_view name;
+  std::string_view summary;  ///< one line, for `rtconvert --help-passes`
+  PassFunction run;
+};
+
+}  // namespace rt::compiler
