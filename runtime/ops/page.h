@@ -37,6 +37,7 @@ struct Tolerance {
   double absolute = 1e-5;
 };
 
+/// Inputs: the first `least` are always present when a page is called; of those behind, each may be absent.
 struct Arity {
   uint8_t least = 1;
   uint8_t most = 1;  ///< kUnbounded: any number

@@ -1,0 +1,180 @@
+#include "runtime/ops/page_support.h"
+
+#include <algorithm>
+
+namespace rt::ops {
+
+std::string names_of(DTypeSet set) {
+  std::string out;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (!set.contains(dtype)) continue;
+    if (!out.empty()) out += ", ";
+    append(out, name_of(dtype));
+  }
+  return out;
+}
+
+Status expect_dtype(const NodeView& node, size_t i, std::string_view what, DTypeSet allowed) {
+  if (allowed.contains(node.dtype(i))) return {};
+  return invalid_argument("expected ", what, " of type ", names_of(allowed), ", found ",
+                          name_of(node.dtype(i)));
+}
+
+Status expect_same_dtype(const NodeView& node, size_t i, std::string_view what, size_t as,
+                         std::string_view as_what) {
+  if (node.dtype(i) == node.dtype(as)) return {};
+  return invalid_argument("expected ", what, " of the same type as ", as_what, ", which is ",
+                          name_of(node.dtype(as)), ", found ", name_of(node.dtype(i)), "; insert a Cast");
+}
+
+Status expect_shape(const NodeView& node, size_t i, std::string_view what, const Shape& expected) {
+  if (node.shape(i) == expected) return {};
+  return invalid_argument("expected ", what, " of shape ", expected, ", found ", node.shape(i));
+}
+
+Status expect_rank(const NodeView& node, size_t i, std::string_view what, int least, int most) {
+  const int rank = node.shape(i).rank();
+  if (rank >= least && rank <= most) return {};
+  if (least == most)
+    return invalid_argument("expected ", what, " of rank ", least, ", found ", node.input(i));
+  return invalid_argument("expected ", what, " of rank ", least, " to ", most, ", found ", node.input(i));
+}
+
+Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view what) {
+  if (!node.has(i)) return invalid_argument("expected ", what, " as input ", i, ", found none");
+  if (node.dtype(i) != DType::I64 || node.shape(i).rank() != 1)
+    return invalid_argument("expected ", what, " to be an i64 vector, found ", node.input(i));
+  if (node.inputs[i].value == nullptr && node.input(i).elements() != 0)
+    return invalid_argument("expected the value of ", what,
+                            " to be known while planning, found one that depends on data");
+  return node.ints(i);
+}
+
+Result<int> resolve_axis(int64_t axis, int rank) {
+  if (const auto resolved = normalized_axis(axis, rank)) return *resolved;
+  return invalid_argument("expected an axis from ", -rank, " to ", rank - 1, " for rank ", rank, ", found ",
+                          axis);
+}
+
+Result<std::vector<int>> resolve_axes(std::span<const int64_t> axes, int rank, bool empty_means_all) {
+  std::vector<int> resolved;
+  if (axes.empty() && empty_means_all)
+    for (int axis = 0; axis < rank; ++axis) resolved.push_back(axis);
+  for (int64_t axis : axes) {
+    RT_ASSIGN(const int one, resolve_axis(axis, rank));
+    if (std::find(resolved.begin(), resolved.end(), one) != resolved.end())
+      return invalid_argument("expected distinct axes, found axis ", one, " twice");
+    resolved.push_back(one);
+  }
+  std::sort(resolved.begin(), resolved.end());
+  return resolved;
+}
+
+Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
+  if (const auto shape = broadcast(a, b)) return *shape;
+  return invalid_argument("expected shapes that broadcast, found ", a, " and ", b);
+}
+
+Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  outputs.push_back(node.input(0));
+  return {};
+}
+
+std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, const Shape& over) noexcept {
+  const auto own = strides_of(shape);
+  std::array<int64_t, kMaxRank> strides{};
+  const int shift = over.rank() - shape.rank();
+  for (int i = 0; i < shape.rank(); ++i)
+    strides[static_cast<size_t>(i + shift)] = shape[i] == 1 ? 0 : own[static_cast<size_t>(i)];
+  return strides;
+}
+
+AxisView along(const Shape& shape, int axis) noexcept {
+  return {.outer = shape.elements(0, axis),
+          .extent = shape[axis],
+          .inner = shape.elements(axis + 1, shape.rank())};
+}
+
+std::optional<double> constant_number(const Emitter& emit, ValueId id) {
+  const Value& value = emit.value(id);
+  if (value.role != Role::Constant || !value.is_static() || value.info().elements() != 1) return std::nullopt;
+  return load_element(value.data.data, value.dtype, 0);
+}
+
+ValueId shape_value(Emitter& emit, ValueId x) {
+  return shape_with_ones(emit, x, {});
+}
+
+ValueId shape_with_ones(Emitter& emit, ValueId x, std::span<const int> axes) {
+  const std::vector<Dim> dims = emit.value(x).dims;
+  const auto is_one = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
+  const int rank = static_cast<int>(dims.size());
+  // Runs of axes become one part each: a constant, or a stretch of Shape(x).
+  std::vector<ValueId> parts;
+  for (int first = 0; first < rank;) {
+    const auto known = [&](int axis) { return is_one(axis) || dims[static_cast<size_t>(axis)].is_known(); };
+    int last = first + 1;
+    while (last < rank && known(last) == known(first)) ++last;
+    if (known(first)) {
+      std::vector<int64_t> extents;
+      for (int i = first; i < last; ++i)
+        extents.push_back(is_one(i) ? 1 : dims[static_cast<size_t>(i)].extent);
+      parts.push_back(emit.ints(extents));
+    } else {
+      op::ShapeAttributes stretch;
+      stretch.start = first;
+      stretch.end = last;
+      parts.push_back(emit.emit(stretch, {x}));
+    }
+    first = last;
+  }
+  if (parts.empty()) return emit.ints({});
+  if (parts.size() == 1) return parts[0];
+  op::ConcatAttributes concat;
+  concat.axis = 0;
+  return emit.emit_many(make_op(concat), parts, 1)[0];
+}
+
+ValueId reciprocal_count(Emitter& emit, ValueId x, std::span<const int> axes) {
+  const Value known = emit.value(x);
+  double count = 1;
+  ValueId symbolic = kNoValue;
+  for (int axis : axes) {
+    const Dim& dim = known.dims[static_cast<size_t>(axis)];
+    if (dim.is_known()) {
+      count *= static_cast<double>(dim.extent);
+      continue;
+    }
+    // Counts by adding up ones: the extent is a number only the plan knows, and f32 is exact up to 2^24.
+    op::ShapeAttributes one;
+    one.start = axis;
+    one.end = axis + 1;
+    const ValueId ones = emit.emit(op::ExpandAttributes{}, {emit.scalar(1, DType::F32), emit.emit(one, {x})});
+    const ValueId extent = emit.reduce_sum(ones, {0}, false);
+    symbolic = symbolic == kNoValue ? extent : emit.mul(symbolic, extent);
+  }
+  if (symbolic == kNoValue) return emit.scalar(1 / count, known.dtype);
+  const ValueId reciprocal = emit.div(emit.scalar(1 / count, DType::F32), symbolic);
+  return known.dtype == DType::F32 ? reciprocal : emit.cast(reciprocal, known.dtype);
+}
+
+std::vector<int> known_axes(std::span<const int64_t> axes, int rank) {
+  auto resolved = resolve_axes(axes, rank);
+  return resolved.ok() ? std::move(resolved).value() : std::vector<int>{};
+}
+
+ValueId keep_where(Emitter& emit, ValueId condition, ValueId value) {
+  return emit.emit(op::WhereAttributes{}, {condition, value, emit.scalar_like(0, value)});
+}
+
+Cost elementwise_cost(const NodeView& node, double per_element) {
+  Cost cost;
+  for (const Operand& operand : node.inputs)
+    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
+  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
+  if (!node.outputs.empty()) cost.flops = per_element * static_cast<double>(node.output(0).elements());
+  return cost;
+}
+
+}  // namespace rt::ops
