@@ -1,0 +1,53 @@
+// A tensor in host memory, as the tools exchange it with files.
+//
+// Knows: element types by the numbers of rt_dtype, sizes, names. Must not know: librt's internals, so that
+// programs which use the public headers only can link it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rt::tools {
+
+/// The numbers are those of rt_dtype (and rt::DType).
+enum class ElementType : uint8_t {
+  F32 = 0,
+  F16 = 1,
+  BF16 = 2,
+  F64 = 3,
+  I8 = 4,
+  U8 = 5,
+  I16 = 6,
+  U16 = 7,
+  I32 = 8,
+  U32 = 9,
+  I64 = 10,
+  U64 = 11,
+  Bool = 12,
+};
+
+struct Array {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> dims;
+  std::vector<std::byte> bytes;  ///< dense, row-major, little endian
+};
+
+size_t element_size(ElementType type) noexcept;
+/// "f32", "bool", ...
+std::string_view element_name(ElementType type) noexcept;
+/// Bytes of a dense tensor; nullopt when an extent is negative or the size exceeds 2^60.
+std::optional<size_t> byte_count(ElementType type, std::span<const int64_t> dims) noexcept;
+
+/// The whole file; nullopt with a message.
+std::optional<std::vector<std::byte>> read_file(const std::string& path, std::string& error);
+
+/// An array from a .npy file or a serialized TensorProto, told apart by the file's first bytes.
+std::optional<Array> read_array(const std::string& path, std::string& error);
+
+}  // namespace rt::tools
