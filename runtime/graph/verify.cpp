@@ -1,296 +1,222 @@
 #include "runtime/graph/verify.h"
 
-#include <cmath>
-#include <limits>
+#include <algorithm>
 #include <set>
-#include <string_view>
 
 #include "runtime/graph/node_view.h"
 
 namespace rt {
 namespace {
 
-constexpr size_t kReported = 8;
-
-/// Collects problems; one message at the end.
-class Problems {
- public:
-  template <class... Parts>
-  void add(const Parts&... parts) {
-    if (++count_ > kReported) return;
-    if (count_ > 1) message_ += "; ";
-    (append(message_, parts), ...);
-  }
-  bool none() const noexcept { return count_ == 0; }
-  Status status() && {
-    if (none()) return {};
-    if (count_ > kReported) message_ += text("; and ", count_ - kReported, " more");
-    return {Code::InvalidModel, std::move(message_)};
-  }
-
- private:
-  size_t count_ = 0;
-  std::string message_;
-};
-
-std::string dims_text(const Value& value) {
-  std::string out = text(name_of(value.dtype), "[");
-  for (size_t i = 0; i < value.dims.size(); ++i) {
-    if (i != 0) out += ',';
-    if (value.dims[i].is_known())
-      append(out, value.dims[i].extent);
-    else
-      out += '?';
-  }
-  return out + "]";
-}
+constexpr size_t kMostProblems = 12;
+constexpr int kMostNesting = 8;
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, size_t state_count, int depth)
-      : graph_(graph), state_count_(state_count), depth_(depth) {}
+  Verifier(const Graph& graph, const std::vector<State>* states, std::vector<std::string>& problems,
+           int depth)
+      : graph_(graph), states_(states), problems_(problems), depth_(depth), defined_(graph.values.size()) {}
 
-  Status run() {
-    if (graph_.values.size() >= kNoValue) return invalid_model("too many values");
-    symbols();
-    for (ValueId id = 0; id < graph_.values.size(); ++id) value(id);
-    if (!problems_.none()) return std::move(problems_).status();  // what follows relies on sound values
-    available_.assign(graph_.values.size(), false);
-    for (ValueId id = 0; id < graph_.values.size(); ++id)
-      available_[id] = graph_[id].role != Role::Intermediate;
-    inputs();
-    for (NodeId id = 0; id < graph_.nodes.size(); ++id) node(id);
-    for (size_t i = 0; i < graph_.outputs.size(); ++i) use(graph_.outputs[i], "output ", i);
-    state_updates();
-    return std::move(problems_).status();
+  void run() {
+    for (size_t id = 0; id < graph_.values.size(); ++id) check_value(static_cast<ValueId>(id));
+    check_inputs();
+    for (const Node& node : graph_.nodes) check_node(node);
+    for (ValueId output : graph_.outputs)
+      if (!is_defined(output))
+        problem("output ", name(output), " is not produced by any node, input or constant");
+    check_updates();
   }
 
  private:
-  std::string name(ValueId id) const { return text("value ", id, " '", graph_[id].name, "'"); }
-  bool in_range(ValueId id) const noexcept { return id < graph_.values.size(); }
-
-  void symbols() {
-    std::set<std::string_view> names;
-    for (const Symbol& symbol : graph_.symbols) {
-      if (symbol.name.empty()) problems_.add("a symbol has no name");
-      if (!names.insert(symbol.name).second) problems_.add("symbol '", symbol.name, "' is defined twice");
-      if (symbol.bound < 0) problems_.add("symbol '", symbol.name, "': bound ", symbol.bound, " is negative");
-    }
+  template <class... Parts>
+  void problem(const Parts&... parts) {
+    if (problems_.size() <= kMostProblems) problems_.push_back(text("graph '", graph_.name, "': ", parts...));
   }
 
-  void value(ValueId id) {
-    const Value& value = graph_[id];
-    if (!valid(value.dtype)) problems_.add(name(id), ": unknown dtype ", static_cast<int>(value.dtype));
-    if (value.dims.size() > kMaxRank)
-      return problems_.add(name(id), ": rank ", value.dims.size(), ", at most ", kMaxRank, " is supported");
-    Shape known;
+  std::string name(ValueId id) const {
+    if (id >= graph_.values.size()) return text("%", id);
+    return text("%", id, " '", graph_.values[id].name, "'");
+  }
+  bool is_defined(ValueId id) const { return id < defined_.size() && defined_[id]; }
+
+  void check_value(ValueId id) {
+    const Value& value = graph_.values[id];
+    if (!valid(value.dtype))
+      problem("value ", name(id), ": unknown element type ", static_cast<int>(value.dtype));
+    if (value.dims.size() > kMaxRank) {
+      problem("value ", name(id), ": expected at most ", kMaxRank, " dimensions, found ", value.dims.size());
+      return;
+    }
     for (const Dim& dim : value.dims) {
-      if (dim.extent < -1) problems_.add(name(id), ": negative extent ", dim.extent);
-      const auto symbol_count = static_cast<int64_t>(graph_.symbols.size());
-      if (dim.symbol < -1 || dim.symbol >= symbol_count)
-        problems_.add(name(id), ": symbol ", dim.symbol, " of ", symbol_count);
-      if (dim.is_known() && dim.symbol != -1) problems_.add(name(id), ": both an extent and a symbol");
-      if (dim.is_known()) known.push_back(dim.extent);
+      if (dim.extent < -1) problem("value ", name(id), ": negative extent ", dim.extent);
+      if (dim.symbol < -1 || dim.symbol >= static_cast<int64_t>(graph_.symbols.size()))
+        problem("value ", name(id), ": refers to symbol ", dim.symbol, " of ", graph_.symbols.size());
+      if (dim.is_known() && dim.symbol >= 0)
+        problem("value ", name(id), ": a dimension has an extent and a symbol");
     }
-    if (!known.checked_elements()) return problems_.add(name(id), ": ", dims_text(value), " is too large");
-    role(id, value);
-    if (value.quantization) quantization(id, value, *value.quantization);
-  }
-
-  void role(ValueId id, const Value& value) {
-    const bool constant = value.role == Role::Constant;
-    const bool state = value.role == Role::State;
-    if (value.role > Role::State) problems_.add(name(id), ": unknown role ", static_cast<int>(value.role));
-    if ((constant || state) && !value.is_static())
-      return problems_.add(name(id), ": a constant or state must have a known shape, found ",
-                           dims_text(value));
-    if (constant && valid(value.dtype) && value.data.size != value.info().bytes())
-      problems_.add(name(id), ": ", dims_text(value), " needs ", value.info().bytes(), " bytes, found ",
-                    value.data.size);
-    if (constant && value.data.size != 0 && value.data.data == nullptr) problems_.add(name(id), ": no data");
-    if (!constant && value.data.size != 0) problems_.add(name(id), ": data, but not a constant");
-    if (!state && value.state != kNoState) problems_.add(name(id), ": a state index, but not a state");
-    if (!state) return;
-    if (depth_ > 0) problems_.add(name(id), ": a body has no state of its own; pass it as an input");
-    if (value.state >= state_count_)
-      problems_.add(name(id), ": state ", value.state, " of ", state_count_);
-    else if (!states_.insert(value.state).second)
-      problems_.add(name(id), ": state ", value.state, " has a second value in this graph");
-  }
-
-  void quantization(ValueId id, const Value& value, const Quantization& quantization) {
-    const size_t count = quantization.scale.size();
-    if (quantization.axis < -1 || quantization.axis >= value.rank())
-      return problems_.add(name(id), ": quantization axis ", quantization.axis, " for rank ", value.rank());
-    if (count == 0 || (quantization.axis == -1 && count != 1))
-      problems_.add(name(id), ": ", count, " quantization scales, expected ",
-                    quantization.axis == -1 ? "1" : "one per channel");
-    if (quantization.axis >= 0) {
-      const Dim& dim = value.dims[static_cast<size_t>(quantization.axis)];
-      if (dim.is_known() && static_cast<uint64_t>(dim.extent) != count)
-        problems_.add(name(id), ": ", count, " quantization scales for ", dim.extent, " channels");
+    check_quantization(id);
+    switch (value.role) {
+      case Role::Intermediate:
+      case Role::Input: break;
+      case Role::Constant: check_constant(id); break;
+      case Role::State: check_state(id); break;
+      default: problem("value ", name(id), ": unknown role ", static_cast<int>(value.role)); return;
     }
-    if (!quantization.zero_point.empty() && quantization.zero_point.size() != count)
-      problems_.add(name(id), ": ", quantization.zero_point.size(), " zero points for ", count, " scales");
-    for (float scale : quantization.scale)
-      if (!std::isfinite(scale) || scale <= 0)
-        return problems_.add(name(id), ": quantization scale ", scale, ", expected a positive number");
-    for (int64_t zero : quantization.zero_point)
-      if (zero < std::numeric_limits<int32_t>::min() || zero > std::numeric_limits<int32_t>::max())
-        return problems_.add(name(id), ": quantization zero point ", zero, " does not fit in 32 bits");
+    if (value.role != Role::Constant && value.data.data != nullptr)
+      problem("value ", name(id), ": only constants have data");
+    defined_[id] = value.role != Role::Intermediate;
   }
 
-  void inputs() {
-    std::vector<bool> listed(graph_.values.size(), false);
-    for (ValueId id : graph_.inputs) {
-      if (!in_range(id)) {
-        problems_.add("graph input ", id, " of ", graph_.values.size(), " values");
+  void check_constant(ValueId id) {
+    const Value& value = graph_.values[id];
+    if (!value.is_static()) {
+      problem("constant ", name(id), ": its dimensions are not all known");
+      return;
+    }
+    const TensorInfo info = value.info();
+    if (!info.shape.checked_elements())
+      problem("constant ", name(id), ": ", info, " is too large");
+    else if (value.data.size != info.bytes())
+      problem("constant ", name(id), ": expected ", info.bytes(), " bytes for ", info, ", found ",
+              value.data.size);
+  }
+
+  void check_state(ValueId id) {
+    const Value& value = graph_.values[id];
+    if (!value.is_static()) problem("state ", name(id), ": its dimensions are not all known");
+    if (states_ == nullptr) return;
+    if (value.state >= states_->size())
+      problem("state ", name(id), ": refers to state ", value.state, " of ", states_->size());
+    else if (value.is_static() && !((*states_)[value.state].info == value.info()))
+      problem("state ", name(id), ": is ", value.info(), " but state '", (*states_)[value.state].name,
+              "' is ", (*states_)[value.state].info);
+  }
+
+  void check_quantization(ValueId id) {
+    const Value& value = graph_.values[id];
+    if (!value.quantization) return;
+    const Quantization& q = *value.quantization;
+    if (q.axis < -1 || q.axis >= value.rank()) {
+      problem("value ", name(id), ": quantization axis ", q.axis, " of rank ", value.rank());
+      return;
+    }
+    const int64_t extent = q.axis < 0 ? 1 : value.dims[static_cast<size_t>(q.axis)].extent;
+    if (static_cast<int64_t>(q.scale.size()) != extent)
+      problem("value ", name(id), ": expected ", extent, " quantization scales, found ", q.scale.size());
+    if (!q.zero_point.empty() && q.zero_point.size() != q.scale.size())
+      problem("value ", name(id), ": ", q.zero_point.size(), " zero points for ", q.scale.size(), " scales");
+  }
+
+  void check_inputs() {
+    std::set<ValueId> seen;
+    for (ValueId input : graph_.inputs) {
+      if (input >= graph_.values.size() || graph_.values[input].role != Role::Input)
+        problem("input ", name(input), " is not a value with the role of an input");
+      else if (!seen.insert(input).second)
+        problem("input ", name(input), " is listed twice");
+    }
+    for (size_t id = 0; id < graph_.values.size(); ++id)
+      if (graph_.values[id].role == Role::Input && !seen.contains(static_cast<ValueId>(id)))
+        problem("value ", name(static_cast<ValueId>(id)),
+                " is an input but not listed among the graph's inputs");
+  }
+
+  void check_node(const Node& node) {
+    if (node.kind() == OpKind::NONE && node.bodies.empty())
+      problem(describe(node), ": no operator and no body");
+    size_t present = 0;
+    for (ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      ++present;
+      if (!is_defined(input))
+        problem(describe(node), ": input ", name(input), " is not produced before it is used");
+    }
+    for (ValueId output : node.outputs) {
+      if (output >= graph_.values.size())
+        problem(describe(node), ": output ", name(output), " is out of range");
+      else if (graph_.values[output].role != Role::Intermediate || defined_[output])
+        problem(describe(node), ": output ", name(output), " is produced twice");
+      else
+        defined_[output] = true;
+    }
+    if (node.outputs.empty()) problem(describe(node), ": has no output");
+    for (const Graph& body : node.bodies) check_body(node, body, present);
+  }
+
+  void check_body(const Node& node, const Graph& body, size_t present) {
+    if (body.inputs.size() != present)
+      problem(describe(node), ": ", present, " inputs, but its body has ", body.inputs.size());
+    if (body.outputs.size() != node.outputs.size())
+      problem(describe(node), ": ", node.outputs.size(), " outputs, but its body has ", body.outputs.size());
+    if (!body.state_updates.empty()) problem(describe(node), ": its body updates states");
+    if (depth_ >= kMostNesting)
+      problem(describe(node), ": bodies are nested more than ", kMostNesting, " deep");
+    else
+      Verifier(body, states_, problems_, depth_ + 1).run();
+  }
+
+  void check_updates() {
+    std::set<uint32_t> seen;
+    for (const StateUpdate& update : graph_.state_updates) {
+      if (update.state >= graph_.values.size() || graph_.values[update.state].role != Role::State) {
+        problem("state update: ", name(update.state), " is not a state");
         continue;
       }
-      if (graph_[id].role != Role::Input)
-        problems_.add(name(id), " is a graph input by list but not by role");
-      if (listed[id]) problems_.add(name(id), " is listed twice as a graph input");
-      listed[id] = true;
-    }
-    for (ValueId id = 0; id < graph_.values.size(); ++id)
-      if (graph_[id].role == Role::Input && !listed[id])
-        problems_.add(name(id), " has the role of an input but is not in the list of inputs");
-  }
-
-  template <class... Where>
-  bool use(ValueId id, const Where&... where) {
-    if (!in_range(id))
-      problems_.add(where..., ": value ", id, " of ", graph_.values.size());
-    else if (!available_[id])
-      problems_.add(where..., ": ", name(id), " is used before anything produced it");
-    else
-      return true;
-    return false;
-  }
-
-  void node(NodeId id) {
-    const Node& node = graph_.nodes[id];
-    const std::string where = text("node ", id, " '", node.name, "' (", op_name(node), ")");
-    if (node.kind() != OpKind::NONE && node.op.value == nullptr) problems_.add(where, ": no attributes");
-    bool sound = true;
-    for (size_t i = 0; i < node.inputs.size(); ++i)
-      if (node.inputs[i] != kNoValue) sound &= use(node.inputs[i], where, ", input ", i);
-    if (node.outputs.empty()) problems_.add(where, ": no outputs");
-    for (size_t i = 0; i < node.outputs.size(); ++i) sound &= produce(node.outputs[i], where, i);
-    if (sound) bodies(node, where);
-  }
-
-  bool produce(ValueId id, const std::string& where, size_t i) {
-    if (!in_range(id))
-      problems_.add(where, ", output ", i, ": value ", id, " of ", graph_.values.size());
-    else if (graph_[id].role != Role::Intermediate)
-      problems_.add(where, ", output ", i, ": ", name(id), " is an input, constant or state");
-    else if (available_[id])
-      problems_.add(where, ", output ", i, ": ", name(id), " is produced twice");
-    else {
-      available_[id] = true;
-      return true;
-    }
-    return false;
-  }
-
-  void bodies(const Node& node, const std::string& where) {
-    if (node.kind() == OpKind::NONE && node.bodies.empty())
-      problems_.add(where, ": this build does not know the operator, and it has no body to run instead");
-    if (node.bodies.empty()) return;
-    if (node.bodies.size() > 1)
-      return problems_.add(where, ": ", node.bodies.size(), " bodies, at most one is supported");
-    if (depth_ >= kMaxBodyDepth)
-      return problems_.add(where, ": bodies are nested more than ", kMaxBodyDepth, " deep");
-    const Graph& body = node.bodies[0];
-    if (Status status = Verifier(body, 0, depth_ + 1).run(); !status.ok())
-      return problems_.add(where, ", body: ", status.message());
-    if (!body.state_updates.empty()) problems_.add(where, ", body: updates a state");
-    std::vector<ValueId> present;
-    for (ValueId input : node.inputs)
-      if (input != kNoValue) present.push_back(input);
-    interface(present, body, body.inputs, where, "input");
-    interface(node.outputs, body, body.outputs, where, "output");
-  }
-
-  void interface(const std::vector<ValueId>& outer, const Graph& body, const std::vector<ValueId>& inner,
-                 const std::string& where, std::string_view what) {
-    if (outer.size() != inner.size())
-      return problems_.add(where, ": the body has ", inner.size(), " ", what, "s, the node ", outer.size());
-    for (size_t i = 0; i < outer.size(); ++i) {
-      const Value& a = graph_[outer[i]];
-      const Value& b = body[inner[i]];
-      bool same = a.dtype == b.dtype && a.dims.size() == b.dims.size();
-      for (size_t axis = 0; same && axis < a.dims.size(); ++axis)
-        same = !a.dims[axis].is_known() || !b.dims[axis].is_known() ||
-               a.dims[axis].extent == b.dims[axis].extent;
-      if (!same)
-        problems_.add(where, ": the body's ", what, " ", i, " is ", dims_text(b), ", the node's is ",
-                      dims_text(a));
-    }
-  }
-
-  void state_updates() {
-    std::set<ValueId> updated;
-    for (size_t i = 0; i < graph_.state_updates.size(); ++i) {
-      const auto [state, value] = graph_.state_updates[i];
-      if (!use(state, "state update ", i) || !use(value, "state update ", i)) continue;
-      const Value& target = graph_[state];
-      if (target.role != Role::State) problems_.add("state update ", i, ": ", name(state), " is not a state");
-      if (!updated.insert(state).second) problems_.add(name(state), " is updated twice");
-      if (graph_[value].dtype != target.dtype || graph_[value].dims != target.dims)
-        problems_.add("state update ", i, ": ", name(state), " is ", dims_text(target), ", ", name(value),
-                      " is ", dims_text(graph_[value]));
+      if (!is_defined(update.value)) {
+        problem("state update: ", name(update.value), " is not produced by any node, input or constant");
+        continue;
+      }
+      const Value& state = graph_.values[update.state];
+      const Value& value = graph_.values[update.value];
+      if (!seen.insert(state.state).second)
+        problem("state update: ", name(update.state), " is updated twice");
+      if (value.dtype != state.dtype || (value.is_static() && value.dims != state.dims))
+        problem("state update: ", name(update.value), " has not the type and dimensions of ",
+                name(update.state));
     }
   }
 
   const Graph& graph_;
-  size_t state_count_;
+  const std::vector<State>* states_;
+  std::vector<std::string>& problems_;
   int depth_;
-  Problems problems_;
-  std::vector<bool> available_;
-  std::set<uint32_t> states_;
+  std::vector<bool> defined_;
 };
 
-void verify_states(const std::vector<State>& states, Problems& problems) {
-  std::set<std::string_view> names;
-  for (const State& state : states) {
-    const std::string where = text("state '", state.name, "'");
-    if (state.name.empty() || !names.insert(state.name).second)
-      problems.add(where, ": the name must be unique");
-    if (!valid(state.info.dtype) || !state.info.shape.checked_elements())
-      problems.add(where, ": ", state.info, " is not a valid type and shape");
-    else if (state.initial.size != 0 && state.initial.size != state.info.bytes())
-      problems.add(where, ": ", state.info, " needs ", state.info.bytes(), " bytes, found ",
-                   state.initial.size);
-    if (state.kind > StateKind::Counter) problems.add(where, ": unknown kind ", static_cast<int>(state.kind));
-  }
+Status report(const std::vector<std::string>& problems) {
+  if (problems.empty()) return {};
+  std::string all;
+  for (size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i)
+    append(all, text(i == 0 ? "" : "\n", problems[i]));
+  if (problems.size() > kMostProblems) append(all, "\n...");
+  return invalid_model(all);
 }
 
 }  // namespace
 
-Status verify(const Graph& graph, size_t state_count) {
-  Status status = Verifier(graph, state_count, 0).run();
-  return graph.name.empty() ? status : std::move(status).in(text("graph '", graph.name, "'"));
+Status verify(const Graph& graph, const std::vector<State>* states) {
+  std::vector<std::string> problems;
+  Verifier(graph, states, problems, 0).run();
+  return report(problems);
 }
 
 Status verify(const ModelGraph& model) {
-  Problems problems;
-  verify_states(model.states, problems);
+  std::vector<std::string> problems;
   std::set<std::string_view> names;
-  for (const ModelGraph::Entry& entry : model.entries) {
-    if (entry.name.empty() || !names.insert(entry.name).second)
-      problems.add("entry '", entry.name, "': the name must be unique");
-    if (Status status = Verifier(entry.graph, model.states.size(), 0).run(); !status.ok()) {
-      problems.add("entry '", entry.name, "', ", status.message());
-      continue;
-    }
-    for (const Value& value : entry.graph.values)
-      if (value.role == Role::State && value.info() != model.states[value.state].info)
-        problems.add("entry '", entry.name, "', value '", value.name, "' is ", value.info(), ", state '",
-                     model.states[value.state].name, "' is ", model.states[value.state].info);
+  for (const State& state : model.states) {
+    if (!names.insert(state.name).second) problems.push_back(text("state '", state.name, "' exists twice"));
+    if (!valid(state.info.dtype) || !state.info.shape.checked_elements())
+      problems.push_back(text("state '", state.name, "': not a valid tensor type"));
+    else if (state.initial.data != nullptr && state.initial.size != state.info.bytes())
+      problems.push_back(text("state '", state.name, "': expected ", state.info.bytes(), " bytes for ",
+                              state.info, ", found ", state.initial.size));
   }
-  return std::move(problems).status();
+  names.clear();
+  for (const ModelGraph::Entry& entry : model.entries) {
+    if (!names.insert(entry.name).second) problems.push_back(text("entry '", entry.name, "' exists twice"));
+    Verifier(entry.graph, &model.states, problems, 0).run();
+  }
+  return report(problems);
 }
 
 }  // namespace rt
