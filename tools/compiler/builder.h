@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/graph/emitter.h"
@@ -45,6 +46,9 @@ class Builder final : public Emitter {
   const Value& value(ValueId id) const override { return graph_.values[id]; }
   const Status& status() const noexcept override { return status_; }
   void fail(Status status) override;
+  /// Returns the failure and goes on as if it had not happened: for an importer that collects all that is wrong with a
+  /// model. The graph holds what was emitted before the failure.
+  Status take_failure() { return std::exchange(status_, Status()); }
 
   /// A graph input. dims may carry symbols added with graph().symbol().
   ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
