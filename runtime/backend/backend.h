@@ -59,7 +59,9 @@ struct BufferRef {
   bool present() const noexcept { return slot != kNoSlot; }
 };
 
-/// Where a kernel finds its operands when it records. Absent inputs, no scratch, no packed bytes: !present().
+/// Where a kernel finds its operands when it records. Absent inputs, shape operands whose value the kernel saw in
+/// NodeView, inputs that pack() replaces, no scratch, no packed bytes: !present(). A value without elements is
+/// present with 0 bytes; a node whose outputs all have none is not recorded.
 struct Bindings {
   std::span<const BufferRef> inputs;
   std::span<const BufferRef> outputs;
@@ -83,6 +85,7 @@ struct Requirements {
   /// Bit i: input i is read by pack() alone, so the device need not hold it.
   uint32_t replaced_inputs = 0;
   std::optional<InPlace> in_place;
+  std::vector<InPlace> more_in_place;  ///< further pairs under the same rule (an optimizer step's moments)
 };
 
 /// How the bytes of a value are arranged: kDense (row-major), or a number private to one backend.
