@@ -85,7 +85,8 @@ struct Requirements {
   /// Bit i: input i is read by pack() alone, so the device need not hold it.
   uint32_t replaced_inputs = 0;
   std::optional<InPlace> in_place;
-  std::vector<InPlace> more_in_place;  ///< further pairs under the same rule (an optimizer step's moments)
+  /// Further pairs under the same rule (an optimizer step's moments), in static memory or the kernel's.
+  std::span<const InPlace> more_in_place;
 };
 
 /// How the bytes of a value are arranged: kDense (row-major), or a number private to one backend.
