@@ -1,0 +1,14 @@
+// The reference backend: every operator by its page's reference value, on host memory. Slow and exact.
+//
+// Knows: the contract of a backend and ops::evaluate_node. It is what tests and `--backend reference` compare
+// with, and the last resort for a node that no other backend has a kernel for. Must not know: sessions.
+#pragma once
+
+#include "runtime/backend/module.h"
+
+namespace rt {
+
+/// The module, built into librt.
+const BackendModule& reference_module() noexcept;
+
+}  // namespace rt

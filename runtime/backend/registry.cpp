@@ -1,0 +1,67 @@
+#include "runtime/backend/registry.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "runtime/backend/loader.h"
+#include "runtime/backend/reference.h"
+
+namespace rt {
+namespace fs = std::filesystem;
+
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names = {"cpu", "cuda", "vulkan"};
+  constexpr std::string_view kPrefix = "librt_", kSuffix = ".so";
+  for (const std::string& folder : module_folders()) {
+    std::error_code error;
+    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+      const std::string file = entry->path().filename().string();
+      if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) ||
+          !file.ends_with(kSuffix))
+        continue;
+      const std::string name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  names.push_back("reference");
+  return names;
+}
+
+Result<const BackendModule*> find_backend(std::string_view name) {
+  if (name == "reference") return &reference_module();
+  return load_module(name);
+}
+
+std::vector<BackendReport> probe_backends() {
+  std::vector<BackendReport> reports;
+  for (const std::string& name : backend_names()) {
+    BackendReport report{.name = name};
+    auto module = find_backend(name);
+    if (!module.ok()) {
+      report.reason = module.status().message();
+    } else if (Status status = (*module)->probe(report.devices, report.reason); !status.ok()) {
+      report.devices.clear();
+      report.reason = status.message();
+    }
+    if (!report.devices.empty())
+      report.reason.clear();
+    else if (report.reason.empty())
+      report.reason = text("backend ", name, " found no device");
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& options) {
+  RT_ASSIGN(const BackendModule* module, find_backend(backend));
+  auto device = module->open(options);
+  if (!device.ok()) {
+    if (device.status().message().find(backend) == std::string::npos)
+      return std::move(device).status().in(text("backend ", backend));
+    return std::move(device).status();
+  }
+  if (*device == nullptr) return internal_error("backend ", backend, " opened no device");
+  return device;
+}
+
+}  // namespace rt
