@@ -1,0 +1,72 @@
+#include "runtime/model/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace rt {
+namespace {
+constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+constexpr int kAttempts = 100;
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+}  // namespace
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+Status AtomicFile::failure(const char* what) const {
+  return Status::make(Code::Io, path_, ": cannot ", what, ": ", std::strerror(errno));
+}
+
+Status AtomicFile::open() {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::string name = text(path_, ".partial-", static_cast<long>(getpid()), "-", attempt);
+    descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) {
+      temporary_ = name;
+      return {};
+    }
+    if (errno != EEXIST) break;
+  }
+  return failure("create a file beside it");
+}
+
+Status AtomicFile::write(const void* bytes, size_t size) {
+  const auto* next = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t written = ::write(descriptor_, next, std::min(size, kLargestWrite));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return failure("write");
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+  return {};
+}
+
+Status AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) return failure("flush to the disk");
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (close(descriptor) != 0) return failure("close");
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failure("rename the finished file");
+  temporary_.clear();
+  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return failure("open its folder");
+  const bool flushed = fsync(folder) == 0 || errno == EINVAL;  // some file systems cannot flush a folder
+  const Status status = flushed ? Status() : failure("flush its folder");
+  close(folder);
+  return status;
+}
+
+}  // namespace rt

@@ -1,0 +1,36 @@
+// A file that appears complete or not at all.
+//
+// Written beside its destination under a temporary name, then flushed to the disk, renamed over the
+// destination, and the folder flushed: after a crash or a full disk either the old file or the new one is
+// there, never a part of one.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "runtime/core/status.h"
+
+namespace rt {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path) : path_(std::move(path)) {}
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  /// Removes the temporary file unless it was committed.
+  ~AtomicFile();
+
+  Status open();
+  Status write(const void* bytes, size_t size);
+  /// Nothing may be written afterwards.
+  Status commit();
+
+ private:
+  Status failure(const char* what) const;
+
+  std::string path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace rt

@@ -1,0 +1,17 @@
+// How much a file may ask for. The defaults fit every honest model; an application that opens files of
+// strangers lowers them.
+#pragma once
+
+#include <cstdint>
+
+namespace rt {
+
+struct ReadLimits {
+  uint64_t nodes = 1'000'000;         ///< with those of bodies
+  uint64_t values = 4'000'000;        ///< with those of bodies
+  uint64_t graph_bytes = 1ull << 30;  ///< memory of everything but tensors, once unpacked
+  uint64_t memory = 64ull << 30;      ///< bytes of one value of known shape; bytes of all states together
+  bool verify_data = false;           ///< compare the checksums of the weights too; this reads the whole file
+};
+
+}  // namespace rt

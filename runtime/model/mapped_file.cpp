@@ -1,0 +1,45 @@
+#include "runtime/model/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace rt {
+namespace {
+
+struct Descriptor {
+  int number = -1;
+  ~Descriptor() {
+    if (number >= 0) close(number);
+  }
+};
+
+Status failure(const std::string& path, const char* what) {
+  const int error = errno;
+  return Status::make(error == ENOENT ? Code::NotFound : Code::Io, path, ": ", what, ": ",
+                      std::strerror(error));
+}
+
+}  // namespace
+
+Result<Blob> map_file(const std::string& path) {
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.number < 0) return failure(path, "cannot open");
+  struct stat info {};
+  if (fstat(file.number, &info) != 0) return failure(path, "cannot inspect");
+  if (!S_ISREG(info.st_mode)) return Status::make(Code::Io, path, ": not a regular file");
+  Blob blob;
+  blob.size = static_cast<size_t>(info.st_size);
+  if (blob.size == 0) return blob;
+  void* address = mmap(nullptr, blob.size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  if (address == MAP_FAILED) return failure(path, "cannot map into memory");
+  blob.data = static_cast<const std::byte*>(address);
+  blob.owner = std::shared_ptr<const void>(address, [size = blob.size](void* start) { munmap(start, size); });
+  return blob;
+}
+
+}  // namespace rt

@@ -1,0 +1,64 @@
+#include "runtime/model/reader.h"
+
+#include <new>
+
+#include "runtime/graph/verify.h"
+#include "runtime/model/mapped_file.h"
+#include "runtime/model/meaning.h"
+#include "runtime/model/unpack.h"
+
+namespace rt {
+namespace {
+
+Result<ModelGraph> read(const Container& container, const ReadLimits& limits) {
+  const Blob& bytes = container.graph();
+  if (bytes.size >= FLATBUFFERS_MAX_BUFFER_SIZE)
+    return invalid_model("FlatBuffer: ", bytes_text(bytes.size), ", the limit is 2 GiB");
+  // Two levels for each body, and some for the attributes: far more than kMaxBodyDepth needs.
+  flatbuffers::Verifier::Options options;
+  options.max_depth = 128;
+  // Every honest table has four bytes of its own; a hostile file may refer to one many times.
+  options.max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size / 4);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data), bytes.size, options);
+  if (!file::VerifyModelBuffer(verifier)) return invalid_model("FlatBuffer: the structure is damaged");
+  const FetchSegment fetch = [&](const file::Segment& segment) -> Result<Blob> {
+    RT_ASSIGN(Blob blob, container.segment(segment.offset(), segment.bytes()));
+    if (limits.verify_data && checksum(blob.data, blob.size) != segment.checksum())
+      return invalid_model("the checksum of ", segment.bytes(), " bytes at ", segment.offset(),
+                           " in the data area differs; the file is damaged");
+    return blob;
+  };
+  RT_ASSIGN(ModelGraph model, unpack_model(*file::GetModel(bytes.data), limits, fetch));
+  RT_TRY(verify(model));
+  RT_TRY(check_meaning(model));
+  return model;
+}
+
+template <class From>
+Result<ModelGraph> read_from(From from, const ReadLimits& limits) {
+  try {
+    RT_ASSIGN(const Container container, Container::open(std::move(from), kModelMagic));
+    return read(container, limits);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "no memory for the model's graphs");
+  }
+}
+
+}  // namespace
+
+Result<ModelGraph> read_model(Blob file, const ReadLimits& limits) {
+  return read_from(std::move(file), limits);
+}
+
+Result<ModelGraph> read_model(Source source, const ReadLimits& limits) {
+  return read_from(std::move(source), limits);
+}
+
+Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits) {
+  RT_ASSIGN(Blob file, map_file(path));
+  auto model = read_from(std::move(file), limits);
+  if (!model.ok()) return std::move(model).status().in(path);
+  return model;
+}
+
+}  // namespace rt

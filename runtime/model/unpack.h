@@ -1,0 +1,22 @@
+// From a verified FlatBuffer (schema/model.fbs) to a ModelGraph.
+//
+// Knows: the schema. Must not know: files, what operators mean. Checks what it needs in order not to misread;
+// the structure is verified afterwards (graph/verify.h).
+#pragma once
+
+#include <functional>
+
+#include "runtime/graph/graph.h"
+#include "runtime/model/limits.h"
+#include "schema/model_generated.h"
+
+namespace rt {
+
+/// The bytes of a segment by its index in the file; called at most once for each.
+using FetchSegment = std::function<Result<Blob>(const file::Segment& segment)>;
+
+/// The verifier has accepted the buffer. Errors name the entry, node or value.
+Result<ModelGraph> unpack_model(const file::Model& model, const ReadLimits& limits,
+                                const FetchSegment& fetch);
+
+}  // namespace rt
