@@ -1,6 +1,7 @@
 #include "runtime/graph/verify.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "runtime/graph/node_view.h"
@@ -9,13 +10,17 @@ namespace rt {
 namespace {
 
 constexpr size_t kMostProblems = 12;
-constexpr int kMostNesting = 8;
 
 class Verifier {
  public:
-  Verifier(const Graph& graph, const std::vector<State>* states, std::vector<std::string>& problems,
-           int depth)
-      : graph_(graph), states_(states), problems_(problems), depth_(depth), defined_(graph.values.size()) {}
+  Verifier(const Graph& graph, std::string where, const std::vector<State>* states,
+           std::vector<std::string>& problems, int depth)
+      : graph_(graph),
+        where_(std::move(where)),
+        states_(states),
+        problems_(problems),
+        depth_(depth),
+        defined_(graph.values.size()) {}
 
   void run() {
     for (size_t id = 0; id < graph_.values.size(); ++id) check_value(static_cast<ValueId>(id));
@@ -30,7 +35,7 @@ class Verifier {
  private:
   template <class... Parts>
   void problem(const Parts&... parts) {
-    if (problems_.size() <= kMostProblems) problems_.push_back(text("graph '", graph_.name, "': ", parts...));
+    if (problems_.size() <= kMostProblems) problems_.push_back(text(where_, ", ", parts...));
   }
 
   std::string name(ValueId id) const {
@@ -47,12 +52,18 @@ class Verifier {
       problem("value ", name(id), ": expected at most ", kMaxRank, " dimensions, found ", value.dims.size());
       return;
     }
+    Shape known;
     for (const Dim& dim : value.dims) {
+      if (dim.is_known()) known.push_back(dim.extent);
       if (dim.extent < -1) problem("value ", name(id), ": negative extent ", dim.extent);
       if (dim.symbol < -1 || dim.symbol >= static_cast<int64_t>(graph_.symbols.size()))
         problem("value ", name(id), ": refers to symbol ", dim.symbol, " of ", graph_.symbols.size());
       if (dim.is_known() && dim.symbol >= 0)
         problem("value ", name(id), ": a dimension has an extent and a symbol");
+    }
+    if (!known.checked_elements()) {
+      problem("value ", name(id), ": ", known, " is too large");
+      return;
     }
     check_quantization(id);
     switch (value.role) {
@@ -74,9 +85,7 @@ class Verifier {
       return;
     }
     const TensorInfo info = value.info();
-    if (!info.shape.checked_elements())
-      problem("constant ", name(id), ": ", info, " is too large");
-    else if (value.data.size != info.bytes())
+    if (value.data.size != info.bytes())
       problem("constant ", name(id), ": expected ", info.bytes(), " bytes for ", info, ", found ",
               value.data.size);
   }
@@ -105,6 +114,8 @@ class Verifier {
       problem("value ", name(id), ": expected ", extent, " quantization scales, found ", q.scale.size());
     if (!q.zero_point.empty() && q.zero_point.size() != q.scale.size())
       problem("value ", name(id), ": ", q.zero_point.size(), " zero points for ", q.scale.size(), " scales");
+    if (!std::all_of(q.scale.begin(), q.scale.end(), [](float s) { return std::isfinite(s) && s > 0; }))
+      problem("value ", name(id), ": a quantization scale is not a positive number");
   }
 
   void check_inputs() {
@@ -121,9 +132,12 @@ class Verifier {
                 " is an input but not listed among the graph's inputs");
   }
 
+  bool exists(ValueId id) const { return id < graph_.values.size(); }
+
   void check_node(const Node& node) {
     if (node.kind() == OpKind::NONE && node.bodies.empty())
       problem(describe(node), ": no operator and no body");
+    if (node.kind() != OpKind::NONE && node.op.value == nullptr) problem(describe(node), ": no attributes");
     size_t present = 0;
     for (ValueId input : node.inputs) {
       if (input == kNoValue) continue;
@@ -149,10 +163,30 @@ class Verifier {
     if (body.outputs.size() != node.outputs.size())
       problem(describe(node), ": ", node.outputs.size(), " outputs, but its body has ", body.outputs.size());
     if (!body.state_updates.empty()) problem(describe(node), ": its body updates states");
-    if (depth_ >= kMostNesting)
-      problem(describe(node), ": bodies are nested more than ", kMostNesting, " deep");
+    if (depth_ >= kMaxBodyDepth)
+      problem(describe(node), ": bodies are nested more than ", kMaxBodyDepth, " deep");
     else
-      Verifier(body, states_, problems_, depth_ + 1).run();
+      Verifier(body, text(where_, ", ", describe(node), ", body"), states_, problems_, depth_ + 1).run();
+    std::vector<ValueId> inputs = node.inputs;
+    std::erase(inputs, kNoValue);
+    check_interface(node, inputs, body, body.inputs, "input");
+    check_interface(node, node.outputs, body, body.outputs, "output");
+  }
+
+  void check_interface(const Node& node, const std::vector<ValueId>& outer, const Graph& body,
+                       const std::vector<ValueId>& inner, std::string_view what) {
+    for (size_t i = 0; i < std::min(outer.size(), inner.size()); ++i) {
+      if (!exists(outer[i]) || inner[i] >= body.values.size()) continue;
+      const Value& a = graph_[outer[i]];
+      const Value& b = body[inner[i]];
+      bool same = a.dtype == b.dtype && a.rank() == b.rank();
+      for (size_t axis = 0; same && axis < a.dims.size(); ++axis)
+        same = !a.dims[axis].is_known() || !b.dims[axis].is_known() ||
+               a.dims[axis].extent == b.dims[axis].extent;
+      if (!same)
+        problem(describe(node), ": ", what, " ", i, " of its body has another type or shape than ",
+                name(outer[i]));
+    }
   }
 
   void check_updates() {
@@ -177,6 +211,7 @@ class Verifier {
   }
 
   const Graph& graph_;
+  std::string where_;
   const std::vector<State>* states_;
   std::vector<std::string>& problems_;
   int depth_;
@@ -196,7 +231,7 @@ Status report(const std::vector<std::string>& problems) {
 
 Status verify(const Graph& graph, const std::vector<State>* states) {
   std::vector<std::string> problems;
-  Verifier(graph, states, problems, 0).run();
+  Verifier(graph, text("graph '", graph.name, "'"), states, problems, 0).run();
   return report(problems);
 }
 
@@ -214,7 +249,7 @@ Status verify(const ModelGraph& model) {
   names.clear();
   for (const ModelGraph::Entry& entry : model.entries) {
     if (!names.insert(entry.name).second) problems.push_back(text("entry '", entry.name, "' exists twice"));
-    Verifier(entry.graph, &model.states, problems, 0).run();
+    Verifier(entry.graph, text("entry '", entry.name, "'"), &model.states, problems, 0).run();
   }
   return report(problems);
 }

@@ -8,6 +8,9 @@
 
 namespace rt {
 
+/// Bodies within bodies.
+inline constexpr int kMaxBodyDepth = 8;
+
 /// Topological order, one producer for each value, ids in range, roles and their data, ranks, symbols,
 /// quantization, state updates, bodies. states: the model's, or null when they are not known (then only their
 /// presence is not checked). The message lists all problems found, up to a dozen, each naming the graph, node

@@ -60,7 +60,7 @@ Status check_node(const Graph& graph, const Node& node) {
   RT_TRY(check_arity(node.inputs.size(), page->inputs, "inputs"));
   RT_TRY(check_arity(node.outputs.size(), page->outputs, "outputs"));
   for (size_t i = 0; i < page->inputs.least; ++i)
-    if (node.inputs[i] == kNoValue && !page->composite && page->inputs.least == page->inputs.most)
+    if (node.inputs[i] == kNoValue && page->inputs.least == page->inputs.most)
       return invalid_model("input ", i, " is absent");
   if (page->composite && node.bodies.empty()) return invalid_model("a composite needs its body");
   return check_shapes(graph, node, *page);
