@@ -23,8 +23,14 @@ size_t alignment_of(const TypeCode& code, const TypeTable& type) {
     case flatbuffers::ET_LONG:
     case flatbuffers::ET_ULONG:
     case flatbuffers::ET_DOUBLE: return 8;
-    case flatbuffers::ET_SEQUENCE:  // structs hold 64-bit numbers; tables are reached through 32-bit offsets
-      return type.type_refs[code.sequence_ref]()->st == flatbuffers::ST_STRUCT ? 8 : 4;
+    case flatbuffers::ET_SEQUENCE: {
+      const TypeTable& inner = *type.type_refs[code.sequence_ref]();
+      if (inner.st != flatbuffers::ST_STRUCT) return 4;  // tables are reached through 32-bit offsets
+      size_t largest = 1;
+      for (size_t i = 0; i < inner.num_elems; ++i)
+        largest = std::max(largest, alignment_of(inner.type_codes[i], inner));
+      return largest;
+    }
     default: return 4;
   }
 }

@@ -1,0 +1,49 @@
+#include "runtime/model/segments.h"
+
+#include <cstring>
+
+namespace rt {
+
+uint32_t SegmentTable::add(const Blob& blob) {
+  const uint64_t sum = checksum(blob.data, blob.size);
+  const auto [first, last] = by_checksum_.equal_range(sum);
+  for (auto at = first; at != last; ++at) {
+    const Blob& known = blobs_[at->second];
+    const bool same = known.size == blob.size &&
+                      (known.data == blob.data || std::memcmp(known.data, blob.data, blob.size) == 0);
+    if (same) return at->second;
+  }
+  const auto index = static_cast<uint32_t>(places_.size());
+  const uint64_t offset = align_up(end_);
+  places_.push_back({offset, blob.size, sum});
+  blobs_.push_back(blob);
+  by_checksum_.emplace(sum, index);
+  end_ = offset + blob.size;
+  return index;
+}
+
+Status write_container(const std::array<uint8_t, 8>& magic, std::span<const uint8_t> graph,
+                       const SegmentTable& segments, const ByteSink& sink) {
+  FileHeader header;
+  header.magic = magic;
+  header.graph_offset = sizeof(FileHeader);
+  header.graph_bytes = graph.size();
+  header.data_offset = align_up(header.graph_offset + header.graph_bytes);
+  header.file_bytes = header.data_offset + segments.bytes();
+  header.graph_checksum = checksum(graph.data(), graph.size());
+  header.header_checksum = checksum(&header, kCheckedHeaderBytes);
+  static constexpr std::byte kZeros[kFileAlignment] = {};
+  RT_TRY(sink(&header, sizeof header));
+  RT_TRY(sink(graph.data(), graph.size()));
+  RT_TRY(sink(kZeros, header.data_offset - header.graph_offset - header.graph_bytes));
+  uint64_t at = 0;
+  for (size_t i = 0; i < segments.places().size(); ++i) {
+    const SegmentPlace& place = segments.places()[i];
+    RT_TRY(sink(kZeros, place.offset - at));
+    RT_TRY(sink(segments.blob(i).data, place.bytes));
+    at = place.offset + place.bytes;
+  }
+  return {};
+}
+
+}  // namespace rt

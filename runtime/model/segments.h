@@ -1,0 +1,50 @@
+// Where the segments of a file that is being written go: equal bytes once, each on a 64-byte boundary; and
+// the writing of the whole container.
+//
+// Knows: the container's layout. Must not know: what the FlatBuffer says. Used by the checkpoint and by the
+// compiler's writer.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "runtime/model/format.h"
+
+namespace rt {
+
+/// FlatBuffers address with 32 signed bits.
+inline constexpr uint64_t kLargestGraph = (uint64_t{1} << 31) - (uint64_t{1} << 20);
+
+struct SegmentPlace {
+  uint64_t offset = 0;  ///< from the start of the data area
+  uint64_t bytes = 0;
+  uint64_t checksum = 0;
+};
+
+class SegmentTable {
+ public:
+  /// The index of the segment with these bytes; the blob must stay alive until the file is written.
+  uint32_t add(const Blob& blob);
+  std::span<const SegmentPlace> places() const noexcept { return places_; }
+  uint64_t bytes() const noexcept { return end_; }
+  const Blob& blob(size_t index) const noexcept { return blobs_[index]; }
+
+ private:
+  std::vector<SegmentPlace> places_;
+  std::vector<Blob> blobs_;
+  std::unordered_multimap<uint64_t, uint32_t> by_checksum_;
+  uint64_t end_ = 0;
+};
+
+/// Receives the bytes of a file in order.
+using ByteSink = std::function<Status(const void* bytes, size_t size)>;
+
+/// Header, FlatBuffer, segments.
+Status write_container(const std::array<uint8_t, 8>& magic, std::span<const uint8_t> graph,
+                       const SegmentTable& segments, const ByteSink& sink);
+
+}  // namespace rt
