@@ -19,6 +19,11 @@ add_custom_command(
           "${schema}/model.fbs"
   DEPENDS "${schema}/ops.fbs" "${schema}/model.fbs" VERBATIM)
 add_custom_command(
+  OUTPUT "${generated}/schema/checkpoint_generated.h"
+  COMMAND ${RT_FLATC} --cpp --scoped-enums --reflect-names --cpp-std c++17 -o "${generated}/schema"
+          "${schema}/checkpoint.fbs"
+  DEPENDS "${schema}/checkpoint.fbs" VERBATIM)
+add_custom_command(
   OUTPUT "${generated}/schema/op_list.inc"
   COMMAND ${CMAKE_COMMAND} -DINPUT=${schema}/ops.fbs -DOUTPUT=${generated}/schema/op_list.inc
           -P "${PROJECT_SOURCE_DIR}/cmake/OpList.cmake"
@@ -34,7 +39,7 @@ add_custom_command(
   DEPENDS ${abi_headers} "${PROJECT_SOURCE_DIR}/cmake/AbiStamp.cmake" VERBATIM)
 
 add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/model_generated.h"
-  "${generated}/schema/op_list.inc" "${generated}/runtime/backend/abi.h")
+  "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/runtime/backend/abi.h")
 
 # Everything in the tree includes from the root; generated headers are not ours to warn about.
 add_library(rt_headers INTERFACE)
