@@ -1,0 +1,100 @@
+// Elementary functions of one input: y = f(x), same shape and type. NaN stays NaN; integers are exact and
+// wrap.
+#include <cmath>
+#include <numbers>
+
+#include "runtime/ops/unary_support.h"
+
+namespace rt::ops {
+namespace {
+
+constexpr int64_t wrapped_negative(int64_t x) {
+  return static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(x));
+}
+
+Status eval_not(const NodeView&, std::span<const ConstTensorView> inputs,
+                std::span<const TensorView> outputs) {
+  const int64_t count = inputs[0].info.elements();
+  for (int64_t i = 0; i < count; ++i)
+    store_integer(outputs[0].data, DType::Bool, i, load_integer(inputs[0].data, DType::Bool, i) == 0);
+  return {};
+}
+
+constexpr DTypeSet only_bool() {
+  return DTypeSet{DType::Bool};
+}
+
+}  // namespace
+
+// Derivatives use the output y where they can: the input need not be kept then.
+
+RT_PAGE(Abs) = number_page<numbers, [](double x) { return std::fabs(x); },
+                           [](int64_t x, bool is_unsigned) {
+                             return is_unsigned || x >= 0 ? x : wrapped_negative(x);
+                           }>(OpKind::Abs);
+RT_COMPILER_PAGE(Abs) = {.gradient = [](GradContext& c) {
+  c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SignAttributes{}, {c.input(0)})));
+}};
+
+RT_PAGE(Neg) = number_page<signed_numbers, [](double x) { return -x; },
+                           [](int64_t x, bool) { return wrapped_negative(x); }>(OpKind::Neg);
+RT_COMPILER_PAGE(Neg) = {.gradient = [](GradContext& c) { c.set(0, c.emit.neg(c.grad())); }};
+
+RT_PAGE(Exp) = float_page<[](double x) { return std::exp(x); }>(OpKind::Exp);
+RT_COMPILER_PAGE(Exp) = {.gradient = [](GradContext& c) { c.set(0, c.emit.mul(c.grad(), c.output())); }};
+
+RT_PAGE(Log) = float_page<[](double x) { return std::log(x); }>(OpKind::Log, {.low = 0.1, .high = 4});
+RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); }};
+
+RT_PAGE(Sqrt) = float_page<[](double x) { return std::sqrt(x); }>(OpKind::Sqrt, {.low = 0.1, .high = 4});
+RT_COMPILER_PAGE(Sqrt) = {.gradient = [](GradContext& c) {  // g / (2 y)
+  c.set(0, c.emit.div(c.grad(), c.emit.add(c.output(), c.output())));
+}};
+
+RT_PAGE(Reciprocal) = float_page<[](double x) { return 1 / x; }>(OpKind::Reciprocal, {.low = 0.5, .high = 4});
+RT_COMPILER_PAGE(Reciprocal) = {.gradient = [](GradContext& c) {  // -g y^2
+  c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.mul(c.output(), c.output()))));
+}};
+
+RT_PAGE(Sin) = float_page<[](double x) { return std::sin(x); }>(OpKind::Sin);
+RT_COMPILER_PAGE(Sin) = {.gradient = [](GradContext& c) {
+  c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::CosAttributes{}, {c.input(0)})));
+}};
+
+RT_PAGE(Cos) = float_page<[](double x) { return std::cos(x); }>(OpKind::Cos);
+RT_COMPILER_PAGE(Cos) = {.gradient = [](GradContext& c) {
+  c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.emit(op::SinAttributes{}, {c.input(0)}))));
+}};
+
+RT_PAGE(Erf) = float_page<[](double x) { return std::erf(x); }>(OpKind::Erf);
+RT_COMPILER_PAGE(Erf) = {.gradient = [](GradContext& c) {  // g 2/sqrt(pi) exp(-x^2)
+  Emitter& e = c.emit;
+  const ValueId x = c.input(0);
+  const ValueId bell = e.emit(op::ExpAttributes{}, {e.neg(e.mul(x, x))});
+  c.set(0, e.mul(c.grad(), e.mul(bell, e.scalar_like(2 * std::numbers::inv_sqrtpi, x))));
+}};
+
+// Steps: constant almost everywhere.
+RT_PAGE(Floor) = float_page<[](double x) { return std::floor(x); }>(OpKind::Floor);
+RT_COMPILER_PAGE(Floor) = {.gradient = zero_gradient};
+
+RT_PAGE(Ceil) = float_page<[](double x) { return std::ceil(x); }>(OpKind::Ceil);
+RT_COMPILER_PAGE(Ceil) = {.gradient = zero_gradient};
+
+RT_PAGE(Round) = float_page<[](double x) {
+  // Half to even, whatever the thread's rounding mode is.
+  return std::fabs(x - std::trunc(x)) == 0.5 ? 2 * std::round(x / 2) : std::round(x);
+}>(OpKind::Round);
+RT_COMPILER_PAGE(Round) = {.gradient = zero_gradient};
+
+RT_PAGE(Sign) =
+    number_page<numbers, [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); },
+                [](int64_t x, bool is_unsigned) {
+                  return static_cast<int64_t>(is_unsigned ? x != 0 : (x > 0) - (x < 0));
+                }>(OpKind::Sign);
+RT_COMPILER_PAGE(Sign) = {.gradient = zero_gradient};
+
+RT_PAGE(Not) = {.kind = OpKind::Not, .inputs = {1, 1}, .infer = infer_unary<only_bool>, .eval = eval_not};
+RT_NO_GRADIENT(Not, "boolean output");
+
+}  // namespace rt::ops
