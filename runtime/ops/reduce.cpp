@@ -1,0 +1,277 @@
+// Reductions over axes and the positions of extremes. NaN wins every maximum and minimum, as in NumPy. Over
+// no elements: sum 0, product 1, mean NaN, maximum and minimum the least and greatest value of the type.
+#include <cmath>
+#include <limits>
+
+#include "runtime/ops/page_support.h"
+
+namespace rt::ops {
+namespace {
+
+constexpr DTypeSet numbers() {
+  return kNumbers;
+}
+constexpr DTypeSet any() {
+  return kAnyDType;
+}
+
+Shape reduced_shape(const Shape& shape, std::span<const int> axes, bool keep_dims) {
+  Shape out = shape;
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (keep_dims)
+      out[axes[i]] = 1;
+    else
+      out.erase(axes[i]);
+  }
+  return out;
+}
+
+template <class Attributes, DTypeSet (*Allowed)()>
+Status infer_reduce(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", Allowed()));
+  const auto& attributes = node.as<Attributes>();
+  RT_ASSIGN(const std::vector<int> axes, resolve_axes(attributes.axes, node.shape(0).rank()));
+  outputs.push_back(
+      {.dtype = node.dtype(0), .shape = reduced_shape(node.shape(0), axes, attributes.keep_dims)});
+  return {};
+}
+
+// A reduction: where it starts, how it takes one element, and what it makes of the total at the end.
+
+template <class T>
+struct Sum {
+  static T start(DType) { return 0; }
+  static T take(T total, T x) { return total + x; }
+};
+template <class T>
+struct Prod {
+  static T start(DType) { return 1; }
+  static T take(T total, T x) { return total * x; }
+};
+template <class T>
+struct Max {
+  static T start(DType dtype) {
+    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+    if (dtype == DType::Bool || std::is_unsigned_v<T>) return 0;
+    const auto bit = static_cast<unsigned>(8 * size_of(dtype) - 1);
+    return is_unsigned_integer(dtype) ? T{0} : static_cast<T>(-static_cast<T>((uint64_t{1} << bit) - 1) - 1);
+  }
+  static T take(T total, T x) { return x > total || x != x ? x : total; }
+};
+template <class T>
+struct Min {
+  static T start(DType dtype) {
+    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+    if (dtype == DType::Bool) return 1;
+    const auto bit = static_cast<unsigned>(8 * size_of(dtype) - (is_unsigned_integer(dtype) ? 0 : 1));
+    return static_cast<T>(bit == 64 ? ~uint64_t{0} : (uint64_t{1} << bit) - 1);
+  }
+  static T take(T total, T x) { return x < total || x != x ? x : total; }
+};
+
+template <class T>
+T load_exactly(const ConstTensorView& x, int64_t i) {
+  if constexpr (std::is_floating_point_v<T>)
+    return load(x, i);
+  else
+    return static_cast<T>(load_integer(x.data, x.info.dtype, i));
+}
+
+/// Reduces in T; kMean divides by the number of elements, integers toward zero.
+template <class T, class Reduction, bool kMean>
+Status reduce_as(const ConstTensorView& x, const TensorView& y, std::span<const int> axes) {
+  const DType dtype = x.info.dtype;
+  const int64_t results = y.info.elements();
+  const int64_t count = results == 0 ? 0 : x.info.elements() / results;
+  if (kMean && !is_float(dtype) && count == 0 && results != 0)
+    return invalid_argument("expected at least one integer to take the mean of, found ", x.info);
+  std::vector<T> totals(static_cast<size_t>(results), Reduction::start(dtype));
+  const std::array<Shape, 1> kept{reduced_shape(x.info.shape, axes, true)};
+  RT_TRY(for_each_broadcast(x.info.shape, kept, [&](int64_t i, const std::array<int64_t, 1>& at) {
+    T& total = totals[static_cast<size_t>(at[0])];
+    total = Reduction::take(total, load_exactly<T>(x, i));
+  }));
+  for (int64_t i = 0; i < results; ++i) {
+    T total = totals[static_cast<size_t>(i)];
+    if constexpr (std::is_floating_point_v<T>) {
+      store(y, i, kMean ? total / static_cast<T>(count) : total);
+    } else if constexpr (kMean) {
+      // Sums wrap in 64 bits as unsigned; the sign matters when dividing.
+      const auto divided = dtype == DType::U64 ? static_cast<int64_t>(total / static_cast<uint64_t>(count))
+                                               : static_cast<int64_t>(total) / count;
+      store_integer(y.data, dtype, i, divided);
+    } else {
+      store_integer(y.data, dtype, i, static_cast<int64_t>(total));
+    }
+  }
+  return {};
+}
+
+/// Ordered tells that signed and unsigned 64-bit integers must be told apart; sums and products need not.
+template <class Attributes, template <class> class Reduction, bool kOrdered, bool kMean = false>
+Status eval_reduce(const NodeView& node, std::span<const ConstTensorView> inputs,
+                   std::span<const TensorView> outputs) {
+  const ConstTensorView& x = inputs[0];
+  RT_ASSIGN(const std::vector<int> axes, resolve_axes(node.as<Attributes>().axes, x.info.shape.rank()));
+  if (is_float(x.info.dtype)) return reduce_as<double, Reduction<double>, kMean>(x, outputs[0], axes);
+  if constexpr (kOrdered) {
+    if (x.info.dtype != DType::U64) return reduce_as<int64_t, Reduction<int64_t>, kMean>(x, outputs[0], axes);
+  }
+  return reduce_as<uint64_t, Reduction<uint64_t>, kMean>(x, outputs[0], axes);
+}
+
+template <class Attributes, DTypeSet (*Allowed)(), template <class> class Reduction, bool kOrdered,
+          bool kMean = false>
+constexpr Page reduce_page(OpKind kind) {
+  return {.kind = kind,
+          .inputs = {1, 1},
+          .infer = infer_reduce<Attributes, Allowed>,
+          .eval = eval_reduce<Attributes, Reduction, kOrdered, kMean>,
+          .cost = [](const NodeView& node) {
+            Cost cost = elementwise_cost(node, 0);
+            cost.flops = static_cast<double>(node.input(0).elements());
+            return cost;
+          }};
+}
+
+// --- positions
+
+template <class Attributes>
+Status infer_arg(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_rank(node, 0, "x", 1));
+  const auto& attributes = node.as<Attributes>();
+  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, node.shape(0).rank()));
+  const Shape shape = reduced_shape(node.shape(0), std::array{axis}, attributes.keep_dims);
+  if (node.shape(0)[axis] == 0 && shape.elements() != 0)
+    return invalid_argument("expected at least one element along axis ", axis, ", found ", node.input(0));
+  outputs.push_back({.dtype = DType::I64, .shape = shape});
+  return {};
+}
+
+/// The first NaN is both the largest and the smallest element.
+template <class T, bool kLargest>
+int64_t position(const ConstTensorView& x, int64_t first, const AxisView& view, bool select_last) {
+  int64_t best = 0;
+  T extreme = load_exactly<T>(x, first);
+  for (int64_t k = 1; k < view.extent && extreme == extreme; ++k) {
+    const T value = load_exactly<T>(x, first + k * view.inner);
+    const bool beats = (kLargest ? value > extreme : value < extreme) || value != value;
+    if (!beats && !(select_last && value == extreme)) continue;
+    best = k;
+    extreme = value;
+  }
+  return best;
+}
+
+template <class Attributes, bool kLargest>
+Status eval_arg(const NodeView& node, std::span<const ConstTensorView> inputs,
+                std::span<const TensorView> outputs) {
+  const ConstTensorView& x = inputs[0];
+  const auto& attributes = node.as<Attributes>();
+  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.info.shape.rank()));
+  const AxisView view = along(x.info.shape, axis);
+  for (int64_t i = 0; i < view.outer * view.inner; ++i) {
+    const int64_t first = i / view.inner * view.extent * view.inner + i % view.inner;
+    const bool last = attributes.select_last;
+    const int64_t best = is_float(x.info.dtype)       ? position<double, kLargest>(x, first, view, last)
+                         : x.info.dtype == DType::U64 ? position<uint64_t, kLargest>(x, first, view, last)
+                                                      : position<int64_t, kLargest>(x, first, view, last);
+    store_integer(outputs[0].data, DType::I64, i, best);
+  }
+  return {};
+}
+
+template <class Attributes, bool kLargest>
+constexpr Page arg_page(OpKind kind) {
+  return {
+      .kind = kind, .inputs = {1, 1}, .infer = infer_arg<Attributes>, .eval = eval_arg<Attributes, kLargest>};
+}
+
+// --- gradients
+
+/// What the rules share: the reduced axes, and y and its gradient with those axes back as ones.
+template <class Attributes>
+struct Reduced {
+  explicit Reduced(GradContext& context)
+      : c(context),
+        x(context.input(0)),
+        axes(known_axes(context.node.as<Attributes>().axes, context.emit.value(x).rank())) {
+    if (!context.node.as<Attributes>().keep_dims) target_ = shape_with_ones(c.emit, x, axes);
+  }
+  ValueId kept(ValueId reduced) const {
+    return target_ == kNoValue ? reduced : c.emit.reshape(reduced, target_);
+  }
+  ValueId grad() const { return kept(c.grad()); }
+  ValueId sum(ValueId value) const { return c.emit.reduce_sum(value, {axes.begin(), axes.end()}); }
+
+  GradContext& c;
+  ValueId x;
+  std::vector<int> axes;
+
+ private:
+  ValueId target_ = kNoValue;
+};
+
+void gradient_of_sum(GradContext& c) {
+  const Reduced<op::ReduceSumAttributes> r(c);
+  c.set(0, c.emit.emit(op::ExpandAttributes{}, {r.grad(), shape_value(c.emit, r.x)}));
+}
+
+void gradient_of_mean(GradContext& c) {
+  const Reduced<op::ReduceMeanAttributes> r(c);
+  const ValueId share = c.emit.mul(r.grad(), reciprocal_count(c.emit, r.x, r.axes));
+  c.set(0, c.emit.emit(op::ExpandAttributes{}, {share, shape_value(c.emit, r.x)}));
+}
+
+/// Equal shares to all elements that attain the extreme.
+template <class Attributes>
+void gradient_of_extreme(GradContext& c) {
+  Emitter& e = c.emit;
+  const Reduced<Attributes> r(c);
+  const ValueId attains = e.emit(op::EqualAttributes{}, {r.x, r.kept(c.output())});
+  const ValueId count = r.sum(e.cast(attains, e.value(r.x).dtype));
+  c.set(0, keep_where(e, attains, e.div(r.grad(), count)));
+}
+
+/// The product of the other elements: (product of the nonzero ones) / x, unless another one is zero. Dividing
+/// y by x would fail at x = 0.
+void gradient_of_prod(GradContext& c) {
+  Emitter& e = c.emit;
+  const Reduced<op::ReduceProdAttributes> r(c);
+  const auto number = [&](double value) { return e.scalar_like(value, r.x); };
+  const ValueId is_zero = e.emit(op::EqualAttributes{}, {r.x, number(0)});
+  const ValueId zero_here = e.cast(is_zero, e.value(r.x).dtype);
+  const ValueId nonzero = e.emit(op::WhereAttributes{}, {is_zero, number(1), r.x});
+  op::ReduceProdAttributes keep;
+  keep.axes.assign(r.axes.begin(), r.axes.end());
+  const ValueId product = e.emit(std::move(keep), {nonzero});
+  const ValueId others_nonzero =
+      e.emit(op::EqualAttributes{}, {e.sub(r.sum(zero_here), zero_here), number(0)});
+  c.set(0, keep_where(e, others_nonzero, e.mul(r.grad(), e.div(product, nonzero))));
+}
+
+}  // namespace
+
+RT_PAGE(ReduceSum) = reduce_page<op::ReduceSumAttributes, numbers, Sum, false>(OpKind::ReduceSum);
+RT_COMPILER_PAGE(ReduceSum) = {.gradient = gradient_of_sum};
+
+RT_PAGE(ReduceMean) = reduce_page<op::ReduceMeanAttributes, numbers, Sum, false, true>(OpKind::ReduceMean);
+RT_COMPILER_PAGE(ReduceMean) = {.gradient = gradient_of_mean};
+
+RT_PAGE(ReduceMax) = reduce_page<op::ReduceMaxAttributes, any, Max, true>(OpKind::ReduceMax);
+RT_COMPILER_PAGE(ReduceMax) = {.gradient = gradient_of_extreme<op::ReduceMaxAttributes>};
+
+RT_PAGE(ReduceMin) = reduce_page<op::ReduceMinAttributes, any, Min, true>(OpKind::ReduceMin);
+RT_COMPILER_PAGE(ReduceMin) = {.gradient = gradient_of_extreme<op::ReduceMinAttributes>};
+
+RT_PAGE(ReduceProd) = reduce_page<op::ReduceProdAttributes, numbers, Prod, false>(OpKind::ReduceProd);
+RT_COMPILER_PAGE(ReduceProd) = {.gradient = gradient_of_prod};
+
+RT_PAGE(ArgMax) = arg_page<op::ArgMaxAttributes, true>(OpKind::ArgMax);
+RT_NO_GRADIENT(ArgMax, "integer output");
+
+RT_PAGE(ArgMin) = arg_page<op::ArgMinAttributes, false>(OpKind::ArgMin);
+RT_NO_GRADIENT(ArgMin, "integer output");
+
+}  // namespace rt::ops
