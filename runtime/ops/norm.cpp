@@ -1,0 +1,251 @@
+// Batch and layer normalization. Channels are the last axis; statistics are over all others (batch) or over
+// the trailing axes (layer).
+//
+// Parameters and statistics have one type: x's, or f32 beside 16-bit x.
+#include <cmath>
+
+#include "runtime/ops/page_support.h"
+
+namespace rt::ops {
+namespace {
+
+constexpr bool is_16_bit(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16;
+}
+
+DTypeSet parameter_types(DType x) {
+  return is_16_bit(x) ? DTypeSet(x, DType::F32) : DTypeSet(x);
+}
+
+/// Input i is a vector of x's channels, of the type of `as`.
+Status expect_channels(const NodeView& node, size_t i, std::string_view what, size_t as,
+                       std::string_view as_what) {
+  RT_TRY(expect_shape(node, i, what, Shape{node.shape(0).back()}));
+  if (i != as) return expect_same_dtype(node, i, what, as, as_what);
+  return expect_dtype(node, i, what, parameter_types(node.dtype(0)));
+}
+
+/// Accepts 0; NaN and infinity fail too.
+Status expect_epsilon(float epsilon) {
+  if (epsilon >= 0 && std::isfinite(epsilon)) return {};
+  return invalid_argument("expected an epsilon of at least 0, found ", epsilon);
+}
+
+// --- BatchNorm, with given statistics
+
+Status infer_batch_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_rank(node, 0, "x", 2));
+  RT_TRY(expect_channels(node, 1, "scale", 1, "scale"));
+  RT_TRY(expect_channels(node, 2, "bias", 1, "scale"));
+  RT_TRY(expect_channels(node, 3, "mean", 1, "scale"));
+  RT_TRY(expect_channels(node, 4, "variance", 1, "scale"));
+  RT_TRY(expect_epsilon(node.as<op::BatchNormAttributes>().epsilon));
+  return infer_like_first(node, outputs);
+}
+
+/// 16-bit values are computed with in f32, in which they lose nothing.
+ValueId widened(Emitter& e, ValueId x) {
+  return is_16_bit(e.value(x).dtype) ? e.cast(x, DType::F32) : x;
+}
+ValueId narrowed(Emitter& e, ValueId y, DType dtype) {
+  return is_16_bit(dtype) ? e.cast(y, dtype) : y;
+}
+
+/// y = (x - mean) (scale / sqrt(variance + epsilon)) + bias
+std::vector<ValueId> body_of_batch_norm(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const DType dtype = e.value(inputs[0]).dtype;
+  const double epsilon = static_cast<double>(node.as<op::BatchNormAttributes>().epsilon);
+  const ValueId x = widened(e, inputs[0]);
+  const ValueId scale = widened(e, inputs[1]);
+  const ValueId variance = widened(e, inputs[4]);
+  const ValueId stddev = e.emit(op::SqrtAttributes{}, {e.add(variance, e.scalar_like(epsilon, variance))});
+  const ValueId centered = e.sub(x, widened(e, inputs[3]));
+  const ValueId y = e.add(e.mul(centered, e.div(scale, stddev)), widened(e, inputs[2]));
+  return {narrowed(e, y, dtype)};
+}
+
+// --- BatchNormTrain, with the batch's own statistics
+
+Status infer_batch_norm_train(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_rank(node, 0, "x", 2));
+  RT_TRY(expect_channels(node, 1, "scale", 1, "scale"));
+  RT_TRY(expect_channels(node, 2, "bias", 1, "scale"));
+  RT_TRY(expect_channels(node, 3, "running_mean", 1, "scale"));
+  RT_TRY(expect_channels(node, 4, "running_variance", 1, "scale"));
+  const auto& attributes = node.as<op::BatchNormTrainAttributes>();
+  RT_TRY(expect_epsilon(attributes.epsilon));
+  const int64_t least = attributes.unbiased ? 2 : 1;
+  const int64_t samples = node.shape(0).elements(0, node.shape(0).rank() - 1);
+  if (samples < least)
+    return invalid_argument("expected at least ", least, " values per channel for ",
+                            attributes.unbiased ? "an unbiased" : "a", " variance, found ", node.input(0));
+  outputs.push_back(node.input(0));
+  for (int i = 0; i < 4; ++i) outputs.push_back(node.input(1));
+  return {};
+}
+
+Status eval_batch_norm_train(const NodeView& node, std::span<const ConstTensorView> inputs,
+                             std::span<const TensorView> outputs) {
+  const auto& attributes = node.as<op::BatchNormTrainAttributes>();
+  const double epsilon = static_cast<double>(attributes.epsilon);
+  const double momentum = static_cast<double>(attributes.momentum);
+  const Shape& shape = inputs[0].info.shape;
+  const int64_t channels = shape.back();
+  const int64_t samples = shape.elements(0, shape.rank() - 1);
+  const double n = static_cast<double>(samples);
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (int64_t i = 0; i < samples; ++i) sum += load(inputs[0], i * channels + c);
+    const double mean = sum / n;
+    double squares = 0;
+    for (int64_t i = 0; i < samples; ++i) {
+      const double deviation = load(inputs[0], i * channels + c) - mean;
+      squares += deviation * deviation;
+    }
+    const double inverse_stddev = 1 / std::sqrt(squares / n + epsilon);
+    const double scale = load(inputs[1], c);
+    const double bias = load(inputs[2], c);
+    for (int64_t i = 0; i < samples; ++i)
+      store(outputs[0], i * channels + c,
+            (load(inputs[0], i * channels + c) - mean) * inverse_stddev * scale + bias);
+    const double variance = squares / (attributes.unbiased ? n - 1 : n);
+    store(outputs[1], c, momentum * load(inputs[3], c) + (1 - momentum) * mean);
+    store(outputs[2], c, momentum * load(inputs[4], c) + (1 - momentum) * variance);
+    store(outputs[3], c, mean);
+    store(outputs[4], c, inverse_stddev);
+  }
+  return {};
+}
+
+/// Through y only: running statistics are not differentiated, and the batch's serve nothing but this
+/// gradient.
+void gradient_of_batch_norm_train(GradContext& c) {
+  for (size_t i = 1; i < c.grad_outputs.size(); ++i)
+    if (c.grad(i) != kNoValue)
+      return c.emit.fail(unsupported("BatchNormTrain: a gradient reaches output ", i,
+                                     ", a statistic; only y can be differentiated"));
+  const std::array<ValueId, 5> inputs{c.input(0), c.grad(0), c.input(1), c.output(3), c.output(4)};
+  const std::vector<ValueId> grads = c.emit.emit_many(make_op(op::BatchNormGradAttributes{}), inputs, 3);
+  for (size_t i = 0; i < 3; ++i) c.set(i, grads[i]);
+}
+
+// --- BatchNormGrad
+
+Status infer_batch_norm_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_rank(node, 0, "x", 2));
+  RT_TRY(expect_same_dtype(node, 1, "grad_y", 0, "x"));
+  RT_TRY(expect_shape(node, 1, "grad_y", node.shape(0)));
+  RT_TRY(expect_channels(node, 2, "scale", 2, "scale"));
+  RT_TRY(expect_channels(node, 3, "batch_mean", 2, "scale"));
+  RT_TRY(expect_channels(node, 4, "batch_inverse_stddev", 2, "scale"));
+  outputs.push_back(node.input(0));
+  outputs.push_back(node.input(2));
+  outputs.push_back(node.input(2));
+  return {};
+}
+
+/// With n values per channel and z = (x - mean) inverse_stddev: grad_bias = sum g, grad_scale = sum g z,
+/// grad_x = scale inverse_stddev (g - grad_bias / n - z grad_scale / n).
+Status eval_batch_norm_grad(const NodeView&, std::span<const ConstTensorView> inputs,
+                            std::span<const TensorView> outputs) {
+  const Shape& shape = inputs[0].info.shape;
+  const int64_t channels = shape.back();
+  const int64_t samples = shape.elements(0, shape.rank() - 1);
+  const double n = static_cast<double>(samples);
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = load(inputs[3], c);
+    const double inverse_stddev = load(inputs[4], c);
+    const auto z = [&](int64_t i) { return (load(inputs[0], i) - mean) * inverse_stddev; };
+    double grad_bias = 0;
+    double grad_scale = 0;
+    for (int64_t i = c; i < samples * channels; i += channels) {
+      grad_bias += load(inputs[1], i);
+      grad_scale += load(inputs[1], i) * z(i);
+    }
+    const double factor = load(inputs[2], c) * inverse_stddev;
+    for (int64_t i = c; i < samples * channels; i += channels)
+      store(outputs[0], i, factor * (load(inputs[1], i) - grad_bias / n - z(i) * grad_scale / n));
+    store(outputs[1], c, grad_scale);
+    store(outputs[2], c, grad_bias);
+  }
+  return {};
+}
+
+// --- LayerNorm
+
+Status infer_layer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_rank(node, 0, "x", 1));
+  const auto& attributes = node.as<op::LayerNormAttributes>();
+  RT_TRY(expect_epsilon(attributes.epsilon));
+  const Shape& x = node.shape(0);
+  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.rank()));
+  const Shape normalized(x.dims().subspan(static_cast<size_t>(axis)));
+  constexpr std::array<std::string_view, 3> kNames{"x", "scale", "bias"};
+  for (size_t i = 1; i < 3; ++i) {
+    if (!node.has(i)) continue;
+    RT_TRY(expect_dtype(node, i, kNames[i], parameter_types(node.dtype(0))));
+    const auto shape = broadcast(node.shape(i), normalized);
+    if (!shape || *shape != normalized)
+      return invalid_argument("expected ", kNames[i], " broadcastable to the normalized axes ", normalized,
+                              ", found ", node.shape(i));
+  }
+  return infer_like_first(node, outputs);
+}
+
+/// y = (x - mean) / sqrt(variance + epsilon) scale + bias
+std::vector<ValueId> body_of_layer_norm(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const auto& attributes = node.as<op::LayerNormAttributes>();
+  const DType dtype = e.value(inputs[0]).dtype;
+  const int rank = e.value(inputs[0]).rank();
+  std::vector<int64_t> axes;
+  for (int64_t axis = normalized_axis(attributes.axis, rank).value_or(rank); axis < rank; ++axis)
+    axes.push_back(axis);
+  const ValueId x = widened(e, inputs[0]);
+  const ValueId centered = e.sub(x, e.reduce_mean(x, axes));
+  const ValueId variance = e.reduce_mean(e.mul(centered, centered), axes);
+  const ValueId epsilon = e.scalar_like(static_cast<double>(attributes.epsilon), variance);
+  ValueId y = e.div(centered, e.emit(op::SqrtAttributes{}, {e.add(variance, epsilon)}));
+  if (inputs.size() > 1 && inputs[1] != kNoValue) y = e.mul(y, widened(e, inputs[1]));
+  if (inputs.size() > 2 && inputs[2] != kNoValue) y = e.add(y, widened(e, inputs[2]));
+  return {narrowed(e, y, dtype)};
+}
+
+}  // namespace
+
+RT_PAGE(BatchNorm) = {.kind = OpKind::BatchNorm,
+                      .inputs = {5, 5},
+                      .infer = infer_batch_norm,
+                      .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
+                      .domain = {.low = 0.1, .high = 2},
+                      .composite = true};
+RT_COMPILER_PAGE(BatchNorm) = {.body = body_of_batch_norm};
+
+RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
+                           .inputs = {5, 5},
+                           .outputs = {5, 5},
+                           .infer = infer_batch_norm_train,
+                           .eval = eval_batch_norm_train,
+                           .cost = [](const NodeView& node) { return elementwise_cost(node, 7); },
+                           .domain = {.low = 0.1, .high = 2}};
+RT_COMPILER_PAGE(BatchNormTrain) = {.gradient = gradient_of_batch_norm_train};
+
+RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
+                          .inputs = {5, 5},
+                          .outputs = {3, 3},
+                          .infer = infer_batch_norm_grad,
+                          .eval = eval_batch_norm_grad,
+                          .cost = [](const NodeView& node) { return elementwise_cost(node, 9); }};
+RT_NO_GRADIENT(BatchNormGrad, "is itself a gradient; second derivatives are not written");
+
+RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
+                      .inputs = {1, 3},
+                      .infer = infer_layer_norm,
+                      .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
+                      .composite = true};
+RT_COMPILER_PAGE(LayerNorm) = {.body = body_of_layer_norm};
+
+}  // namespace rt::ops
