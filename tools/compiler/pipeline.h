@@ -47,6 +47,10 @@ Status run_pass(std::string_view name, Graph& graph, const std::vector<State>& s
 /// Gives a symbol an extent (`--dim batch=8`) in all entries and infers the dimensions again.
 Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent);
 
+/// Turns every state into a constant with its initial value. Refused while an entry updates states: drop that
+/// first.
+Status freeze_states(ModelGraph& model);
+
 /// Fills Node::bodies of every composite node that has none; part of optimize(), and needed before a graph is
 /// written.
 Status expand_composites(Graph& graph, const std::vector<State>& states);

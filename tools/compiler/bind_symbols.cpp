@@ -1,0 +1,86 @@
+// Symbols get extents (`--dim batch=8`), states become constants: changes to a whole model that a user asks
+// for.
+#include <algorithm>
+
+#include "runtime/ops/page.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/pipeline.h"
+
+namespace rt::compiler {
+namespace {
+
+void drop_symbol(Graph& graph, int32_t symbol, int64_t extent) {
+  for (Value& value : graph.values)
+    for (Dim& dim : value.dims) {
+      if (dim.symbol == symbol) dim = {.extent = extent};
+      if (dim.symbol > symbol) --dim.symbol;
+    }
+  graph.symbols.erase(graph.symbols.begin() + symbol);
+}
+
+std::string names_of_symbols(const ModelGraph& model) {
+  std::vector<std::string> names;
+  for (const ModelGraph::Entry& entry : model.entries)
+    for (const Symbol& symbol : entry.graph.symbols)
+      if (std::find(names.begin(), names.end(), symbol.name) == names.end()) names.push_back(symbol.name);
+  std::string all;
+  for (const std::string& name : names) append(all, text(all.empty() ? "" : ", ", name));
+  return all.empty() ? "none" : all;
+}
+
+}  // namespace
+
+Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent) {
+  if (extent < 1)
+    return invalid_argument("dimension '", symbol, "': expected an extent of at least 1, found ", extent);
+  bool found = false;
+  for (ModelGraph::Entry& entry : model.entries) {
+    Graph& graph = entry.graph;
+    const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                                 [&](const Symbol& candidate) { return candidate.name == symbol; });
+    if (at == graph.symbols.end()) continue;
+    found = true;
+    if (at->bound > 0 && extent > at->bound)
+      return invalid_argument("dimension '", symbol, "': ", extent, " is above its bound ", at->bound);
+    drop_symbol(graph, static_cast<int32_t>(at - graph.symbols.begin()), extent);
+    // Bodies hold the symbols too; they are written anew.
+    bool had_bodies = false;
+    for (Node& node : graph.nodes) {
+      const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
+      if (page == nullptr || page->body == nullptr || node.bodies.empty()) continue;
+      node.bodies.clear();
+      had_bodies = true;
+    }
+    // Inference annotates every value again, now knowing more.
+    const Builder builder(graph, &model.states);
+    RT_TRY(Status(builder.status()).in(text("with ", symbol, "=", extent)));
+    if (had_bodies) RT_TRY(expand_composites(graph, model.states));
+  }
+  if (!found)
+    return invalid_argument("dimension '", symbol, "': the model has no such symbol; it has ",
+                            names_of_symbols(model));
+  return {};
+}
+
+Status freeze_states(ModelGraph& model) {
+  for (ModelGraph::Entry& entry : model.entries)
+    if (!entry.graph.state_updates.empty())
+      return invalid_argument("entry '", entry.name,
+                              "' updates states, so they cannot become constants; drop it first");
+  for (ModelGraph::Entry& entry : model.entries)
+    for (Value& value : entry.graph.values) {
+      if (value.role != Role::State) continue;
+      const State& state = model.states[value.state];
+      value.role = Role::Constant;
+      value.state = kNoState;
+      value.data = state.initial.data != nullptr || state.info.bytes() == 0
+                       ? state.initial
+                       : Blob::own(std::vector<std::byte>(state.info.bytes()));
+      if (value.name.empty()) value.name = state.name;
+    }
+  model.states.clear();
+  return {};
+}
+
+}  // namespace rt::compiler

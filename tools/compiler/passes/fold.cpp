@@ -1,0 +1,124 @@
+// fold: computes what depends on constants only, and shape arithmetic whose result is the same for all
+// extents.
+//
+// Exact: values come from the pages' reference functions. The file must not grow for it: a result of more
+// than 1 MiB that is larger than the operands stays a node, and so does the widening of 16-bit weights.
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/ops/evaluate.h"
+#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/passes/passes.h"
+
+namespace rt::compiler {
+namespace {
+
+constexpr size_t kAlwaysFoldBytes = size_t{1} << 20;
+constexpr int64_t kAlwaysWidenElements = 4096;
+
+bool is_foldable(GraphEdit& edit, const Node& node) {
+  const ops::Page* page = ops::page_of(node.kind());
+  if (page == nullptr || page->impure || (page->composite && node.bodies.empty())) return false;
+  size_t bytes_in = 0, bytes_out = 0;
+  for (ValueId input : node.inputs) {
+    if (input == kNoValue) continue;
+    if (!edit.is_constant(input) || edit.value(input).quantization) return false;
+    bytes_in += edit.value(input).data.size;
+  }
+  for (ValueId output : node.outputs) {
+    if (!edit.value(output).is_static() || edit.value(output).quantization) return false;
+    bytes_out += edit.value(output).info().bytes();
+  }
+  if (node.kind() == OpKind::Cast && edit.value(node.outputs[0]).info().elements() > kAlwaysWidenElements &&
+      bytes_out > bytes_in)
+    return false;
+  return bytes_out <= kAlwaysFoldBytes || bytes_out <= bytes_in;
+}
+
+/// Weights are large and the reference functions slow: a transpose of any element type by copying.
+void transpose_bytes(const Shape& from, std::span<const int64_t> permutation, const std::byte* in,
+                     std::byte* out, size_t element) {
+  const auto strides = strides_of(from);
+  Shape to;
+  std::array<int64_t, kMaxRank> step{}, index{};
+  for (size_t i = 0; i < permutation.size(); ++i) {
+    to.push_back(from[static_cast<int>(permutation[i])]);
+    step[i] = strides[static_cast<size_t>(permutation[i])];
+  }
+  int64_t offset = 0;
+  for (int64_t i = 0, count = to.elements(); i < count; ++i) {
+    std::memcpy(out + static_cast<size_t>(i) * element, in + static_cast<size_t>(offset) * element, element);
+    for (int axis = to.rank() - 1; axis >= 0; --axis) {
+      const auto a = static_cast<size_t>(axis);
+      offset += step[a];
+      if (++index[a] < to[axis]) break;
+      offset -= step[a] * to[axis];
+      index[a] = 0;
+    }
+  }
+}
+
+Result<std::vector<Blob>> compute(GraphEdit& edit, const Node& node) {
+  if (node.kind() == OpKind::Reshape || node.kind() == OpKind::Identity)
+    return std::vector<Blob>{edit.value(node.inputs[0]).data};
+  std::vector<ops::HostTensor> results;
+  for (ValueId output : node.outputs) results.emplace_back(edit.value(output).info());
+  if (node.kind() == OpKind::Transpose) {
+    const Value& x = edit.value(node.inputs[0]);
+    transpose_bytes(x.info().shape, node.as<op::TransposeAttributes>().permutation, x.data.data,
+                    results[0].bytes.data(), size_of(x.dtype));
+  } else {
+    std::vector<Operand> operands;
+    std::vector<ConstTensorView> views;
+    for (ValueId input : node.inputs) {
+      const bool present = input != kNoValue;
+      const TensorInfo info = present ? edit.value(input).info() : TensorInfo{};
+      const void* bytes = present ? edit.value(input).data.data : nullptr;
+      if (present && bytes == nullptr) bytes = "";  // an empty tensor
+      operands.push_back({.present = present, .info = info, .value = bytes});
+      views.push_back({bytes, info});
+    }
+    std::vector<TensorInfo> infos;
+    std::vector<TensorView> outputs;
+    for (ops::HostTensor& result : results) {
+      infos.push_back(result.info);
+      outputs.push_back(result.view());
+    }
+    RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, outputs));
+  }
+  std::vector<Blob> blobs;
+  for (ops::HostTensor& result : results) blobs.push_back(Blob::own(std::move(result.bytes)));
+  return blobs;
+}
+
+}  // namespace
+
+Status fold(Graph& graph, const PassContext& context) {
+  GraphEdit edit(graph, context.states);
+  RT_TRY(Status(edit.status()));
+  const auto put = [&](ValueId old, Blob bytes) {
+    const ValueId constant = edit.builder().constant(edit.value(old).info(), std::move(bytes));
+    if (constant == kNoValue) return;
+    graph[constant].name = graph[old].name;
+    edit.replace(old, constant);
+  };
+  // The nodes are in topological order, so one walk folds whole chains.
+  for (NodeId id = 0; id < edit.node_count(); ++id) {
+    if (!edit.is_alive(id)) continue;
+    const std::vector<ValueId> outputs = edit.node(id).outputs;
+    if (outputs.size() == 1 && edit.value(outputs[0]).is_static()) {
+      if (edit.is_output(outputs[0]) && edit.node(id).kind() == OpKind::Identity) continue;
+      if (const auto known = edit.builder().known_value(outputs[0])) {
+        const Blob bytes = Blob::copy_of(known->data, known->info.bytes());
+        put(outputs[0], bytes);
+        continue;
+      }
+    }
+    if (!is_foldable(edit, edit.node(id))) continue;
+    RT_ASSIGN(std::vector<Blob> blobs, compute(edit, edit.node(id)));
+    for (size_t i = 0; i < outputs.size(); ++i) put(outputs[i], std::move(blobs[i]));
+  }
+  return edit.finish();
+}
+
+}  // namespace rt::compiler

@@ -1,0 +1,20 @@
+// The passes, one file each. pipeline.cpp knows their order and names.
+#pragma once
+
+#include "tools/compiler/pass.h"
+
+namespace rt::compiler {
+
+Status dead_code(Graph& graph, const PassContext& context);
+Status canonicalize(Graph& graph, const PassContext& context);
+Status fold(Graph& graph, const PassContext& context);
+Status common_subexpr(Graph& graph, const PassContext& context);
+Status precision(Graph& graph, const PassContext& context);
+Status batch_norm(Graph& graph, const PassContext& context);
+Status layout(Graph& graph, const PassContext& context);
+Status recognize(Graph& graph, const PassContext& context);
+Status fuse(Graph& graph, const PassContext& context);
+Status expand(Graph& graph, const PassContext& context);
+Status order(Graph& graph, const PassContext& context);
+
+}  // namespace rt::compiler

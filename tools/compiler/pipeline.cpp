@@ -1,0 +1,114 @@
+#include "tools/compiler/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+
+#include "runtime/graph/verify.h"
+#include "runtime/ops/page.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/passes/passes.h"
+
+namespace rt::compiler {
+namespace {
+
+// The order is knowledge: what each pass needs its predecessors to have done stands beside it. A name may
+// occur more than once; disabling it leaves out all of its runs.
+constexpr Pass kPasses[] = {
+    {"dead_code", "drop what nothing depends on", dead_code},
+    {"canonicalize", "drop nodes that do nothing, write the rest in one way", canonicalize},
+    {"fold", "compute what depends on constants and static shapes", fold},
+    {"common_subexpr", "compute equal things once", common_subexpr},
+    {"canonicalize", "drop what folding made trivial", canonicalize},
+    {"expand", "write the bodies of composites", expand},
+    {"order", "choose an order that keeps fewer bytes alive", order},
+};
+
+Status check_names(const PipelineOptions& options) {
+  for (const std::string& name : options.disabled) {
+    if (std::any_of(std::begin(kPasses), std::end(kPasses),
+                    [&](const Pass& pass) { return pass.name == name; }))
+      continue;
+    std::string known;
+    std::set<std::string_view> names;
+    for (const Pass& pass : kPasses)
+      if (names.insert(pass.name).second) append(known, text(known.empty() ? "" : ", ", pass.name));
+    return invalid_argument("pass '", name, "': there is no such pass; the passes are ", known);
+  }
+  return {};
+}
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Bodies that a page can write are written anew at the end, for what has become of the node.
+void drop_bodies(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
+    if (page != nullptr && page->body != nullptr) node.bodies.clear();
+  }
+}
+
+Status optimize_entry(ModelGraph::Entry& entry, const std::vector<State>& states,
+                      const PipelineOptions& options, PipelineReport* report) {
+  drop_bodies(entry.graph);
+  RT_TRY(verify(entry.graph, &states));
+  for (const Pass& pass : kPasses) {
+    if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const size_t before = entry.graph.nodes.size();
+    RT_TRY(pass.run(entry.graph, {.states = states}).in(text("pass '", pass.name, "'")));
+    const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+    if (report != nullptr)
+      report->passes.push_back({.entry = entry.name,
+                                .pass = std::string(pass.name),
+                                .nodes_before = before,
+                                .nodes_after = entry.graph.nodes.size(),
+                                .milliseconds = spent.count()});
+    if (options.verify) RT_TRY(verify(entry.graph, &states).in(text("after pass '", pass.name, "'")));
+  }
+  return {};
+}
+
+std::string padded(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+}  // namespace
+
+std::span<const Pass> all_passes() {
+  return kPasses;
+}
+
+std::string PipelineReport::table() const {
+  std::string out = text(padded("entry", 14), padded("pass", 18), padded("nodes", 16), "ms\n");
+  for (const PassReport& pass : passes) {
+    const auto tenths = static_cast<int64_t>(pass.milliseconds * 10 + 0.5);
+    append(out, text(padded(pass.entry, 14), padded(pass.pass, 18),
+                     padded(text(pass.nodes_before, " -> ", pass.nodes_after), 16), tenths / 10, '.',
+                     tenths % 10, '\n'));
+  }
+  return out;
+}
+
+Status optimize(ModelGraph& model, const PipelineOptions& options, PipelineReport* report) {
+  RT_TRY(check_names(options));
+  for (const std::string& name : options.entries)
+    if (model.entry(name) == nullptr)
+      return invalid_argument("entry '", name, "': the model has no such entry");
+  for (ModelGraph::Entry& entry : model.entries) {
+    if (!options.entries.empty() && !contains(options.entries, entry.name)) continue;
+    RT_TRY(optimize_entry(entry, model.states, options, report).in(text("entry '", entry.name, "'")));
+  }
+  return {};
+}
+
+Status run_pass(std::string_view name, Graph& graph, const std::vector<State>& states) {
+  for (const Pass& pass : kPasses)
+    if (pass.name == name) return pass.run(graph, {.states = states});
+  return check_names({.disabled = {std::string(name)}});
+}
+
+}  // namespace rt::compiler
