@@ -1,0 +1,44 @@
+// The epilogue of MatMul and Conv: y = activation(product + bias + residual).
+//
+// Knows: which inputs carry it, how to check and apply it. Must not know: the product.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/ops/page.h"
+
+namespace rt::ops {
+
+/// Where the epilogue's operands are among a node's inputs: bias is input 2, residual the last one.
+struct EpilogueInputs {
+  bool has_bias = false;
+  bool has_residual = false;
+  size_t bias = 2;
+  size_t residual = 3;
+};
+EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, size_t input_count) noexcept;
+
+/// activation(x) in double.
+double activate(const op::EpilogueAttributes& epilogue, double x) noexcept;
+
+/// Checks the presence, types and shapes of bias (broadcastable to the result; with channels_only exactly the
+/// result's last axis) and residual (the result's shape). `dtype` is the result's.
+Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilogue, DType dtype,
+                      const Shape& result, bool channels_only);
+
+/// Adds bias and residual to `values` (row-major, of the output's shape), stores activation of it in the
+/// output.
+template <class T>
+void finish(const NodeView& node, const op::EpilogueAttributes* epilogue,
+            std::span<const ConstTensorView> inputs, std::vector<T> values, const TensorView& output);
+
+/// Operations of an epilogue on so many elements.
+double epilogue_flops(const op::EpilogueAttributes* epilogue, double elements) noexcept;
+
+/// Gradients of bias and residual for a rule whose forward node has no activation. Returns the gradient that
+/// the product sees, or kNoValue after failing the emitter.
+ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* epilogue);
+
+}  // namespace rt::ops

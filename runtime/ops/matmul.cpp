@@ -1,0 +1,95 @@
+// MatMul: the matrix product with NumPy's broadcasting, transpositions and a fused epilogue.
+#include "runtime/graph/matmul_geometry.h"
+
+#include "runtime/ops/epilogue.h"
+#include "runtime/ops/page.h"
+#include "runtime/ops/values.h"
+
+namespace rt::ops {
+namespace {
+
+Status infer_matmul(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  const auto& attributes = node.as<op::MatMulAttributes>();
+  RT_TRY(expect_dtype(node, 0, kNumbers, "a number"));
+  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_ASSIGN(const MatMulGeometry geometry, matmul_geometry(node.shape(0), node.shape(1), attributes));
+  RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), geometry.result, false));
+  return add_output(outputs, node.dtype(0), geometry.result);
+}
+
+/// One [K,N] matrix from one [N,K].
+template <class T>
+void transpose_matrices(std::vector<T>& values, int64_t rows, int64_t columns) {
+  const int64_t size = rows * columns;
+  if (size == 0) return;
+  std::vector<T> turned(static_cast<size_t>(size));
+  for (T* matrix = values.data(); matrix != values.data() + values.size(); matrix += size) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        turned[static_cast<size_t>(j * rows + i)] = matrix[i * columns + j];
+    std::copy(turned.begin(), turned.end(), matrix);
+  }
+}
+
+template <class T>
+std::vector<T> product(const MatMulGeometry& g, const ConstTensorView& a_view,
+                       const ConstTensorView& b_view) {
+  std::vector<T> a = load_all<T>(a_view);
+  std::vector<T> b = load_all<T>(b_view);
+  if (g.transpose_a) transpose_matrices(a, g.k, g.m);
+  if (g.transpose_b) transpose_matrices(b, g.n, g.k);
+  std::vector<T> y(static_cast<size_t>(g.result.elements()));
+  if (y.empty()) return y;
+  const int64_t matrices = g.batch.elements();
+  for (int64_t batch = 0; batch < matrices; ++batch) {
+    const T* a_row = a.data() + g.operand_index(g.a_batch, batch) * g.m * g.k;
+    const T* b_matrix = b.data() + g.operand_index(g.b_batch, batch) * g.k * g.n;
+    T* y_row = y.data() + batch * g.m * g.n;
+    for (int64_t i = 0; i < g.m; ++i, a_row += g.k, y_row += g.n) {
+      const T* b_row = b_matrix;
+      for (int64_t k = 0; k < g.k; ++k, b_row += g.n) {
+        const T factor = a_row[k];
+        for (int64_t j = 0; j < g.n; ++j) y_row[j] += factor * b_row[j];
+      }
+    }
+  }
+  return y;
+}
+
+Status eval_matmul(const NodeView& node, std::span<const ConstTensorView> inputs,
+                   std::span<const TensorView> outputs) {
+  const auto& attributes = node.as<op::MatMulAttributes>();
+  RT_ASSIGN(const MatMulGeometry geometry,
+            matmul_geometry(inputs[0].info.shape, inputs[1].info.shape, attributes));
+  with_values(inputs[0].info.dtype, [&]<class T>() {
+    finish<T>(node, attributes.epilogue.get(), inputs, product<T>(geometry, inputs[0], inputs[1]),
+              outputs[0]);
+  });
+  return {};
+}
+
+Cost cost_matmul(const NodeView& node) {
+  const auto& attributes = node.as<op::MatMulAttributes>();
+  Cost cost;
+  for (const Operand& operand : node.inputs)
+    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
+  const auto geometry = matmul_geometry(node.shape(0), node.shape(1), attributes);
+  if (!geometry.ok()) return cost;
+  const double elements = static_cast<double>(geometry->result.elements());
+  cost.bytes += elements * static_cast<double>(size_of(node.dtype(0)));
+  cost.flops =
+      2 * elements * static_cast<double>(geometry->k) + epilogue_flops(attributes.epilogue.get(), elements);
+  return cost;
+}
+
+}  // namespace
+
+RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
+                   .inputs = {2, 4},
+                   .infer = infer_matmul,
+                   .eval = eval_matmul,
+                   .cost = cost_matmul,
+                   .domain = {-1, 1},
+                   .tolerance = {1e-4, 1e-4}};
+
+}  // namespace rt::ops

@@ -1,0 +1,100 @@
+// Resize: nearest, linear and cubic interpolation of the spatial axes, one axis after the other.
+#include "runtime/graph/resize_geometry.h"
+#include "runtime/ops/page.h"
+#include "runtime/ops/values.h"
+
+namespace rt::ops {
+namespace {
+
+Status infer_resize(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  const auto& attributes = node.as<op::ResizeAttributes>();
+  if (attributes.mode != op::ResizeMode::Nearest) RT_TRY(expect_dtype(node, 0, kFloats, "a float"));
+  std::span<const int64_t> sizes;
+  if (node.has(1)) {
+    RT_ASSIGN(sizes, shape_operand(node, 1, "sizes"));
+  }
+  std::span<const float> scales;
+  if (node.has(2)) {
+    if (node.dtype(2) != DType::F32 || node.shape(2).rank() != 1)
+      return invalid_argument("expected scales as an f32 vector, found ", node.input(2));
+    const auto count = static_cast<size_t>(node.input(2).elements());
+    if (count != 0 && node.inputs[2].value == nullptr)
+      return invalid_argument("shape operand must be known: scales (input 2) depends on data");
+    scales = {static_cast<const float*>(node.inputs[2].value), count};
+  }
+  RT_ASSIGN(const ResizeGeometry geometry, resize_geometry(node.shape(0), attributes, sizes, scales));
+  return add_output(outputs, node.dtype(0), geometry.result);
+}
+
+/// Replaces axis `axis` of the row-major values by its interpolation.
+std::vector<double> interpolate(const std::vector<double>& x, const Shape& shape, int axis, int64_t extent,
+                                const ResizeTable& table) {
+  const int64_t outer = shape.elements(0, axis), inner = shape.elements(axis + 1, shape.rank());
+  std::vector<double> y(static_cast<size_t>(outer * extent * inner));
+  double* to = y.data();
+  for (int64_t o = 0; o < outer; ++o) {
+    const double* block = x.data() + o * shape[axis] * inner;
+    for (int64_t i = 0; i < extent; ++i, to += inner)
+      for (int t = 0; t < table.taps; ++t) {
+        const auto tap = static_cast<size_t>(i * table.taps + t);
+        const double* from = block + table.index[tap] * inner;
+        const double weight = table.weight[tap];
+        for (int64_t j = 0; j < inner; ++j) to[j] += weight * from[j];
+      }
+  }
+  return y;
+}
+
+Status eval_resize(const NodeView& node, std::span<const ConstTensorView> inputs,
+                   std::span<const TensorView> outputs) {
+  const auto& attributes = node.as<op::ResizeAttributes>();
+  const Shape& result = outputs[0].info.shape;
+  Shape shape = inputs[0].info.shape;
+  std::span<const float> scales;
+  if (node.has(2)) scales = {inputs[2].as<float>(), static_cast<size_t>(inputs[2].info.elements())};
+  const auto sizes = node.has(1) ? ints_of(inputs[1]) : std::span<const int64_t>();
+  RT_ASSIGN(const ResizeGeometry geometry, resize_geometry(shape, attributes, sizes, scales));
+  if (outputs[0].info.elements() == 0) return {};
+  if (attributes.mode == op::ResizeMode::Nearest) {
+    const auto strides = strides_of(shape);
+    std::vector<std::vector<int64_t>> offsets(static_cast<size_t>(shape.rank()));
+    for (size_t axis = 0; axis < offsets.size(); ++axis) {
+      const bool spatial = axis > 0 && axis + 1 < offsets.size();
+      ResizeTable table;
+      if (spatial) table = resize_table(geometry.axes[axis - 1], attributes);
+      for (int64_t i = 0; i < result[static_cast<int>(axis)]; ++i)
+        offsets[axis].push_back((spatial ? table.index[static_cast<size_t>(i)] : i) * strides[axis]);
+    }
+    copy_mapped(outputs[0], inputs[0].data, offsets);
+    return {};
+  }
+  std::vector<double> values = load_all<double>(inputs[0]);
+  for (int i = 0; i < geometry.rank; ++i) {
+    const ResizeAxis& axis = geometry.axes[static_cast<size_t>(i)];
+    values = interpolate(values, shape, i + 1, axis.output, resize_table(axis, attributes));
+    shape[i + 1] = axis.output;
+  }
+  store_all<double>(outputs[0], values);
+  return {};
+}
+
+Cost cost_resize(const NodeView& node) {
+  const auto mode = node.as<op::ResizeAttributes>().mode;
+  const double taps = mode == op::ResizeMode::Nearest ? 0 : mode == op::ResizeMode::Linear ? 2 : 4;
+  Cost cost{.bytes = static_cast<double>(node.input(0).bytes())};
+  if (node.outputs.empty()) return cost;
+  cost.bytes += static_cast<double>(node.output(0).bytes());
+  cost.flops = 2 * taps * (node.shape(0).rank() - 2) * static_cast<double>(node.output(0).elements());
+  return cost;
+}
+
+}  // namespace
+
+RT_PAGE(Resize) = {.kind = OpKind::Resize,
+                   .inputs = {2, 3},
+                   .shape_operands = 1u << 1 | 1u << 2,
+                   .infer = infer_resize,
+                   .eval = eval_resize,
+                   .cost = cost_resize};
+
+}  // namespace rt::ops

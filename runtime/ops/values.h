@@ -1,0 +1,53 @@
+// Whole operands as vectors, shape operands, and strided copies: what the pages' loops are written with.
+//
+// Knows: element types and how to move elements. Must not know: any operator.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "runtime/core/element.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/graph/node_view.h"
+
+namespace rt::ops {
+
+/// All elements of a tensor; T is double (floats) or uint64_t (integers, whose sums and products then wrap as
+/// the stored type's do).
+template <class T>
+std::vector<T> load_all(const ConstTensorView& view);
+template <class T>
+void store_all(const TensorView& view, std::span<const T> values);
+
+/// Calls loop.operator()<double>() for a float dtype and loop.operator()<uint64_t>() for others.
+template <class Loop>
+void with_values(DType dtype, Loop&& loop) {
+  if (is_float(dtype))
+    loop.template operator()<double>();
+  else
+    loop.template operator()<uint64_t>();
+}
+
+/// The entries of shape operand i: an i64 vector known on the host. `name` is for the message.
+Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view name);
+/// The same of evaluation's inputs.
+std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept;
+
+/// Appends an output unless its size overflows.
+Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape);
+
+Status expect_dtype(const NodeView& node, size_t i, DTypeSet allowed, std::string_view allowed_names);
+Status expect_same_dtype(const NodeView& node, size_t i, size_t j);
+
+/// Marks a place that copy_mapped() fills instead of copying.
+inline constexpr int64_t kFill = -1;
+/// output[i0, i1, ..] = source[offsets[0][i0] + offsets[1][i1] + ..], in elements; where one of them is
+/// kFill, `fill` (one element; null: zero bytes). One list per output axis.
+void copy_mapped(const TensorView& output, const void* source, std::span<const std::vector<int64_t>> offsets,
+                 const void* fill = nullptr);
+
+}  // namespace rt::ops
