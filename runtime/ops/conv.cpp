@@ -1,7 +1,7 @@
 // Conv, ConvTranspose and ConvWeightGrad: one geometry, three loops over the same (window, tap) pairs.
 #include "runtime/graph/geometry.h"
 #include "runtime/ops/epilogue.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 #include "runtime/ops/windows.h"
 
@@ -27,8 +27,8 @@ Cost cost_of_geometry(const NodeView& node, const Result<ConvGeometry>& geometry
 
 Status infer_conv(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::ConvAttributes>();
-  RT_TRY(expect_dtype(node, 0, kNumbers, "a number"));
-  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
   RT_ASSIGN(const ConvGeometry geometry, conv_geometry(node.shape(0), node.shape(1), attributes));
   const Shape result = geometry.output_shape();
   RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), result, true));
@@ -103,11 +103,11 @@ Result<ConvGeometry> transpose_geometry(const NodeView& node) {
 }
 
 Status infer_conv_transpose(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, kNumbers, "a number"));
-  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
   RT_ASSIGN(const ConvGeometry geometry, transpose_geometry(node));
   if (node.has(3)) {
-    RT_TRY(expect_same_dtype(node, 0, 3));
+    RT_TRY(expect_same_dtype(node, 3, "bias", 0, "x"));
     if (node.shape(3) != Shape{geometry.input_channels})
       return invalid_argument("expected a bias [", geometry.input_channels, "], found ", node.shape(3));
   }
@@ -164,8 +164,8 @@ Cost cost_conv_transpose(const NodeView& node) {
 // -------------------------------------------------------------------------------------------
 
 Status infer_conv_weight_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, kFloats, "a float"));
-  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_same_dtype(node, 1, "grad_output", 0, "x"));
   RT_ASSIGN(const ConvGeometry geometry,
             conv_weight_grad_geometry(node.shape(0), node.shape(1), node.as<op::ConvWeightGradAttributes>()));
   return add_output(outputs, node.dtype(0), geometry.weight_shape());

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -63,7 +64,7 @@ Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilog
                             epilogue->beta);
   if (inputs.has_bias) {
     if (!node.has(inputs.bias)) return invalid_argument("expected the bias as input 2, found none");
-    RT_TRY(expect_same_dtype(node, 0, inputs.bias));
+    RT_TRY(expect_same_dtype(node, inputs.bias, "bias", 0, "input 0"));
     const Shape& bias = node.shape(inputs.bias);
     if (channels_only) {
       if (bias.rank() != 1 || bias[0] != result.back())
@@ -75,7 +76,7 @@ Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilog
   if (inputs.has_residual) {
     if (!node.has(inputs.residual))
       return invalid_argument("expected the residual as last input, found none");
-    RT_TRY(expect_same_dtype(node, 0, inputs.residual));
+    RT_TRY(expect_same_dtype(node, inputs.residual, "residual", 0, "input 0"));
     if (node.shape(inputs.residual) != result)
       return invalid_argument("expected a residual of the result's shape ", result, ", found ",
                               node.shape(inputs.residual));

@@ -1,7 +1,7 @@
 // Gather, and ScatterAdd, its gradient.
 #include <cstring>
 
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -21,12 +21,6 @@ Result<Shape> gathered_shape(const Shape& x, int axis, const Shape& indices) {
   return result;
 }
 
-Result<int> axis_of(int64_t named, int rank) {
-  const auto axis = normalized_axis(named, rank);
-  if (!axis) return invalid_argument("expected axis in [", -rank, ", ", rank, "), found ", named);
-  return *axis;
-}
-
 /// All indices inside [0, extent), negative ones counted from the end.
 Result<std::vector<int64_t>> indices_of(const ConstTensorView& view, int64_t extent) {
   std::vector<int64_t> indices(static_cast<size_t>(view.info.elements()));
@@ -41,9 +35,9 @@ Result<std::vector<int64_t>> indices_of(const ConstTensorView& view, int64_t ext
 }
 
 Status infer_gather(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 1, kIndexTypes, "i32 or i64"));
+  RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
   const Shape& x = node.shape(0);
-  RT_ASSIGN(const int axis, axis_of(node.as<op::GatherAttributes>().axis, x.rank()));
+  RT_ASSIGN(const int axis, resolve_axis(node.as<op::GatherAttributes>().axis, x.rank()));
   RT_ASSIGN(const Shape result, gathered_shape(x, axis, node.shape(1)));
   return add_output(outputs, node.dtype(0), result);
 }
@@ -51,7 +45,7 @@ Status infer_gather(const NodeView& node, std::vector<TensorInfo>& outputs) {
 Status eval_gather(const NodeView& node, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) {
   const TensorInfo& x = inputs[0].info;
-  RT_ASSIGN(const int axis, axis_of(node.as<op::GatherAttributes>().axis, x.shape.rank()));
+  RT_ASSIGN(const int axis, resolve_axis(node.as<op::GatherAttributes>().axis, x.shape.rank()));
   RT_ASSIGN(const std::vector<int64_t> indices, indices_of(inputs[1], x.shape[axis]));
   if (outputs[0].info.elements() == 0) return {};
   const size_t row = static_cast<size_t>(x.shape.elements(axis + 1, x.shape.rank())) * size_of(x.dtype);
@@ -68,13 +62,13 @@ Status eval_gather(const NodeView& node, std::span<const ConstTensorView> inputs
 
 Status infer_scatter_add(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
-  RT_TRY(expect_dtype(node, 1, kIndexTypes, "i32 or i64"));
-  RT_TRY(expect_dtype(node, 2, kNumbers, "a number"));
+  RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
+  RT_TRY(expect_dtype(node, 2, "updates", kNumbers));
   if (extents.size() > kMaxRank)
     return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
   const Shape shape(extents);
   if (!shape.checked_elements()) return invalid_argument("expected extents of 0 or more, found ", shape);
-  RT_ASSIGN(const int axis, axis_of(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
+  RT_ASSIGN(const int axis, resolve_axis(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
   RT_ASSIGN(const Shape updates, gathered_shape(shape, axis, node.shape(1)));
   if (node.shape(2) != updates)
     return invalid_argument("expected updates ", updates, ", found ", node.shape(2));
@@ -84,7 +78,7 @@ Status infer_scatter_add(const NodeView& node, std::vector<TensorInfo>& outputs)
 Status eval_scatter_add(const NodeView& node, std::span<const ConstTensorView> inputs,
                         std::span<const TensorView> outputs) {
   const Shape& shape = outputs[0].info.shape;
-  RT_ASSIGN(const int axis, axis_of(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
+  RT_ASSIGN(const int axis, resolve_axis(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
   RT_ASSIGN(const std::vector<int64_t> indices, indices_of(inputs[1], shape[axis]));
   with_values(outputs[0].info.dtype, [&]<class T>() {
     std::vector<T> result(static_cast<size_t>(shape.elements()));

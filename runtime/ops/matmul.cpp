@@ -2,7 +2,7 @@
 #include "runtime/graph/matmul_geometry.h"
 
 #include "runtime/ops/epilogue.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -10,8 +10,8 @@ namespace {
 
 Status infer_matmul(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::MatMulAttributes>();
-  RT_TRY(expect_dtype(node, 0, kNumbers, "a number"));
-  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_TRY(expect_dtype(node, 0, "a", kNumbers));
+  RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
   RT_ASSIGN(const MatMulGeometry geometry, matmul_geometry(node.shape(0), node.shape(1), attributes));
   RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), geometry.result, false));
   return add_output(outputs, node.dtype(0), geometry.result);

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "runtime/graph/movement_geometry.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -97,12 +97,7 @@ Status eval_transpose(const NodeView& node, std::span<const ConstTensorView> inp
 // ---------------------------------------------------------------------------------------------------
 
 Result<int> concat_axis(const NodeView& node) {
-  const int64_t named = node.as<op::ConcatAttributes>().axis;
-  const auto axis = normalized_axis(named, node.shape(0).rank());
-  if (!axis)
-    return invalid_argument("expected axis in [", -node.shape(0).rank(), ", ", node.shape(0).rank(),
-                            "), found ", named);
-  return *axis;
+  return resolve_axis(node.as<op::ConcatAttributes>().axis, node.shape(0).rank());
 }
 
 Status infer_concat(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -111,7 +106,7 @@ Status infer_concat(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_ASSIGN(const int axis, concat_axis(node));
   Shape result = node.shape(0);
   for (size_t i = 1; i < node.input_count(); ++i) {
-    RT_TRY(expect_same_dtype(node, 0, i));
+    RT_TRY(expect_same_dtype(node, i, text("input ", i), 0, "input 0"));
     Shape other = node.shape(i);
     if (other.rank() != result.rank())
       return invalid_argument("expected inputs of rank ", result.rank(), ", found ", other, " as input ", i);
@@ -175,7 +170,7 @@ Status infer_pad(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_ASSIGN(const auto pads, shape_operand(node, 1, "pads"));
   RT_ASSIGN(const PadGeometry geometry, pad_geometry(node.shape(0), node.as<op::PadAttributes>().mode, pads));
   if (node.has(2)) {
-    RT_TRY(expect_same_dtype(node, 0, 2));
+    RT_TRY(expect_same_dtype(node, 2, "value", 0, "x"));
     if (node.input(2).elements() != 1)
       return invalid_argument("expected one element as the pad value, found ", node.input(2));
   }

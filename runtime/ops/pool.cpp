@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "runtime/graph/geometry.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 #include "runtime/ops/windows.h"
 
@@ -18,9 +18,8 @@ constexpr DTypeSet kMaxPoolTypes =
     kFloats | DTypeSet{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64};
 
 template <class Attributes>
-Status infer_pool(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet types,
-                  std::string_view names) {
-  RT_TRY(expect_dtype(node, 0, types, names));
+Status infer_pool(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet types) {
+  RT_TRY(expect_dtype(node, 0, "x", types));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<Attributes>()));
   return add_output(outputs, node.dtype(0), geometry.output_shape());
 }
@@ -45,7 +44,7 @@ Cost pool_cost(const NodeView& node, const Result<PoolGeometry>& geometry) {
 // --------------------------------------------------------------------------------------------------
 
 Status infer_max_pool(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  return infer_pool<op::MaxPoolAttributes>(node, outputs, kMaxPoolTypes, "a number");
+  return infer_pool<op::MaxPoolAttributes>(node, outputs, kMaxPoolTypes);
 }
 
 template <class T>
@@ -115,8 +114,8 @@ Status eval_max_pool(const NodeView& node, std::span<const ConstTensorView> inpu
 }
 
 Status infer_max_pool_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, kFloats, "a float"));
-  RT_TRY(expect_same_dtype(node, 0, 1));
+  RT_TRY(expect_dtype(node, 0, "x", kFloats));
+  RT_TRY(expect_same_dtype(node, 1, "grad_output", 0, "x"));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
   if (node.shape(1) != geometry.output_shape())
     return invalid_argument("expected grad_output ", geometry.output_shape(), ", found ", node.shape(1));
@@ -151,7 +150,7 @@ Status eval_max_pool_grad(const NodeView& node, std::span<const ConstTensorView>
 // ----------------------------------------------------------------------------------------------
 
 Status infer_average_pool(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  return infer_pool<op::AveragePoolAttributes>(node, outputs, kFloats, "a float");
+  return infer_pool<op::AveragePoolAttributes>(node, outputs, kFloats);
 }
 
 /// 1 / count of each window, 0 for an empty one.
@@ -197,7 +196,7 @@ Result<Shape> shape_from(std::span<const int64_t> extents) {
 }
 
 Status infer_average_pool_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 1, kFloats, "a float"));
+  RT_TRY(expect_dtype(node, 1, "grad_output", kFloats));
   RT_ASSIGN(const auto extents, shape_operand(node, 0, "input_shape"));
   RT_ASSIGN(const Shape shape, shape_from(extents));
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(shape, node.as<op::AveragePoolGradAttributes>()));

@@ -1,6 +1,6 @@
 // Resize: nearest, linear and cubic interpolation of the spatial axes, one axis after the other.
 #include "runtime/graph/resize_geometry.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -8,7 +8,7 @@ namespace {
 
 Status infer_resize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::ResizeAttributes>();
-  if (attributes.mode != op::ResizeMode::Nearest) RT_TRY(expect_dtype(node, 0, kFloats, "a float"));
+  if (attributes.mode != op::ResizeMode::Nearest) RT_TRY(expect_dtype(node, 0, "x", kFloats));
   std::span<const int64_t> sizes;
   if (node.has(1)) {
     RT_ASSIGN(sizes, shape_operand(node, 1, "sizes"));
@@ -91,7 +91,7 @@ Cost cost_resize(const NodeView& node) {
 }  // namespace
 
 RT_PAGE(Resize) = {.kind = OpKind::Resize,
-                   .inputs = {2, 3},
+                   .inputs = {1, 3},
                    .shape_operands = 1u << 1 | 1u << 2,
                    .infer = infer_resize,
                    .eval = eval_resize,

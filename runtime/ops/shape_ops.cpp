@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -105,9 +105,9 @@ Result<Arithmetic> arithmetic(DType dtype, const void* start, const void* limit,
 }
 
 Status infer_range(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, kNumbers, "a number"));
+  RT_TRY(expect_dtype(node, 0, "start", kNumbers));
   for (size_t i = 0; i < 3; ++i) {
-    RT_TRY(expect_same_dtype(node, 0, i));
+    RT_TRY(expect_same_dtype(node, i, text("input ", i), 0, "start"));
     if (node.input(i).elements() != 1)
       return invalid_argument("expected scalars as start, limit and delta, found ", node.input(i));
     if (node.inputs[i].value == nullptr)

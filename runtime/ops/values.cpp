@@ -39,17 +39,6 @@ void store_all<uint64_t>(const TensorView& view, std::span<const uint64_t> value
     store_integer(view.data, view.info.dtype, static_cast<int64_t>(i), static_cast<int64_t>(values[i]));
 }
 
-Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view name) {
-  if (!node.has(i)) return invalid_argument("expected input ", i, " (", name, "), found none");
-  const TensorInfo& info = node.input(i);
-  if (info.dtype != DType::I64 || info.shape.rank() != 1)
-    return invalid_argument("expected ", name, " as an i64 vector, found ", info);
-  if (info.elements() == 0) return std::span<const int64_t>();
-  if (node.inputs[i].value == nullptr)
-    return invalid_argument("shape operand must be known: ", name, " (input ", i, ") depends on data");
-  return node.ints(i);
-}
-
 std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept {
   return {view.as<int64_t>(), view.data == nullptr ? 0 : static_cast<size_t>(view.info.elements())};
 }
@@ -59,18 +48,6 @@ Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& sh
     return invalid_argument("expected a result of less than 2^59 elements, found ", shape);
   outputs.push_back({dtype, shape});
   return {};
-}
-
-Status expect_dtype(const NodeView& node, size_t i, DTypeSet allowed, std::string_view allowed_names) {
-  if (allowed.contains(node.dtype(i))) return {};
-  return invalid_argument("expected input ", i, " of ", allowed_names, " type, found ",
-                          name_of(node.dtype(i)));
-}
-
-Status expect_same_dtype(const NodeView& node, size_t i, size_t j) {
-  if (node.dtype(i) == node.dtype(j)) return {};
-  return invalid_argument("expected inputs ", i, " and ", j, " of one type, found ", name_of(node.dtype(i)),
-                          " and ", name_of(node.dtype(j)));
 }
 
 namespace {

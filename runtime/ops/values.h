@@ -1,18 +1,16 @@
-// Whole operands as vectors, shape operands, and strided copies: what the pages' loops are written with.
+// Whole operands as vectors, and strided copies: what the pages' loops are written with.
 //
 // Knows: element types and how to move elements. Must not know: any operator.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include "runtime/core/element.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
-#include "runtime/graph/node_view.h"
 
 namespace rt::ops {
 
@@ -32,16 +30,11 @@ void with_values(DType dtype, Loop&& loop) {
     loop.template operator()<uint64_t>();
 }
 
-/// The entries of shape operand i: an i64 vector known on the host. `name` is for the message.
-Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view name);
-/// The same of evaluation's inputs.
+/// The entries of an i64 vector among evaluation's inputs; none for an absent one.
 std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept;
 
 /// Appends an output unless its size overflows.
 Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape);
-
-Status expect_dtype(const NodeView& node, size_t i, DTypeSet allowed, std::string_view allowed_names);
-Status expect_same_dtype(const NodeView& node, size_t i, size_t j);
 
 /// Marks a place that copy_mapped() fills instead of copying.
 inline constexpr int64_t kFill = -1;
