@@ -203,6 +203,78 @@ Cost cost_conv_weight_grad(const NodeView& node) {
   return cost_of_geometry(node, geometry, geometry.ok() ? geometry->weight_shape() : Shape{0}, nullptr);
 }
 
+// --- gradients: the three operators are bilinear and are each other's gradients
+// ---------------------------------
+
+/// strides, pads, dilations and groups of one operator of the family, for another.
+template <class To, class From>
+To same_windows(const From& from) {
+  To to;
+  to.strides = from.strides;
+  to.pads = from.pads;
+  to.dilations = from.dilations;
+  to.groups = from.groups;
+  return to;
+}
+
+/// The gradient of a convolution's weight, whose extents must be known.
+template <class From>
+ValueId weight_gradient(GradContext& context, const From& from, ValueId x, ValueId grad, ValueId weight) {
+  auto attributes = same_windows<op::ConvWeightGradAttributes>(from);
+  const std::vector<Dim> dims = context.emit.value(weight).dims;
+  for (size_t i = 1; i + 1 < dims.size(); ++i) {
+    if (!dims[i].is_known()) {
+      context.emit.fail(
+          unsupported("expected a weight of known extents to differentiate, found unknown ones"));
+      return kNoValue;
+    }
+    attributes.kernel.push_back(dims[i].extent);
+  }
+  return context.emit.emit(std::move(attributes), {x, grad});
+}
+
+/// The gradient of a convolution's x, with x's extents.
+template <class From>
+ValueId data_gradient(Emitter& emit, const From& from, ValueId grad, ValueId weight, ValueId x) {
+  op::ShapeAttributes spatial;
+  spatial.start = 1;
+  spatial.end = -1;
+  return emit.emit(same_windows<op::ConvTransposeAttributes>(from), {grad, weight, emit.emit(spatial, {x})});
+}
+
+void conv_gradient(GradContext& context) {
+  const auto& attributes = context.node.as<op::ConvAttributes>();
+  const ValueId grad = epilogue_gradient(context, attributes.epilogue.get());
+  if (grad == kNoValue) return;
+  const ValueId x = context.input(0), weight = context.input(1);
+  if (context.needs(0)) context.set(0, data_gradient(context.emit, attributes, grad, weight, x));
+  if (context.needs(1)) context.set(1, weight_gradient(context, attributes, x, grad, weight));
+}
+
+void conv_transpose_gradient(GradContext& context) {
+  const auto& attributes = context.node.as<op::ConvTransposeAttributes>();
+  for (size_t i = 0; i < attributes.output_padding.size(); ++i) {
+    const int64_t stride = attributes.strides.empty() ? 1 : attributes.strides[i];
+    if (attributes.output_padding[i] >= stride)
+      return context.emit.fail(unsupported("expected an output_padding below the stride ", stride,
+                                           " to differentiate, found ", attributes.output_padding[i]));
+  }
+  const ValueId x = context.input(0), weight = context.input(1);
+  if (context.needs(0))
+    context.set(0, context.emit.emit(same_windows<op::ConvAttributes>(attributes), {context.grad(), weight}));
+  if (context.needs(1)) context.set(1, weight_gradient(context, attributes, context.grad(), x, weight));
+  if (context.needs(3)) context.set(3, context.grad());  // the walker sums
+}
+
+void conv_weight_grad_gradient(GradContext& context) {
+  const auto& attributes = context.node.as<op::ConvWeightGradAttributes>();
+  const ValueId x = context.input(0), grad_output = context.input(1);
+  if (context.needs(0))
+    context.set(0, data_gradient(context.emit, attributes, grad_output, context.grad(), x));
+  if (context.needs(1))
+    context.set(1, context.emit.emit(same_windows<op::ConvAttributes>(attributes), {x, context.grad()}));
+}
+
 }  // namespace
 
 RT_PAGE(Conv) = {.kind = OpKind::Conv,
@@ -229,5 +301,9 @@ RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .cost = cost_conv_weight_grad,
                            .domain = {-1, 1},
                            .tolerance = {1e-4, 1e-3}};
+
+RT_COMPILER_PAGE(Conv) = {.gradient = conv_gradient};
+RT_COMPILER_PAGE(ConvTranspose) = {.gradient = conv_transpose_gradient};
+RT_COMPILER_PAGE(ConvWeightGrad) = {.gradient = conv_weight_grad_gradient};
 
 }  // namespace rt::ops

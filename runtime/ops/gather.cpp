@@ -110,6 +110,22 @@ Cost cost_scatter_add(const NodeView& node) {
   return cost;
 }
 
+// --- gradients
+// ------------------------------------------------------------------------------------------------
+
+void gather_gradient(GradContext& context) {
+  op::ScatterAddAttributes attributes;
+  attributes.axis = context.node.as<op::GatherAttributes>().axis;
+  context.set(0, context.emit.emit(attributes, {shape_value(context.emit, context.input(0)), context.input(1),
+                                                context.grad()}));
+}
+
+void scatter_add_gradient(GradContext& context) {
+  op::GatherAttributes attributes;
+  attributes.axis = context.node.as<op::ScatterAddAttributes>().axis;
+  context.set(2, context.emit.emit(attributes, {context.grad(), context.input(1)}));
+}
+
 }  // namespace
 
 RT_PAGE(Gather) = {.kind = OpKind::Gather,
@@ -125,5 +141,8 @@ RT_PAGE(ScatterAdd) = {.kind = OpKind::ScatterAdd,
                        .eval = eval_scatter_add,
                        .cost = cost_scatter_add,
                        .tolerance = {1e-5, 1e-5}};
+
+RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient};
+RT_COMPILER_PAGE(ScatterAdd) = {.gradient = scatter_add_gradient};
 
 }  // namespace rt::ops

@@ -82,6 +82,82 @@ Cost cost_matmul(const NodeView& node) {
   return cost;
 }
 
+// --- gradient
+// -------------------------------------------------------------------------------------------------
+
+ValueId multiply(Emitter& emit, ValueId a, ValueId b, bool transpose_a, bool transpose_b) {
+  op::MatMulAttributes attributes;
+  attributes.transpose_a = transpose_a;
+  attributes.transpose_b = transpose_b;
+  return emit.emit(std::move(attributes), {a, b});
+}
+
+/// x with an axis of extent 1 before `axis` (rank: after the last).
+ValueId insert_axis(Emitter& emit, ValueId x, int axis) {
+  const std::vector<Dim> dims = emit.value(x).dims;
+  const int rank = static_cast<int>(dims.size());
+  const int64_t one[] = {1};
+  const auto stretch = [&](int first, int last) {
+    op::ShapeAttributes attributes;
+    attributes.start = first;
+    attributes.end = last;
+    return emit.emit(attributes, {x});
+  };
+  std::vector<ValueId> parts;
+  if (axis > 0) parts.push_back(stretch(0, axis));
+  parts.push_back(emit.ints(one));
+  if (axis < rank) parts.push_back(stretch(axis, rank));
+  op::ConcatAttributes along;
+  along.axis = 0;
+  return emit.reshape(x, emit.emit_many(make_op(along), parts, 1)[0]);
+}
+
+/// x [.., C] as [rows, C]; kNoValue where C is not known.
+ValueId as_matrix(Emitter& emit, ValueId x) {
+  const Dim last = emit.value(x).dims.back();
+  if (!last.is_known() || last.extent == 0) return kNoValue;
+  const int64_t shape[] = {-1, last.extent};
+  return emit.reshape(x, emit.ints(shape));
+}
+
+// With Y = A' B' (A' = A or A^T, B' = B or B^T) and G the gradient of Y: dA' = G B'^T, dB' = A'^T G.
+// A vector a is the matrix [1,K]; a vector b is [1,K], transposed. Batch axes that were broadcast are summed
+// by the walker, which for a weight b [K,N] under a batch would first compute one gradient per matrix: there
+// the rows of all matrices make one product.
+void matmul_gradient(GradContext& context) {
+  const auto& attributes = context.node.as<op::MatMulAttributes>();
+  ValueId grad = epilogue_gradient(context, attributes.epilogue.get());
+  if (grad == kNoValue || (!context.needs(0) && !context.needs(1))) return;
+  Emitter& emit = context.emit;
+  ValueId a = context.input(0), b = context.input(1);
+  bool transpose_a = attributes.transpose_a, transpose_b = attributes.transpose_b;
+  const int a_rank = emit.value(a).rank(), b_rank = emit.value(b).rank();
+  if (b_rank == 1) {
+    grad = insert_axis(emit, grad, emit.value(grad).rank());
+    b = insert_axis(emit, b, 0);
+    transpose_b = true;
+  }
+  if (grad == kNoValue) return;
+  if (a_rank == 1) {
+    grad = insert_axis(emit, grad, emit.value(grad).rank() - 1);
+    a = insert_axis(emit, a, 0);
+    transpose_a = false;
+  }
+  if (context.needs(0))
+    context.set(0, transpose_a ? multiply(emit, b, grad, transpose_b, true)
+                               : multiply(emit, grad, b, false, !transpose_b));
+  if (!context.needs(1) || !emit.status().ok()) return;
+  if (a_rank > 2 && b_rank <= 2 && !transpose_a) {
+    const ValueId a_rows = as_matrix(emit, a), grad_rows = as_matrix(emit, grad);
+    if (a_rows != kNoValue && grad_rows != kNoValue) {
+      a = a_rows;
+      grad = grad_rows;
+    }
+  }
+  context.set(1, transpose_b ? multiply(emit, grad, a, true, transpose_a)
+                             : multiply(emit, a, grad, !transpose_a, false));
+}
+
 }  // namespace
 
 RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
@@ -91,5 +167,7 @@ RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .cost = cost_matmul,
                    .domain = {-1, 1},
                    .tolerance = {1e-4, 1e-4}};
+
+RT_COMPILER_PAGE(MatMul) = {.gradient = matmul_gradient};
 
 }  // namespace rt::ops

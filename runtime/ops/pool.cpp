@@ -236,6 +236,38 @@ Cost cost_average_pool_grad(const NodeView& node) {
   return pool_cost(node, pool_geometry(shape, node.as<op::AveragePoolGradAttributes>()));
 }
 
+// --- gradients
+// ------------------------------------------------------------------------------------------------
+
+template <class To, class From>
+To same_windows(const From& from) {
+  To to;
+  to.kernel = from.kernel;
+  to.strides = from.strides;
+  to.pads = from.pads;
+  to.dilations = from.dilations;
+  to.ceil_mode = from.ceil_mode;
+  if constexpr (requires { to.count_include_pad; }) to.count_include_pad = from.count_include_pad;
+  return to;
+}
+
+void max_pool_gradient(GradContext& context) {
+  auto attributes = same_windows<op::MaxPoolGradAttributes>(context.node.as<op::MaxPoolAttributes>());
+  context.set(0, context.emit.emit(std::move(attributes), {context.input(0), context.grad()}));
+}
+
+void average_pool_gradient(GradContext& context) {
+  auto attributes = same_windows<op::AveragePoolGradAttributes>(context.node.as<op::AveragePoolAttributes>());
+  context.set(0, context.emit.emit(std::move(attributes),
+                                   {shape_value(context.emit, context.input(0)), context.grad()}));
+}
+
+// Linear: the gradient of a transposed average is the average.
+void average_pool_grad_gradient(GradContext& context) {
+  auto attributes = same_windows<op::AveragePoolAttributes>(context.node.as<op::AveragePoolGradAttributes>());
+  context.set(1, context.emit.emit(std::move(attributes), {context.grad()}));
+}
+
 }  // namespace
 
 RT_PAGE(MaxPool) = {.kind = OpKind::MaxPool,
@@ -264,5 +296,10 @@ RT_PAGE(AveragePoolGrad) = {.kind = OpKind::AveragePoolGrad,
                             .eval = eval_average_pool_grad,
                             .cost = cost_average_pool_grad,
                             .tolerance = {1e-5, 1e-5}};
+
+RT_COMPILER_PAGE(MaxPool) = {.gradient = max_pool_gradient};
+RT_NO_GRADIENT(MaxPoolGrad, "second derivatives of a maximum need its positions, which are not stored");
+RT_COMPILER_PAGE(AveragePool) = {.gradient = average_pool_gradient};
+RT_COMPILER_PAGE(AveragePoolGrad) = {.gradient = average_pool_grad_gradient};
 
 }  // namespace rt::ops

@@ -97,4 +97,6 @@ RT_PAGE(Resize) = {.kind = OpKind::Resize,
                    .eval = eval_resize,
                    .cost = cost_resize};
 
+RT_NO_GRADIENT(Resize, "it needs an operator of its own, which this version does not have");
+
 }  // namespace rt::ops

@@ -149,4 +149,8 @@ RT_PAGE(Range) = {.kind = OpKind::Range,
                   .eval = eval_range,
                   .tolerance = {0, 0}};
 
+RT_NO_GRADIENT(Shape, "integer output");
+RT_NO_GRADIENT(ConstantOfShape, "the result depends on a shape only");
+RT_NO_GRADIENT(Range, "the result's extent depends on the inputs");
+
 }  // namespace rt::ops
