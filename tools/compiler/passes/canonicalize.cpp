@@ -115,19 +115,6 @@ void simplify_cast(GraphEdit& edit, NodeId id) {
 
 // --- movement
 
-/// Shape operands that are computed become constants where at most one dimension is not static.
-void fix_reshape(GraphEdit& edit, NodeId id) {
-  const ValueId x = first_input(edit, id), y = result(edit, id);
-  if (edit.same_info(x, y)) return drop(edit, id);
-  const ValueId shape = edit.node(id).inputs[1];
-  if (const Node* inner = edit.producer(x, OpKind::Reshape)) {
-    edit.rewrite(id, op::ReshapeAttributes{}, {inner->inputs[0], shape});
-    return;
-  }
-  if (edit.is_constant(shape)) return;
-  if (const auto target = reshape_target(edit.value(y))) edit.set_input(id, 1, edit.builder().ints(*target));
-}
-
 void fix_expand(GraphEdit& edit, NodeId id) {
   const ValueId x = first_input(edit, id), y = result(edit, id);
   if (edit.same_info(x, y)) return drop(edit, id);
@@ -151,23 +138,6 @@ void drop_expanded_operand(GraphEdit& edit, NodeId id) {
     }
     if (same) edit.set_input(id, i, expand->inputs[0]);
   }
-}
-
-void simplify_transpose(GraphEdit& edit, NodeId id) {
-  const ValueId x = first_input(edit, id), y = result(edit, id);
-  const std::vector<int64_t> permutation = edit.node(id).as<op::TransposeAttributes>().permutation;
-  if (is_identity(permutation)) return drop(edit, id);
-  if (const Node* inner = edit.producer(x, OpKind::Transpose)) {
-    const std::vector<int64_t> both = compose(inner->as<op::TransposeAttributes>().permutation, permutation);
-    const ValueId source = inner->inputs[0];
-    if (is_identity(both)) return edit.replace(y, source);
-    edit.rewrite(id, op::TransposeAttributes{{}, both}, {source});
-    return;
-  }
-  // Only axes of extent 1 move: the elements stay in order.
-  if (!keeps_order(edit.value(x), permutation)) return;
-  if (const auto target = reshape_target(edit.value(y)))
-    edit.rewrite(id, op::ReshapeAttributes{}, {x, edit.builder().ints(*target)});
 }
 
 void simplify_concat(GraphEdit& edit, NodeId id) {
@@ -311,7 +281,7 @@ constexpr Rule kRules[] = {
     {OpKind::Round, drop_idempotent},
     {OpKind::Clip, simplify_clip},
     {OpKind::Cast, simplify_cast},
-    {OpKind::Reshape, fix_reshape},
+    {OpKind::Reshape, simplify_reshape},
     {OpKind::Expand, fix_expand},
     {OpKind::Tile, drop_if_same},
     {OpKind::Transpose, simplify_transpose},

@@ -2,6 +2,12 @@
 
 namespace rt::compiler {
 
+op::TransposeAttributes transpose_by(std::vector<int64_t> permutation) {
+  op::TransposeAttributes attributes;
+  attributes.permutation = std::move(permutation);
+  return attributes;
+}
+
 bool is_identity(const std::vector<int64_t>& permutation) {
   for (size_t i = 0; i < permutation.size(); ++i)
     if (permutation[i] != static_cast<int64_t>(i)) return false;
@@ -42,6 +48,35 @@ std::optional<std::vector<int64_t>> reshape_target(const Value& y) {
   }
   if (unknown > 1 || (unknown == 1 && empty)) return std::nullopt;
   return target;
+}
+
+void simplify_transpose(GraphEdit& edit, NodeId id) {
+  const ValueId x = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
+  const std::vector<int64_t> permutation = edit.node(id).as<op::TransposeAttributes>().permutation;
+  if (is_identity(permutation)) return edit.replace(y, x);
+  if (const Node* inner = edit.producer(x, OpKind::Transpose)) {
+    const std::vector<int64_t> both = compose(inner->as<op::TransposeAttributes>().permutation, permutation);
+    const ValueId source = inner->inputs[0];
+    if (is_identity(both)) return edit.replace(y, source);
+    edit.rewrite(id, transpose_by(both), {source});
+    return;
+  }
+  // Only axes of extent 1 move: the elements stay in order.
+  if (!keeps_order(edit.value(x), permutation)) return;
+  if (const auto target = reshape_target(edit.value(y)))
+    edit.rewrite(id, op::ReshapeAttributes{}, {x, edit.builder().ints(*target)});
+}
+
+void simplify_reshape(GraphEdit& edit, NodeId id) {
+  const ValueId x = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
+  if (edit.same_info(x, y)) return edit.replace(y, x);
+  const ValueId shape = edit.node(id).inputs[1];
+  if (const Node* inner = edit.producer(x, OpKind::Reshape)) {
+    edit.rewrite(id, op::ReshapeAttributes{}, {inner->inputs[0], shape});
+    return;
+  }
+  if (edit.is_constant(shape)) return;
+  if (const auto target = reshape_target(edit.value(y))) edit.set_input(id, 1, edit.builder().ints(*target));
 }
 
 }  // namespace rt::compiler

@@ -4,10 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/graph/graph.h"
+#include "tools/compiler/graph_edit.h"
 
 namespace rt::compiler {
 
+op::TransposeAttributes transpose_by(std::vector<int64_t> permutation);
 bool is_identity(const std::vector<int64_t>& permutation);
 /// Transpose(Transpose(x, first), second) = Transpose(x, compose(first, second)).
 std::vector<int64_t> compose(const std::vector<int64_t>& first, const std::vector<int64_t>& second);
@@ -17,5 +18,11 @@ bool keeps_order(const Value& x, const std::vector<int64_t>& permutation);
 /// The constant shape operand that reshapes to y's dims: extents, and -1 for one that is not static. nullopt
 /// when there are two of these, or when an extent is 0 beside one.
 std::optional<std::vector<int64_t>> reshape_target(const Value& y);
+
+/// Transpose after Transpose becomes one or none; one that moves nothing becomes a Reshape.
+void simplify_transpose(GraphEdit& edit, NodeId id);
+/// Drops a Reshape that does nothing, joins two, and gives it a constant shape operand where that is
+/// possible.
+void simplify_reshape(GraphEdit& edit, NodeId id);
 
 }  // namespace rt::compiler
