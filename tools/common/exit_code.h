@@ -1,0 +1,41 @@
+// What the programs return to the shell; the same in every --help.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+namespace rt::tools {
+
+enum ExitCode : int {
+  kFine = 0,
+  kDifferent = 1,  ///< compared, and not equal
+  kBadInput = 2,   ///< a file, option or shape is at fault
+  kBadMachine = 3  ///< no such device, no memory, a driver or disk error
+};
+
+inline constexpr const char* kExitCodeHelp =
+    "Exit codes: 0 fine, 1 compared and different, 2 the input is at fault, 3 the machine is (no such "
+    "device, no "
+    "memory).";
+
+/// Code is rt::Code of either header: their numbers are the same.
+template <class Code>
+int exit_code_of(Code code) noexcept {
+  switch (static_cast<int>(code)) {
+    case 0: return kFine;
+    case 5:  // OutOfMemory
+    case 6:  // Device
+    case 8:  // Internal
+      return kBadMachine;
+    default: return kBadInput;
+  }
+}
+
+/// "program: message" on stderr; the exit code to return.
+template <class Status>
+int report_failure(const char* program, const Status& status) {
+  std::fprintf(stderr, "%s: %s\n", program, status.message().c_str());
+  return exit_code_of(status.code());
+}
+
+}  // namespace rt::tools
