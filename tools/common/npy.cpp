@@ -1,7 +1,7 @@
 #include "tools/common/npy.h"
 
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 

@@ -1,0 +1,97 @@
+#include "tools/common/compare.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "runtime/core/element.h"
+
+namespace rt::tools {
+namespace {
+
+DType dtype_of(ElementType type) noexcept {
+  return static_cast<DType>(type);
+}
+
+std::string number_text(double value) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.9g", value);
+  return buffer;
+}
+
+std::vector<int64_t> index_of(size_t flat, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> index(dims.size());
+  for (size_t axis = dims.size(); axis-- > 0;) {
+    index[axis] = static_cast<int64_t>(flat % static_cast<size_t>(dims[axis]));
+    flat /= static_cast<size_t>(dims[axis]);
+  }
+  return index;
+}
+
+std::string list_text(const std::vector<int64_t>& numbers) {
+  std::string out = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) out += (i ? "," : "") + std::to_string(numbers[i]);
+  return out + "]";
+}
+
+}  // namespace
+
+double element_of(const Array& array, size_t i) noexcept {
+  return load_element(array.bytes.data(), dtype_of(array.type), static_cast<int64_t>(i));
+}
+
+Array converted(const Array& array, ElementType type) {
+  Array out{.name = array.name, .type = type, .dims = array.dims, .bytes = {}};
+  const size_t count = array.bytes.size() / element_size(array.type);
+  out.bytes.resize(count * element_size(type));
+  const bool integers = !is_float(dtype_of(array.type)) && !is_float(dtype_of(type));
+  for (size_t i = 0; i < count; ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (integers)
+      store_integer(out.bytes.data(), dtype_of(type), at,
+                    load_integer(array.bytes.data(), dtype_of(array.type), at));
+    else
+      store_element(out.bytes.data(), dtype_of(type), at, element_of(array, i));
+  }
+  return out;
+}
+
+std::string describe(const Array& array) {
+  return std::string(element_name(array.type)) + list_text(array.dims);
+}
+
+Difference compare(const Array& got, const Array& want, double rtol, double atol) {
+  Difference result;
+  if (got.type != want.type || got.dims != want.dims) {
+    result.text = "is " + describe(got) + ", expected " + describe(want);
+    return result;
+  }
+  result.same_kind = true;
+  result.elements = got.bytes.size() / element_size(got.type);
+  double worst = -1;
+  for (size_t i = 0; i < result.elements; ++i) {
+    const double a = element_of(got, i);
+    const double b = element_of(want, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    const double distance = std::fabs(a - b);
+    if (std::isfinite(distance)) result.largest = std::max(result.largest, distance);
+    const double allowed = atol + rtol * std::fabs(b);
+    if (distance <= allowed && std::isfinite(b)) continue;
+    ++result.outside;
+    const double excess = std::isfinite(distance) ? distance / (allowed > 0 ? allowed : 1e-300) : INFINITY;
+    if (excess > worst) {
+      worst = excess;
+      result.where = index_of(i, got.dims);
+      result.got = a;
+      result.want = b;
+    }
+  }
+  result.text = result.outside == 0
+                    ? "agrees; largest difference " + number_text(result.largest)
+                    : std::to_string(result.outside) + " of " + std::to_string(result.elements) +
+                          " elements differ; worst at " + list_text(result.where) + ": " +
+                          number_text(result.got) + ", expected " + number_text(result.want) + " (rtol " +
+                          number_text(rtol) + ", atol " + number_text(atol) + ")";
+  return result;
+}
+
+}  // namespace rt::tools

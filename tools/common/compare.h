@@ -1,0 +1,35 @@
+// Comparing a tensor with what was expected of it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/common/array.h"
+
+namespace rt::tools {
+
+struct Difference {
+  bool same_kind = false;  ///< type and shape agree; else `text` says how they do not
+  size_t elements = 0;
+  size_t outside = 0;          ///< elements with |got - want| > atol + rtol |want|
+  double largest = 0;          ///< largest |got - want| among numbers
+  std::vector<int64_t> where;  ///< index of the worst element outside, in the sense of the bound
+  double got = 0, want = 0;    ///< there
+  std::string text;            ///< one line for people
+
+  bool equal() const noexcept { return same_kind && outside == 0; }
+};
+
+/// NaN equals NaN, infinities equal themselves; integers and booleans are compared exactly when both
+/// tolerances are 0.
+Difference compare(const Array& got, const Array& want, double rtol, double atol);
+
+/// Element i as a double, of any type.
+double element_of(const Array& array, size_t i) noexcept;
+/// The array in another element type: floats round to nearest, integers truncate and saturate.
+Array converted(const Array& array, ElementType type);
+/// "f32[1,3,224,224]"
+std::string describe(const Array& array);
+
+}  // namespace rt::tools

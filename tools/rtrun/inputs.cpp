@@ -1,0 +1,171 @@
+#include "tools/rtrun/inputs.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "tools/common/compare.h"
+
+namespace rt::run {
+namespace {
+
+using tools::Array;
+using tools::ElementType;
+
+rt::Status bad(std::string message) {
+  return {rt::Code::InvalidArgument, std::move(message)};
+}
+
+std::string names_of(const std::vector<rt::TensorSpec>& specs) {
+  std::string names;
+  for (const rt::TensorSpec& spec : specs) names += (names.empty() ? "" : ", ") + spec.name;
+  return names;
+}
+
+bool is_float(ElementType type) {
+  return type == ElementType::F32 || type == ElementType::F16 || type == ElementType::BF16 ||
+         type == ElementType::F64;
+}
+
+// Floats convert among floats, integers among integers; a float where an integer is wanted is a mistake.
+rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::string& source) {
+  const auto wanted = static_cast<ElementType>(spec.dtype);
+  if (array.type == wanted) return array;
+  if (is_float(array.type) && !is_float(wanted))
+    return bad(source + ": input '" + spec.name + "' wants " + std::string(rt::name_of(spec.dtype)) +
+               ", the file has " + tools::describe(array));
+  return tools::converted(array, wanted);
+}
+
+rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& spec,
+                               const InputOptions& options) {
+  std::string error;
+  auto image = tools::read_image(path, error);
+  if (!image) return rt::Status(rt::Code::Io, error);
+  if (spec.dims.size() != 4)
+    return bad(path + ": a picture needs an input of rank 4, '" + spec.name + "' has rank " +
+               std::to_string(spec.dims.size()));
+  tools::ImageOptions how = options.image;
+  if (!options.layout_given) {
+    const int64_t second = spec.dims[1].extent;
+    const int64_t last = spec.dims[3].extent;
+    how.channels_first = !(last == 3 || last == 1) || second == 3 || second == 1;
+  }
+  const int64_t channels = spec.dims[how.channels_first ? 1 : 3].extent;
+  if (channels == 1) how.channels = tools::Channels::Gray;
+  const int64_t height = spec.dims[how.channels_first ? 2 : 1].extent;
+  const int64_t width = spec.dims[how.channels_first ? 3 : 2].extent;
+  if ((height >= 0 && height != image->height) || (width >= 0 && width != image->width)) {
+    const int to_height = static_cast<int>(height >= 0 ? height : image->height);
+    const int to_width = static_cast<int>(width >= 0 ? width : image->width);
+    if (!options.resize)
+      return bad(path + ": is " + std::to_string(image->width) + "x" + std::to_string(image->height) +
+                 ", input '" + spec.name + "' wants " + std::to_string(to_width) + "x" +
+                 std::to_string(to_height) + "; add --resize to scale it");
+    *image = tools::resized(*image, to_width, to_height);
+  }
+  for (const auto* numbers : {&how.mean, &how.deviation})
+    if (numbers->size() != 1 && numbers->size() != (how.channels == tools::Channels::Gray ? 1u : 3u))
+      return bad("--mean and --std take one number or one for each channel");
+  return tools::image_to_array(*image, how);
+}
+
+rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& options, uint64_t stream) {
+  Array array;
+  array.type = static_cast<ElementType>(spec.dtype);
+  for (const rt::Dim& dim : spec.dims) {
+    int64_t extent = dim.extent;
+    if (extent < 0) {
+      const auto given = options.dims.find(dim.symbol);
+      extent = given == options.dims.end() ? 1 : given->second;
+    }
+    array.dims.push_back(extent);
+  }
+  const auto bytes = tools::byte_count(array.type, array.dims);
+  if (!bytes) return bad("input '" + spec.name + "': the shape is too large");
+  Array floats{.name = spec.name, .type = ElementType::F32, .dims = array.dims, .bytes = {}};
+  const size_t count = *bytes / tools::element_size(array.type);
+  floats.bytes.resize(count * sizeof(float));
+  uint64_t state = options.seed * 0x9e3779b97f4a7c15u + stream;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t z = (state += 0x9e3779b97f4a7c15u);  // SplitMix64
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    const float unit = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24f;
+    // Small integers are valid indices nearly everywhere.
+    const float value = is_float(array.type) ? 2 * unit - 1 : std::floor(unit * 2);
+    std::memcpy(floats.bytes.data() + i * sizeof(float), &value, sizeof value);
+  }
+  return tools::converted(floats, array.type);
+}
+
+}  // namespace
+
+rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    return bad("expected NAME=FILE, found '" + text + "'");
+  return std::pair<std::string, std::string>(text.substr(0, at), text.substr(at + 1));
+}
+
+rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
+                                             const InputOptions& options) {
+  std::vector<std::optional<Array>> found(specs.size());
+  auto put = [&](size_t i, Array array, const std::string& source) -> rt::Status {
+    auto result = fitted(std::move(array), specs[i], source);
+    if (!result) return result.status();
+    found[i] = std::move(*result);
+    return {};
+  };
+  if (!options.test_data.empty()) {
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const std::string path = options.test_data + "/input_" + std::to_string(i) + ".pb";
+      std::string error;
+      auto array = tools::read_array(path, error);
+      if (!array) return rt::Status(rt::Code::Io, error);
+      size_t target = i;
+      for (size_t j = 0; j < specs.size(); ++j)
+        if (!array->name.empty() && specs[j].name == array->name) target = j;
+      if (rt::Status status = put(target, std::move(*array), path); !status) return status;
+    }
+  }
+  for (const std::string& text : options.files) {
+    auto assignment = split_assignment(text);
+    if (!assignment) return assignment.status();
+    const auto& [name, path] = *assignment;
+    size_t index = specs.size();
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (specs[i].name == name) index = i;
+    if (index == specs.size())
+      return bad("there is no input '" + name + "'; the inputs are: " + names_of(specs));
+    std::optional<Array> array;
+    if (tools::is_image_file(path)) {
+      auto picture = read_picture(path, specs[index], options);
+      if (!picture) return picture.status();
+      array = std::move(*picture);
+    } else {
+      std::string error;
+      array = tools::read_array(path, error);
+      if (!array) return rt::Status(rt::Code::Io, error);
+    }
+    if (rt::Status status = put(index, std::move(*array), path); !status) return status;
+  }
+  std::vector<Array> inputs;
+  std::string missing;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (!found[i] && options.random) {
+      auto array = random_array(specs[i], options, i);
+      if (!array) return array.status();
+      found[i] = std::move(*array);
+    }
+    if (!found[i])
+      missing += (missing.empty() ? "" : ", ") + specs[i].name;
+    else
+      inputs.push_back(std::move(*found[i]));
+  }
+  if (!missing.empty())
+    return bad("no data for " + missing + "; give --input NAME=FILE, --test-data FOLDER or --random-input");
+  return inputs;
+}
+
+}  // namespace rt::run

@@ -1,0 +1,33 @@
+// Where a run's inputs come from: files, pictures, a test folder, a seed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rt/rt.hpp"
+#include "tools/common/array.h"
+#include "tools/common/image.h"
+
+namespace rt::run {
+
+struct InputOptions {
+  std::vector<std::string> files;  ///< NAME=FILE
+  std::string test_data;           ///< folder with input_I.pb, output_I.pb; empty: none
+  bool random = false;
+  uint64_t seed = 1;
+  std::map<std::string, int64_t> dims;  ///< extents of symbols, for random inputs
+  tools::ImageOptions image;
+  bool layout_given = false;  ///< image.channels_first was chosen by the user
+  bool resize = false;
+};
+
+/// One array for each input of the session, in order, converted to the input's element type where that is
+/// safe.
+rt::Result<std::vector<tools::Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
+                                                    const InputOptions& options);
+
+/// "NAME=FILE" split at the first '='.
+rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text);
+
+}  // namespace rt::run

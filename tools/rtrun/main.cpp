@@ -1,0 +1,240 @@
+// rtrun: runs a model on files and checks it against expected outputs.
+//
+// Knows: the command line and how results are shown. librt is used through its public headers.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tools/common/compare.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/npy.h"
+#include "tools/rtrun/inputs.h"
+
+namespace {
+
+using rt::tools::Array;
+
+struct Options {
+  std::string model;
+  rt::SessionOptions session;
+  rt::run::InputOptions inputs;
+  std::vector<std::string> expect;
+  std::vector<std::string> save;
+  std::string checkpoint;
+  double rtol = 1e-3;
+  double atol = 1e-4;
+  bool plan = false;
+  bool json = false;
+  bool quiet = false;
+  std::string channels = "rgb";
+  std::string layout;
+  std::vector<std::string> dims;
+};
+
+rt::Tensor tensor_of(const Array& array) {
+  return rt::Tensor::borrow(static_cast<rt::DType>(array.type), array.dims,
+                            const_cast<std::byte*>(array.bytes.data()));
+}
+
+Array array_of(const rt::Tensor& tensor, const std::string& name) {
+  Array array;
+  array.name = name;
+  array.type = static_cast<rt::tools::ElementType>(tensor.dtype());
+  array.dims.assign(tensor.dims().begin(), tensor.dims().end());
+  array.bytes.resize(tensor.bytes());
+  if (!array.bytes.empty()) std::memcpy(array.bytes.data(), tensor.data(), array.bytes.size());
+  return array;
+}
+
+rt::Status failed(rt::Code code, std::string message) {
+  return {code, std::move(message)};
+}
+
+// The expected outputs: by --expect, and all output_I.pb of --test-data that exist.
+rt::Result<std::vector<std::pair<size_t, Array>>> expectations(const Options& options,
+                                                               const std::vector<rt::TensorSpec>& outputs) {
+  std::vector<std::pair<size_t, Array>> expected;
+  auto add = [&](size_t index, const std::string& path) -> rt::Status {
+    std::string error;
+    auto array = rt::tools::read_array(path, error);
+    if (!array) return failed(rt::Code::Io, error);
+    expected.emplace_back(index, std::move(*array));
+    return {};
+  };
+  if (!options.inputs.test_data.empty())
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string path = options.inputs.test_data + "/output_" + std::to_string(i) + ".pb";
+      if (!std::filesystem::exists(path)) continue;
+      if (rt::Status status = add(i, path); !status) return status;
+    }
+  for (const std::string& text : options.expect) {
+    auto assignment = rt::run::split_assignment(text);
+    if (!assignment) return assignment.status();
+    size_t index = outputs.size();
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].name == assignment->first) index = i;
+    if (index == outputs.size())
+      return failed(rt::Code::InvalidArgument, "there is no output '" + assignment->first + "'");
+    if (rt::Status status = add(index, assignment->second); !status) return status;
+  }
+  return expected;
+}
+
+void print_values(const Array& array) {
+  std::printf("%s %s", array.name.c_str(), rt::tools::describe(array).c_str());
+  const size_t count = array.bytes.size() / rt::tools::element_size(array.type);
+  constexpr size_t kShown = 16;
+  for (size_t i = 0; i < std::min(count, kShown); ++i) std::printf(" %.6g", rt::tools::element_of(array, i));
+  std::printf(count > kShown ? " ... (%zu more)\n" : "\n", count - std::min(count, kShown));
+}
+
+rt::Status save_outputs(const Options& options, const std::vector<Array>& outputs) {
+  for (const std::string& text : options.save) {
+    auto assignment = rt::run::split_assignment(text);
+    if (!assignment) return assignment.status();
+    const Array* found = nullptr;
+    for (const Array& output : outputs)
+      if (output.name == assignment->first) found = &output;
+    if (found == nullptr)
+      return failed(rt::Code::InvalidArgument, "there is no output '" + assignment->first + "'");
+    std::string error;
+    if (!rt::tools::write_npy(assignment->second, *found, error)) return failed(rt::Code::Io, error);
+  }
+  return {};
+}
+
+// Compares, reports; the exit code.
+int check(const Options& options, const std::vector<Array>& outputs,
+          const std::vector<std::pair<size_t, Array>>& expected, nlohmann::ordered_json& json) {
+  int code = rt::tools::kFine;
+  for (const auto& [index, want] : expected) {
+    const rt::tools::Difference difference =
+        rt::tools::compare(outputs[index], want, options.rtol, options.atol);
+    if (!difference.equal()) code = rt::tools::kDifferent;
+    json["compared"].push_back({{"output", outputs[index].name},
+                                {"equal", difference.equal()},
+                                {"largest_difference", difference.largest},
+                                {"outside", difference.outside},
+                                {"elements", difference.elements},
+                                {"text", difference.text}});
+    if (!options.json)
+      std::printf("%s: %s: %s\n", outputs[index].name.c_str(), difference.equal() ? "ok" : "DIFFERENT",
+                  difference.text.c_str());
+  }
+  return code;
+}
+
+int run(const Options& options) {
+  using rt::tools::report_failure;
+  const auto model = rt::Model::load(options.model);
+  if (!model) return report_failure("rtrun", model.status());
+  auto session = rt::Session::create(*model, options.session);
+  if (!session) return report_failure("rtrun", session.status());
+  if (!options.checkpoint.empty())
+    if (rt::Status status = session->load_checkpoint(options.checkpoint); !status)
+      return report_failure("rtrun", status);
+  const auto inputs = rt::run::gather_inputs(session->inputs(), options.inputs);
+  if (!inputs) return report_failure("rtrun", inputs.status());
+  for (size_t i = 0; i < inputs->size(); ++i)
+    if (rt::Status status = session->set_input(i, tensor_of((*inputs)[i])); !status)
+      return report_failure("rtrun", status);
+  const std::vector<rt::TensorSpec> specs = session->outputs();
+  const auto expected = expectations(options, specs);
+  if (!expected) return report_failure("rtrun", expected.status());
+  if (!options.inputs.test_data.empty() && expected->empty())
+    return report_failure("rtrun",
+                          failed(rt::Code::InvalidArgument,
+                                 options.inputs.test_data + ": holds no output_I.pb to compare with"));
+  if (rt::Status status = session->run(); !status) return report_failure("rtrun", status);
+  if (options.plan) {
+    const auto plan = session->plan_text();
+    if (!plan) return report_failure("rtrun", plan.status());
+    std::fputs(plan->c_str(), stderr);
+  }
+  std::vector<Array> outputs;
+  nlohmann::ordered_json json;
+  const rt::DeviceInfo device = session->device();
+  json["device"] = {{"backend", device.backend}, {"name", device.name}};
+  for (size_t i = 0; i < specs.size(); ++i) {
+    auto output = session->output(i);
+    if (!output) return report_failure("rtrun", output.status());
+    outputs.push_back(array_of(*output, specs[i].name));
+    nlohmann::ordered_json entry = {
+        {"name", specs[i].name}, {"type", rt::name_of(output->dtype())}, {"shape", outputs.back().dims}};
+    const size_t count = outputs.back().bytes.size() / rt::tools::element_size(outputs.back().type);
+    if (count <= 4096)
+      for (size_t k = 0; k < count; ++k) entry["values"].push_back(rt::tools::element_of(outputs.back(), k));
+    json["outputs"].push_back(std::move(entry));
+  }
+  if (rt::Status status = save_outputs(options, outputs); !status) return report_failure("rtrun", status);
+  const int code = check(options, outputs, *expected, json);
+  if (options.json)
+    std::printf("%s\n", json.dump(2).c_str());
+  else if (!options.quiet && expected->empty())
+    for (const Array& output : outputs) print_values(output);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs a compiled model on files and, if asked, compares the outputs with expected ones.");
+  app.footer(rt::tools::kExitCodeHelp);
+  Options options;
+  app.add_option("model", options.model, "Compiled model (.rt)")->required();
+  app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
+  app.add_option("--device", options.session.device,
+                 "Device of the backend: index, part of its name, or UUID");
+  app.add_option("--threads", options.session.threads, "CPU threads; 0: all this process may use");
+  app.add_option("--entry", options.session.entry, "Entry to run; default: infer");
+  app.add_option("--precision", options.session.precision, "fp32; others are refused with a reason");
+  app.add_flag("--strict", options.session.strict, "An error when the device cannot run a node itself");
+  app.add_flag("--validation", options.session.validation,
+               "Vulkan validation layers; their complaints are errors");
+  app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG or JPEG");
+  app.add_option("--test-data", options.inputs.test_data, "Folder with input_I.pb and output_I.pb");
+  app.add_flag("--random-input", options.inputs.random, "Seeded noise for inputs without data");
+  app.add_option("--seed", options.inputs.seed, "Seed of --random-input")->capture_default_str();
+  app.add_option("--dim", options.dims, "NAME=EXTENT of a symbolic dimension, for --random-input; default 1");
+  app.add_option("--mean", options.inputs.image.mean,
+                 "Pictures: subtracted from 0..255, one or one a channel")
+      ->delimiter(',');
+  app.add_option("--std", options.inputs.image.deviation, "Pictures: divides, one or one a channel")
+      ->delimiter(',');
+  app.add_option("--layout", options.layout, "Pictures: nchw or nhwc; default: by the input's shape")
+      ->check(CLI::IsMember({"nchw", "nhwc"}));
+  app.add_option("--channels", options.channels, "Pictures: rgb, bgr or gray")
+      ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
+  app.add_flag("--resize", options.inputs.resize, "Pictures: scale to the input's size (bilinear)");
+  app.add_option("--expect", options.expect, "NAME=FILE: compare this output; exit 1 when it differs");
+  app.add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str();
+  app.add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str();
+  app.add_option("--save", options.save, "NAME=FILE.npy: write this output");
+  app.add_option("--checkpoint", options.checkpoint, "Take the weights from a checkpoint of rttrain");
+  app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
+  app.add_flag("--json", options.json, "Results as JSON");
+  app.add_flag("--quiet", options.quiet, "Do not print values");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
+  }
+  options.inputs.layout_given = !options.layout.empty();
+  options.inputs.image.channels_first = options.layout != "nhwc";
+  options.inputs.image.channels = options.channels == "bgr"    ? rt::tools::Channels::Bgr
+                                  : options.channels == "gray" ? rt::tools::Channels::Gray
+                                                               : rt::tools::Channels::Rgb;
+  for (const std::string& text : options.dims) {
+    const auto assignment = rt::run::split_assignment(text);
+    char* end = nullptr;
+    const long long extent = assignment ? std::strtoll(assignment->second.c_str(), &end, 10) : -1;
+    if (!assignment || *end != '\0' || extent < 0) {
+      std::fprintf(stderr, "rtrun: --dim: expected NAME=EXTENT, found '%s'\n", text.c_str());
+      return rt::tools::kBadInput;
+    }
+    options.inputs.dims[assignment->first] = extent;
+  }
+  return run(options);
+}
