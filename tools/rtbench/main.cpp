@@ -1,0 +1,267 @@
+// rtbench: measures models on every device of this machine and says which one to use.
+//
+// Knows: the command line and the order of measurements.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "tools/common/exit_code.h"
+#include "tools/rtbench/measure.h"
+#include "tools/rtbench/report.h"
+
+namespace {
+
+using namespace rt::bench;
+using rt::tools::report_failure;
+
+struct Options {
+  std::vector<std::string> models;
+  std::vector<std::string> backends = {"all"};
+  std::vector<int64_t> batches = {1, 8, 32};
+  std::vector<std::string> dims;
+  MeasureOptions measure;
+  std::string check = "reference";
+  std::string trace;
+  bool no_tuning = false;
+  bool devices = false;
+  bool measure_devices = false;
+  bool list_zoo = false;
+  bool json = false;
+};
+
+// A backend may differ from the reference by rounding only; nets amplify it to about this.
+constexpr double kLargestError = 1e-3;
+// More than this per run, and the plain-loop reference takes too long: the CPU backend stands in.
+constexpr double kReferenceFlops = 2e9;
+
+bool software_counts() {
+  return std::getenv("RT_VULKAN_ALLOW_SOFTWARE") != nullptr;
+}
+
+// The devices to measure; an unknown or absent backend is an error with its reason.
+rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& devices, const Options& options) {
+  std::vector<rt::DeviceInfo> chosen;
+  for (const std::string& wanted : options.backends) {
+    if (wanted == "all") {
+      for (const rt::DeviceInfo& device : devices.devices) {
+        if (device.backend == "reference") continue;
+        if (device.type == RT_SOFTWARE_GPU && !software_counts())
+          std::fprintf(stderr,
+                       "rtbench: %s:%d (%s) is a software device; name it with --backends %s to measure it\n",
+                       device.backend.c_str(), device.index, device.name.c_str(), device.backend.c_str());
+        else
+          chosen.push_back(device);
+      }
+      continue;
+    }
+    const size_t before = chosen.size();
+    const size_t colon = wanted.find(':');
+    const std::string backend = wanted.substr(0, colon);
+    for (const rt::DeviceInfo& device : devices.devices)
+      if (device.backend == backend &&
+          (colon == std::string::npos || wanted.substr(colon + 1) == std::to_string(device.index)))
+        chosen.push_back(device);
+    if (chosen.size() > before) continue;
+    std::string reason = "there is no such backend";
+    for (const auto& known : devices.backends)
+      if (known.name == backend) reason = known.reason.empty() ? "there is no such device" : known.reason;
+    return rt::Status(rt::Code::Device, wanted + ": " + reason);
+  }
+  return chosen;
+}
+
+std::map<std::string, int64_t> extents_of(const rt::Model& model, int64_t batch, const Options& options) {
+  std::map<std::string, int64_t> extents = options.measure.dims;
+  int64_t fixed = 1;
+  const std::string symbol = batch_symbol(model, fixed);
+  if (!symbol.empty()) extents[symbol] = batch;
+  return extents;
+}
+
+// One model on all devices and batch sizes.
+rt::Status bench_model(const BenchModel& model, const std::vector<rt::DeviceInfo>& devices,
+                       const Options& options, std::vector<Measurement>& results) {
+  auto loaded = load(model);
+  if (!loaded) return loaded.status();
+  int64_t fixed = 1;
+  std::vector<int64_t> batches = options.batches;
+  if (batch_symbol(*loaded, fixed).empty()) {
+    if (batches.size() != 1 || batches[0] != fixed)
+      std::fprintf(stderr, "rtbench: %s has a fixed batch of %ld; measuring that\n", model.name.c_str(),
+                   static_cast<long>(fixed));
+    batches = {fixed};
+  }
+  for (int64_t batch : batches) {
+    const auto flops = flops_of(model, extents_of(*loaded, batch, options));
+    // Outputs are compared at the first batch size; further ones run the same kernels.
+    const bool check = options.check != "none" && batch == batches.front();
+    std::optional<Outputs> want;
+    std::string compared_with;
+    if (check && options.check == "reference" && (!flops || *flops <= kReferenceFlops)) {
+      auto outputs = reference_outputs(model, batch, options.measure);
+      if (!outputs) return outputs.status();
+      want = std::move(*outputs);
+      compared_with = "reference";
+    }
+    for (const rt::DeviceInfo& device : devices) {
+      if (isatty(STDERR_FILENO))
+        std::fprintf(stderr, "\r\033[K%s, batch %ld, %s ...", model.name.c_str(), static_cast<long>(batch),
+                     device.name.c_str());
+      Outputs outputs;
+      Measurement m = measure(model, device, batch, options.measure, check ? &outputs : nullptr);
+      if (m.error.empty()) {
+        const rt_device_profile profile = device_profile(device, options.measure, false);
+        if (flops) {
+          m.gflops = *flops / (m.median_ms * 1e6);
+          if (profile.measured) m.percent_of_peak = 100e9 * m.gflops / profile.flops_f32;
+        }
+        if (check && want) {
+          m.error_to_reference = relative_error(outputs, *want);
+          m.compared_with = compared_with;
+        } else if (check) {
+          want = std::move(outputs);
+          compared_with = device.backend;
+        }
+      }
+      if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K");
+      results.push_back(std::move(m));
+    }
+  }
+  return {};
+}
+
+int list_devices(const rt::Devices& devices, const Options& options) {
+  std::fputs((options.json ? devices_json(devices) : devices_table(devices)).c_str(), stdout);
+  return rt::tools::kFine;
+}
+
+int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& options) {
+  for (const rt::DeviceInfo& device : devices) {
+    const rt_device_profile profile = device_profile(device, options.measure, true);
+    std::printf("%s:%d %s: %.1f GFLOP/s fp32 matrix product, %.1f GB/s, %.1f us for a run of one node%s\n",
+                device.backend.c_str(), device.index, device.name.c_str(), profile.flops_f32 * 1e-9,
+                profile.memory_bandwidth * 1e-9, profile.submit_seconds * 1e6,
+                profile.measured ? "" : " (defaults: it could not be measured)");
+  }
+  return rt::tools::kFine;
+}
+
+int finish(const std::vector<Measurement>& results, const Options& options) {
+  int code = rt::tools::kFine;
+  for (const Measurement& m : results) {
+    if (!m.error.empty()) code = rt::tools::kBadMachine;
+    if (m.error_to_reference > kLargestError) {
+      std::fprintf(stderr, "rtbench: %s on %s differs from %s by %.2g of its largest output\n",
+                   m.model.c_str(), m.backend.c_str(), m.compared_with.c_str(), m.error_to_reference);
+      code = std::max<int>(code, rt::tools::kDifferent);
+    }
+  }
+  const std::string sentence = advice(results);
+  if (options.json) {
+    std::fputs(to_json(results, sentence).c_str(), stdout);
+  } else {
+    std::fputs(table(results).c_str(), stdout);
+    if (options.measure.profile)
+      for (const Measurement& m : results)
+        if (m.error.empty()) std::printf("\n%s", profile_table(m, 20).c_str());
+    std::printf("\n%s", sentence.c_str());
+  }
+  if (!options.trace.empty()) {
+    std::ofstream file(options.trace);
+    file << chrome_trace(results);
+    file.close();
+    if (!file) {
+      std::fprintf(stderr, "rtbench: cannot write %s\n", options.trace.c_str());
+      return rt::tools::kBadMachine;
+    }
+  }
+  return code;
+}
+
+int run(Options& options) {
+  if (options.list_zoo) {
+    std::fputs(zoo_text().c_str(), stdout);
+    return rt::tools::kFine;
+  }
+  const auto devices = rt::Devices::list();
+  if (!devices) return report_failure("rtbench", devices.status());
+  if (options.devices) return list_devices(*devices, options);
+  const auto chosen = choose_devices(*devices, options);
+  if (!chosen) return report_failure("rtbench", chosen.status());
+  if (options.measure_devices) return measure_devices(*chosen, options);
+  if (options.models.empty()) {
+    std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or ask for --devices\n");
+    return rt::tools::kBadInput;
+  }
+  std::vector<Measurement> results;
+  for (const std::string& source : options.models) {
+    std::string error;
+    const auto model = open_model(source, error);
+    if (!model) {
+      std::fprintf(stderr, "rtbench: %s\n", error.c_str());
+      return rt::tools::kBadInput;
+    }
+    if (rt::Status status = bench_model(*model, *chosen, options, results); !status)
+      return report_failure("rtbench", status);
+  }
+  return finish(results, options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
+      "reference.");
+  app.footer(std::string("Models of the zoo (seeded weights, built in memory):\n") + zoo_text() +
+             rt::tools::kExitCodeHelp);
+  Options options;
+  app.add_option("models", options.models, "MODEL.rt or zoo:NAME");
+  app.add_option("--backends", options.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda, reference")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--batch", options.batches, "Batch sizes")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--dim", options.dims, "NAME=EXTENT of another open dimension, for example sequence=128");
+  app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
+  app.add_option("--precision", options.measure.precision, "fp32; others are refused with a reason");
+  app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
+      ->capture_default_str();
+  app.add_option("--check", options.check,
+                 "What outputs are compared with, at the first batch size: reference (large models: the "
+                 "first backend), "
+                 "or none")
+      ->check(CLI::IsMember({"reference", "none"}))
+      ->capture_default_str();
+  app.add_flag("--no-tuning", options.no_tuning, "Choose kernels by rule instead of by timing");
+  app.add_flag("--profile", options.measure.profile, "Time of every node");
+  app.add_option("--trace", options.trace, "Write the profile as a Chrome trace (JSON)");
+  app.add_flag("--devices", options.devices, "List devices, what they can do, and what is missing");
+  app.add_flag("--measure-devices", options.measure_devices,
+               "Measure the devices' peak rates anew and store them");
+  app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
+  app.add_flag("--json", options.json, "Results as JSON");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
+  }
+  options.measure.tuning = !options.no_tuning;
+  options.measure.profile |= !options.trace.empty();
+  for (const std::string& text : options.dims) {
+    const size_t at = text.find('=');
+    char* end = nullptr;
+    const long long extent = at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + 1, &end, 10);
+    if (extent <= 0 || *end != '\0') {
+      std::fprintf(stderr, "rtbench: --dim: expected NAME=EXTENT, found '%s'\n", text.c_str());
+      return rt::tools::kBadInput;
+    }
+    options.measure.dims[text.substr(0, at)] = extent;
+  }
+  return run(options);
+}

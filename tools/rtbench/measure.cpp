@@ -1,0 +1,272 @@
+#include "tools/rtbench/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+namespace rt::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto low = static_cast<size_t>(at);
+  const size_t high = std::min(low + 1, sorted.size() - 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+}
+
+rt::SessionOptions session_options(const rt::DeviceInfo& device, const MeasureOptions& options) {
+  return {.backend = device.backend,
+          .device = std::to_string(device.index),
+          .precision = options.precision,
+          .threads = options.threads,
+          .profile = options.profile,
+          .tuning = options.tuning};
+}
+
+rt::Status feed(rt::Session& session, const std::vector<rt::Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (rt::Status status = session.set_input(i, inputs[i]); !status) return status;
+  return {};
+}
+
+rt::Status collect(rt::Session& session, Outputs& outputs) {
+  outputs.clear();
+  for (size_t i = 0; i < session.output_count(); ++i) {
+    auto output = session.output(i);
+    if (!output) return output.status();
+    outputs.push_back(output->clone());
+  }
+  return {};
+}
+
+// Warm-up, then runs until the time is used; milliseconds of each run.
+rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOptions& options) {
+  const Clock::time_point warm = Clock::now();
+  for (int run = 0; run < 2 || (run < 50 && ms_since(warm) < 100 * options.seconds); ++run)
+    if (rt::Status status = session.run(); !status) return status;
+  if (options.profile)
+    if (rt::Status status = session.reset_profile(); !status) return status;
+  std::vector<double> times;
+  const Clock::time_point start = Clock::now();
+  while (static_cast<int>(times.size()) < options.least_runs ||
+         (ms_since(start) < 1000 * options.seconds && times.size() < 100000)) {
+    const Clock::time_point run = Clock::now();
+    if (rt::Status status = session.run(); !status) return status;
+    times.push_back(ms_since(run));
+  }
+  return times;
+}
+
+rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
+                        const MeasureOptions& options, Outputs* outputs, Measurement& result) {
+  const Clock::time_point start = Clock::now();
+  auto loaded = load(model);
+  if (!loaded) return loaded.status();
+  result.load_ms = ms_since(start);
+  auto inputs = make_inputs(*loaded, batch, options);
+  if (!inputs) return inputs.status();
+  const Clock::time_point first = Clock::now();
+  auto session = rt::Session::create(*loaded, session_options(device, options));
+  if (!session) return session.status();
+  if (rt::Status status = feed(*session, *inputs); !status) return status;
+  if (rt::Status status = session->run(); !status) return status;
+  result.first_run_ms = ms_since(first);
+  auto times = time_runs(*session, options);
+  if (!times) return times.status();
+  std::sort(times->begin(), times->end());
+  result.runs = static_cast<int>(times->size());
+  result.least_ms = times->front();
+  result.median_ms = quantile(*times, 0.5);
+  result.p90_ms = quantile(*times, 0.9);
+  result.p99_ms = quantile(*times, 0.99);
+  result.samples_per_second = 1000.0 * static_cast<double>(batch) / result.median_ms;
+  result.fallbacks = session->fallback_count();
+  const rt_memory_stats memory = session->memory();
+  result.memory_bytes = memory.states + memory.weights + memory.packed + memory.arena;
+  if (options.profile) {
+    const auto runs = static_cast<double>(std::max<uint64_t>(session->profile_runs(), 1));
+    for (const rt_profile_entry& entry : session->profile())
+      result.ops.push_back({entry.name, entry.op, entry.kernel, entry.device,
+                            static_cast<double>(entry.nanoseconds) / 1e6 / runs, entry.flops, entry.bytes});
+  }
+  return outputs == nullptr ? rt::Status() : collect(*session, *outputs);
+}
+
+}  // namespace
+
+rt::Result<rt::Model> load(const BenchModel& model) {
+  return model.path.empty() ? rt::Model::from_memory(model.bytes, false) : rt::Model::load(model.path);
+}
+
+std::string batch_symbol(const rt::Model& model, int64_t& fixed) {
+  fixed = 1;
+  for (const rt::TensorSpec& input : model.inputs()) {
+    if (input.dims.empty()) continue;
+    fixed = input.dims[0].extent;
+    return input.dims[0].extent >= 0 ? std::string() : input.dims[0].symbol;
+  }
+  return {};
+}
+
+rt::Result<std::vector<rt::Tensor>> make_inputs(const rt::Model& model, int64_t batch,
+                                                const MeasureOptions& options) {
+  int64_t fixed = 1;
+  const std::string symbol = batch_symbol(model, fixed);
+  std::vector<rt::Tensor> inputs;
+  uint64_t state = 42;
+  for (const rt::TensorSpec& spec : model.inputs()) {
+    std::vector<int64_t> dims;
+    for (const rt::Dim& dim : spec.dims) {
+      int64_t extent = dim.extent;
+      if (extent < 0) {
+        const auto given = options.dims.find(dim.symbol);
+        if (given != options.dims.end())
+          extent = given->second;
+        else if (dim.symbol == symbol)
+          extent = batch;
+        else
+          return rt::Status(rt::Code::InvalidArgument, "input '" + spec.name + "' has the open dimension '" +
+                                                           dim.symbol + "'; give --dim " + dim.symbol + "=N");
+      }
+      dims.push_back(extent);
+    }
+    rt::Tensor tensor(spec.dtype, dims);
+    auto next = [&state] {
+      uint64_t z = (state += 0x9e3779b97f4a7c15u);  // SplitMix64
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+      return z ^ (z >> 31);
+    };
+    switch (spec.dtype) {
+      case rt::DType::F32:
+        for (float& value : tensor.values<float>())
+          value = static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f;
+        break;
+      case rt::DType::F16:  // in [-1, 1): sign, exponents 2^-5..2^-1, any fraction
+        for (uint16_t& value : tensor.values<uint16_t>()) {
+          const uint64_t bits = next();
+          value = static_cast<uint16_t>((bits & 0x83ffu) | ((10 + (bits >> 16) % 5) << 10));
+        }
+        break;
+      case rt::DType::I64:
+        for (int64_t& value : tensor.values<int64_t>()) value = static_cast<int64_t>(next() % 1000);
+        break;
+      case rt::DType::I32:
+        for (int32_t& value : tensor.values<int32_t>()) value = static_cast<int32_t>(next() % 1000);
+        break;
+      default:  // any byte pattern is a value of the other integer types; bool needs 0 or 1
+        for (size_t i = 0; i < tensor.bytes(); ++i)
+          static_cast<uint8_t*>(tensor.data())[i] = static_cast<uint8_t>(next() & 1);
+        break;
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
+                    const MeasureOptions& options, Outputs* outputs) {
+  Measurement result;
+  result.model = model.name;
+  result.backend = device.backend;
+  result.device = device.name;
+  result.batch = batch;
+  if (rt::Status status = measure_into(model, device, batch, options, outputs, result); !status)
+    result.error = status.message();
+  return result;
+}
+
+rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, const MeasureOptions& options) {
+  auto loaded = load(model);
+  if (!loaded) return loaded.status();
+  auto inputs = make_inputs(*loaded, batch, options);
+  if (!inputs) return inputs.status();
+  auto session = rt::Session::create(*loaded, {.backend = "reference"});
+  if (!session) return session.status();
+  if (rt::Status status = feed(*session, *inputs); !status) return status;
+  if (rt::Status status = session->run(); !status) return status;
+  Outputs outputs;
+  if (rt::Status status = collect(*session, outputs); !status) return status;
+  return outputs;
+}
+
+double relative_error(const Outputs& got, const Outputs& want) {
+  double error = 0;
+  for (size_t i = 0; i < std::min(got.size(), want.size()); ++i) {
+    if (got[i].dtype() != rt::DType::F32) {
+      const bool same = got[i].bytes() == want[i].bytes() &&
+                        std::memcmp(got[i].data(), want[i].data(), got[i].bytes()) == 0;
+      if (!same && got[i].dtype() != rt::DType::F16) return INFINITY;
+      continue;
+    }
+    const auto a = got[i].values<float>();
+    const auto b = want[i].values<float>();
+    if (a.size() != b.size()) return INFINITY;
+    double difference = 0, largest = 0;
+    for (size_t k = 0; k < a.size(); ++k) {
+      const double distance = std::fabs(static_cast<double>(a[k]) - static_cast<double>(b[k]));
+      if (std::isnan(distance)) return INFINITY;
+      difference = std::max(difference, distance);
+      largest = std::max(largest, std::fabs(static_cast<double>(b[k])));
+    }
+    error = std::max(error, largest > 0 ? difference / largest : difference);
+  }
+  return error;
+}
+
+rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOptions& options, bool fresh) {
+  rt_device_info info = RT_DEVICE_INFO_INIT;
+  info.backend = device.backend.c_str();
+  info.index = device.index;
+  info.type = device.type;
+  info.name = device.name.c_str();
+  info.uuid = device.uuid.c_str();
+  info.driver = device.driver.c_str();
+  info.features = "";
+  info.memory_bytes = device.memory_bytes;
+  info.host_memory = device.host_memory;
+  info.threads = device.threads;
+  rt_device_profile profile = RT_DEVICE_PROFILE_INIT;
+  rt_status_free(rt_device_profile_read(&info, nullptr, &profile));
+  if (profile.measured != 0 && !fresh) return profile;
+
+  MeasureOptions quick = options;
+  quick.profile = false;
+  quick.precision.clear();
+  quick.dims.clear();
+  quick.seconds = 0.3;
+  std::string error;
+  const int64_t size = device.type == RT_SOFTWARE_GPU ? 512 : device.type == RT_CPU ? 1024 : 4096;
+  const int64_t elements =
+      device.type == RT_SOFTWARE_GPU || device.type == RT_CPU ? int64_t{1} << 25 : int64_t{1} << 27;
+  bool measured = false;
+  if (const auto product = matmul_model(size, error)) {
+    const Measurement m = measure(*product, device, 1, quick, nullptr);
+    if (m.error.empty()) {
+      profile.flops_f32 = 2.0 * static_cast<double>(size * size * size) / (m.least_ms * 1e-3);
+      measured = true;
+    }
+  }
+  if (const auto copy = copy_model(elements, error)) {
+    const Measurement m = measure(*copy, device, 1, quick, nullptr);
+    if (m.error.empty()) profile.memory_bandwidth = 8.0 * static_cast<double>(elements) / (m.least_ms * 1e-3);
+  }
+  if (const auto tiny = copy_model(16, error)) {
+    const Measurement m = measure(*tiny, device, 1, quick, nullptr);
+    if (m.error.empty()) profile.submit_seconds = m.median_ms * 1e-3;
+  }
+  if (measured) {
+    profile.measured = 1;
+    rt_status_free(rt_device_profile_write(&info, nullptr, &profile));
+  }
+  return profile;
+}
+
+}  // namespace rt::bench

@@ -1,0 +1,71 @@
+// Measuring one model on one device.
+//
+// Knows: sessions, clocks, statistics. Must not know: tables, the command line.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rt/rt.hpp"
+#include "tools/rtbench/models.h"
+
+namespace rt::bench {
+
+struct MeasureOptions {
+  int threads = 0;
+  bool profile = false;
+  bool tuning = true;
+  double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
+  int least_runs = 5;
+  std::string precision;
+  std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
+};
+
+struct OpTime {
+  std::string name, op, kernel, device;
+  double milliseconds = 0;      ///< of one run
+  double flops = 0, bytes = 0;  ///< of one run
+};
+
+struct Measurement {
+  std::string model, backend, device;
+  int64_t batch = 1;
+  std::string error;  ///< not empty: nothing was measured
+  int runs = 0;
+  double median_ms = 0, p90_ms = 0, p99_ms = 0, least_ms = 0;
+  double samples_per_second = 0;
+  double gflops = 0;               ///< per second, at the median; 0 if unknown
+  double percent_of_peak = 0;      ///< 0 if the peak is unknown
+  double load_ms = 0;              ///< mapping and checking the file
+  double first_run_ms = 0;         ///< opening the device, planning, first run
+  uint64_t memory_bytes = 0;       ///< states, weights, packed weights and arena
+  double error_to_reference = -1;  ///< largest |got - want| / largest |want|; negative: not compared
+  std::string compared_with;
+  size_t fallbacks = 0;
+  std::vector<OpTime> ops;
+};
+
+using Outputs = std::vector<rt::Tensor>;
+
+/// Seeded inputs for a batch size. The symbol of the first input's first dimension is the batch.
+rt::Result<std::vector<rt::Tensor>> make_inputs(const rt::Model& model, int64_t batch,
+                                                const MeasureOptions& options);
+/// The batch's symbol; empty when the batch is fixed, and then `fixed` is its extent.
+std::string batch_symbol(const rt::Model& model, int64_t& fixed);
+
+rt::Result<rt::Model> load(const BenchModel& model);
+
+/// Times runs on a device. outputs, if not null, receives the results of the last run.
+Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
+                    const MeasureOptions& options, Outputs* outputs);
+
+/// Outputs by the backend "reference".
+rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, const MeasureOptions& options);
+/// Largest |got - want| over largest |want|, over all float outputs.
+double relative_error(const Outputs& got, const Outputs& want);
+
+/// Peak rates of a device: read from the cache folder, or measured (`fresh`: in any case) and written there.
+rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOptions& options, bool fresh);
+
+}  // namespace rt::bench

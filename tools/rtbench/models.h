@@ -1,0 +1,38 @@
+// The models a benchmark runs: files, or networks of the zoo compiled in memory.
+//
+// Knows: the compiler library (the zoo, cost of a graph). Must not know: sessions, timing. It exists apart
+// because librt's internal headers and its public C++ header are not included together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rt::bench {
+
+struct BenchModel {
+  std::string name;              ///< "resnet18", or the file's stem
+  std::string path;              ///< of a file; empty for the zoo
+  std::vector<std::byte> bytes;  ///< a compiled zoo model
+  uint64_t file_bytes = 0;
+};
+
+/// "zoo:NAME" or a path of a .rt file. Without a value `error` tells why.
+std::optional<BenchModel> open_model(const std::string& source, std::string& error);
+
+/// A square matrix product [size,size] x [size,size] with a constant factor, and a copy-like y = -x over
+/// `elements`: what a device's peak rates are measured with.
+std::optional<BenchModel> matmul_model(int64_t size, std::string& error);
+std::optional<BenchModel> copy_model(int64_t elements, std::string& error);
+
+/// Floating point operations of one run of "infer" with these extents for the symbols; nullopt when shapes do
+/// not fit.
+std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);
+
+/// "NAME  description" lines.
+std::string zoo_text();
+
+}  // namespace rt::bench

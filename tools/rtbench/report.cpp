@@ -1,0 +1,284 @@
+#include "tools/rtbench/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace rt::bench {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char buffer[512];
+  std::va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
+  return format(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+}
+
+// Rows of cells as columns; the first column is left-aligned, `left` more likewise.
+std::string columns(const std::vector<std::vector<std::string>>& rows, size_t left) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (widths.size() <= i) widths.push_back(0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+const char* type_name(rt_device_type type) {
+  switch (type) {
+    case RT_CPU: return "CPU";
+    case RT_INTEGRATED_GPU: return "integrated GPU";
+    case RT_DISCRETE_GPU: return "discrete GPU";
+    case RT_VIRTUAL_GPU: return "virtual GPU";
+    case RT_SOFTWARE_GPU: return "software GPU";
+  }
+  return "unknown";
+}
+
+std::string error_text(const Measurement& m) {
+  if (m.error_to_reference < 0) return "-";
+  return format("%.1e", m.error_to_reference);
+}
+
+}  // namespace
+
+std::string table(const std::vector<Measurement>& measurements) {
+  std::vector<std::vector<std::string>> rows = {{"model", "backend", "batch", "median ms", "p90", "p99",
+                                                 "samples/s", "GFLOP/s", "% peak", "load ms", "first run ms",
+                                                 "memory", "error"}};
+  std::string failures;
+  for (const Measurement& m : measurements) {
+    if (!m.error.empty()) {
+      failures +=
+          format("%s on %s, batch %ld: ", m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch)) +
+          m.error + "\n";
+      continue;
+    }
+    rows.push_back({m.model, m.backend, std::to_string(m.batch), format("%.3f", m.median_ms),
+                    format("%.3f", m.p90_ms), format("%.3f", m.p99_ms), format("%.1f", m.samples_per_second),
+                    m.gflops > 0 ? format("%.1f", m.gflops) : "-",
+                    m.percent_of_peak > 0 ? format("%.0f", m.percent_of_peak) : "-",
+                    format("%.1f", m.load_ms), format("%.1f", m.first_run_ms), bytes_text(m.memory_bytes),
+                    error_text(m)});
+  }
+  std::string out = rows.size() > 1 ? columns(rows, 2) : std::string();
+  for (const Measurement& m : measurements)
+    if (m.fallbacks > 0 && m.error.empty())
+      out += format("%s on %s, batch %ld: %zu nodes ran on the cpu instead (rtrun --plan shows them)\n",
+                    m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch), m.fallbacks);
+  return out + failures;
+}
+
+std::string profile_table(const Measurement& measurement, size_t most) {
+  std::vector<OpTime> ops = measurement.ops;
+  std::sort(ops.begin(), ops.end(),
+            [](const OpTime& a, const OpTime& b) { return a.milliseconds > b.milliseconds; });
+  double total = 0;
+  std::map<std::string, std::pair<double, int>> by_op;
+  for (const OpTime& op : ops) {
+    total += op.milliseconds;
+    by_op[op.op].first += op.milliseconds;
+    ++by_op[op.op].second;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"node", "op", "kernel", "device", "ms", "%", "GFLOP/s", "GB/s"}};
+  auto share = [total](double ms) { return format("%.1f", total > 0 ? 100 * ms / total : 0); };
+  for (size_t i = 0; i < std::min(most, ops.size()); ++i) {
+    const OpTime& op = ops[i];
+    const double seconds = op.milliseconds * 1e-3;
+    rows.push_back({op.name, op.op, op.kernel, op.device, format("%.4f", op.milliseconds),
+                    share(op.milliseconds),
+                    op.flops > 0 && seconds > 0 ? format("%.1f", op.flops / seconds * 1e-9) : "-",
+                    op.bytes > 0 && seconds > 0 ? format("%.1f", op.bytes / seconds * 1e-9) : "-"});
+  }
+  std::string out =
+      format("%s on %s, batch %ld: %.3f ms in %zu nodes\n", measurement.model.c_str(),
+             measurement.backend.c_str(), static_cast<long>(measurement.batch), total, ops.size()) +
+      columns(rows, 4);
+  std::vector<std::pair<std::string, std::pair<double, int>>> totals(by_op.begin(), by_op.end());
+  std::sort(totals.begin(), totals.end(),
+            [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  std::vector<std::vector<std::string>> summary = {{"op", "nodes", "ms", "%"}};
+  for (const auto& [op, sum] : totals)
+    summary.push_back({op, std::to_string(sum.second), format("%.4f", sum.first), share(sum.first)});
+  return out + "\n" + columns(summary, 1);
+}
+
+std::string advice(const std::vector<Measurement>& measurements) {
+  std::vector<std::string> models;
+  for (const Measurement& m : measurements)
+    if (m.error.empty() && std::find(models.begin(), models.end(), m.model) == models.end())
+      models.push_back(m.model);
+  std::string out;
+  for (const std::string& model : models) {
+    std::map<int64_t, std::vector<const Measurement*>> by_batch;
+    for (const Measurement& m : measurements)
+      if (m.error.empty() && m.model == model) by_batch[m.batch].push_back(&m);
+    struct Range {
+      std::string backend;
+      int64_t first, last;
+      double lead;  ///< over the second best, at the last batch
+    };
+    std::vector<Range> ranges;
+    size_t most = 0;
+    for (auto& [batch, all] : by_batch) {
+      std::sort(all.begin(), all.end(), [](const Measurement* a, const Measurement* b) {
+        return a->samples_per_second > b->samples_per_second;
+      });
+      most = std::max(most, all.size());
+      const double lead = all.size() > 1 ? all[0]->samples_per_second / all[1]->samples_per_second : 1;
+      if (!ranges.empty() && ranges.back().backend == all[0]->backend) {
+        ranges.back().last = batch;
+        ranges.back().lead = lead;
+      } else {
+        ranges.push_back({all[0]->backend, batch, batch, lead});
+      }
+    }
+    out += model + ": ";
+    if (most < 2) {
+      out += "only " + ranges[0].backend + " was measured, so there is nothing to choose.\n";
+      continue;
+    }
+    if (ranges.size() == 1) {
+      out += format(
+          "use %s at every batch size measured; it is %.1f times as fast as the next device at batch %ld.\n",
+          ranges[0].backend.c_str(), ranges[0].lead, static_cast<long>(ranges[0].last));
+      continue;
+    }
+    for (size_t i = 0; i < ranges.size(); ++i)
+      out += i == 0 ? format("use %s up to batch %ld", ranges[i].backend.c_str(),
+                             static_cast<long>(ranges[i].last))
+                    : format(", %s from batch %ld (%.1fx)", ranges[i].backend.c_str(),
+                             static_cast<long>(ranges[i].first), ranges[i].lead);
+    out += ".\n";
+  }
+  return out;
+}
+
+std::string to_json(const std::vector<Measurement>& measurements, const std::string& sentence) {
+  nlohmann::ordered_json all;
+  all["measurements"] = nlohmann::ordered_json::array();
+  for (const Measurement& m : measurements) {
+    nlohmann::ordered_json row = {
+        {"model", m.model}, {"backend", m.backend}, {"device", m.device}, {"batch", m.batch}};
+    if (!m.error.empty()) {
+      row["failure"] = m.error;
+    } else {
+      row.update({{"runs", m.runs},
+                  {"median_ms", m.median_ms},
+                  {"p90_ms", m.p90_ms},
+                  {"p99_ms", m.p99_ms},
+                  {"least_ms", m.least_ms},
+                  {"samples_per_second", m.samples_per_second},
+                  {"gflops", m.gflops},
+                  {"percent_of_peak", m.percent_of_peak},
+                  {"load_ms", m.load_ms},
+                  {"first_run_ms", m.first_run_ms},
+                  {"memory_bytes", m.memory_bytes},
+                  {"fallbacks", m.fallbacks}});
+      if (m.error_to_reference >= 0) {
+        row["relative_error"] = m.error_to_reference;
+        row["compared_with"] = m.compared_with;
+      }
+      for (const OpTime& op : m.ops)
+        row["ops"].push_back({{"name", op.name},
+                              {"op", op.op},
+                              {"kernel", op.kernel},
+                              {"device", op.device},
+                              {"ms", op.milliseconds},
+                              {"flops", op.flops},
+                              {"bytes", op.bytes}});
+    }
+    all["measurements"].push_back(std::move(row));
+  }
+  all["advice"] = sentence;
+  return all.dump(2) + "\n";
+}
+
+std::string chrome_trace(const std::vector<Measurement>& measurements) {
+  nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  int thread = 0;
+  for (const Measurement& m : measurements) {
+    if (m.ops.empty()) continue;
+    ++thread;
+    events.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", 1},
+                      {"tid", thread},
+                      {"args", {{"name", m.model + " " + m.backend + " batch " + std::to_string(m.batch)}}}});
+    double at = 0;
+    for (const OpTime& op : m.ops) {
+      const double microseconds = op.milliseconds * 1e3;
+      events.push_back({{"name", op.name},
+                        {"cat", op.op},
+                        {"ph", "X"},
+                        {"pid", 1},
+                        {"tid", thread},
+                        {"ts", at},
+                        {"dur", microseconds},
+                        {"args", {{"kernel", op.kernel}, {"flops", op.flops}, {"bytes", op.bytes}}}});
+      at += microseconds;
+    }
+  }
+  return nlohmann::ordered_json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+}
+
+std::string devices_table(const rt::Devices& devices) {
+  std::vector<std::vector<std::string>> rows = {
+      {"backend", "index", "type", "name", "driver", "memory", "threads"}};
+  for (const rt::DeviceInfo& device : devices.devices)
+    rows.push_back({device.backend, std::to_string(device.index), type_name(device.type), device.name,
+                    device.driver, device.memory_bytes > 0 ? bytes_text(device.memory_bytes) : "-",
+                    device.threads > 0 ? std::to_string(device.threads) : "-"});
+  std::string out = columns(rows, 5);
+  for (const rt::DeviceInfo& device : devices.devices)
+    if (!device.features.empty())
+      out += device.backend + ":" + std::to_string(device.index) + " can " + device.features + "\n";
+  for (const auto& backend : devices.backends)
+    if (!backend.reason.empty()) out += backend.name + ": " + backend.reason + "\n";
+  return out;
+}
+
+std::string devices_json(const rt::Devices& devices) {
+  nlohmann::ordered_json all = {{"devices", nlohmann::ordered_json::array()},
+                                {"backends", nlohmann::ordered_json::array()}};
+  for (const rt::DeviceInfo& device : devices.devices)
+    all["devices"].push_back({{"backend", device.backend},
+                              {"index", device.index},
+                              {"type", type_name(device.type)},
+                              {"name", device.name},
+                              {"uuid", device.uuid},
+                              {"driver", device.driver},
+                              {"features", device.features},
+                              {"memory_bytes", device.memory_bytes},
+                              {"threads", device.threads}});
+  for (const auto& backend : devices.backends)
+    all["backends"].push_back({{"name", backend.name}, {"reason", backend.reason}});
+  return all.dump(2) + "\n";
+}
+
+}  // namespace rt::bench
