@@ -1,0 +1,128 @@
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+using List = std::vector<int64_t>;
+
+op::ConvAttributes conv(List strides, List pads, List dilations, int64_t groups = 1) {
+  op::ConvAttributes attributes;
+  attributes.strides = std::move(strides);
+  attributes.pads = std::move(pads);
+  attributes.dilations = std::move(dilations);
+  attributes.groups = groups;
+  return attributes;
+}
+
+op::ConvAttributes fused(op::ConvAttributes attributes, op::Activation activation, bool residual) {
+  attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+  attributes.epilogue->activation = activation;
+  attributes.epilogue->has_bias = true;
+  attributes.epilogue->has_residual = residual;
+  attributes.epilogue->beta = 6;
+  return attributes;
+}
+
+op::ConvTransposeAttributes transposed(List strides, List pads, List dilations, List output_padding,
+                                       int64_t groups = 1) {
+  op::ConvTransposeAttributes attributes;
+  attributes.strides = std::move(strides);
+  attributes.pads = std::move(pads);
+  attributes.dilations = std::move(dilations);
+  attributes.output_padding = std::move(output_padding);
+  attributes.groups = groups;
+  return attributes;
+}
+
+op::ConvWeightGradAttributes weight_grad(List kernel, List strides, List pads, int64_t groups = 1) {
+  op::ConvWeightGradAttributes attributes;
+  attributes.kernel = std::move(kernel);
+  attributes.strides = std::move(strides);
+  attributes.pads = std::move(pads);
+  attributes.groups = groups;
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<Case> cases_conv() {
+  std::vector<Case> cases;
+  cases.push_back(
+      make_case("conv_1x1", conv({1, 1}, {0, 0, 0, 0}, {1, 1}), {f32({2, 5, 6, 8}), weight({12, 1, 1, 8})}));
+  cases.push_back(
+      make_case("conv_3x3", conv({1, 1}, {1, 1, 1, 1}, {1, 1}), {f32({2, 7, 6, 4}), weight({8, 3, 3, 4})}));
+  cases.push_back(make_case("conv_3x3_wide", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                            {f32({1, 14, 14, 32}), weight({32, 3, 3, 32})}));
+  cases.push_back(make_case("conv_3x3_odd", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                            {f32({1, 9, 7, 5}), weight({7, 3, 3, 5})}));
+  cases.push_back(make_case("conv_strided", conv({2, 2}, {1, 1, 1, 1}, {1, 1}),
+                            {f32({1, 9, 8, 3}), weight({6, 3, 3, 3})}));
+  cases.push_back(make_case("conv_stem", conv({2, 2}, {3, 3, 3, 3}, {1, 1}),
+                            {f32({1, 20, 20, 3}), weight({16, 7, 7, 3})}));
+  cases.push_back(make_case("conv_asymmetric", conv({2, 1}, {0, 1, 1, 2}, {1, 1}),
+                            {f32({1, 8, 9, 4}), weight({4, 3, 2, 4})}));
+  cases.push_back(make_case("conv_dilated", conv({1, 1}, {2, 2, 2, 2}, {2, 2}),
+                            {f32({1, 8, 8, 4}), weight({8, 3, 3, 4})}));
+  cases.push_back(make_case("conv_grouped", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
+                            {f32({2, 6, 6, 8}), weight({6, 3, 3, 4})}));
+  cases.push_back(make_case("conv_depthwise", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
+                            {f32({2, 7, 7, 16}), weight({16, 3, 3, 1})}));
+  cases.push_back(make_case("conv_depthwise_strided", conv({2, 2}, {1, 1, 1, 1}, {1, 1}, 24),
+                            {f32({1, 9, 9, 24}), weight({24, 3, 3, 1})}));
+  cases.push_back(make_case("conv_depthwise_multiplier", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 3),
+                            {f32({1, 6, 6, 3}), weight({6, 3, 3, 1})}));
+  cases.push_back(make_case("conv_gray", conv({1, 1}, {2, 2, 2, 2}, {1, 1}),
+                            {f32({2, 12, 12, 1}), weight({6, 5, 5, 1})}));
+  cases.push_back(make_case("conv_1d", conv({2}, {1, 1}, {1}), {f32({2, 11, 4}), weight({6, 3, 4})}));
+  cases.push_back(make_case("conv_3d", conv({1, 1, 1}, {0, 1, 0, 0, 1, 0}, {1, 1, 1}),
+                            {f32({1, 4, 5, 4, 3}), weight({4, 2, 3, 2, 3})}));
+  cases.push_back(make_case("conv_variable_weight", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                            {f32({2, 6, 6, 4}), f32({8, 3, 3, 4})}));
+  cases.push_back(make_case("conv_variable_depthwise", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 8),
+                            {f32({2, 6, 6, 8}), f32({8, 3, 3, 1})}));
+  cases.push_back(make_case("conv_bias",
+                            fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::None, false),
+                            {f32({1, 6, 6, 4}), weight({8, 3, 3, 4}), weight({8})}));
+  cases.push_back(no_gradient(
+      make_case("conv_bias_relu", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::Relu, false),
+                {f32({1, 6, 6, 16}), weight({16, 3, 3, 16}), weight({16})})));
+  cases.push_back(no_gradient(
+      make_case("conv_residual_relu", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::Relu, true),
+                {f32({1, 6, 6, 16}), weight({16, 3, 3, 16}), weight({16}), f32({1, 6, 6, 16})})));
+  cases.push_back(no_gradient(
+      make_case("conv_clip", fused(conv({1, 1}, {0, 0, 0, 0}, {1, 1}), op::Activation::Clip, false),
+                {f32({1, 6, 6, 8}), weight({24, 1, 1, 8}), weight({24})})));
+  cases.push_back(no_gradient(make_case(
+      "conv_depthwise_clip", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 16), op::Activation::Clip, false),
+      {f32({1, 6, 6, 16}), weight({16, 3, 3, 1}), weight({16})})));
+  cases.push_back(no_gradient(make_case(
+      "conv_hard_swish", fused(conv({1, 1}, {1, 1, 1, 1}, {1, 1}), op::Activation::HardSwish, false),
+      {f32({1, 6, 6, 8}), weight({8, 3, 3, 8}), weight({8})})));
+
+  cases.push_back(make_case("conv_transpose", transposed({2, 2}, {1, 1, 1, 1}, {1, 1}, {1, 1}),
+                            {f32({2, 4, 5, 6}), weight({6, 3, 3, 4})}));
+  cases.push_back(make_case("conv_transpose_2x2", transposed({2, 2}, {0, 0, 0, 0}, {1, 1}, {0, 0}),
+                            {f32({1, 5, 5, 8}), weight({8, 2, 2, 3}), std::nullopt, weight({3})}));
+  cases.push_back(make_case("conv_transpose_size", transposed({2, 2}, {1, 1, 1, 1}, {1, 1}, {}),
+                            {f32({1, 4, 4, 6}), f32({6, 3, 3, 4}), ints({8, 7})}));
+  cases.push_back(make_case("conv_transpose_grouped", transposed({1, 1}, {1, 1, 1, 1}, {1, 1}, {}, 2),
+                            {f32({1, 5, 5, 4}), weight({4, 3, 3, 3})}));
+  cases.push_back(make_case("conv_transpose_depthwise", transposed({1, 1}, {1, 1, 1, 1}, {1, 1}, {}, 8),
+                            {f32({1, 5, 5, 8}), f32({8, 3, 3, 1})}));
+  cases.push_back(
+      make_case("conv_transpose_1d", transposed({3}, {0, 0}, {1}, {0}), {f32({1, 5, 4}), weight({4, 3, 2})}));
+  cases.push_back(no_gradient(make_case("conv_weight_grad", weight_grad({3, 3}, {1, 1}, {1, 1, 1, 1}),
+                                        {f32({2, 6, 7, 4}), f32({2, 6, 7, 8})})));
+  cases.push_back(no_gradient(make_case("conv_weight_grad_gray", weight_grad({5, 5}, {1, 1}, {2, 2, 2, 2}),
+                                        {f32({3, 12, 12, 1}), f32({3, 12, 12, 6})})));
+  cases.push_back(no_gradient(make_case("conv_weight_grad_strided", weight_grad({3, 3}, {2, 2}, {1, 1, 1, 1}),
+                                        {f32({2, 9, 9, 3}), f32({2, 5, 5, 6})})));
+  cases.push_back(
+      no_gradient(make_case("conv_weight_grad_depthwise", weight_grad({3, 3}, {1, 1}, {1, 1, 1, 1}, 8),
+                            {f32({2, 6, 6, 8}), f32({2, 6, 6, 8})})));
+  cases.push_back(no_gradient(make_case("conv_weight_grad_1x1", weight_grad({1, 1}, {1, 1}, {0, 0, 0, 0}),
+                                        {f32({2, 5, 5, 16}), f32({2, 5, 5, 8})})));
+  return cases;
+}
+
+}  // namespace rt::test

@@ -1,0 +1,57 @@
+#include "tests/cases/case.h"
+
+namespace rt::test {
+
+std::vector<Case> cases_matmul() {
+  std::vector<Case> cases;
+  cases.push_back(make_case("matmul_plain", op::MatMulAttributes{}, {f32({5, 7}), f32({7, 3})}));
+  cases.push_back(make_case("matmul_weight", op::MatMulAttributes{}, {f32({5, 16}), weight({16, 9})}));
+  cases.push_back(
+      make_case("matmul_batched", op::MatMulAttributes{}, {f32({2, 3, 4, 5}), f32({2, 3, 5, 6})}));
+  cases.push_back(
+      make_case("matmul_batch_broadcast", op::MatMulAttributes{}, {f32({2, 1, 4, 5}), f32({3, 5, 6})}));
+  cases.push_back(make_case("matmul_3d_weight", op::MatMulAttributes{}, {f32({2, 9, 8}), weight({8, 12})}));
+  cases.push_back(make_case("matmul_row", op::MatMulAttributes{}, {f32({1, 64}), weight({64, 33})}));
+  cases.push_back(make_case("matmul_odd", op::MatMulAttributes{}, {f32({33, 65}), weight({65, 31})}));
+  cases.push_back(no_gradient(make_case("matmul_vectors", op::MatMulAttributes{}, {f32({6}), f32({6})})));
+  cases.push_back(
+      no_gradient(make_case("matmul_vector_matrix", op::MatMulAttributes{}, {f32({6}), f32({6, 4})})));
+  cases.push_back(
+      no_gradient(make_case("matmul_matrix_vector", op::MatMulAttributes{}, {f32({3, 6}), f32({6})})));
+  cases.push_back(make_case("matmul_empty", op::MatMulAttributes{}, {f32({0, 4}), f32({4, 3})}));
+  op::MatMulAttributes transposed;
+  transposed.transpose_a = true;
+  cases.push_back(make_case("matmul_transpose_a", transposed, {f32({7, 5}), f32({7, 3})}));
+  transposed.transpose_b = true;
+  cases.push_back(make_case("matmul_transpose_both", transposed, {f32({2, 7, 5}), f32({2, 3, 7})}));
+  transposed.transpose_a = false;
+  cases.push_back(make_case("matmul_transpose_b", transposed, {f32({5, 7}), weight({3, 7})}));
+  cases.push_back(
+      make_case("matmul_transpose_b_batched", transposed, {f32({2, 2, 5, 8}), f32({2, 2, 6, 8})}));
+
+  auto fused = [](op::Activation activation, bool bias, bool residual) {
+    op::MatMulAttributes attributes;
+    attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+    attributes.epilogue->activation = activation;
+    attributes.epilogue->has_bias = bias;
+    attributes.epilogue->has_residual = residual;
+    return attributes;
+  };
+  cases.push_back(make_case("matmul_bias", fused(op::Activation::None, true, false),
+                            {f32({6, 8}), weight({8, 5}), weight({5})}));
+  cases.push_back(make_case("matmul_bias_residual", fused(op::Activation::None, true, true),
+                            {f32({6, 8}), weight({8, 5}), weight({5}), f32({6, 5})}));
+  for (int a = 1; a <= static_cast<int>(op::Activation::MAX); ++a) {
+    auto attributes = fused(static_cast<op::Activation>(a), true, false);
+    attributes.epilogue->alpha = a == static_cast<int>(op::Activation::Clip) ? 0.0f : 0.2f;
+    attributes.epilogue->beta = a == static_cast<int>(op::Activation::Clip) ? 6.0f : 0.5f;
+    cases.push_back(
+        no_gradient(make_case(text("matmul_", op::EnumNameActivation(static_cast<op::Activation>(a))),
+                              std::move(attributes), {f32({6, 8}), weight({8, 5}), weight({5})})));
+  }
+  cases.push_back(no_gradient(make_case("matmul_residual_relu", fused(op::Activation::Relu, true, true),
+                                        {f32({3, 4, 8}), weight({8, 16}), weight({16}), f32({3, 4, 16})})));
+  return cases;
+}
+
+}  // namespace rt::test
