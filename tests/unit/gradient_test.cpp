@@ -1,0 +1,152 @@
+// Every gradient rule against central differences, in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/core/element.h"
+#include "tests/cases/case.h"
+#include "tools/compiler/autodiff.h"
+#include "tools/compiler/builder.h"
+
+namespace rt {
+namespace {
+
+// loss = sum(first output * fixed factors), in f64 so that differences are exact enough.
+struct LossGraph {
+  Graph graph;
+  std::vector<ValueId> inputs;          // by case input; kNoValue if absent
+  std::vector<ops::HostTensor> values;  // by graph input
+  std::vector<size_t> of_input;         // case input -> graph input
+  ValueId loss = kNoValue;
+};
+
+ops::HostTensor widened(const ops::HostTensor& value) {
+  if (value.info.dtype != DType::F32) return value;
+  ops::HostTensor wide({.dtype = DType::F64, .shape = value.info.shape});
+  for (int64_t k = 0; k < value.info.elements(); ++k)
+    store_element(wide.bytes.data(), DType::F64, k, load_element(value.bytes.data(), DType::F32, k));
+  return wide;
+}
+
+void add_inputs(const test::Case& c, compiler::Builder& builder, LossGraph& out) {
+  const auto values = test::case_values(c);
+  for (size_t i = 0; i < values.size(); ++i) {
+    out.of_input.push_back(out.values.size());
+    if (!values[i]) {
+      out.inputs.push_back(kNoValue);
+      continue;
+    }
+    ops::HostTensor value = widened(*values[i]);
+    if (c.inputs[i]->constant && !is_float(value.info.dtype)) {
+      out.inputs.push_back(
+          builder.constant(value.info, Blob::copy_of(value.bytes.data(), value.bytes.size())));
+      continue;
+    }
+    std::vector<Dim> dims;
+    for (int64_t extent : value.info.shape) dims.push_back({.extent = extent});
+    out.inputs.push_back(builder.input(text("x", i), value.info.dtype, dims));
+    out.values.push_back(std::move(value));
+  }
+}
+
+// False where there is nothing to differentiate: an integer result.
+bool add_loss(const test::Case& c, compiler::Builder& builder, LossGraph& out) {
+  Node node;
+  node.op = c.op;
+  node.name = c.name;
+  node.inputs = out.inputs;
+  const ops::CompilerPage* page = ops::compiler_page_of(c.op.type);
+  const std::vector<ValueId> outputs = page->gradient == nullptr
+                                           ? page->body(builder, node, node.inputs)
+                                           : builder.emit_many(c.op, out.inputs, c.outputs);
+  if (!builder.status().ok()) return true;
+  const TensorInfo info = builder.value(outputs[0]).info();
+  if (!is_float(info.dtype)) return false;
+  ops::HostTensor factors({.dtype = DType::F64, .shape = info.shape});
+  for (int64_t i = 0; i < info.elements(); ++i)
+    store_element(factors.bytes.data(), DType::F64, i, std::sin(1.0 + 0.7 * static_cast<double>(i)));
+  const ValueId w = builder.constant(factors.info, Blob::copy_of(factors.bytes.data(), factors.bytes.size()));
+  out.loss = builder.reduce_sum(builder.mul(outputs[0], w), {}, false);
+  return true;
+}
+
+std::vector<ops::HostTensor> evaluate(const Graph& graph, const std::vector<ops::HostTensor>& values) {
+  std::vector<ConstTensorView> views;
+  for (const ops::HostTensor& value : values) views.push_back(value.view());
+  auto outputs = ops::evaluate_graph(graph, views);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().message();
+  return outputs.ok() ? std::move(outputs).value() : std::vector<ops::HostTensor>();
+}
+
+void compare_with_differences(const test::Case& c, LossGraph& test, size_t which, ops::HostTensor* gradient) {
+  Graph graph = test.graph;
+  graph.outputs = {test.loss};
+  ops::HostTensor& input = test.values[which];
+  auto loss = [&](int64_t k, double value) {
+    store_element(input.bytes.data(), DType::F64, k, value);
+    const auto outputs = evaluate(graph, test.values);
+    return outputs.empty() ? NAN : load_element(outputs[0].bytes.data(), DType::F64, 0);
+  };
+  const int64_t count = input.info.elements();
+  const int64_t stride = std::max<int64_t>(1, count / 16);  // enough places, not all of them
+  for (int64_t k = 0; k < count; k += stride) {
+    constexpr double kStep = 1e-5;
+    const double value = load_element(input.bytes.data(), DType::F64, k);
+    const double numeric = (loss(k, value + kStep) - loss(k, value - kStep)) / (2 * kStep);
+    store_element(input.bytes.data(), DType::F64, k, value);
+    const double analytic = gradient == nullptr ? 0 : load_element(gradient->bytes.data(), DType::F64, k);
+    EXPECT_NEAR(analytic, numeric, 1e-5 + 1e-5 * std::fabs(numeric))
+        << c.name << " input " << which << " element " << k;
+  }
+}
+
+class Gradient : public testing::TestWithParam<size_t> {};
+
+TEST_P(Gradient, AgreesWithFiniteDifferences) {
+  const test::Case& c = test::all_cases()[GetParam()];
+  const ops::CompilerPage* page = ops::compiler_page_of(c.op.type);
+  if (!c.gradient) GTEST_SKIP() << "the case has values on a kink, or an operator of the backward pass";
+  if (page->gradient == nullptr && page->body == nullptr) GTEST_SKIP() << page->no_gradient;
+  LossGraph test;
+  compiler::Builder builder(test.graph);
+  add_inputs(c, builder, test);
+  if (!add_loss(c, builder, test)) GTEST_SKIP() << "integer output";
+  ASSERT_TRUE(builder.status().ok()) << builder.status().message();
+
+  std::vector<ValueId> wanted;
+  std::vector<size_t> graph_inputs;
+  for (size_t i = 0; i < test.inputs.size(); ++i) {
+    if (test.inputs[i] == kNoValue) continue;
+    const Value& value = builder.value(test.inputs[i]);
+    if (value.role != Role::Input || !is_float(value.dtype)) continue;
+    // Running statistics do not enter the normalized value.
+    if (c.op.type == OpKind::BatchNormTrain && i >= 3) continue;
+    wanted.push_back(test.inputs[i]);
+    graph_inputs.push_back(test.of_input[i]);
+  }
+  if (wanted.empty()) GTEST_SKIP() << "no float input";
+  const auto gradients = compiler::differentiate(builder, test.loss, wanted);
+  ASSERT_TRUE(gradients.ok()) << gradients.status().message();
+
+  Graph graph = test.graph;
+  for (ValueId gradient : *gradients)
+    if (gradient != kNoValue) graph.outputs.push_back(gradient);
+  std::vector<ops::HostTensor> computed = evaluate(graph, test.values);
+  ASSERT_EQ(computed.size(), graph.outputs.size());
+  size_t next = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ops::HostTensor* gradient = (*gradients)[i] == kNoValue ? nullptr : &computed[next++];
+    if (gradient != nullptr) {
+      ASSERT_EQ(gradient->info, test.values[graph_inputs[i]].info) << c.name << " input " << i;
+    }
+    compare_with_differences(c, test, graph_inputs[i], gradient);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Gradient, testing::Range(size_t{0}, test::all_cases().size()),
+                         [](const testing::TestParamInfo<size_t>& param) {
+                           return test::all_cases()[param.param].name;
+                         });
+
+}  // namespace
+}  // namespace rt
