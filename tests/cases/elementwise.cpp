@@ -46,7 +46,8 @@ Case cast_case(const char* name, DType from, DType to, std::vector<double> value
   op::CastAttributes attributes;
   attributes.to = static_cast<uint8_t>(to);
   const auto count = static_cast<int64_t>(values.size());
-  return make_case(text("cast_", name), attributes, {with_values(tensor(from, {count}), std::move(values))});
+  return no_gradient(
+      make_case(text("cast_", name), attributes, {with_values(tensor(from, {count}), std::move(values))}));
 }
 
 }  // namespace
