@@ -1,0 +1,438 @@
+// The conformance harness: every operator case on one backend, through the public C API, against the pages'
+// reference values.
+//
+// For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
+// run into guarded user memory; run at another batch size and back. Some cases are repeated with failing
+// allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it, with the reason,
+// and an entry that is no gap fails.
+//
+//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation]
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "rt/rt.h"
+#include "runtime/core/element.h"
+#include "tests/cases/case.h"
+#include "tests/conformance/failing_new.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/compiler/writer.h"
+
+namespace rt::test {
+namespace {
+
+struct Options {
+  std::string backend = "cpu";
+  std::string filter;
+  std::string gaps;
+  bool validation = false;
+};
+
+using Values = std::vector<std::optional<ops::HostTensor>>;
+
+// One check's complaint, empty when all is well.
+using Complaint = std::string;
+
+struct Compiled {
+  std::vector<std::byte> bytes;
+  std::vector<size_t> inputs;  ///< case input behind each graph input
+};
+
+// A model of one node. With `symbolic` the first axis of the variable inputs that have the first one's extent
+// there is the symbol "n".
+Result<Compiled> compile(const Case& c, const Values& values, bool symbolic) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  Graph& graph = model.entries.back().graph;
+  compiler::Builder builder(graph);
+  Compiled compiled;
+  std::vector<ValueId> operands;
+  int64_t extent = -1;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) {
+      operands.push_back(kNoValue);
+      continue;
+    }
+    const ops::HostTensor& value = *values[i];
+    if (c.inputs[i]->constant) {
+      operands.push_back(builder.constant(value.info, Blob::copy_of(value.bytes.data(), value.bytes.size())));
+      continue;
+    }
+    std::vector<Dim> dims;
+    for (int64_t dim : value.info.shape) dims.push_back({.extent = dim});
+    if (symbolic && !dims.empty()) {
+      if (extent < 0) extent = dims[0].extent;
+      if (dims[0].extent == extent) dims[0] = {.symbol = graph.symbol("n")};
+    }
+    operands.push_back(builder.input(text("x", i), value.info.dtype, dims));
+    compiled.inputs.push_back(i);
+  }
+  if (compiled.inputs.empty()) {  // a graph needs something to run on
+    builder.input("unused", DType::F32, {{.extent = 1}});
+    compiled.inputs.push_back(SIZE_MAX);
+  }
+  builder.set_scope(c.name);
+  for (ValueId output : builder.emit_many(c.op, operands, c.outputs)) {
+    if (!builder.status().ok()) break;
+    graph.values[output].name = text("y", graph.outputs.size());
+    builder.output(output);
+  }
+  RT_TRY(Status(builder.status()));
+  RT_TRY(compiler::expand_composites(graph, model.states));
+  RT_ASSIGN(compiled.bytes, compiler::serialize_model(model));
+  return compiled;
+}
+
+Result<std::vector<ops::HostTensor>> reference(const Case& c, const Values& values) {
+  Node node;
+  node.op = c.op;
+  node.name = c.name;
+  std::vector<Operand> operands;
+  std::vector<ConstTensorView> views;
+  for (const auto& value : values) {
+    node.inputs.push_back(value ? static_cast<ValueId>(operands.size()) : kNoValue);
+    operands.push_back(value ? Operand{true, value->info, value->bytes.data()} : Operand{});
+    views.push_back(value ? value->view() : ConstTensorView{});
+  }
+  const ops::CompilerPage* page = ops::compiler_page_of(c.op.type);
+  if (page->body != nullptr) {  // the reference of a composite is its body
+    Graph body;
+    compiler::Builder builder(body);
+    std::vector<ValueId> inputs;
+    std::vector<ConstTensorView> present;
+    for (const auto& value : values) {
+      if (!value) {
+        inputs.push_back(kNoValue);
+        continue;
+      }
+      std::vector<Dim> dims;
+      for (int64_t dim : value->info.shape) dims.push_back({.extent = dim});
+      inputs.push_back(builder.input(text("x", inputs.size()), value->info.dtype, dims));
+      present.push_back(value->view());
+    }
+    for (ValueId output : page->body(builder, node, inputs)) builder.output(output);
+    RT_TRY(Status(builder.status()));
+    return ops::evaluate_graph(body, present);
+  }
+  for (size_t i = 0; i < c.outputs; ++i) node.outputs.push_back(static_cast<ValueId>(values.size() + i));
+  std::vector<TensorInfo> infos;
+  RT_TRY(ops::infer_node({.node = node, .inputs = operands}, infos));
+  std::vector<ops::HostTensor> outputs;
+  std::vector<TensorView> targets;
+  for (const TensorInfo& info : infos) outputs.emplace_back(info);
+  for (ops::HostTensor& output : outputs) targets.push_back(output.view());
+  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, targets));
+  return outputs;
+}
+
+Complaint take(rt_status* status) {
+  if (status == nullptr) return {};
+  std::string message = rt_status_message(status);
+  if (message.empty()) message = "error without a message";
+  rt_status_free(status);
+  return message;
+}
+
+rt_tensor c_tensor(const ops::HostTensor& value) {
+  rt_tensor tensor = RT_TENSOR_INIT;
+  tensor.dtype = static_cast<rt_dtype>(value.info.dtype);
+  tensor.rank = value.info.shape.rank();
+  for (int i = 0; i < tensor.rank; ++i) tensor.dims[i] = value.info.shape[i];
+  tensor.data = const_cast<std::byte*>(value.bytes.data());
+  tensor.bytes = value.bytes.size();
+  return tensor;
+}
+
+Complaint compare(const rt_tensor& got, const ops::HostTensor& want, const ops::Tolerance& tolerance) {
+  TensorInfo info{.dtype = static_cast<DType>(got.dtype),
+                  .shape = Shape(std::span<const int64_t>(got.dims, static_cast<size_t>(got.rank)))};
+  if (!(info == want.info)) return text("is ", info, ", expected ", want.info);
+  for (int64_t i = 0; i < info.elements(); ++i) {
+    if (!is_float(info.dtype)) {
+      const int64_t a = load_integer(got.data, info.dtype, i);
+      const int64_t b = load_integer(want.bytes.data(), info.dtype, i);
+      if (a != b) return text("element ", i, " of ", info, " is ", a, ", expected ", b);
+      continue;
+    }
+    const double a = load_element(got.data, info.dtype, i);
+    const double b = load_element(want.bytes.data(), info.dtype, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!(std::fabs(a - b) <= tolerance.absolute + tolerance.relative * std::fabs(b)))
+      return text("element ", i, " of ", info, " is ", a, ", expected ", b);
+  }
+  return {};
+}
+
+// A model and a session on it, freed together.
+class Runner {
+ public:
+  Runner() = default;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+  ~Runner() {
+    rt_session_free(session_);
+    rt_model_free(model_);
+  }
+
+  Complaint open(const Compiled& compiled, const Options& options) {
+    if (Complaint c =
+            take(rt_model_load_from_memory(compiled.bytes.data(), compiled.bytes.size(), 0, &model_));
+        !c.empty())
+      return "load: " + c;
+    rt_session_options session = RT_SESSION_OPTIONS_INIT;
+    session.backend = options.backend.c_str();
+    session.validation = options.validation;
+    session.deterministic = 1;
+    Complaint c = take(rt_session_create(model_, &session, &session_));
+    return c.empty() ? c : "create: " + c;
+  }
+
+  Complaint feed(const Compiled& compiled, const Values& values) {
+    static const ops::HostTensor kUnused({.dtype = DType::F32, .shape = {1}});
+    for (size_t i = 0; i < compiled.inputs.size(); ++i) {
+      const rt_tensor tensor =
+          c_tensor(compiled.inputs[i] == SIZE_MAX ? kUnused : *values[compiled.inputs[i]]);
+      if (Complaint c = take(rt_session_set_input(session_, i, &tensor)); !c.empty())
+        return "set_input: " + c;
+    }
+    return {};
+  }
+
+  Complaint run_and_compare(const std::vector<ops::HostTensor>& want, const ops::Tolerance& tolerance) {
+    if (Complaint c = take(rt_session_run(session_)); !c.empty()) return "run: " + c;
+    for (size_t i = 0; i < want.size(); ++i) {
+      rt_tensor got = RT_TENSOR_INIT;
+      if (Complaint c = take(rt_session_output(session_, i, &got)); !c.empty()) return "output: " + c;
+      if (Complaint c = compare(got, want[i], tolerance); !c.empty()) return text("output ", i, " ", c);
+    }
+    return {};
+  }
+
+  rt_session* session() { return session_; }
+
+ private:
+  rt_model* model_ = nullptr;
+  rt_session* session_ = nullptr;
+};
+
+std::vector<std::vector<std::byte>> output_bytes(rt_session* session, size_t count) {
+  std::vector<std::vector<std::byte>> all;
+  for (size_t i = 0; i < count; ++i) {
+    rt_tensor got = RT_TENSOR_INIT;
+    rt_status_free(rt_session_output(session, i, &got));
+    const auto* data = static_cast<const std::byte*>(got.data);
+    int64_t elements = 1;
+    for (int32_t axis = 0; axis < got.rank; ++axis) elements *= got.dims[axis];
+    const size_t size = static_cast<size_t>(elements) * rt_dtype_size(got.dtype);
+    all.emplace_back(data, data + size);
+  }
+  return all;
+}
+
+// Outputs bound to memory between two walls: right values, walls intact.
+Complaint check_guarded(Runner& runner, const std::vector<ops::HostTensor>& want,
+                        const ops::Tolerance& tolerance) {
+  constexpr size_t kWall = 256;
+  constexpr std::byte kBrick{0xa5};
+  std::vector<std::vector<std::byte>> memory(want.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    memory[i].assign(want[i].bytes.size() + 2 * kWall + 64, kBrick);
+    rt_tensor bound = c_tensor(want[i]);
+    void* start = memory[i].data() + kWall;
+    size_t space = want[i].bytes.size() + 64;
+    bound.data = std::align(64, want[i].bytes.size(), start, space);
+    if (Complaint c = take(rt_session_bind_output(runner.session(), i, &bound)); !c.empty())
+      return "bind_output: " + c;
+  }
+  if (Complaint c = runner.run_and_compare(want, tolerance); !c.empty()) return "into bound memory: " + c;
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto* data = memory[i].data();
+    void* start = memory[i].data() + kWall;
+    size_t space = want[i].bytes.size() + 64;
+    const auto* first = static_cast<std::byte*>(std::align(64, want[i].bytes.size(), start, space));
+    for (const std::byte* b = data; b < data + memory[i].size(); ++b) {
+      const bool inside = b >= first && b < first + want[i].bytes.size();
+      if (!inside && *b != kBrick)
+        return text("output ", i, ": wrote ", b - first, " bytes from the output's start");
+    }
+    if (want[i].bytes.size() > 0) {
+      rt_tensor got = c_tensor(want[i]);
+      got.data = const_cast<std::byte*>(first);
+      if (Complaint c = compare(got, want[i], tolerance); !c.empty()) return text("bound output ", i, " ", c);
+    }
+    rt_status_free(rt_session_bind_output(runner.session(), i, nullptr));
+  }
+  return {};
+}
+
+Values with_extent(const Case& c, int64_t extent) {
+  Case other;
+  other.name = c.name;
+  other.op = c.op;
+  other.inputs = c.inputs;
+  int64_t first = -1;
+  for (auto& input : other.inputs) {
+    if (!input || input->constant || input->info.shape.rank() == 0) continue;
+    if (first < 0) first = input->info.shape[0];
+    if (input->info.shape[0] != first || !input->values.empty()) continue;
+    input->info.shape[0] = extent;
+  }
+  return case_values(other);
+}
+
+// The same session at another batch size, and back.
+Complaint check_shapes(const Case& c, const Options& options, const Values& values,
+                       const ops::Tolerance& tolerance) {
+  int64_t extent = 0;
+  bool fixed_values = false;
+  for (const auto& input : c.inputs)
+    if (input && !input->constant && input->info.shape.rank() > 0) {
+      if (extent == 0) extent = input->info.shape[0];
+      fixed_values |= !input->values.empty();
+    }
+  if (extent == 0 || fixed_values) return {};
+  const auto compiled = compile(c, values, true);
+  if (!compiled.ok()) return {};  // the operator ties this axis to an attribute or a constant
+  Runner runner;
+  if (Complaint complaint = runner.open(*compiled, options); !complaint.empty())
+    return "symbolic: " + complaint;
+  for (const Values& shaped : {values, with_extent(c, extent + 3), values}) {
+    const auto want = reference(c, shaped);
+    if (!want.ok()) return {};  // shapes do not fit at this extent
+    if (Complaint complaint = runner.feed(*compiled, shaped); !complaint.empty())
+      return "symbolic: " + complaint;
+    if (Complaint complaint = runner.run_and_compare(*want, tolerance); !complaint.empty())
+      return "at another shape: " + complaint;
+  }
+  return {};
+}
+
+// Every allocation fails once, in turn: an error or success, no crash, and the next try works.
+Complaint check_allocations(const Compiled& compiled, const Options& options, const Values& values,
+                            const std::vector<ops::HostTensor>& want, const ops::Tolerance& tolerance) {
+  for (long failing = 0; failing < 4000; failing = failing + 1 + failing / 8) {
+    bool failed = false;
+    {
+      Runner runner;
+      FailingNew scope(failing);
+      Complaint complaint = runner.open(compiled, options);
+      if (complaint.empty()) complaint = runner.feed(compiled, values);
+      if (complaint.empty()) complaint = take(rt_session_run(runner.session()));
+      failed = scope.failed();
+    }
+    if (!failed) break;  // everything fit before the failing one
+  }
+  Runner runner;
+  Complaint complaint = runner.open(compiled, options);
+  if (complaint.empty()) complaint = runner.feed(compiled, values);
+  if (complaint.empty()) complaint = runner.run_and_compare(want, tolerance);
+  return complaint.empty() ? complaint : "after failed allocations: " + complaint;
+}
+
+struct Outcome {
+  Complaint complaint;
+  std::string gap;  ///< not empty: the backend left the node to the CPU, and why
+};
+
+Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
+  const ops::Tolerance tolerance = c.tolerance.value_or(ops::page_of(c.op.type)->tolerance);
+  const Values values = case_values(c);
+  const auto want = reference(c, values);
+  if (!want.ok()) return {"reference: " + want.status().message(), {}};
+  const auto compiled = compile(c, values, false);
+  if (!compiled.ok()) return {"compile: " + compiled.status().message(), {}};
+  Runner runner;
+  Complaint complaint = runner.open(*compiled, options);
+  if (complaint.empty()) complaint = runner.feed(*compiled, values);
+  if (complaint.empty()) complaint = runner.run_and_compare(*want, tolerance);
+  if (!complaint.empty()) return {complaint, {}};
+  Outcome outcome;
+  if (rt_session_fallback_count(runner.session()) > 0) outcome.gap = "runs on the cpu";
+  const auto first = output_bytes(runner.session(), want->size());
+  complaint = runner.run_and_compare(*want, tolerance);
+  if (complaint.empty() && output_bytes(runner.session(), want->size()) != first)
+    complaint = "the second run differs";
+  if (complaint.empty()) complaint = check_guarded(runner, *want, tolerance);
+  if (complaint.empty()) complaint = check_shapes(c, options, values, tolerance);
+  if (complaint.empty() && with_allocations)
+    complaint = check_allocations(*compiled, options, values, *want, tolerance);
+  outcome.complaint = complaint;
+  return outcome;
+}
+
+// "backend case reason..." a line; '#' begins a comment.
+std::map<std::string, std::string> read_gaps(const Options& options) {
+  std::map<std::string, std::string> gaps;
+  std::ifstream file(options.gaps);
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    const size_t first = line.find(' ');
+    const size_t second = line.find(' ', first + 1);
+    if (second == std::string::npos || line.substr(0, first) != options.backend) continue;
+    gaps[line.substr(first + 1, second - first - 1)] = line.substr(second + 1);
+  }
+  return gaps;
+}
+
+int run_all(const Options& options) {
+  std::map<std::string, std::string> gaps = read_gaps(options);
+  int passed = 0, failed = 0, skipped = 0, index = 0;
+  for (const Case& c : all_cases()) {
+    ++index;
+    if (c.name.find(options.filter) == std::string::npos) continue;
+    const Outcome outcome = run_case(c, options, index % 16 == 0);
+    const auto listed = gaps.find(c.name);
+    if (!outcome.complaint.empty()) {
+      ++failed;
+      std::printf("FAILED %s: %s\n", c.name.c_str(), outcome.complaint.c_str());
+    } else if (!outcome.gap.empty() && listed == gaps.end()) {
+      ++failed;
+      std::printf("FAILED %s: %s, which gaps.txt does not list\n", c.name.c_str(), outcome.gap.c_str());
+    } else if (!outcome.gap.empty()) {
+      ++skipped;
+      std::printf("gap %s: %s\n", c.name.c_str(), listed->second.c_str());
+    } else if (listed != gaps.end()) {
+      ++failed;
+      std::printf("FAILED %s: gaps.txt lists it, but it is no gap any more; take it off\n", c.name.c_str());
+    } else {
+      ++passed;
+    }
+    std::fflush(stdout);
+    if (listed != gaps.end()) gaps.erase(listed);
+  }
+  if (options.filter.empty())
+    for (const auto& [name, reason] : gaps) {
+      ++failed;
+      std::printf("FAILED gaps.txt lists the unknown case %s\n", name.c_str());
+    }
+  std::printf("%s: %d passed, %d failed, %d skipped\n", options.backend.c_str(), passed, failed, skipped);
+  return failed == 0 && passed > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace rt::test
+
+int main(int argc, char** argv) {
+  rt::test::Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (argument == "--validation") {
+      options.validation = true;
+      continue;
+    }
+    std::string* value = argument == "--backend"  ? &options.backend
+                         : argument == "--filter" ? &options.filter
+                         : argument == "--gaps"   ? &options.gaps
+                                                  : nullptr;
+    if (value == nullptr || i + 1 == argc) {
+      std::fprintf(stderr, "conformance: unknown argument %s\n", argument.c_str());
+      return 2;
+    }
+    *value = argv[++i];
+  }
+  return rt::test::run_all(options);
+}
