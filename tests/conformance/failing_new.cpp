@@ -1,5 +1,6 @@
 #include "tests/conformance/failing_new.h"
 
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# mnist.sh BIN SHARED SCRATCH BACKEND [EPOCHS]: trains LeNet-5 on MNIST and expects at least 98.5 % on the test set.
+set -euo pipefail
+bin=$1 shared=$2 scratch=$3 backend=$4 epochs=${5:-2}
+folder=$shared/data/datasets/mnist
+if [[ ! -d $folder ]]; then
+  echo "SKIPPED: $folder is not there"
+  exit 77
+fi
+mkdir -p "$scratch"
+[[ -e $scratch/train.npz ]] || "$bin/idx_to_npz" "$scratch/train.npz" "$folder"/train-images-part?-idx3-ubyte.gz "$folder/train-labels-idx1-ubyte.gz"
+[[ -e $scratch/test.npz ]] || "$bin/idx_to_npz" "$scratch/test.npz" "$folder/t10k-images-idx3-ubyte.gz" "$folder/t10k-labels-idx1-ubyte.gz"
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5.rt" --train --loss cross_entropy --optimizer adam
+"$bin/rttrain" "$scratch/lenet5.rt" --data "$scratch/train.npz" --validate "$scratch/test.npz" --scale 0.00392157 \
+  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend.ckpt" --json | tee "$scratch/$backend.log"
+python3 - "$scratch/$backend.log" <<'PY'
+import json, sys
+accuracy = json.loads(open(sys.argv[1]).read().splitlines()[-1])["validation_accuracy"]
+print("test accuracy", accuracy)
+sys.exit(0 if accuracy >= 0.985 else 1)
+PY
