@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# includes.sh ROOT: who may include whom. Prints every include that breaks a rule.
+set -euo pipefail
+cd "$1"
+
+status=0
+# room: regular expression of the project headers its files may include ("" for none of the others)
+check() {
+  local room=$1 allowed=$2 file line header
+  [[ -d $room ]] || return 0
+  while IFS=: read -r file line header; do
+    header=${header#*\"}
+    header=${header%%\"*}
+    [[ $header =~ $allowed ]] && continue
+    echo "$file:$line: $room must not include \"$header\""
+    status=1
+  done < <(grep -rnE '^#include "(runtime|backends|tools|tests|schema|rt|kernels|shaders)/' "$room" --include='*.h' --include='*.hpp' --include='*.cpp' --include='*.cu' --include='*.cuh' || true)
+}
+
+core='^runtime/core/'
+graph="$core|^runtime/graph/|^schema/ops_generated|^schema/op_list"
+backend="$graph|^runtime/backend/"
+check runtime/core "$core"
+check runtime/graph "$graph"
+check runtime/ops "$graph|^runtime/ops/"
+check runtime/backend "$backend|^runtime/ops/"
+check runtime/model "$graph|^runtime/model/|^runtime/ops/|^schema/"
+check runtime/session "$backend|^runtime/ops/|^runtime/model/|^runtime/session/"
+check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/rt\.h"
+check runtime/include '^rt/rt\.h'
+check backends/common "$core|^backends/common/"
+for name in cpu vulkan cuda; do
+  check backends/$name "$backend|^backends/common/|^backends/$name/|^kernels/|^shaders/"
+done
+check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/planner|^schema/|^tools/compiler/"
+check tools/common "$core|^tools/common/|^tools/rtconvert/onnx/onnx\.pb"
+check tools/rtrun '^rt/|^tools/common/|^tools/rtrun/'
+check tools/rttrain '^rt/|^tools/common/|^tools/rttrain/'
+exit $status

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# sizes.sh ROOT: no source file has more than 800 lines, no room's README more than 60.
+set -euo pipefail
+cd "$1"
+status=0
+while read -r lines file; do
+  ((lines > 800)) && { echo "$file has $lines lines; split it along an idea"; status=1; }
+done < <(find runtime backends kernels shaders schema tools tests -type f \
+  \( -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.comp' -o -name '*.glsl' -o -name '*.fbs' \) \
+  -not -path '*/frozen/*' -exec wc -l {} + | grep -v ' total$')
+for readme in */README.md; do
+  lines=$(wc -l <"$readme")
+  ((lines > 60)) && { echo "$readme has $lines lines; a room's README has at most 60"; status=1; }
+done
+exit $status
