@@ -1,0 +1,160 @@
+// Values, shapes and errors of Resize and of the operators that make shapes.
+#include "runtime/graph/resize_geometry.h"
+#include "tests/unit/page_test_support.h"
+
+namespace rt::test {
+namespace {
+
+ops::HostTensor ints(const std::vector<int64_t>& values) {
+  return integers(DType::I64, values);
+}
+
+op::ResizeAttributes resizing(op::ResizeMode mode,
+                              op::ResizeCoordinates coordinates = op::ResizeCoordinates::HalfPixel,
+                              op::ResizeNearest nearest = op::ResizeNearest::RoundPreferFloor) {
+  op::ResizeAttributes attributes;
+  attributes.mode = mode;
+  attributes.coordinates = coordinates;
+  attributes.nearest = nearest;
+  return attributes;
+}
+
+TEST(PagesResize, Nearest) {
+  const auto x = f32({1, 2, 2, 1}, {1, 2, 3, 4});
+  expect_result(resizing(op::ResizeMode::Nearest), {x, std::nullopt, f32({2}, {2, 3})},
+                f32({1, 4, 6, 1}, {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 3, 3, 3, 4, 4, 4}));
+  // Two channels; sizes; any type.
+  expect_result(resizing(op::ResizeMode::Nearest), {tensor(DType::I8, {1, 2, 2}, {1, 2, 3, 4}), ints({1})},
+                tensor(DType::I8, {1, 1, 2}, {1, 2}));
+  using enum op::ResizeNearest;
+  const auto line = f32({1, 4, 1}, {1, 2, 3, 4});
+  const auto asymmetric = [&](op::ResizeNearest nearest) {
+    return numbers(*run_one(resizing(op::ResizeMode::Nearest, op::ResizeCoordinates::Asymmetric, nearest),
+                            {line, ints({8})}));
+  };
+  expect_numbers(asymmetric(Floor), {1, 1, 2, 2, 3, 3, 4, 4});
+  expect_numbers(asymmetric(Ceil), {1, 2, 2, 3, 3, 4, 4, 4});
+  expect_numbers(asymmetric(RoundPreferFloor), {1, 1, 2, 2, 3, 3, 4, 4});
+  expect_numbers(asymmetric(RoundPreferCeil), {1, 2, 2, 3, 3, 4, 4, 4});
+}
+
+// Numbers of ONNX's published examples for Resize (a row of 1 2 / 3 4, or 1 to 8, or 1 to 16).
+TEST(PagesResize, LinearAndCubic) {
+  using enum op::ResizeCoordinates;
+  const auto pair = f32({1, 2, 1}, {1, 2});
+  expect_result(resizing(op::ResizeMode::Linear), {pair, std::nullopt, f32({1}, {2})},
+                f32({1, 4, 1}, {1, 1.25, 1.75, 2}));
+  expect_result(resizing(op::ResizeMode::Linear, AlignCorners), {pair, std::nullopt, f32({1}, {2})},
+                f32({1, 4, 1}, {1, 4.0 / 3, 5.0 / 3, 2}));
+  const auto line = f32({1, 4, 1}, {1, 2, 3, 4});
+  expect_result(resizing(op::ResizeMode::Linear), {line, std::nullopt, f32({1}, {0.6f})},
+                f32({1, 2, 1}, {1.3333333, 3}), 1e-5);
+  expect_result(resizing(op::ResizeMode::Linear, AlignCorners), {line, std::nullopt, f32({1}, {0.6f})},
+                f32({1, 2, 1}, {1, 3.142857}), 1e-5);
+  expect_result(resizing(op::ResizeMode::Linear, PytorchHalfPixel), {line, ints({1})}, f32({1, 1, 1}, {1}));
+  expect_result(resizing(op::ResizeMode::Linear, HalfPixelSymmetric), {line, std::nullopt, f32({1}, {0.6f})},
+                f32({1, 2, 1}, {1.6666666, 3.3333333}), 1e-5);
+  const auto cubic = run_one(resizing(op::ResizeMode::Cubic), {line, std::nullopt, f32({1}, {2})});
+  ASSERT_TRUE(cubic.ok());
+  expect_numbers(numbers(*cubic),
+                 {0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
+                 1e-5);
+}
+
+TEST(PagesResize, WeightsSumToOne) {
+  for (int mode = 1; mode <= 2; ++mode)
+    for (int coordinates = 0; coordinates <= 4; ++coordinates)
+      for (int64_t input : {1, 2, 5})
+        for (int64_t output : {1, 3, 8})
+          for (bool exclude : {false, true}) {
+            auto attributes =
+                resizing(static_cast<op::ResizeMode>(mode), static_cast<op::ResizeCoordinates>(coordinates));
+            attributes.exclude_outside = exclude;
+            const auto geometry =
+                resize_geometry({1, input, 1}, attributes, std::vector<int64_t>{output}, {});
+            ASSERT_TRUE(geometry.ok());
+            const ResizeTable table = resize_table(geometry->axes[0], attributes);
+            for (int64_t i = 0; i < output; ++i) {
+              double sum = 0;
+              for (int t = 0; t < table.taps; ++t) {
+                const auto at = static_cast<size_t>(i * table.taps + t);
+                sum += table.weight[at];
+                EXPECT_TRUE(table.index[at] >= 0 && table.index[at] < input);
+              }
+              EXPECT_NEAR(sum, 1, 1e-12);
+            }
+          }
+}
+
+TEST(PagesResize, NoElementsAndErrors) {
+  const auto x = f32({1, 2, 1}, {1, 2});
+  expect_result(resizing(op::ResizeMode::Linear), {f32({0, 2, 1}, {}), ints({3})}, f32({0, 3, 1}, {}));
+  expect_result(resizing(op::ResizeMode::Linear), {x, ints({0})}, f32({1, 0, 1}, {}));
+  expect_error(resizing(op::ResizeMode::Linear), {f32({1, 0, 1}, {}), ints({3})}, "something to resize");
+  expect_error(resizing(op::ResizeMode::Linear), {x}, "either 1 sizes or 1 scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2}), f32({1}, {2})}, "either 1 sizes or 1 scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({2, 2})}, "either 1 sizes or 1 scales");
+  expect_error(resizing(op::ResizeMode::Linear), {x, ints({-2})}, "sizes in [0, 2^31)");
+  for (double scale : {0.0, -1.0, 1e30, kNaN, kInfinity})
+    expect_error(resizing(op::ResizeMode::Linear), {x, std::nullopt, f32({1}, {scale})},
+                 "expected scales above 0");
+  expect_error(resizing(op::ResizeMode::Linear), {f32({1, 1}, {1}), ints({})}, "rank 3 or more");
+  expect_error(resizing(op::ResizeMode::Linear), {tensor(DType::I8, {1, 1, 1}, {1}), ints({2})},
+               "expected x of type");
+  expect_error(resizing(static_cast<op::ResizeMode>(7)), {x, ints({2})}, "known modes");
+}
+
+TEST(PagesShape, Shape) {
+  const auto x = f32({2, 0, 4}, {});
+  const auto shape = [](int64_t start, int64_t end) {
+    op::ShapeAttributes attributes;
+    attributes.start = start;
+    attributes.end = end;
+    return attributes;
+  };
+  expect_result(op::ShapeAttributes{}, {x}, ints({2, 0, 4}));
+  expect_result(shape(-2, 99), {x}, ints({0, 4}));
+  expect_result(shape(1, -1), {x}, ints({0}));
+  expect_result(shape(2, 1), {x}, ints({}));
+  expect_result(op::ShapeAttributes{}, {f32({}, {1})}, ints({}));
+}
+
+TEST(PagesShape, ConstantOfShape) {
+  op::ConstantOfShapeAttributes attributes;
+  attributes.dtype = static_cast<uint8_t>(DType::I16);
+  attributes.value = -3;
+  expect_result(attributes, {ints({2, 1})}, tensor(DType::I16, {2, 1}, {-3, -3}));
+  expect_result(attributes, {ints({})}, tensor(DType::I16, {}, {-3}));
+  expect_result(attributes, {ints({0, 5})}, tensor(DType::I16, {0, 5}, {}));
+  expect_error(attributes, {ints({-1})}, "2^59");
+  expect_error(attributes, {ints({int64_t{1} << 40, int64_t{1} << 40})}, "2^59");
+  attributes.dtype = 99;
+  expect_error(attributes, {ints({1})}, "known dtype, found number 99");
+}
+
+TEST(PagesShape, Range) {
+  const auto scalar = [](DType dtype, double value) { return tensor(dtype, {}, {value}); };
+  const auto range = [&](DType dtype, double start, double limit, double delta) {
+    const auto got =
+        run_one(op::RangeAttributes{}, {scalar(dtype, start), scalar(dtype, limit), scalar(dtype, delta)});
+    EXPECT_TRUE(got.ok()) << got.status().message();
+    return got.ok() ? numbers(*got) : std::vector<double>();
+  };
+  expect_numbers(range(DType::I64, 3, 9, 3), {3, 6});
+  expect_numbers(range(DType::I32, 10, 6, -3), {10, 7});
+  expect_numbers(range(DType::I64, 3, 3, 1), {});
+  expect_numbers(range(DType::I64, 3, 9, -1), {});
+  expect_numbers(range(DType::F32, 1, 2.1, 0.5), {1, 1.5, 2});
+  const auto error = [&](DType dtype, double start, double limit, double delta, std::string_view part) {
+    expect_error(op::RangeAttributes{}, {scalar(dtype, start), scalar(dtype, limit), scalar(dtype, delta)},
+                 part);
+  };
+  error(DType::I64, 0, 5, 0, "delta other than 0");
+  error(DType::F32, 0, 5, 0, "delta other than 0");
+  error(DType::F32, 0, kNaN, 1, "finite range");
+  error(DType::I64, -9e18, 9e18, 1, "2^59");
+  expect_error(op::RangeAttributes{}, {ints({0, 1}), ints({3}), ints({1})}, "expected scalars");
+}
+
+}  // namespace
+}  // namespace rt::test
