@@ -43,7 +43,11 @@ class Builder final : public Emitter {
   // Emitter
   std::vector<ValueId> emit_many(OpAttributes op, std::span<const ValueId> inputs, size_t outputs) override;
   ValueId constant(const TensorInfo& info, Blob data) override;
-  const Value& value(ValueId id) const override { return graph_.values[id]; }
+  /// After a failure rules go on asking about kNoValue: that is a scalar of which nothing is known.
+  const Value& value(ValueId id) const override {
+    static const Value kNothing;
+    return id < graph_.values.size() ? graph_.values[id] : kNothing;
+  }
   const Status& status() const noexcept override { return status_; }
   void fail(Status status) override;
   /// Returns the failure and goes on as if it had not happened: for an importer that collects all that is wrong with a
