@@ -19,7 +19,20 @@ constexpr Pass kPasses[] = {
     {"canonicalize", "drop nodes that do nothing, write the rest in one way", canonicalize},
     {"fold", "compute what depends on constants and static shapes", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},
-    {"canonicalize", "drop what folding made trivial", canonicalize},
+    // Shapes are plain now. Channels come last before anything looks for "per channel".
+    {"layout", "move Transposes down until they meet their inverses", layout},
+    {"canonicalize", "drop what the layout made trivial", canonicalize},
+    {"fold", "transpose constants", fold},
+    {"batch_norm", "fold factors and offsets per channel into the weights before them", batch_norm},
+    // Before composites are recognized, since Casts would hide their patterns.
+    {"precision", "compute 16-bit models in f32", precision},
+    {"canonicalize", "drop Casts in a row", canonicalize},
+    {"fold", "widen small constants", fold},
+    {"common_subexpr", "compute equal things once", common_subexpr},
+    {"recognize", "find Silu, HardSwish, Gelu and LayerNorm that are spelled out", recognize},
+    {"fuse", "move additions and activations into the epilogue of MatMul and Conv", fuse},
+    {"fold", "reshape biases", fold},
+    {"common_subexpr", "compute equal things once", common_subexpr},
     {"expand", "write the bodies of composites", expand},
     {"order", "choose an order that keeps fewer bytes alive", order},
 };

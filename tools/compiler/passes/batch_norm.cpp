@@ -1,0 +1,219 @@
+// batch_norm: folds a constant factor and offset per channel into the weights of the product before it.
+//
+//   BatchNorm(Conv(x, W) + b) = Conv(x, W f) + (b - mean) f + bias      with f = scale / sqrt(variance +
+//   epsilon)
+//
+// and likewise for Mul, Div, Add and Sub by a constant per channel, after Conv, ConvTranspose and MatMul.
+// Reassociates: the factor is applied to the weights (in double, rounded once) instead of to the sums.
+// Weights under training are states, not constants, and stay as they are.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "runtime/core/element.h"
+#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/passes/passes.h"
+
+namespace rt::compiler {
+namespace {
+
+/// y = factor product + offset, per channel.
+struct Affine {
+  std::vector<double> factor, offset;
+};
+
+/// The channel of each element of a weight is (i / inner) % channels, or for ConvTranspose with groups
+/// group(i / outer) channels_per_group + (i % channels_per_group).
+struct Product {
+  ValueId weight = kNoValue;
+  ValueId bias = kNoValue;
+  size_t bias_input = 2;
+  int64_t channels = 0;
+  std::function<int64_t(int64_t)> channel_of;
+};
+
+/// A constant with one entry for each channel of the last axis, or one for all.
+std::optional<std::vector<double>> per_channel(GraphEdit& edit, ValueId id, int64_t channels) {
+  if (!edit.is_constant(id) || !is_float(edit.value(id).dtype)) return std::nullopt;
+  const Value& value = edit.value(id);
+  const TensorInfo info = value.info();
+  const int64_t count = info.elements();
+  if (count != 1 && (count != channels || info.shape.back() != channels)) return std::nullopt;
+  std::vector<double> numbers(static_cast<size_t>(channels));
+  for (int64_t i = 0; i < channels; ++i)
+    numbers[static_cast<size_t>(i)] = load_element(value.data.data, value.dtype, count == 1 ? 0 : i);
+  return numbers;
+}
+
+bool has_plain_epilogue(const op::EpilogueAttributes* epilogue) {
+  return epilogue == nullptr || (epilogue->activation == op::Activation::None && !epilogue->has_residual);
+}
+
+std::optional<Product> product_of(GraphEdit& edit, const Node& node) {
+  Product product;
+  if (node.inputs.size() < 2 || !edit.is_constant(node.inputs[1])) return std::nullopt;
+  product.weight = node.inputs[1];
+  if (edit.use_count(product.weight) != 1 || !is_float(edit.value(product.weight).dtype)) return std::nullopt;
+  const Shape weight = edit.value(product.weight).info().shape;
+  const op::EpilogueAttributes* epilogue = nullptr;
+  switch (node.kind()) {
+    case OpKind::Conv: {
+      epilogue = node.as<op::ConvAttributes>().epilogue.get();
+      product.channels = weight[0];
+      product.channel_of = [per = weight.elements(1, weight.rank())](int64_t i) { return i / per; };
+      break;
+    }
+    case OpKind::MatMul: {
+      const auto& attributes = node.as<op::MatMulAttributes>();
+      epilogue = attributes.epilogue.get();
+      if (weight.rank() < 2) return std::nullopt;
+      product.channels = weight[weight.rank() - (attributes.transpose_b ? 2 : 1)];
+      product.channel_of = [inner = attributes.transpose_b ? weight.back() : 1,
+                            channels = product.channels](int64_t i) { return i / inner % channels; };
+      break;
+    }
+    case OpKind::ConvTranspose: {
+      const int64_t groups = node.as<op::ConvTransposeAttributes>().groups;
+      const int64_t per_group = weight.back();
+      product.channels = per_group * groups;
+      product.bias_input = 3;
+      product.bias = edit.input(node, 3);
+      product.channel_of = [per_group, each = weight.elements() / std::max<int64_t>(groups, 1)](int64_t i) {
+        return i / each * per_group + i % per_group;
+      };
+      break;
+    }
+    default: return std::nullopt;
+  }
+  if (!has_plain_epilogue(epilogue)) return std::nullopt;
+  if (epilogue != nullptr && epilogue->has_bias) product.bias = node.inputs[2];
+  if (product.channels == 0 ||
+      (product.bias != kNoValue && !per_channel(edit, product.bias, product.channels)))
+    return std::nullopt;
+  return product;
+}
+
+/// What a node does to the channels of its product; nullopt when it does more than that.
+std::optional<Affine> affine_of(GraphEdit& edit, const Node& node, size_t operand, int64_t channels) {
+  const auto count = static_cast<size_t>(channels);
+  Affine affine{.factor = std::vector<double>(count, 1), .offset = std::vector<double>(count, 0)};
+  if (node.kind() == OpKind::BatchNorm) {
+    std::vector<std::vector<double>> parameters;
+    for (size_t i = 1; i < 5; ++i) {
+      auto numbers = per_channel(edit, node.inputs[i], channels);
+      if (!numbers) return std::nullopt;
+      parameters.push_back(std::move(*numbers));
+    }
+    const double epsilon = static_cast<double>(node.as<op::BatchNormAttributes>().epsilon);
+    for (size_t i = 0; i < count; ++i) {
+      affine.factor[i] = parameters[0][i] / std::sqrt(parameters[3][i] + epsilon);
+      affine.offset[i] = parameters[1][i] - parameters[2][i] * affine.factor[i];
+    }
+    return affine;
+  }
+  const auto numbers = per_channel(edit, node.inputs[1 - operand], channels);
+  if (!numbers) return std::nullopt;
+  for (size_t i = 0; i < count; ++i) {
+    const double c = (*numbers)[i];
+    switch (node.kind()) {
+      case OpKind::Mul: affine.factor[i] = c; break;
+      case OpKind::Add: affine.offset[i] = c; break;
+      case OpKind::Sub:
+        if (operand == 1) affine.factor[i] = -1;
+        affine.offset[i] = operand == 0 ? -c : c;
+        break;
+      case OpKind::Div:
+        if (operand == 1 || c == 0) return std::nullopt;
+        affine.factor[i] = 1 / c;
+        break;
+      default: return std::nullopt;
+    }
+  }
+  return affine;
+}
+
+ValueId scaled_weight(GraphEdit& edit, const Product& product, const Affine& affine) {
+  const Value& weight = edit.value(product.weight);
+  const TensorInfo info = weight.info();
+  const std::string name = weight.name;
+  std::vector<std::byte> bytes(info.bytes());
+  for (int64_t i = 0; i < info.elements(); ++i)
+    store_element(bytes.data(), info.dtype, i,
+                  load_element(weight.data.data, info.dtype, i) *
+                      affine.factor[static_cast<size_t>(product.channel_of(i))]);
+  const ValueId scaled = edit.builder().constant(info, Blob::own(std::move(bytes)));
+  if (scaled != kNoValue) edit.builder().graph()[scaled].name = name;
+  return scaled;
+}
+
+ValueId moved_bias(GraphEdit& edit, const Product& product, const Affine& affine, std::string name) {
+  std::vector<double> bias(static_cast<size_t>(product.channels), 0);
+  if (product.bias != kNoValue) bias = *per_channel(edit, product.bias, product.channels);
+  const DType dtype = edit.value(product.bias != kNoValue ? product.bias : product.weight).dtype;
+  const TensorInfo info{.dtype = dtype, .shape = {product.channels}};
+  std::vector<std::byte> bytes(info.bytes());
+  for (size_t i = 0; i < bias.size(); ++i)
+    store_element(bytes.data(), dtype, static_cast<int64_t>(i),
+                  bias[i] * affine.factor[i] + affine.offset[i]);
+  const ValueId constant = edit.builder().constant(info, Blob::own(std::move(bytes)));
+  if (constant != kNoValue) edit.builder().graph()[constant].name = std::move(name);
+  return constant;
+}
+
+template <class Attributes>
+void mark_bias(OpAttributes& op) {
+  auto& epilogue = static_cast<Attributes*>(op.value)->epilogue;
+  if (epilogue == nullptr) epilogue = std::make_unique<op::EpilogueAttributes>();
+  epilogue->has_bias = true;
+}
+
+void absorb(GraphEdit& edit, NodeId id) {
+  for (size_t operand = 0; operand < 2; ++operand) {
+    const Node& node = edit.node(id);
+    if (operand >= node.inputs.size() || (operand == 1 && node.kind() == OpKind::BatchNorm)) return;
+    const ValueId product_value = node.inputs[operand];
+    const Node* producer = edit.producer(product_value);
+    if (producer == nullptr || edit.use_count(product_value) != 1 ||
+        !edit.same_info(product_value, node.outputs[0]))
+      continue;
+    const auto product = product_of(edit, *producer);
+    if (!product) continue;
+    const auto affine = affine_of(edit, node, operand, product->channels);
+    if (!affine) continue;
+    const ValueId result = node.outputs[0];
+    OpAttributes op = producer->op;
+    std::vector<ValueId> inputs = producer->inputs;
+    const std::string bias_name = text(producer->name, ".bias");
+    edit.name_after(edit.producer_id(product_value));
+    const bool scales =
+        std::any_of(affine->factor.begin(), affine->factor.end(), [](double f) { return f != 1; });
+    if (scales) inputs[1] = scaled_weight(edit, *product, *affine);
+    inputs.resize(std::max(inputs.size(), product->bias_input + 1), kNoValue);
+    inputs[product->bias_input] = moved_bias(edit, *product, *affine, bias_name);
+    if (op.type == OpKind::Conv) mark_bias<op::ConvAttributes>(op);
+    if (op.type == OpKind::MatMul) mark_bias<op::MatMulAttributes>(op);
+    const ValueId fused = edit.builder().emit_many(std::move(op), inputs, 1)[0];
+    if (fused != kNoValue) edit.replace(result, fused);
+    return;
+  }
+}
+
+}  // namespace
+
+Status batch_norm(Graph& graph, const PassContext& context) {
+  GraphEdit edit(graph, context.states);
+  for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
+    if (!edit.is_alive(id)) continue;
+    switch (edit.node(id).kind()) {
+      case OpKind::BatchNorm:
+      case OpKind::Mul:
+      case OpKind::Div:
+      case OpKind::Add:
+      case OpKind::Sub: absorb(edit, id); break;
+      default: break;
+    }
+  }
+  return edit.finish();
+}
+
+}  // namespace rt::compiler

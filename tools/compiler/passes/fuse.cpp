@@ -1,0 +1,155 @@
+// fuse: MatMul and Conv take the additions and the activation that follow them into their epilogue,
+//     y = activation(product + bias + residual),
+// where nothing else reads what lies between. Reassociates where a residual was added before the bias.
+#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/passes/passes.h"
+
+namespace rt::compiler {
+namespace {
+
+using Epilogue = op::EpilogueAttributes;
+
+const std::unique_ptr<Epilogue>* epilogue_of(const Node& node) {
+  if (node.kind() == OpKind::Conv) return &node.as<op::ConvAttributes>().epilogue;
+  if (node.kind() == OpKind::MatMul) return &node.as<op::MatMulAttributes>().epilogue;
+  return nullptr;
+}
+
+/// The activation that a node applies to its only input.
+std::optional<Epilogue> activation_of(const Node& node) {
+  Epilogue epilogue;
+  const auto set = [&](op::Activation activation, float alpha = 0, float beta = 0) {
+    epilogue.activation = activation;
+    epilogue.alpha = alpha;
+    epilogue.beta = beta;
+  };
+  switch (node.kind()) {
+    case OpKind::Relu: set(op::Activation::Relu); break;
+    case OpKind::Sigmoid: set(op::Activation::Sigmoid); break;
+    case OpKind::Tanh: set(op::Activation::Tanh); break;
+    case OpKind::HardSwish: set(op::Activation::HardSwish); break;
+    case OpKind::Silu: set(op::Activation::Silu); break;
+    case OpKind::Gelu:
+      set(node.as<op::GeluAttributes>().tanh_approximation ? op::Activation::GeluTanh : op::Activation::Gelu);
+      break;
+    case OpKind::LeakyRelu: set(op::Activation::LeakyRelu, node.as<op::LeakyReluAttributes>().alpha); break;
+    case OpKind::HardSigmoid: {
+      const auto& attributes = node.as<op::HardSigmoidAttributes>();
+      set(op::Activation::HardSigmoid, attributes.alpha, attributes.beta);
+      break;
+    }
+    case OpKind::Clip: {
+      const auto& attributes = node.as<op::ClipAttributes>();
+      set(op::Activation::Clip, attributes.minimum, attributes.maximum);
+      break;
+    }
+    default: return std::nullopt;
+  }
+  return epilogue;
+}
+
+/// The addend as a vector over the last axis of y, or kNoValue when it varies along others.
+ValueId as_bias(GraphEdit& edit, ValueId addend, ValueId y) {
+  const Value& value = edit.value(addend);
+  const int64_t channels = edit.value(y).dims.back().extent;
+  if (!value.is_static() || channels < 1 || value.dtype != edit.value(y).dtype) return kNoValue;
+  const Shape shape = value.info().shape;
+  if (shape.rank() == 0 || shape.elements() != channels || shape.back() != channels) return kNoValue;
+  if (shape.rank() == 1) return addend;
+  return edit.emit(op::ReshapeAttributes{}, {addend, edit.builder().ints(std::array{channels})});
+}
+
+/// Puts the node with a new epilogue and operands in the place of `last`.
+void put(GraphEdit& edit, NodeId product, NodeId last, Epilogue epilogue, std::vector<ValueId> inputs) {
+  OpAttributes op = edit.node(product).op;
+  auto owned = std::make_unique<Epilogue>(epilogue);
+  if (op.type == OpKind::Conv)
+    static_cast<op::ConvAttributes*>(op.value)->epilogue = std::move(owned);
+  else
+    static_cast<op::MatMulAttributes*>(op.value)->epilogue = std::move(owned);
+  edit.name_after(product);
+  const std::string name = edit.node(product).name;
+  const ValueId old = edit.node(last).outputs[0];
+  const ValueId fused = edit.builder().emit_many(std::move(op), inputs, 1)[0];
+  if (fused == kNoValue) return;
+  edit.replace(old, fused);
+  // In profiles the product is what people look for.
+  edit.builder().graph().nodes[edit.producer_id(fused)].name = name;
+}
+
+/// The product's only reader, and the operand that it reads the product as.
+bool absorb_add(GraphEdit& edit, NodeId product, NodeId add) {
+  const ValueId y = edit.node(product).outputs[0];
+  if (!edit.same_info(y, edit.node(add).outputs[0])) return false;
+  const ValueId addend = edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0];
+  const auto& present = *epilogue_of(edit.node(product));
+  Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
+  std::vector<ValueId> inputs = edit.node(product).inputs;
+  if (addend == y) return false;
+  if (!epilogue.has_bias) {
+    if (const ValueId bias = as_bias(edit, addend, y); bias != kNoValue) {
+      epilogue.has_bias = true;
+      inputs.insert(inputs.begin() + 2, bias);
+      put(edit, product, add, epilogue, std::move(inputs));
+      return true;
+    }
+  }
+  if (epilogue.has_residual || edit.is_constant(addend) || !edit.same_info(addend, y)) return false;
+  epilogue.has_residual = true;
+  inputs.push_back(addend);
+  put(edit, product, add, epilogue, std::move(inputs));
+  return true;
+}
+
+bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
+  const auto wanted = activation_of(edit.node(activation));
+  if (!wanted) return false;
+  const auto& present = *epilogue_of(edit.node(product));
+  Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
+  epilogue.activation = wanted->activation;
+  epilogue.alpha = wanted->alpha;
+  epilogue.beta = wanted->beta;
+  put(edit, product, activation, epilogue, edit.node(product).inputs);
+  return true;
+}
+
+void fuse_after(GraphEdit& edit, NodeId product) {
+  const auto& present = *epilogue_of(edit.node(product));
+  const ValueId y = edit.node(product).outputs[0];
+  if (present != nullptr && present->activation != op::Activation::None) return;
+  if (edit.use_count(y) != 1 || edit.is_output(y) || !is_float(edit.value(y).dtype)) return;
+  const NodeId reader = edit.users(y)[0];
+  // A new node is visited in its turn and goes on from there.
+  if (edit.node(reader).kind() == OpKind::Add)
+    absorb_add(edit, product, reader);
+  else
+    absorb_activation(edit, product, reader);
+}
+
+/// ConvTranspose has a bias but no epilogue.
+void fuse_bias(GraphEdit& edit, NodeId id) {
+  const ValueId y = edit.node(id).outputs[0];
+  if (edit.input(edit.node(id), 3) != kNoValue || edit.use_count(y) != 1 || edit.is_output(y)) return;
+  const NodeId add = edit.users(y)[0];
+  if (edit.node(add).kind() != OpKind::Add || !edit.same_info(y, edit.node(add).outputs[0])) return;
+  const ValueId bias = as_bias(edit, edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0], y);
+  if (bias == kNoValue) return;
+  std::vector<ValueId> inputs = edit.node(id).inputs;
+  inputs.resize(3, kNoValue);
+  inputs.push_back(bias);
+  edit.rewrite(add, edit.node(id).as<op::ConvTransposeAttributes>(), std::move(inputs));
+}
+
+}  // namespace
+
+Status fuse(Graph& graph, const PassContext& context) {
+  GraphEdit edit(graph, context.states);
+  for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
+    if (!edit.is_alive(id)) continue;
+    if (epilogue_of(edit.node(id)) != nullptr) fuse_after(edit, id);
+    if (edit.is_alive(id, OpKind::ConvTranspose)) fuse_bias(edit, id);
+  }
+  return edit.finish();
+}
+
+}  // namespace rt::compiler
