@@ -183,6 +183,17 @@ void drop_reduction(GraphEdit& edit, NodeId id) {
     edit.rewrite(id, op::ReshapeAttributes{}, {x, edit.builder().ints(*target)});
 }
 
+/// f(Reshape(x)) -> Reshape(f(x)) for elementwise f, so that f meets the operator before the Reshape.
+void sink_reshape(GraphEdit& edit, NodeId id) {
+  const ValueId reshaped = first_input(edit, id);
+  const Node* reshape = edit.producer(reshaped, OpKind::Reshape);
+  if (reshape == nullptr || edit.use_count(reshaped) != 1) return;
+  const ValueId source = reshape->inputs[0], shape = reshape->inputs[1];
+  edit.name_after(id);
+  const ValueId moved = edit.builder().emit_many(OpAttributes(edit.node(id).op), std::array{source}, 1)[0];
+  if (moved != kNoValue) edit.rewrite(id, op::ReshapeAttributes{}, {moved, shape});
+}
+
 // --- into other operators
 
 /// Zero padding of spatial axes becomes the convolution's own. Returns pads in the order of the attribute.
@@ -260,6 +271,11 @@ void absorb_transpose_in_matmul(GraphEdit& edit, NodeId id) {
   }
 }
 
+/// y = f(x), element by element. The schema lists these operators first.
+bool is_unary(OpKind kind) {
+  return (kind >= OpKind::Abs && kind <= OpKind::Silu) || kind == OpKind::Cast;
+}
+
 struct Rule {
   OpKind kind;
   void (*apply)(GraphEdit&, NodeId);
@@ -314,9 +330,11 @@ Status canonicalize(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states);
   // Each change may open the way for another; the walk ends because every rule removes a node or a form.
   for (size_t before = 0;; before = edit.changes()) {
-    for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id)
+    for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
       for (const Rule& rule : kRules)
         if (edit.is_alive(id, rule.kind) && edit.status().ok()) rule.apply(edit, id);
+      if (edit.is_alive(id) && is_unary(edit.node(id).kind())) sink_reshape(edit, id);
+    }
     if (edit.changes() == before || !edit.status().ok()) break;
   }
   return edit.finish();

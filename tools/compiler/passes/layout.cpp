@@ -80,15 +80,19 @@ const Permutation* permutation_of(GraphEdit& edit, ValueId value) {
   return transpose == nullptr ? nullptr : &transpose->as<op::TransposeAttributes>().permutation;
 }
 
-/// Do all readers take a Transpose in (by being one, or by letting it pass to readers that do)?
-bool is_absorbed(GraphEdit& edit, ValueId value, int depth = 6) {
+/// Elements that a Transpose of `value` would move where it comes to rest: at a reader that lets none pass,
+/// or nowhere if all readers are Transposes.
+double landing_cost(GraphEdit& edit, ValueId value, int depth = 6) {
   const std::vector<NodeId> readers = edit.users(value);
-  if (depth == 0 || edit.is_output(value) || readers.empty()) return false;
-  return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+  if (depth == 0 || edit.is_output(value) || readers.empty()) return elements(edit, value);
+  double cost = 0;
+  for (NodeId reader : readers) {
     const Node& node = edit.node(reader);
-    if (node.kind() == OpKind::Transpose || node.kind() == OpKind::Shape) return true;
-    return class_of(node.kind()) != Class::Barrier && is_absorbed(edit, node.outputs[0], depth - 1);
-  });
+    if (node.kind() == OpKind::Transpose || node.kind() == OpKind::Shape) continue;
+    if (class_of(node.kind()) == Class::Barrier) return elements(edit, value);
+    cost += landing_cost(edit, node.outputs[0], depth - 1);
+  }
+  return cost;
 }
 
 /// Would the Transpose that makes `value` be gone once its readers no longer need it?
@@ -164,7 +168,7 @@ const Permutation* choose_permutation(GraphEdit& edit, const Node& node, size_t 
     }
     // A little more at the result than at the operands (padding) is still fine.
     gain *= gain > 0 ? 1.25 : 1;
-    if (!is_absorbed(edit, y)) gain -= elements(edit, y);
+    gain -= landing_cost(edit, y);
     if (gain > best_gain) {
       best = p;
       best_gain = gain;

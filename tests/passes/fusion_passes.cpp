@@ -1,0 +1,189 @@
+// batch_norm, recognize, fuse, precision, expand, and the whole pipeline.
+#include "tests/passes/support.h"
+
+namespace rt::compiler::test {
+namespace {
+
+ValueId batch_norm_of(Net& net, ValueId x, int64_t channels, uint32_t seed) {
+  Builder& b = net.b;
+  return b.emit(op::BatchNormAttributes{},
+                {x, random_constant(b, {channels}, seed), random_constant(b, {channels}, seed + 1),
+                 random_constant(b, {channels}, seed + 2), random_constant(b, {channels}, seed + 3, 0.5, 2)});
+}
+
+TEST(BatchNormFolding, IntoConvTransposeAndMatMulWithGroups) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 4}, {.extent = 4}});
+  op::ConvAttributes grouped;
+  grouped.groups = 2;
+  ValueId y = batch_norm_of(net, b.emit(grouped, {x, random_constant(b, {6, 2, 2, 2}, 1)}), 6, 10);
+  op::ConvTransposeAttributes transposed;
+  transposed.groups = 2;
+  y = b.emit(transposed, {y, random_constant(b, {6, 2, 2, 5}, 2), kNoValue, random_constant(b, {10}, 4)});
+  y = batch_norm_of(net, y, 10, 20);
+  y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {10, 3}, 3)});
+  y = b.sub(random_constant(b, {1, 3}, 5), b.div(y, random_constant(b, {3}, 6, 1, 2)));
+  net.output(y);
+  transform(net.graph, {"batch_norm"}, 1e-4);
+  EXPECT_EQ(net.graph.nodes.size(), 3u) << print(net.graph);
+}
+
+TEST(BatchNormFolding, LeavesSharedValuesAndWeights) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}});
+  const ValueId w = random_constant(b, {4, 4}, 1);
+  const ValueId p = b.emit(op::MatMulAttributes{}, {x, w});
+  net.output(b.add(b.emit(op::MatMulAttributes{}, {b.mul(p, random_constant(b, {4}, 2)), w}), p));
+  transform(net.graph, {"batch_norm"});
+  EXPECT_EQ(count(net.graph, OpKind::Mul), 1u);
+}
+
+TEST(Recognize, Activations) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 7}});
+  const auto number = [&](double value) { return b.scalar(value, DType::F32); };
+  op::ClipAttributes six;
+  six.minimum = 0;
+  six.maximum = 6;
+  const auto relu6 = [&] { return net.unary(six, b.add(x, number(3))); };
+  net.output(b.mul(x, net.unary(op::SigmoidAttributes{}, x)), "silu");
+  net.output(b.mul(x, b.div(relu6(), number(6))), "swish1");
+  net.output(b.div(b.mul(relu6(), x), number(6)), "swish2");
+  net.output(b.mul(relu6(), number(1.0 / 6)), "sigmoid");
+  const ValueId erf = b.add(net.unary(op::ErfAttributes{}, b.div(x, number(std::sqrt(2)))), number(1));
+  net.output(b.mul(b.mul(x, erf), number(0.5)), "gelu1");
+  const ValueId erf2 = b.add(number(1), net.unary(op::ErfAttributes{}, b.mul(x, number(std::sqrt(0.5)))));
+  net.output(b.mul(x, b.mul(number(0.5), erf2)), "gelu2");
+  const ValueId cube = b.emit(op::PowAttributes{}, {x, number(3)});
+  const ValueId inner = b.add(x, b.mul(number(0.044715), cube));
+  const ValueId tanh = net.unary(op::TanhAttributes{}, b.mul(inner, number(0.7978845608)));
+  net.output(b.mul(b.mul(number(0.5), x), b.add(tanh, number(1))), "gelu3");
+  transform(net.graph, {"recognize"}, 1e-4);
+  EXPECT_EQ(nodes_text(net.graph),
+            "%silu : f32[batch,7] = Silu(%x)\n"
+            "%swish1 : f32[batch,7] = HardSwish(%x)\n"
+            "%swish2 : f32[batch,7] = HardSwish(%x)\n"
+            "%sigmoid : f32[batch,7] = HardSigmoid(%x) {alpha=0.16666667}\n"
+            "%gelu1 : f32[batch,7] = Gelu(%x)\n"
+            "%gelu2 : f32[batch,7] = Gelu(%x)\n"
+            "%gelu3 : f32[batch,7] = Gelu(%x) {tanh_approximation=true}\n");
+}
+
+TEST(Recognize, LayerNormWithScaleAndBias) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}});
+  const ValueId d = b.sub(x, b.reduce_mean(x, {-1}));
+  const ValueId variance = b.reduce_mean(b.emit(op::PowAttributes{}, {d, b.scalar(2, DType::F32)}), {2});
+  const ValueId deviation = net.unary(op::SqrtAttributes{}, b.add(variance, b.scalar(1e-5, DType::F32)));
+  const ValueId y = b.mul(b.div(d, deviation), random_constant(b, {8}, 1));
+  net.output(b.add(random_constant(b, {8}, 2), y));
+  transform(net.graph, {"recognize"}, 1e-4);
+  ASSERT_EQ(net.graph.nodes.size(), 1u) << print(net.graph);
+  EXPECT_EQ(net.graph.nodes[0].inputs.size(), 3u);
+}
+
+TEST(Recognize, NotWhenAnInnerValueIsReadOutside) {
+  Net net;
+  const ValueId x = net.input({{.extent = 7}});
+  const ValueId gate = net.unary(op::SigmoidAttributes{}, x);
+  net.output(net.b.mul(x, gate), "y");
+  net.output(gate, "gate");
+  transform(net.graph, {"recognize"});
+  EXPECT_EQ(count(net.graph, OpKind::Silu), 0u);
+}
+
+TEST(Fuse, BiasResidualAndActivation) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 4}, {.extent = 3}});
+  ValueId y = b.emit(op::ConvAttributes{}, {x, random_constant(b, {3, 1, 1, 3}, 1)});
+  y = b.add(y, random_constant(b, {1, 1, 1, 3}, 2));
+  y = net.unary(op::ReluAttributes{}, b.add(x, y));
+  y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {3, 5}, 3)});
+  y = b.add(y, random_constant(b, {5}, 4));
+  op::LeakyReluAttributes leaky;
+  leaky.alpha = 0.25;
+  net.output(net.unary(leaky, y));
+  transform(net.graph, {"fuse", "fold"}, 1e-4);
+  EXPECT_EQ(
+      nodes_text(net.graph),
+      "%Relu : f32[batch,4,4,3] = Conv(%x, %1, %Reshape, %x) {epilogue={activation=Relu, has_bias=true, "
+      "has_residual=true}}\n"
+      "%y : f32[batch,4,4,5] = MatMul(%Relu, %2, %3) {epilogue={activation=LeakyRelu, alpha=0.25, "
+      "has_bias=true}}\n");
+}
+
+TEST(Fuse, NotWhenTheSumIsReadTwice) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}});
+  const ValueId p = b.emit(op::MatMulAttributes{}, {x, random_constant(b, {3, 3}, 1)});
+  net.output(b.mul(net.unary(op::ReluAttributes{}, p), p));
+  transform(net.graph, {"fuse"});
+  EXPECT_EQ(count(net.graph, OpKind::Relu), 1u);
+}
+
+TEST(Precision, HalfModelComputesInFloat) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}}, "x", DType::F16);
+  const ValueId w = random_constant(b, {3, 3}, 1, -1, 1, DType::F16);
+  ValueId y = b.emit(op::MatMulAttributes{}, {x, w});
+  net.output(b.cast(b.mul(y, b.scalar(0.5, DType::F16)), DType::F16));
+  transform(net.graph, {"precision", "canonicalize"}, 2e-3);
+  for (const Node& node : net.graph.nodes) {
+    if (node.kind() == OpKind::MatMul) {
+      EXPECT_EQ(net.graph[node.outputs[0]].dtype, DType::F32);
+    }
+  }
+  EXPECT_EQ(net.graph[net.graph.outputs[0]].dtype, DType::F16);
+}
+
+TEST(Pipeline, ConvolutionalNet) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  const auto block = [&](ValueId in, Shape weight, uint32_t seed) {
+    const int64_t channels = weight[0];
+    ValueId y = net.conv(in, weight, seed, {1, 1, 1, 1});
+    y = net.to_first(batch_norm_of(net, net.to_last(y), channels, seed + 1));
+    return y;
+  };
+  ValueId y = net.unary(op::ReluAttributes{}, block(x, {4, 3, 3, 3}, 1));
+  y = net.unary(op::ReluAttributes{}, b.add(block(y, {4, 3, 3, 4}, 11), y));
+  y = b.reshape(b.reduce_mean(y, {2, 3}), b.ints(std::array<int64_t, 2>{-1, 4}));
+  y = b.add(b.emit(op::MatMulAttributes{}, {y, random_constant(b, {4, 5}, 21)}), random_constant(b, {5}, 22));
+  net.output(net.unary(op::GeluAttributes{}, y));
+
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  PipelineReport report;
+  const Status status = optimize(model, {}, &report);
+  ASSERT_TRUE(status.ok()) << status.message();
+  std::vector<std::string> names;
+  for (const Pass& pass : all_passes()) names.emplace_back(pass.name);
+  EXPECT_EQ(report.passes.size(), names.size());
+  transform(net.graph, names, 1e-4);
+  const Graph& graph = model.entries[0].graph;
+  EXPECT_EQ(print(graph), print(net.graph));
+  EXPECT_EQ(graph.nodes.size(), 6u) << print(graph);
+
+  EXPECT_FALSE(optimize(model, {.disabled = {"no_such_pass"}}, nullptr).ok());
+}
+
+TEST(Expand, BodyKeepsSymbols) {
+  Net net;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, net.symbol("seq")});
+  const ValueId flat = net.b.reshape(x, net.b.ints(std::array<int64_t, 1>{-1}));
+  net.output(net.unary(op::SiluAttributes{}, flat));
+  transform(net.graph, {"expand"});
+  ASSERT_EQ(net.graph.nodes.back().bodies.size(), 1u);
+  EXPECT_EQ(count(net.graph.nodes.back().bodies[0], OpKind::Sigmoid), 1u);
+}
+
+}  // namespace
+}  // namespace rt::compiler::test

@@ -1,0 +1,121 @@
+// layout: nets as an importer of channels-first models writes them, with a Transpose on both sides of each
+// convolution.
+#include "tests/passes/support.h"
+
+namespace rt::compiler::test {
+namespace {
+
+const std::vector<std::string> kLayout{"canonicalize", "layout", "canonicalize", "fold", "common_subexpr"};
+
+TEST(Layout, ResidualBlockKeepsOneTransposeAtEachBorder) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  const ValueId stem = net.unary(op::ReluAttributes{}, net.conv(x, {4, 3, 3, 3}, 1, {1, 1, 1, 1}));
+  ValueId y = net.conv(stem, {4, 3, 3, 4}, 2, {1, 1, 1, 1});
+  y = b.mul(y, random_constant(b, {1, 4, 1, 1}, 3));
+  y = b.add(y, random_constant(b, {4, 1, 1}, 4));
+  y = net.unary(op::ReluAttributes{}, b.add(y, stem));
+  net.output(net.conv(y, {5, 1, 1, 4}, 6));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
+}
+
+TEST(Layout, ClassifierKeepsOnlyTheInputsTranspose) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  const ValueId left = net.unary(op::SigmoidAttributes{}, net.conv(x, {4, 3, 3, 3}, 1));
+  const ValueId right = net.conv(x, {2, 3, 3, 3}, 2);
+  op::ConcatAttributes join;
+  join.axis = 1;
+  ValueId y = b.emit(join, {left, right});
+  // Squeeze and excitation: a gate per channel.
+  ValueId gate = b.reduce_mean(y, {2, 3});
+  gate = net.unary(op::ReluAttributes{}, net.conv(gate, {3, 1, 1, 6}, 3));
+  gate = net.unary(op::HardSigmoidAttributes{}, net.conv(gate, {6, 1, 1, 3}, 4));
+  y = b.mul(gate, y);
+  y = b.reduce_mean(y, {2, 3});
+  y = b.reshape(y, b.ints(std::array<int64_t, 2>{-1, 6}));
+  y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {6, 5}, 5)});
+  net.output(net.unary(op::SoftmaxAttributes{}, y));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 1u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::Reshape), 1u) << print(net.graph);
+}
+
+TEST(Layout, PatchesOfAVisionTransformer) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  ValueId y = net.conv(x, {6, 4, 4, 3}, 1, {}, 1, {4, 4});
+  y = b.reshape(y, b.ints(std::array<int64_t, 3>{-1, 6, 4}));
+  y = b.transpose(y, {0, 2, 1});
+  net.output(b.add(y, random_constant(b, {4, 6}, 2)));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 1u) << print(net.graph);
+}
+
+TEST(Layout, MovesThroughAxesPadsSlicesAndReductions) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 5}, {.extent = 6}, {.extent = 4}});
+  ValueId y = net.to_first(net.unary(op::ReluAttributes{}, x));  // [batch,4,5,6]
+  y = b.emit(op::PadAttributes{}, {y, b.ints(std::array<int64_t, 8>{0, 1, 0, 2, 0, 0, 1, 0})});
+  op::SliceAttributes slice;
+  slice.axes = {-1, 1};
+  slice.steps = {2, 1};
+  y = b.emit(slice, {y, b.ints(std::array<int64_t, 2>{1, 0}), b.ints(std::array<int64_t, 2>{100, 4})});
+  op::SoftmaxAttributes softmax;
+  softmax.axis = 1;
+  y = net.unary(softmax, y);
+  const ValueId back = net.to_last(y);
+  net.output(net.unary(op::ExpAttributes{}, back), "back");
+  net.output(b.reduce_sum(y, {1, -1}, false), "sum");
+  op::ArgMaxAttributes most;
+  most.axis = 1;
+  most.keep_dims = false;
+  net.output(net.unary(most, y), "most");
+  op::GatherAttributes pick;
+  pick.axis = 1;
+  net.output(
+      b.emit(pick, {y, b.constant({.dtype = DType::I64, .shape = {}}, Blob::own(std::vector<std::byte>(8)))}),
+      "first");
+  transform(net.graph, kLayout);
+  // Only the small picked results are transposed.
+  EXPECT_NE(print(net.graph).find("%back : f32[batch,6,4,4] = Exp"), std::string::npos) << print(net.graph);
+  EXPECT_NE(print(net.graph).find("ReduceSum(%Softmax) {axes=[2,3]"), std::string::npos) << print(net.graph);
+}
+
+TEST(Layout, ShuffledChannelsAndComputedSizes) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x =
+      net.input({net.symbol("batch"), {.extent = 4}, net.symbol("height"), net.symbol("width")});
+  ValueId y = net.conv(x, {6, 3, 3, 4}, 1, {1, 1, 1, 1});
+  const ValueId flat = b.emit(op::GatherAttributes{}, {b.shape_of(y), b.ints(std::array<int64_t, 1>{1})});
+  y = b.transpose(b.reshape(y, b.ints(std::array<int64_t, 4>{0 + 1, 2, 3, -1})), {0, 2, 1, 3});
+  op::ConcatAttributes join;
+  join.axis = 0;
+  net.output(b.mul(b.reduce_mean(y, {0, 1, 2, 3}), b.cast(flat, DType::F32)));
+  transform(net.graph, kLayout);
+}
+
+TEST(Layout, AttentionHeadsStayAsTheyAre) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 5}, {.extent = 8}});
+  const auto heads = [&](uint32_t seed) {
+    const ValueId y = b.emit(op::MatMulAttributes{}, {x, random_constant(b, {8, 8}, seed)});
+    return b.transpose(b.reshape(y, b.ints(std::array<int64_t, 4>{-1, 5, 2, 4})), {0, 2, 1, 3});
+  };
+  const ValueId q = heads(1), k = b.transpose(heads(2), {0, 1, 3, 2}), v = heads(3);
+  const ValueId scores = b.mul(b.emit(op::MatMulAttributes{}, {q, k}), b.scalar(0.5, DType::F32));
+  const ValueId mixed = b.emit(op::MatMulAttributes{}, {net.unary(op::SoftmaxAttributes{}, scores), v});
+  net.output(b.reshape(b.transpose(mixed, {0, 2, 1, 3}), b.ints(std::array<int64_t, 3>{-1, 5, 8})));
+  transform(net.graph, kLayout);
+  EXPECT_LE(count(net.graph, OpKind::Transpose), 4u) << print(net.graph);
+}
+
+}  // namespace
+}  // namespace rt::compiler::test

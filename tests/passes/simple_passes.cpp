@@ -1,0 +1,191 @@
+// dead_code, canonicalize, fold, common_subexpr, order: small graphs, their text afterwards, and the same
+// results.
+#include "tests/passes/support.h"
+
+namespace rt::compiler::test {
+namespace {
+
+TEST(Canonicalize, DropsWhatDoesNothing) {
+  Net net;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}});
+  Builder& b = net.b;
+  ValueId y = net.unary(op::IdentityAttributes{}, x);
+  y = b.add(y, b.scalar(0, DType::F32));
+  y = b.mul(b.scalar(1, DType::F32), y);
+  y = b.neg(b.neg(y));
+  y = b.cast(y, DType::F32);
+  y = b.transpose(b.transpose(y, {1, 0}), {1, 0});
+  y = b.reshape(y, b.ints(std::array<int64_t, 2>{-1, 4}));
+  y = net.unary(op::ReluAttributes{}, y);
+  net.output(y);
+  transform(net.graph, {"canonicalize"}, 0);
+  EXPECT_EQ(nodes_text(net.graph), "%y : f32[batch,4] = Relu(%x)\n");
+}
+
+TEST(Canonicalize, OutputThatIsAnInputKeepsItsName) {
+  Net net;
+  const ValueId x = net.input({{.extent = 4}});
+  net.output(net.unary(op::IdentityAttributes{}, net.b.neg(net.b.neg(x))), "a");
+  net.output(net.unary(op::IdentityAttributes{}, x), "b");
+  transform(net.graph, {"canonicalize", "dead_code"}, 0);
+  EXPECT_EQ(nodes_text(net.graph), "%a : f32[4] = Identity(%x)\n%b : f32[4] = Identity(%x)\n");
+}
+
+TEST(Canonicalize, MergesPaddingCastsAndClips) {
+  Net net;
+  const ValueId x =
+      net.input({net.symbol("batch"), {.extent = 5}, {.extent = 5}, {.extent = 2}}, "x", DType::F16);
+  Builder& b = net.b;
+  ValueId y = b.cast(b.cast(x, DType::F32), DType::F64);
+  y = b.cast(y, DType::F32);
+  y = b.emit(op::PadAttributes{}, {y, b.ints(std::array<int64_t, 8>{0, 1, 2, 0, 0, 1, 0, 0})});
+  y = b.emit(op::ConvAttributes{}, {y, random_constant(b, {3, 3, 3, 2}, 7)});
+  op::ClipAttributes low, high;
+  low.minimum = 0;
+  high.maximum = 6;
+  y = net.unary(high, net.unary(low, y));
+  net.output(y);
+  transform(net.graph, {"canonicalize"});
+  EXPECT_EQ(count(net.graph, OpKind::Cast), 1u);
+  EXPECT_EQ(count(net.graph, OpKind::Pad), 0u);
+  EXPECT_EQ(count(net.graph, OpKind::Clip), 1u);
+  EXPECT_NE(print(net.graph).find("pads=[1,2,1,0]"), std::string::npos) << print(net.graph);
+}
+
+TEST(Canonicalize, MatMulReadsTransposedFactors) {
+  Net net;
+  const ValueId a = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 5}}, "a");
+  const ValueId c = net.input({net.symbol("batch"), {.extent = 6}, {.extent = 5}}, "c");
+  net.output(net.b.emit(op::MatMulAttributes{}, {a, net.b.transpose(c, {0, 2, 1})}));
+  transform(net.graph, {"canonicalize"});
+  EXPECT_EQ(nodes_text(net.graph), "%y : f32[batch,4,6] = MatMul(%a, %c) {transpose_b=true}\n");
+}
+
+TEST(Canonicalize, ShapeArithmeticBecomesAConstant) {
+  Net net;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 5}});
+  Builder& b = net.b;
+  op::ConcatAttributes join;
+  join.axis = 0;
+  const ValueId first = b.emit(op::SliceAttributes{}, {b.shape_of(x), b.ints(std::array<int64_t, 1>{0}),
+                                                       b.ints(std::array<int64_t, 1>{1})});
+  const ValueId target = b.emit(join, {first, b.ints(std::array<int64_t, 1>{20})});
+  net.output(b.reshape(x, target));
+  transform(net.graph, {"canonicalize"}, 0);
+  EXPECT_EQ(nodes_text(net.graph), "%y : f32[batch,20] = Reshape(%x, i64[2]<-1,20>)\n");
+}
+
+TEST(Fold, ComputesConstants) {
+  Net net;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}});
+  Builder& b = net.b;
+  const ValueId w = random_constant(b, {3, 2}, 3);
+  const ValueId sum = b.add(b.transpose(w, {1, 0}), b.scalar(2, DType::F32));
+  net.output(b.add(b.emit(op::MatMulAttributes{}, {x, b.transpose(sum, {1, 0})}),
+                   b.cast(b.shape_of(w), DType::F32)));
+  transform(net.graph, {"fold"});
+  EXPECT_EQ(net.graph.nodes.size(), 2u) << print(net.graph);
+}
+
+TEST(Fold, DoesNotMakeTheFileGrow) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({{.extent = 1}});
+  const ValueId big =
+      b.emit(op::ExpandAttributes{}, {b.scalar(1, DType::F32), b.ints(std::array<int64_t, 2>{1024, 512})});
+  net.output(b.add(x, b.reduce_sum(big, {0, 1})));
+  ASSERT_TRUE(run_pass("fold", net.graph, {}).ok());
+  EXPECT_EQ(count(net.graph, OpKind::Expand), 1u);
+}
+
+TEST(CommonSubexpr, MergesEqualNodesAndConstants) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}});
+  const ValueId p = b.mul(x, random_constant(b, {3}, 5)), q = b.mul(random_constant(b, {3}, 5), x);
+  op::LeakyReluAttributes steep;
+  steep.alpha = 0.5;
+  net.output(b.sub(b.add(net.unary(op::LeakyReluAttributes{}, p), net.unary(op::LeakyReluAttributes{}, q)),
+                   net.unary(steep, q)));
+  transform(net.graph, {"common_subexpr"}, 0);
+  EXPECT_EQ(count(net.graph, OpKind::Mul), 1u);
+  EXPECT_EQ(count(net.graph, OpKind::LeakyRelu), 2u) << print(net.graph);
+}
+
+TEST(CommonSubexpr, StatesWithEqualValuesStayApart) {
+  Graph graph;
+  const TensorInfo info{.dtype = DType::F32, .shape = {2}};
+  const std::vector<State> states{{.name = "a", .info = info}, {.name = "b", .info = info}};
+  Builder b(graph, &states);
+  b.output(b.sub(b.state("a", 0, info), b.state("b", 1, info)));
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  ASSERT_TRUE(run_pass("common_subexpr", graph, states).ok());
+  EXPECT_NE(graph.nodes[0].inputs[0], graph.nodes[0].inputs[1]);
+}
+
+TEST(Order, WideningWaitsForItsReader) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({{.extent = 64}});
+  const ValueId half = random_constant(b, {64}, 1, -1, 1, DType::F16);
+  const ValueId wide = b.cast(half, DType::F32);
+  ValueId y = x;
+  for (int i = 0; i < 3; ++i) y = net.unary(op::SigmoidAttributes{}, y);
+  net.output(b.add(y, wide));
+  transform(net.graph, {"order"}, 0);
+  EXPECT_EQ(net.graph.nodes[3].kind(), OpKind::Cast) << print(net.graph);
+}
+
+TEST(Order, AnOptimizerStepRunsAfterTheReadersOfItsState) {
+  Graph graph;
+  const TensorInfo info{.dtype = DType::F32, .shape = {8}};
+  const std::vector<State> states{{.name = "w", .info = info}};
+  Builder b(graph, &states);
+  const ValueId x = b.input("x", DType::F32, {{.extent = 8}}), w = b.state("w", 0, info);
+  const ValueId next = b.sub(w, x);
+  b.output(b.emit(op::ExpAttributes{}, {b.mul(w, x)}));
+  ASSERT_TRUE(b.status().ok()) << b.status().message();
+  graph.state_updates.push_back({.state = w, .value = next});
+  ASSERT_TRUE(run_pass("order", graph, states).ok());
+  EXPECT_EQ(graph.nodes[0].kind(), OpKind::Mul) << print(graph);
+}
+
+TEST(Symbols, BindingGivesExtents) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  Graph& graph = model.entries[0].graph;
+  Builder b(graph);
+  const ValueId x =
+      b.input("x", DType::F32, {{.symbol = graph.symbol("batch")}, {.symbol = graph.symbol("seq")}});
+  b.output(b.reshape(x, b.ints(std::array<int64_t, 1>{-1})));
+  ASSERT_TRUE(b.status().ok());
+  EXPECT_FALSE(graph[graph.outputs[0]].dims[0].is_known());
+  ASSERT_TRUE(bind_symbol(model, "batch", 8).ok());
+  ASSERT_TRUE(bind_symbol(model, "seq", 5).ok());
+  EXPECT_EQ(graph[graph.outputs[0]].dims[0].extent, 40);
+  EXPECT_FALSE(bind_symbol(model, "batch", 8).ok());
+}
+
+TEST(Builder, TriesOtherProbesWhenANodeDoesNotFit) {
+  Net net;
+  // Two lengths that must be equal, and a side that must be a multiple of 32.
+  const ValueId p = net.input({net.symbol("n"), net.symbol("s")}, "p");
+  const ValueId q = net.input({net.symbol("m"), net.symbol("t")}, "q");
+  const ValueId sum = net.b.add(p, q);
+  ASSERT_TRUE(net.b.status().ok()) << net.b.status().message();
+  EXPECT_FALSE(net.graph[sum].dims[0].is_known());
+  const ValueId blocks = net.b.reshape(sum, net.b.ints(std::array<int64_t, 2>{-1, 32}));
+  ASSERT_TRUE(net.b.status().ok()) << net.b.status().message();
+  EXPECT_EQ(net.graph[blocks].dims[1].extent, 32);
+}
+
+TEST(Builder, NamesTheNodeThatFails) {
+  Net net;
+  const ValueId x = net.input({net.symbol("n"), {.extent = 3}});
+  net.b.set_scope("layer7");
+  net.b.emit(op::MatMulAttributes{}, {x, random_constant(net.b, {4, 5}, 1)});
+  EXPECT_NE(net.b.status().message().find("layer7"), std::string::npos) << net.b.status().message();
+}
+
+}  // namespace
+}  // namespace rt::compiler::test

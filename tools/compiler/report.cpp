@@ -1,0 +1,128 @@
+#include "tools/compiler/report.h"
+
+#include <algorithm>
+
+#include "runtime/ops/page.h"
+#include "tools/compiler/builder.h"
+
+namespace rt::compiler {
+namespace {
+
+/// "12.34 G"
+std::string scaled(double number) {
+  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
+  size_t unit = 0;
+  for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
+  const auto hundredths = static_cast<int64_t>(number * 100 + 0.5);
+  return text(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10, ' ', kUnits[unit]);
+}
+
+std::string column(std::string part, size_t width) {
+  if (part.size() < width) part.insert(0, width - part.size(), ' ');
+  return part;
+}
+
+Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string, int64_t>& extents) {
+  Graph concrete = graph;
+  for (const Symbol& symbol : graph.symbols) {
+    const auto given = extents.find(symbol.name);
+    report.extents[symbol.name] = given == extents.end() ? 1 : given->second;
+  }
+  for (Value& value : concrete.values)
+    for (Dim& dim : value.dims)
+      if (dim.symbol >= 0)
+        dim = {.extent = report.extents[graph.symbols[static_cast<size_t>(dim.symbol)].name]};
+  // Bodies belong to the symbols; costs come from the pages.
+  for (Node& node : concrete.nodes) node.bodies.clear();
+  concrete.symbols.clear();
+  return concrete;
+}
+
+void count_parameters(const Graph& graph, const std::vector<State>& states, GraphReport& report) {
+  const std::vector<uint32_t> uses = use_counts(graph);
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph[id];
+    const bool counts =
+        value.role == Role::Constant || (value.role == Role::State && value.state < states.size() &&
+                                         states[value.state].kind == StateKind::Parameter);
+    if (!counts || uses[id] == 0 || !is_float(value.dtype) || value.rank() == 0) continue;
+    report.parameters += static_cast<uint64_t>(value.info().elements());
+    report.parameter_bytes += value.info().bytes();
+  }
+}
+
+uint64_t live_bytes(const Graph& graph, const Builder& builder) {
+  std::vector<uint32_t> uses = use_counts(graph);
+  const auto bytes = [&](ValueId id) { return uint64_t{builder.probe(id, 0).info.bytes()}; };
+  uint64_t live = 0, most = 0;
+  for (const Node& node : graph.nodes) {
+    for (ValueId output : node.outputs) live += bytes(output);
+    most = std::max(most, live);
+    for (ValueId input : node.inputs)
+      if (input != kNoValue && --uses[input] == 0 && graph[input].role == Role::Intermediate)
+        live -= bytes(input);
+    for (ValueId output : node.outputs)
+      if (uses[output] == 0) live -= bytes(output);
+  }
+  return most;
+}
+
+}  // namespace
+
+Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
+                              const std::map<std::string, int64_t>& extents) {
+  GraphReport report;
+  for (const auto& [name, extent] : extents)
+    if (extent < 1) return invalid_argument("dimension '", name, "': expected at least 1, found ", extent);
+  Graph concrete = bound(graph, report, extents);
+  const Builder builder(concrete, &states);
+  if (!builder.status().ok()) return Status(builder.status());
+  report.nodes = concrete.nodes.size();
+  count_parameters(concrete, states, report);
+  report.live_bytes = live_bytes(concrete, builder);
+
+  std::map<OpKind, OpSummary> by_kind;
+  for (const Node& node : concrete.nodes) {
+    std::vector<Operand> inputs;
+    std::vector<TensorInfo> outputs;
+    for (ValueId input : node.inputs) {
+      inputs.emplace_back();
+      if (input == kNoValue) continue;
+      const ProbeValue& known = builder.probe(input, 0);
+      inputs.back() = {.present = true, .info = known.info, .value = known.value.data};
+    }
+    for (ValueId output : node.outputs) outputs.push_back(builder.probe(output, 0).info);
+    const ops::Cost cost = ops::cost_of({.node = node, .inputs = inputs, .outputs = outputs});
+    OpSummary& summary = by_kind[node.kind()];
+    summary.kind = node.kind();
+    ++summary.count;
+    summary.flops += cost.flops;
+    summary.bytes += cost.bytes;
+    report.flops += cost.flops;
+    report.bytes += cost.bytes;
+  }
+  for (const auto& [kind, summary] : by_kind) report.ops.push_back(summary);
+  std::stable_sort(report.ops.begin(), report.ops.end(), [](const OpSummary& a, const OpSummary& b) {
+    return a.flops != b.flops ? a.flops > b.flops : a.count > b.count;
+  });
+  return report;
+}
+
+std::string GraphReport::text() const {
+  std::string out;
+  std::string at;
+  for (const auto& [name, extent] : extents)
+    append(at, rt::text(at.empty() ? " at " : ", ", name, '=', extent));
+  append(out, rt::text("nodes       ", nodes, at, "\n"));
+  append(out, rt::text("parameters  ", grouped(parameters), " (", bytes_text(parameter_bytes), ")\n"));
+  append(out, rt::text("work        ", scaled(flops), "FLOP, ", scaled(bytes), "B moved, at least ",
+                       bytes_text(live_bytes), " of intermediate values\n"));
+  append(out, rt::text(column("operator", 20), column("count", 8), column("FLOP", 12), column("B moved", 12),
+                       "\n"));
+  for (const OpSummary& op : ops)
+    append(out, rt::text(column(std::string(name_of(op.kind)), 20), column(rt::text(op.count), 8),
+                         column(scaled(op.flops), 12), column(scaled(op.bytes), 12), "\n"));
+  return out;
+}
+
+}  // namespace rt::compiler

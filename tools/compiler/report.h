@@ -1,0 +1,41 @@
+// What a graph costs: operators, parameters, floating point operations, bytes.
+//
+// Knows: the pages' costs at concrete extents. Must not know: devices, files.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace rt::compiler {
+
+struct OpSummary {
+  OpKind kind = OpKind::NONE;
+  size_t count = 0;
+  double flops = 0;
+  double bytes = 0;
+};
+
+struct GraphReport {
+  std::vector<OpSummary> ops;  ///< most flops first, then by count
+  size_t nodes = 0;
+  uint64_t parameters = 0;       ///< elements of float constants and parameter states of rank 1 and above
+  uint64_t parameter_bytes = 0;  ///< as stored
+  double flops = 0;
+  double bytes = 0;  ///< that must move: operands and results of every node
+  /// The most bytes of intermediate values that are alive at once when nodes run in order: no plan can need
+  /// less.
+  uint64_t live_bytes = 0;
+  std::map<std::string, int64_t> extents;  ///< what the symbols were taken to be
+
+  /// Tables for `rtconvert --report`.
+  std::string text() const;
+};
+
+/// At the given extents of the symbols; those that are not given are 1.
+Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
+                              const std::map<std::string, int64_t>& extents);
+
+}  // namespace rt::compiler
