@@ -1,0 +1,41 @@
+// Any bytes: the reader answers with a model or a Status. Checksums would stop almost every mutation, so the
+// bytes are tried as they are and with the checksums made right.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "runtime/model/format.h"
+#include "runtime/model/reader.h"
+
+namespace {
+
+void make_checksums_right(std::vector<std::byte>& file) {
+  rt::FileHeader header;
+  if (file.size() < sizeof header) return;
+  std::memcpy(&header, file.data(), sizeof header);
+  header.magic = rt::kModelMagic;
+  if (header.graph_offset <= file.size() && header.graph_bytes <= file.size() - header.graph_offset)
+    header.graph_checksum = rt::checksum(file.data() + header.graph_offset, header.graph_bytes);
+  header.header_checksum = rt::checksum(&header, rt::kCheckedHeaderBytes);
+  std::memcpy(file.data(), &header, sizeof header);
+}
+
+void check(rt::Blob file) {
+  const rt::ReadLimits limits{.nodes = 10000, .values = 10000, .graph_bytes = 16 << 20, .verify_data = true};
+  const auto model = rt::read_model(std::move(file), limits);
+  const rt::Code code = model.status().code();
+  if (code != rt::Code::Ok && code != rt::Code::InvalidModel) std::abort();
+  if (code == rt::Code::InvalidModel && model.status().message().empty()) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto* first = reinterpret_cast<const std::byte*>(data);
+  std::vector<std::byte> file(first, first + size);
+  check(rt::Blob::own(file));
+  make_checksums_right(file);
+  check(rt::Blob::own(std::move(file)));
+  return 0;
+}
