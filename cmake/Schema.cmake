@@ -31,6 +31,7 @@ add_custom_command(
 
 rt_sources(abi_headers "${PROJECT_SOURCE_DIR}/runtime/core/*.h" "${PROJECT_SOURCE_DIR}/runtime/graph/*.h"
   "${PROJECT_SOURCE_DIR}/runtime/backend/*.h" "${schema}/*.fbs")
+list(FILTER abi_headers EXCLUDE REGEX "/frozen/")
 string(REPLACE ";" "|" abi_list "${abi_headers}")
 add_custom_command(
   OUTPUT "${generated}/runtime/backend/abi.h"
