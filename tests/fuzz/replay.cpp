@@ -4,6 +4,7 @@
 //
 // The same arguments do the same thing everywhere. With RT_REPLAY_TRACE set, each input is named on stderr
 // first, so that the last line before a report tells which one it is about.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -51,7 +52,7 @@ Bytes mutated(const Bytes& seed, const Bytes& other, std::mt19937_64& random) {
       case 5: {  // a piece from elsewhere
         const Bytes& from = below(2) == 0 ? seed : other;
         const size_t start = below(from.size());
-        const size_t size = std::min({left, from.size() - start, 1 + below(64)});
+        const size_t size = std::min<size_t>({left, from.size() - start, 1 + below(64)});
         std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(start), size,
                     bytes.begin() + static_cast<std::ptrdiff_t>(at));
         break;
