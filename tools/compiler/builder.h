@@ -50,8 +50,8 @@ class Builder final : public Emitter {
   }
   const Status& status() const noexcept override { return status_; }
   void fail(Status status) override;
-  /// Returns the failure and goes on as if it had not happened: for an importer that collects all that is wrong with a
-  /// model. The graph holds what was emitted before the failure.
+  /// Returns the failure and goes on as if it had not happened: for an importer that collects all that is
+  /// wrong with a model. The graph holds what was emitted before the failure.
   Status take_failure() { return std::exchange(status_, Status()); }
 
   /// A graph input. dims may carry symbols added with graph().symbol().

@@ -59,6 +59,13 @@ ValueId as_bias(GraphEdit& edit, ValueId addend, ValueId y) {
   return edit.emit(op::ReshapeAttributes{}, {addend, edit.builder().ints(std::array{channels})});
 }
 
+/// The factors, and the bias and residual that are present.
+std::vector<ValueId> operands_of(const Node& product) {
+  std::vector<ValueId> inputs = product.inputs;
+  std::erase(inputs, kNoValue);
+  return inputs;
+}
+
 /// Puts the node with a new epilogue and operands in the place of `last`.
 void put(GraphEdit& edit, NodeId product, NodeId last, Epilogue epilogue, std::vector<ValueId> inputs) {
   OpAttributes op = edit.node(product).op;
@@ -84,7 +91,7 @@ bool absorb_add(GraphEdit& edit, NodeId product, NodeId add) {
   const ValueId addend = edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0];
   const auto& present = *epilogue_of(edit.node(product));
   Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
-  std::vector<ValueId> inputs = edit.node(product).inputs;
+  std::vector<ValueId> inputs = operands_of(edit.node(product));
   if (addend == y) return false;
   if (!epilogue.has_bias) {
     if (const ValueId bias = as_bias(edit, addend, y); bias != kNoValue) {
@@ -109,7 +116,7 @@ bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
   epilogue.activation = wanted->activation;
   epilogue.alpha = wanted->alpha;
   epilogue.beta = wanted->beta;
-  put(edit, product, activation, epilogue, edit.node(product).inputs);
+  put(edit, product, activation, epilogue, operands_of(edit.node(product)));
   return true;
 }
 
