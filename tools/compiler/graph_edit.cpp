@@ -11,6 +11,12 @@ namespace {
 /// Larger constants are not searched for being uniform.
 constexpr int64_t kUniformElements = 1 << 16;
 
+/// Operators whose names say little: a product does not take the name of the Transpose that it made needless.
+bool is_movement(OpKind kind) {
+  return kind == OpKind::Identity || kind == OpKind::Cast || kind == OpKind::Reshape ||
+         kind == OpKind::Transpose;
+}
+
 /// Depth-first from what must be produced; an explicit stack, since graphs may be deep.
 class Sorter {
  public:
@@ -260,7 +266,8 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
   if (before != kNoNode && outer != old) {
     remove_if_unused(before);
     // The new node stands for the old one in profiles and messages.
-    if (dead_[before] && after != kNoNode && after >= first_new_ && graph_.nodes[after].outputs.size() == 1) {
+    if (dead_[before] && after != kNoNode && after >= first_new_ && graph_.nodes[after].outputs.size() == 1 &&
+        (is_movement(graph_.nodes[after].kind()) || !is_movement(graph_.nodes[before].kind()))) {
       graph_.nodes[after].name = graph_.nodes[before].name;
       if (graph_.values[replacement].name != graph_.values[old].name && !is_output(replacement))
         graph_.values[replacement].name = graph_.values[old].name;

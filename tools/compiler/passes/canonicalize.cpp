@@ -189,9 +189,11 @@ void sink_reshape(GraphEdit& edit, NodeId id) {
   const Node* reshape = edit.producer(reshaped, OpKind::Reshape);
   if (reshape == nullptr || edit.use_count(reshaped) != 1) return;
   const ValueId source = reshape->inputs[0], shape = reshape->inputs[1];
+  const Names names = names_of(edit, id);
   edit.name_after(id);
   const ValueId moved = edit.builder().emit_many(OpAttributes(edit.node(id).op), std::array{source}, 1)[0];
-  if (moved != kNoValue) edit.rewrite(id, op::ReshapeAttributes{}, {moved, shape});
+  if (moved == kNoValue) return;
+  keep_names(edit, names, moved, edit.rewrite(id, op::ReshapeAttributes{}, {moved, shape}));
 }
 
 // --- into other operators

@@ -407,11 +407,14 @@ std::optional<Sunk> sink(GraphEdit& edit, NodeId id) {
 
 void apply(GraphEdit& edit, NodeId id, Sunk sunk) {
   const ValueId old = edit.node(id).outputs[0];
+  const Names names = names_of(edit, id);
   const ValueId moved = edit.builder().emit_many(std::move(sunk.op), sunk.inputs, 1)[0];
   if (moved == kNoValue) return;
   if (is_identity(sunk.result)) return edit.replace(old, moved);
   const ValueId result = edit.emit(transpose_by(sunk.result), {moved});
-  if (result != kNoValue) edit.replace(old, result);
+  if (result == kNoValue) return;
+  edit.replace(old, result);
+  keep_names(edit, names, moved, result);
 }
 
 /// Shape(Transpose(x)) must not keep the Transpose alive.

@@ -79,4 +79,19 @@ void simplify_reshape(GraphEdit& edit, NodeId id) {
   if (const auto target = reshape_target(edit.value(y))) edit.set_input(id, 1, edit.builder().ints(*target));
 }
 
+Names names_of(GraphEdit& edit, NodeId old) {
+  return {.node = edit.node(old).name, .value = edit.value(edit.node(old).outputs[0]).name};
+}
+
+void keep_names(GraphEdit& edit, const Names& names, ValueId moved, ValueId movement) {
+  const auto name = [&](ValueId value, std::string_view suffix) {
+    if (value == kNoValue || edit.producer(value) == nullptr) return;
+    Graph& graph = edit.builder().graph();
+    graph.nodes[edit.producer_id(value)].name = text(names.node, suffix);
+    if (!edit.is_output(value)) graph[value].name = text(names.value, suffix);
+  };
+  name(moved, "");
+  name(movement, ".moved");
+}
+
 }  // namespace rt::compiler

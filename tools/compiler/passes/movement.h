@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tools/compiler/graph_edit.h"
@@ -24,5 +25,13 @@ void simplify_transpose(GraphEdit& edit, NodeId id);
 /// Drops a Reshape that does nothing, joins two, and gives it a constant shape operand where that is
 /// possible.
 void simplify_reshape(GraphEdit& edit, NodeId id);
+
+/// Where node `old` becomes an operator and a movement after it: the operator keeps the name, the movement
+/// says what it follows. Call it after `movement` has replaced the node's result.
+struct Names {
+  std::string node, value;
+};
+Names names_of(GraphEdit& edit, NodeId old);
+void keep_names(GraphEdit& edit, const Names& names, ValueId moved, ValueId movement);
 
 }  // namespace rt::compiler
