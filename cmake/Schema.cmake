@@ -1,4 +1,5 @@
-# Generated from schema/*.fbs into build/generated/schema: ops_generated.h, model_generated.h, op_list.inc; and the
+# Generated from schema/*.fbs into build/generated/schema: ops_attributes.h (what nearly all files include), ops_union.cpp,
+# ops_generated.h and model_generated.h (the FlatBuffers tables), op_list.inc; and the
 # ABI stamp of backend modules.
 find_package(FlatBuffers CONFIG QUIET)
 find_program(RT_FLATC flatc REQUIRED)
@@ -8,11 +9,15 @@ set(generated "${PROJECT_BINARY_DIR}/generated")
 set(schema "${PROJECT_SOURCE_DIR}/schema")
 file(MAKE_DIRECTORY "${generated}/schema")
 
+find_program(RT_AWK NAMES mawk gawk awk REQUIRED)
 add_custom_command(
-  OUTPUT "${generated}/schema/ops_generated.h"
+  OUTPUT "${generated}/schema/ops_generated.h" "${generated}/schema/ops_attributes.h" "${generated}/schema/ops_union.cpp"
   COMMAND ${RT_FLATC} --cpp --gen-object-api --object-suffix Attributes --gen-compare --scoped-enums --reflect-names
-          --cpp-std c++17 -o "${generated}/schema" "${schema}/ops.fbs"
-  DEPENDS "${schema}/ops.fbs" VERBATIM)
+          --cpp-std c++17 -o "${generated}/flatc" "${schema}/ops.fbs"
+  COMMAND ${RT_AWK} -v "attributes=${generated}/schema/ops_attributes.h" -v "tables=${generated}/schema/ops_generated.h"
+          -v "functions=${generated}/schema/ops_union.cpp" -f "${PROJECT_SOURCE_DIR}/cmake/split_ops.awk"
+          "${generated}/flatc/ops_generated.h"
+  DEPENDS "${schema}/ops.fbs" "${PROJECT_SOURCE_DIR}/cmake/split_ops.awk" VERBATIM)
 add_custom_command(
   OUTPUT "${generated}/schema/model_generated.h"
   COMMAND ${RT_FLATC} --cpp --scoped-enums --reflect-names --cpp-std c++17 -I "${schema}" -o "${generated}/schema"
@@ -39,7 +44,8 @@ add_custom_command(
           -DVERSION=${PROJECT_VERSION} "-DCOMPILER=${CMAKE_CXX_COMPILER_ID}" -P "${PROJECT_SOURCE_DIR}/cmake/AbiStamp.cmake"
   DEPENDS ${abi_headers} "${PROJECT_SOURCE_DIR}/cmake/AbiStamp.cmake" VERBATIM)
 
-add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/model_generated.h"
+add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/ops_attributes.h"
+  "${generated}/schema/ops_union.cpp" "${generated}/schema/model_generated.h"
   "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/runtime/backend/abi.h")
 
 # Everything in the tree includes from the root; generated headers are not ours to warn about.

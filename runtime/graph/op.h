@@ -2,13 +2,13 @@
 //
 // Knows: names and attributes. Must not know: what an operator means (runtime/ops).
 //
-// op::Conv is the FlatBuffers table, op::ConvAttributes the plain struct with the same fields, op::OpUnion holds
-// one of the structs.
+// op::ConvAttributes is a plain struct with the fields of the table Conv, op::OpUnion holds one of the structs. The
+// tables themselves are in schema/ops_generated.h, for the readers and writers of files.
 #pragma once
 
 #include <string_view>
 
-#include "schema/ops_generated.h"
+#include "schema/ops_attributes.h"
 
 namespace rt {
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/core/element.h"
+#include "schema/ops_generated.h"
 
 namespace rt {
 namespace {
@@ -66,7 +67,7 @@ class AttributeWriter final : public flatbuffers::IterationVisitor {
 std::string attributes_text(const OpAttributes& op) {
   if (op.type == OpKind::NONE || op.value == nullptr) return "";
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(op.Pack(builder).o));
+  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(op::pack_op(op, builder).o));
   // Member i of the union is described by the type at i - 1: NONE has no type.
   const flatbuffers::TypeTable* types = op::OpTypeTable();
   const flatbuffers::TypeCode code = types->type_codes[static_cast<size_t>(op.type)];

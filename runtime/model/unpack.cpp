@@ -219,7 +219,7 @@ class Unpacker {
     if (known.ok()) {
       RT_TRY(charge(kMaxAttributeLength, sizeof(int64_t)));
       out.op.type = kind;
-      out.op.value = OpAttributes::UnPack(in.op(), kind, nullptr);
+      out.op.value = op::unpack_op(in.op(), kind, nullptr);
       return {};
     }
     if (body_count == 0) return invalid_model(known.message(), "; it has no body to run instead");

@@ -115,7 +115,7 @@ class Writer {
   Offset<file::Node> node(const Node& node) {
     std::vector<Offset<file::Graph>> bodies;
     for (const Graph& body : node.bodies) bodies.push_back(graph(body));
-    const auto attributes = node.kind() == OpKind::NONE ? Offset<void>() : node.op.Pack(fbb_);
+    const auto attributes = node.kind() == OpKind::NONE ? Offset<void>() : op::pack_op(node.op, fbb_);
     const auto name = string(node.name);
     const auto inputs = list(node.inputs);
     const auto outputs = list(node.outputs);

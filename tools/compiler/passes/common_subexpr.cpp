@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "runtime/ops/page.h"
+#include "schema/ops_generated.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
@@ -29,7 +30,7 @@ bool is_commutative(OpKind kind) {
 /// Operator, attributes and inputs as bytes: equal for nodes that compute the same.
 std::string key_of(const Node& node) {
   flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(node.op.Pack(builder).o));
+  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(op::pack_op(node.op, builder).o));
   std::string key(1, static_cast<char>(node.kind()));
   std::vector<ValueId> inputs = node.inputs;
   if (is_commutative(node.kind())) std::sort(inputs.begin(), inputs.end());
