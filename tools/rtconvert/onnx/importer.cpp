@@ -1,0 +1,383 @@
+#include "tools/rtconvert/onnx/importer.h"
+
+#include <algorithm>
+
+#include "tools/common/tensor_proto.h"
+
+namespace rt::onnx {
+
+namespace {
+
+constexpr size_t kShownProblems = 20;
+
+std::string normal_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+
+std::string shown_domain(const std::string& domain) {
+  return domain.empty() ? "ai.onnx" : domain;
+}
+
+}  // namespace
+
+const ValueId* Importer::Scope::find(const std::string& name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent)
+    if (const auto found = scope->names.find(name); found != scope->names.end()) return &found->second;
+  return nullptr;
+}
+
+bool Importer::Scope::is_absent(const std::string& name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent)
+    if (scope->absent.contains(name)) return true;
+  return false;
+}
+
+void Importer::problem(std::string message) {
+  ++problem_count_;
+  if (problems_.size() < kShownProblems) problems_.push_back(std::move(message));
+}
+
+Status Importer::run(rt_onnx::ModelProto& model) {
+  RT_TRY(read_header(model));
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  builder_.graph().name = graph.name();
+  report_.onnx_nodes = static_cast<size_t>(graph.node_size());
+  Scope scope{.parent = nullptr, .opsets = &opsets_, .attributes = nullptr, .depth = 0, .prefix = ""};
+  add_initializers(graph, scope);
+  add_inputs(graph, scope);
+  check_options(graph);
+  if (problem_count_ == 0) add_nodes(graph.node(), scope);
+  if (problem_count_ == 0 && report_.unsupported.empty()) add_outputs(graph, scope);
+  RT_TRY(summary());
+  return builder_.take_failure();
+}
+
+Status Importer::read_header(const rt_onnx::ModelProto& model) {
+  report_.producer = model.producer_name();
+  if (!model.producer_version().empty()) report_.producer += " " + model.producer_version();
+  report_.ir_version = model.ir_version();
+  for (const auto& import : model.opset_import()) {
+    const std::string domain = normal_domain(import.domain());
+    const auto [entry, fresh] = opsets_.emplace(domain, import.version());
+    if (!fresh && entry->second != import.version())
+      return invalid_model("the domain ", shown_domain(domain), " is imported at versions ", entry->second,
+                           " and ", import.version());
+  }
+  // Before IR version 3 models did not name an opset; version 1 was meant.
+  if (model.opset_import().empty() && model.ir_version() < 3) opsets_[""] = 1;
+  report_.opset = opsets_.contains("") ? opsets_[""] : 0;
+  for (const auto& function : model.functions()) {
+    const std::string key =
+        normal_domain(function.domain()) + "\n" + function.name() + "\n" + function.overload();
+    if (!functions_.emplace(key, &function).second)
+      return invalid_model("the function ", shown_domain(function.domain()), ".", function.name(),
+                           " is there twice");
+  }
+  if (!model.has_graph()) return invalid_model("the file has no graph; is it an ONNX model?");
+  if (model.graph().sparse_initializer_size() > 0)
+    return unsupported("the model has sparse initializers; store them as dense ones");
+  return {};
+}
+
+void Importer::bind(Scope& scope, const std::string& name, ValueId id) {
+  if (name.empty()) return;
+  if (!scope.names.emplace(name, id).second)
+    problem(text("'", name,
+                 "' is defined twice; every name may be an input, an initializer or a node's output once"));
+}
+
+void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
+  for (rt_onnx::TensorProto& proto : *graph.mutable_initializer()) {
+    auto read = initializers_.read(proto);
+    ValueId id = kNoValue;
+    if (read.ok()) {
+      id = builder_.constant(read->info, std::move(read->data));
+      if (id != kNoValue) builder_.graph()[id].name = proto.name();
+    } else {
+      problem(text("initializer '", proto.name(), "': ", read.status().message()));
+    }
+    bind(scope, proto.name(), id);
+  }
+}
+
+void Importer::add_inputs(const rt_onnx::GraphProto& graph, Scope& scope) {
+  std::unordered_map<std::string, int> seen;
+  for (const auto& input : graph.input()) {
+    if (input.name().empty()) {
+      problem("a graph input has no name");
+    } else if (++seen[input.name()] > 1) {
+      problem(text("input '", input.name(), "' is listed twice"));
+    } else if (!scope.names.contains(input.name())) {  // else an initializer gives it its value
+      add_input(input, scope);
+    }
+  }
+}
+
+void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
+  const std::string& name = input.name();
+  const auto& tensor = input.type().tensor_type();
+  const auto type = tools::element_type_of_onnx(tensor.elem_type());
+  if (!input.type().has_tensor_type() || !type) {
+    problem(text("input '", name, "': ",
+                 input.type().has_tensor_type()
+                     ? "elements of type " + tools::onnx_type_name(tensor.elem_type()) + " are not supported"
+                     : std::string("expected a tensor; sequences, maps and optionals are not supported")));
+    return bind(scope, name, kNoValue);
+  }
+  if (const auto baked = options_.constants.find(name); baked != options_.constants.end()) {
+    if (baked->second.info.dtype != static_cast<DType>(*type))
+      problem(text("input '", name, "': the value given for it is ", baked->second.info, ", the model wants ",
+                   name_of(static_cast<DType>(*type))));
+    const ValueId id = builder_.constant(baked->second.info, baked->second.data);
+    if (id != kNoValue) builder_.graph()[id].name = name;
+    return bind(scope, name, id);
+  }
+  if (!tensor.has_shape()) {
+    problem(
+        text("input '", name, "' has no shape, so its rank is unknown; export the model with input shapes"));
+    return bind(scope, name, kNoValue);
+  }
+  std::vector<Dim> dims = input_dims(name, tensor.shape());
+  const ValueId id = builder_.input(name, static_cast<DType>(*type), std::move(dims));
+  if (id == kNoValue) problem(builder_.take_failure().message());
+  bind(scope, name, id);
+}
+
+std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape) {
+  std::vector<Dim> dims;
+  for (int axis = 0; axis < shape.dim_size(); ++axis) {
+    const auto& dim = shape.dim(axis);
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      dims.push_back({.extent = dim.dim_value()});
+      continue;
+    }
+    const std::string symbol = dim.dim_param().empty() ? text(name, "_", axis) : dim.dim_param();
+    if (std::find(symbols_seen_.begin(), symbols_seen_.end(), symbol) == symbols_seen_.end())
+      symbols_seen_.push_back(symbol);
+    const auto given = options_.dims.find(symbol);
+    if (given != options_.dims.end())
+      dims.push_back({.extent = given->second});
+    else
+      dims.push_back({.extent = -1, .symbol = builder_.graph().symbol(symbol)});
+  }
+  return dims;
+}
+
+void Importer::check_options(const rt_onnx::GraphProto& graph) {
+  for (const auto& [name, extent] : options_.dims) {
+    if (extent < 0) problem(text("dimension '", name, "': expected an extent, found ", extent));
+    if (std::find(symbols_seen_.begin(), symbols_seen_.end(), name) != symbols_seen_.end()) continue;
+    std::string known;
+    for (const std::string& symbol : symbols_seen_) known += (known.empty() ? "" : ", ") + symbol;
+    problem(text("there is no dimension named '", name, "'; the model has ", known.empty() ? "none" : known));
+  }
+  for (const auto& [name, constant] : options_.constants) {
+    const auto found = std::find_if(graph.input().begin(), graph.input().end(),
+                                    [&wanted = name](const auto& input) { return input.name() == wanted; });
+    if (found == graph.input().end())
+      problem(text("there is no input named '", name, "' to give a value to"));
+  }
+}
+
+void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id) {
+  const Value& value = builder_.value(id);
+  const auto& declared = output.type().tensor_type();
+  const auto type = tools::element_type_of_onnx(declared.elem_type());
+  if (!type) return;
+  if (static_cast<DType>(*type) != value.dtype)
+    problem(text("output '", output.name(), "': declared as ", tools::element_name(*type), ", computed as ",
+                 name_of(value.dtype)));
+  if (!declared.has_shape()) return;
+  bool same = declared.shape().dim_size() == value.rank();
+  for (int axis = 0; same && axis < value.rank(); ++axis) {
+    const auto& dim = declared.shape().dim(axis);
+    const int64_t extent = value.dims[static_cast<size_t>(axis)].extent;
+    same = !dim.has_dim_value() || dim.dim_value() <= 0 || extent < 0 || dim.dim_value() == extent;
+  }
+  if (!same) report_.warnings.push_back(text("output '", output.name(), "' has another shape than declared"));
+}
+
+void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
+  Graph& result = builder_.graph();
+  if (graph.output().empty()) problem("the graph has no outputs");
+  for (const auto& output : graph.output()) {
+    const ValueId* found = scope.find(output.name());
+    if (found == nullptr) {
+      problem(text("output '", output.name(), "' is not produced by anything"));
+      continue;
+    }
+    ValueId id = *found;
+    if (id == kNoValue) continue;
+    check_declared(output, id);
+    // An output is a value of its own: not an input, a constant, or another output under a second name.
+    const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
+    if (shared || result[id].role != Role::Intermediate) {
+      builder_.set_scope(output.name());
+      id = builder_.emit(op::IdentityAttributes{}, {id});
+    }
+    if (id == kNoValue) {
+      problem(builder_.take_failure().message());
+      continue;
+    }
+    result[id].name = output.name();
+    builder_.output(id);
+  }
+}
+
+// --- nodes ------------------------------------------------------------------------------------------------
+
+void Importer::add_nodes(const NodeList& nodes, Scope& scope) {
+  const auto order = topological_order(nodes);
+  if (!order.ok()) return problem(order.status().message());
+  for (int index : *order) {
+    if (++nodes_ > options_.max_nodes) {
+      if (nodes_ == options_.max_nodes + 1)
+        problem(text("the model has more than ", options_.max_nodes, " nodes once functions are inlined"));
+      return;
+    }
+    add_node(nodes[index], index, scope);
+  }
+}
+
+void Importer::add_node(const rt_onnx::NodeProto& node, int index, Scope& scope) {
+  ++report_.op_counts[node.op_type()];
+  const std::string name =
+      scope.prefix + (node.name().empty() ? text(node.op_type(), "_", index) : node.name());
+  const auto has_reference = [](const auto& attribute) { return attribute.has_ref_attr_name(); };
+  rt_onnx::NodeProto resolved;
+  const rt_onnx::NodeProto* actual = &node;
+  if (scope.attributes != nullptr &&
+      std::any_of(node.attribute().begin(), node.attribute().end(), has_reference)) {
+    // Inside a function: an attribute may stand for one of the call; without that it is absent.
+    resolved = node;
+    resolved.clear_attribute();
+    for (const auto& attribute : node.attribute()) {
+      if (!attribute.has_ref_attr_name()) {
+        *resolved.add_attribute() = attribute;
+      } else if (const auto found = scope.attributes->find(attribute.ref_attr_name());
+                 found != scope.attributes->end()) {
+        auto* copy = resolved.add_attribute();
+        *copy = *found->second;
+        copy->set_name(attribute.name());
+      }
+    }
+    actual = &resolved;
+  }
+  const std::string domain = normal_domain(node.domain());
+  const auto function = functions_.find(domain + "\n" + node.op_type() + "\n" + node.overload());
+  if (function != functions_.end())
+    add_call(*function->second, *actual, name, scope);
+  else if (domain.empty() && node.op_type() == "If")
+    add_if(*actual, name, scope);
+  else
+    add_operator(*actual, name, scope);
+}
+
+bool Importer::resolve_inputs(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
+                              std::vector<ValueId>& inputs) {
+  bool complete = true;
+  for (const std::string& input : node.input()) {
+    inputs.push_back(kNoValue);
+    if (input.empty() || scope.is_absent(input)) continue;
+    const ValueId* found = scope.find(input);
+    if (found == nullptr)
+      problem(text("node '", name, "' (", node.op_type(), ") reads '", input, "', which nothing produces"));
+    else
+      inputs.back() = *found;
+    complete = complete && inputs.back() != kNoValue;
+  }
+  return complete;
+}
+
+void Importer::bind_outputs(const rt_onnx::NodeProto& node, Scope& scope, std::span<const ValueId> values,
+                            size_t first_new) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    const auto index = static_cast<size_t>(i);
+    const ValueId id = index < values.size() ? values[index] : kNoValue;
+    if (id != kNoValue && id >= first_new) builder_.graph()[id].name = node.output(i);
+    bind(scope, node.output(i), id);
+  }
+}
+
+void Importer::report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
+                                  std::span<const ValueId> inputs, const std::string& message) {
+  UnsupportedNode entry{.name = name,
+                        .op = node.op_type(),
+                        .domain = shown_domain(normal_domain(node.domain())),
+                        .opset = opset,
+                        .dtype = "-",
+                        .reason = message,
+                        .help = ""};
+  for (ValueId input : inputs)
+    if (input != kNoValue) {
+      entry.dtype = name_of(builder_.value(input).dtype);
+      break;
+    }
+  if (const size_t cut = message.rfind("; "); cut != std::string::npos) {
+    entry.reason = message.substr(0, cut);
+    entry.help = message.substr(cut + 2);
+  }
+  report_.unsupported.push_back(std::move(entry));
+}
+
+void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
+  const std::string domain = normal_domain(node.domain());
+  const auto version = scope.opsets->find(domain);
+  const int64_t opset = version != scope.opsets->end() ? version->second : 0;
+  std::vector<ValueId> inputs;
+  const bool complete = resolve_inputs(node, name, scope, inputs);
+  const ImportRow* row = find_import_row(domain, node.op_type(), opset);
+  if (row == nullptr) {
+    const auto rows = import_rows();
+    const bool other = std::any_of(rows.begin(), rows.end(), [&](const ImportRow& candidate) {
+      return candidate.domain == domain && candidate.op == node.op_type();
+    });
+    if (version == scope.opsets->end())
+      problem(text("node '", name, "' (", node.op_type(), "): the model does not import its domain ",
+                   shown_domain(domain)));
+    else
+      report_unsupported(node, name, opset, inputs,
+                         other
+                             ? "the operator is not supported at this opset; export with another opset"
+                             : "the operator is not supported; express it with the operators that rtconvert "
+                               "--list-ops shows, or as a model-local function");
+    return bind_nothing(node, scope);
+  }
+  if (!complete) return bind_nothing(node, scope);
+
+  builder_.set_scope(name);
+  const size_t first_new = builder_.graph().values.size();
+  NodeContext context(builder_, node, opset, std::move(inputs));
+  Status status = row->import(context);
+  if (Status failure = builder_.take_failure(); !failure.ok()) status = std::move(failure);
+  if (status.ok()) status = context.check_all_read();
+  for (size_t i = 0; i < context.output_count() && status.ok(); ++i)
+    if (context.wants(i) && (i >= context.outputs.size() || context.outputs[i] == kNoValue))
+      status = cannot("output ", i, " is not supported; leave it out");
+  if (status.ok()) return bind_outputs(node, scope, context.outputs, first_new);
+  // A shape rule refuses with InvalidArgument what it does not do, such as an element type.
+  if (status.code() == Code::Unsupported || status.code() == Code::InvalidArgument)
+    report_unsupported(node, name, opset, context.inputs, status.message());
+  else
+    problem(text("node '", name, "' (", node.op_type(), "): ", status.message()));
+  bind_nothing(node, scope);
+}
+
+Status Importer::summary() const {
+  if (problem_count_ > 0) {
+    std::string all = problems_.size() == 1 ? problems_[0] : text(problem_count_, " problems:");
+    if (problems_.size() > 1)
+      for (const std::string& line : problems_) all += "\n  " + line;
+    if (problem_count_ > problems_.size())
+      all += text("\n  ... and ", problem_count_ - problems_.size(), " more");
+    return invalid_model(all);
+  }
+  if (report_.unsupported.empty()) return {};
+  std::map<std::string, size_t> by_op;
+  for (const UnsupportedNode& node : report_.unsupported) ++by_op[node.op];
+  std::string ops;
+  for (const auto& [op, count] : by_op) ops += text(ops.empty() ? "" : ", ", op, " (", count, ")");
+  return unsupported(report_.unsupported.size(), " of ", nodes_, " nodes cannot be converted: ", ops);
+}
+
+}  // namespace rt::onnx

@@ -1,0 +1,110 @@
+// What an operator's importer sees: one ONNX node, its attributes and inputs, and the builder to write with.
+//
+// Knows: attributes, versions, how to say "unsupported". Must not know: names and scopes (import.cpp resolves
+// them).
+//
+// An importer reads every attribute that it understands; a node with an attribute that nobody asked for is
+// refused, so that nothing is silently ignored.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph/emitter.h"
+#include "tools/compiler/builder.h"
+#include "tools/rtconvert/onnx/import.h"
+
+namespace rt_onnx {
+class AttributeProto;
+class NodeProto;
+class TensorProto;
+}  // namespace rt_onnx
+
+namespace rt::onnx {
+
+class NodeContext {
+ public:
+  NodeContext(compiler::Builder& builder, const rt_onnx::NodeProto& proto, int64_t opset_version,
+              std::vector<ValueId> node_inputs);
+
+  compiler::Builder& emit;
+  const rt_onnx::NodeProto& node;
+  const int64_t opset;
+  const std::vector<ValueId> inputs;  ///< kNoValue for absent ones
+  std::vector<ValueId> outputs;       ///< the importer's result, one per output of the node that is asked for
+
+  bool has(size_t i) const { return i < inputs.size() && inputs[i] != kNoValue; }
+  ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
+  const Value& value(ValueId id) const { return emit.value(id); }
+  DType dtype(size_t i = 0) const { return value(inputs[i]).dtype; }
+  int rank(size_t i = 0) const { return value(inputs[i]).rank(); }
+  /// The extent of an axis of input i, -1 while unknown.
+  int64_t extent(size_t i, int axis) const { return value(inputs[i]).dims[static_cast<size_t>(axis)].extent; }
+  size_t output_count() const;
+  /// Whether the node asks for output i.
+  bool wants(size_t i) const;
+
+  // --- attributes; each call marks the attribute as understood
+  const rt_onnx::AttributeProto* attribute(std::string_view name);
+  int64_t integer(std::string_view name, int64_t otherwise);
+  float real(std::string_view name, float otherwise);
+  std::string string(std::string_view name, std::string_view otherwise);
+  std::vector<int64_t> integers(std::string_view name);
+  std::optional<std::vector<int64_t>> optional_integers(std::string_view name);
+  std::vector<float> reals(std::string_view name);
+  /// For attributes that do not change the result.
+  void ignore(std::initializer_list<std::string_view> names);
+  /// Ok, or which attributes were not asked for.
+  Status check_all_read() const;
+
+  // --- constants
+  /// The integers of an input that is known while importing; unsupported otherwise, naming `what`.
+  Result<std::vector<int64_t>> known_integers(size_t i, std::string_view what) const;
+  Result<std::vector<double>> known_reals(size_t i, std::string_view what) const;
+  Result<ValueId> constant_of(const rt_onnx::TensorProto& proto) const;
+
+  /// The one output.
+  Status result(ValueId id) {
+    outputs.assign(1, id);
+    return {};
+  }
+  /// Fails unless there are between least and most inputs, the first `least` of them present.
+  Status expect_inputs(size_t least, size_t most) const;
+  /// The axis as a number in [0, rank).
+  Result<int> axis(int64_t axis, int rank) const;
+
+ private:
+  const rt_onnx::AttributeProto* typed(std::string_view name, int type);
+
+  std::vector<std::string> mistyped_;
+  std::set<std::string, std::less<>> read_;
+};
+
+using ImportFunction = Status (*)(NodeContext& context);
+
+/// One way of importing one operator at a range of opset versions.
+struct ImportRow {
+  std::string_view domain;  ///< "" is ai.onnx
+  std::string_view op;
+  int first_opset;
+  int last_opset;
+  ImportFunction import;
+};
+
+/// All rows of onnx/ops/*.cpp.
+std::span<const ImportRow> import_rows();
+/// Null when there is none.
+const ImportRow* find_import_row(std::string_view domain, std::string_view op, int64_t opset);
+
+/// The error of an importer that cannot do a node; the reason and, after "; ", what would help.
+template <class... Parts>
+Status cannot(const Parts&... parts) {
+  return unsupported(parts...);
+}
+
+}  // namespace rt::onnx

@@ -1,0 +1,53 @@
+// Shape operands written by importers: vectors of extents, some known, some taken from a value when shapes
+// are.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "tools/compiler/builder.h"
+
+namespace rt::onnx {
+
+/// One entry of a shape: a number, or dimension `axis` of `source`.
+struct Extent {
+  int64_t number = -1;
+  ValueId source = kNoValue;
+  int axis = 0;
+
+  static Extent of(int64_t number) { return {.number = number}; }
+  /// The dimension as a number where it is static.
+  static Extent dim(const Emitter& emit, ValueId source, int axis);
+  bool is_number() const { return source == kNoValue; }
+};
+
+/// i64 vector; a constant where all entries are numbers.
+ValueId shape_vector(Emitter& emit, std::span<const Extent> extents);
+ValueId reshape_to(Emitter& emit, ValueId x, std::span<const Extent> extents);
+ValueId reshape_to(Emitter& emit, ValueId x, std::initializer_list<int64_t> extents);
+/// All dimensions of x.
+std::vector<Extent> extents_of(const Emitter& emit, ValueId x);
+/// The product of dimensions [first, last) as an i64 vector of one element.
+ValueId dims_product(Emitter& emit, ValueId x, int first, int last);
+/// Joins i64 vectors.
+ValueId join(Emitter& emit, std::vector<ValueId> vectors);
+/// A scalar or vector of integers as an i64 vector.
+ValueId as_vector(Emitter& emit, ValueId x);
+
+/// Inserts extents of 1 so that the result has 1 at `axes` (of the result's rank, sorted, normalized).
+ValueId unsqueeze(Emitter& emit, ValueId x, std::span<const int> axes);
+ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes);
+
+ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end);
+ValueId concat(Emitter& emit, std::span<const ValueId> parts, int64_t axis);
+
+// --- layouts
+/// x [N,C,S..] -> [N,S..,C].
+ValueId to_channels_last(Emitter& emit, ValueId x);
+ValueId to_channels_first(Emitter& emit, ValueId x);
+/// Transposes; a constant's bytes at once, keeping its name.
+ValueId transposed(compiler::Builder& builder, ValueId x, std::vector<int64_t> permutation);
+
+}  // namespace rt::onnx

@@ -1,0 +1,24 @@
+// The order in which the nodes of an ONNX graph can run.
+//
+// Knows: names, producers, what the graphs inside a node read from outside. Must not know: operators.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+
+namespace rt::onnx {
+
+using NodeList = google::protobuf::RepeatedPtrField<rt_onnx::NodeProto>;
+
+/// "node 'conv1' (Conv)", or by its position where it has no name.
+std::string describe(const rt_onnx::NodeProto& node, int index);
+
+/// The file's order where it is already topological, else one that is. An error for names that two nodes
+/// produce (all of them) and for cycles (naming the nodes on one). Names that no node produces are not looked
+/// at.
+Result<std::vector<int>> topological_order(const NodeList& nodes);
+
+}  // namespace rt::onnx

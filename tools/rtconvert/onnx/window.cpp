@@ -1,0 +1,69 @@
+#include "tools/rtconvert/onnx/window.h"
+
+#include <algorithm>
+
+namespace rt::onnx {
+
+std::pair<int64_t, int64_t> split_padding(int64_t total, bool lower) {
+  const int64_t small = total / 2;
+  return lower ? std::pair(total - small, small) : std::pair(small, total - small);
+}
+
+namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 31;
+
+// One number per spatial axis, or `otherwise` for each.
+Result<std::vector<int64_t>> per_axis(NodeContext& c, std::string_view name, size_t count, int64_t least,
+                                      int64_t otherwise) {
+  std::vector<int64_t> numbers = c.integers(name);
+  if (numbers.empty()) numbers.assign(count, otherwise);
+  if (numbers.size() != count)
+    return invalid_model(name, ": expected ", count, " numbers, found ", numbers.size());
+  for (int64_t number : numbers)
+    if (number < least || number > kLargest)
+      return invalid_model(name, ": expected at least ", least, ", found ", number);
+  return numbers;
+}
+
+}  // namespace
+
+Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_dilations, AutoPad auto_pad) {
+  Window window;
+  window.spatial = c.rank() - 2;
+  if (window.spatial < 1) return invalid_model("expected an input [N,C,S..], found rank ", c.rank());
+  const auto count = static_cast<size_t>(window.spatial);
+  const std::vector<int64_t> declared = c.integers("kernel_shape");
+  if (kernel.empty()) kernel = declared;
+  if (kernel.size() != count || (!declared.empty() && declared != kernel))
+    return invalid_model("kernel_shape: expected ", count, " extents that agree with the weight");
+  for (int64_t extent : kernel)
+    if (extent < 1 || extent > kLargest) return invalid_model("kernel_shape: found ", extent);
+  window.kernel = std::move(kernel);
+  RT_ASSIGN(window.strides, per_axis(c, "strides", count, 1, 1));
+  window.dilations.assign(count, 1);
+  if (has_dilations) {
+    RT_ASSIGN(window.dilations, per_axis(c, "dilations", count, 1, 1));
+  }
+  const std::string mode = c.string("auto_pad", "NOTSET");
+  RT_ASSIGN(window.pads, per_axis(c, "pads", 2 * count, 0, 0));
+  if (mode == "NOTSET" || mode.empty() || auto_pad == AutoPad::Ignore) return window;
+  std::fill(window.pads.begin(), window.pads.end(), 0);
+  if (mode == "VALID") return window;
+  if (mode != "SAME_UPPER" && mode != "SAME_LOWER")
+    return invalid_model("auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found ", mode);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t reach = window.dilations[i] * (window.kernel[i] - 1) + 1;
+    const int64_t stride = window.strides[i];
+    const int64_t extent = c.extent(0, static_cast<int>(i) + 2);
+    if (extent < 0 && stride != 1)
+      return cannot("auto_pad ", mode, " with a stride needs to know the extents; fix them with --dim");
+    const int64_t steps = extent < 0 ? 0 : (extent + stride - 1) / stride;
+    const int64_t total =
+        stride == 1 ? reach - 1 : std::max<int64_t>((steps - 1) * stride + reach - extent, 0);
+    std::tie(window.pads[i], window.pads[i + count]) = split_padding(total, mode == "SAME_LOWER");
+  }
+  return window;
+}
+
+}  // namespace rt::onnx

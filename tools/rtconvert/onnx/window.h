@@ -1,0 +1,30 @@
+// What convolutions and pools share: kernel, strides, dilations, padding by attribute or by auto_pad.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/rtconvert/onnx/node.h"
+
+namespace rt::onnx {
+
+struct Window {
+  std::vector<int64_t> kernel;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> dilations;
+  std::vector<int64_t> pads;  ///< all begins, then all ends
+  int spatial = 0;            ///< number of spatial axes
+};
+
+/// Whether auto_pad turns into pads, or is left to the caller.
+enum class AutoPad { Apply, Ignore };
+
+/// Reads and checks kernel_shape (or takes `kernel` where the weight tells), strides, dilations, pads and
+/// auto_pad of a node whose input 0 is [N,C,S..]. SAME padding needs static extents unless the stride is 1.
+Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_dilations,
+                         AutoPad auto_pad = AutoPad::Apply);
+
+/// Splits the total padding of one axis; SAME_LOWER puts the odd one first.
+std::pair<int64_t, int64_t> split_padding(int64_t total, bool lower);
+
+}  // namespace rt::onnx
