@@ -1,0 +1,115 @@
+// Convolutions: channels-last inside, with the transposes that ONNX's layout asks for around them.
+#include <algorithm>
+#include <memory>
+
+#include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/shapes.h"
+#include "tools/rtconvert/onnx/window.h"
+
+namespace rt::onnx {
+namespace {
+
+// The spatial extents of a weight [O,C,K..], which must be static.
+Result<std::vector<int64_t>> kernel_of(const NodeContext& c) {
+  if (c.rank(1) != c.rank(0))
+    return invalid_model("the weight has rank ", c.rank(1), ", the input has rank ", c.rank(0));
+  std::vector<int64_t> kernel;
+  for (int axis = 2; axis < c.rank(1); ++axis) {
+    if (c.extent(1, axis) < 0) return cannot("the kernel's extents are not known; fix them with --dim");
+    kernel.push_back(c.extent(1, axis));
+  }
+  return kernel;
+}
+
+// [A,B,K..] -> [A,K..,B]
+ValueId weight_channels_last(NodeContext& c) {
+  std::vector<int64_t> permutation = {0};
+  for (int axis = 2; axis < c.rank(1); ++axis) permutation.push_back(axis);
+  permutation.push_back(1);
+  return transposed(c.emit, c.input(1), std::move(permutation));
+}
+
+Status conv(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 3));
+  RT_ASSIGN(auto kernel, kernel_of(c));
+  RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true));
+  op::ConvAttributes attributes;
+  attributes.strides = window.strides;
+  attributes.pads = window.pads;
+  attributes.dilations = window.dilations;
+  attributes.groups = c.integer("group", 1);
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  const ValueId weight = weight_channels_last(c);
+  if (!c.has(2)) return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight})));
+  attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+  attributes.epilogue->has_bias = true;
+  return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight, c.input(2)})));
+}
+
+// Padding that makes the output as large as output_shape says, or `stride` times the input for SAME.
+// total = stride (S - 1) + output_padding + (K - 1) dilation + 1 - output; a negative total is output
+// padding.
+Status pad_to_output(NodeContext& c, Window& window, std::vector<int64_t>& output_padding,
+                     std::span<const int64_t> output_shape, bool lower) {
+  const auto count = static_cast<size_t>(window.spatial);
+  for (size_t i = 0; i < count; ++i) {
+    const int64_t extent = c.extent(0, static_cast<int>(i) + 2);
+    if (extent < 0 && !output_shape.empty())
+      return cannot("output_shape needs to know the input's extents; fix them with --dim");
+    const int64_t reach = (window.kernel[i] - 1) * window.dilations[i] + 1;
+    int64_t total = reach - window.strides[i] + output_padding[i];  // where output = stride S
+    if (!output_shape.empty())
+      total = window.strides[i] * (extent - 1) + output_padding[i] + reach - output_shape[i];
+    if (total < 0) {
+      output_padding[i] -= total;
+      total = 0;
+    }
+    std::tie(window.pads[i], window.pads[i + count]) = split_padding(total, lower);
+  }
+  return {};
+}
+
+Status conv_transpose(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 3));
+  RT_ASSIGN(auto kernel, kernel_of(c));
+  const std::string mode = c.string("auto_pad", "NOTSET");
+  std::vector<int64_t> output_shape = c.integers("output_shape");
+  // Old exporters give batch and channels as well.
+  if (static_cast<int>(output_shape.size()) == c.rank() && c.rank() > 2)
+    output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
+  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  // SAME is about the output's extents here.
+  RT_ASSIGN(Window window, window_of(c, std::move(kernel), true, same ? AutoPad::Ignore : AutoPad::Apply));
+  const auto count = static_cast<size_t>(window.spatial);
+  std::vector<int64_t> output_padding = c.integers("output_padding");
+  if (output_padding.empty()) output_padding.assign(count, 0);
+  if (output_padding.size() != count || (!output_shape.empty() && output_shape.size() != count))
+    return invalid_model("output_padding and output_shape need ", count, " numbers");
+  if (same || !output_shape.empty())
+    // Without auto_pad the odd one goes first, as SAME_LOWER has it.
+    RT_TRY(pad_to_output(c, window, output_padding, output_shape, mode != "SAME_UPPER"));
+  op::ConvTransposeAttributes attributes;
+  attributes.strides = window.strides;
+  attributes.pads = window.pads;
+  attributes.dilations = window.dilations;
+  attributes.output_padding = output_padding;
+  attributes.groups = c.integer("group", 1);
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  const ValueId weight = weight_channels_last(c);
+  const ValueId y = c.has(2) ? c.emit.emit(std::move(attributes), {x, weight, kNoValue, c.input(2)})
+                             : c.emit.emit(std::move(attributes), {x, weight});
+  return c.result(to_channels_first(c.emit, y));
+}
+
+constexpr ImportRow kConvRows[] = {
+    {"", "Conv", 1, kNewestOpset, conv},
+    {"", "ConvTranspose", 1, kNewestOpset, conv_transpose},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_conv() {
+  return kConvRows;
+}
+
+}  // namespace rt::onnx

@@ -1,0 +1,367 @@
+// Reshapes, permutations, pieces and joins of tensors.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/core/element.h"
+#include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/rtconvert/onnx/shapes.h"
+
+namespace rt::onnx {
+namespace {
+
+Status identity(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  c.ignore({"consumed_inputs"});
+  return c.result(c.input(0));
+}
+
+// Inference only: nothing is dropped and the mask is all true.
+Status dropout(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 3));
+  c.ignore({"ratio", "seed", "is_test", "consumed_inputs"});
+  if (c.has(2)) {
+    RT_ASSIGN(const auto training, c.known_integers(2, "training_mode"));
+    bool drops = !training.empty() && training[0] != 0;
+    if (drops && c.has(1)) {
+      RT_ASSIGN(const auto ratio, c.known_reals(1, "ratio"));
+      drops = ratio.empty() || ratio[0] != 0;
+    }
+    if (drops) return cannot("dropout in training mode; export the model for inference");
+  }
+  c.outputs = {c.input(0)};
+  if (c.wants(1)) {
+    op::ConstantOfShapeAttributes ones;
+    ones.dtype = static_cast<uint8_t>(c.opset < 10 ? c.dtype() : DType::Bool);
+    ones.value = 1;
+    c.outputs.push_back(c.emit.emit(ones, {c.emit.shape_of(c.input(0))}));
+  }
+  return {};
+}
+
+// A 0 in the shape copies the dimension of the input in the same place. The entries that are 0 must not
+// depend on the inputs' extents; the others may.
+Status reshape_input(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  const bool allow_zero = c.integer("allowzero", 0) != 0;
+  const ValueId shape = as_vector(c.emit, c.input(1));
+  if (shape == kNoValue) return {};
+  const auto& first = c.emit.probe(shape, 0);
+  const auto& second = c.emit.probe(shape, 1);
+  if (first.info != second.info)
+    return cannot("the rank of the result depends on extents; fix the extents with --dim");
+  const int64_t rank = first.info.elements();
+  if (rank == 0) return c.result(c.emit.reshape(c.input(0), c.emit.ints({})));
+  if (first.value.data == nullptr || second.value.data == nullptr)
+    return cannot("the shape is computed from the data of an input; make it a constant in the model");
+  std::vector<int64_t> zeros;
+  for (int64_t i = 0; i < rank && !allow_zero; ++i)
+    if (load_integer(first.value.data, DType::I64, i) == 0 &&
+        load_integer(second.value.data, DType::I64, i) == 0)
+      zeros.push_back(i);
+  if (zeros.empty()) return c.result(c.emit.reshape(c.input(0), shape));
+  std::vector<ValueId> parts;
+  const auto known = c.emit.known_value(shape);
+  std::vector<Extent> extents;
+  for (int64_t i = 0; i < rank; ++i) {
+    const bool copies = std::find(zeros.begin(), zeros.end(), i) != zeros.end();
+    if (copies && i >= c.rank())
+      return invalid_model("entry ", i, " copies a dimension that the input does not have");
+    const auto axis = static_cast<int>(i);
+    if (known)
+      extents.push_back(copies ? Extent::dim(c.emit, c.input(0), axis)
+                               : Extent::of(load_integer(known->data, DType::I64, i)));
+    else
+      parts.push_back(copies ? dims_product(c.emit, c.input(0), axis, axis + 1)
+                             : slice(c.emit, shape, 0, i, i + 1));
+  }
+  return c.result(
+      c.emit.reshape(c.input(0), known ? shape_vector(c.emit, extents) : join(c.emit, std::move(parts))));
+}
+
+Status reshape_attribute(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  c.ignore({"consumed_inputs"});
+  std::vector<Extent> extents;
+  for (int64_t number : c.integers("shape")) {
+    const auto axis = static_cast<int>(extents.size());
+    if (number == 0 && axis >= c.rank()) return invalid_model("entry ", axis, " copies a missing dimension");
+    extents.push_back(number == 0 ? Extent::dim(c.emit, c.input(0), axis) : Extent::of(number));
+  }
+  return c.result(c.emit.reshape(c.input(0), shape_vector(c.emit, extents)));
+}
+
+Status flatten(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  int64_t axis = c.integer("axis", 1);
+  if (axis < 0) axis += c.rank();
+  if (axis < 0 || axis > c.rank()) return invalid_model("axis ", axis, " is outside the rank ", c.rank());
+  const ValueId x = c.input(0);
+  const auto cut = static_cast<int>(axis);
+  const auto product = [&](int first, int last) {
+    int64_t total = 1;
+    for (int i = first; i < last; ++i) {
+      if (c.extent(0, i) < 0) return int64_t{-1};
+      total *= c.extent(0, i);
+    }
+    return total;
+  };
+  const int64_t rows = product(0, cut);
+  const int64_t columns = product(cut, c.rank());
+  // One unknown side is left to Reshape.
+  if (rows > 0 || columns > 0 || (rows == 0 && columns == 0))
+    return c.result(reshape_to(c.emit, x, {rows, columns}));
+  return c.result(c.emit.reshape(
+      x, join(c.emit, {dims_product(c.emit, x, 0, cut), dims_product(c.emit, x, cut, c.rank())})));
+}
+
+// The node's axes, from the attribute or, since opset 13, the input; nullopt when it names none.
+Result<std::optional<std::vector<int64_t>>> axes_of(NodeContext& c) {
+  if (c.opset < 13) {
+    RT_TRY(c.expect_inputs(1, 1));
+    return c.optional_integers("axes");
+  }
+  RT_TRY(c.expect_inputs(1, 2));
+  if (!c.has(1)) return std::optional<std::vector<int64_t>>();
+  RT_ASSIGN(auto axes, c.known_integers(1, "axes"));
+  return std::optional(std::move(axes));
+}
+
+Result<std::vector<int>> normalized(const NodeContext& c, std::span<const int64_t> axes, int rank) {
+  std::vector<int> result;
+  for (int64_t axis : axes) {
+    RT_ASSIGN(const int normal, c.axis(axis, rank));
+    result.push_back(normal);
+  }
+  std::sort(result.begin(), result.end());
+  if (std::adjacent_find(result.begin(), result.end()) != result.end())
+    return invalid_model("an axis is named twice");
+  return result;
+}
+
+Status squeeze_axes(NodeContext& c) {
+  RT_ASSIGN(const auto given, axes_of(c));
+  std::vector<int> axes;
+  if (given) {
+    RT_ASSIGN(axes, normalized(c, *given, c.rank()));
+  } else {
+    for (int axis = 0; axis < c.rank(); ++axis) {
+      if (c.extent(0, axis) < 0)
+        return cannot(
+            "without axes the rank depends on the extents; name the axes or fix the extents with --dim");
+      if (c.extent(0, axis) == 1) axes.push_back(axis);
+    }
+  }
+  for (int axis : axes)
+    if (c.extent(0, axis) >= 0 && c.extent(0, axis) != 1)
+      return invalid_model("axis ", axis, " has the extent ", c.extent(0, axis), ", expected 1");
+  return c.result(squeeze(c.emit, c.input(0), axes));
+}
+
+Status unsqueeze_axes(NodeContext& c) {
+  RT_ASSIGN(const auto given, axes_of(c));
+  if (!given) return invalid_model("axes are missing");
+  const int rank = c.rank() + static_cast<int>(given->size());
+  if (rank > kMaxRank)
+    return cannot("the result has rank ", rank, "; at most ", kMaxRank, " dimensions are supported");
+  RT_ASSIGN(const std::vector<int> axes, normalized(c, *given, rank));
+  return c.result(unsqueeze(c.emit, c.input(0), axes));
+}
+
+Status transpose(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  std::vector<int64_t> permutation = c.integers("perm");
+  if (permutation.empty())
+    for (int axis = c.rank() - 1; axis >= 0; --axis) permutation.push_back(axis);
+  return c.result(c.emit.transpose(c.input(0), std::move(permutation)));
+}
+
+Status concatenate(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, std::numeric_limits<size_t>::max()));
+  RT_ASSIGN(const int axis, c.axis(c.integer("axis", c.opset < 4 ? 1 : 0), c.rank()));
+  return c.result(concat(c.emit, c.inputs, axis));
+}
+
+// Parts of sizes[i] along the axis.
+Status split_sized(NodeContext& c, int axis, std::span<const int64_t> sizes) {
+  if (sizes.size() != c.output_count())
+    return invalid_model("expected ", c.output_count(), " sizes, found ", sizes.size());
+  int64_t start = 0;
+  for (int64_t size : sizes) {
+    if (size < 0 || start > std::numeric_limits<int64_t>::max() - size)
+      return invalid_model("a negative or huge size");
+    c.outputs.push_back(slice(c.emit, c.input(0), axis, start, start + size));
+    start += size;
+  }
+  if (c.extent(0, axis) >= 0 && c.extent(0, axis) != start)
+    return invalid_model("the sizes add up to ", start, ", the axis has ", c.extent(0, axis));
+  return {};
+}
+
+// As many equal parts as outputs; the last is smaller where they do not divide (opset 18).
+Status split_evenly(NodeContext& c, int axis) {
+  const auto count = static_cast<int64_t>(c.output_count());
+  const int64_t extent = c.extent(0, axis);
+  if (extent >= 0) {
+    if (extent % count != 0 && c.opset < 18)
+      return invalid_model(extent, " cannot be split into ", count, " parts");
+    const int64_t part = (extent + count - 1) / count;
+    std::vector<int64_t> sizes;
+    for (int64_t i = 0; i < count; ++i) sizes.push_back(std::clamp<int64_t>(extent - i * part, 0, part));
+    return split_sized(c, axis, sizes);
+  }
+  const auto number = [&](int64_t value) { return c.emit.ints({&value, 1}); };
+  const ValueId whole = dims_product(c.emit, c.input(0), axis, axis + 1);
+  const ValueId part = c.emit.div(c.emit.add(whole, number(count - 1)), number(count));
+  for (int64_t i = 0; i < count; ++i) {
+    op::SliceAttributes attributes;
+    attributes.axes = {axis};
+    attributes.steps = {1};
+    c.outputs.push_back(
+        c.emit.emit(attributes, {c.input(0), c.emit.mul(part, number(i)), c.emit.mul(part, number(i + 1))}));
+  }
+  return {};
+}
+
+Status split(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 2));
+  if (c.output_count() == 0) return invalid_model("the node has no outputs");
+  RT_ASSIGN(const int axis, c.axis(c.integer("axis", 0), c.rank()));
+  if (c.opset >= 18 && c.attribute("num_outputs") != nullptr &&
+      c.integer("num_outputs", 0) != static_cast<int64_t>(c.output_count()))
+    return invalid_model("num_outputs is ", c.integer("num_outputs", 0), ", the node has ", c.output_count());
+  if (c.has(1)) {
+    RT_ASSIGN(const auto sizes, c.known_integers(1, "split"));
+    return split_sized(c, axis, sizes);
+  }
+  if (c.opset < 13)
+    if (const auto sizes = c.optional_integers("split"); sizes && !sizes->empty())
+      return split_sized(c, axis, *sizes);
+  return split_evenly(c, axis);
+}
+
+Status slice_of(NodeContext& c, ValueId starts, ValueId ends, std::optional<std::vector<int64_t>> axes,
+                std::optional<std::vector<int64_t>> steps) {
+  if (starts == kNoValue || ends == kNoValue) return {};
+  op::SliceAttributes attributes;
+  const int64_t count = c.value(starts).dims[0].extent;
+  if (count < 0) return cannot("the number of sliced axes is not known; make starts a constant");
+  if (!axes) {
+    axes.emplace();
+    for (int64_t i = 0; i < count; ++i) axes->push_back(i);
+  }
+  for (int64_t axis : *axes) {
+    RT_ASSIGN(const int normal, c.axis(axis, c.rank()));
+    attributes.axes.push_back(normal);
+  }
+  attributes.steps = steps ? *steps : std::vector<int64_t>(static_cast<size_t>(count), 1);
+  if (static_cast<int64_t>(attributes.axes.size()) != count ||
+      attributes.steps.size() != attributes.axes.size())
+    return invalid_model("starts, axes and steps have different lengths");
+  return c.result(c.emit.emit(std::move(attributes), {c.input(0), starts, ends}));
+}
+
+Status slice_attributes(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  const ValueId starts = c.emit.ints(c.integers("starts"));
+  const ValueId ends = c.emit.ints(c.integers("ends"));
+  return slice_of(c, starts, ends, c.optional_integers("axes"), std::nullopt);
+}
+
+Status slice_inputs(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 5));
+  std::optional<std::vector<int64_t>> axes;
+  std::optional<std::vector<int64_t>> steps;
+  if (c.has(3)) {
+    RT_ASSIGN(axes, c.known_integers(3, "axes"));
+  }
+  if (c.has(4)) {
+    RT_ASSIGN(steps, c.known_integers(4, "steps"));
+  }
+  return slice_of(c, as_vector(c.emit, c.input(1)), as_vector(c.emit, c.input(2)), std::move(axes),
+                  std::move(steps));
+}
+
+Result<op::PadMode> pad_mode(NodeContext& c) {
+  const std::string mode = c.string("mode", "constant");
+  if (mode == "constant") return op::PadMode::Constant;
+  if (mode == "reflect") return op::PadMode::Reflect;
+  if (mode == "edge") return op::PadMode::Edge;
+  if (mode == "wrap") return op::PadMode::Wrap;
+  return invalid_model("mode: expected constant, reflect, edge or wrap, found ", mode);
+}
+
+Status pad_attributes(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  op::PadAttributes attributes;
+  RT_ASSIGN(attributes.mode, pad_mode(c));
+  const ValueId pads = c.emit.ints(c.integers(c.opset < 2 ? "paddings" : "pads"));
+  const ValueId fill = c.emit.scalar_like(c.real("value", 0), c.input(0));
+  return c.result(c.emit.emit(attributes, {c.input(0), pads, fill}));
+}
+
+Status pad_inputs(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 4));
+  op::PadAttributes attributes;
+  RT_ASSIGN(attributes.mode, pad_mode(c));
+  ValueId pads = as_vector(c.emit, c.input(1));
+  if (c.has(3)) {
+    RT_ASSIGN(const auto axes, c.known_integers(3, "axes"));
+    const auto count = static_cast<int64_t>(axes.size());
+    std::vector<ValueId> entries(2 * static_cast<size_t>(c.rank()), c.emit.ints(std::array<int64_t, 1>{0}));
+    for (int64_t i = 0; i < count; ++i) {
+      RT_ASSIGN(const int axis, c.axis(axes[static_cast<size_t>(i)], c.rank()));
+      entries[static_cast<size_t>(axis)] = slice(c.emit, pads, 0, i, i + 1);
+      entries[static_cast<size_t>(axis + c.rank())] = slice(c.emit, pads, 0, count + i, count + i + 1);
+    }
+    if (!entries.empty()) pads = join(c.emit, std::move(entries));
+  }
+  const ValueId fill = c.has(2) && c.rank(2) != 0 ? reshape_to(c.emit, c.input(2), {}) : c.input(2);
+  if (fill == kNoValue) return c.result(c.emit.emit(attributes, {c.input(0), pads}));
+  return c.result(c.emit.emit(attributes, {c.input(0), pads, fill}));
+}
+
+Status expand(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  return c.result(c.emit.emit(op::ExpandAttributes{}, {c.input(0), as_vector(c.emit, c.input(1))}));
+}
+
+Status tile(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  return c.result(c.emit.emit(op::TileAttributes{}, {c.input(0), as_vector(c.emit, c.input(1))}));
+}
+
+Status gather(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  op::GatherAttributes attributes;
+  RT_ASSIGN(attributes.axis, c.axis(c.integer("axis", 0), c.rank()));
+  return c.result(c.emit.emit(attributes, {c.input(0), c.input(1)}));
+}
+
+constexpr ImportRow kMovementRows[] = {
+    {"", "Identity", 1, kNewestOpset, identity},
+    {"", "Dropout", 1, kNewestOpset, dropout},
+    {"", "Reshape", 1, 4, reshape_attribute},
+    {"", "Reshape", 5, kNewestOpset, reshape_input},
+    {"", "Flatten", 1, kNewestOpset, flatten},
+    {"", "Squeeze", 1, kNewestOpset, squeeze_axes},
+    {"", "Unsqueeze", 1, kNewestOpset, unsqueeze_axes},
+    {"", "Transpose", 1, kNewestOpset, transpose},
+    {"", "Concat", 1, kNewestOpset, concatenate},
+    {"", "Split", 2, kNewestOpset, split},
+    {"", "Slice", 1, 9, slice_attributes},
+    {"", "Slice", 10, kNewestOpset, slice_inputs},
+    {"", "Pad", 1, 10, pad_attributes},
+    {"", "Pad", 11, kNewestOpset, pad_inputs},
+    {"", "Expand", 8, kNewestOpset, expand},
+    {"", "Tile", 6, kNewestOpset, tile},
+    {"", "Gather", 1, kNewestOpset, gather},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_movement() {
+  return kMovementRows;
+}
+
+}  // namespace rt::onnx

@@ -1,0 +1,83 @@
+// Pools: channels-last inside.
+#include <algorithm>
+#include <cmath>
+
+#include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/shapes.h"
+#include "tools/rtconvert/onnx/window.h"
+
+namespace rt::onnx {
+namespace {
+
+Status max_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  if (c.wants(1)) return cannot("the output Indices is not supported; leave it out");
+  c.ignore({"storage_order"});  // only about Indices
+  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  op::MaxPoolAttributes attributes;
+  attributes.kernel = window.kernel;
+  attributes.strides = window.strides;
+  attributes.pads = window.pads;
+  attributes.dilations = window.dilations;
+  attributes.ceil_mode = c.integer("ceil_mode", 0) != 0;
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x})));
+}
+
+ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode, bool count_include_pad) {
+  op::AveragePoolAttributes attributes;
+  attributes.kernel = window.kernel;
+  attributes.strides = window.strides;
+  attributes.pads = window.pads;
+  attributes.dilations = window.dilations;
+  attributes.ceil_mode = ceil_mode;
+  attributes.count_include_pad = count_include_pad;
+  return to_channels_first(c.emit, c.emit.emit(std::move(attributes), {to_channels_last(c.emit, x)}));
+}
+
+Status average_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
+  return c.result(average(c, c.input(0), window, ceil_mode, c.integer("count_include_pad", 0) != 0));
+}
+
+// (sum |x|^p)^(1/p), the sum being the mean over the whole window times its size.
+Status lp_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  if (c.integer("ceil_mode", 0) != 0) return cannot("ceil_mode is not supported; pad the input instead");
+  const auto p = static_cast<double>(c.integer("p", 2));
+  double size = 1;
+  for (int64_t extent : window.kernel) size *= static_cast<double>(extent);
+  const ValueId x = c.emit.emit(op::AbsAttributes{}, {c.input(0)});
+  const ValueId powers = c.emit.emit(op::PowAttributes{}, {x, c.emit.scalar_like(p, x)});
+  const ValueId sum = c.emit.mul(average(c, powers, window, false, true), c.emit.scalar_like(size, x));
+  return c.result(c.emit.emit(op::PowAttributes{}, {sum, c.emit.scalar_like(1 / p, x)}));
+}
+
+template <class Attributes>
+Status global_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  if (c.rank() < 3) return invalid_model("expected an input [N,C,S..], found rank ", c.rank());
+  Attributes attributes;
+  for (int axis = 1; axis + 1 < c.rank(); ++axis) attributes.axes.push_back(axis);
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x})));
+}
+
+constexpr ImportRow kPoolRows[] = {
+    {"", "MaxPool", 1, kNewestOpset, max_pool},
+    {"", "AveragePool", 1, kNewestOpset, average_pool},
+    {"", "LpPool", 2, kNewestOpset, lp_pool},
+    {"", "GlobalAveragePool", 1, kNewestOpset, global_pool<op::ReduceMeanAttributes>},
+    {"", "GlobalMaxPool", 1, kNewestOpset, global_pool<op::ReduceMaxAttributes>},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_pool() {
+  return kPoolRows;
+}
+
+}  // namespace rt::onnx
