@@ -1,0 +1,229 @@
+// rtconvert: compiles a model into a .rt file.
+//
+// Knows: the order of the steps and how results are shown: progress on stderr, the report on stdout.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "runtime/graph/print.h"
+#include "runtime/model/reader.h"
+#include "tools/common/exit_code.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/compiler/report.h"
+#include "tools/compiler/writer.h"
+#include "tools/compiler/zoo/zoo.h"
+#include "tools/rtconvert/onnx/import.h"
+#include "tools/rtconvert/options.h"
+#include "tools/rtconvert/verify.h"
+
+namespace {
+
+using rt::Result;
+using rt::Status;
+using rt::convert::Options;
+using rt::convert::VerifyLine;
+using Json = nlohmann::ordered_json;
+
+void progress(const std::string& line) {
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+void print_line(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+}
+
+bool has_suffix(const std::string& text, std::string_view suffix) {
+  return text.size() >= suffix.size() && text.ends_with(suffix);
+}
+
+int list_ops(bool json) {
+  Json all = Json::array();
+  for (const auto& op : rt::onnx::supported_ops()) {
+    const bool newest = op.last_opset == rt::onnx::kNewestOpset;
+    if (json)
+      all.push_back({{"domain", op.domain},
+                     {"op", op.op},
+                     {"first_opset", op.first_opset},
+                     {"last_opset", newest ? Json() : Json(op.last_opset)}});
+    else
+      print_line(
+          rt::text(op.domain, " ", op.op, " ", op.first_opset, newest ? "+" : rt::text("-", op.last_opset)));
+  }
+  if (json) print_line(all.dump(2));
+  return rt::tools::kFine;
+}
+
+int list_passes() {
+  for (const auto& pass : rt::compiler::all_passes()) print_line(rt::text(pass.name, ": ", pass.summary));
+  return rt::tools::kFine;
+}
+
+Result<rt::ModelGraph> load(const Options& options, rt::onnx::ImportReport& report) {
+  constexpr std::string_view kZoo = "zoo:";
+  const bool onnx = !options.input.starts_with(kZoo) && !has_suffix(options.input, ".rt");
+  if (onnx) {
+    rt::onnx::ImportOptions import;
+    import.dims = options.dims;
+    return rt::onnx::import_onnx(options.input, import, report);
+  }
+  auto model = options.input.starts_with(kZoo)
+                   ? rt::compiler::build_zoo_model(options.input.substr(kZoo.size()))
+                   : rt::load_model(options.input);
+  if (!model.ok()) return model;
+  for (const auto& [name, extent] : options.dims) RT_TRY(rt::compiler::bind_symbol(*model, name, extent));
+  return model;
+}
+
+// The table of nodes that cannot be converted, or the plain error.
+int report_import_failure(const Options& options, const Status& status,
+                          const rt::onnx::ImportReport& report) {
+  if (options.json) {
+    Json nodes = Json::array();
+    for (const auto& node : report.unsupported)
+      nodes.push_back({{"node", node.name},
+                       {"op", node.op},
+                       {"domain", node.domain},
+                       {"opset", node.opset},
+                       {"dtype", node.dtype},
+                       {"reason", node.reason},
+                       {"help", node.help}});
+    print_line(Json({{"error", status.message()}, {"unsupported", nodes}}).dump(2));
+  } else if (!report.unsupported.empty()) {
+    std::fputs(rt::onnx::table_of(report.unsupported).c_str(), stdout);
+  }
+  return rt::tools::report_failure("rtconvert", status);
+}
+
+struct Summary {
+  size_t nodes_before = 0;
+  rt::compiler::GraphReport after;
+  uintmax_t file_bytes = 0;
+  std::vector<VerifyLine> verified;
+};
+
+Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
+  Json json;
+  json["model"] = options.input;
+  json["output"] = options.output;
+  if (import.onnx_nodes > 0) json["onnx_nodes"] = import.onnx_nodes;
+  json["nodes_before"] = summary.nodes_before;
+  json["nodes_after"] = summary.after.nodes;
+  json["parameters"] = summary.after.parameters;
+  json["parameter_bytes"] = summary.after.parameter_bytes;
+  json["flops"] = summary.after.flops;
+  json["live_bytes"] = summary.after.live_bytes;
+  json["extents"] = summary.after.extents;
+  json["file_bytes"] = summary.file_bytes;
+  json["warnings"] = import.warnings;
+  json["verified"] = Json::array();
+  for (const VerifyLine& line : summary.verified)
+    json["verified"].push_back({{"what", line.what},
+                                {"output", line.output},
+                                {"equal", line.equal},
+                                {"largest_difference", line.largest}});
+  return json;
+}
+
+void print_summary(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
+  for (const std::string& warning : import.warnings) progress("warning: " + warning);
+  if (import.onnx_nodes > 0)
+    print_line(rt::text("nodes       ", import.onnx_nodes, " in ONNX, ", summary.nodes_before, " imported, ",
+                        summary.after.nodes, " after optimization"));
+  else
+    print_line(
+        rt::text("nodes       ", summary.nodes_before, ", ", summary.after.nodes, " after optimization"));
+  print_line(rt::text("parameters  ", rt::grouped(summary.after.parameters), " in ",
+                      rt::bytes_text(summary.after.parameter_bytes)));
+  std::string at;
+  for (const auto& [name, extent] : summary.after.extents)
+    at += rt::text(at.empty() ? " at " : ", ", name, "=", extent);
+  print_line(rt::text("work        ", rt::grouped(static_cast<uint64_t>(summary.after.flops)), " flops", at));
+  print_line(rt::text("activations ", rt::bytes_text(summary.after.live_bytes), " alive at once", at));
+  if (!options.output.empty())
+    print_line(rt::text("file        ", options.output, ", ", rt::bytes_text(summary.file_bytes)));
+  for (const VerifyLine& line : summary.verified)
+    print_line(rt::text("verified    ", line.what, ", output '", line.output,
+                        "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));
+}
+
+// Where --verify reads the file from when none is asked for: a temporary one, removed again.
+class TemporaryFile {
+ public:
+  TemporaryFile() {
+    std::error_code ignored;
+    path_ =
+        (std::filesystem::temp_directory_path(ignored) / rt::text("rtconvert-", getpid(), ".rt")).string();
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) {
+  summary.nodes_before = model.entries[0].graph.nodes.size();
+  const rt::ModelGraph original = options.verify ? model : rt::ModelGraph();
+  rt::compiler::PipelineOptions pipeline;
+  pipeline.disabled = options.disabled_passes;
+  rt::compiler::PipelineReport passes;
+  RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  if (options.verbose) progress(passes.table());
+  RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));
+  const TemporaryFile temporary;
+  const std::string& path = options.output.empty() ? temporary.path() : options.output;
+  if (!options.output.empty() || options.verify) {
+    RT_TRY(rt::compiler::write_model(model, path));
+    std::error_code ignored;
+    summary.file_bytes = std::filesystem::file_size(path, ignored);
+  }
+  if (!options.verify) return {};
+  progress("verifying with reference arithmetic; large models take a while");
+  RT_ASSIGN(summary.verified, rt::convert::verify_file(original, path,
+                                                       {.inputs = options.verify_inputs,
+                                                        .backend = options.verify_backend,
+                                                        .seed = options.seed,
+                                                        .rtol = options.rtol,
+                                                        .atol = options.atol}));
+  return {};
+}
+
+int convert(const Options& options) {
+  rt::onnx::ImportReport import;
+  if (options.verbose) progress("reading " + options.input);
+  auto model = load(options, import);
+  if (!model.ok()) return report_import_failure(options, model.status(), import);
+  const bool compiles = !options.output.empty() || options.verify;
+  Summary summary;
+  if (compiles)
+    if (Status status = compile(options, *model, summary); !status.ok())
+      return rt::tools::report_failure("rtconvert", status);
+  if (options.inspect) std::fputs(rt::print(*model).c_str(), stdout);
+  if (compiles && options.json) print_line(summary_json(options, import, summary).dump(2));
+  if (compiles && !options.json) print_summary(options, import, summary);
+  for (const VerifyLine& line : summary.verified)
+    if (!line.equal) return rt::tools::kDifferent;
+  return rt::tools::kFine;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const rt::convert::Parsed parsed = rt::convert::parse_options(argc, argv);
+  if (parsed.leave) return parsed.exit_code;
+  if (parsed.options.list_ops) return list_ops(parsed.options.json);
+  if (parsed.options.list_passes) return list_passes();
+  try {
+    return convert(parsed.options);
+  } catch (const std::bad_alloc&) {
+    std::fputs("rtconvert: not enough memory\n", stderr);
+    return rt::tools::kBadMachine;
+  }
+}

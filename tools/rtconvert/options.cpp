@@ -1,0 +1,93 @@
+#include "tools/rtconvert/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "tools/common/exit_code.h"
+
+namespace rt::convert {
+
+namespace {
+
+// "name=value" options collect here until the line has been read.
+struct Raw {
+  std::vector<std::string> dims;
+  std::vector<std::string> inputs;
+};
+
+// Splits at the last '=', since names of tensors may hold one.
+bool split(const std::string& text, std::string& name, std::string& value) {
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) return false;
+  name = text.substr(0, equals);
+  value = text.substr(equals + 1);
+  return true;
+}
+
+void declare(CLI::App& app, Options& options, Raw& raw) {
+  app.add_option("model", options.input, "MODEL.onnx, MODEL.rt, or zoo:NAME");
+  app.add_option("-o,--output", options.output, "Where to write the compiled model");
+  app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
+  app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
+      ->take_all();
+  app.add_flag("--inspect", options.inspect, "Print the graph");
+  app.add_flag("--list-ops", options.list_ops, "List the ONNX operators that can be imported");
+  app.add_flag("--list-passes", options.list_passes, "List the optimization passes");
+  app.add_flag("--json", options.json, "Report as JSON on stdout");
+  app.add_flag("--verbose", options.verbose, "Report each pass on stderr");
+  app.add_flag(
+      "--verify", options.verify,
+      "Compare the compiled model, read back from its file, with the reference value of the model as given");
+  app.add_option("--input", raw.inputs, "NAME=FILE: a .npy or .pb tensor for --verify; others are random")
+      ->take_all();
+  app.add_option("--verify-backend", options.verify_backend,
+                 "For --verify: also run a session on this backend");
+  app.add_option("--seed", options.seed, "For --verify: seed of the random inputs");
+  app.add_option("--rtol", options.rtol, "For --verify: relative tolerance");
+  app.add_option("--atol", options.atol, "For --verify: absolute tolerance");
+}
+
+void check(const Options& options) {
+  if (options.list_ops || options.list_passes) return;
+  if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
+  if (options.output.empty() && !options.inspect && !options.verify)
+    throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
+  if (!options.verify && (!options.verify_inputs.empty() || !options.verify_backend.empty()))
+    throw CLI::ValidationError("--input", "--input and --verify-backend are for --verify");
+}
+
+}  // namespace
+
+Parsed parse_options(int argc, char** argv) {
+  Parsed parsed;
+  Raw raw;
+  CLI::App app("rtconvert compiles a model for librt.");
+  app.footer(tools::kExitCodeHelp);
+  declare(app, parsed.options, raw);
+  try {
+    app.parse(argc, argv);
+    std::string name;
+    std::string value;
+    for (const std::string& text : raw.dims) {
+      int64_t extent = 0;
+      if (!split(text, name, value) ||
+          std::from_chars(value.data(), value.data() + value.size(), extent).ptr !=
+              value.data() + value.size() ||
+          extent < 0)
+        throw CLI::ValidationError("--dim", "expected NAME=N, found " + text);
+      parsed.options.dims[name] = extent;
+    }
+    for (const std::string& text : raw.inputs) {
+      if (!split(text, name, value))
+        throw CLI::ValidationError("--input", "expected NAME=FILE, found " + text);
+      parsed.options.verify_inputs[name] = value;
+    }
+    check(parsed.options);
+  } catch (const CLI::ParseError& error) {
+    parsed.leave = true;
+    parsed.exit_code = app.exit(error) == 0 ? tools::kFine : tools::kBadInput;
+  }
+  return parsed;
+}
+
+}  // namespace rt::convert

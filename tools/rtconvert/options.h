@@ -1,0 +1,42 @@
+// The command line of rtconvert, as data.
+//
+// Knows: options and their help. Must not know: how anything is done.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rt::convert {
+
+struct Options {
+  std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
+  std::string output;  ///< MODEL.rt; empty: nothing is written
+  std::map<std::string, int64_t> dims;
+  std::vector<std::string> disabled_passes;
+
+  bool inspect = false;
+  bool list_ops = false;
+  bool list_passes = false;
+  bool json = false;
+  bool verbose = false;
+
+  bool verify = false;
+  std::map<std::string, std::string> verify_inputs;  ///< name -> .npy or .pb
+  std::string verify_backend;                        ///< also a session on this backend; empty: none
+  uint64_t seed = 1;
+  double rtol = 1e-3;
+  double atol = 1e-4;
+};
+
+/// The options, or the exit code to leave with (help was asked for, or the command line is wrong; both have
+/// been printed).
+struct Parsed {
+  Options options;
+  bool leave = false;
+  int exit_code = 0;
+};
+Parsed parse_options(int argc, char** argv);
+
+}  // namespace rt::convert

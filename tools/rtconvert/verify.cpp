@@ -1,0 +1,139 @@
+#include "tools/rtconvert/verify.h"
+
+#include <cstring>
+
+#include "runtime/core/element.h"
+#include "runtime/model/reader.h"
+#include "runtime/ops/evaluate.h"
+#include "tools/common/array.h"
+#include "tools/common/compare.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/rtconvert/run_session.h"
+
+namespace rt::convert {
+
+namespace {
+
+using tools::Array;
+
+// Symbols take extents under which the graph can be inferred.
+Result<std::vector<TensorInfo>> input_infos(const ModelGraph& model) {
+  Graph graph = *model.entry("infer");
+  const compiler::Builder builder(graph, &model.states);
+  RT_TRY(Status(builder.status()));
+  std::vector<TensorInfo> infos;
+  for (ValueId id : graph.inputs) infos.push_back(builder.probe(id, 0).info);
+  return infos;
+}
+
+// SplitMix64 (Steele, Lea & Flood 2014).
+uint64_t next_random(uint64_t& state) {
+  uint64_t z = state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+// Floats in [-1, 1); integers 0 and 1, which are valid indices nearly everywhere.
+Array random_array(const std::string& name, const TensorInfo& info, uint64_t& state) {
+  const auto dims = info.shape.dims();
+  Array array{.name = name,
+              .type = static_cast<tools::ElementType>(info.dtype),
+              .dims = {dims.begin(), dims.end()},
+              .bytes = std::vector<std::byte>(info.bytes())};
+  for (int64_t i = 0; i < info.elements(); ++i) {
+    const uint64_t bits = next_random(state);
+    const double number =
+        is_float(info.dtype) ? static_cast<double>(bits >> 11) * 0x1p-52 - 1 : static_cast<double>(bits & 1);
+    store_element(array.bytes.data(), info.dtype, i, number);
+  }
+  return array;
+}
+
+Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options) {
+  const Graph& graph = *model.entry("infer");
+  for (const auto& [name, path] : options.inputs) {
+    bool found = false;
+    for (ValueId id : graph.inputs) found = found || graph[id].name == name;
+    if (!found) return invalid_argument("--input: the model has no input '", name, "'");
+  }
+  RT_ASSIGN(const std::vector<TensorInfo> infos, input_infos(model));
+  std::vector<Array> inputs;
+  uint64_t state = options.seed;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& value = graph[graph.inputs[i]];
+    const auto file = options.inputs.find(value.name);
+    if (file == options.inputs.end()) {
+      inputs.push_back(random_array(value.name, infos[i], state));
+      continue;
+    }
+    std::string error;
+    auto array = tools::read_array(file->second, error);
+    if (!array) return Status(Code::Io, error);
+    if (static_cast<DType>(array->type) != value.dtype ||
+        static_cast<int>(array->dims.size()) != value.rank())
+      return invalid_argument("--input ", value.name, ": expected ", name_of(value.dtype), " of rank ",
+                              value.rank(), ", found ", tools::describe(*array));
+    inputs.push_back(std::move(*array));
+  }
+  return inputs;
+}
+
+Result<std::vector<Array>> evaluate(const ModelGraph& model, std::span<const Array> inputs) {
+  Graph graph = *model.entry("infer");
+  RT_TRY(compiler::expand_composites(graph, model.states));
+  std::vector<ConstTensorView> views;
+  for (const Array& input : inputs) {
+    const void* bytes = input.bytes.empty() ? "" : static_cast<const void*>(input.bytes.data());
+    views.push_back(
+        {bytes, {.dtype = static_cast<DType>(input.type), .shape = Shape(std::span(input.dims))}});
+  }
+  std::vector<ops::HostTensor> states = ops::initial_states(model.states);
+  RT_ASSIGN(auto results, ops::evaluate_graph(graph, views, &states));
+  std::vector<Array> outputs;
+  for (size_t i = 0; i < results.size(); ++i) {
+    const auto dims = results[i].info.shape.dims();
+    outputs.push_back({.name = graph[graph.outputs[i]].name,
+                       .type = static_cast<tools::ElementType>(results[i].info.dtype),
+                       .dims = {dims.begin(), dims.end()},
+                       .bytes = std::move(results[i].bytes)});
+  }
+  return outputs;
+}
+
+void compare_all(const std::string& what, std::span<const Array> got, std::span<const Array> want,
+                 const VerifyOptions& options, std::vector<VerifyLine>& lines) {
+  for (size_t i = 0; i < want.size(); ++i) {
+    VerifyLine line{.what = what, .output = want[i].name, .equal = false, .largest = 0, .text = "missing"};
+    if (i < got.size()) {
+      const tools::Difference found = tools::compare(got[i], want[i], options.rtol, options.atol);
+      line.equal = found.equal();
+      line.largest = found.largest;
+      line.text = found.text;
+    }
+    lines.push_back(std::move(line));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
+                                            const VerifyOptions& options) {
+  RT_ASSIGN(const std::vector<Array> inputs, make_inputs(original, options));
+  RT_ASSIGN(const std::vector<Array> want, evaluate(original, inputs));
+  RT_ASSIGN(const ModelGraph compiled, load_model(path));
+  RT_ASSIGN(const std::vector<Array> got, evaluate(compiled, inputs));
+  std::vector<VerifyLine> lines;
+  compare_all("compiled", got, want, options, lines);
+  if (options.backend.empty()) return lines;
+  std::string error;
+  const auto bytes = tools::read_file(path, error);
+  if (!bytes) return Status(Code::Io, error);
+  const auto outputs = run_session(*bytes, options.backend, false, inputs, error);
+  if (!outputs) return Status::make(Code::Device, "session on ", options.backend, ": ", error);
+  compare_all(options.backend, *outputs, want, options, lines);
+  return lines;
+}
+
+}  // namespace rt::convert

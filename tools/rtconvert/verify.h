@@ -1,0 +1,36 @@
+// --verify: is the compiled model still the same function?
+//
+// Knows: reference evaluation, random inputs, comparisons. Must not know: ONNX, options' spelling.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/graph/graph.h"
+
+namespace rt::convert {
+
+struct VerifyOptions {
+  std::map<std::string, std::string> inputs;  ///< name -> file; the rest is random
+  std::string backend;                        ///< also a session on this backend, where not empty
+  uint64_t seed = 1;
+  double rtol = 1e-3;
+  double atol = 1e-4;
+};
+
+struct VerifyLine {
+  std::string what;  ///< "compiled" or the backend
+  std::string output;
+  bool equal = false;
+  double largest = 0;  ///< absolute difference
+  std::string text;
+};
+
+/// Compares the entry `infer` of the .rt file at `path` with that of `original`, on the reference evaluator
+/// and, if asked for, in a session.
+Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
+                                            const VerifyOptions& options);
+
+}  // namespace rt::convert
