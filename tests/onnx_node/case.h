@@ -1,0 +1,39 @@
+// One conformance case: what cases.tsv says of it, its tensors, and how results are compared.
+//
+// Knows: the archive's layout and ONNX's tolerance rule. Must not know: how a case is run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/common/array.h"
+
+namespace rt::test {
+
+struct Case {
+  std::string name;
+  std::string op;
+  int tier = 3;
+  std::vector<std::string> baked;  ///< inputs whose values become constants
+  bool shape_only = false;         ///< random results: only type and shape are compared
+  double relative = 1e-3;
+  double absolute = 1e-7;
+};
+
+/// The rows of cases.tsv; empty with a message when it cannot be read.
+std::vector<Case> read_cases(const std::string& path, std::string& error);
+
+/// input_K.pb or output_K.pb of a case's folder, in order. nullopt for one that is missing in between.
+std::optional<std::vector<std::optional<tools::Array>>> read_tensors(const std::string& folder,
+                                                                     const std::string& stem,
+                                                                     std::string& error);
+
+/// Empty when `got` is what was wanted, else the first difference.
+std::string difference(const tools::Array& got, const tools::Array& want, const Case& rules);
+
+/// Lines `name TAB reason`; '#' begins a comment.
+std::map<std::string, std::string> read_skips(const std::string& path, std::string& error);
+
+}  // namespace rt::test

@@ -1,0 +1,160 @@
+// ONNX's operator conformance cases: converts, runs and compares each, and prints counts.
+//
+// A case in the skip file is run as well; when it passes, the run fails, so that the list stays true.
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "tests/onnx_node/case.h"
+#include "tests/onnx_node/runner.h"
+#include "tools/rtconvert/onnx/import.h"
+#include "tools/rtconvert/run_session.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using rt::test::Case;
+using rt::tools::Array;
+
+struct Settings {
+  std::string data;
+  std::string cases;
+  std::string skips;
+  std::string backend = "reference";
+  std::string only;
+  double atol = 0;
+  std::vector<int> tiers = {1};
+  bool strict = false;
+  bool verbose = false;
+  bool write_skips = false;
+};
+
+rt::onnx::ConstantInput baked_input(const Array& array) {
+  return {.info = {.dtype = static_cast<rt::DType>(array.type), .shape = rt::Shape(std::span(array.dims))},
+          .data = rt::Blob::copy_of(array.bytes.data(), array.bytes.size())};
+}
+
+std::optional<std::vector<Array>> run_on(const Settings& settings, rt::ModelGraph& model,
+                                         std::span<const Array> inputs, std::string& error) {
+  if (settings.backend == "reference") return rt::test::run_reference(model, inputs, error);
+  if (settings.backend == "compiled") return rt::test::run_compiled_reference(model, inputs, error);
+  const auto file = rt::test::compile(model, error);
+  if (!file) return std::nullopt;
+  return rt::convert::run_session(*file, settings.backend, settings.strict, inputs, error);
+}
+
+// Empty when the case passes, else why not.
+std::string run_case(const Settings& settings, Case rules) {
+  rules.absolute = std::max(rules.absolute, settings.atol);
+  const std::string folder = settings.data + "/" + rules.name;
+  std::string error;
+  auto inputs = rt::test::read_tensors(folder + "/test_data_set_0", "input", error);
+  auto wanted = rt::test::read_tensors(folder + "/test_data_set_0", "output", error);
+  if (!inputs || !wanted) return "data: " + error;
+
+  rt::onnx::ImportReport report;
+  rt::onnx::ImportOptions options;
+  for (const auto& input : *inputs)
+    for (const std::string& name : rules.baked)
+      if (input && input->name == name) options.constants[name] = baked_input(*input);
+  auto model = rt::onnx::import_onnx(folder + "/model.onnx", options, report);
+  if (!model.ok())
+    return report.unsupported.empty() ? "import: " + model.status().message()
+                                      : report.unsupported[0].op + ": " + report.unsupported[0].reason;
+
+  // Test data are in the order of ONNX's inputs; baked ones are no inputs any more.
+  std::vector<Array> given;
+  for (rt::ValueId id : model->entries[0].graph.inputs) {
+    const std::string& name = model->entries[0].graph[id].name;
+    for (const auto& input : *inputs)
+      if (input && input->name == name) given.push_back(*input);
+  }
+  if (given.size() != model->entries[0].graph.inputs.size())
+    return "the names of the inputs do not match the data";
+  const auto outputs = run_on(settings, *model, given, error);
+  if (!outputs) return error;
+  for (size_t i = 0; i < outputs->size() && i < wanted->size(); ++i) {
+    if (!(*wanted)[i]) continue;
+    const std::string found = rt::test::difference((*outputs)[i], *(*wanted)[i], rules);
+    if (!found.empty()) return rt::text("output ", i, ": ", found);
+  }
+  return outputs->size() < wanted->size() ? "fewer outputs than wanted" : "";
+}
+
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+struct Counts {
+  int passed = 0;
+  int skipped = 0;
+  int failed = 0;
+  int stale = 0;
+};
+
+Counts run_all(const Settings& settings, const std::vector<Case>& cases,
+               const std::map<std::string, std::string>& skips) {
+  Counts counts;
+  for (const Case& rules : cases) {
+    if (std::find(settings.tiers.begin(), settings.tiers.end(), rules.tier) == settings.tiers.end()) continue;
+    if (!settings.only.empty() && rules.name.find(settings.only) == std::string::npos) continue;
+    if (!fs::exists(settings.data + "/" + rules.name)) continue;
+    const std::string reason = run_case(settings, rules);
+    const auto skip = skips.find(rules.name);
+    if (reason.empty() && skip != skips.end()) {
+      ++counts.stale;
+      std::cout << "PASSES BUT IS SKIPPED " << rules.name << " (" << skip->second << ")\n";
+    } else if (reason.empty()) {
+      ++counts.passed;
+      if (settings.verbose) std::cout << "ok " << rules.name << "\n";
+    } else if (skip != skips.end()) {
+      ++counts.skipped;
+      if (settings.verbose) std::cout << "skip " << rules.name << ": " << skip->second << "\n";
+    } else {
+      ++counts.failed;
+      std::cout << (settings.write_skips ? rules.name + "\t" : "FAIL " + rules.name + ": ")
+                << first_line(reason) << std::endl;
+    }
+  }
+  return counts;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Runs ONNX's operator conformance cases");
+  app.add_option("--data", settings.data, "Folder with one folder per case")->required();
+  app.add_option("--cases", settings.cases, "cases.tsv")->required();
+  app.add_option("--skips", settings.skips, "File of cases that are known to fail, with reasons");
+  app.add_option(
+      "--backend", settings.backend,
+      "reference: the imported graph; compiled: optimized, written and read; else a session's backend");
+  app.add_option("--tier", settings.tiers, "Tiers to run")->delimiter(',');
+  app.add_option("--only", settings.only, "Only cases whose name contains this");
+  app.add_option("--atol", settings.atol, "Smallest absolute tolerance");
+  app.add_flag("--strict", settings.strict, "No node may fall back to another backend");
+  app.add_flag("--verbose", settings.verbose, "Also name what passes and what is skipped");
+  app.add_flag("--write-skips", settings.write_skips, "Print failures as lines for a skip file");
+  CLI11_PARSE(app, argc, argv);
+
+  constexpr int kSkipped = 77;
+  if (!fs::exists(settings.data) || !fs::exists(settings.cases)) {
+    std::cout << "skipped: the conformance cases are not there (" << settings.data << ", " << settings.cases
+              << ")\n";
+    return kSkipped;
+  }
+  std::string error;
+  std::map<std::string, std::string> skips;
+  if (!settings.skips.empty()) skips = rt::test::read_skips(settings.skips, error);
+  const std::vector<Case> cases = rt::test::read_cases(settings.cases, error);
+  if (!error.empty()) {
+    std::cerr << error << "\n";
+    return 2;
+  }
+  const Counts counts = run_all(settings, cases, skips);
+  if (!settings.write_skips)
+    std::cout << settings.backend << ": " << counts.passed << " passed, " << counts.failed << " failed, "
+              << counts.skipped << " skipped, " << counts.stale << " skipped but passing\n";
+  return counts.failed == 0 && counts.stale == 0 ? 0 : 1;
+}
