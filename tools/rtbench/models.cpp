@@ -97,7 +97,7 @@ std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {
   const auto graph = read(model);
   if (!graph.ok() || graph->entry("infer") == nullptr) return std::nullopt;
-  const auto cost = compiler::graph_cost(*graph->entry("infer"), extents);
+  const auto cost = compiler::report_of(*graph->entry("infer"), graph->states, extents);
   if (!cost.ok()) return std::nullopt;
   return cost->flops;
 }
