@@ -16,6 +16,7 @@
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/options.h"
+#include "tools/rtconvert/training.h"
 #include "tools/rtconvert/verify.h"
 
 namespace {
@@ -101,6 +102,7 @@ struct Summary {
   rt::compiler::GraphReport after;
   uintmax_t file_bytes = 0;
   std::vector<VerifyLine> verified;
+  rt::compiler::TrainReport training;
 };
 
 Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -115,6 +117,10 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
   json["flops"] = summary.after.flops;
   json["live_bytes"] = summary.after.live_bytes;
   json["extents"] = summary.after.extents;
+  if (options.train)
+    json["training"] = {{"trained", summary.training.trained},
+                        {"frozen", summary.training.frozen},
+                        {"trained_elements", summary.training.trained_elements}};
   json["file_bytes"] = summary.file_bytes;
   json["warnings"] = import.warnings;
   json["verified"] = Json::array();
@@ -141,6 +147,7 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     at += rt::text(at.empty() ? " at " : ", ", name, "=", extent);
   print_line(rt::text("work        ", rt::grouped(static_cast<uint64_t>(summary.after.flops)), " flops", at));
   print_line(rt::text("activations ", rt::bytes_text(summary.after.live_bytes), " alive at once", at));
+  if (options.train) print_line(rt::convert::training_text(summary.training));
   if (!options.output.empty())
     print_line(rt::text("file        ", options.output, ", ", rt::bytes_text(summary.file_bytes)));
   for (const VerifyLine& line : summary.verified)
@@ -170,6 +177,8 @@ class TemporaryFile {
 
 Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) {
   summary.nodes_before = model.entries[0].graph.nodes.size();
+  if (!options.checkpoint.empty()) RT_TRY(rt::convert::apply_checkpoint(model, options.checkpoint));
+  if (options.train) RT_TRY(rt::convert::add_training(model, options, summary.training));
   const rt::ModelGraph original = options.verify ? model : rt::ModelGraph();
   rt::compiler::PipelineOptions pipeline;
   pipeline.disabled = options.disabled_passes;

@@ -47,6 +47,42 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--atol", options.atol, "For --verify: absolute tolerance");
 }
 
+void declare_training(CLI::App& app, Options& options) {
+  const std::string group = "Training";
+  app.add_flag("--train", options.train,
+               "Add the entry train_step: loss, backward pass and optimizer, for rttrain")
+      ->group(group);
+  app.add_option("--loss", options.loss, "cross_entropy (input `labels`) or mse (input `target`)")
+      ->check(CLI::IsMember({"cross_entropy", "mse"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--optimizer", options.optimizer, "sgd, adam or adamw")
+      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--momentum", options.momentum, "sgd")->capture_default_str()->group(group);
+  app.add_flag("--nesterov", options.nesterov, "sgd: Nesterov's momentum")->group(group);
+  app.add_option("--beta1", options.beta1, "adam, adamw")->capture_default_str()->group(group);
+  app.add_option("--beta2", options.beta2, "adam, adamw")->capture_default_str()->group(group);
+  app.add_option("--epsilon", options.epsilon, "adam, adamw")->capture_default_str()->group(group);
+  app.add_option("--weight-decay", options.weight_decay, "Weight decay; decoupled with adamw")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--trainable", options.trainable,
+                 "Shell patterns of weight names, for example 'head.*'; the other weights are frozen")
+      ->take_all()
+      ->group(group);
+  app.add_option("--batch-norm-momentum", options.batch_norm_momentum, "Weight of the old running values")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
+               "Running variance with n - 1, as PyTorch has it; ONNX divides by n")
+      ->group(group);
+  app.add_option("--checkpoint", options.checkpoint,
+                 "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
+      ->group(group);
+}
+
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
@@ -54,6 +90,10 @@ void check(const Options& options) {
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
   if (!options.verify && (!options.verify_inputs.empty() || !options.verify_backend.empty()))
     throw CLI::ValidationError("--input", "--input and --verify-backend are for --verify");
+  if (!options.checkpoint.empty() && (options.train || !options.input.ends_with(".rt")))
+    throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
+  if (!options.train && !options.trainable.empty())
+    throw CLI::ValidationError("--trainable", "is for --train");
 }
 
 }  // namespace
@@ -64,6 +104,7 @@ Parsed parse_options(int argc, char** argv) {
   CLI::App app("rtconvert compiles a model for librt.");
   app.footer(tools::kExitCodeHelp);
   declare(app, parsed.options, raw);
+  declare_training(app, parsed.options);
   try {
     app.parse(argc, argv);
     std::string name;

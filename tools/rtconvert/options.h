@@ -25,6 +25,16 @@ struct Options {
   bool verify = false;
   std::map<std::string, std::string> verify_inputs;  ///< name -> .npy or .pb
   std::string verify_backend;                        ///< also a session on this backend; empty: none
+  bool train = false;
+  std::string loss = "cross_entropy";
+  std::string optimizer = "sgd";
+  double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  bool nesterov = false;
+  std::vector<std::string> trainable;  ///< shell patterns; empty: every weight
+  double batch_norm_momentum = 0.9;
+  bool batch_norm_unbiased = false;
+  std::string checkpoint;  ///< weights to put into the model
+
   uint64_t seed = 1;
   double rtol = 1e-3;
   double atol = 1e-4;

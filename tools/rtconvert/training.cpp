@@ -1,0 +1,61 @@
+#include "tools/rtconvert/training.h"
+
+#include <algorithm>
+
+#include "runtime/model/checkpoint.h"
+#include "tools/compiler/pipeline.h"
+
+namespace rt::convert {
+
+Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report) {
+  compiler::TrainOptions train;
+  train.loss = options.loss == "mse" ? compiler::Loss::MeanSquaredError : compiler::Loss::CrossEntropy;
+  train.optimizer = options.optimizer == "adam"    ? compiler::Optimizer::Adam
+                    : options.optimizer == "adamw" ? compiler::Optimizer::AdamW
+                                                   : compiler::Optimizer::Sgd;
+  train.momentum = static_cast<float>(options.momentum);
+  train.nesterov = options.nesterov;
+  train.beta1 = static_cast<float>(options.beta1);
+  train.beta2 = static_cast<float>(options.beta2);
+  train.epsilon = static_cast<float>(options.epsilon);
+  train.weight_decay = static_cast<float>(options.weight_decay);
+  train.trainable = options.trainable;
+  train.batch_norm_momentum = static_cast<float>(options.batch_norm_momentum);
+  train.batch_norm_unbiased = options.batch_norm_unbiased;
+  RT_TRY(compiler::add_train_entry(model, train, &report));
+  model.metadata.emplace_back("train.loss", options.loss);
+  model.metadata.emplace_back("train.optimizer", options.optimizer);
+  return {};
+}
+
+std::string training_text(const compiler::TrainReport& report) {
+  std::string out = text("training    ", report.trained.size(), " weights of ",
+                         grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
+                         report.frozen.size(), " frozen");
+  if (report.stripped_softmax) append(out, "; the loss takes the input of the final softmax");
+  return out;
+}
+
+Status apply_checkpoint(ModelGraph& model, const std::string& path) {
+  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(path));
+  std::string missing;
+  for (State& state : model.states) {
+    const State* saved = checkpoint.tensor(state.name);
+    if (saved == nullptr) {
+      append(missing, text(missing.empty() ? "" : ", ", state.name));
+      continue;
+    }
+    if (!(saved->info == state.info))
+      return invalid_argument(path, ": state '", state.name, "' is ", saved->info, ", the model's is ",
+                              state.info, "; use the checkpoint of this model");
+    state.initial = saved->initial;
+  }
+  if (!missing.empty())
+    return invalid_argument(path, ": has no state ", missing, "; use the checkpoint of this model");
+  std::erase_if(model.entries, [](const auto& entry) { return !entry.graph.state_updates.empty(); });
+  if (model.entries.empty()) return invalid_argument(path, ": the model has no entry for inference");
+  std::erase_if(model.metadata, [](const auto& pair) { return pair.first.starts_with("train."); });
+  return compiler::freeze_states(model);
+}
+
+}  // namespace rt::convert
