@@ -1,0 +1,46 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = f(a, b) over f32 with broadcasting. kWidth 4: groups of four along the last axis, an operand with stride 0
+// there is splat; strides and extents then count groups. kWidth 1: single elements.
+#include "common.glsl"
+#include "functions.glsl"
+#include "binary_functions.glsl"
+#include "axes.glsl"
+layout(constant_id = 1) const uint kFunction = 0;
+layout(constant_id = 2) const uint kRank = 1;
+layout(constant_id = 3) const uint kWidth = 4;
+layout(constant_id = 4) const bool kSplatA = false;
+layout(constant_id = 5) const bool kSplatB = false;
+layout(set = 0, binding = 0, std430) readonly buffer A { float a[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A4 { vec4 a4[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { float b[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B4 { vec4 b4[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y4 { vec4 y4[]; };
+layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint rest = i, at_a = 0, at_b = 0;
+  if (kRank == 1) {
+    at_a = i * stride_a[0];
+    at_b = i * stride_b[0];
+  } else {
+    RT_FOR_AXES_REVERSED(axis) {
+      uint here = axis == 0 ? rest : rest % extent[axis];
+      rest /= extent[axis];
+      at_a += here * stride_a[axis];
+      at_b += here * stride_b[axis];
+    }
+  }
+  if (kWidth == 4) {
+    vec4 u = kSplatA ? vec4(a[at_a]) : a4[at_a];
+    vec4 v = kSplatB ? vec4(b[at_b]) : b4[at_b];
+    vec4 r;
+    [[unroll]] for (int c = 0; c < 4; ++c) r[c] = apply_binary(kFunction, u[c], v[c]);
+    y4[i] = r;
+  } else {
+    y[i] = apply_binary(kFunction, a[at_a], b[at_b]);
+  }
+}

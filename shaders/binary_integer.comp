@@ -1,0 +1,72 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = f(a, b) over integers and bool with broadcasting; wraps. T is the element's type.
+#include "common.glsl"
+#include "axes.glsl"
+layout(constant_id = 1) const uint kFunction = 0;
+layout(constant_id = 2) const uint kRank = 1;
+layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
+
+// Division by zero has no value; 0 keeps it from trapping on devices that run on a CPU.
+T quotient(T u, T v) {
+#ifdef SIGNED
+  if (v == T(-1)) return T(0) - u;
+#endif
+  return v == T(0) ? T(0) : u / v;
+}
+
+T remainder_of(T u, T v, bool truncated) {
+  T r = u - quotient(u, v) * v;
+#ifdef SIGNED
+  if (!truncated && r != T(0) && (r < T(0)) != (v < T(0))) r += v;
+#endif
+  return v == T(0) ? T(0) : r;
+}
+
+T power(T base, T exponent) {
+#ifdef SIGNED
+  if (exponent < T(0)) return base == T(1) ? T(1) : (base == T(-1) ? ((exponent & T(1)) == T(0) ? T(1) : T(-1)) : T(0));
+#endif
+  T result = T(1);
+  T factor = base;
+  T left = exponent;
+  while (left != T(0)) {
+    if ((left & T(1)) != T(0)) result *= factor;
+    factor *= factor;
+    left >>= T(1);
+  }
+  return result;
+}
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint rest = i, at_a = 0, at_b = 0;
+  RT_FOR_AXES_REVERSED(axis) {
+    uint here = rest % extent[axis];
+    rest /= extent[axis];
+    at_a += here * stride_a[axis];
+    at_b += here * stride_b[axis];
+  }
+  T u = a[at_a];
+  T v = b[at_b];
+  T r = u;
+  switch (kFunction) {
+    case 0: r = u + v; break;
+    case 1: r = u - v; break;
+    case 2: r = u * v; break;
+    case 3: r = quotient(u, v); break;
+    case 4: r = power(u, v); break;
+    case 5: r = v < u ? v : u; break;
+    case 6: r = u < v ? v : u; break;
+    case 7: r = remainder_of(u, v, false); break;
+    case 8: r = remainder_of(u, v, true); break;
+    case 9: r = T(u != T(0) && v != T(0)); break;
+    case 10: r = T(u != T(0) || v != T(0)); break;
+    case 11: r = T((u != T(0)) != (v != T(0))); break;
+  }
+  y[i] = r;
+}

@@ -1,0 +1,25 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = x in another type. S and T are the types; macros say of which kind: SOURCE_FLOAT, TARGET_FLOAT, TARGET_BOOL.
+// Floats become integers by truncation with saturation (LOW, HIGH in f32), NaN becomes 0; integers wrap.
+#include "common.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer X { S x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform P { uint count; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  S v = x[i];
+#if defined(TARGET_BOOL)
+  y[i] = v != S(0) ? T(1) : T(0);
+#elif defined(SOURCE_FLOAT) && !defined(TARGET_FLOAT)
+  float f = float(v);
+  if (is_nan(f)) y[i] = T(0);
+  else if (f <= LOW_AS_FLOAT) y[i] = LOW;
+  else if (f >= HIGH_AS_FLOAT) y[i] = HIGH;
+  else y[i] = T(f);
+#else
+  y[i] = T(v);
+#endif
+}

@@ -1,0 +1,16 @@
+// What every shader shares: a one-dimensional grid, folded over y by the host, and IEEE-like helpers.
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require
+
+layout(local_size_x_id = 0) in;
+
+uint group_number() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
+uint invocation_number() { return group_number() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
+
+// On the bits: drivers may assume that isnan() is never true, and GLSL's min and max drop NaN.
+bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+float max_keep_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : (a < b ? b : a)); }
+float min_keep_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : (b < a ? b : a)); }
+#define kInfinity uintBitsToFloat(0x7f800000u)

@@ -1,0 +1,37 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// bool y = a (relation) b with broadcasting. T is the operands' type.
+#include "common.glsl"
+#include "axes.glsl"
+layout(constant_id = 1) const uint kRelation = 0;
+layout(constant_id = 2) const uint kRank = 1;
+layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { uint8_t y[]; };
+layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint rest = i, at_a = 0, at_b = 0;
+  RT_FOR_AXES_REVERSED(axis) {
+    uint here = rest % extent[axis];
+    rest /= extent[axis];
+    at_a += here * stride_a[axis];
+    at_b += here * stride_b[axis];
+  }
+  T u = a[at_a];
+  T v = b[at_b];
+  bool r = false;
+  switch (kRelation) {
+    case 0: r = u == v; break;
+    case 1: r = u < v; break;
+    case 2: r = u <= v; break;
+    case 3: r = u > v; break;
+    case 4: r = u >= v; break;
+  }
+#ifdef FLOAT
+  if (is_nan(u) || is_nan(v)) r = false;
+#endif
+  y[i] = r ? uint8_t(1) : uint8_t(0);
+}

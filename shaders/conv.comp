@@ -1,0 +1,137 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Convolution over [N,H,W,C] as an implicit matrix product: rows are output pixels, columns output channels, the
+// contraction runs over taps and groups of four input channels. kLanesN lanes lie along channels, the others along
+// pixels.
+// Plain: weight [O,KH,KW,C/groups]. TRANSPOSED (the gradient with respect to the data): weight [C,KH,KW,O/groups],
+// pixels are ordered by their phase modulo the stride, so that neighbouring lanes meet the same taps.
+#include "common.glsl"
+#include "functions.glsl"
+#include "load.glsl"
+#include "epilogue.glsl"
+layout(constant_id = 1) const uint kRows = 8;
+layout(constant_id = 2) const uint kColumns = 8;
+layout(constant_id = 3) const uint kLanesN = 1;
+layout(constant_id = 4) const bool kEveryTapInside = false;
+layout(push_constant) uniform P {
+  uint pixels;                  // TRANSPOSED: with the output's extents rounded up to multiples of the stride
+  uint out_h, out_w, in_h, in_w;
+  uint in_c4;                   // of all groups
+  uint group_c4, group_o, out_c;
+  uint kernel_h, kernel_w, stride_h, stride_w;
+  int pad_h, pad_w;
+  uint dilation_h, dilation_w;
+  uint row_tiles, column_groups;
+  float alpha, beta;
+};
+
+void main() {
+  uint number = group_number();
+  uint column_group = number % column_groups;
+  number /= column_groups;
+  uint row_tile = number % row_tiles;
+  uint group = number / row_tiles;
+  if (group >= out_c / group_o) return;
+  uint lane = gl_LocalInvocationID.x;
+  uint lanes_m = gl_WorkGroupSize.x / kLanesN;
+  uint first = row_tile * lanes_m * kRows + lane / kLanesN;
+  uint column = (column_group * kLanesN + lane % kLanesN) * kColumns;
+  if (column >= group_o || first >= pixels) return;
+
+  int y0[kRows], x0[kRows];
+  uint image[kRows], at_out[kRows];
+  bool exists[kRows];
+  [[unroll]] for (uint i = 0; i < kRows; ++i) {
+    uint p = first + i * lanes_m;
+    exists[i] = p < pixels;
+    p = min(p, pixels - 1);
+#ifdef TRANSPOSED
+    uint steps_h = (out_h + stride_h - 1) / stride_h, steps_w = (out_w + stride_w - 1) / stride_w;
+    uint x = p % steps_w;
+    uint q = p / steps_w;
+    uint y = q % steps_h;
+    q /= steps_h;
+    uint images = pixels / (steps_h * steps_w * stride_h * stride_w);
+    uint n = q % images;
+    q /= images;
+    x = x * stride_w + q % stride_w;
+    y = y * stride_h + q / stride_w;
+    exists[i] = exists[i] && x < out_w && y < out_h;
+    y0[i] = int(y) + pad_h;
+    x0[i] = int(x) + pad_w;
+#else
+    uint x = p % out_w;
+    uint q = p / out_w;
+    uint y = q % out_h;
+    uint n = q / out_h;
+    y0[i] = int(y * stride_h) - pad_h;
+    x0[i] = int(x * stride_w) - pad_w;
+#endif
+    image[i] = n * in_h * in_w;
+    at_out[i] = ((n * out_h + y) * out_w + x) * out_c + group * group_o;
+  }
+
+  float acc[kRows][kColumns];
+  [[unroll]] for (uint i = 0; i < kRows; ++i) [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0.0;
+  uint taps = kernel_h * kernel_w;
+#ifdef TRANSPOSED
+  uint o4 = (group_o + 3) / 4;
+  uint at_w[(kColumns + 3) / 4];
+  [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) at_w[j] = min(column / 4 + j, o4 - 1);
+#else
+  uint at_w[kColumns];
+  [[unroll]] for (uint j = 0; j < kColumns; ++j)
+    at_w[j] = (group * group_o + min(column + j, group_o - 1)) * taps * group_c4;
+#endif
+
+  for (uint tap = 0; tap < taps; ++tap) {
+    uint ky = tap / kernel_w, kx = tap % kernel_w;
+    uint at[kRows];
+    bool inside[kRows];
+    bool any_inside = false;
+    [[unroll]] for (uint i = 0; i < kRows; ++i) {
+#ifdef TRANSPOSED
+      int y = y0[i] - int(ky * dilation_h), x = x0[i] - int(kx * dilation_w);
+      bool meets = y >= 0 && x >= 0 && uint(y) % stride_h == 0 && uint(x) % stride_w == 0;
+      uint yy = uint(max(y, 0)) / stride_h, xx = uint(max(x, 0)) / stride_w;
+      inside[i] = meets && yy < in_h && xx < in_w;
+#else
+      uint yy = uint(y0[i] + int(ky * dilation_h)), xx = uint(x0[i] + int(kx * dilation_w));
+      inside[i] = kEveryTapInside || (yy < in_h && xx < in_w);
+#endif
+      any_inside = any_inside || inside[i];
+      at[i] = inside[i] ? (image[i] + yy * in_w + xx) * in_c4 + group * group_c4 : 0;
+    }
+    uint steps = any_inside ? group_c4 : 0;
+    for (uint c = 0; c < steps; ++c) {
+      vec4 a[kRows];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) {
+        a[i] = load_a(at[i] + c);
+        if (!kEveryTapInside) a[i] = inside[i] ? a[i] : vec4(0.0);
+      }
+#ifdef TRANSPOSED
+      [[unroll]] for (uint t = 0; t < 4; ++t) {
+        uint row = (((group * group_c4 + c) * 4 + t) * taps + tap) * o4;
+        [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) {
+          vec4 b = load_b(row + at_w[j]);
+          [[unroll]] for (uint i = 0; i < kRows; ++i)
+            [[unroll]] for (uint d = 0; d < min(kColumns - j * 4, 4u); ++d)
+              acc[i][j * 4 + d] = fma(a[i][t], b[d], acc[i][j * 4 + d]);
+        }
+      }
+#else
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        vec4 b = load_b(at_w[j] + tap * group_c4 + c);
+        [[unroll]] for (uint t = 0; t < 4; ++t)
+          [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][j] = fma(a[i][t], b[t], acc[i][j]);
+      }
+#endif
+    }
+  }
+
+  [[unroll]] for (uint i = 0; i < kRows; ++i)
+    if (exists[i])
+      [[unroll]] for (uint j = 0; j < kColumns; ++j)
+        if (column + j < group_o)
+          store_result(at_out[i] + column + j, group * group_o + column + j, acc[i][j], alpha, beta);
+}

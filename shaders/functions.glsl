@@ -1,0 +1,161 @@
+// Elementary functions of one f32, numbered as in backends/vulkan/functions.h. Drivers give exp, log and tanh few
+// correct bits in places; where the reference needs more, the formula is our own.
+float exact_exp(float x) {
+  // 2^k times a polynomial of degree 6 on [-ln2/2, ln2/2]; relative error below 2e-7.
+  if (is_nan(x)) return x;
+  if (x > 88.8) return kInfinity;
+  if (x < -104.0) return 0.0;
+  float k = floor(x * 1.44269504 + 0.5);
+  float r = x - k * 0.693359375;
+  r = r + k * 2.12194440e-4;
+  float p = 1.9875691500e-4;
+  p = p * r + 1.3981999507e-3;
+  p = p * r + 8.3334519073e-3;
+  p = p * r + 4.1665795894e-2;
+  p = p * r + 1.6666665459e-1;
+  p = p * r + 5.0000001201e-1;
+  p = p * r * r + r + 1.0;
+  int e = int(k);
+  int half_e = e / 2;  // two factors, so that neither leaves the exponent's range
+  return p * uintBitsToFloat(uint(half_e + 127) << 23) * uintBitsToFloat(uint(e - half_e + 127) << 23);
+}
+
+float exact_log(float x) {
+  if (is_nan(x) || x == kInfinity) return x;
+  if (x < 0.0) return uintBitsToFloat(0x7fc00000u);
+  if (x == 0.0) return -kInfinity;
+  float shift = 0.0;
+  if (x < 1.17549435e-38) {  // subnormal
+    x *= 8388608.0;
+    shift = -23.0;
+  }
+  uint u = floatBitsToUint(x);
+  int e = int(u >> 23) - 126;
+  float m = uintBitsToFloat((u & 0x007fffffu) | 0x3f000000u);
+  if (m < 0.707106781) {
+    e -= 1;
+    m = m + m - 1.0;
+  } else {
+    m = m - 1.0;
+  }
+  float z = m * m;
+  float p = 7.0376836292e-2;
+  p = p * m - 1.1514610310e-1;
+  p = p * m + 1.1676998740e-1;
+  p = p * m - 1.2420140846e-1;
+  p = p * m + 1.4249322787e-1;
+  p = p * m - 1.6668057665e-1;
+  p = p * m + 2.0000714765e-1;
+  p = p * m - 2.4999993993e-1;
+  p = p * m + 3.3333331174e-1;
+  float f = float(e) + shift;
+  float y = p * m * z;
+  y += f * -2.12194440e-4;
+  y -= 0.5 * z;
+  return m + y + f * 0.693359375;
+}
+
+float exact_tanh(float x) {
+  float a = abs(x);
+  if (is_nan(x)) return x;
+  if (a > 9.1) return x < 0.0 ? -1.0 : 1.0;
+  if (a < 0.625) {
+    float z = x * x;
+    float p = -5.70498872745e-3;
+    p = p * z + 2.06390887954e-2;
+    p = p * z - 5.37397155531e-2;
+    p = p * z + 1.33314422036e-1;
+    p = p * z - 3.33332819422e-1;
+    return p * z * x + x;
+  }
+  float t = 1.0 - 2.0 / (exact_exp(a + a) + 1.0);
+  return x < 0.0 ? -t : t;
+}
+
+float sigmoid(float x) { return 1.0 / (1.0 + exact_exp(-x)); }
+
+// Abramowitz and Stegun have no single-precision form good enough near 0: a series there, the complement elsewhere.
+float exact_erf(float x) {
+  float a = abs(x);
+  if (is_nan(x)) return x;
+  float y;
+  if (a < 1.0) {
+    float z = x * x;
+    float p = 7.853861353153693e-5;
+    p = p * z - 8.010193625184903e-4;
+    p = p * z + 5.188327685732524e-3;
+    p = p * z - 2.685381193529856e-2;
+    p = p * z + 1.128358514861418e-1;
+    p = p * z - 3.761262582423300e-1;
+    p = p * z + 1.128379165726710e+0;
+    return x * p;
+  }
+  if (a > 4.0) {
+    y = 1.0;
+  } else {
+    float q = 1.0 / a;
+    float z = q * q;
+    float p;
+    if (a < 2.0) {
+      p = 2.326819970068386e-2;
+      p = p * z - 1.387039388740657e-1;
+      p = p * z + 3.687424674597105e-1;
+      p = p * z - 5.824733027278666e-1;
+      p = p * z + 6.210004621745983e-1;
+      p = p * z - 4.944515323274145e-1;
+      p = p * z + 3.404879937665872e-1;
+      p = p * z - 2.741127028184656e-1;
+      p = p * z + 5.638259427386472e-1;
+    } else {
+      p = -1.047766399936249e+1;
+      p = p * z + 1.297719955372516e+1;
+      p = p * z - 7.495518717768503e+0;
+      p = p * z + 2.921019019210786e+0;
+      p = p * z - 1.015265279202700e+0;
+      p = p * z + 4.218463358204948e-1;
+      p = p * z - 2.820767439740514e-1;
+      p = p * z + 5.641895067754075e-1;
+    }
+    y = 1.0 - q * p * exact_exp(-a * a);
+  }
+  return x < 0.0 ? -y : y;
+}
+
+float round_half_even(float x) {
+  float t = roundEven(x);
+  return abs(x) < 8388608.0 ? t : x;
+}
+
+float clip(float x, float low, float high) { return is_nan(x) ? x : (x < low ? low : (x > high ? high : x)); }
+
+float apply_function(uint f, float x, float alpha, float beta) {
+  switch (f) {
+    case 0: return x;
+    case 1: return is_nan(x) ? x : (x > 0.0 ? x : 0.0);                       // Relu
+    case 2: return clip(x, alpha, beta);
+    case 3: return sigmoid(x);
+    case 4: return exact_tanh(x);
+    case 5: return x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0);                 // HardSwish
+    case 6: return x * sigmoid(x);                                            // Silu
+    case 7: return 0.5 * x * (1.0 + exact_erf(x * 0.70710678));               // Gelu
+    case 8: return 0.5 * x * (1.0 + exact_tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    case 9: return x < 0.0 ? alpha * x : x;                                   // LeakyRelu
+    case 10: return clip(alpha * x + beta, 0.0, 1.0);                         // HardSigmoid
+    case 11: return abs(x);
+    case 12: return -x;
+    case 13: return exact_exp(x);
+    case 14: return exact_log(x);
+    case 15: return sqrt(x);
+    case 16: return 1.0 / x;
+    case 17: return sin(x);
+    case 18: return cos(x);
+    case 19: return exact_erf(x);
+    case 20: return floor(x);
+    case 21: return ceil(x);
+    case 22: return round_half_even(x);
+    case 23: return is_nan(x) ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
+    case 24: return is_nan(x) ? x : (x > 0.0 ? x : 0.0) + exact_log(1.0 + exact_exp(-abs(x)));  // Softplus
+    case 25: return x < 0.0 ? alpha * (exact_exp(x) - 1.0) : x;               // Elu
+  }
+  return x;
+}

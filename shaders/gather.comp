@@ -1,0 +1,21 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y [batch,indices,inner] from x [batch,extent,inner]. Indices are i32, or i64 of which the low word is read
+// (index_words); negative ones count from the end. An index out of range reads the nearest row. T has the element's size.
+#include "common.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
+layout(set = 0, binding = 2, std430) readonly buffer I { int indices[]; };
+layout(push_constant) uniform P { uint count; uint index_count; uint inner; int extent; uint index_words; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint b = i % inner;
+  uint rest = i / inner;
+  uint at = rest % index_count;
+  uint batch = rest / index_count;
+  int index = indices[at * index_words];
+  index = clamp(index < 0 ? index + extent : index, 0, extent - 1);
+  y[i] = x[(batch * uint(extent) + uint(index)) * inner + b];
+}

@@ -1,0 +1,47 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = (x - mean) / sqrt(variance + epsilon) scale + bias over rows of x [rows,columns], one workgroup a row; the
+// variance is taken around the mean in a second pass.
+#include "common.glsl"
+layout(constant_id = 1) const bool kScale = false;
+layout(constant_id = 2) const bool kBias = false;
+layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Scale { float scale[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Bias { float bias[]; };
+layout(push_constant) uniform P { uint rows; uint columns; float epsilon; uint scale_step; uint bias_step; };
+shared float partial[gl_WorkGroupSize.x];
+
+float row_sum(float mine) {
+  uint lane = gl_LocalInvocationID.x;
+  barrier();
+  partial[lane] = mine;
+  for (uint width = gl_WorkGroupSize.x / 2; width > 0; width /= 2) {
+    barrier();
+    if (lane < width) partial[lane] += partial[lane + width];
+  }
+  barrier();
+  return partial[0];
+}
+
+void main() {
+  uint row = group_number();
+  uint lane = gl_LocalInvocationID.x;
+  uint length = row < rows ? columns : 0;
+  uint base = row * columns;
+  float sum = 0.0;
+  for (uint c = lane; c < length; c += gl_WorkGroupSize.x) sum += x[base + c];
+  float mean = row_sum(sum) / float(columns);
+  float squares = 0.0;
+  for (uint c = lane; c < length; c += gl_WorkGroupSize.x) {
+    float d = x[base + c] - mean;
+    squares += d * d;
+  }
+  float factor = 1.0 / sqrt(row_sum(squares) / float(columns) + epsilon);
+  for (uint c = lane; c < length; c += gl_WorkGroupSize.x) {
+    float v = (x[base + c] - mean) * factor;
+    if (kScale) v *= scale[c * scale_step];
+    if (kBias) v += bias[c * bias_step];
+    y[base + c] = v;
+  }
+}

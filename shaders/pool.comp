@@ -1,0 +1,60 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// kMode 0: maximum (a NaN wins), 1: average, 2: the flat position of the first maximum in its image, 0xffffffff where
+// a window lies in the padding.
+#include "common.glsl"
+#include "windows.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
+layout(set = 0, binding = 0, std430) readonly buffer X4 { vec4 x4[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y4 { vec4 y4[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Where { uint where[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Where4 { uvec4 where4[]; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint c = i % channels;
+  uint rest = i / channels;
+  uint ox = rest % out_extent[2];
+  rest /= out_extent[2];
+  uint oy = rest % out_extent[1];
+  rest /= out_extent[1];
+  uint oz = rest % out_extent[0];
+  uint n = rest / out_extent[0];
+  vec4 best = vec4(kMode == 1 ? 0.0 : -kInfinity);
+  uvec4 place = uvec4(0xffffffffu);
+  for (uint kz = 0; kz < kernel[0]; ++kz) {
+    uint z = uint(int(oz * stride[0] + kz * dilation[0]) - pad[0]);
+    for (uint ky = 0; ky < kernel[1]; ++ky) {
+      uint yy = uint(int(oy * stride[1] + ky * dilation[1]) - pad[1]);
+      for (uint kx = 0; kx < kernel[2]; ++kx) {
+        uint xx = uint(int(ox * stride[2] + kx * dilation[2]) - pad[2]);
+        if (z >= in_extent[0] || yy >= in_extent[1] || xx >= in_extent[2]) continue;
+        uint position = (z * in_extent[1] + yy) * in_extent[2] + xx;
+        uint at = (n * in_extent[0] * in_extent[1] * in_extent[2] + position) * channels + c;
+        vec4 v = kWidth == 4 ? x4[at] : vec4(x[at], 0.0, 0.0, 0.0);
+        if (kMode == 1) {
+          best += v;
+        } else {
+          [[unroll]] for (uint d = 0; d < kWidth; ++d) {
+            bool wins = place[d] == 0xffffffffu || (!is_nan(best[d]) && (is_nan(v[d]) || v[d] > best[d]));
+            best[d] = wins ? v[d] : best[d];
+            place[d] = wins ? position : place[d];
+          }
+        }
+      }
+    }
+  }
+  if (kMode == 1) {
+    uint n_counted = counted(0, oz) * counted(1, oy) * counted(2, ox);
+    best *= n_counted == 0 ? 0.0 : 1.0 / float(n_counted);
+  }
+  if (kMode == 2) {
+    if (kWidth == 4) where4[i] = place;
+    else where[i] = place.x;
+  } else {
+    if (kWidth == 4) y4[i] = best;
+    else y[i] = best.x;
+  }
+}

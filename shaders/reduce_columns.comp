@@ -1,0 +1,49 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// x [batch,rows,columns] to y [batch,splits,columns], one invocation for each result, rows in order: partial results
+// whose order is fixed. Before reducing, an element may be mapped (f32 only): kMap 1: (x - center[column])^2,
+// 2: x (z - center[column]) factor[column].
+#include "common.glsl"
+#include "reduce.glsl"
+layout(constant_id = 1) const uint kReduction = 0;
+layout(constant_id = 2) const uint kMap = 0;
+layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
+#ifdef FLOAT
+layout(set = 0, binding = 2, std430) readonly buffer Center { float center[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Z { float z[]; };
+layout(set = 0, binding = 4, std430) readonly buffer Factor { float factor[]; };
+#endif
+layout(push_constant) uniform P { uint count; uint rows; uint columns; uint splits; float scale; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint column = i % columns;
+  uint rest = i / columns;
+  uint split = rest % splits;
+  uint batch = rest / splits;
+  uint per_split = (rows + splits - 1) / splits;
+  uint first = min(split * per_split, rows);
+  uint last = min(first + per_split, rows);
+  T sum = reduce_start(kReduction);
+  uint at = (batch * rows + first) * columns + column;
+#ifdef FLOAT
+  float middle = kMap != 0 ? center[column] : 0.0;
+  float slope = kMap == 2 ? factor[column] : 1.0;
+#endif
+  for (uint r = first; r < last; ++r) {
+    T v = x[at];
+#ifdef FLOAT
+    if (kMap == 1) v = (v - middle) * (v - middle);
+    if (kMap == 2) v = v * ((z[at] - middle) * slope);
+#endif
+    sum = reduce_step(kReduction, sum, v);
+    at += columns;
+  }
+#ifdef FLOAT
+  y[i] = sum * scale;
+#else
+  y[i] = sum;
+#endif
+}

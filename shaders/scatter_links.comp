@@ -1,0 +1,27 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Chains equal indices: next[i] is the next position with the same row, or 0xffffffff; row[i] is the row where i is
+// the first of its chain, else 0xffffffff. So a sum per row needs no atomics and has a fixed order.
+#include "common.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer N { uint next[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer R { uint row[]; };
+layout(push_constant) uniform P { uint count; int extent; uint index_words; };
+
+int index_at(uint i) {
+  int index = indices[i * index_words];
+  return clamp(index < 0 ? index + extent : index, 0, extent - 1);
+}
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  int mine = index_at(i);
+  bool first = true;
+  for (uint j = 0; j < i && first; ++j) first = index_at(j) != mine;
+  uint following = 0xffffffffu;
+  for (uint j = i + 1; j < count && following == 0xffffffffu; ++j)
+    if (index_at(j) == mine) following = j;
+  next[i] = following;
+  row[i] = first ? uint(mine) : 0xffffffffu;
+}

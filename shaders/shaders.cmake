@@ -1,0 +1,43 @@
+# Compiles the variants of variants.cmake to SPIR-V, one command each, and embeds them; sets RT_SHADER_CODE.
+set(shader_folder "${PROJECT_SOURCE_DIR}/shaders")
+set(spirv_folder "${PROJECT_BINARY_DIR}/shaders")
+file(MAKE_DIRECTORY "${spirv_folder}")
+rt_sources(shader_includes "${shader_folder}/*.glsl")
+
+set(shader_names "")
+set(shader_files "")
+macro(rt_shader name source)
+  set(spirv "${spirv_folder}/${name}.spv")
+  set(validate "")
+  if(RT_SPIRV_VAL)
+    set(validate COMMAND ${RT_SPIRV_VAL} --target-env vulkan1.1 "${spirv}")
+  endif()
+  add_custom_command(
+    OUTPUT "${spirv}"
+    COMMAND ${RT_GLSLANG} --quiet --target-env vulkan1.1 -S comp "-I${shader_folder}" ${ARGN} -o "${spirv}"
+            "${shader_folder}/${source}"
+    ${validate}
+    DEPENDS "${shader_folder}/${source}" ${shader_includes}
+    COMMENT "Shader ${name}" VERBATIM)
+  list(APPEND shader_names "${name}")
+  list(APPEND shader_files "${spirv}")
+endmacro()
+include("${shader_folder}/variants.cmake")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${shader_folder}/variants.cmake")
+
+set(list_inc "")
+set(list_txt "")
+foreach(name file IN ZIP_LISTS shader_names shader_files)
+  string(APPEND list_inc "RT_SHADER(${name})\n")
+  string(APPEND list_txt "${name} ${file}\n")
+endforeach()
+file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/vulkan/shader_list.inc" CONTENT "${list_inc}")
+file(GENERATE OUTPUT "${spirv_folder}/list.txt" CONTENT "${list_txt}")
+
+add_executable(rt_embed_shaders "${shader_folder}/embed.cpp")
+set(RT_SHADER_CODE "${spirv_folder}/shader_code.cpp")
+add_custom_command(
+  OUTPUT "${RT_SHADER_CODE}"
+  COMMAND rt_embed_shaders "${RT_SHADER_CODE}" "${spirv_folder}/list.txt"
+  DEPENDS rt_embed_shaders ${shader_files} "${spirv_folder}/list.txt"
+  COMMENT "Embedding shaders" VERBATIM)

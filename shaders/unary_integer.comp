@@ -1,0 +1,22 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = f(x) over integers and bool; T is the element's type.
+#include "common.glsl"
+layout(constant_id = 1) const uint kFunction = 0;
+layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform P { uint count; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  T v = x[i];
+  T zero = T(0);
+  T r = v;
+  if (kFunction == 1) r = v > zero ? v : zero;
+  else if (kFunction == 11) r = v < zero ? T(zero - v) : v;
+  else if (kFunction == 12) r = T(zero - v);
+  else if (kFunction == 23) r = v > zero ? T(1) : (v < zero ? T(zero - T(1)) : zero);
+  else if (kFunction == 26) r = v == zero ? T(1) : zero;
+  y[i] = r;
+}
