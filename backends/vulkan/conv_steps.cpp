@@ -1,0 +1,179 @@
+#include "backends/vulkan/conv_steps.h"
+
+#include <algorithm>
+
+namespace rt::vulkan {
+namespace {
+
+int64_t round_up4(int64_t n) {
+  return (n + 3) / 4 * 4;
+}
+
+void push_axis_pairs(Step& step, const ConvSides& sides) {
+  const auto& [h, w, d] = sides.axes;
+  step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);
+  step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
+}
+
+bool every_tap_inside(const ConvSides& sides) {
+  if (sides.transposed) return false;
+  return std::all_of(sides.axes.begin(), sides.axes.end(), [](const WindowAxis& axis) {
+    return axis.pad_begin <= 0 && axis.position(axis.output - 1, axis.kernel - 1) < axis.input;
+  });
+}
+
+/// Rows of `channels` floats, padded to whole vec4s.
+Ref padded_rows(Program& program, const VulkanDevice& device, const Ref& source, int64_t rows,
+                int64_t channels, const float* constant) {
+  if (channels % 4 == 0) return source;
+  return padded_copy(
+      program, device, source,
+      {.extents = {rows, channels}, .strides = {channels, 1}, .padded_extents = {rows, round_up4(channels)}},
+      constant);
+}
+
+}  // namespace
+
+ConvSides conv_sides(const ConvGeometry& geometry, bool transposed) {
+  ConvSides sides;
+  sides.transposed = transposed;
+  sides.in_channels = transposed ? geometry.output_channels : geometry.input_channels;
+  sides.out_channels = transposed ? geometry.input_channels : geometry.output_channels;
+  sides.batch = geometry.batch;
+  sides.groups = geometry.groups;
+  sides.axes = geometry.axes;
+  for (size_t i = 0; i < 3; ++i) {
+    sides.in_extent[i] = transposed ? geometry.axes[i].output : geometry.axes[i].input;
+    sides.out_extent[i] = transposed ? geometry.axes[i].input : geometry.axes[i].output;
+  }
+  return sides;
+}
+
+Status tiled_conv_supports(const ConvSides& sides) {
+  if (sides.in_extent[2] != 1 || sides.out_extent[2] != 1 || sides.axes[2].kernel != 1)
+    return unsupported("three spatial axes");
+  if (sides.groups > 1 && (sides.group_in() % 4 != 0 || (sides.transposed && sides.group_out() % 4 != 0)))
+    return unsupported("groups of ", sides.group_in(), " input and ", sides.group_out(),
+                       " output channels, which are not whole vec4s");
+  return {};
+}
+
+Status depthwise_supports(const ConvSides& sides) {
+  if (sides.transposed || sides.in_extent[2] != 1 || sides.out_extent[2] != 1 || sides.axes[2].kernel != 1)
+    return unsupported("not a two-dimensional forward convolution");
+  if (sides.group_in() != 1 || sides.group_out() != 1) return unsupported("not depthwise");
+  if (sides.in_channels % 4 != 0) return unsupported(sides.in_channels, " channels, not a multiple of four");
+  return {};
+}
+
+void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                    const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const int64_t in_pixels = sides.batch * sides.in_extent[0] * sides.in_extent[1];
+  const Ref x = padded_rows(program, device, operands.x, in_pixels, sides.in_channels, nullptr);
+  const int64_t in_c = round_up4(sides.in_channels);
+  const int64_t group_in = sides.groups == 1 ? in_c : sides.group_in();
+  Ref weight = operands.weight;
+  int64_t weight_elements = 0;
+  if (sides.transposed) {
+    // [C,K..,O/groups]: rows along O, and zero rows for padded input channels.
+    const int64_t columns = round_up4(sides.group_out());
+    weight_elements = in_c * sides.taps() * columns;
+    if (columns != sides.group_out() || in_c != sides.in_channels)
+      weight = padded_copy(program, device, operands.weight,
+                           {.extents = {sides.in_channels, sides.taps(), sides.group_out()},
+                            .strides = {sides.taps() * sides.group_out(), sides.group_out(), 1},
+                            .padded_extents = {in_c, sides.taps(), columns}},
+                           operands.constant_weight);
+  } else {
+    weight = padded_rows(program, device, operands.weight, sides.out_channels * sides.taps(),
+                         sides.group_in(), operands.constant_weight);
+    weight_elements = sides.out_channels * sides.taps() * group_in;
+  }
+  const auto x_bytes = static_cast<uint64_t>(in_pixels * in_c) * sizeof(float);
+  const bool texel =
+      through_texels(device, std::max(x_bytes, static_cast<uint64_t>(weight_elements) * sizeof(float)));
+
+  int64_t pixels = sides.out_pixels();
+  if (sides.transposed)
+    for (size_t i = 0; i < 2; ++i)
+      pixels = pixels / std::max<int64_t>(sides.out_extent[i], 1) *
+               ceil_div(sides.out_extent[i], sides.axes[i].stride) * sides.axes[i].stride;
+  constexpr int64_t kTile = 8;
+  const int64_t lanes = device.plan().tile_lanes;
+  const int64_t rows = pixels < 8 ? 1 : kTile;
+  // Lanes along pixels where there are enough, the rest along channels.
+  int64_t lanes_n = device.plan().texel_loads ? 1 : 8;
+  while (lanes_n < lanes && lanes_n * kTile < sides.group_out() && (lanes / lanes_n - 1) * rows >= pixels)
+    lanes_n *= 2;
+  const int64_t row_tiles = ceil_div(pixels, rows * (lanes / lanes_n));
+  const int64_t column_groups = ceil_div(sides.group_out(), kTile * lanes_n);
+
+  const Shader shader = sides.transposed
+                            ? (texel ? Shader::conv_transposed_texel : Shader::conv_transposed_buffer)
+                            : (texel ? Shader::conv_texel : Shader::conv_buffer);
+  Step& step = program.dispatch(shader, static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
+                                static_cast<uint32_t>(lanes));
+  step.spec(static_cast<uint64_t>(rows))
+      .spec(kTile)
+      .spec(static_cast<uint64_t>(lanes_n))
+      .spec(every_tap_inside(sides));
+  epilogue.specialize(step);
+  // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
+  step.push(pixels)
+      .push(sides.out_extent[0])
+      .push(sides.out_extent[1])
+      .push(sides.in_extent[0])
+      .push(sides.in_extent[1]);
+  step.push(in_c / 4).push(group_in / 4).push(sides.group_out()).push(sides.out_channels);
+  push_axis_pairs(step, sides);
+  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
+  step.matrix(0, x, texel).matrix(1, weight, texel).write(2, operands.y);
+  epilogue.bind(step);
+}
+
+void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                        const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const int64_t channels = sides.in_channels;
+  // [C,taps] becomes [taps,C].
+  const Ref weight = padded_copy(program, device, operands.weight,
+                                 {.extents = {sides.taps(), channels},
+                                  .strides = {1, sides.taps()},
+                                  .padded_extents = {sides.taps(), channels}},
+                                 operands.constant_weight);
+  const auto bytes =
+      static_cast<uint64_t>(sides.batch * sides.in_extent[0] * sides.in_extent[1] * channels) * 4;
+  const bool texel = through_texels(device, bytes);
+  constexpr int64_t kPixels = 4;
+  const int64_t tiles_w = ceil_div(sides.out_extent[1], kPixels);
+  const int64_t count = sides.batch * sides.out_extent[0] * tiles_w * (channels / 4);
+  Step& step = program.dispatch_each(texel ? Shader::depthwise_texel : Shader::depthwise_buffer, count, 64);
+  step.spec(kPixels).spec(0).spec(0).spec(0);
+  epilogue.specialize(step);
+  step.push(count).push(tiles_w).push(sides.out_extent[0]).push(sides.out_extent[1]);
+  step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(channels / 4).push(channels);
+  push_axis_pairs(step, sides);
+  step.push(epilogue.alpha).push(epilogue.beta);
+  step.matrix(0, operands.x, texel).matrix(1, weight, texel).write(2, operands.y);
+  epilogue.bind(step);
+}
+
+void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const int64_t count = sides.out_pixels() * sides.out_channels;
+  Step& step = program.dispatch_each(sides.transposed ? Shader::conv_direct_transposed : Shader::conv_direct,
+                                     count, device.plan().elementwise_lanes);
+  step.spec(0).spec(0).spec(0).spec(0);
+  epilogue.specialize(step);
+  step.push(count).push(sides.in_channels).push(sides.out_channels).push(sides.groups);
+  for (int64_t extent : sides.in_extent) step.push(extent);
+  for (int64_t extent : sides.out_extent) step.push(extent);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.kernel);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.stride);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.pad_begin);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.dilation);
+  step.push(epilogue.alpha).push(epilogue.beta);
+  step.read(0, operands.x).read(1, operands.weight).write(2, operands.y);
+  epilogue.bind(step);
+}
+
+}  // namespace rt::vulkan

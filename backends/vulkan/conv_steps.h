@@ -1,0 +1,47 @@
+// The dispatches that convolutions and their gradients share: geometry as push constants, tiles, padded
+// channels.
+//
+// Knows: ConvGeometry and the shaders conv*.comp. Must not know: attributes, which operator asks.
+#pragma once
+
+#include "backends/vulkan/epilogue.h"
+#include "backends/vulkan/repack.h"
+#include "runtime/graph/geometry.h"
+
+namespace rt::vulkan {
+
+/// What the convolution shaders read and write, seen from the loop: for the gradient with respect to the data
+/// the input is grad_output.
+struct ConvSides {
+  bool transposed = false;
+  int64_t in_channels = 0, out_channels = 0;
+  int64_t batch = 0, groups = 1;
+  std::array<int64_t, 3> in_extent{}, out_extent{};
+  std::array<WindowAxis, 3> axes{};
+
+  int64_t group_in() const { return in_channels / groups; }
+  int64_t group_out() const { return out_channels / groups; }
+  int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
+  int64_t out_pixels() const { return batch * out_extent[0] * out_extent[1] * out_extent[2]; }
+};
+ConvSides conv_sides(const ConvGeometry& geometry, bool transposed);
+
+/// Ok when the tiled shader takes this: two spatial axes, and channels of a group that are whole vec4s or can
+/// be padded.
+Status tiled_conv_supports(const ConvSides& sides);
+/// Ok when every input channel has one output channel, whole vec4s of them.
+Status depthwise_supports(const ConvSides& sides);
+
+struct ConvOperands {
+  Ref x, weight, y;
+  const float* constant_weight = nullptr;  ///< host bytes, where the weight is constant
+};
+
+void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                    const ConvOperands& operands, const EpiloguePlan& epilogue);
+void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                        const ConvOperands& operands, const EpiloguePlan& epilogue);
+void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                     const ConvOperands& operands, const EpiloguePlan& epilogue);
+
+}  // namespace rt::vulkan

@@ -1,0 +1,190 @@
+#include "backends/vulkan/device_plan.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+namespace rt::vulkan {
+namespace {
+
+std::string lower(std::string_view name) {
+  std::string out(name);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+std::optional<size_t> as_index(std::string_view wanted) {
+  if (wanted.empty() || wanted.size() > 4) return std::nullopt;
+  size_t index = 0;
+  for (char c : wanted) {
+    if (c < '0' || c > '9') return std::nullopt;
+    index = index * 10 + static_cast<size_t>(c - '0');
+  }
+  return index;
+}
+
+int preference(DeviceType type) {
+  switch (type) {
+    case DeviceType::DiscreteGpu: return 4;
+    case DeviceType::IntegratedGpu: return 3;
+    case DeviceType::VirtualGpu: return 2;
+    default: return 1;
+  }
+}
+
+std::string listing(std::span<const DeviceFacts> devices) {
+  std::string out;
+  for (size_t i = 0; i < devices.size(); ++i)
+    append(out, text(i == 0 ? "" : ", ", i, " = ", devices[i].name));
+  return out;
+}
+
+std::optional<uint32_t> find_queue(const DeviceFacts& facts) {
+  std::optional<uint32_t> any;
+  for (uint32_t i = 0; i < facts.queues.size(); ++i) {
+    const auto& queue = facts.queues[i];
+    if (!queue.compute || queue.count == 0) continue;
+    if (!queue.graphics) return i;  // a queue for compute alone does not wait behind the desktop
+    if (!any) any = i;
+  }
+  return any;
+}
+
+/// The type with the highest score above zero.
+template <class Score>
+std::optional<uint32_t> best_memory(const DeviceFacts& facts, Score score) {
+  std::optional<uint32_t> best;
+  int best_score = 0;
+  for (uint32_t i = 0; i < facts.memory.size(); ++i) {
+    const int value = score(facts.memory[i]);
+    if (value > best_score || (best && value == best_score && value > 0 &&
+                               facts.memory[i].heap_bytes > facts.memory[*best].heap_bytes)) {
+      best = i;
+      best_score = value;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Status usable(const DeviceFacts& facts) {
+  if (facts.api_version < 101)
+    return unsupported("device '", facts.name, "' speaks Vulkan ", facts.api_version / 100, ".",
+                       facts.api_version % 100, ", 1.1 is needed; update the driver");
+  if (!find_queue(facts)) return unsupported("device '", facts.name, "' has no queue that computes");
+  if (facts.max_storage_buffers < kStorageBindings)
+    return unsupported("device '", facts.name, "' binds ", facts.max_storage_buffers,
+                       " storage buffers at a time, ", kStorageBindings, " are needed");
+  if (facts.max_push_bytes < kPushBytes)
+    return unsupported("device '", facts.name, "' has ", facts.max_push_bytes, " bytes of push constants, ",
+                       kPushBytes, " are needed");
+  return {};
+}
+
+Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted,
+                             bool allow_software) {
+  if (devices.empty()) return Status::make(Code::NotFound, "the Vulkan drivers list no device");
+  if (!wanted.empty()) {
+    if (const auto index = as_index(wanted)) {
+      if (*index >= devices.size())
+        return Status::make(Code::NotFound, "there is no Vulkan device ", *index,
+                            "; there are: ", listing(devices));
+      RT_TRY(usable(devices[*index]));
+      return *index;
+    }
+    const std::string needle = lower(wanted);
+    for (size_t i = 0; i < devices.size(); ++i)
+      if (lower(devices[i].uuid) == needle || lower(devices[i].name).find(needle) != std::string::npos) {
+        RT_TRY(usable(devices[i]));
+        return i;
+      }
+    return Status::make(Code::NotFound, "no Vulkan device has '", wanted,
+                        "' in its name or as its UUID; there are: ", listing(devices));
+  }
+  std::optional<size_t> best;
+  std::string reasons;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (const Status status = usable(devices[i]); !status.ok()) {
+      append(reasons, text("; ", status.message()));
+      continue;
+    }
+    if (devices[i].type == DeviceType::SoftwareGpu && !allow_software) {
+      append(reasons, text("; device '", devices[i].name,
+                           "' runs on the CPU: name it, or set RT_VULKAN_ALLOW_SOFTWARE=1"));
+      continue;
+    }
+    if (!best || preference(devices[i].type) > preference(devices[*best].type)) best = i;
+  }
+  if (!best) return Status::make(Code::NotFound, "no Vulkan device to choose", reasons);
+  return *best;
+}
+
+Result<DevicePlan> plan_device(const DeviceFacts& facts) {
+  RT_TRY(usable(facts));
+  DevicePlan plan;
+  plan.queue_family = *find_queue(facts);
+  plan.timestamps = facts.queues[plan.queue_family].timestamp_bits > 0 && facts.timestamp_period > 0;
+
+  const bool shares_memory = facts.type == DeviceType::IntegratedGpu || facts.type == DeviceType::SoftwareGpu;
+  const auto tensors = best_memory(facts, [&](const MemoryTypeFacts& memory) {
+    const bool mapped = memory.host_visible && memory.host_coherent;
+    if (shares_memory && mapped) return 4 + (memory.device_local ? 2 : 0) + (memory.host_cached ? 1 : 0);
+    if (memory.device_local) return memory.host_visible ? 2 : 3;
+    return 1;
+  });
+  const auto staging = best_memory(facts, [](const MemoryTypeFacts& memory) {
+    if (!memory.host_visible || !memory.host_coherent) return 0;
+    return 1 + (memory.host_cached ? 2 : 0) + (memory.device_local ? 0 : 1);
+  });
+  if (!tensors || !staging)
+    return unsupported("device '", facts.name,
+                       "' lists no memory that tensors can live in and the host can write");
+  plan.tensor_memory = *tensors;
+  plan.staging_memory = *staging;
+  const auto& memory = facts.memory[*tensors];
+  plan.mapped = shares_memory && memory.host_visible && memory.host_coherent;
+  plan.memory_bytes = memory.heap_bytes;
+
+  plan.alignment = std::max<uint64_t>({64, facts.storage_alignment, facts.texel_alignment});
+  plan.max_binding_bytes = facts.max_storage_range & ~uint64_t{63};
+  if (facts.type == DeviceType::SoftwareGpu) {
+    plan.texel_loads = true;
+    plan.row_lanes = facts.subgroup_size >= 4 && facts.subgroup_size <= 64 ? facts.subgroup_size : 8;
+    plan.tile_lanes = plan.row_lanes;
+  }
+  plan.elementwise_lanes = std::min(plan.elementwise_lanes, facts.max_invocations);
+  plan.row_lanes = std::min(plan.row_lanes, facts.max_invocations);
+  plan.tile_lanes = std::min(plan.tile_lanes, facts.max_invocations);
+  return plan;
+}
+
+DeviceInfo describe_device(const DeviceFacts& facts, int index) {
+  DeviceInfo info;
+  info.backend = "vulkan";
+  info.index = index;
+  info.name = facts.name;
+  info.uuid = facts.uuid;
+  info.driver = facts.driver;
+  info.type = facts.type;
+  info.threads = 0;
+  if (auto plan = plan_device(facts); plan.ok()) {
+    info.memory_bytes = plan->memory_bytes;
+    info.max_buffer_bytes = plan->max_binding_bytes;
+    info.alignment = plan->alignment;
+  } else {
+    info.features.push_back("unusable: " + plan.status().message());
+  }
+  const auto add = [&](bool has, const char* name) {
+    if (has) info.features.push_back(name);
+  };
+  add(facts.type == DeviceType::SoftwareGpu, "software");
+  add(facts.features.storage_8bit, "storage_8bit");
+  add(facts.features.storage_16bit, "storage_16bit");
+  add(facts.features.float16, "fp16");
+  add(facts.features.int8, "int8");
+  add(facts.features.int64, "int64");
+  return info;
+}
+
+}  // namespace rt::vulkan

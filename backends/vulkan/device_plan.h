@@ -1,0 +1,100 @@
+// Which device, queue, memory and limits to use: pure choices over plain facts, so that they are tested
+// without a GPU.
+//
+// Knows: facts about devices as numbers and flags. Must not know: Vulkan handles, how facts were obtained.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+
+namespace rt::vulkan {
+
+struct QueueFamilyFacts {
+  bool graphics = false;
+  bool compute = false;
+  uint32_t count = 0;
+  uint32_t timestamp_bits = 0;
+};
+
+struct MemoryTypeFacts {
+  bool device_local = false;
+  bool host_visible = false;
+  bool host_coherent = false;
+  bool host_cached = false;
+  uint64_t heap_bytes = 0;
+};
+
+struct FeatureFacts {
+  bool storage_8bit = false;   ///< bool and u8 tensors
+  bool storage_16bit = false;  ///< f16 tensors
+  bool float16 = false;        ///< arithmetic on f16
+  bool int8 = false;
+  bool int16 = false;
+  bool int64 = false;
+};
+
+struct DeviceFacts {
+  std::string name;
+  std::string uuid;
+  std::string driver;
+  uint32_t vendor_id = 0;
+  uint32_t driver_version = 0;
+  uint32_t api_version = 0;  ///< major * 100 + minor
+  DeviceType type = DeviceType::VirtualGpu;
+  uint64_t max_storage_range = 0;
+  uint64_t max_allocation = 0;
+  uint64_t max_texel_elements = 0;
+  uint64_t storage_alignment = 1;
+  uint64_t texel_alignment = 1;
+  uint32_t max_groups = 65535;  ///< per dimension; the smallest of the dimensions used
+  uint32_t max_invocations = 128;
+  uint32_t max_push_bytes = 128;
+  uint32_t max_storage_buffers = 4;
+  uint32_t subgroup_size = 0;
+  double timestamp_period = 0;
+  FeatureFacts features;
+  std::vector<QueueFamilyFacts> queues;
+  std::vector<MemoryTypeFacts> memory;
+};
+
+/// Storage buffers and texel buffers that every kernel's descriptor set has room for.
+inline constexpr uint32_t kStorageBindings = 10;
+inline constexpr uint32_t kTexelBindings = 2;
+inline constexpr uint32_t kPushBytes = 128;
+
+struct DevicePlan {
+  uint32_t queue_family = 0;
+  bool timestamps = false;
+  uint32_t tensor_memory = 0;   ///< memory type of slabs
+  uint32_t staging_memory = 0;  ///< memory type for uploads and downloads; unused when slabs are mapped
+  bool mapped = false;          ///< slabs are host visible and coherent
+  uint64_t memory_bytes = 0;
+  uint64_t alignment = 64;
+  uint64_t max_binding_bytes = 0;
+  /// Read matrices through texel buffers: on software devices a vector gather replaces a loop over the lanes.
+  bool texel_loads = false;
+  uint32_t elementwise_lanes = 256;  ///< workgroup of kernels without barriers
+  uint32_t row_lanes = 64;           ///< workgroup that reduces one row
+  uint32_t tile_lanes = 64;          ///< workgroup of register-tiled kernels
+};
+
+/// What is missing for this device to be usable at all, or ok.
+Status usable(const DeviceFacts& facts);
+
+/// Index of the device: `wanted` is an index, a part of the name or the UUID; empty asks for the best device
+/// that is not software, or for a software device where `allow_software` and there is nothing else.
+Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted,
+                             bool allow_software);
+
+/// Queue, memory types and tuning for a usable device.
+Result<DevicePlan> plan_device(const DeviceFacts& facts);
+
+/// What probe() lists.
+DeviceInfo describe_device(const DeviceFacts& facts, int index);
+
+}  // namespace rt::vulkan

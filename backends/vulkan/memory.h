@@ -1,0 +1,34 @@
+// Slabs: one VkBuffer over one VkDeviceMemory each, mapped for good where the host can see it.
+//
+// Knows: buffers and memory. Must not know: kernels, command lists.
+#pragma once
+
+#include "backends/vulkan/api.h"
+#include "runtime/backend/backend.h"
+
+namespace rt::vulkan {
+
+class VulkanDevice;
+
+class VulkanSlab final : public Slab {
+ public:
+  /// `size` bytes in memory of type `memory_type`; mapped if `map`.
+  static Result<std::unique_ptr<VulkanSlab>> create(const VulkanDevice& device, size_t size,
+                                                    uint32_t memory_type, bool map);
+  ~VulkanSlab() override;
+  size_t size() const noexcept override { return size_; }
+  void* host() noexcept override { return host_; }
+  const void* host() const noexcept { return host_; }
+  VkBuffer buffer() const noexcept { return buffer_; }
+
+ private:
+  VulkanSlab(const DeviceApi& api, VkDevice device, size_t size) : api_(api), device_(device), size_(size) {}
+  const DeviceApi& api_;
+  VkDevice device_;
+  size_t size_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  void* host_ = nullptr;
+};
+
+}  // namespace rt::vulkan

@@ -1,0 +1,38 @@
+// The module's one exported symbol.
+#include "runtime/backend/module.h"
+
+#include "backends/vulkan/device.h"
+#include "runtime/backend/abi.h"
+
+namespace rt::vulkan {
+namespace {
+
+Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
+  auto instance = Instance::open(false);
+  if (!instance.ok()) {
+    reason = instance.status().message();
+    return {};
+  }
+  std::vector<DeviceFacts> facts;
+  std::vector<VkPhysicalDevice> handles;
+  if (const Status status = (*instance)->list(facts, handles); !status.ok()) {
+    reason = status.message();
+    return {};
+  }
+  if (facts.empty()) reason = "the Vulkan drivers list no device";
+  for (size_t i = 0; i < facts.size(); ++i) devices.push_back(describe_device(facts[i], static_cast<int>(i)));
+  return {};
+}
+
+Result<DevicePtr> open(const DeviceOptions& options) noexcept {
+  return VulkanDevice::open(options);
+}
+
+constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "vulkan", probe, open};
+
+}  // namespace
+}  // namespace rt::vulkan
+
+const rt::BackendModule* rt_backend_module(void) {
+  return &rt::vulkan::kModule;
+}

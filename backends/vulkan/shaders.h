@@ -1,0 +1,27 @@
+// The shader variants of this build, by name; the list is shaders/variants.cmake.
+//
+// Knows: ids and SPIR-V words. Must not know: devices.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace rt::vulkan {
+
+enum class Shader : uint16_t {
+#define RT_SHADER(name) name,
+#include "backends/vulkan/shader_list.inc"
+#undef RT_SHADER
+};
+
+struct ShaderCode {
+  const char* name;
+  std::span<const uint32_t> words;
+};
+
+/// The SPIR-V of a variant.
+const ShaderCode& shader_code(Shader shader) noexcept;
+/// A hash over all variants: pipeline caches of another build do not fit.
+uint64_t shader_build_hash() noexcept;
+
+}  // namespace rt::vulkan

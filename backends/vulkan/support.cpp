@@ -1,0 +1,50 @@
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+namespace {
+
+Status operand_fits(const Device& device, const TensorInfo& info, const char* what, size_t i) {
+  constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;
+  const uint64_t most = cast(device).plan().max_binding_bytes;
+  if (info.bytes() > most)
+    return unsupported(what, " ", i, " has ", bytes_text(info.bytes()), ", the device binds at most ",
+                       bytes_text(most), " at once");
+  if (info.elements() > kMostElements)
+    return unsupported(what, " ", i, " has ", info.elements(), " elements, shaders index at most ",
+                       kMostElements);
+  return {};
+}
+
+}  // namespace
+
+Status fits(const Device& device, const NodeView& node) noexcept {
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.has(i)) RT_TRY(operand_fits(device, node.input(i), "input", i));
+  for (size_t i = 0; i < node.outputs.size(); ++i) RT_TRY(operand_fits(device, node.output(i), "output", i));
+  return {};
+}
+
+Status storable(const Device& device, DType dtype) noexcept {
+  const FeatureFacts& features = cast(device).facts().features;
+  if (size_of(dtype) == 1 && !(features.storage_8bit && features.int8))
+    return unsupported("the device's shaders cannot store ", name_of(dtype), " (8-bit storage is missing)");
+  if (size_of(dtype) == 2 && !(features.storage_16bit && features.float16 && features.int16))
+    return unsupported("the device's shaders cannot store ", name_of(dtype), " (16-bit storage is missing)");
+  if (size_of(dtype) == 8 && !features.int64)
+    return unsupported("the device's shaders have no ", name_of(dtype), " (64-bit integers are missing)");
+  return {};
+}
+
+Status all_storable(const Device& device, const NodeView& node) noexcept {
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.has(i) && node.inputs[i].value == nullptr) RT_TRY(storable(device, node.dtype(i)));
+  for (size_t i = 0; i < node.outputs.size(); ++i) RT_TRY(storable(device, node.output(i).dtype));
+  return fits(device, node);
+}
+
+Status known_on_host(const NodeView& node, size_t i, const char* what) {
+  if (node.has(i) && node.inputs[i].value != nullptr) return {};
+  return unsupported(what, " must be known before the run");
+}
+
+}  // namespace rt::vulkan

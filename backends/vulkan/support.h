@@ -1,0 +1,30 @@
+// What the predicates and factories of ops/*.cpp share.
+//
+// Knows: limits of the device against a node's operands. Must not know: single operators.
+#pragma once
+
+#include <memory>
+
+#include "backends/vulkan/program.h"
+#include "backends/vulkan/strided.h"
+
+namespace rt::vulkan {
+
+/// Ok when every operand and result can be bound whole and indexed with 32 bits.
+Status fits(const Device& device, const NodeView& node) noexcept;
+/// Ok when shaders of this device read and write elements of this type.
+Status storable(const Device& device, DType dtype) noexcept;
+/// storable() for every operand that is not a shape operand known on the host, and every result.
+Status all_storable(const Device& device, const NodeView& node) noexcept;
+/// Ok when input `i` is known on the host.
+Status known_on_host(const NodeView& node, size_t i, const char* what);
+
+inline Result<KernelPtr> finish(std::unique_ptr<Program> program) {
+  return KernelPtr(std::move(program));
+}
+
+inline constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace rt::vulkan
