@@ -1,0 +1,186 @@
+// Arithmetic, comparison and selection with broadcasting.
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+namespace {
+
+/// Numbers of shaders/binary_functions.glsl, binary_integer.comp and compare.comp.
+uint32_t function_of(const NodeView& node) {
+  switch (node.kind()) {
+    case OpKind::Sub: return 1;
+    case OpKind::Mul: return 2;
+    case OpKind::Div: return 3;
+    case OpKind::Pow: return 4;
+    case OpKind::Minimum: return 5;
+    case OpKind::Maximum: return 6;
+    case OpKind::Mod: return node.as<op::ModAttributes>().truncated ? 8 : 7;
+    case OpKind::And: return 9;
+    case OpKind::Or: return 10;
+    case OpKind::Xor: return 11;
+    case OpKind::Less: return 1;
+    case OpKind::LessOrEqual: return 2;
+    case OpKind::Greater: return 3;
+    case OpKind::GreaterOrEqual: return 4;
+    default: return 0;
+  }
+}
+
+StridedSpace space_of(const NodeView& node) {
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < node.input_count(); ++i) shapes.push_back(node.shape(i));
+  return broadcast_space(node.output(0).shape, shapes);
+}
+
+Status supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  const size_t rank = space_of(node).rank();
+  if (rank > kMaxAxes)
+    return unsupported("broadcasting needs ", rank, " axes after collapsing, ", kMaxAxes, " are supported");
+  return {};
+}
+
+/// Where input i has the output's shape, the result may overwrite it.
+void offer_in_place(Program& program, const NodeView& node, size_t first = 0) {
+  for (size_t i = first; i < node.input_count(); ++i)
+    if (node.input(i) == node.output(0)) {
+      program.in_place(static_cast<uint8_t>(i));
+      return;
+    }
+}
+
+Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  StridedSpace space = space_of(node);
+  auto program = std::make_unique<Program>("binary");
+  // Whole tensors end in padding, so a single axis without splats needs no multiple of four.
+  const bool padded = space.rank() == 1 && (space.strides[0][0] == 0 || space.strides[0][0] == 1) &&
+                      (space.strides[1][0] == 0 || space.strides[1][0] == 1);
+  const bool wide = padded || in_groups(space, 4, true);
+  bool splat[2] = {false, false};
+  if (wide) {
+    space.extents.back() = ceil_div(space.extents.back(), 4);
+    for (size_t operand = 0; operand < 2; ++operand) {
+      auto& strides = space.strides[operand];
+      splat[operand] = strides.back() == 0;
+      if (!splat[operand])
+        for (size_t axis = 0; axis + 1 < strides.size(); ++axis) strides[axis] /= 4;
+    }
+  }
+  const int64_t count = node.output(0).elements() == 0 ? 0 : space.elements();
+  program->dispatch_each(Shader::binary, count, cast(device).plan().elementwise_lanes)
+      .spec(function_of(node))
+      .spec(space.rank())
+      .spec(wide ? 4 : 1)
+      .spec(splat[0])
+      .spec(splat[1])
+      .push(count)
+      .push_axes(space.extents, 1)
+      .push_axes(space.strides[0], 0)
+      .push_axes(space.strides[1], 0)
+      .read(0, in(0))
+      .read(1, in(1))
+      .write(2, out(0));
+  offer_in_place(*program, node);
+  return finish(std::move(program));
+}
+
+struct Typed {
+  Shader f32, i32, i64, u8;
+  Shader operator[](DType dtype) const {
+    return dtype == DType::F32 ? f32 : dtype == DType::I32 ? i32 : dtype == DType::I64 ? i64 : u8;
+  }
+};
+
+Result<KernelPtr> create_typed(Device& device, const NodeView& node, const Typed& shaders, bool in_place) {
+  const StridedSpace space = space_of(node);
+  auto program = std::make_unique<Program>("binary");
+  const int64_t count = node.output(0).elements();
+  program->dispatch_each(shaders[node.dtype(0)], count, cast(device).plan().elementwise_lanes)
+      .spec(function_of(node))
+      .spec(space.rank())
+      .push(count)
+      .push_axes(space.extents, 1)
+      .push_axes(space.strides[0], 0)
+      .push_axes(space.strides[1], 0)
+      .read(0, in(0))
+      .read(1, in(1))
+      .write(2, out(0));
+  if (in_place) offer_in_place(*program, node);
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  return create_typed(device, node,
+                      {Shader::binary_u8, Shader::binary_i32, Shader::binary_i64, Shader::binary_u8}, true);
+}
+
+Result<KernelPtr> create_compare(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  return create_typed(device, node,
+                      {Shader::compare_f32, Shader::compare_i32, Shader::compare_i64, Shader::compare_u8},
+                      false);
+}
+
+Result<KernelPtr> create_where(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const StridedSpace space = space_of(node);
+  auto program = std::make_unique<Program>("where");
+  const size_t size = size_of(node.output(0).dtype);
+  const Shader shader = size == 1   ? Shader::where_1
+                        : size == 2 ? Shader::where_2
+                        : size == 4 ? Shader::where_4
+                                    : Shader::where_8;
+  const int64_t count = node.output(0).elements();
+  program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
+      .spec(space.rank())
+      .push(count)
+      .push_axes(space.extents, 1)
+      .push_axes(space.strides[0], 0)
+      .push_axes(space.strides[1], 0)
+      .push_axes(space.strides[2], 0)
+      .read(0, in(0))
+      .read(1, in(1))
+      .read(2, in(2))
+      .write(3, out(0));
+  offer_in_place(*program, node, 1);
+  return finish(std::move(program));
+}
+
+constexpr DTypeSet kF32{DType::F32};
+constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
+constexpr DTypeSet kBool{DType::Bool};
+constexpr DTypeSet kComparable = kF32 | kInts | kBool;
+
+#define RT_ROWS(Name)                                                      \
+  {OpKind::Name, "binary." #Name, kF32, supports, create_float}, {         \
+    OpKind::Name, "binary_integer." #Name, kInts, supports, create_integer \
+  }
+#define RT_COMPARE(Name) \
+  { OpKind::Name, "compare." #Name, kComparable, supports, create_compare }
+#define RT_LOGIC(Name) \
+  { OpKind::Name, "logic." #Name, kBool, supports, create_integer }
+
+constexpr KernelRow kRows[] = {
+    RT_ROWS(Add),
+    RT_ROWS(Sub),
+    RT_ROWS(Mul),
+    RT_ROWS(Div),
+    RT_ROWS(Pow),
+    RT_ROWS(Minimum),
+    RT_ROWS(Maximum),
+    RT_ROWS(Mod),
+    RT_COMPARE(Equal),
+    RT_COMPARE(Less),
+    RT_COMPARE(LessOrEqual),
+    RT_COMPARE(Greater),
+    RT_COMPARE(GreaterOrEqual),
+    RT_LOGIC(And),
+    RT_LOGIC(Or),
+    RT_LOGIC(Xor),
+    {OpKind::Where, "where", kBool, supports, create_where},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_binary() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

@@ -1,0 +1,76 @@
+// Cast between f32, f16, i32, i64, u8, i8 and bool.
+#include <optional>
+
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+namespace {
+
+/// The shader's name for a type; bool is stored as u8.
+enum Kind { F32, F16, I32, I64, U8, I8, Bool, kKinds };
+
+std::optional<Kind> kind_of(DType dtype) {
+  switch (dtype) {
+    case DType::F32: return F32;
+    case DType::F16: return F16;
+    case DType::I32: return I32;
+    case DType::I64: return I64;
+    case DType::U8: return U8;
+    case DType::I8: return I8;
+    case DType::Bool: return Bool;
+    default: return std::nullopt;
+  }
+}
+
+#define RT_CASTS(from) \
+  Shader::cast_##from##_f32, Shader::cast_##from##_f16, Shader::cast_##from##_i32, Shader::cast_##from##_i64
+constexpr Shader kNone = Shader::unary;  // the same bytes: a copy
+constexpr Shader kCasts[kKinds][kKinds] = {
+    {kNone, Shader::cast_f32_f16, Shader::cast_f32_i32, Shader::cast_f32_i64, Shader::cast_f32_u8,
+     Shader::cast_f32_i8, Shader::cast_f32_bool},
+    {Shader::cast_f16_f32, kNone, Shader::cast_f16_i32, Shader::cast_f16_i64, Shader::cast_f16_u8,
+     Shader::cast_f16_i8, Shader::cast_f16_bool},
+    {Shader::cast_i32_f32, Shader::cast_i32_f16, kNone, Shader::cast_i32_i64, Shader::cast_i32_u8,
+     Shader::cast_i32_i8, Shader::cast_i32_bool},
+    {Shader::cast_i64_f32, Shader::cast_i64_f16, Shader::cast_i64_i32, kNone, Shader::cast_i64_u8,
+     Shader::cast_i64_i8, Shader::cast_i64_bool},
+    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, Shader::cast_u8_bool},
+    {RT_CASTS(i8), Shader::cast_i8_u8, kNone, Shader::cast_i8_bool},
+    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, kNone},
+};
+
+Status supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  if (!kind_of(node.output(0).dtype)) return unsupported("no cast to ", name_of(node.output(0).dtype));
+  return {};
+}
+
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const Shader shader = kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)];
+  const int64_t count = node.output(0).elements();
+  auto program = std::make_unique<Program>("cast");
+  if (shader == kNone) {
+    if (count > 0) program->copy(out(0), in(0));
+    program->in_place(0);
+    return finish(std::move(program));
+  }
+  program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
+      .push(count)
+      .read(0, in(0))
+      .write(1, out(0));
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {
+    {OpKind::Cast, "cast",
+     DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8, DType::Bool}, supports,
+     create},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_cast() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

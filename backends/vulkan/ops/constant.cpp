@@ -1,0 +1,85 @@
+// Results that are known on the host when the plan is made: Shape, ConstantOfShape, Range. Packed once,
+// copied when run.
+#include <algorithm>
+
+#include "backends/vulkan/support.h"
+#include "runtime/core/element.h"
+
+namespace rt::vulkan {
+namespace {
+
+Status shape_supports(const Device& device, const NodeView& node) noexcept {
+  return fits(device, node);
+}
+
+Status constant_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(known_on_host(node, 0, "shape"));
+  return fits(device, node);
+}
+
+Status range_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(known_on_host(node, 0, "start"));
+  RT_TRY(known_on_host(node, 1, "limit"));
+  RT_TRY(known_on_host(node, 2, "delta"));
+  return fits(device, node);
+}
+
+std::function<void(std::span<std::byte>)> writer_of(const NodeView& node) {
+  const TensorInfo info = node.output(0);
+  switch (node.kind()) {
+    case OpKind::Shape: {
+      const auto& attributes = node.as<op::ShapeAttributes>();
+      const Shape shape = node.shape(0);
+      const int64_t rank = shape.rank();
+      const int64_t first =
+          std::clamp<int64_t>(attributes.start < 0 ? attributes.start + rank : attributes.start, 0, rank);
+      return [=](std::span<std::byte> bytes) {
+        for (int64_t i = 0; i < info.elements(); ++i)
+          store_integer(bytes.data(), info.dtype, i, shape[static_cast<int>(first + i)]);
+      };
+    }
+    case OpKind::Range: {
+      const void* start = node.inputs[0].value;
+      const void* delta = node.inputs[2].value;
+      return [=](std::span<std::byte> bytes) {
+        for (int64_t i = 0; i < info.elements(); ++i)
+          if (is_float(info.dtype))
+            store_element(bytes.data(), info.dtype, i,
+                          load_element(start, info.dtype, 0) +
+                              static_cast<double>(i) * load_element(delta, info.dtype, 0));
+          else
+            store_integer(bytes.data(), info.dtype, i,
+                          load_integer(start, info.dtype, 0) + i * load_integer(delta, info.dtype, 0));
+      };
+    }
+    default: {
+      const double value = node.as<op::ConstantOfShapeAttributes>().value;
+      return [=](std::span<std::byte> bytes) {
+        for (int64_t i = 0; i < info.elements(); ++i) store_element(bytes.data(), info.dtype, i, value);
+      };
+    }
+  }
+}
+
+Result<KernelPtr> create(Device&, const NodeView& node, std::span<const LayoutId>) noexcept {
+  auto program = std::make_unique<Program>("constant");
+  const uint64_t bytes = node.output(0).bytes();
+  if (bytes > 0) program->copy(out(0), program->packed(bytes, writer_of(node)));
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.has(i) && node.inputs[i].value != nullptr) program->replaces(i);
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {
+    {OpKind::Shape, "shape", kAnyDType, shape_supports, create},
+    {OpKind::ConstantOfShape, "constant_of_shape", DTypeSet{DType::I64}, constant_supports, create},
+    {OpKind::Range, "range", kAnyDType, range_supports, create},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_constant() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

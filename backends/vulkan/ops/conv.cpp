@@ -1,0 +1,207 @@
+// Conv, ConvTranspose and ConvWeightGrad: tiled where channels are whole vec4s (or can be padded), depthwise,
+// and a direct form for every other shape.
+#include <algorithm>
+
+#include "backends/vulkan/conv_steps.h"
+#include "backends/vulkan/reduce_steps.h"
+
+namespace rt::vulkan {
+namespace {
+
+const float* constant_of(const NodeView& node, size_t i) {
+  return static_cast<const float*>(node.inputs[i].value);
+}
+
+// --- Conv
+
+Result<ConvSides> conv_of(const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry,
+            conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>()));
+  return conv_sides(geometry, false);
+}
+
+template <Status (*kSupports)(const ConvSides&)>
+Status conv_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  RT_ASSIGN(const ConvSides sides, conv_of(node));
+  return kSupports(sides);
+}
+
+Status anything(const ConvSides&) {
+  return {};
+}
+
+using AddConv = void (*)(Program&, const VulkanDevice&, const ConvSides&, const ConvOperands&,
+                         const EpiloguePlan&);
+
+template <AddConv kAdd>
+Result<KernelPtr> create_conv(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ConvSides sides, conv_of(node));
+  auto program = std::make_unique<Program>("conv");
+  const EpiloguePlan epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
+  kAdd(*program, cast(device), sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  if (program->requirements().packed > 0) program->replaces(1);
+  return finish(std::move(program));
+}
+
+// --- ConvTranspose
+
+Result<ConvSides> transpose_of(const NodeView& node) {
+  std::optional<std::span<const int64_t>> output_size;
+  if (node.has(2)) {
+    RT_TRY(known_on_host(node, 2, "output_size"));
+    output_size = node.ints(2);
+  }
+  RT_ASSIGN(const ConvGeometry geometry,
+            conv_transpose_geometry(node.shape(0), node.shape(1), node.as<op::ConvTransposeAttributes>(),
+                                    output_size));
+  return conv_sides(geometry, true);
+}
+
+template <Status (*kSupports)(const ConvSides&)>
+Status transpose_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  RT_ASSIGN(const ConvSides sides, transpose_of(node));
+  return kSupports(sides);
+}
+
+template <AddConv kAdd>
+Result<KernelPtr> create_transpose(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ConvSides sides, transpose_of(node));
+  auto program = std::make_unique<Program>("conv_transpose");
+  EpiloguePlan epilogue;
+  epilogue.has_bias = node.has(3);
+  epilogue.bias = 3;
+  kAdd(*program, cast(device), sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  if (program->requirements().packed > 0) program->replaces(1);
+  if (node.has(2)) program->replaces(2);
+  return finish(std::move(program));
+}
+
+// --- ConvWeightGrad
+
+Result<ConvSides> weight_grad_of(const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry,
+            conv_weight_grad_geometry(node.shape(0), node.shape(1), node.as<op::ConvWeightGradAttributes>()));
+  return conv_sides(geometry, false);
+}
+
+Status tiled_weight_grad_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
+  if (sides.groups > 1 && sides.group_out() % 4 != 0)
+    return unsupported("groups of ", sides.group_out(), " output channels, which are not whole vec4s");
+  return tiled_conv_supports(sides);
+}
+
+Status direct_weight_grad_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  return weight_grad_of(node).status();
+}
+
+/// Ranges of pixels, so that `pieces` independent pieces of work occupy the device.
+int64_t split_count(const VulkanDevice& device, int64_t pieces, int64_t pixels, int64_t weights) {
+  const int64_t wanted = device.plan().texel_loads ? 16 : 16384;
+  int64_t splits =
+      std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(pieces, 1)), 1, ceil_div(pixels, 32));
+  // Partial sums must stay small beside what the gradient itself takes, and within one binding.
+  const auto most = static_cast<int64_t>(device.plan().max_binding_bytes / sizeof(float));
+  return std::max<int64_t>(1, std::min(splits, most / std::max<int64_t>(weights, 1)));
+}
+
+Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node,
+                                           std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
+  const VulkanDevice& vulkan = cast(device);
+  auto program = std::make_unique<Program>("conv_weight_grad");
+  const int64_t in_pixels = sides.batch * sides.in_extent[0] * sides.in_extent[1];
+  const int64_t pixels = sides.out_pixels();
+  const auto padded = [&](size_t input, int64_t rows, int64_t channels) {
+    if (channels % 4 == 0) return in(input);
+    return padded_copy(*program, vulkan, in(input),
+                       {.extents = {rows, channels},
+                        .strides = {channels, 1},
+                        .padded_extents = {rows, ceil_div(channels, 4) * 4}},
+                       nullptr);
+  };
+  const Ref x = padded(0, in_pixels, sides.in_channels);
+  const Ref grad = padded(1, pixels, sides.out_channels);
+  const int64_t in_c4 = ceil_div(sides.in_channels, 4), out_c4 = ceil_div(sides.out_channels, 4);
+  const bool texel =
+      through_texels(vulkan, static_cast<uint64_t>(std::max(in_pixels * in_c4, pixels * out_c4)) * 16);
+
+  const int64_t columns = sides.group_in() <= 4 ? 4 : 8;
+  constexpr int64_t kRows = 8;
+  const int64_t lanes = vulkan.plan().tile_lanes;
+  const int64_t column_tiles = ceil_div(sides.group_in(), columns);
+  const int64_t row_tiles = ceil_div(sides.group_out(), kRows);
+  const int64_t lane_groups = ceil_div(column_tiles * sides.taps(), lanes);
+  const int64_t weights = sides.out_channels * sides.taps() * sides.group_in();
+  const int64_t pieces = lane_groups * row_tiles * sides.groups;
+  const int64_t splits =
+      split_count(vulkan, vulkan.plan().texel_loads ? pieces : pieces * lanes, pixels, weights);
+  const Ref target = splits == 1 ? out(0) : program->scratch(static_cast<uint64_t>(splits * weights) * 4);
+  Step& step = program->dispatch(texel ? Shader::conv_weight_grad_texel : Shader::conv_weight_grad_buffer,
+                                 static_cast<uint64_t>(pieces * splits), static_cast<uint32_t>(lanes));
+  step.spec(kRows).spec(static_cast<uint64_t>(columns));
+  step.push(pixels)
+      .push(sides.out_extent[0])
+      .push(sides.out_extent[1])
+      .push(sides.in_extent[0])
+      .push(sides.in_extent[1]);
+  step.push(in_c4).push(out_c4).push(sides.group_in()).push(sides.group_out()).push(sides.groups);
+  const auto& [h, w, d] = sides.axes;
+  step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);
+  step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
+  step.push(column_tiles).push(row_tiles).push(lane_groups).push(splits);
+  step.matrix(0, grad, texel).matrix(1, x, texel).write(2, target);
+  if (splits > 1) add_column_reduce(*program, vulkan, {.rows = splits, .columns = weights}, target, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node,
+                                            std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
+  const VulkanDevice& vulkan = cast(device);
+  auto program = std::make_unique<Program>("conv_weight_grad");
+  const int64_t count = sides.out_channels * sides.taps() * sides.group_in();
+  const int64_t splits = split_count(vulkan, count, sides.out_pixels(), count);
+  const Ref target = splits == 1 ? out(0) : program->scratch(static_cast<uint64_t>(splits * count) * 4);
+  Step& step = program->dispatch_each(Shader::conv_weight_grad_direct, count * splits,
+                                      vulkan.plan().elementwise_lanes);
+  step.push(count).push(splits).push(sides.out_pixels());
+  step.push(sides.in_channels).push(sides.out_channels).push(sides.groups);
+  for (int64_t extent : sides.in_extent) step.push(extent);
+  for (int64_t extent : sides.out_extent) step.push(extent);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.kernel);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.stride);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.pad_begin);
+  for (const WindowAxis& axis : sides.axes) step.push(axis.dilation);
+  step.read(0, in(0)).read(1, in(1)).write(2, target);
+  if (splits > 1) add_column_reduce(*program, vulkan, {.rows = splits, .columns = count}, target, out(0));
+  return finish(std::move(program));
+}
+
+constexpr DTypeSet kF32{DType::F32};
+constexpr KernelRow kRowsOfConv[] = {
+    {OpKind::Conv, "conv.depthwise", kF32, conv_supports<depthwise_supports>, create_conv<add_depthwise_conv>,
+     20},
+    {OpKind::Conv, "conv.tiled", kF32, conv_supports<tiled_conv_supports>, create_conv<add_tiled_conv>, 10},
+    {OpKind::Conv, "conv.direct", kF32, conv_supports<anything>, create_conv<add_direct_conv>, 0},
+    {OpKind::ConvTranspose, "conv_transpose.tiled", kF32, transpose_supports<tiled_conv_supports>,
+     create_transpose<add_tiled_conv>, 10},
+    {OpKind::ConvTranspose, "conv_transpose.direct", kF32, transpose_supports<anything>,
+     create_transpose<add_direct_conv>, 0},
+    {OpKind::ConvWeightGrad, "conv_weight_grad.tiled", kF32, tiled_weight_grad_supports,
+     create_tiled_weight_grad, 10},
+    {OpKind::ConvWeightGrad, "conv_weight_grad.direct", kF32, direct_weight_grad_supports,
+     create_direct_weight_grad, 0},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_conv() {
+  return kRowsOfConv;
+}
+
+}  // namespace rt::vulkan

@@ -1,0 +1,189 @@
+// MatMul: register tiles, all four combinations of transposed operands read in place where their rows are
+// whole vec4s, batches with broadcasting, the epilogue.
+#include <algorithm>
+
+#include "backends/vulkan/epilogue.h"
+#include "backends/vulkan/repack.h"
+
+namespace rt::vulkan {
+namespace {
+
+struct Factor {
+  int64_t rows = 0;     ///< as stored
+  int64_t columns = 0;  ///< contiguous
+  int64_t matrices = 1;
+  std::vector<int64_t> batch_strides;  ///< in matrices
+};
+
+struct Problem {
+  int64_t m = 0, n = 0, k = 0;
+  bool transposed_a = false, transposed_b = false;
+  Factor a, b;
+  std::vector<int64_t> batch;  ///< two extents
+  int64_t bias_batch = 0, bias_row = 0, bias_column = 0;
+  EpiloguePlan epilogue;
+};
+
+Shape batch_of(const Shape& shape) {
+  return Shape(shape.dims().first(static_cast<size_t>(shape.rank() - 2)));
+}
+
+Result<Problem> describe_problem(const NodeView& node) {
+  const auto& attributes = node.as<op::MatMulAttributes>();
+  const Shape& a = node.shape(0);
+  const Shape& b = node.shape(1);
+  const Shape& y = node.output(0).shape;
+  if (a.rank() < 2 || b.rank() < 2) return unsupported("factors of rank below 2");
+  Problem problem;
+  problem.transposed_a = attributes.transpose_a;
+  problem.transposed_b = attributes.transpose_b;
+  problem.m = y[y.rank() - 2];
+  problem.n = y.back();
+  problem.k = problem.transposed_a ? a[a.rank() - 2] : a.back();
+  problem.a = {a[a.rank() - 2], a.back(), batch_of(a).elements(), {}};
+  problem.b = {b[b.rank() - 2], b.back(), batch_of(b).elements(), {}};
+
+  const Shape shapes[] = {batch_of(a), batch_of(b)};
+  StridedSpace space = broadcast_space(batch_of(y), shapes);
+  if (space.rank() > 2)
+    return unsupported("batch dimensions that need ", space.rank(), " axes after collapsing");
+  if (space.rank() == 1) {
+    space.extents.insert(space.extents.begin(), 1);
+    for (auto& strides : space.strides) strides.insert(strides.begin(), 0);
+  }
+  problem.batch = space.extents;
+  problem.a.batch_strides = space.strides[0];
+  problem.b.batch_strides = space.strides[1];
+
+  problem.epilogue = plan_epilogue(attributes.epilogue.get(), node, 2);
+  if (problem.epilogue.has_bias) {
+    const Shape& bias = node.shape(problem.epilogue.bias);
+    const int64_t columns = bias.rank() >= 1 ? bias.back() : 1;
+    const int64_t rows = bias.rank() >= 2 ? bias[bias.rank() - 2] : 1;
+    const int64_t batches = bias.rank() > 2 ? batch_of(bias).elements() : 1;
+    const int64_t all = problem.batch[0] * problem.batch[1];
+    if (batches != 1 && batches != all)
+      return unsupported("a bias that broadcasts over some batch dimensions only");
+    problem.bias_column = columns == 1 ? 0 : 1;
+    problem.bias_row = rows == 1 ? 0 : columns;
+    problem.bias_batch = batches == 1 ? 0 : rows * columns;
+  }
+
+  // One weight for all matrices of a batch: the rows of the batch are rows of one taller product.
+  const int64_t all = problem.batch[0] * problem.batch[1];
+  const bool shared_b = problem.b.matrices == 1 && problem.a.matrices == all;
+  const bool bias_follows = problem.bias_batch == problem.bias_row * problem.m;
+  if (all > 1 && shared_b && !problem.transposed_a && bias_follows) {
+    problem.m *= all;
+    problem.a.rows *= all;
+    problem.a.matrices = 1;
+    problem.batch = {1, 1};
+    problem.a.batch_strides = {0, 0};
+    problem.b.batch_strides = {0, 0};
+    problem.bias_batch = 0;
+  }
+  return problem;
+}
+
+Status supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  return describe_problem(node).status();
+}
+
+int64_t round_up4(int64_t n) {
+  return (n + 3) / 4 * 4;
+}
+
+/// A factor whose rows are whole vec4s, and which has `rows` rows.
+struct Loaded {
+  Ref ref;
+  int64_t row_stride;                  ///< vec4
+  std::vector<int64_t> batch_strides;  ///< vec4
+  uint64_t bytes;
+};
+
+Loaded load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
+            const Factor& factor, int64_t rows) {
+  const int64_t columns = round_up4(factor.columns);
+  Loaded loaded;
+  loaded.ref = in(input);
+  loaded.row_stride = columns / 4;
+  for (int64_t stride : factor.batch_strides) loaded.batch_strides.push_back(stride * rows * columns / 4);
+  loaded.bytes = static_cast<uint64_t>(factor.matrices * rows * columns) * sizeof(float);
+  if (columns != factor.columns || rows != factor.rows) {
+    const auto* constant = static_cast<const float*>(node.inputs[input].value);
+    loaded.ref = padded_copy(program, device, in(input),
+                             {.extents = {factor.matrices, factor.rows, factor.columns},
+                              .strides = {factor.rows * factor.columns, factor.columns, 1},
+                              .padded_extents = {factor.matrices, rows, columns}},
+                             constant);
+    if (constant != nullptr) program.replaces(input);
+  }
+  return loaded;
+}
+
+Shader shader_of(const Problem& problem, bool texel) {
+  constexpr Shader kShaders[2][2][2] = {
+      {{Shader::gemm_nn_buffer, Shader::gemm_nn_texel}, {Shader::gemm_nt_buffer, Shader::gemm_nt_texel}},
+      {{Shader::gemm_tn_buffer, Shader::gemm_tn_texel}, {Shader::gemm_tt_buffer, Shader::gemm_tt_texel}}};
+  return kShaders[problem.transposed_a][problem.transposed_b][texel];
+}
+
+struct RegisterTile {
+  uint32_t rows, columns, lanes, lanes_n;
+};
+
+/// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
+RegisterTile choose_tile(const Problem& problem, const DevicePlan& plan) {
+  RegisterTile tile{8, 8, plan.tile_lanes, 8};
+  // A transposed A is loaded in vec4s of four rows.
+  if (problem.m < 8) tile.rows = problem.m < 4 && !problem.transposed_a ? 1 : 4;
+  if (problem.n < 8 || problem.m == 1) tile.columns = 4;
+  const auto column_tiles = static_cast<uint64_t>(ceil_div(problem.n, tile.columns));
+  const auto row_tiles = static_cast<uint64_t>(ceil_div(problem.m, tile.rows));
+  uint32_t lanes_n = 1;
+  while (lanes_n < tile.lanes && (lanes_n < column_tiles || tile.lanes / lanes_n > row_tiles)) {
+    if (!plan.texel_loads && lanes_n >= 16 && tile.lanes / lanes_n <= row_tiles) break;
+    lanes_n *= 2;
+  }
+  tile.lanes_n = std::min(lanes_n, tile.lanes);
+  return tile;
+}
+
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const Problem problem, describe_problem(node));
+  const VulkanDevice& vulkan = cast(device);
+  auto program = std::make_unique<Program>("matmul");
+  // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
+  const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
+  const Loaded a = load(*program, vulkan, node, 0, problem.a, problem.transposed_a ? k : problem.a.rows);
+  const Loaded b = load(*program, vulkan, node, 1, problem.b, problem.transposed_b ? problem.b.rows : k);
+  const bool texel = through_texels(vulkan, std::max(a.bytes, b.bytes));
+
+  const RegisterTile tile = choose_tile(problem, vulkan.plan());
+  const int64_t row_tiles = ceil_div(problem.m, tile.rows * (tile.lanes / tile.lanes_n));
+  const int64_t column_groups = ceil_div(problem.n, tile.columns * tile.lanes_n);
+  const int64_t batches = problem.batch[0] * problem.batch[1];
+  Step& step = program->dispatch(shader_of(problem, texel),
+                                 static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
+  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(0);
+  problem.epilogue.specialize(step);
+  step.push(problem.m).push(problem.n).push(k).push(a.row_stride).push(b.row_stride);
+  step.push(row_tiles).push(column_groups).push(problem.batch[0]).push(problem.batch[1]);
+  step.push(a.batch_strides[0]).push(a.batch_strides[1]).push(b.batch_strides[0]).push(b.batch_strides[1]);
+  step.push(problem.m * problem.n).push(problem.bias_batch).push(problem.bias_row).push(problem.bias_column);
+  step.push(problem.epilogue.alpha).push(problem.epilogue.beta);
+  step.matrix(0, a.ref, texel).matrix(1, b.ref, texel).write(2, out(0));
+  problem.epilogue.bind(step);
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {{OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32}, supports, create}};
+
+}  // namespace
+
+std::span<const KernelRow> rows_matmul() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

@@ -1,0 +1,160 @@
+// BatchNorm with given and with the batch's statistics, its gradient, and LayerNorm. Statistics are two
+// ordered passes: the mean, then the squares around it.
+#include "backends/vulkan/reduce_steps.h"
+
+namespace rt::vulkan {
+namespace {
+
+struct Channels {
+  int64_t samples, channels;
+};
+Channels channels_of(const Shape& shape) {
+  return {shape.elements(0, shape.rank() - 1), shape.back()};
+}
+
+Status all_f32(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.has(i) && node.dtype(i) != DType::F32)
+      return unsupported("input ", i, " of type ", name_of(node.dtype(i)), ", only f32 is supported");
+  return {};
+}
+
+/// The elementwise part: `form` as in batch_norm.comp.
+Step& add_apply(Program& program, const VulkanDevice& device, uint32_t form, const Channels& of,
+                float epsilon) {
+  const int64_t width = of.channels % 4 == 0 ? 4 : 1;
+  const int64_t count = of.samples * of.channels / width;
+  return program.dispatch_each(Shader::batch_norm, count, device.plan().elementwise_lanes)
+      .spec(form)
+      .spec(static_cast<uint64_t>(width))
+      .push(count)
+      .push(of.channels)
+      .push(epsilon)
+      .push(of.samples == 0 ? 0.0f : 1.0f / static_cast<float>(of.samples));
+}
+
+Result<KernelPtr> create_batch_norm(Device& device, const NodeView& node,
+                                    std::span<const LayoutId>) noexcept {
+  auto program = std::make_unique<Program>("batch_norm");
+  add_apply(*program, cast(device), 0, channels_of(node.shape(0)), node.as<op::BatchNormAttributes>().epsilon)
+      .read(0, in(0))
+      .write(1, out(0))
+      .read(2, in(1))
+      .read(3, in(2))
+      .read(4, in(3))
+      .read(5, in(4));
+  program->in_place(0);
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node,
+                                          std::span<const LayoutId>) noexcept {
+  const VulkanDevice& vulkan = cast(device);
+  const auto& attributes = node.as<op::BatchNormTrainAttributes>();
+  const Channels of = channels_of(node.shape(0));
+  const float inverse_n = 1.0f / static_cast<float>(of.samples);
+  auto program = std::make_unique<Program>("batch_norm_train");
+  const Ref variance = program->scratch(static_cast<uint64_t>(of.channels) * sizeof(float));
+  add_column_reduce(*program, vulkan, {.rows = of.samples, .columns = of.channels, .scale = inverse_n}, in(0),
+                    out(3));
+  add_column_reduce(
+      *program, vulkan,
+      {.rows = of.samples, .columns = of.channels, .scale = inverse_n, .map = 1, .center = out(3)}, in(0),
+      variance);
+  const auto n = static_cast<float>(of.samples);
+  program->dispatch_each(Shader::batch_norm_statistics, of.channels, 64)
+      .push(of.channels)
+      .push(attributes.epsilon)
+      .push(attributes.momentum)
+      .push(static_cast<float>(1.0 - static_cast<double>(attributes.momentum)))
+      .push(attributes.unbiased ? n / (n - 1) : 1.0f)
+      .read(0, out(3))
+      .read(1, variance)
+      .read(2, in(3))
+      .read(3, in(4))
+      .write(4, out(1))
+      .write(5, out(2))
+      .write(6, out(4));
+  add_apply(*program, vulkan, 1, of, attributes.epsilon)
+      .read(0, in(0))
+      .write(1, out(0))
+      .read(2, in(1))
+      .read(3, in(2))
+      .read(4, out(3))
+      .read(5, out(4));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node,
+                                         std::span<const LayoutId>) noexcept {
+  const VulkanDevice& vulkan = cast(device);
+  const Channels of = channels_of(node.shape(0));
+  auto program = std::make_unique<Program>("batch_norm_grad");
+  add_column_reduce(*program, vulkan, {.rows = of.samples, .columns = of.channels}, in(1), out(2));
+  add_column_reduce(
+      *program, vulkan,
+      {.rows = of.samples, .columns = of.channels, .map = 2, .center = in(3), .z = in(0), .factor = in(4)},
+      in(1), out(1));
+  add_apply(*program, vulkan, 2, of, 0)
+      .read(0, in(0))
+      .write(1, out(0))
+      .read(2, in(2))
+      .read(3, out(2))
+      .read(4, in(3))
+      .read(5, in(4))
+      .read(6, in(1))
+      .read(7, out(1));
+  return finish(std::move(program));
+}
+
+int layer_norm_axis(const NodeView& node) {
+  return normalized_axis(node.as<op::LayerNormAttributes>().axis, node.shape(0).rank()).value_or(-1);
+}
+
+Status layer_norm_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_f32(device, node));
+  const int axis = layer_norm_axis(node);
+  if (axis < 0) return unsupported("an axis outside the input's rank");
+  const int64_t columns = node.shape(0).elements(axis, node.shape(0).rank());
+  for (size_t i = 1; i < 3; ++i)
+    if (node.has(i) && node.input(i).elements() != columns && node.input(i).elements() != 1)
+      return unsupported("a scale or bias that broadcasts over some of the normalized axes");
+  return {};
+}
+
+Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node,
+                                    std::span<const LayoutId>) noexcept {
+  const Shape& shape = node.shape(0);
+  const int axis = layer_norm_axis(node);
+  const int64_t rows = shape.elements(0, axis);
+  const int64_t columns = shape.elements(axis, shape.rank());
+  auto program = std::make_unique<Program>("layer_norm");
+  Step& step = program->dispatch(Shader::layer_norm, columns == 0 ? 0 : static_cast<uint64_t>(rows),
+                                 cast(device).plan().row_lanes);
+  step.spec(node.has(1)).spec(node.has(2));
+  step.push(rows).push(columns).push(node.as<op::LayerNormAttributes>().epsilon);
+  step.push(node.has(1) && node.input(1).elements() != 1 ? 1 : 0);
+  step.push(node.has(2) && node.input(2).elements() != 1 ? 1 : 0);
+  step.read(0, in(0)).write(1, out(0));
+  if (node.has(1)) step.read(2, in(1));
+  if (node.has(2)) step.read(3, in(2));
+  program->in_place(0);
+  return finish(std::move(program));
+}
+
+constexpr DTypeSet kF32{DType::F32};
+constexpr KernelRow kRows[] = {
+    {OpKind::BatchNorm, "batch_norm", kF32, all_f32, create_batch_norm},
+    {OpKind::BatchNormTrain, "batch_norm_train", kF32, all_f32, create_batch_norm_train},
+    {OpKind::BatchNormGrad, "batch_norm_grad", kF32, all_f32, create_batch_norm_grad},
+    {OpKind::LayerNorm, "layer_norm", kF32, layer_norm_supports, create_layer_norm},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_norm() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

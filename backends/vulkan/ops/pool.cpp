@@ -1,0 +1,117 @@
+// Pools and their gradients, in up to three spatial dimensions.
+#include <algorithm>
+
+#include "backends/vulkan/support.h"
+#include "runtime/graph/geometry.h"
+
+namespace rt::vulkan {
+namespace {
+
+int64_t width_of(const PoolGeometry& geometry) {
+  return geometry.channels % 4 == 0 ? 4 : 1;
+}
+
+int64_t input_elements(const PoolGeometry& geometry) {
+  return geometry.input_shape().elements();
+}
+int64_t output_elements(const PoolGeometry& geometry) {
+  return geometry.output_shape().elements();
+}
+
+/// The parameter block of windows.glsl.
+Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, uint32_t mode,
+                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad) {
+  const int64_t width = width_of(geometry);
+  const int64_t count = elements / width;
+  Step& step = program.dispatch_each(shader, count, std::min<uint32_t>(device.plan().elementwise_lanes, 64));
+  step.spec(mode).spec(static_cast<uint64_t>(width)).push(count).push(geometry.channels / width);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.input);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.output);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.kernel);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.stride);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.pad_begin);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.dilation);
+  for (const WindowAxis& axis : geometry.axes) step.push(axis.input + (count_include_pad ? axis.pad_end : 0));
+  for (const WindowAxis& axis : geometry.axes) step.push(count_include_pad ? -axis.pad_begin : 0);
+  return step;
+}
+
+template <class Attributes>
+Status supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  return pool_geometry(node.shape(0), node.as<Attributes>()).status();
+}
+
+Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
+  auto program = std::make_unique<Program>("max_pool");
+  add_windows(*program, cast(device), Shader::pool, 0, geometry, output_elements(geometry), false)
+      .read(0, in(0))
+      .write(1, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const auto& attributes = node.as<op::AveragePoolAttributes>();
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
+  auto program = std::make_unique<Program>("average_pool");
+  add_windows(*program, cast(device), Shader::pool, 1, geometry, output_elements(geometry),
+              attributes.count_include_pad)
+      .read(0, in(0))
+      .write(1, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_max_grad(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
+  const VulkanDevice& vulkan = cast(device);
+  auto program = std::make_unique<Program>("max_pool_grad");
+  const Ref where = program->scratch(static_cast<uint64_t>(output_elements(geometry)) * sizeof(uint32_t));
+  add_windows(*program, vulkan, Shader::pool, 2, geometry, output_elements(geometry), false)
+      .read(0, in(0))
+      .write(1, where);
+  add_windows(*program, vulkan, Shader::pool_grad, 0, geometry, input_elements(geometry), false)
+      .read(0, in(1))
+      .write(1, out(0))
+      .read(2, where);
+  return finish(std::move(program));
+}
+
+Result<PoolGeometry> average_grad_geometry(const NodeView& node) {
+  RT_TRY(known_on_host(node, 0, "input_shape"));
+  return pool_geometry(Shape(node.ints(0)), node.as<op::AveragePoolGradAttributes>());
+}
+
+Status average_grad_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  if (node.dtype(1) != DType::F32) return unsupported("grad_output of type ", name_of(node.dtype(1)));
+  return average_grad_geometry(node).status();
+}
+
+Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
+                                      std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const PoolGeometry geometry, average_grad_geometry(node));
+  auto program = std::make_unique<Program>("average_pool_grad");
+  Step& step = add_windows(*program, cast(device), Shader::pool_grad, 1, geometry, input_elements(geometry),
+                           node.as<op::AveragePoolGradAttributes>().count_include_pad);
+  step.read(0, in(1)).write(1, out(0)).read(2, in(1));
+  program->replaces(0);
+  return finish(std::move(program));
+}
+
+constexpr DTypeSet kF32{DType::F32};
+constexpr KernelRow kRows[] = {
+    {OpKind::MaxPool, "max_pool", kF32, supports<op::MaxPoolAttributes>, create_max},
+    {OpKind::AveragePool, "average_pool", kF32, supports<op::AveragePoolAttributes>, create_average},
+    {OpKind::MaxPoolGrad, "max_pool_grad", kF32, supports<op::MaxPoolGradAttributes>, create_max_grad},
+    {OpKind::AveragePoolGrad, "average_pool_grad", DTypeSet{DType::I64}, average_grad_supports,
+     create_average_grad},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_pool() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan
