@@ -1,0 +1,138 @@
+// Choices over made-up devices; needs no driver.
+#include "backends/vulkan/device_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "backends/vulkan/commands.h"
+#include "backends/vulkan/pipeline_cache_file.h"
+#include "backends/vulkan/strided.h"
+
+namespace rt::vulkan {
+namespace {
+
+DeviceFacts device(const char* name, DeviceType type) {
+  DeviceFacts facts;
+  facts.name = name;
+  facts.uuid = text("00ff", static_cast<int>(type));
+  facts.api_version = 103;
+  facts.type = type;
+  facts.max_storage_range = 128 << 20;
+  facts.max_storage_buffers = 32;
+  facts.max_push_bytes = 128;
+  facts.max_invocations = 1024;
+  facts.subgroup_size = 8;
+  facts.storage_alignment = 16;
+  facts.timestamp_period = 1;
+  facts.queues = {{.graphics = true, .compute = true, .count = 1, .timestamp_bits = 64}};
+  facts.memory = {{.device_local = true,
+                   .host_visible = true,
+                   .host_coherent = true,
+                   .host_cached = true,
+                   .heap_bytes = uint64_t{2} << 30}};
+  return facts;
+}
+
+DeviceFacts discrete() {
+  DeviceFacts facts = device("Big GPU", DeviceType::DiscreteGpu);
+  facts.queues.push_back({.graphics = false, .compute = true, .count = 2, .timestamp_bits = 64});
+  facts.memory = {
+      {.host_visible = true, .host_coherent = true, .heap_bytes = uint64_t{8} << 30},
+      {.host_visible = true, .host_coherent = true, .host_cached = true, .heap_bytes = uint64_t{8} << 30},
+      {.device_local = true, .heap_bytes = uint64_t{16} << 30},
+      {.device_local = true, .host_visible = true, .host_coherent = true, .heap_bytes = 256 << 20}};
+  return facts;
+}
+
+TEST(VulkanDevicePlan, SoftwareNeedsToBeAskedFor) {
+  const std::vector<DeviceFacts> devices{device("llvmpipe", DeviceType::SoftwareGpu)};
+  const auto refused = choose_device(devices, "", false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.status().message().find("RT_VULKAN_ALLOW_SOFTWARE"), std::string::npos);
+  EXPECT_TRUE(choose_device(devices, "", true).ok());
+  EXPECT_TRUE(choose_device(devices, "LLVM", false).ok());
+  EXPECT_TRUE(choose_device(devices, "0", false).ok());
+}
+
+TEST(VulkanDevicePlan, ChoosesTheStrongestOrTheNamed) {
+  const std::vector<DeviceFacts> devices{device("llvmpipe", DeviceType::SoftwareGpu),
+                                         device("Small", DeviceType::IntegratedGpu), discrete()};
+  EXPECT_EQ(*choose_device(devices, "", true), 2u);
+  EXPECT_EQ(*choose_device(devices, "small", false), 1u);
+  EXPECT_EQ(*choose_device(devices, devices[2].uuid, false), 2u);
+  const auto none = choose_device(devices, "Radeon", false);
+  ASSERT_FALSE(none.ok());
+  EXPECT_NE(none.status().message().find("1 = Small"), std::string::npos) << none.status().message();
+  EXPECT_FALSE(choose_device(devices, "7", false).ok());
+  EXPECT_FALSE(choose_device({}, "", true).ok());
+}
+
+TEST(VulkanDevicePlan, OldOrPoorDevicesSayWhatIsMissing) {
+  DeviceFacts old = device("Old", DeviceType::DiscreteGpu);
+  old.api_version = 100;
+  EXPECT_NE(usable(old).message().find("1.1 is needed"), std::string::npos);
+  DeviceFacts poor = device("Poor", DeviceType::DiscreteGpu);
+  poor.max_storage_buffers = 4;
+  EXPECT_NE(usable(poor).message().find("storage buffers"), std::string::npos);
+  DeviceFacts idle = device("Idle", DeviceType::DiscreteGpu);
+  idle.queues[0].compute = false;
+  EXPECT_FALSE(usable(idle).ok());
+}
+
+TEST(VulkanDevicePlan, DiscreteUsesItsOwnMemoryAndStages) {
+  const auto plan = plan_device(discrete());
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->queue_family, 1u);
+  EXPECT_EQ(plan->tensor_memory, 2u);
+  EXPECT_EQ(plan->staging_memory, 1u);
+  EXPECT_FALSE(plan->mapped);
+  EXPECT_FALSE(plan->texel_loads);
+}
+
+TEST(VulkanDevicePlan, SharedMemoryIsMapped) {
+  const auto plan = plan_device(device("llvmpipe", DeviceType::SoftwareGpu));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->mapped);
+  EXPECT_TRUE(plan->texel_loads);
+  EXPECT_EQ(plan->row_lanes, 8u);
+  EXPECT_EQ(plan->alignment, 64u);
+}
+
+TEST(VulkanHazards, WriteThenReadOverlaps) {
+  HazardTracker tracker;
+  const HazardTracker::Access write{1, 0, 64, true}, read{1, 32, 96, false}, apart{1, 64, 128, false};
+  EXPECT_FALSE(tracker.add({&write, 1}));
+  EXPECT_FALSE(tracker.add({&apart, 1}));
+  EXPECT_TRUE(tracker.add({&read, 1}));
+  EXPECT_FALSE(tracker.add({&read, 1}));
+  EXPECT_TRUE(tracker.add({&write, 1}));
+}
+
+TEST(VulkanStrided, CollapsesBroadcasts) {
+  const Shape shapes[] = {{4, 5, 6}, {6}, {1}};
+  const StridedSpace space = broadcast_space({4, 5, 6}, shapes);
+  EXPECT_EQ(space.extents, (std::vector<int64_t>{20, 6}));
+  EXPECT_EQ(space.strides[0], (std::vector<int64_t>{6, 1}));
+  EXPECT_EQ(space.strides[1], (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(space.strides[2], (std::vector<int64_t>{0, 0}));
+  const Shape scalars[] = {{}, {}};
+  EXPECT_EQ(broadcast_space({}, scalars).extents, std::vector<int64_t>{1});
+}
+
+TEST(VulkanPipelineCache, AnythingOddIsAMiss) {
+  const std::string path = ::testing::TempDir() + "/rt_vulkan_cache_test.pipelines";
+  const std::vector<uint8_t> bytes{1, 2, 3, 4, 5};
+  ASSERT_TRUE(write_cache_file(path, "key", bytes));
+  EXPECT_EQ(read_cache_file(path, "key"), bytes);
+  EXPECT_TRUE(read_cache_file(path, "another").empty());
+  EXPECT_TRUE(read_cache_file(path + ".absent", "key").empty());
+  FILE* file = std::fopen(path.c_str(), "r+b");
+  ASSERT_NE(file, nullptr);
+  std::fseek(file, -1, SEEK_END);
+  std::fputc(9, file);
+  std::fclose(file);
+  EXPECT_TRUE(read_cache_file(path, "key").empty());
+  std::remove(path.c_str());
+}
+
+}  // namespace
+}  // namespace rt::vulkan
