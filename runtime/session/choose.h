@@ -1,0 +1,47 @@
+// Chooses among the rows that can compute a node: by static priority, or by timing them.
+//
+// Knows: how to run one kernel alone on made-up data, and the file where winners are remembered, per device
+// and driver. Must not know: graphs beyond one node.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "runtime/backend/kernel_table.h"
+
+namespace rt {
+
+struct TuningOptions {
+  bool enabled = false;
+  std::chrono::milliseconds limit{500};  ///< for one plan
+  std::string cache_folder;              ///< see cache.h
+};
+
+class Chooser {
+ public:
+  explicit Chooser(TuningOptions options) : options_(std::move(options)) {}
+
+  /// Starts the time limit of a plan.
+  void begin_plan() { deadline_ = std::chrono::steady_clock::now() + options_.limit; }
+  /// Index into `rows` (best priority first, never empty). `how` says how it was chosen, for the printed
+  /// plan. Rows that cannot be timed lose; a timing that fails altogether falls back to priority.
+  Result<size_t> choose(Device& device, const NodeView& view, const std::vector<const KernelRow*>& rows,
+                        std::span<const LayoutId> producer_layouts, std::string& how);
+  /// Writes what was learned since the last time.
+  void save();
+
+ private:
+  struct DeviceCache {
+    std::string file;
+    std::map<std::string, std::string> winners;  ///< node key to row name
+    bool changed = false;
+  };
+  DeviceCache& cache_of(const Device& device);
+
+  TuningOptions options_;
+  std::chrono::steady_clock::time_point deadline_{};
+  std::map<const Device*, DeviceCache> caches_;
+};
+
+}  // namespace rt

@@ -1,0 +1,90 @@
+// Constants where devices can read them: mapped memory as it stands, uploaded slabs, and packed bytes.
+//
+// Knows: which constant bytes have a place already. Two owners use it: the session for bytes that live as
+// long as it does, a plan for those computed for its shapes. Must not know: graphs, values.
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "runtime/session/device_set.h"
+#include "runtime/session/memory.h"
+
+namespace rt {
+
+/// A range of a block.
+struct Place {
+  Block* block = nullptr;
+  uint64_t offset = 0;
+};
+
+class ConstantStore {
+ public:
+  /// Books constant bytes for a device; commit() gives them their place. Nothing happens for bytes that have
+  /// one.
+  void want(Device& device, const std::byte* data, size_t bytes);
+  /// Device memory that commit() would allocate.
+  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  Status commit();
+  /// Forgets what was wanted and not committed.
+  void abandon() noexcept;
+  /// Only after commit().
+  Place find(Device& device, const std::byte* data) const;
+  /// Device memory allocated so far; not memory that is used where it lies.
+  size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+
+ private:
+  struct Wanted {
+    Device* device;
+    const std::byte* data;
+    size_t bytes;
+  };
+  static bool in_place(Device& device, const std::byte* data) noexcept {
+    return device.info().host_memory && is_aligned(data, kHostAlignment);
+  }
+  std::vector<Wanted> wanted_;
+  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  std::vector<BlockPtr> blocks_;
+  std::map<std::pair<const Device*, const std::byte*>, Place> places_;
+};
+
+/// Packed bytes, shared by kernels of the same row that pack the same constants under the same key.
+class PackedStore {
+ public:
+  struct Key {
+    const Device* device = nullptr;
+    const void* row = nullptr;
+    uint64_t packed_key = 0;
+    std::vector<const void*> constants;
+    bool operator<(const Key& other) const {
+      return std::tie(device, row, packed_key, constants) <
+             std::tie(other.device, other.row, other.packed_key, other.constants);
+    }
+  };
+  struct Request {
+    Key key;
+    Device* device = nullptr;
+    Kernel* kernel = nullptr;
+    size_t bytes = 0;
+  };
+  /// Index of the place, which exists after commit().
+  size_t want(const Request& request);
+  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  /// Allocates and packs what was wanted.
+  Status commit();
+  /// Forgets what was wanted and not committed.
+  void abandon() noexcept;
+  Place find(size_t index) const { return places_[index]; }
+  size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+
+ private:
+  std::vector<Request> wanted_;
+  std::vector<size_t> wanted_index_;
+  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  std::vector<BlockPtr> blocks_;
+  std::vector<Place> places_;
+  std::map<Key, size_t> shared_;
+};
+
+}  // namespace rt

@@ -1,0 +1,356 @@
+#include "runtime/session/legalize.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/ops/evaluate.h"
+#include "runtime/session/place.h"
+
+namespace rt {
+namespace {
+
+/// Shape arithmetic is small; what depends on constants alone may be as large as the constants.
+constexpr size_t kFoldBytes = 64 << 10;
+constexpr size_t kFoldConstantBytes = 1 << 20;
+constexpr double kFoldFlops = 1e8;
+/// A tensor that decides over shapes is small; beyond this somebody has mistaken data for a shape.
+constexpr int64_t kShapeInputElements = 4096;
+
+const std::byte kNothing[kHostAlignment] = {};
+
+using ValueMap = std::vector<Ref>;
+
+class Legalizer {
+ public:
+  explicit Legalizer(const LegalizeRequest& request)
+      : request_(request), devices_(request.devices), program_(std::make_unique<Program>()), p_(*program_) {}
+
+  Result<std::unique_ptr<Program>> run();
+
+ private:
+  Status add_inputs(ValueMap& map);
+  Status walk(const Graph& graph, ValueMap& map, const std::string& prefix);
+  Status node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix);
+  Status inline_body(const Node& node, ValueMap& map, const std::string& name);
+  bool can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const;
+  Status fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
+              ValueMap& map);
+  Status assign_device(Step& step, const NodeView& view, bool& inlined);
+  void drop_dead_steps();
+  Status check_fallbacks();
+
+  Ref add(PlanValue value) {
+    value.bytes = value.info.bytes();
+    p_.values.push_back(std::move(value));
+    return static_cast<Ref>(p_.values.size() - 1);
+  }
+  Ref constant(std::string name, const TensorInfo& info, const std::byte* bytes, bool stable) {
+    const bool empty = info.bytes() == 0;
+    return add({.name = std::move(name),
+                .info = info,
+                .source = ValueSource::Constant,
+                .host = empty ? kNothing : bytes,
+                .stable = stable || empty});
+  }
+  std::vector<Operand> operands(const std::vector<Ref>& inputs) const;
+
+  const LegalizeRequest& request_;
+  DeviceSet& devices_;
+  std::unique_ptr<Program> program_;
+  Program& p_;
+  ValueMap graph_map_;
+};
+
+std::vector<Operand> Legalizer::operands(const std::vector<Ref>& inputs) const {
+  std::vector<Operand> all;
+  for (const Ref input : inputs) {
+    if (input == kNone) {
+      all.push_back({});
+      continue;
+    }
+    const PlanValue& value = p_.values[input];
+    const bool known = value.source == ValueSource::Constant;
+    all.push_back({.present = true, .info = value.info, .value = known ? value.host : nullptr});
+  }
+  return all;
+}
+
+Status Legalizer::add_inputs(ValueMap& map) {
+  const Graph& graph = request_.graph;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const Value& declared = graph[graph.inputs[i]];
+    const TensorInfo& info = request_.inputs[i];
+    Ref ref = kNone;
+    if (info.bytes() == 0) {
+      ref = constant(declared.name, info, kNothing, true);
+    } else if (request_.values[i] != nullptr) {
+      if (info.elements() > kShapeInputElements)
+        return unsupported("input '", declared.name, "' decides over shapes but has ", info.elements(),
+                           " elements; at most ", kShapeInputElements, " are supported");
+      AlignedBytes copy;
+      RT_TRY(copy.reserve(info.bytes()));
+      std::memcpy(copy.data(), request_.values[i], info.bytes());
+      ref = constant(declared.name, info, copy.data(), false);
+      p_.computed.push_back(std::move(copy));
+    } else {
+      ref = add({.name = declared.name,
+                 .info = info,
+                 .source = ValueSource::Input,
+                 .index = static_cast<uint32_t>(i)});
+    }
+    map[graph.inputs[i]] = ref;
+  }
+  return {};
+}
+
+Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& prefix) {
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    const Value& value = graph.values[id];
+    if (value.role == Role::Constant) {
+      map[id] = constant(value.name, value.info(), value.data.data, true);
+    } else if (value.role == Role::State) {
+      const TensorInfo& info = request_.states[value.state].info;
+      map[id] = info.bytes() == 0 ? constant(value.name, info, kNothing, true)
+                                  : add({.name = request_.states[value.state].name,
+                                         .info = info,
+                                         .source = ValueSource::State,
+                                         .index = value.state});
+    }
+  }
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(node(graph, id, map, prefix));
+  return {};
+}
+
+bool Legalizer::can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const {
+  const ops::Page* page = ops::page_of(view.kind());
+  if (page == nullptr || page->impure || (page->eval == nullptr && view.node.bodies.empty())) return false;
+  size_t out = 0, in = 0;
+  for (const TensorInfo& info : view.outputs) out += info.bytes();
+  if (view.kind() == OpKind::Shape) return true;
+  for (const Ref input : inputs) {
+    if (input == kNone) continue;
+    if (p_.values[input].source != ValueSource::Constant) return false;
+    in += p_.values[input].info.bytes();
+  }
+  if (ops::cost_of(view).flops > kFoldFlops) return false;
+  return out <= kFoldBytes || (stable && out <= std::max(4 * in, kFoldConstantBytes));
+}
+
+Status Legalizer::fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
+                       ValueMap& map) {
+  ++p_.folded_nodes;
+  const auto& outputs = view.node.outputs;
+  bool known = stable;
+  for (const ValueId output : outputs)
+    if (output != kNoValue) known = known && request_.folded.contains({&graph, output});
+  if (!known) {
+    std::vector<AlignedBytes> bytes(view.outputs.size());
+    std::vector<ConstTensorView> in;
+    std::vector<TensorView> out;
+    for (const Ref input : inputs)
+      in.push_back(input == kNone ? ConstTensorView{}
+                                  : ConstTensorView{p_.values[input].host, p_.values[input].info});
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      RT_TRY(bytes[i].reserve(view.outputs[i].bytes()));
+      out.push_back({bytes[i].data(), view.outputs[i]});
+    }
+    RT_TRY(ops::evaluate_node(view, in, out));
+    for (size_t i = 0; i < bytes.size() && i < outputs.size(); ++i) {
+      if (outputs[i] == kNoValue) continue;
+      if (stable) {
+        request_.folded.insert_or_assign({&graph, outputs[i]}, std::move(bytes[i]));
+      } else {
+        map[outputs[i]] = constant(graph[outputs[i]].name, view.outputs[i], bytes[i].data(), false);
+        p_.computed.push_back(std::move(bytes[i]));
+      }
+    }
+  }
+  if (stable)
+    for (size_t i = 0; i < view.outputs.size() && i < outputs.size(); ++i)
+      if (outputs[i] != kNoValue)
+        map[outputs[i]] = constant(graph[outputs[i]].name, view.outputs[i],
+                                   request_.folded.find({&graph, outputs[i]})->second.data(), true);
+  return {};
+}
+
+Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::string& name) {
+  const Graph& body = outer.bodies.front();
+  ValueMap inner(body.values.size(), kNone);
+  size_t next = 0;
+  for (const ValueId input : outer.inputs) {
+    if (input == kNoValue) continue;
+    if (next >= body.inputs.size())
+      return invalid_model(name, ": its body has ", body.inputs.size(), " inputs");
+    inner[body.inputs[next++]] = map[input];
+  }
+  if (next != body.inputs.size() || outer.outputs.size() > body.outputs.size())
+    return invalid_model(name, ": its body takes ", body.inputs.size(), " inputs and gives ",
+                         body.outputs.size(), " outputs, the node has ", next, " and ", outer.outputs.size());
+  RT_TRY(walk(body, inner, name + "/"));
+  for (size_t i = 0; i < outer.outputs.size(); ++i)
+    if (outer.outputs[i] != kNoValue) map[outer.outputs[i]] = inner[body.outputs[i]];
+  return {};
+}
+
+/// Finds the device that runs the node: the chosen one, else its body is inlined, else the next in the set.
+Status Legalizer::assign_device(Step& step, const NodeView& view, bool& inlined) {
+  std::string reasons;
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    auto candidates = devices_.device(i).kernels().candidates(devices_.device(i), view);
+    if (candidates.ok()) {
+      step.device = static_cast<uint32_t>(i);
+      step.candidates = std::move(candidates).value();
+      if (i != DeviceSet::kChosen) {
+        step.fallback = reasons;
+      }
+      return {};
+    }
+    if (i == DeviceSet::kChosen && !view.node.bodies.empty()) {
+      inlined = true;
+      return {};
+    }
+    append(reasons,
+           text(reasons.empty() ? "" : "; ", devices_.entry(i).backend, ": ", candidates.status().message()));
+    if (i == DeviceSet::kChosen) devices_.open_fallbacks();
+  }
+  step.fallback = reasons;
+  return {};
+}
+
+/// Nodes that no device runs are an error, and in a strict session also those that another device runs: all
+/// of them in one message.
+Status Legalizer::check_fallbacks() {
+  std::string missing, elsewhere;
+  for (const Step& step : p_.steps) {
+    if (step.fallback.empty()) continue;
+    ++p_.fallbacks;
+    append(step.candidates.empty() ? missing : elsewhere,
+           text("\n  node '", step.name, "' (", name_of(step.node->kind()), "): ", step.fallback));
+  }
+  const std::string notes = devices_.notes().empty() ? "" : text("\n  (", devices_.notes(), ")");
+  if (!missing.empty()) return Status(Code::Unsupported, text("no device can run", missing, notes));
+  if (request_.strict && p_.fallbacks > 0)
+    return Status(Code::Unsupported, text("strict: ", devices_.entry(0).backend, " cannot run ", p_.fallbacks,
+                                          " nodes; allow fallbacks or use another backend", elsewhere));
+  return {};
+}
+
+Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix) {
+  const Node& node = graph.nodes[id];
+  Step step{.node = &node, .name = prefix + (node.name.empty() ? text("#", id) : node.name)};
+  bool stable = true;
+  for (const ValueId input : node.inputs) {
+    const Ref ref = input == kNoValue ? kNone : map[input];
+    if (input != kNoValue && ref == kNone)
+      return invalid_model("node '", step.name, "' reads value '", graph[input].name,
+                           "' before it is computed");
+    if (ref != kNone)
+      stable = stable && p_.values[ref].source == ValueSource::Constant && p_.values[ref].stable;
+    step.inputs.push_back(ref);
+  }
+  const ops::Page* page = ops::page_of(node.kind());
+  if (page == nullptr) {
+    if (!node.bodies.empty()) return inline_body(node, map, step.name);
+    return unsupported("node '", step.name, "': this librt does not know its operator; use a newer version");
+  }
+  const std::vector<Operand> in = operands(step.inputs);
+  std::vector<TensorInfo> infos;
+  RT_TRY(ops::infer_node({.node = node, .inputs = in}, infos));
+  if (infos.size() < node.outputs.size())
+    return internal_error(describe(node), ": ", infos.size(), " outputs inferred of ", node.outputs.size());
+  const NodeView view{.node = node, .inputs = in, .outputs = infos};
+
+  size_t elements = 0;
+  for (const TensorInfo& info : infos) elements += info.bytes();
+  if (elements == 0) {
+    for (size_t i = 0; i < node.outputs.size(); ++i)
+      if (node.outputs[i] != kNoValue)
+        map[node.outputs[i]] = constant(graph[node.outputs[i]].name, infos[i], kNothing, true);
+    return {};
+  }
+  if (can_fold(view, step.inputs, stable)) return fold(graph, view, step.inputs, stable, map);
+  if (node.kind() == OpKind::Identity) {
+    map[node.outputs[0]] = step.inputs[0];
+    return {};
+  }
+  if (node.kind() == OpKind::Reshape) {
+    const PlanValue& from = p_.values[step.inputs[0]];
+    const std::string& name = graph[node.outputs[0]].name;
+    map[node.outputs[0]] =
+        from.source == ValueSource::Constant
+            ? constant(name, infos[0], from.host, from.stable)
+            : add({.name = name, .info = infos[0], .source = ValueSource::Alias, .index = step.inputs[0]});
+    return {};
+  }
+  bool inlined = false;
+  RT_TRY(assign_device(step, view, inlined));
+  if (inlined) return inline_body(node, map, step.name);
+  step.cost = ops::cost_of(view);
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const bool used = i < node.outputs.size() && node.outputs[i] != kNoValue;
+    const Ref ref = infos[i].bytes() == 0
+                        ? constant(used ? graph[node.outputs[i]].name : "", infos[i], kNothing, true)
+                        : add({.name = used ? graph[node.outputs[i]].name : text(step.name, ".", i),
+                               .info = infos[i],
+                               .source = ValueSource::Step,
+                               .index = static_cast<uint32_t>(p_.steps.size())});
+    step.outputs.push_back(ref);
+    if (used) map[node.outputs[i]] = ref;
+  }
+  p_.steps.push_back(std::move(step));
+  return {};
+}
+
+/// Removes what nobody reads: shape arithmetic that was folded leaves such nodes behind.
+void Legalizer::drop_dead_steps() {
+  std::vector<bool> live(p_.values.size());
+  const auto mark = [&](Ref value) {
+    if (value != kNone) live[root_of(p_, value)] = true;
+  };
+  for (const Ref output : p_.outputs) mark(output);
+  for (const auto& update : p_.updates) mark(update.value);
+  std::vector<Step> kept;
+  for (size_t i = p_.steps.size(); i-- > 0;) {
+    Step& step = p_.steps[i];
+    const bool used =
+        std::any_of(step.outputs.begin(), step.outputs.end(), [&](Ref output) { return live[output]; });
+    if (!used) {
+      ++p_.dead_nodes;
+      continue;
+    }
+    const ops::Page* page = ops::page_of(step.node->kind());
+    for (size_t k = 0; k < step.inputs.size(); ++k)
+      if (page == nullptr || k >= 32 || ((page->shape_operands >> k) & 1u) == 0) mark(step.inputs[k]);
+    kept.push_back(std::move(step));
+  }
+  std::reverse(kept.begin(), kept.end());
+  p_.steps = std::move(kept);
+}
+
+Result<std::unique_ptr<Program>> Legalizer::run() {
+  const Graph& graph = request_.graph;
+  graph_map_.assign(graph.values.size(), kNone);
+  RT_TRY(add_inputs(graph_map_));
+  RT_TRY(walk(graph, graph_map_, ""));
+  for (const ValueId output : graph.outputs) p_.outputs.push_back(graph_map_[output]);
+  for (const StateUpdate& update : graph.state_updates) {
+    const Ref value = graph_map_[update.value];
+    const State& state = request_.states[graph[update.state].state];
+    if (!(p_.values[value].info == state.info))
+      return invalid_model("the update of state '", state.name, "' has ", p_.values[value].info,
+                           ", the state ", state.info);
+    if (state.info.bytes() > 0) p_.updates.push_back({.state = graph[update.state].state, .value = value});
+  }
+  drop_dead_steps();
+  RT_TRY(check_fallbacks());
+  RT_TRY(place_steps(request_, p_));
+  return std::move(program_);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Program>> legalize(const LegalizeRequest& request) {
+  return Legalizer(request).run();
+}
+
+}  // namespace rt

@@ -1,0 +1,98 @@
+// A plan: one set of input shapes, legalized, planned, recorded; run many times.
+//
+// Knows: how to put a Program into command lists and what happens between them. Must not know: how inputs
+// came to be, which plans there are besides.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/session/constants.h"
+#include "runtime/session/program.h"
+#include "runtime/session/states.h"
+
+namespace rt {
+
+/// What the plans of a session share.
+struct PlanContext {
+  DeviceSet& devices;
+  StateStore& states;
+  ConstantStore& constants;
+  PackedStore& packed;
+  std::vector<BlockPtr>& arenas;  ///< one for each memory space
+  bool profile = false;
+};
+
+/// Host memory of an input or output during one run.
+struct HostRange {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+class Plan {
+ public:
+  /// What this plan is for.
+  std::vector<TensorInfo> inputs;
+  std::vector<std::vector<std::byte>> values;  ///< of inputs that decide over shapes; else empty
+
+  explicit Plan(std::unique_ptr<Program> program) noexcept : program_(std::move(program)) {}
+
+  const Program& program() const noexcept { return *program_; }
+  /// Books constants and packed bytes; new_bytes() of them would be allocated by commit().
+  void book(PlanContext& context);
+  size_t new_bytes(const PlanContext& context) const noexcept;
+  void abandon(PlanContext& context) noexcept;
+  Status commit(PlanContext& context);
+  /// Records all command lists against the arenas as they are.
+  Status record(PlanContext& context);
+  bool recorded() const noexcept { return recorded_; }
+  /// The arenas are about to change.
+  void forget_recording() noexcept;
+
+  /// Uploads inputs where a device needs that, submits everything, waits. Allocates nothing.
+  Status run(PlanContext& context, std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+  /// Device memory that holds an output after a run; block null when the output lies in host memory.
+  Place output_place(const PlanContext& context, size_t output) const noexcept;
+
+  std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
+  uint64_t profiled_runs() const noexcept { return profiled_runs_; }
+  void reset_profile() noexcept;
+  /// What keeping this plan costs: host and device bytes of its own.
+  size_t footprint() const noexcept;
+
+ private:
+  struct Binding {
+    uint32_t slot = 0;
+    bool output = false;
+    uint32_t index = 0;
+    void* bound = nullptr;
+  };
+  /// Steps [first, last) on one device, or one transfer.
+  struct Stage {
+    bool transfer = false;
+    uint32_t device = 0;
+    uint32_t first = 0, last = 0;
+    std::vector<Slab*> slots;
+    std::vector<Binding> bindings;
+    CommandListPtr commands;
+  };
+  class SlotTable;
+
+  Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref value, uint32_t device) const;
+  Status record_stage(PlanContext& context, Stage& stage);
+  Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> inputs,
+                  std::span<const HostRange> outputs) const;
+  Place arena_place(const PlanContext& context, const Storage& storage) const noexcept;
+
+  std::unique_ptr<Program> program_;
+  ConstantStore own_constants_;
+  PackedStore own_packed_;
+  std::vector<bool> packed_is_own_;  ///< by step
+  std::vector<Stage> stages_;        // after what their commands refer to, so that they go first
+  std::vector<uint64_t> nanoseconds_;
+  uint64_t profiled_runs_ = 0;
+  bool recorded_ = false;
+};
+
+}  // namespace rt
