@@ -1,1 +1,43 @@
-# Filled by the install rules: librt in a directory of its own, its modules, headers, programs, CMake and pkg-config.
+# Install rules: librt in a directory of its own, its modules beside it, headers, programs, CMake package, pkg-config.
+#
+# lib/librt holds librt.so and the backend modules, which find each other there; programs reach it by RPATH. Linking
+# with -lrt from a default folder would find glibc's library of that name, hence the directory and the full paths.
+include(CMakePackageConfigHelpers)
+
+set(rt_libdir "${CMAKE_INSTALL_LIBDIR}/librt")
+install(TARGETS rt_runtime EXPORT librtTargets
+  LIBRARY DESTINATION "${rt_libdir}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+# Backend modules, those that were built.
+foreach(module rt_cpu rt_vulkan rt_cuda)
+  if(TARGET ${module})
+    get_target_property(type ${module} TYPE)
+    if(type STREQUAL "MODULE_LIBRARY" OR type STREQUAL "SHARED_LIBRARY")
+      install(TARGETS ${module} LIBRARY DESTINATION "${rt_libdir}" NAMELINK_SKIP)
+    endif()
+  endif()
+endforeach()
+
+file(RELATIVE_PATH rt_from_bin "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${rt_libdir}")
+foreach(program rtconvert rtbench rtrun rttrain)
+  if(TARGET ${program})
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${rt_from_bin}")
+    install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
+endforeach()
+
+# find_package(librt) -> librt::runtime
+set(rt_cmakedir "${CMAKE_INSTALL_LIBDIR}/cmake/librt")
+install(EXPORT librtTargets NAMESPACE librt:: DESTINATION "${rt_cmakedir}")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/librtConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/librtConfig.cmake" INSTALL_DESTINATION "${rt_cmakedir}" PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/librtConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/librtConfig.cmake" "${PROJECT_BINARY_DIR}/librtConfigVersion.cmake"
+  DESTINATION "${rt_cmakedir}")
+
+# pkg-config: paths relative to the .pc file, so that an installed tree can be moved.
+file(RELATIVE_PATH rt_prefix_from_pc "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
+string(REGEX REPLACE "/$" "" rt_prefix_from_pc "${rt_prefix_from_pc}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/librt.pc.in" "${PROJECT_BINARY_DIR}/librt.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/librt.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

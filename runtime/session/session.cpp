@@ -47,6 +47,10 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const ModelGrap
   RT_TRY(check_options(options));
   RT_ASSIGN(const Graph* graph, find_entry(*model, options.entry));
   if (share != nullptr) {
+    const std::string& other = share->devices_->entry(DeviceSet::kChosen).backend;
+    if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
+      return invalid_argument("share_states_with: the session runs on ", other, ", this one asks for ",
+                              options.backend, "; states live on one device");
     auto session = create_on(share->devices_, std::move(model), std::move(options), share);
     if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
     return session;

@@ -1,0 +1,123 @@
+#include "runtime/api/handles.h"
+
+namespace rt::api {
+
+namespace {
+rt_status& static_out_of_memory() noexcept {
+  static rt_status status{RT_OUT_OF_MEMORY, "out of memory"};
+  return status;
+}
+}  // namespace
+
+rt_status* out_of_memory() noexcept {
+  return &static_out_of_memory();
+}
+
+rt_status* make_status(const Status& status) noexcept {
+  try {
+    return new rt_status{static_cast<rt_code>(status.code()), status.message()};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+rt_status* unexpected(const char* what) noexcept {
+  try {
+    return new rt_status{RT_INTERNAL, text("unexpected exception: ", what)};
+  } catch (...) {
+    return out_of_memory();
+  }
+}
+
+Result<TensorInfo> info_of(const rt_tensor& tensor) {
+  if (tensor.dtype < 0 || tensor.dtype >= kDTypeCount)
+    return invalid_argument("tensor: ", static_cast<int>(tensor.dtype), " is no dtype");
+  if (tensor.rank < 0 || tensor.rank > RT_MAX_RANK)
+    return invalid_argument("tensor: expected a rank from 0 to ", RT_MAX_RANK, ", found ", tensor.rank);
+  TensorInfo info{.dtype = static_cast<DType>(tensor.dtype), .shape = {}};
+  for (int32_t i = 0; i < tensor.rank; ++i) info.shape.push_back(tensor.dims[i]);
+  if (!info.shape.checked_elements())
+    return invalid_argument("tensor: impossible dims ", info.shape, "; each must be 0 or more");
+  return info;
+}
+
+void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept {
+  tensor.dtype = static_cast<rt_dtype>(info.dtype);
+  tensor.rank = info.shape.rank();
+  for (int i = 0; i < RT_MAX_RANK; ++i) tensor.dims[i] = i < info.shape.rank() ? info.shape[i] : 0;
+  tensor.data = data;
+  tensor.bytes = info.bytes();
+}
+
+rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept {
+  rt_tensor_spec spec = RT_TENSOR_SPEC_INIT;
+  spec.name = value.name.c_str();
+  spec.dtype = static_cast<rt_dtype>(value.dtype);
+  spec.rank = value.rank();
+  for (int i = 0; i < value.rank() && i < RT_MAX_RANK; ++i) {
+    const Dim& dim = value.dims[static_cast<size_t>(i)];
+    spec.dims[i] = dim.is_known() ? dim.extent : -1;
+    if (dim.is_known() || dim.symbol < 0 || static_cast<size_t>(dim.symbol) >= graph.symbols.size()) continue;
+    spec.symbols[i] = graph.symbols[static_cast<size_t>(dim.symbol)].name.c_str();
+    spec.bounds[i] = graph.symbols[static_cast<size_t>(dim.symbol)].bound;
+  }
+  return spec;
+}
+
+rt_tensor_spec spec_of(const State& state) noexcept {
+  rt_tensor_spec spec = RT_TENSOR_SPEC_INIT;
+  spec.name = state.name.c_str();
+  spec.dtype = static_cast<rt_dtype>(state.info.dtype);
+  spec.rank = state.info.shape.rank();
+  for (int i = 0; i < spec.rank; ++i) spec.dims[i] = state.info.shape[i];
+  return spec;
+}
+
+rt_device_info device_of(const DeviceInfo& info, std::string& features) {
+  features.clear();
+  for (const std::string& feature : info.features)
+    append(features, text(features.empty() ? "" : " ", feature));
+  rt_device_info out = RT_DEVICE_INFO_INIT;
+  out.backend = info.backend.c_str();
+  out.index = info.index;
+  out.type = static_cast<rt_device_type>(info.type);
+  out.name = info.name.c_str();
+  out.uuid = info.uuid.c_str();
+  out.driver = info.driver.c_str();
+  out.features = features.c_str();
+  out.memory_bytes = info.memory_bytes;
+  out.host_memory = info.host_memory;
+  out.threads = info.threads;
+  return out;
+}
+
+}  // namespace rt::api
+
+using rt::api::out_of_memory;
+
+extern "C" {
+
+rt_code rt_status_code(const rt_status* status) {
+  return status != nullptr ? status->code : RT_OK;
+}
+const char* rt_status_message(const rt_status* status) {
+  return status != nullptr ? status->message.c_str() : "";
+}
+void rt_status_free(rt_status* status) {
+  if (status != nullptr && status != out_of_memory()) delete status;
+}
+const char* rt_code_name(rt_code code) {
+  return rt::code_name(static_cast<rt::Code>(code)).data();
+}
+const char* rt_version(void) {
+  return RT_VERSION_TEXT;
+}
+
+size_t rt_dtype_size(rt_dtype dtype) {
+  return dtype >= 0 && dtype < rt::kDTypeCount ? rt::size_of(static_cast<rt::DType>(dtype)) : 0;
+}
+const char* rt_dtype_name(rt_dtype dtype) {
+  return dtype >= 0 && dtype < rt::kDTypeCount ? rt::name_of(static_cast<rt::DType>(dtype)).data() : "";
+}
+
+}  // extern "C"

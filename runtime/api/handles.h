@@ -1,0 +1,99 @@
+// What is behind the opaque handles of rt.h, and how the C functions fail.
+//
+// Knows: Status and exceptions on one side, rt_status on the other. Must not know: what a function does.
+#pragma once
+
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "rt/rt.h"
+#include "runtime/session/session.h"
+
+struct rt_status {
+  rt_code code;
+  std::string message;
+};
+
+struct rt_model {
+  std::shared_ptr<const rt::ModelGraph> graph;
+};
+
+struct rt_session {
+  std::unique_ptr<rt::Session> session;
+  std::string plan_text;
+  std::string features;
+};
+
+struct rt_trainer {
+  rt_session session;
+  size_t loss = 0;
+  size_t learning_rate = 0;
+  bool has_loss = false;
+  bool has_learning_rate = false;
+};
+
+namespace rt::api {
+
+/// Never fails: without memory for a message there is a static one.
+rt_status* make_status(const Status& status) noexcept;
+rt_status* out_of_memory() noexcept;
+rt_status* unexpected(const char* what) noexcept;
+
+/// Runs a function that returns Status and catches everything.
+template <class Function>
+rt_status* guarded(Function function) noexcept {
+  try {
+    const Status status = function();
+    return status.ok() ? nullptr : make_status(status);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory();
+  } catch (const std::exception& error) {
+    return unexpected(error.what());
+  } catch (...) {
+    return unexpected("unknown exception");
+  }
+}
+
+/// Copies a filled struct to the caller's, as far as the caller's goes. `to->struct_size` says how far.
+template <class Struct>
+Status hand_out(const Struct& from, Struct* to, const char* name) noexcept {
+  if (to == nullptr) return invalid_argument(name, ": the pointer is null");
+  const size_t size = to->struct_size;
+  if (size < sizeof(size_t) || size > 4096)
+    return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
+  const size_t known = size < sizeof(Struct) ? size : sizeof(Struct);
+  __builtin_memcpy(reinterpret_cast<char*>(to) + sizeof(size_t),
+                   reinterpret_cast<const char*>(&from) + sizeof(size_t), known - sizeof(size_t));
+  return {};
+}
+
+/// The caller's struct, with zeros for fields that it does not have. Null: all zeros.
+template <class Struct>
+Status take_in(const Struct* from, Struct& to, const char* name) noexcept {
+  to = Struct{};
+  if (from == nullptr) return {};
+  const size_t size = from->struct_size;
+  if (size < sizeof(size_t) || size > 4096)
+    return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
+  const size_t known = size < sizeof(Struct) ? size : sizeof(Struct);
+  __builtin_memcpy(&to, from, known);
+  // A newer caller's fields that this library does not know must not be ignored silently.
+  for (size_t i = sizeof(Struct); i < size; ++i)
+    if (reinterpret_cast<const char*>(from)[i] != 0)
+      return unsupported(name, ": a field beyond what this librt (", rt_version(),
+                         ") knows is set; update librt");
+  return {};
+}
+
+/// Dims and dtype of a tensor given by the caller, checked.
+Result<TensorInfo> info_of(const rt_tensor& tensor);
+void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept;
+/// Strings point into graph and value.
+rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept;
+rt_tensor_spec spec_of(const State& state) noexcept;
+/// `features` receives the joined list, to which the result points.
+rt_device_info device_of(const DeviceInfo& info, std::string& features);
+
+}  // namespace rt::api

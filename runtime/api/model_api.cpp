@@ -1,0 +1,139 @@
+// rt_model_* of rt.h.
+#include "runtime/api/handles.h"
+#include "runtime/model/reader.h"
+
+namespace {
+
+using rt::Status;
+using rt::api::guarded;
+
+const rt::Graph* graph_of(const rt_model* model, const char* entry) noexcept {
+  if (model == nullptr) return nullptr;
+  if (entry != nullptr && *entry != 0) return model->graph->entry(entry);
+  if (const rt::Graph* graph = model->graph->entry("infer")) return graph;
+  return model->graph->entries.size() == 1 ? &model->graph->entries.front().graph : nullptr;
+}
+
+Status keep(rt::Result<rt::ModelGraph> loaded, rt_model** model) {
+  if (!loaded.ok()) return std::move(loaded).status();
+  auto handle = std::make_unique<rt_model>();
+  handle->graph = std::make_shared<const rt::ModelGraph>(std::move(loaded).value());
+  *model = handle.release();
+  return {};
+}
+
+Status spec_at(const rt_model* model, const char* entry, size_t index, bool input, rt_tensor_spec* spec) {
+  const rt::Graph* graph = graph_of(model, entry);
+  if (graph == nullptr)
+    return Status::make(rt::Code::NotFound, "the model has no entry '", entry != nullptr ? entry : "infer",
+                        "'");
+  const auto& ids = input ? graph->inputs : graph->outputs;
+  if (index >= ids.size())
+    return rt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
+  return rt::api::hand_out(rt::api::spec_of(*graph, (*graph)[ids[index]]), spec, "rt_tensor_spec");
+}
+
+}  // namespace
+
+extern "C" {
+
+rt_status* rt_model_load(const char* path, rt_model** model) {
+  return guarded([&]() -> Status {
+    if (path == nullptr || model == nullptr) return rt::invalid_argument("rt_model_load: a pointer is null");
+    *model = nullptr;
+    return keep(rt::load_model(path), model);
+  });
+}
+
+rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model) {
+  return guarded([&]() -> Status {
+    if (data == nullptr || model == nullptr)
+      return rt::invalid_argument("rt_model_load_from_memory: a pointer is null");
+    *model = nullptr;
+    rt::Blob blob;
+    if (copy != 0) {
+      auto memory = std::make_shared<rt::AlignedBytes>();
+      RT_TRY(memory->reserve(bytes));
+      __builtin_memcpy(memory->data(), data, bytes);
+      blob.data = memory->data();
+      blob.owner = std::move(memory);
+    } else {
+      blob.data = static_cast<const std::byte*>(data);
+    }
+    blob.size = bytes;
+    return keep(rt::read_model(std::move(blob)), model);
+  });
+}
+
+rt_status* rt_model_load_from_callback(rt_read_callback read, void* user, uint64_t total_bytes,
+                                       rt_model** model) {
+  return guarded([&]() -> Status {
+    if (read == nullptr || model == nullptr)
+      return rt::invalid_argument("rt_model_load_from_callback: a pointer is null");
+    *model = nullptr;
+    const auto fetch = [&](uint64_t offset, size_t size, void* destination) -> Status {
+      const int failed = read(user, offset, destination, size);
+      if (failed == 0) return {};
+      return Status::make(rt::Code::Io, "the read callback returned ", failed, " for ", size, " bytes at ",
+                          offset);
+    };
+    return keep(rt::read_model(rt::Source{.bytes = total_bytes, .read = fetch}), model);
+  });
+}
+
+void rt_model_free(rt_model* model) {
+  delete model;
+}
+
+const char* rt_model_producer(const rt_model* model) {
+  return model != nullptr ? model->graph->producer.c_str() : "";
+}
+size_t rt_model_entry_count(const rt_model* model) {
+  return model != nullptr ? model->graph->entries.size() : 0;
+}
+const char* rt_model_entry_name(const rt_model* model, size_t index) {
+  return index < rt_model_entry_count(model) ? model->graph->entries[index].name.c_str() : nullptr;
+}
+
+size_t rt_model_input_count(const rt_model* model, const char* entry) {
+  const rt::Graph* graph = graph_of(model, entry);
+  return graph != nullptr ? graph->inputs.size() : 0;
+}
+size_t rt_model_output_count(const rt_model* model, const char* entry) {
+  const rt::Graph* graph = graph_of(model, entry);
+  return graph != nullptr ? graph->outputs.size() : 0;
+}
+rt_status* rt_model_input(const rt_model* model, const char* entry, size_t index, rt_tensor_spec* spec) {
+  return guarded([&] { return spec_at(model, entry, index, true, spec); });
+}
+rt_status* rt_model_output(const rt_model* model, const char* entry, size_t index, rt_tensor_spec* spec) {
+  return guarded([&] { return spec_at(model, entry, index, false, spec); });
+}
+
+size_t rt_model_state_count(const rt_model* model) {
+  return model != nullptr ? model->graph->states.size() : 0;
+}
+rt_status* rt_model_state(const rt_model* model, size_t index, rt_tensor_spec* spec, rt_state_kind* kind) {
+  return guarded([&]() -> Status {
+    if (index >= rt_model_state_count(model))
+      return rt::invalid_argument("state ", index, ": the model has ", rt_model_state_count(model));
+    const rt::State& state = model->graph->states[index];
+    if (kind != nullptr) *kind = static_cast<rt_state_kind>(state.kind);
+    return rt::api::hand_out(rt::api::spec_of(state), spec, "rt_tensor_spec");
+  });
+}
+
+size_t rt_model_metadata_count(const rt_model* model) {
+  return model != nullptr ? model->graph->metadata.size() : 0;
+}
+const char* rt_model_metadata_key(const rt_model* model, size_t index) {
+  return index < rt_model_metadata_count(model) ? model->graph->metadata[index].first.c_str() : nullptr;
+}
+const char* rt_model_metadata_value(const rt_model* model, const char* key) {
+  if (model == nullptr || key == nullptr) return nullptr;
+  for (const auto& [name, value] : model->graph->metadata)
+    if (name == key) return value.c_str();
+  return nullptr;
+}
+
+}  // extern "C"

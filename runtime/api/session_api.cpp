@@ -1,0 +1,324 @@
+// rt_session_* and rt_trainer_* of rt.h, but for states and checkpoints.
+#include "runtime/api/handles.h"
+
+namespace {
+
+using rt::Status;
+using rt::api::guarded;
+
+Status check(const rt_session* session) {
+  return session != nullptr ? Status() : rt::invalid_argument("the session is null");
+}
+
+std::string string(const char* chars) {
+  return chars != nullptr ? chars : "";
+}
+
+Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
+              rt_session& made, rt_session* share_default = nullptr) {
+  if (model == nullptr) return rt::invalid_argument("the model is null");
+  rt_session_options c;
+  RT_TRY(rt::api::take_in(given, c, "rt_session_options"));
+  rt::SessionOptions options{.backend = string(c.backend),
+                             .device = string(c.device),
+                             .entry = c.entry != nullptr ? c.entry : string(default_entry),
+                             .precision = string(c.precision),
+                             .threads = c.threads,
+                             .strict = c.strict != 0,
+                             .profile = c.profile != 0,
+                             .validation = c.validation != 0,
+                             .deterministic = c.deterministic != 0,
+                             .tuning = c.tuning != 0,
+                             .tuning_ms = c.tuning_ms,
+                             .memory_limit = c.memory_limit,
+                             .plan_cache_bytes = c.plan_cache_bytes,
+                             .cache_folder = string(c.cache_folder)};
+  rt_session* share = c.share_states_with != nullptr ? c.share_states_with : share_default;
+  RT_ASSIGN(made.session, rt::Session::create(model->graph, std::move(options),
+                                              share != nullptr ? share->session.get() : nullptr));
+  return {};
+}
+
+Status spec_at(const rt_session* session, size_t index, bool input, rt_tensor_spec* spec) {
+  RT_TRY(check(session));
+  const rt::Graph& graph = session->session->graph();
+  const auto& ids = input ? graph.inputs : graph.outputs;
+  if (index >= ids.size())
+    return rt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
+  return rt::api::hand_out(rt::api::spec_of(graph, graph[ids[index]]), spec, "rt_tensor_spec");
+}
+
+Status find(const rt_session* session, const char* name, bool input, size_t* index) {
+  RT_TRY(check(session));
+  if (name == nullptr || index == nullptr) return rt::invalid_argument("a pointer is null");
+  const rt::Graph& graph = session->session->graph();
+  const auto& ids = input ? graph.inputs : graph.outputs;
+  std::string names;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (graph[ids[i]].name == name) {
+      *index = i;
+      return {};
+    }
+    rt::append(names, rt::text(names.empty() ? "" : ", ", graph[ids[i]].name));
+  }
+  return Status::make(rt::Code::NotFound, "no ", input ? "input" : "output", " '", name, "'; the entry has ",
+                      names);
+}
+
+Status give_input(rt_session* session, size_t index, const rt_tensor* given, bool bind) {
+  RT_TRY(check(session));
+  if (given == nullptr) return rt::invalid_argument("the tensor is null");
+  rt_tensor tensor;
+  RT_TRY(rt::api::take_in(given, tensor, "rt_tensor"));
+  RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(tensor));
+  const rt::ConstTensorView view{tensor.data, info};
+  return bind ? session->session->bind_input(index, view, tensor.bytes)
+              : session->session->set_input(index, view, tensor.bytes);
+}
+
+const rt::Plan* plan_of(const rt_session* session) noexcept {
+  return session != nullptr ? session->session->plan() : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+rt_status* rt_session_create(const rt_model* model, const rt_session_options* options, rt_session** session) {
+  return guarded([&]() -> Status {
+    if (session == nullptr) return rt::invalid_argument("rt_session_create: the pointer is null");
+    *session = nullptr;
+    auto made = std::make_unique<rt_session>();
+    RT_TRY(create(model, options, nullptr, *made));
+    *session = made.release();
+    return {};
+  });
+}
+void rt_session_free(rt_session* session) {
+  delete session;
+}
+
+size_t rt_session_input_count(const rt_session* session) {
+  return session != nullptr ? session->session->graph().inputs.size() : 0;
+}
+size_t rt_session_output_count(const rt_session* session) {
+  return session != nullptr ? session->session->graph().outputs.size() : 0;
+}
+rt_status* rt_session_input_spec(const rt_session* session, size_t index, rt_tensor_spec* spec) {
+  return guarded([&] { return spec_at(session, index, true, spec); });
+}
+rt_status* rt_session_output_spec(const rt_session* session, size_t index, rt_tensor_spec* spec) {
+  return guarded([&] { return spec_at(session, index, false, spec); });
+}
+rt_status* rt_session_find_input(const rt_session* session, const char* name, size_t* index) {
+  return guarded([&] { return find(session, name, true, index); });
+}
+rt_status* rt_session_find_output(const rt_session* session, const char* name, size_t* index) {
+  return guarded([&] { return find(session, name, false, index); });
+}
+
+rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor) {
+  return guarded([&] { return give_input(session, index, tensor, false); });
+}
+rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor) {
+  return guarded([&] { return give_input(session, index, tensor, true); });
+}
+rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* given) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (given == nullptr) return session->session->bind_output(index, nullptr, 0);
+    rt_tensor tensor;
+    RT_TRY(rt::api::take_in(given, tensor, "rt_tensor"));
+    const rt::Graph& graph = session->session->graph();
+    if (index < graph.outputs.size() &&
+        static_cast<rt::DType>(tensor.dtype) != graph[graph.outputs[index]].dtype)
+      return rt::invalid_argument("output '", graph[graph.outputs[index]].name, "': expected ",
+                                  rt::name_of(graph[graph.outputs[index]].dtype), ", found ",
+                                  rt_dtype_name(tensor.dtype));
+    return session->session->bind_output(index, tensor.data, tensor.bytes);
+  });
+}
+
+rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size_t count) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (shapes == nullptr) return session->session->prepare();
+    std::vector<rt::TensorInfo> infos;
+    const auto* at = reinterpret_cast<const char*>(shapes);
+    for (size_t i = 0; i < count; ++i, at += shapes->struct_size) {
+      rt_tensor tensor;
+      RT_TRY(rt::api::take_in(reinterpret_cast<const rt_tensor*>(at), tensor, "rt_tensor"));
+      RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(tensor));
+      infos.push_back(info);
+    }
+    return session->session->prepare_for(infos);
+  });
+}
+rt_status* rt_session_run(rt_session* session) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    return session->session->run();
+  });
+}
+rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    RT_ASSIGN(const rt::TensorView view, session->session->output(index));
+    rt_tensor out = RT_TENSOR_INIT;
+    rt::api::fill(out, view.info, view.data);
+    return rt::api::hand_out(out, tensor, "rt_tensor");
+  });
+}
+
+rt_status* rt_session_device(const rt_session* session, rt_device_info* info) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    auto* owner = const_cast<rt_session*>(session);
+    return rt::api::hand_out(rt::api::device_of(owner->session->devices().chosen().info(), owner->features),
+                             info, "rt_device_info");
+  });
+}
+const char* rt_session_device_reason(const rt_session* session) {
+  return session != nullptr ? session->session->device_reason().c_str() : "";
+}
+rt_status* rt_session_plan_text(rt_session* session, const char** text) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (text == nullptr) return rt::invalid_argument("rt_session_plan_text: the pointer is null");
+    session->plan_text = session->session->plan_text();
+    *text = session->plan_text.c_str();
+    return {};
+  });
+}
+size_t rt_session_fallback_count(const rt_session* session) {
+  const rt::Plan* plan = plan_of(session);
+  return plan != nullptr ? plan->program().fallbacks : 0;
+}
+
+rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    const rt::MemoryStats m = session->session->memory();
+    const rt_memory_stats out{sizeof(rt_memory_stats), m.states, m.weights, m.packed, m.arena,
+                              m.peak_planned,          m.naive,  m.staging, m.plans};
+    return rt::api::hand_out(out, stats, "rt_memory_stats");
+  });
+}
+
+size_t rt_session_profile_count(const rt_session* session) {
+  const rt::Plan* plan = plan_of(session);
+  return plan != nullptr ? plan->nanoseconds().size() : 0;
+}
+rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (index >= rt_session_profile_count(session))
+      return rt::invalid_argument(
+          "profile entry ", index, ": there are ", rt_session_profile_count(session),
+          session->session->options().profile ? "" : "; create the session with profile = 1");
+    const rt::Plan& plan = *session->session->plan();
+    const rt::Step& step = plan.program().steps[index];
+    rt_profile_entry out = RT_PROFILE_ENTRY_INIT;
+    out.name = step.name.c_str();
+    switch (step.kind) {
+      case rt::StepKind::Kernel: out.op = rt::name_of(step.node->kind()).data(); break;
+      case rt::StepKind::Reorder: out.op = "Reorder"; break;
+      case rt::StepKind::Copy: out.op = "Copy"; break;
+      case rt::StepKind::Transfer: out.op = "Transfer"; break;
+    }
+    out.kernel = step.row != nullptr ? step.row->name : "";
+    out.device = session->session->devices().entry(step.device).backend.c_str();
+    out.nanoseconds = plan.nanoseconds()[index];
+    out.flops = step.cost.flops;
+    out.bytes = step.cost.bytes;
+    return rt::api::hand_out(out, entry, "rt_profile_entry");
+  });
+}
+uint64_t rt_session_profile_runs(const rt_session* session) {
+  const rt::Plan* plan = plan_of(session);
+  return plan != nullptr ? plan->profiled_runs() : 0;
+}
+rt_status* rt_session_profile_reset(rt_session* session) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    session->session->reset_profile();
+    return {};
+  });
+}
+
+// --- training
+
+rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* options, rt_trainer** trainer) {
+  return guarded([&]() -> Status {
+    if (trainer == nullptr) return rt::invalid_argument("rt_trainer_create: the pointer is null");
+    *trainer = nullptr;
+    auto made = std::make_unique<rt_trainer>();
+    RT_TRY(create(model, options, "train_step", made->session));
+    const rt::Graph& graph = made->session.session->graph();
+    const auto scalar_f32 = [](const rt::Value& value) {
+      return value.dtype == rt::DType::F32 && value.is_static() && value.info().elements() == 1;
+    };
+    for (size_t i = 0; i < graph.inputs.size(); ++i)
+      if (graph[graph.inputs[i]].name == "learning_rate" && scalar_f32(graph[graph.inputs[i]])) {
+        made->learning_rate = i;
+        made->has_learning_rate = true;
+      }
+    for (size_t i = 0; i < graph.outputs.size(); ++i)
+      if (graph[graph.outputs[i]].name == "loss" && graph[graph.outputs[i]].dtype == rt::DType::F32) {
+        made->loss = i;
+        made->has_loss = true;
+      }
+    *trainer = made.release();
+    return {};
+  });
+}
+void rt_trainer_free(rt_trainer* trainer) {
+  delete trainer;
+}
+rt_session* rt_trainer_session(rt_trainer* trainer) {
+  return trainer != nullptr ? &trainer->session : nullptr;
+}
+
+rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate) {
+  return guarded([&]() -> Status {
+    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
+    rt::Session& session = *trainer->session.session;
+    if (!trainer->has_learning_rate)
+      return Status::make(rt::Code::NotFound, "entry '", session.graph().name,
+                          "' has no scalar f32 input 'learning_rate'");
+    const rt::Value& value = session.graph()[session.graph().inputs[trainer->learning_rate]];
+    return session.set_input(trainer->learning_rate, {&learning_rate, value.info()}, sizeof learning_rate);
+  });
+}
+
+rt_status* rt_trainer_step(rt_trainer* trainer, float* loss) {
+  return guarded([&]() -> Status {
+    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
+    rt::Session& session = *trainer->session.session;
+    if (loss != nullptr && !trainer->has_loss)
+      return Status::make(rt::Code::NotFound, "entry '", session.graph().name, "' has no f32 output 'loss'");
+    RT_TRY(session.run());
+    if (loss == nullptr) return {};
+    RT_ASSIGN(const rt::TensorView view, session.output(trainer->loss));
+    if (view.info.elements() != 1) return rt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
+    __builtin_memcpy(loss, view.data, sizeof *loss);
+    return {};
+  });
+}
+
+rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session) {
+  return guarded([&]() -> Status {
+    if (trainer == nullptr || session == nullptr)
+      return rt::invalid_argument("rt_trainer_open: a pointer is null");
+    *session = nullptr;
+    rt::Session& training = *trainer->session.session;
+    rt::SessionOptions options = training.options();
+    options.entry = entry != nullptr ? entry : "infer";
+    auto made = std::make_unique<rt_session>();
+    RT_ASSIGN(made->session, rt::Session::create(training.shared_model(), std::move(options), &training));
+    *session = made.release();
+    return {};
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,144 @@
+// States and checkpoints of rt.h.
+#include "runtime/api/handles.h"
+#include "runtime/model/checkpoint.h"
+
+namespace {
+
+using rt::Status;
+using rt::api::guarded;
+
+Status check(const rt_session* session) {
+  return session != nullptr ? Status() : rt::invalid_argument("the session is null");
+}
+
+/// Every state of the session must be in the checkpoint, with its dtype and shape. All problems at once.
+Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint) {
+  std::string problems;
+  for (size_t i = 0; i < states.count(); ++i) {
+    const rt::State& expected = states.state(i);
+    const rt::State* found = checkpoint.tensor(expected.name);
+    if (found != nullptr && found->info == expected.info) continue;
+    rt::append(problems, rt::text("\n  state '", expected.name, "': expected ", expected.info, ", found ",
+                              found != nullptr ? rt::text(found->info) : "none"));
+  }
+  if (problems.empty()) return {};
+  return Status(rt::Code::InvalidModel, rt::text("the checkpoint does not belong to this model", problems));
+}
+
+}  // namespace
+
+extern "C" {
+
+size_t rt_session_state_count(const rt_session* session) {
+  return session != nullptr ? session->session->model().states.size() : 0;
+}
+rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_tensor_spec* spec,
+                                 rt_state_kind* kind) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    const auto& states = session->session->model().states;
+    if (index >= states.size())
+      return rt::invalid_argument("state ", index, ": the model has ", states.size());
+    if (kind != nullptr) *kind = static_cast<rt_state_kind>(states[index].kind);
+    return rt::api::hand_out(rt::api::spec_of(states[index]), spec, "rt_tensor_spec");
+  });
+}
+
+rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tensor* tensor) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (name == nullptr || tensor == nullptr)
+      return rt::invalid_argument("rt_session_read_state: a pointer is null");
+    rt_tensor given;
+    RT_TRY(rt::api::take_in(tensor, given, "rt_tensor"));
+    rt::StateStore& states = session->session->states();
+    RT_ASSIGN(const size_t index, states.find(name));
+    const rt::TensorInfo& info = states.state(index).info;
+    if (given.data != nullptr) {
+      if (given.bytes < info.bytes())
+        return rt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
+                                    " bytes, the tensor has ", given.bytes);
+      RT_TRY(states.read(index, {static_cast<std::byte*>(given.data), info.bytes()}));
+    }
+    rt_tensor out = RT_TENSOR_INIT;
+    rt::api::fill(out, info, given.data);
+    return rt::api::hand_out(out, tensor, "rt_tensor");
+  });
+}
+
+rt_status* rt_session_write_state(rt_session* session, const char* name, const rt_tensor* tensor) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (name == nullptr || tensor == nullptr)
+      return rt::invalid_argument("rt_session_write_state: a pointer is null");
+    rt_tensor given;
+    RT_TRY(rt::api::take_in(tensor, given, "rt_tensor"));
+    RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(given));
+    rt::StateStore& states = session->session->states();
+    RT_ASSIGN(const size_t index, states.find(name));
+    const rt::TensorInfo& expected = states.state(index).info;
+    if (!(info == expected))
+      return rt::invalid_argument("state '", name, "': expected ", expected, ", found ", info);
+    if (given.data == nullptr ? info.bytes() > 0 : given.bytes < info.bytes())
+      return rt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
+                                  " bytes, the tensor has ", given.data == nullptr ? 0 : given.bytes);
+    return states.write(index, {static_cast<const std::byte*>(given.data), info.bytes()});
+  });
+}
+
+rt_status* rt_session_reset_states(rt_session* session) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    return session->session->states().reset();
+  });
+}
+
+rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, const char* const* keys,
+                                      const char* const* values, size_t count) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (path == nullptr || (count > 0 && (keys == nullptr || values == nullptr)))
+      return rt::invalid_argument("rt_session_save_checkpoint: a pointer is null");
+    rt::StateStore& states = session->session->states();
+    rt::Checkpoint checkpoint;
+    checkpoint.producer = rt::text("librt ", rt_version());
+    for (size_t i = 0; i < states.count(); ++i) {
+      rt::State state = states.state(i);
+      std::vector<std::byte> bytes(state.info.bytes());
+      RT_TRY(states.read(i, bytes));
+      state.initial = rt::Blob::own(std::move(bytes));
+      checkpoint.tensors.push_back(std::move(state));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      if (keys[i] == nullptr || values[i] == nullptr)
+        return rt::invalid_argument("checkpoint pair ", i, " is null");
+      checkpoint.metadata.emplace_back(keys[i], values[i]);
+    }
+    return rt::write_checkpoint(path, checkpoint);
+  });
+}
+
+rt_status* rt_session_load_checkpoint(rt_session* session, const char* path) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (path == nullptr) return rt::invalid_argument("rt_session_load_checkpoint: the path is null");
+    auto checkpoint = rt::read_checkpoint(path);
+    if (!checkpoint.ok()) return std::move(checkpoint).status();
+    rt::StateStore& states = session->session->states();
+    RT_TRY(compare(states, *checkpoint).in(path));
+    for (size_t i = 0; i < states.count(); ++i)
+      RT_TRY(states.write(
+          i, {checkpoint->tensor(states.state(i).name)->initial.data, states.state(i).info.bytes()}));
+    session->session->checkpoint_metadata = std::move(checkpoint->metadata);
+    return {};
+  });
+}
+
+const char* rt_session_checkpoint_value(const rt_session* session, const char* key) {
+  if (session == nullptr || key == nullptr) return nullptr;
+  for (const auto& [name, value] : session->session->checkpoint_metadata)
+    if (name == key) return value.c_str();
+  return nullptr;
+}
+
+}  // extern "C"

@@ -1,0 +1,105 @@
+/* A user in C11: the header is C, errors have messages, nothing crashes on misuse. */
+#include <stdio.h>
+#include <string.h>
+
+#include "rt/rt.h"
+
+static int failures = 0;
+#define EXPECT(condition)                                           \
+  do {                                                              \
+    if (!(condition)) {                                             \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      ++failures;                                                   \
+    }                                                               \
+  } while (0)
+
+static void expect_code(rt_status* status, rt_code code, const char* word, int line) {
+  if (rt_status_code(status) != code || strstr(rt_status_message(status), word) == NULL) {
+    fprintf(stderr, "line %d: expected %s with '%s', found %s: %s\n", line, rt_code_name(code), word,
+            rt_code_name(rt_status_code(status)), rt_status_message(status));
+    ++failures;
+  }
+  rt_status_free(status);
+}
+#define EXPECT_CODE(call, code, word) expect_code((call), (code), (word), __LINE__)
+
+static int fail_to_read(void* user, uint64_t offset, void* destination, size_t bytes) {
+  (void)user, (void)offset, (void)destination, (void)bytes;
+  return 42;
+}
+
+static void test_constants(void) {
+  EXPECT(strcmp(rt_version(), "0.1.0") == 0);
+  EXPECT(rt_dtype_size(RT_BF16) == 2 && rt_dtype_size((rt_dtype)99) == 0);
+  EXPECT(strcmp(rt_dtype_name(RT_I64), "i64") == 0);
+  EXPECT(rt_status_code(NULL) == RT_OK && strcmp(rt_status_message(NULL), "") == 0);
+  rt_status_free(NULL);
+}
+
+static void test_models(void) {
+  rt_model* model = NULL;
+  const char garbage[100] = "this is no model";
+  EXPECT_CODE(rt_model_load("/no/such/file.rt", &model), RT_NOT_FOUND, "/no/such/file.rt");
+  EXPECT(model == NULL);
+  EXPECT_CODE(rt_model_load_from_memory(garbage, sizeof garbage, 1, &model), RT_INVALID_MODEL, "");
+  EXPECT_CODE(rt_model_load_from_memory(garbage, sizeof garbage, 0, &model), RT_INVALID_MODEL, "");
+  EXPECT_CODE(rt_model_load_from_callback(fail_to_read, NULL, 1000, &model), RT_IO, "42");
+  EXPECT_CODE(rt_model_load(NULL, &model), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_model_load("x", NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT(rt_model_entry_count(NULL) == 0 && rt_model_entry_name(NULL, 0) == NULL);
+  EXPECT(rt_model_input_count(NULL, NULL) == 0 && rt_model_state_count(NULL) == 0);
+  rt_model_free(NULL);
+}
+
+static void test_sessions(void) {
+  rt_session* session = NULL;
+  rt_trainer* trainer = NULL;
+  rt_session_options options = RT_SESSION_OPTIONS_INIT;
+  EXPECT_CODE(rt_session_create(NULL, &options, &session), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_session_run(NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_session_set_input(NULL, 0, NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_trainer_create(NULL, NULL, &trainer), RT_INVALID_ARGUMENT, "null");
+  EXPECT(rt_session_input_count(NULL) == 0 && rt_session_profile_count(NULL) == 0);
+  rt_session_free(NULL);
+  rt_trainer_free(NULL);
+}
+
+static void test_devices(void) {
+  rt_device_list* list = NULL;
+  EXPECT_CODE(rt_devices_list(&list), RT_OK, "");
+  size_t reference = 0;
+  for (size_t i = 0; i < rt_device_list_count(list); ++i) {
+    rt_device_info info = RT_DEVICE_INFO_INIT;
+    EXPECT_CODE(rt_device_list_get(list, i, &info), RT_OK, "");
+    if (strcmp(info.backend, "reference") == 0) ++reference;
+    rt_device_profile profile = RT_DEVICE_PROFILE_INIT;
+    EXPECT_CODE(rt_device_profile_read(&info, NULL, &profile), RT_OK, "");
+    EXPECT(profile.flops_f32 > 0);
+  }
+  EXPECT(reference == 1);
+  for (size_t i = 0; i < rt_backend_count(list); ++i)
+    if (*rt_backend_reason(list, i) != 0) printf("%s: %s\n", rt_backend_name(list, i), rt_backend_reason(list, i));
+  EXPECT(rt_backend_name(list, rt_backend_count(list)) == NULL);
+
+  /* A caller built against a shorter struct gets no more than it has room for. */
+  struct {
+    size_t struct_size;
+    const char* backend;
+    int32_t index;
+    int32_t guard;
+  } old = {2 * sizeof(size_t) + sizeof(int32_t), NULL, -1, 1234};
+  EXPECT_CODE(rt_device_list_get(list, 0, (rt_device_info*)(void*)&old), RT_OK, "");
+  EXPECT(old.backend != NULL && old.index >= 0 && old.guard == 1234);
+  old.struct_size = 0;
+  EXPECT_CODE(rt_device_list_get(list, 0, (rt_device_info*)(void*)&old), RT_INVALID_ARGUMENT, "struct_size");
+  rt_device_list_free(list);
+}
+
+int main(void) {
+  test_constants();
+  test_models();
+  test_sessions();
+  test_devices();
+  if (failures == 0) printf("fine\n");
+  return failures != 0;
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# exports.sh LIBRARY HEADER: exports exactly the functions that rt.h declares, stays below 400 KB, is not librt.so.1.
+set -eu
+library=$1 header=$2 limit=400000
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | grep -v '^RT_0$' | sort >"$work/exported"
+tr '\n' ' ' <"$header" | grep -o 'RT_API [^(;]*(' | sed 's/($//; s/.*[ *]//' | sort >"$work/declared"
+if ! diff "$work/declared" "$work/exported"; then
+  echo "declared in rt.h (<) and exported by $library (>) differ"
+  exit 1
+fi
+soname=$(objdump -p "$library" | awk '$1 == "SONAME" {print $2}')
+[ "$soname" = librt.so.0 ] || { echo "soname is '$soname', not librt.so.0"; exit 1; }
+strip -o "$work/stripped" "$library"
+bytes=$(stat -c %s "$work/stripped")
+echo "$(wc -l <"$work/exported") functions, $bytes bytes stripped"
+[ "$bytes" -lt "$limit" ] || { echo "stripped librt has $bytes bytes, the limit is $limit"; exit 1; }

@@ -1,0 +1,22 @@
+#!/bin/sh
+# install.sh BUILD WORK COMPILER LIBDIR
+set -eu
+build=$1 work=$2 compiler=$3 libdir=$4
+here=$(cd "$(dirname "$0")" && pwd)
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build" --prefix "$work/first" >"$work/install.log"
+mv "$work/first" "$work/prefix" # an installed tree can be moved
+cmake -S "$here/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" \
+  -DCMAKE_BUILD_TYPE=Release >"$work/configure.log"
+cmake --build "$work/consumer" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
+"$work/consumer/consumer"
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH="$work/prefix/$libdir/pkgconfig"
+  # shellcheck disable=SC2046
+  "$compiler" -std=c++20 "$here/consumer/main.cpp" $(pkg-config --cflags --libs librt) -o "$work/by_pkg_config"
+  "$work/by_pkg_config"
+else
+  echo "pkg-config is not installed: its half of this test did not run"
+fi
+if [ -x "$work/prefix/bin/rtrun" ]; then "$work/prefix/bin/rtrun" --help >/dev/null; fi

@@ -1,0 +1,73 @@
+// plan_memory: what overlaps in time must not overlap in memory, and memory is shared otherwise.
+#include "runtime/session/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace rt {
+namespace {
+
+void expect_valid(const std::vector<Lifetime>& lives, const MemoryPlan& plan, size_t alignment) {
+  ASSERT_EQ(plan.offsets.size(), lives.size());
+  for (size_t i = 0; i < lives.size(); ++i) {
+    EXPECT_EQ(plan.offsets[i] % alignment, 0u);
+    EXPECT_LE(plan.offsets[i] + lives[i].bytes, plan.peak);
+    for (size_t k = 0; k < i; ++k) {
+      const bool in_time = lives[i].first <= lives[k].last && lives[k].first <= lives[i].last;
+      const bool in_memory = plan.offsets[i] < plan.offsets[k] + lives[k].bytes &&
+                             plan.offsets[k] < plan.offsets[i] + lives[i].bytes;
+      EXPECT_FALSE(in_time && in_memory && lives[i].bytes > 0 && lives[k].bytes > 0) << i << " and " << k;
+    }
+  }
+}
+
+TEST(Planner, NothingNeedsNothing) {
+  const MemoryPlan plan = plan_memory({});
+  EXPECT_EQ(plan.peak, 0u);
+  EXPECT_EQ(plan_memory(std::vector<Lifetime>{{0, 3, 0}}).peak, 0u);
+}
+
+TEST(Planner, ChainNeedsTwoBuffers) {
+  std::vector<Lifetime> lives;
+  for (uint32_t i = 0; i < 10; ++i) lives.push_back({i, i + 1, 1000});
+  const MemoryPlan plan = plan_memory(lives);
+  expect_valid(lives, plan, 64);
+  EXPECT_EQ(plan.peak, 2u * 1024);
+  EXPECT_EQ(plan.naive, 10u * 1024);
+}
+
+TEST(Planner, ReusesWhatIsFree) {
+  // The last range comes when the short-lived ones are gone.
+  const std::vector<Lifetime> lives = {{0, 9, 1024}, {0, 1, 256}, {0, 9, 512},
+                                       {0, 1, 128},  {0, 9, 448}, {5, 6, 128}};
+  const MemoryPlan plan = plan_memory(lives);
+  expect_valid(lives, plan, 64);
+  EXPECT_EQ(plan.peak, 1024u + 512 + 448 + 256 + 128);
+}
+
+TEST(Planner, RandomPlansAreValidAndNearTheLowerBound) {
+  std::mt19937 random(7);
+  for (const size_t alignment : {size_t{64}, size_t{256}}) {
+    std::vector<Lifetime> lives;
+    for (int i = 0; i < 200; ++i) {
+      const auto first = static_cast<uint32_t>(random() % 100);
+      lives.push_back({first, first + static_cast<uint32_t>(random() % 10), random() % 5000});
+    }
+    const MemoryPlan plan = plan_memory(lives, alignment);
+    expect_valid(lives, plan, alignment);
+    size_t bound = 0;  // what is alive at the busiest step
+    for (uint32_t step = 0; step < 110; ++step) {
+      size_t alive = 0;
+      for (const Lifetime& life : lives)
+        if (life.first <= step && step <= life.last)
+          alive += (life.bytes + alignment - 1) / alignment * alignment;
+      bound = std::max(bound, alive);
+    }
+    EXPECT_GE(plan.peak, bound);
+    EXPECT_LE(plan.peak, bound + bound / 4);
+  }
+}
+
+}  // namespace
+}  // namespace rt

@@ -1,0 +1,306 @@
+// Sessions on the reference backend: shapes, plans, states, memory. What is computed is checked elsewhere.
+#include "runtime/session/session.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "runtime/backend/registry.h"
+#include "tools/compiler/builder.h"
+
+namespace rt {
+namespace {
+
+using compiler::Builder;
+
+SessionOptions reference() {
+  return {.backend = "reference"};
+}
+
+std::shared_ptr<const ModelGraph> model_of(Graph graph, std::vector<State> states = {}) {
+  auto model = std::make_shared<ModelGraph>();
+  graph.name = "infer";
+  model->states = std::move(states);
+  model->entries.push_back({"infer", std::move(graph)});
+  return model;
+}
+
+/// y = relu(x w + b) with w [3,2], for any number of rows.
+std::shared_ptr<const ModelGraph> linear() {
+  Graph graph;
+  Builder build(graph);
+  const int32_t batch = graph.symbol("batch");
+  graph.symbols[static_cast<size_t>(batch)].bound = 100;
+  const ValueId x = build.input("x", DType::F32, {{.symbol = batch}, {.extent = 3}});
+  const float w[] = {1, 2, 3, 4, 5, 6};
+  const float b[] = {-10, 1};
+  const ValueId weight = build.constant({DType::F32, {3, 2}}, Blob::copy_of(w, sizeof w));
+  const ValueId bias = build.constant({DType::F32, {2}}, Blob::copy_of(b, sizeof b));
+  const ValueId product = build.emit(op::MatMulAttributes{}, {x, weight});
+  const ValueId y = build.emit(op::ReluAttributes{}, {build.add(product, bias)});
+  build.output(y);
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  return model_of(std::move(graph));
+}
+
+Status set(Session& session, size_t index, const Shape& shape, const std::vector<float>& values) {
+  return session.set_input(index, {values.data(), {DType::F32, shape}}, values.size() * sizeof(float));
+}
+
+std::vector<float> floats(Session& session, size_t index) {
+  const auto view = session.output(index);
+  if (!view.ok()) {
+    ADD_FAILURE() << view.status().message();
+    return {};
+  }
+  const auto* data = view->as<float>();
+  return {data, data + view->info.elements()};
+}
+
+#define ASSERT_OK(expression)                                       \
+  do {                                                              \
+    const Status asserted_status = (expression);                    \
+    ASSERT_TRUE(asserted_status.ok()) << asserted_status.message(); \
+  } while (0)
+
+std::unique_ptr<Session> open(std::shared_ptr<const ModelGraph> model, SessionOptions options = reference(),
+                              Session* share = nullptr) {
+  auto session = Session::create(std::move(model), std::move(options), share);
+  if (session.ok()) return std::move(session).value();
+  ADD_FAILURE() << session.status().message();
+  return nullptr;
+}
+
+TEST(Session, RunsAtSeveralShapesAndKeepsTheirPlans) {
+  auto session = open(linear());
+  ASSERT_NE(session, nullptr);
+  ASSERT_OK(set(*session, 0, {1, 3}, {1, 1, 1}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{0, 13}));
+  ASSERT_OK(set(*session, 0, {2, 3}, {1, 1, 1, 2, 2, 2}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{0, 13, 8, 25}));
+  ASSERT_OK(set(*session, 0, {1, 3}, {2, 2, 2}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{8, 25}));
+  EXPECT_EQ(session->memory().plans, 2u);
+}
+
+TEST(Session, ZeroRows) {
+  auto session = open(linear());
+  ASSERT_OK(set(*session, 0, {0, 3}, {}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(session->output(0)->info.shape, (Shape{0, 2}));
+}
+
+TEST(Session, MismatchesNameTheInput) {
+  auto session = open(linear());
+  const Status rank = set(*session, 0, {3}, {1, 2, 3});
+  EXPECT_EQ(rank.code(), Code::InvalidArgument);
+  EXPECT_NE(rank.message().find("input 'x': expected f32[batch,3], found f32[3]"), std::string::npos)
+      << rank.message();
+  ASSERT_OK(set(*session, 0, {101, 3}, std::vector<float>(303)));
+  const Status bound = session->run();
+  EXPECT_NE(bound.message().find("batch = 101 is above its bound 100"), std::string::npos) << bound.message();
+  EXPECT_FALSE(session->output(0).ok());
+}
+
+TEST(Session, NotSet) {
+  auto session = open(linear());
+  EXPECT_NE(session->run().message().find("'x'"), std::string::npos);
+}
+
+TEST(Session, BoundMemoryIsUsedInPlace) {
+  auto session = open(linear());
+  alignas(64) float x[6] = {1, 1, 1, 0, 0, 0};
+  alignas(64) float y[4] = {};
+  ASSERT_OK(session->bind_input(0, {x, {DType::F32, {2, 3}}}, sizeof x));
+  ASSERT_OK(session->bind_output(0, y, sizeof y));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(y[1], 13);
+  EXPECT_EQ(session->output(0)->data, y);
+  x[0] = 2;
+  ASSERT_OK(session->run());
+  EXPECT_EQ(y[1], 15);
+  alignas(64) float other[4] = {};
+  ASSERT_OK(session->bind_output(0, other, sizeof other));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(other[1], 15);
+  ASSERT_OK(session->bind_output(0, other, 4));
+  EXPECT_EQ(session->run().code(), Code::InvalidArgument);
+  ASSERT_OK(session->bind_output(0, nullptr, 0));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0)[1], 15);
+}
+
+TEST(Session, UnalignedMemoryIsCopied) {
+  auto session = open(linear());
+  alignas(64) float x[4] = {0, 1, 1, 1};
+  alignas(64) float y[3] = {};
+  ASSERT_OK(session->bind_input(0, {x + 1, {DType::F32, {1, 3}}}, 3 * sizeof(float)));
+  ASSERT_OK(session->bind_output(0, y + 1, 2 * sizeof(float)));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(y[2], 13);
+}
+
+TEST(Session, ShapeArithmeticRunsWhilePlanning) {
+  Graph graph;
+  Builder build(graph);
+  const int32_t batch = graph.symbol("batch");
+  const ValueId x = build.input("x", DType::F32, {{.symbol = batch}, {.extent = 2}, {.extent = 3}});
+  op::GatherAttributes gather;
+  const int64_t zero = 0, minus = -1;
+  const ValueId first = build.constant({DType::I64, {1}}, Blob::copy_of(&zero, sizeof zero));
+  const ValueId rest = build.constant({DType::I64, {1}}, Blob::copy_of(&minus, sizeof minus));
+  op::ConcatAttributes concat;
+  const ValueId rows = build.emit(std::move(gather), {build.shape_of(x), first});
+  const ValueId shape = build.emit(std::move(concat), {rows, rest});
+  build.output(build.reshape(build.neg(x), shape));
+  ASSERT_OK(build.status());
+  auto session = open(model_of(std::move(graph)));
+  ASSERT_OK(set(*session, 0, {2, 2, 3}, std::vector<float>(12, 1)));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(session->output(0)->info.shape, (Shape{2, 6}));
+  EXPECT_EQ(session->plan()->program().steps.size(), 1u) << session->plan_text();
+  EXPECT_EQ(floats(*session, 0), std::vector<float>(12, -1));
+}
+
+TEST(Session, InputsThatDecideOverShapes) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 6}});
+  const ValueId shape = build.input("shape", DType::I64, {{.extent = 2}});
+  build.output(build.neg(build.reshape(x, shape)));
+  if (!build.status().ok())
+    GTEST_SKIP() << "the builder cannot probe a free shape: " << build.status().message();
+  auto session = open(model_of(std::move(graph)));
+  ASSERT_OK(set(*session, 0, {6}, {1, 2, 3, 4, 5, 6}));
+  for (const int64_t rows : {2, 3, 2}) {
+    const int64_t dims[] = {rows, -1};
+    ASSERT_OK(session->set_input(1, {dims, {DType::I64, {2}}}, sizeof dims));
+    ASSERT_OK(session->run());
+    EXPECT_EQ(session->output(0)->info.shape, (Shape{rows, 6 / rows}));
+  }
+  EXPECT_EQ(session->memory().plans, 2u);
+}
+
+TEST(Session, OutputsThatAreInputsConstantsOrTwice) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 2}});
+  const ValueId c = build.scalar(7, DType::F32);
+  const ValueId y = build.neg(x);
+  for (const ValueId id : {x, c, y, y}) build.output(id);
+  ASSERT_OK(build.status());
+  auto session = open(model_of(std::move(graph)));
+  ASSERT_OK(set(*session, 0, {2}, {1, 2}));
+  alignas(64) float y2[2] = {};
+  ASSERT_OK(session->bind_output(3, y2, sizeof y2));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{1, 2}));
+  EXPECT_EQ(floats(*session, 1), (std::vector<float>{7}));
+  EXPECT_EQ(floats(*session, 2), (std::vector<float>{-1, -2}));
+  EXPECT_EQ(y2[1], -2);
+}
+
+/// state' = state + x, y = state (the old value).
+std::shared_ptr<const ModelGraph> counter() {
+  std::vector<State> states = {
+      {.name = "sum", .info = {DType::F32, {2}}, .kind = StateKind::Counter, .initial = {}}};
+  Graph graph;
+  Builder build(graph, &states);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 2}});
+  const ValueId sum = build.state("sum", 0, states[0].info);
+  const ValueId next = build.add(sum, x);
+  build.output(build.neg(sum));
+  graph.state_updates.push_back({sum, next});
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  return model_of(std::move(graph), std::move(states));
+}
+
+TEST(Session, StatesAreUpdatedAndShared) {
+  const auto model = counter();
+  auto session = open(model);
+  ASSERT_OK(set(*session, 0, {2}, {1, 10}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{0, 0}));
+  ASSERT_OK(session->run());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{-1, -10}));
+  auto other = open(model, reference(), session.get());
+  ASSERT_OK(set(*other, 0, {2}, {0, 0}));
+  ASSERT_OK(other->run());
+  EXPECT_EQ(floats(*other, 0), (std::vector<float>{-2, -20}));
+  const auto index = session->states().find("sum");
+  ASSERT_TRUE(index.ok());
+  const float values[] = {5, 6};
+  ASSERT_OK(session->states().write(*index, std::as_bytes(std::span(values))));
+  session.reset();
+  ASSERT_OK(other->run());
+  EXPECT_EQ(floats(*other, 0), (std::vector<float>{-5, -6}));
+  EXPECT_FALSE(other->states().find("none").ok());
+}
+
+TEST(Session, MemoryIsWhatThePlannerSaysAndTheLimitHolds) {
+  Graph graph;
+  Builder build(graph);
+  ValueId x = build.input("x", DType::F32, {{.extent = 1000}});
+  for (int i = 0; i < 10; ++i) x = build.neg(x);
+  build.output(x);
+  const auto model = model_of(std::move(graph));
+  auto session = open(model);
+  const MemoryStats stats = session->memory();
+  EXPECT_EQ(stats.peak_planned, 2u * 4032);
+  EXPECT_EQ(stats.naive, 9u * 4032);
+  EXPECT_EQ(stats.arena, stats.peak_planned);
+  SessionOptions tight = reference();
+  tight.memory_limit = 8000;
+  const auto refused = Session::create(model, tight);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), Code::OutOfMemory);
+  EXPECT_NE(refused.status().message().find("the memory limit is"), std::string::npos);
+  tight.memory_limit = 9000;
+  EXPECT_TRUE(Session::create(model, tight).ok());
+}
+
+TEST(Session, CompositesKeepTheirNodeOnTheReference) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 3}});
+  build.output(build.emit(op::SiluAttributes{}, {x}));
+  ASSERT_OK(build.status());
+  auto session = open(model_of(std::move(graph)));
+  ASSERT_OK(set(*session, 0, {3}, {0, 1, -1}));
+  ASSERT_OK(session->run());
+  EXPECT_NEAR(floats(*session, 0)[1], 0.731059f, 1e-5f);
+}
+
+TEST(Session, ProfileAndPlanText) {
+  SessionOptions options = reference();
+  options.profile = true;
+  auto session = open(linear(), options);
+  ASSERT_OK(set(*session, 0, {1, 3}, {1, 1, 1}));
+  ASSERT_OK(session->run());
+  ASSERT_OK(session->run());
+  EXPECT_EQ(session->plan()->profiled_runs(), 2u);
+  EXPECT_EQ(session->plan()->nanoseconds().size(), 3u);
+  const std::string plan = session->plan_text();
+  for (const char* word : {"MatMul", "reference.Relu", "arena", "f32[1,2]", "0 fallbacks", "output 0"})
+    EXPECT_NE(plan.find(word), std::string::npos) << word << " in\n" << plan;
+  session->reset_profile();
+  EXPECT_EQ(session->plan()->profiled_runs(), 0u);
+}
+
+TEST(Session, RefusesWhatItCannotHonour) {
+  SessionOptions options = reference();
+  options.precision = "fp16";
+  EXPECT_EQ(Session::create(linear(), options).status().code(), Code::Unsupported);
+  options = reference();
+  options.entry = "train_step";
+  EXPECT_NE(Session::create(linear(), options).status().message().find("it has infer"), std::string::npos);
+  options = {.backend = "abacus"};
+  EXPECT_NE(Session::create(linear(), options).status().message().find("librt_abacus.so was not found"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace rt
