@@ -87,6 +87,10 @@ Status take_in(const Struct* from, Struct& to, const char* name) noexcept {
   return {};
 }
 
+inline Status check(const rt_session* session) {
+  return session != nullptr ? Status() : invalid_argument("the session is null");
+}
+
 /// Dims and dtype of a tensor given by the caller, checked.
 Result<TensorInfo> info_of(const rt_tensor& tensor);
 void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept;

@@ -4,11 +4,8 @@
 namespace {
 
 using rt::Status;
+using rt::api::check;
 using rt::api::guarded;
-
-Status check(const rt_session* session) {
-  return session != nullptr ? Status() : rt::invalid_argument("the session is null");
-}
 
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";

@@ -5,11 +5,8 @@
 namespace {
 
 using rt::Status;
+using rt::api::check;
 using rt::api::guarded;
-
-Status check(const rt_session* session) {
-  return session != nullptr ? Status() : rt::invalid_argument("the session is null");
-}
 
 /// Every state of the session must be in the checkpoint, with its dtype and shape. All problems at once.
 Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint) {

@@ -5,7 +5,7 @@ library=$1 header=$2 limit=400000
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | grep -v '^RT_0$' | sort >"$work/exported"
-tr '\n' ' ' <"$header" | grep -o 'RT_API [^(;]*(' | sed 's/($//; s/.*[ *]//' | sort >"$work/declared"
+grep -v '#define' "$header" | tr '\n' ' ' | grep -o 'RT_API [^(;]*(' | sed 's/($//; s/.*[ *]//' | sort >"$work/declared"
 if ! diff "$work/declared" "$work/exported"; then
   echo "declared in rt.h (<) and exported by $library (>) differ"
   exit 1

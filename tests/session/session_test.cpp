@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "runtime/backend/registry.h"
+#include "tests/session/far_device.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
 
 namespace rt {
 namespace {
@@ -166,13 +168,21 @@ TEST(Session, ShapeArithmeticRunsWhilePlanning) {
 }
 
 TEST(Session, InputsThatDecideOverShapes) {
-  Graph graph;
-  Builder build(graph);
-  const ValueId x = build.input("x", DType::F32, {{.extent = 6}});
-  const ValueId shape = build.input("shape", DType::I64, {{.extent = 2}});
-  build.output(build.neg(build.reshape(x, shape)));
-  if (!build.status().ok())
-    GTEST_SKIP() << "the builder cannot probe a free shape: " << build.status().message();
+  Graph graph;  // by hand: the builder wants to know shapes
+  const ValueId x = graph.add_value({.name = "x", .role = Role::Input, .dims = {{.extent = 6}}});
+  const ValueId shape =
+      graph.add_value({.name = "shape", .dtype = DType::I64, .role = Role::Input, .dims = {{.extent = 2}}});
+  const ValueId reshaped = graph.add_value({.name = "reshaped", .dims = {{}, {}}});
+  const ValueId y = graph.add_value({.name = "y", .dims = {{}, {}}});
+  graph.inputs = {x, shape};
+  graph.outputs = {y};
+  graph.nodes.resize(2);
+  graph.nodes[0].op = make_op(op::ReshapeAttributes{});
+  graph.nodes[0].inputs = {x, shape};
+  graph.nodes[0].outputs = {reshaped};
+  graph.nodes[1].op = make_op(op::NegAttributes{});
+  graph.nodes[1].inputs = {reshaped};
+  graph.nodes[1].outputs = {y};
   auto session = open(model_of(std::move(graph)));
   ASSERT_OK(set(*session, 0, {6}, {1, 2, 3, 4, 5, 6}));
   for (const int64_t rows : {2, 3, 2}) {
@@ -268,6 +278,7 @@ TEST(Session, CompositesKeepTheirNodeOnTheReference) {
   const ValueId x = build.input("x", DType::F32, {{.extent = 3}});
   build.output(build.emit(op::SiluAttributes{}, {x}));
   ASSERT_OK(build.status());
+  ASSERT_OK(compiler::expand_composites(graph, {}));
   auto session = open(model_of(std::move(graph)));
   ASSERT_OK(set(*session, 0, {3}, {0, 1, -1}));
   ASSERT_OK(session->run());
@@ -300,6 +311,150 @@ TEST(Session, RefusesWhatItCannotHonour) {
   options = {.backend = "abacus"};
   EXPECT_NE(Session::create(linear(), options).status().message().find("librt_abacus.so was not found"),
             std::string::npos);
+}
+
+struct Far {
+  test::FarDevice* device = nullptr;
+  std::unique_ptr<Session> session;
+};
+
+Far open_far(std::shared_ptr<const ModelGraph> model, const std::set<OpKind>& operators,
+             const std::set<OpKind>& in_place = {}, SessionOptions options = {}) {
+  Far far;
+  auto device = std::make_unique<test::FarDevice>(operators, in_place);
+  far.device = device.get();
+  auto devices = DeviceSet::adopt(std::move(device));
+  EXPECT_TRUE(devices.ok());
+  auto session = Session::create_on(std::move(devices).value(), std::move(model), std::move(options));
+  if (session.ok())
+    far.session = std::move(session).value();
+  else
+    ADD_FAILURE() << session.status().message();
+  return far;
+}
+
+TEST(FarSession, CopiesAtTheBordersOnly) {
+  Far far = open_far(linear(), {OpKind::MatMul, OpKind::Add, OpKind::Relu}, {OpKind::Relu});
+  for (const float x : {1.0f, 2.0f}) {
+    ASSERT_OK(set(*far.session, 0, {1, 3}, {x, x, x}));
+    ASSERT_OK(far.session->run());
+    EXPECT_EQ(floats(*far.session, 0)[1], 12 * x + 1);
+  }
+  EXPECT_EQ(far.device->recordings, 1);
+  EXPECT_EQ(far.session->plan()->program().fallbacks, 0u);
+  const MemoryStats stats = far.session->memory();
+  EXPECT_EQ(stats.weights, 2u * 256);
+  EXPECT_EQ(far.device->allocated, 4096 + stats.weights + stats.arena);  // 4096: the probe for host addresses
+  // A larger plan makes the arena grow, and the small one is recorded again.
+  ASSERT_OK(set(*far.session, 0, {100, 3}, std::vector<float>(300, 1)));
+  ASSERT_OK(far.session->run());
+  ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));
+  ASSERT_OK(far.session->run());
+  EXPECT_EQ(floats(*far.session, 0)[1], 13);
+  EXPECT_EQ(far.device->recordings, 3);
+}
+
+TEST(FarSession, FallsBackNodeByNodeAndSaysSo) {
+  Far far = open_far(linear(), {OpKind::MatMul, OpKind::Relu});
+  ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));
+  ASSERT_OK(far.session->run());
+  EXPECT_EQ(floats(*far.session, 0), (std::vector<float>{0, 13}));
+  const std::string plan = far.session->plan_text();
+  for (const char* word : {"1 fallbacks", "2 transfers", "fallback: far: backend far has no kernel for Add"})
+    EXPECT_NE(plan.find(word), std::string::npos) << word << " in\n" << plan;
+
+  SessionOptions strict;
+  strict.strict = true;
+  far = open_far(linear(), {OpKind::MatMul}, {}, strict);
+  ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));
+  const Status status = far.session->run();
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  EXPECT_NE(status.message().find("(Add)"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("(Relu)"), std::string::npos) << status.message();
+}
+
+TEST(FarSession, EverythingFallsBack) {
+  Far far = open_far(linear(), {});
+  ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));
+  alignas(64) float y[2] = {};
+  ASSERT_OK(far.session->bind_output(0, y, sizeof y));
+  ASSERT_OK(far.session->run());
+  EXPECT_EQ(y[1], 13);
+  EXPECT_NE(far.session->plan_text().find("0 transfers"), std::string::npos) << far.session->plan_text();
+}
+
+TEST(FarSession, InlinesBodiesBeforeFallingBack) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.extent = 3}});
+  build.output(build.emit(op::SiluAttributes{}, {x}));
+  ASSERT_OK(build.status());
+  ASSERT_OK(compiler::expand_composites(graph, {}));
+  Far far = open_far(model_of(std::move(graph)), {OpKind::Sigmoid, OpKind::Mul});
+  ASSERT_OK(set(*far.session, 0, {3}, {0, 1, -1}));
+  ASSERT_OK(far.session->run());
+  EXPECT_NEAR(floats(*far.session, 0)[1], 0.731059f, 1e-5f);
+  EXPECT_EQ(far.session->plan()->program().fallbacks, 0u);
+  EXPECT_EQ(far.session->plan()->program().steps.size(), 2u);
+}
+
+TEST(FarSession, ChainsRunInPlace) {
+  Graph graph;
+  Builder build(graph);
+  ValueId x = build.input("x", DType::F32, {{.extent = 64}});
+  for (int i = 0; i < 10; ++i) x = build.neg(x);
+  build.output(x);
+  Far far = open_far(model_of(std::move(graph)), {OpKind::Neg}, {OpKind::Neg});
+  std::vector<float> values(64, 3);
+  ASSERT_OK(set(*far.session, 0, {64}, values));
+  ASSERT_OK(far.session->run());
+  ASSERT_OK(far.session->run());
+  EXPECT_EQ(floats(*far.session, 0), values);
+  EXPECT_EQ(far.session->memory().peak_planned, 256u) << far.session->plan_text();
+}
+
+TEST(FarSession, StatesAreUpdatedInPlaceOrByACopy) {
+  // next = state + x in place only when nobody reads the old state later.
+  for (const bool read_later : {false, true}) {
+    std::vector<State> states = {
+        {.name = "sum", .info = {DType::F32, {2}}, .kind = StateKind::Counter, .initial = {}}};
+    Graph graph;
+    Builder build(graph, &states);
+    const ValueId x = build.input("x", DType::F32, {{.extent = 2}});
+    const ValueId sum = build.state("sum", 0, states[0].info);
+    if (!read_later) build.output(build.neg(sum));
+    const ValueId next = build.add(sum, x);
+    if (read_later) build.output(build.neg(sum));
+    graph.state_updates.push_back({sum, next});
+    ASSERT_OK(build.status());
+    Far far =
+        open_far(model_of(std::move(graph), std::move(states)), {OpKind::Add, OpKind::Neg}, {OpKind::Add});
+    ASSERT_OK(set(*far.session, 0, {2}, {1, 10}));
+    for (const float before : {0.0f, 1.0f, 2.0f}) {
+      ASSERT_OK(far.session->run());
+      EXPECT_EQ(floats(*far.session, 0), (std::vector<float>{-before, -10 * before}));
+    }
+    EXPECT_EQ(far.session->plan()->program().updates[0].in_place, !read_later) << far.session->plan_text();
+    EXPECT_EQ(far.session->plan()->program().steps.size(), read_later ? 3u : 2u);
+  }
+}
+
+TEST(FarSession, StatesCanSwap) {
+  const float one[] = {1}, two[] = {2};
+  std::vector<State> states = {{.name = "a", .info = {DType::F32, {1}}, .initial = Blob::copy_of(one, 4)},
+                               {.name = "b", .info = {DType::F32, {1}}, .initial = Blob::copy_of(two, 4)}};
+  Graph graph;
+  Builder build(graph, &states);
+  const ValueId a = build.state("a", 0, states[0].info);
+  const ValueId b = build.state("b", 1, states[1].info);
+  build.output(build.sub(a, b));
+  graph.state_updates = {{a, b}, {b, a}};
+  ASSERT_OK(build.status());
+  Far far = open_far(model_of(std::move(graph), std::move(states)), {OpKind::Sub}, {OpKind::Sub});
+  for (const float difference : {-1.0f, 1.0f, -1.0f}) {
+    ASSERT_OK(far.session->run());
+    EXPECT_EQ(floats(*far.session, 0), (std::vector<float>{difference})) << far.session->plan_text();
+  }
 }
 
 }  // namespace

@@ -1,0 +1,72 @@
+// Which backend and device: modules that do not fit, device profiles, the choice of "auto".
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/backend/abi.h"
+#include "runtime/backend/loader.h"
+#include "runtime/backend/reference.h"
+#include "runtime/backend/registry.h"
+#include "runtime/session/device_profile.h"
+#include "runtime/session/select.h"
+
+namespace rt {
+namespace {
+
+TEST(Module, RefusalsAreSentences) {
+  BackendModule module = reference_module();
+  EXPECT_TRUE(check_module(&module, "reference", "file").ok());
+  EXPECT_FALSE(check_module(nullptr, "reference", "file").ok());
+  EXPECT_NE(check_module(&module, "cpu", "file").message().find("says that it is backend 'reference'"),
+            std::string::npos);
+  module.abi = "0.0.9-0123456789abcdef";
+  const Status stamp = check_module(&module, "reference", "file");
+  EXPECT_EQ(stamp.code(), Code::Unsupported);
+  EXPECT_NE(stamp.message().find(text("stamp 0.0.9-0123456789abcdef, this one has ", RT_BACKEND_ABI)),
+            std::string::npos)
+      << stamp.message();
+  module = reference_module();
+  module.size = 8;
+  EXPECT_NE(check_module(&module, "reference", "file").message().find("8 bytes"), std::string::npos);
+  EXPECT_EQ(load_module("../evil").status().code(), Code::InvalidArgument);
+}
+
+TEST(Module, EveryBackendHasDevicesOrAReason) {
+  for (const BackendReport& report : probe_backends())
+    EXPECT_NE(report.devices.empty(), report.reason.empty());
+}
+
+TEST(DeviceProfile, IsTypicalUntilMeasured) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "librt_profile_test";
+  std::filesystem::remove_all(folder);
+  DeviceInfo info;
+  info.backend = "vulkan";
+  info.type = DeviceType::DiscreteGpu;
+  EXPECT_FALSE(read_profile(folder.string(), info).measured);
+  DeviceProfile measured{1e12, 2e11, 1e10, 1e-6, 2e-5};
+  ASSERT_TRUE(write_profile(folder.string(), info, measured).ok());
+  const DeviceProfile back = read_profile(folder.string(), info);
+  EXPECT_TRUE(back.measured);
+  EXPECT_EQ(back.memory_bandwidth, 2e11);
+  info.driver = "another";
+  EXPECT_FALSE(read_profile(folder.string(), info).measured);
+  measured.flops_f32 = 0;
+  EXPECT_EQ(write_profile(folder.string(), info, measured).code(), Code::InvalidArgument);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
+  const Graph graph;
+  const auto asked = select_device(graph, {}, "vulkan", {});
+  ASSERT_TRUE(asked.ok());
+  EXPECT_EQ(asked->backend, "vulkan");
+  const auto chosen = select_device(graph, {}, "auto", {});
+  if (chosen.ok())
+    EXPECT_NE(chosen->reason.find("typical profile"), std::string::npos) << chosen->reason;
+  else
+    EXPECT_NE(chosen.status().message().find("no backend offers a device"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rt
