@@ -233,15 +233,21 @@ Status Session::build_plan(std::span<const TensorInfo> shapes) {
   for (size_t i = 0; i < shapes.size(); ++i)
     if (values[i] != nullptr) plan->values[i].assign(values[i], values[i] + shapes[i].bytes());
   PlanContext shared = context();
+  // What is booked in the shared stores refers to this plan's kernels: it must not outlive a failure, nor
+  // bad_alloc.
+  struct Booking {
+    Plan& plan;
+    PlanContext& context;
+    bool kept = false;
+    ~Booking() {
+      if (!kept) plan.abandon(context);
+    }
+  } booking{*plan, shared};
   plan->book(shared);
-  if (Status status = check_limit(*plan); !status.ok()) {
-    plan->abandon(shared);
-    return status;
-  }
-  if (Status status = plan->commit(shared); !status.ok()) {
-    plan->abandon(shared);
-    return status;
-  }
+  RT_TRY(check_limit(*plan));
+  RT_TRY(plan->commit(shared));
+  plans_.reserve(plans_.size() + 1);
+  booking.kept = true;
   plans_.push_back(std::move(plan));
   current_ = plans_.back().get();
   evict(current_);
