@@ -6,6 +6,7 @@
 #include "runtime/core/element.h"
 #include "runtime/session/cache.h"
 #include "runtime/session/memory.h"
+#include "schema/ops_generated.h"
 
 namespace rt {
 namespace {
