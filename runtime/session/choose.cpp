@@ -18,7 +18,7 @@ constexpr size_t kPlausible = 4;
 std::string key_of(const NodeView& view, std::span<const LayoutId> layouts) {
   flatbuffers::FlatBufferBuilder builder;
   builder.ForceDefaults(true);
-  const auto packed = view.node.op.Pack(builder);
+  const auto packed = op::pack_op(view.node.op, builder);
   builder.Finish(flatbuffers::Offset<flatbuffers::Table>(packed.o));
   std::string key =
       text(name_of(view.kind()), ".", hex(hash_bytes(builder.GetBufferPointer(), builder.GetSize())));
