@@ -10,7 +10,7 @@
 #include "load.glsl"
 #include "epilogue.glsl"
 layout(constant_id = 1) const uint kRows = 8;
-layout(constant_id = 2) const uint kColumns = 8;
+layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 1;
 layout(constant_id = 4) const bool kEveryTapInside = false;
 layout(push_constant) uniform P {
@@ -76,8 +76,8 @@ void main() {
   uint taps = kernel_h * kernel_w;
 #ifdef TRANSPOSED
   uint o4 = (group_o + 3) / 4;
-  uint at_w[(kColumns + 3) / 4];
-  [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) at_w[j] = min(column / 4 + j, o4 - 1);
+  uint at_w[kColumns / 4];
+  [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) at_w[j] = min(column / 4 + j, o4 - 1);
 #else
   uint at_w[kColumns];
   [[unroll]] for (uint j = 0; j < kColumns; ++j)
@@ -112,10 +112,10 @@ void main() {
 #ifdef TRANSPOSED
       [[unroll]] for (uint t = 0; t < 4; ++t) {
         uint row = (((group * group_c4 + c) * 4 + t) * taps + tap) * o4;
-        [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) {
+        [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) {
           vec4 b = load_b(row + at_w[j]);
           [[unroll]] for (uint i = 0; i < kRows; ++i)
-            [[unroll]] for (uint d = 0; d < min(kColumns - j * 4, 4u); ++d)
+            [[unroll]] for (uint d = 0; d < 4; ++d)
               acc[i][j * 4 + d] = fma(a[i][t], b[d], acc[i][j * 4 + d]);
         }
       }

@@ -9,8 +9,8 @@
 #include "functions.glsl"
 #include "load.glsl"
 #include "epilogue.glsl"
-layout(constant_id = 1) const uint kRows = 8;
-layout(constant_id = 2) const uint kColumns = 8;
+layout(constant_id = 1) const uint kRows = 8;     // with TRANSPOSED_A a multiple of four
+layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
 layout(push_constant) uniform P {
   uint m, n, k;
@@ -42,8 +42,8 @@ void main() {
   float acc[kRows][kColumns];
   [[unroll]] for (uint i = 0; i < kRows; ++i) [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0.0;
 #ifdef TRANSPOSED_A
-  uint at_a[(kRows + 3) / 4];
-  [[unroll]] for (uint i = 0; i < (kRows + 3) / 4; ++i) at_a[i] = base_a + min(row / 4 + i, (m - 1) / 4);
+  uint at_a[kRows / 4];
+  [[unroll]] for (uint i = 0; i < kRows / 4; ++i) at_a[i] = base_a + min(row / 4 + i, (m - 1) / 4);
 #else
   uint at_a[kRows];
   [[unroll]] for (uint i = 0; i < kRows; ++i) at_a[i] = base_a + min(row + i, m - 1) * lda;
@@ -52,15 +52,15 @@ void main() {
   uint at_b[kColumns];
   [[unroll]] for (uint j = 0; j < kColumns; ++j) at_b[j] = base_b + min(column + j, n - 1) * ldb;
 #else
-  uint at_b[(kColumns + 3) / 4];
-  [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) at_b[j] = base_b + min(column / 4 + j, (n - 1) / 4);
+  uint at_b[kColumns / 4];
+  [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) at_b[j] = base_b + min(column / 4 + j, (n - 1) / 4);
 #endif
 
   for (uint k4 = 0; k4 < k / 4; ++k4) {
 #ifdef TRANSPOSED_A
-    vec4 a[4][(kRows + 3) / 4];
+    vec4 a[4][kRows / 4];
     [[unroll]] for (uint t = 0; t < 4; ++t)
-      [[unroll]] for (uint i = 0; i < (kRows + 3) / 4; ++i) a[t][i] = load_a(at_a[i] + (k4 * 4 + t) * lda);
+      [[unroll]] for (uint i = 0; i < kRows / 4; ++i) a[t][i] = load_a(at_a[i] + (k4 * 4 + t) * lda);
 #define RT_A(i, t) a[t][(i) / 4][(i) % 4]
 #else
     vec4 a[kRows];
@@ -75,10 +75,10 @@ void main() {
     }
 #else
     [[unroll]] for (uint t = 0; t < 4; ++t)
-      [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) {
+      [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) {
         vec4 b = load_b(at_b[j] + (k4 * 4 + t) * ldb);
         [[unroll]] for (uint i = 0; i < kRows; ++i)
-          [[unroll]] for (uint c = 0; c < min(kColumns - j * 4, 4u); ++c)
+          [[unroll]] for (uint c = 0; c < 4; ++c)
             acc[i][j * 4 + c] = fma(RT_A(i, t), b[c], acc[i][j * 4 + c]);
       }
 #endif
@@ -87,12 +87,12 @@ void main() {
 #if defined(TRANSPOSED_A) && !defined(TRANSPOSED_B)
   // Neither operand is padded along k here: the rest one by one.
   for (uint kk = k & ~3u; kk < k; ++kk) {
-    vec4 a[(kRows + 3) / 4];
-    [[unroll]] for (uint i = 0; i < (kRows + 3) / 4; ++i) a[i] = load_a(at_a[i] + kk * lda);
-    [[unroll]] for (uint j = 0; j < (kColumns + 3) / 4; ++j) {
+    vec4 a[kRows / 4];
+    [[unroll]] for (uint i = 0; i < kRows / 4; ++i) a[i] = load_a(at_a[i] + kk * lda);
+    [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) {
       vec4 b = load_b(at_b[j] + kk * ldb);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
-        [[unroll]] for (uint c = 0; c < min(kColumns - j * 4, 4u); ++c)
+        [[unroll]] for (uint c = 0; c < 4; ++c)
           acc[i][j * 4 + c] = fma(a[i / 4][i % 4], b[c], acc[i][j * 4 + c]);
     }
   }
