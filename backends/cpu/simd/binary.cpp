@@ -1,0 +1,108 @@
+// Two-operand loops: arithmetic and comparisons.
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/math.h"
+
+extern "C" float powf(float, float) noexcept;
+extern "C" float fmodf(float, float) noexcept;
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+/// Sign of the divisor, as in Python.
+RT_INLINE float floor_mod(float a, float b) {
+  const float r = fmodf(a, b);
+  return (r != 0.0f) & ((r < 0.0f) != (b < 0.0f)) ? r + b : r;
+}
+
+#define RT_TWO_OPERANDS(Name, Out, expression)                                         \
+  struct Name {                                                                        \
+    using Result = Out;                                                                \
+    static RT_INLINE Out of(float a, float b) { return static_cast<Out>(expression); } \
+  };
+RT_TWO_OPERANDS(Add, float, a + b)
+RT_TWO_OPERANDS(Sub, float, a - b)
+RT_TWO_OPERANDS(Mul, float, a* b)
+RT_TWO_OPERANDS(Div, float, a / b)
+RT_TWO_OPERANDS(Minimum, float, minimum(a, b))
+RT_TWO_OPERANDS(Maximum, float, maximum(a, b))
+RT_TWO_OPERANDS(Mod, float, floor_mod(a, b))
+RT_TWO_OPERANDS(ModTruncated, float, fmodf(a, b))
+RT_TWO_OPERANDS(Pow, float, powf(a, b))
+RT_TWO_OPERANDS(Equal, uint8_t, a == b)
+RT_TWO_OPERANDS(Less, uint8_t, a < b)
+RT_TWO_OPERANDS(LessOrEqual, uint8_t, a <= b)
+RT_TWO_OPERANDS(Greater, uint8_t, a > b)
+RT_TWO_OPERANDS(GreaterOrEqual, uint8_t, a >= b)
+
+template <class Function, Advance kAdvance>
+void loop(const float* a, const float* b, typename Function::Result* y, int64_t n) {
+  if constexpr (kAdvance == Advance::Both) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Function::of(a[i], b[i]);
+  } else if constexpr (kAdvance == Advance::First) {
+    const float second = *b;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Function::of(a[i], second);
+  } else {
+    const float first = *a;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = Function::of(first, b[i]);
+  }
+}
+
+/// Exponents that nets use most need no logarithm.
+void power_of_one(const float* a, const float* b, float* y, int64_t n) {
+  const float e = *b;
+  if (e == 2.0f) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i];
+  } else if (e == 3.0f) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * a[i] * a[i];
+  } else if (e == 1.0f) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i];
+  } else if (e == -1.0f) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = 1.0f / a[i];
+  } else if (e == 0.5f) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = pick(a[i] == -__builtin_inff(), __builtin_inff(), __builtin_sqrtf(a[i] + 0.0f));
+  } else {
+    loop<Pow, Advance::First>(a, b, y, n);
+  }
+}
+
+template <class Function, class Slot>
+void fill(Slot (&slots)[3]) {
+  slots[static_cast<int>(Advance::Both)] = &loop<Function, Advance::Both>;
+  slots[static_cast<int>(Advance::First)] = &loop<Function, Advance::First>;
+  slots[static_cast<int>(Advance::Second)] = &loop<Function, Advance::Second>;
+}
+
+}  // namespace
+
+void fill_binary(Simd& table) noexcept {
+#define RT_BINARY(Name) fill<Name>(table.binary[static_cast<int>(BinaryFunction::Name)])
+  RT_BINARY(Add);
+  RT_BINARY(Sub);
+  RT_BINARY(Mul);
+  RT_BINARY(Div);
+  RT_BINARY(Pow);
+  RT_BINARY(Minimum);
+  RT_BINARY(Maximum);
+  RT_BINARY(Mod);
+  RT_BINARY(ModTruncated);
+#undef RT_BINARY
+  table.binary[static_cast<int>(BinaryFunction::Pow)][static_cast<int>(Advance::First)] = &power_of_one;
+#define RT_COMPARE(Name) fill<Name>(table.compare[static_cast<int>(CompareFunction::Name)])
+  RT_COMPARE(Equal);
+  RT_COMPARE(Less);
+  RT_COMPARE(LessOrEqual);
+  RT_COMPARE(Greater);
+  RT_COMPARE(GreaterOrEqual);
+#undef RT_COMPARE
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA

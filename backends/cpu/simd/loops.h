@@ -1,0 +1,16 @@
+// What each source of this folder contributes to the table of one instruction set.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+
+void fill_unary(Simd& table) noexcept;
+void fill_binary(Simd& table) noexcept;
+void fill_rows(Simd& table) noexcept;
+void fill_norms(Simd& table) noexcept;
+void fill_convert(Simd& table) noexcept;
+void fill_optimizer(Simd& table) noexcept;
+void fill_transpose(Simd& table) noexcept;
+
+}  // namespace rt::cpu::RT_SIMD_ISA

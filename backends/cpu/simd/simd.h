@@ -1,0 +1,119 @@
+// Inner loops over contiguous f32 data, compiled once per instruction set and chosen at run time.
+//
+// Knows: pointers, counts, maths. Must not know: tensors, threads, operators' attributes beyond two numbers.
+// The sources of this folder (except simd.cpp) are compiled several times with other flags and another value
+// of RT_SIMD_ISA; they therefore use nothing inline from the standard library, because the linker keeps only
+// one copy of such a function and it might be the one with instructions that this machine lacks.
+#pragma once
+
+#include <cstdint>
+
+namespace rt::cpu {
+
+/// y = f(x). alpha and beta are the operator's attributes: LeakyRelu and Elu slope; HardSigmoid slope and
+/// offset; Clip minimum and maximum.
+enum class UnaryFunction : uint8_t {
+  Abs,
+  Neg,
+  Exp,
+  Log,
+  Sqrt,
+  Reciprocal,
+  Sin,
+  Cos,
+  Tanh,
+  Sigmoid,
+  Relu,
+  Erf,
+  Floor,
+  Ceil,
+  Round,
+  Sign,
+  Softplus,
+  LeakyRelu,
+  Elu,
+  HardSigmoid,
+  HardSwish,
+  Clip,
+  Gelu,
+  GeluTanh,
+  Silu,
+  Count
+};
+enum class BinaryFunction : uint8_t { Add, Sub, Mul, Div, Pow, Minimum, Maximum, Mod, ModTruncated, Count };
+enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual, Count };
+enum class ReduceFunction : uint8_t { Sum, Max, Min, Prod, Count };
+
+/// Which operands of a two-operand loop advance: both, only a (b is one number), only b.
+enum class Advance : uint8_t { Both = 0, First = 1, Second = 2 };
+
+struct AdamNumbers {
+  float beta1, beta2, epsilon, weight_decay, learning_rate;
+  float correction1, correction2;  ///< 1 / (1 - beta^step)
+  bool decoupled;
+};
+
+struct Simd {
+  const char* name;  ///< "avx512", "avx2", "baseline"
+
+  using Unary = void (*)(const float* x, float* y, int64_t n, float alpha, float beta);
+  using Binary = void (*)(const float* a, const float* b, float* y, int64_t n);
+  using Compare = void (*)(const float* a, const float* b, uint8_t* y, int64_t n);
+  Unary unary[static_cast<int>(UnaryFunction::Count)];
+  Binary binary[static_cast<int>(BinaryFunction::Count)][3];  ///< by Advance
+  Compare compare[static_cast<int>(CompareFunction::Count)][3];
+
+  /// The reduction of x[0..n); the neutral element for n = 0.
+  float (*reduce_row[static_cast<int>(ReduceFunction::Count)])(const float* x, int64_t n);
+  /// y[i] = y[i] op x[i]
+  void (*accumulate[static_cast<int>(ReduceFunction::Count)])(float* y, const float* x, int64_t n);
+
+  /// y = y + a x
+  void (*axpy)(float* y, const float* x, float a, int64_t n);
+  /// y = a x
+  void (*scale)(float* y, const float* x, float a, int64_t n);
+  /// y[i] = x[i] scale[i] + shift[i]
+  void (*scale_shift)(const float* x, float* y, const float* scale, const float* shift, int64_t n);
+  /// sum[i] += (x[i] - mean[i])^2
+  void (*accumulate_squares)(float* sum, const float* x, const float* mean, int64_t n);
+  /// sum_g[i] += g[i]; sum_gx[i] += g[i] (x[i] - mean[i])
+  void (*accumulate_products)(float* sum_g, float* sum_gx, const float* g, const float* x, const float* mean,
+                              int64_t n);
+  /// y[i] = a[i] g[i] + b[i] x[i] + c[i]
+  void (*combine)(float* y, const float* g, const float* x, const float* a, const float* b, const float* c,
+                  int64_t n);
+
+  /// y = exp(x - max) / sum, or its logarithm.
+  void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
+  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
+  void (*softmax_columns)(const float* x, float* y, int64_t extent, int64_t stride, int64_t n,
+                          bool logarithm);
+  /// y = (x - mean) / sqrt(variance + epsilon) [scale] [+ bias]; scale and bias may be null.
+  void (*layer_norm_row)(const float* x, float* y, int64_t n, const float* scale, const float* bias,
+                         float epsilon);
+
+  void (*f16_to_f32)(const uint16_t* x, float* y, int64_t n);
+  void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n);
+  void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);
+  void (*f32_to_bf16)(const float* x, uint16_t* y, int64_t n);
+
+  /// v and new_v are null without momentum. New values may lie over the old ones.
+  void (*sgd)(const float* p, const float* g, const float* v, float* new_p, float* new_v, int64_t n,
+              float rate, float momentum, float weight_decay, bool nesterov);
+  void (*adam)(const float* p, const float* g, const float* m, const float* v, float* new_p, float* new_m,
+               float* new_v, int64_t n, const AdamNumbers& numbers);
+
+  /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns.
+  void (*transpose)(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows,
+                    int64_t columns);
+
+  static constexpr int64_t kColumns = 64;
+};
+
+/// The widest set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment asks for a
+/// narrower one.
+const Simd& best_simd() noexcept;
+/// Every set that this machine runs, widest first, for tests.
+int available_simd(const Simd* (&sets)[3]) noexcept;
+
+}  // namespace rt::cpu

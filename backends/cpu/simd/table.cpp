@@ -1,0 +1,26 @@
+// The table of one instruction set.
+#include "backends/cpu/simd/loops.h"
+
+#define RT_TEXT_INNER(name) #name
+#define RT_TEXT(name) RT_TEXT_INNER(name)
+
+namespace rt::cpu::RT_SIMD_ISA {
+
+const Simd& table() noexcept;
+const Simd& table() noexcept {
+  static const Simd kTable = [] {
+    Simd filled{};
+    filled.name = RT_TEXT(RT_SIMD_ISA);
+    fill_unary(filled);
+    fill_binary(filled);
+    fill_rows(filled);
+    fill_norms(filled);
+    fill_convert(filled);
+    fill_optimizer(filled);
+    fill_transpose(filled);
+    return filled;
+  }();
+  return kTable;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA
