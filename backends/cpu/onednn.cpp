@@ -1,0 +1,603 @@
+#include "backends/cpu/onednn.h"
+
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn_compat.h"
+
+namespace rt::cpu::onednn {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+constexpr auto kF32 = dnnl::memory::data_type::f32;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
+  return kEngine;
+}
+
+Status failure(std::string_view what, const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory)
+    return Status(Code::OutOfMemory, text("oneDNN: ", what, ": no memory"));
+  if (error.status == dnnl_unimplemented) return unsupported("oneDNN has no implementation of ", what);
+  return Status(Code::Internal, text("oneDNN: ", what, ": ", error.message));
+}
+
+// --- a kernel made of primitives
+// ----------------------------------------------------------------------------
+
+/// Where bytes lie, in terms of the kernel's bindings.
+struct Place {
+  enum class Kind : uint8_t { Input, Output, Scratch, Packed };
+  Kind kind = Kind::Input;
+  size_t index = 0;
+  size_t offset = 0;
+
+  std::byte* in(const Addresses& addresses, const Bindings& bindings) const noexcept {
+    const BufferRef* ref = kind == Kind::Input     ? &bindings.inputs[index]
+                           : kind == Kind::Output  ? &bindings.outputs[index]
+                           : kind == Kind::Scratch ? &bindings.scratch
+                                                   : &bindings.packed;
+    std::byte* address = addresses.of(*ref);
+    return address == nullptr ? nullptr : address + offset;
+  }
+};
+Place input(int index) {
+  return {Place::Kind::Input, static_cast<size_t>(index), 0};
+}
+Place output() {
+  return {Place::Kind::Output, 0, 0};
+}
+
+/// Bytes in a place, and how they are arranged.
+struct Tensor {
+  Place place;
+  Desc desc;
+};
+
+/// Runs a primitive, or a function of our own on the addresses of its operands.
+struct Step {
+  dnnl::primitive primitive;
+  std::vector<std::pair<int, Tensor>> arguments;
+  std::function<void(std::byte* const* addresses)> function;
+};
+
+/// What a kernel and the tasks that it records share.
+struct Program {
+  std::vector<Step> steps;
+  dnnl::stream stream{engine()};
+};
+
+class ProgramTask final : public Task {
+ public:
+  ProgramTask(std::shared_ptr<const Program> program, const Bindings& bindings)
+      : program_(std::move(program)),
+        inputs_(bindings.inputs.begin(), bindings.inputs.end()),
+        outputs_(bindings.outputs.begin(), bindings.outputs.end()),
+        scratch_(bindings.scratch),
+        packed_(bindings.packed) {
+    for (const Step& step : program_->steps) {
+      Execution execution;
+      for (const auto& [argument, tensor] : step.arguments) {
+        execution.addresses.push_back(nullptr);
+        if (step.function) continue;
+        execution.memories.push_back(dnnl::memory(tensor.desc, engine(), DNNL_MEMORY_NONE));
+        execution.arguments.push_back({argument, execution.memories.back().get()});
+      }
+      executions_.push_back(std::move(execution));
+    }
+  }
+
+  Status resolve(const Addresses& addresses) noexcept override {
+    const Bindings bindings{inputs_, outputs_, scratch_, packed_};
+    for (size_t s = 0; s < executions_.size(); ++s) {
+      Execution& execution = executions_[s];
+      const Step& step = program_->steps[s];
+      for (size_t i = 0; i < execution.addresses.size(); ++i) {
+        std::byte* address = step.arguments[i].second.place.in(addresses, bindings);
+        if (address == execution.addresses[i]) continue;
+        execution.addresses[i] = address;
+        if (step.function) continue;
+        if (dnnl_memory_set_data_handle(execution.memories[i].get(), address) != dnnl_success)
+          return Status(Code::Device, "oneDNN: an operand's address was refused");
+      }
+    }
+    return {};
+  }
+
+  Status run() noexcept override {
+    for (size_t s = 0; s < executions_.size(); ++s) {
+      const Execution& execution = executions_[s];
+      const Step& step = program_->steps[s];
+      if (step.function) {
+        step.function(execution.addresses.data());
+        continue;
+      }
+      const dnnl_status_t status =
+          dnnl_primitive_execute(step.primitive.get(), program_->stream.get(),
+                                 static_cast<int>(execution.arguments.size()), execution.arguments.data());
+      if (status != dnnl_success)
+        return Status(status == dnnl_out_of_memory ? Code::OutOfMemory : Code::Device,
+                      text("oneDNN: a primitive failed with status ", static_cast<int>(status)));
+    }
+    return {};
+  }
+
+ private:
+  struct Execution {
+    std::vector<dnnl::memory> memories;
+    std::vector<dnnl_exec_arg_t> arguments;
+    std::vector<std::byte*> addresses;
+  };
+  std::shared_ptr<const Program> program_;
+  std::vector<BufferRef> inputs_, outputs_;
+  BufferRef scratch_, packed_;
+  std::vector<Execution> executions_;
+};
+
+/// A constant in another arrangement than the graph's.
+struct Packing {
+  const void* constant = nullptr;
+  Desc from, to;
+};
+
+class ProgramKernel final : public Kernel {
+ public:
+  ProgramKernel(Program program, const Requirements& requirements, const Packing& packing,
+                const Layouts& layouts)
+      : program_(std::make_shared<const Program>(std::move(program))),
+        requirements_(requirements),
+        packing_(packing),
+        layouts_(layouts) {}
+
+  Requirements requirements() const noexcept override { return requirements_; }
+  LayoutId input_layout(size_t i) const noexcept override { return bit(layouts_.inputs, i); }
+  LayoutId output_layout(size_t i) const noexcept override { return bit(layouts_.outputs, i); }
+
+  Status pack(std::span<std::byte> bytes) noexcept override {
+    if (packing_.constant == nullptr) return {};
+    if (bytes.size() < requirements_.packed)
+      return internal_error("packing ", requirements_.packed, " bytes into ", bytes.size());
+    try {
+      // oneDNN's reorder only reads its source.
+      dnnl::memory from(packing_.from, engine(), const_cast<void*>(packing_.constant));
+      dnnl::memory to(packing_.to, engine(), bytes.data());
+      dnnl::stream stream(engine());
+      dnnl::reorder(from, to).execute(stream, from, to);
+      stream.wait();
+      return {};
+    } catch (const dnnl::error& error) {
+      return failure("packing weights", error);
+    } catch (const std::bad_alloc&) {
+      return Status(Code::OutOfMemory, "packing weights: no memory");
+    }
+  }
+
+  Status record(CommandList& commands, const Bindings& bindings) noexcept override {
+    try {
+      return static_cast<Commands&>(commands).add(std::make_unique<ProgramTask>(program_, bindings));
+    } catch (const dnnl::error& error) {
+      return failure("recording a primitive", error);
+    } catch (const std::bad_alloc&) {
+      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+    }
+  }
+
+ private:
+  LayoutId bit(uint32_t bits, size_t i) const noexcept {
+    return i < 32 && ((bits >> i) & 1u) != 0 ? layouts_.layout : kDense;
+  }
+  std::shared_ptr<const Program> program_;
+  Requirements requirements_;
+  Packing packing_;
+  Layouts layouts_;
+};
+
+/// Collects steps, and books scratch and packed bytes for them.
+class ProgramBuilder {
+ public:
+  /// `tensor` as `wanted`: itself, or the place that a new step reorders it into.
+  Tensor converted(const Tensor& tensor, const Desc& wanted) {
+    if (tensor.desc == wanted) return tensor;
+    const Tensor result{scratch(wanted.get_size()), wanted};
+    reorder(tensor, result);
+    return result;
+  }
+  /// A constant as `wanted`, packed once.
+  Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant) {
+    if (from == wanted) return {input(input_index), from};
+    packing_ = {constant, from, wanted};
+    requirements_.packed = wanted.get_size();
+    requirements_.packed_key = key_of(wanted);
+    requirements_.replaced_inputs = 1u << input_index;
+    return {{Place::Kind::Packed, 0, 0}, wanted};
+  }
+  /// Where a primitive writes what must end up in `tensor`; finish_output() after it.
+  Tensor output_for(const Tensor& tensor, const Desc& produced) {
+    if (tensor.desc == produced) return tensor;
+    return {scratch(produced.get_size()), produced};
+  }
+  void finish_output(const Tensor& produced, const Tensor& tensor) {
+    if (produced.place.kind == Place::Kind::Scratch) reorder(produced, tensor);
+  }
+  void reorder(const Tensor& from, const Tensor& to) {
+    dnnl::primitive_attr attributes;
+    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    const dnnl::reorder::primitive_desc desc(engine(), from.desc, engine(), to.desc, attributes);
+    add(dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc());
+  }
+  void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad) {
+    if (const size_t bytes = scratchpad.get_size(); bytes > 0) {
+      // Steps run one after another and share one region, which is placed behind all other scratch in
+      // build().
+      scratchpad_ = std::max(scratchpad_, bytes);
+      arguments.push_back({DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0}, scratchpad}});
+    }
+    program_.steps.push_back({std::move(primitive), std::move(arguments), {}});
+  }
+  void call(std::vector<Place> places, std::function<void(std::byte* const*)> function) {
+    Step step;
+    for (const Place& place : places) step.arguments.push_back({0, {place, {}}});
+    step.function = std::move(function);
+    program_.steps.push_back(std::move(step));
+  }
+  Requirements& requirements() noexcept { return requirements_; }
+
+  KernelPtr build(const Layouts& layouts) {
+    for (Step& step : program_.steps)
+      for (auto& [argument, tensor] : step.arguments)
+        if (tensor.place.kind == Place::Kind::Scratch && tensor.place.index == kSharedScratchpad)
+          tensor.place = {Place::Kind::Scratch, 0, requirements_.scratch};
+    requirements_.scratch += scratchpad_;
+    return std::make_unique<ProgramKernel>(std::move(program_), requirements_, packing_, layouts);
+  }
+
+ private:
+  static constexpr size_t kSharedScratchpad = ~size_t{0};
+  Place scratch(size_t bytes) {
+    const Place place{Place::Kind::Scratch, 0, requirements_.scratch};
+    requirements_.scratch += (bytes + 63) / 64 * 64;
+    return place;
+  }
+  Program program_;
+  Requirements requirements_;
+  Packing packing_;
+  size_t scratchpad_ = 0;
+};
+
+// --- descriptions
+// -------------------------------------------------------------------------------------------
+
+dnnl::primitive_attr attributes_for(const Epilogue& epilogue) {
+  using dnnl::algorithm;
+  dnnl::post_ops operations;
+  if (epilogue.residual_input >= 0) operations.append_sum(1.0f);
+  const float alpha = epilogue.alpha, beta = epilogue.beta;
+  switch (epilogue.activation) {
+    case op::Activation::None: break;
+    case op::Activation::Relu: append_eltwise(operations, algorithm::eltwise_relu, 0, 0); break;
+    case op::Activation::Clip: append_eltwise(operations, algorithm::eltwise_clip, alpha, beta); break;
+    case op::Activation::Sigmoid: append_eltwise(operations, algorithm::eltwise_logistic, 0, 0); break;
+    case op::Activation::Tanh: append_eltwise(operations, algorithm::eltwise_tanh, 0, 0); break;
+    case op::Activation::HardSwish: append_hard_swish(operations); break;
+    case op::Activation::Silu: append_eltwise(operations, algorithm::eltwise_swish, 1, 0); break;
+    case op::Activation::Gelu: append_eltwise(operations, algorithm::eltwise_gelu_erf, 0, 0); break;
+    case op::Activation::GeluTanh: append_eltwise(operations, algorithm::eltwise_gelu_tanh, 0, 0); break;
+    case op::Activation::LeakyRelu: append_eltwise(operations, algorithm::eltwise_relu, alpha, 0); break;
+    case op::Activation::HardSigmoid:  // has no name of its own before 3.0
+      append_eltwise(operations, algorithm::eltwise_linear, alpha, beta);
+      append_eltwise(operations, algorithm::eltwise_clip, 0, 1);
+      break;
+  }
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_post_ops(operations);
+  return attributes;
+}
+
+/// The sum post-operation adds to what the result already holds: the residual, by sharing its memory or by a
+/// copy.
+void add_residual(ProgramBuilder& builder, const Epilogue& epilogue, size_t bytes) {
+  if (epilogue.residual_input < 0) return;
+  builder.requirements().in_place = InPlace{static_cast<uint8_t>(epilogue.residual_input), 0};
+  builder.call({input(epilogue.residual_input), output()}, [bytes](std::byte* const* places) {
+    if (places[0] == places[1]) return;
+    parallel_for(static_cast<int64_t>(bytes), 1, 4096, [&](int64_t begin, int64_t end) noexcept {
+      std::memcpy(places[1] + begin, places[0] + begin, static_cast<size_t>(end - begin));
+    });
+  });
+}
+
+/// Row-major strides.
+Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(dims[i], 1);
+  }
+  return strides;
+}
+
+/// The logical dimensions that oneDNN wants ([N,C,S..], [O,I,K..]) over memory in our order ([N,S..,C],
+/// [O,K..,I]).
+Desc channels_last(const Dims& ours, bool grouped = false) {
+  // Memory order: [G, O, K.., I] when grouped. The last dimension moves behind the first one or two.
+  const Dims strides = dense_strides(ours);
+  const size_t front = grouped ? 2 : 1;
+  Dims dims(ours.begin(), ours.begin() + static_cast<ptrdiff_t>(front));
+  Dims moved(strides.begin(), strides.begin() + static_cast<ptrdiff_t>(front));
+  dims.push_back(ours.back());
+  moved.push_back(strides.back());
+  dims.insert(dims.end(), ours.begin() + static_cast<ptrdiff_t>(front), ours.end() - 1);
+  moved.insert(moved.end(), strides.begin() + static_cast<ptrdiff_t>(front), strides.end() - 1);
+  return Desc(dims, kF32, moved);
+}
+
+Desc any_of(const Desc& desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return Desc(desc.get_dims(), kF32, dnnl::memory::format_tag::any);
+#else
+  return Desc(desc.dims(), kF32, dnnl::memory::format_tag::any);
+#endif
+}
+Desc blocked(const Desc& desc) {
+  using Tag = dnnl::memory::format_tag;
+#if DNNL_VERSION_MAJOR >= 3
+  const Dims dims = desc.get_dims();
+#else
+  const Dims dims = desc.dims();
+#endif
+  return Desc(dims, kF32, dims.size() == 3 ? Tag::nCw16c : dims.size() == 4 ? Tag::nChw16c : Tag::nCdhw16c);
+}
+
+/// Reference implementations are named "ref:any" and the like: plain loops, up to 200 times slower than
+/// others.
+template <class PrimitiveDesc>
+bool is_reference(const PrimitiveDesc& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("ref");
+}
+
+/// The first description that is not a reference implementation; else the first that exists at all. Each
+/// attempt may throw; the last error leaves when none succeeds.
+template <class Describe>
+auto first_fast(const Describe& describe_attempt) {
+  using PrimitiveDesc = decltype(describe_attempt(false));
+  PrimitiveDesc slow;
+  bool found = false;
+  for (const bool free_layouts : {false, true}) {
+    try {
+      PrimitiveDesc desc = describe_attempt(free_layouts);
+      if (!is_reference(desc)) return desc;
+      if (!found) slow = desc;
+      found = true;
+    } catch (const dnnl::error&) {
+      if (free_layouts && !found) throw;
+    }
+  }
+  return slow;
+}
+
+/// The descriptors of a convolution's operands as the graph stores them, and its numbers.
+struct ConvDescs {
+  Desc x, weight, y, bias;
+  Dims strides, dilations, pads_begin, pads_end;
+  bool forced_layout = false;
+};
+
+ConvDescs descs_of(const Convolution& convolution) {
+  const ConvGeometry& g = convolution.geometry;
+  Dims x{g.batch}, y{g.batch}, weight;
+  if (g.groups > 1) weight.push_back(g.groups);
+  weight.push_back(g.output_channels_per_group());
+  ConvDescs descs;
+  for (int i = 0; i < g.rank; ++i) {
+    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    x.push_back(axis.input);
+    y.push_back(axis.output);
+    weight.push_back(axis.kernel);
+    descs.strides.push_back(axis.stride);
+    descs.dilations.push_back(axis.dilation - 1);
+    descs.pads_begin.push_back(axis.pad_begin);
+    descs.pads_end.push_back(axis.effective_pad_end());
+  }
+  x.push_back(g.input_channels);
+  y.push_back(g.output_channels);
+  weight.push_back(g.input_channels_per_group());
+  descs.x = channels_last(x);
+  descs.y = channels_last(y);
+  descs.weight = channels_last(weight, g.groups > 1);
+  if (convolution.layout == kBlocked16) {
+    descs.forced_layout = true;
+    descs.x = blocked(descs.x);
+    descs.y = blocked(descs.y);
+  }
+  return descs;
+}
+
+dnnl::algorithm algorithm_of(const Convolution& convolution) {
+  return convolution.algorithm == Algorithm::Winograd ? dnnl::algorithm::convolution_winograd
+                                                      : dnnl::algorithm::convolution_direct;
+}
+
+/// A description of the forward convolution, which backward ones are derived from.
+dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& convolution, const ConvDescs& d,
+                                                       dnnl::prop_kind kind, bool free_layouts,
+                                                       const Desc* bias,
+                                                       const dnnl::primitive_attr& attributes) {
+  const Desc x = free_layouts ? any_of(d.x) : d.x, y = free_layouts ? any_of(d.y) : d.y,
+             weight = any_of(d.weight);
+  if (bias != nullptr)
+    return describe<dnnl::convolution_forward>(engine(), attributes, kind, algorithm_of(convolution), x,
+                                               weight, *bias, y, d.strides, d.dilations, d.pads_begin,
+                                               d.pads_end);
+  return describe<dnnl::convolution_forward>(engine(), attributes, kind, algorithm_of(convolution), x, weight,
+                                             y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+}
+
+dnnl::primitive_attr user_scratchpad() {
+  return attributes_for({});
+}
+
+/// The weights as `wanted`: packed when they are constant, else reordered at every run.
+Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, const Desc& plain,
+                     const Desc& wanted) {
+  if (convolution.constant_weight != nullptr)
+    return builder.packed(1, plain, wanted, convolution.constant_weight);
+  return builder.converted({input(1), plain}, wanted);
+}
+
+template <class Make>
+Result<KernelPtr> caught(std::string_view what, const Make& make) {
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    return failure(what, error);
+  }
+}
+
+}  // namespace
+
+std::string version() {
+  const dnnl_version_t* loaded = dnnl_version();
+  return text(loaded->major, ".", loaded->minor, ".", loaded->patch);
+}
+
+Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
+  return caught("this matrix product", [&]() -> KernelPtr {
+    const auto matrix = [](const Matrix& of, int64_t rows, int64_t columns) {
+      Dims dims(of.batch.begin(), of.batch.end());
+      dims.push_back(of.transposed ? columns : rows);
+      dims.push_back(of.transposed ? rows : columns);
+      Dims strides = dense_strides(dims);
+      if (of.transposed) {
+        std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
+        std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+      }
+      return Desc(dims, kF32, strides);
+    };
+    const Desc a = matrix(product.a, product.m, product.k), b = matrix(product.b, product.k, product.n);
+    const Desc y = matrix({product.batch, false, nullptr}, product.m, product.n);
+    const Epilogue& epilogue = product.epilogue;
+    const auto attributes = attributes_for(epilogue);
+    const bool pack = product.b.constant != nullptr;
+    Dims bias_dims(product.batch.size() + 2, 1);
+    bias_dims.back() = product.n;
+    const Desc bias(bias_dims, kF32, dense_strides(bias_dims));
+    const auto desc = first_fast([&](bool plain_weights) {
+      const Desc weights = pack && !plain_weights ? any_of(b) : b;
+      if (epilogue.bias_input >= 0) return describe<dnnl::matmul>(engine(), attributes, a, weights, bias, y);
+      return describe<dnnl::matmul>(engine(), attributes, a, weights, y);
+    });
+    ProgramBuilder builder;
+    add_residual(builder, epilogue, y.get_size());
+    const Tensor weights =
+        pack ? builder.packed(1, b, desc.weights_desc(), product.b.constant) : Tensor{input(1), b};
+    std::vector<std::pair<int, Tensor>> arguments{
+        {DNNL_ARG_SRC, {input(0), a}}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, {output(), y}}};
+    if (epilogue.bias_input >= 0) arguments.push_back({DNNL_ARG_BIAS, {input(epilogue.bias_input), bias}});
+    builder.add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
+    if (product.finish) {
+      const EpilogueInputs inputs = product.finish->inputs;
+      std::vector<Place> places{output()};
+      if (inputs.bias >= 0) places.push_back(input(inputs.bias));
+      if (inputs.residual >= 0) places.push_back(input(inputs.residual));
+      builder.call(std::move(places), [finish = product.finish->finish, inputs](std::byte* const* at) {
+        auto* result = reinterpret_cast<float*>(*at++);
+        const auto* row = inputs.bias >= 0 ? reinterpret_cast<const float*>(*at++) : nullptr;
+        finish.run(result, row, inputs.residual >= 0 ? reinterpret_cast<const float*>(*at) : nullptr);
+      });
+    }
+    return builder.build({});
+  });
+}
+
+Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolution) {
+  return caught("this convolution", [&]() -> KernelPtr {
+    const ConvDescs d = descs_of(convolution);
+    const Epilogue& epilogue = convolution.epilogue;
+    const auto attributes = attributes_for(epilogue);
+    const Desc bias({convolution.geometry.output_channels}, kF32, dnnl::memory::format_tag::x);
+    // A residual must lie in the result's own layout, which is then not oneDNN's to choose.
+    const bool fixed = d.forced_layout || epilogue.residual_input >= 0;
+    const auto desc = first_fast([&](bool free_layouts) {
+      return forward_desc(convolution, d, dnnl::prop_kind::forward_inference, free_layouts && !fixed,
+                          epilogue.bias_input >= 0 ? &bias : nullptr, attributes);
+    });
+    ProgramBuilder builder;
+    add_residual(builder, epilogue, d.y.get_size());
+    const Tensor x = builder.converted({input(0), d.x}, desc.src_desc());
+    const Tensor weight = weight_tensor(builder, convolution, d.weight, desc.weights_desc());
+    const Tensor y = builder.output_for({output(), d.y}, desc.dst_desc());
+    std::vector<std::pair<int, Tensor>> arguments{
+        {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, y}};
+    if (epilogue.bias_input >= 0) arguments.push_back({DNNL_ARG_BIAS, {input(epilogue.bias_input), bias}});
+    builder.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
+    builder.finish_output(y, {output(), d.y});
+    const uint32_t residual = epilogue.residual_input >= 0 ? 1u << epilogue.residual_input : 0u;
+    return builder.build({convolution.layout, 1u | residual, 1u});
+  });
+}
+
+Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const Convolution& convolution) {
+  return caught("this transposed convolution", [&]() -> KernelPtr {
+    const ConvDescs d = descs_of(convolution);
+    const auto desc = first_fast([&](bool free_layouts) {
+      const bool free = free_layouts && !d.forced_layout;
+      const auto hint =
+          forward_desc(convolution, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
+      return describe_backward<dnnl::convolution_backward_data>(
+          engine(), user_scratchpad(), hint, algorithm_of(convolution), free ? any_of(d.x) : d.x,
+          any_of(d.weight), free ? any_of(d.y) : d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+    });
+    ProgramBuilder builder;
+    const Tensor grad = builder.converted({input(0), d.y}, desc.diff_dst_desc());
+    const Tensor weight = weight_tensor(builder, convolution, d.weight, desc.weights_desc());
+    const Tensor x = builder.output_for({output(), d.x}, desc.diff_src_desc());
+    builder.add(dnnl::convolution_backward_data(desc),
+                {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, x}},
+                desc.scratchpad_desc());
+    builder.finish_output(x, {output(), d.x});
+    if (const int bias = convolution.epilogue.bias_input; bias >= 0) {
+      const int64_t channels = convolution.geometry.input_channels;
+      const int64_t points = convolution.geometry.input_shape().elements() / std::max<int64_t>(channels, 1);
+      const auto add = device.simd().accumulate[static_cast<int>(ReduceFunction::Sum)];
+      builder.call({input(bias), output()}, [=](std::byte* const* places) {
+        const auto* from = reinterpret_cast<const float*>(places[0]);
+        auto* to = reinterpret_cast<float*>(places[1]);
+        parallel_for(points, channels, 1, [&](int64_t begin, int64_t end) noexcept {
+          for (int64_t i = begin; i < end; ++i) add(to + i * channels, from, channels);
+        });
+      });
+    }
+    return builder.build({convolution.layout, 1u, 1u});
+  });
+}
+
+Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice&, const Convolution& convolution) {
+  return caught("this convolution's weight gradient", [&]() -> KernelPtr {
+    const ConvDescs d = descs_of(convolution);
+    const auto desc = first_fast([&](bool free_layouts) {
+      const bool free = free_layouts && !d.forced_layout;
+      const auto hint =
+          forward_desc(convolution, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
+      return describe_backward<dnnl::convolution_backward_weights>(
+          engine(), user_scratchpad(), hint, algorithm_of(convolution), free ? any_of(d.x) : d.x,
+          any_of(d.weight), free ? any_of(d.y) : d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+    });
+    ProgramBuilder builder;
+    const Tensor x = builder.converted({input(0), d.x}, desc.src_desc());
+    const Tensor grad = builder.converted({input(1), d.y}, desc.diff_dst_desc());
+    const Tensor weight = builder.output_for({output(), d.weight}, desc.diff_weights_desc());
+    builder.add(dnnl::convolution_backward_weights(desc),
+                {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_DIFF_WEIGHTS, weight}},
+                desc.scratchpad_desc());
+    builder.finish_output(weight, {output(), d.weight});
+    return builder.build({convolution.layout, 3u, 0u});
+  });
+}
+
+}  // namespace rt::cpu::onednn

@@ -1,0 +1,70 @@
+// oneDNN behind kernels: matrix products and convolutions in both directions.
+//
+// Knows: how to describe these operations to oneDNN 2.6 to 3.x, and to run the primitives without allocating.
+// This pair of files alone sees oneDNN's types and exceptions. Must not know: graphs, attributes of
+// operators.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/epilogue.h"
+#include "runtime/graph/geometry.h"
+#include "runtime/graph/op.h"
+
+namespace rt::cpu::onednn {
+
+/// Of the library that is loaded: "2.6.3".
+std::string version();
+
+/// y = activation(product + bias + residual); the residual has the result's shape.
+struct Epilogue {
+  op::Activation activation = op::Activation::None;
+  float alpha = 0, beta = 0;
+  int bias_input = -1;  ///< which of the node's inputs; -1: none
+  int residual_input = -1;
+};
+
+/// One factor of a matrix product, as the node's input stands in memory.
+struct Matrix {
+  std::vector<int64_t>
+      batch;  ///< leading extents, 1 where broadcast; both factors and the result have equally many
+  bool transposed = false;
+  const void* constant = nullptr;  ///< its bytes, when they are known
+};
+
+/// An epilogue that oneDNN does not do, run over the result afterwards.
+struct LateEpilogue {
+  Finish finish;
+  EpilogueInputs inputs;
+};
+
+/// Input 0 [batch, M, K] times input 1 [batch, K, N], f32. The bias of `epilogue` is [N].
+struct MatMul {
+  int64_t m = 0, k = 0, n = 0;
+  Matrix a, b;
+  std::vector<int64_t> batch;
+  Epilogue epilogue;
+  std::optional<LateEpilogue> finish;
+};
+Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& product);
+
+enum class Algorithm : uint8_t { Direct, Winograd };
+
+/// Input 0 x [N,S..,C], input 1 weight [O,K..,C/groups], result [N,S'..,O]; x and result in `layout`.
+struct Convolution {
+  ConvGeometry geometry;
+  Algorithm algorithm = Algorithm::Direct;
+  LayoutId layout = kDense;
+  const void* constant_weight = nullptr;
+  Epilogue epilogue;
+};
+Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution);
+/// Input 0 grad_output [N,S'..,O], input 1 weight, result [N,S..,C] plus an optional bias [C].
+Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const Convolution& convolution);
+/// Input 0 x, input 1 grad_output, result [O,K..,C/groups], which is always dense.
+Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice& device, const Convolution& convolution);
+
+}  // namespace rt::cpu::onednn

@@ -1,0 +1,64 @@
+// oneDNN 2.6 to 3.x behind one spelling. Included by onednn.cpp alone.
+//
+// Version 3 has no operation descriptors: the arguments go straight into the primitive descriptor, engine
+// first, attributes last. Memory descriptors became opaque, and element-wise post-operations lost their
+// scale.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+#include <utility>
+
+namespace rt::cpu::onednn {
+
+#if DNNL_VERSION_MAJOR >= 3
+
+template <class Primitive, class... Arguments>
+auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes, Arguments&&... arguments) {
+  return typename Primitive::primitive_desc(engine, std::forward<Arguments>(arguments)..., attributes);
+}
+template <class Primitive, class Hint, class... Arguments>
+auto describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes, const Hint& hint,
+                       Arguments&&... arguments) {
+  return typename Primitive::primitive_desc(engine, std::forward<Arguments>(arguments)..., hint, attributes);
+}
+inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta) {
+  operations.append_eltwise(algorithm, alpha, beta);
+}
+inline void append_hard_swish(dnnl::post_ops& operations) {
+  operations.append_eltwise(dnnl::algorithm::eltwise_hardswish, 1.0f / 6.0f, 0.5f);
+}
+/// 0: packed bytes are not shared between kernels.
+inline uint64_t key_of(const dnnl::memory::desc&) {
+  return 0;
+}
+
+#else
+
+template <class Primitive, class... Arguments>
+auto describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes, Arguments&&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(std::forward<Arguments>(arguments)...),
+                                            attributes, engine);
+}
+template <class Primitive, class Hint, class... Arguments>
+auto describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes, const Hint& hint,
+                       Arguments&&... arguments) {
+  return typename Primitive::primitive_desc(typename Primitive::desc(std::forward<Arguments>(arguments)...),
+                                            attributes, engine, hint);
+}
+inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm, float alpha, float beta) {
+  operations.append_eltwise(1.0f, algorithm, alpha, beta);
+}
+inline void append_hard_swish(dnnl::post_ops& operations) {
+  operations.append_eltwise(1.0f, dnnl::algorithm::eltwise_hardswish, 0.0f, 0.0f);
+}
+/// A number that equal descriptors share (FNV-1a over their fields).
+inline uint64_t key_of(const dnnl::memory::desc& desc) {
+  uint64_t hash = 14695981039346656037u;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&desc.data);
+  for (size_t i = 0; i < sizeof desc.data; ++i) hash = (hash ^ bytes[i]) * 1099511628211u;
+  return hash | 1u;
+}
+
+#endif
+
+}  // namespace rt::cpu::onednn

@@ -1,0 +1,204 @@
+// Convolution, its two gradients, and ConvTranspose, which is one of them: oneDNN, in up to three ways each.
+//
+//   conv           channels-last, direct
+//   conv.blocked   nChw16c, direct
+//   conv.winograd  nChw16c, 3x3 windows with stride 1: fewer multiplications, more memory (oneDNN up to 3.1)
+//   conv.plain     loops, for what oneDNN has not (windows without channels)
+#include <cstring>
+
+#include "backends/cpu/epilogue.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn.h"
+
+namespace rt::cpu {
+namespace {
+
+using onednn::Algorithm;
+
+/// The convolution that a Conv, ConvTranspose or ConvWeightGrad node means.
+Result<ConvGeometry> geometry_of(const NodeView& node) {
+  switch (node.kind()) {
+    case OpKind::Conv: return conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>());
+    case OpKind::ConvWeightGrad:
+      return conv_weight_grad_geometry(node.shape(0), node.shape(1), node.as<op::ConvWeightGradAttributes>());
+    default: break;
+  }
+  std::optional<std::span<const int64_t>> output_size;
+  if (node.has(2)) output_size = node.ints(2);
+  return conv_transpose_geometry(node.shape(0), node.shape(1), node.as<op::ConvTransposeAttributes>(),
+                                 output_size);
+}
+
+Status known_output_size(const NodeView& node) {
+  if (node.kind() == OpKind::ConvTranspose && node.has(2) && node.inputs[2].value == nullptr)
+    return unsupported("the output size of a ConvTranspose must be known when the kernel is created");
+  return {};
+}
+
+bool has_work(const ConvGeometry& g) noexcept {
+  bool taps = g.input_channels > 0;
+  for (int i = 0; i < g.rank; ++i) taps = taps && g.axes[static_cast<size_t>(i)].kernel > 0;
+  return taps && g.input_shape().elements() > 0 && g.output_shape().elements() > 0;
+}
+
+Status supports_direct(const CpuDevice&, const NodeView& node) {
+  RT_TRY(known_output_size(node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  if (!has_work(g)) return unsupported("a convolution without elements has nothing to compute");
+  return {};
+}
+
+Status supports_blocked(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_direct(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  if (g.input_channels % kBlock != 0 || g.output_channels % kBlock != 0)
+    return unsupported("channels must be multiples of 16, not ", g.input_channels, " and ",
+                       g.output_channels);
+  if (g.groups != 1) return unsupported("groups must be 1, not ", g.groups);
+  if (std::string_view(device.simd().name) != "avx512")
+    return unsupported("the blocked layout needs AVX-512");
+  if (node.kind() == OpKind::ConvTranspose && node.has(3))
+    return unsupported("no bias in the blocked layout");
+  return {};
+}
+
+Status supports_winograd(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports_blocked(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  bool fits = g.rank == 2;
+  for (int i = 0; i < g.rank; ++i) {
+    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    fits = fits && axis.kernel == 3 && axis.stride == 1 && axis.dilation == 1 && axis.pad_begin <= 1 &&
+           axis.effective_pad_end() <= 1;
+  }
+  if (!fits) return unsupported("Winograd needs 3x3 windows with stride 1 and padding of at most 1");
+  return {};
+}
+
+template <Algorithm kAlgorithm, LayoutId kLayout>
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+  onednn::Convolution convolution;
+  RT_ASSIGN(convolution.geometry, geometry_of(node));
+  convolution.algorithm = kAlgorithm;
+  convolution.layout = kLayout;
+  if (node.kind() == OpKind::ConvWeightGrad)
+    return onednn::make_convolution_weight_gradient(device, convolution);
+  convolution.constant_weight = node.inputs[1].value;
+  if (node.kind() == OpKind::ConvTranspose) {
+    if (node.has(3)) convolution.epilogue.bias_input = 3;
+    return onednn::make_convolution_data_gradient(device, convolution);
+  }
+  if (const auto& epilogue = node.as<op::ConvAttributes>().epilogue) {
+    const EpilogueInputs inputs = epilogue_inputs<op::ConvAttributes>(node);
+    convolution.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
+                            inputs.residual};
+  }
+  return onednn::make_convolution(device, convolution);
+}
+
+// --- plain loops, for the corners
+
+struct Point {
+  std::array<int64_t, kMaxSpatialRank> at{};
+};
+Point point_of(int64_t index, const std::array<int64_t, kMaxSpatialRank>& extents, int rank) noexcept {
+  Point point;
+  for (int i = rank - 1; i >= 0; --i) {
+    const auto k = static_cast<size_t>(i);
+    point.at[k] = index % extents[k];
+    index /= extents[k];
+  }
+  return point;
+}
+
+/// Calls body(x element, weight element, y element) for every product of the convolution.
+template <class Body>
+void for_products(const ConvGeometry& g, const Body& body) {
+  std::array<int64_t, kMaxSpatialRank> outputs{}, kernels{};
+  int64_t out_points = 1, taps = 1, in_points = 1;
+  for (int i = 0; i < g.rank; ++i) {
+    const auto k = static_cast<size_t>(i);
+    outputs[k] = g.axes[k].output;
+    kernels[k] = g.axes[k].kernel;
+    out_points *= outputs[k];
+    taps *= kernels[k];
+    in_points *= g.axes[k].input;
+  }
+  const int64_t in_group = g.input_channels_per_group(), out_group = g.output_channels_per_group();
+  for (int64_t sample = 0; sample < g.batch; ++sample)
+    for (int64_t out = 0; out < out_points; ++out)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const Point o = point_of(out, outputs, g.rank), t = point_of(tap, kernels, g.rank);
+        int64_t in = 0;
+        bool inside = true;
+        for (int i = 0; i < g.rank; ++i) {
+          const auto k = static_cast<size_t>(i);
+          const int64_t position = g.axes[k].position(o.at[k], t.at[k]);
+          inside = inside && position >= 0 && position < g.axes[k].input;
+          in = in * g.axes[k].input + position;
+        }
+        if (!inside) continue;
+        for (int64_t oc = 0; oc < g.output_channels; ++oc)
+          for (int64_t ic = 0; ic < in_group; ++ic)
+            body((sample * in_points + in) * g.input_channels + oc / out_group * in_group + ic,
+                 (oc * taps + tap) * in_group + ic, (sample * out_points + out) * g.output_channels + oc);
+      }
+}
+
+Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  const int64_t n = node.output(0).elements();
+  const OpKind kind = node.kind();
+  EpilogueInputs inputs;
+  op::EpilogueAttributes epilogue;
+  if (kind == OpKind::Conv) {
+    inputs = epilogue_inputs<op::ConvAttributes>(node);
+    if (node.as<op::ConvAttributes>().epilogue) epilogue = *node.as<op::ConvAttributes>().epilogue;
+  } else if (kind == OpKind::ConvTranspose && node.has(3)) {
+    inputs.bias = 3;
+    epilogue.has_bias = true;
+  }
+  const Shape bias_shape = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
+  const Finish finish(device.simd(), node.output(0).shape, &epilogue, bias_shape);
+  return make_kernel([=](const Call& call) noexcept {
+    const float *first = call.in<float>(0), *second = call.in<float>(1);
+    float* result = call.out<float>();
+    std::fill(result, result + n, 0.0f);
+    for_products(g, [&](int64_t x, int64_t weight, int64_t y) noexcept {
+      if (kind == OpKind::Conv)
+        result[y] += first[x] * second[weight];
+      else if (kind == OpKind::ConvTranspose)
+        result[x] += first[y] * second[weight];
+      else
+        result[weight] += first[x] * second[y];
+    });
+    finish.run(result, inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
+               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  });
+}
+
+Status supports_plain(const CpuDevice&, const NodeView& node) {
+  return known_output_size(node);
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_conv();
+std::span<const KernelRow> rows_conv() {
+  constexpr DTypeSet kF32{DType::F32};
+#define RT_CONV(Name, name)                                                                                 \
+  row<create<Algorithm::Direct, kDense>, supports_direct>(OpKind::Name, name, kF32, 10),                    \
+      row<create<Algorithm::Direct, kBlocked16>, supports_blocked>(OpKind::Name, name ".blocked", kF32, 6), \
+      row<create<Algorithm::Winograd, kBlocked16>, supports_winograd>(OpKind::Name, name ".winograd", kF32, \
+                                                                      8),                                   \
+      row<create_plain, supports_plain>(OpKind::Name, name ".plain", kF32, -10)
+  static constexpr KernelRow kRows[] = {
+      RT_CONV(Conv, "conv"),
+      RT_CONV(ConvTranspose, "conv_transpose"),
+      RT_CONV(ConvWeightGrad, "conv_weight_grad"),
+  };
+#undef RT_CONV
+  return kRows;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,165 @@
+// Matrix products: oneDNN for f32, plain loops for everything else.
+#include "runtime/graph/matmul_geometry.h"
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/epilogue.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn.h"
+
+namespace rt::cpu {
+namespace {
+
+const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
+  return node.as<op::MatMulAttributes>().epilogue.get();
+}
+
+Result<MatMulGeometry> geometry_of(const NodeView& node) {
+  return matmul_geometry(node.shape(0), node.shape(1), node.as<op::MatMulAttributes>());
+}
+
+Status supports(const CpuDevice&, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  if (g.result.elements() == 0 || g.k == 0)
+    return unsupported("a product without elements has nothing to compute");
+  return {};
+}
+
+std::vector<int64_t> padded(const Shape& batch, int rank) {
+  std::vector<int64_t> dims(static_cast<size_t>(rank - batch.rank()), 1);
+  dims.insert(dims.end(), batch.begin(), batch.end());
+  return dims;
+}
+
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  onednn::MatMul product;
+  product.m = g.m;
+  product.k = g.k;
+  product.n = g.n;
+  product.a = {padded(g.a_batch, g.batch.rank()), g.transpose_a, nullptr};
+  product.b = {padded(g.b_batch, g.batch.rank()), g.transpose_b, nullptr};
+  product.batch = padded(g.batch, g.batch.rank());
+  if (g.b_batch.elements() == 1 && !g.transpose_a && g.a_batch.elements() == g.batch.elements()) {
+    product.m *= g.batch.elements();  // one weight under all batches: the rows of all make one product
+    product.a.batch.clear();
+    product.b.batch.clear();
+    product.batch.clear();
+  }
+  if (product.batch.empty()) product.b.constant = node.inputs[1].value;
+  const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
+  if (const auto* epilogue = epilogue_of(node)) {
+    const bool row_bias =
+        inputs.bias < 0 || (node.input(static_cast<size_t>(inputs.bias)).elements() == g.n &&
+                            (g.n == 1 || node.shape(static_cast<size_t>(inputs.bias)).back() == g.n));
+    if (row_bias)
+      product.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
+                          inputs.residual};
+    else
+      product.finish = onednn::LateEpilogue{
+          Finish(device.simd(), g.result, epilogue, node.shape(static_cast<size_t>(inputs.bias))), inputs};
+  }
+  return onednn::make_matmul(device, product);
+}
+
+// --- plain loops
+
+/// y[i] = sum over k of a[i, k] b[k, :], row by row; unsigned arithmetic, so that integers wrap.
+template <class T>
+void product_rows(const MatMulGeometry& g, const std::byte* a_bytes, const std::byte* b_bytes,
+                  std::byte* y_bytes, int64_t begin, int64_t end) {
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  const auto *a = reinterpret_cast<const T*>(a_bytes), *b = reinterpret_cast<const T*>(b_bytes);
+  auto* y = reinterpret_cast<T*>(y_bytes);
+  const int64_t a_row = g.transpose_a ? 1 : g.k, a_step = g.transpose_a ? g.m : 1;
+  const int64_t b_row = g.transpose_b ? 1 : g.n, b_step = g.transpose_b ? g.k : 1;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t batch = row / g.m;
+    const T* from_a = a + g.operand_index(g.a_batch, batch) * g.m * g.k + row % g.m * a_row;
+    const T* from_b = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
+    for (int64_t j = 0; j < g.n; ++j) {
+      Sum sum = 0;
+      for (int64_t k = 0; k < g.k; ++k)
+        sum += static_cast<Sum>(from_a[k * a_step]) * static_cast<Sum>(from_b[k * b_row + j * b_step]);
+      y[row * g.n + j] = static_cast<T>(sum);
+    }
+  }
+}
+
+template <class T>
+void finish_plain(const BroadcastPlan<2>& plan, const op::EpilogueAttributes& epilogue, std::byte* y_bytes,
+                  const std::byte* bias_bytes, const std::byte* residual_bytes, int64_t n) {
+  auto* y = reinterpret_cast<T*>(y_bytes);
+  const auto *bias = reinterpret_cast<const T*>(bias_bytes),
+             *residual = reinterpret_cast<const T*>(residual_bytes);
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
+  if (bias != nullptr)
+    for_each_run(plan, 0, n, [&](int64_t first, const std::array<int64_t, 2>& offset, int64_t count) {
+      for (int64_t i = 0; i < count; ++i)
+        y[first + i] = static_cast<T>(static_cast<Sum>(y[first + i]) +
+                                      static_cast<Sum>(bias[offset[1] + i * plan.inner_stride(1)]));
+    });
+  const auto low = static_cast<double>(epilogue.alpha), high = static_cast<double>(epilogue.beta);
+  for (int64_t i = 0; i < n; ++i) {
+    if (residual != nullptr) y[i] = static_cast<T>(static_cast<Sum>(y[i]) + static_cast<Sum>(residual[i]));
+    if (epilogue.activation == op::Activation::Relu && y[i] < T{0}) y[i] = 0;
+    if (epilogue.activation == op::Activation::Clip) {
+      const auto value = static_cast<double>(y[i]);
+      if (value < low) y[i] = narrow<T>(low);
+      if (value > high) y[i] = narrow<T>(high);
+    }
+  }
+}
+
+Status supports_plain(const CpuDevice&, const NodeView& node) {
+  const auto* epilogue = epilogue_of(node);
+  if (epilogue == nullptr || node.dtype(0) == DType::F32 || epilogue->activation == op::Activation::None ||
+      epilogue->activation == op::Activation::Relu || epilogue->activation == op::Activation::Clip)
+    return {};
+  return unsupported("no fused ", op::EnumNameActivation(epilogue->activation), " of ",
+                     name_of(node.dtype(0)));
+}
+
+Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const DType dtype = node.dtype(0);
+  using Rows = decltype(&product_rows<float>);
+  using Ending = decltype(&finish_plain<float>);
+  const Rows rows =
+      with_number(dtype, [](auto tag) -> Rows { return &product_rows<typename decltype(tag)::type>; });
+  const Ending ending =
+      with_number(dtype, [](auto tag) -> Ending { return &finish_plain<typename decltype(tag)::type>; });
+  const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
+  const Shape bias_shape = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
+  const op::EpilogueAttributes epilogue =
+      epilogue_of(node) != nullptr ? *epilogue_of(node) : op::EpilogueAttributes{};
+  const Finish finish(device.simd(), g.result, epilogue_of(node), bias_shape);
+  const auto plan = broadcast_plan<2>(g.result, {g.result, bias_shape});
+  const int64_t n = g.result.elements();
+  return make_kernel([=](const Call& call) noexcept {
+    auto* y = call.out<std::byte>();
+    parallel_for(g.n == 0 ? 0 : n / g.n, g.k * g.n, 1, [&](int64_t begin, int64_t end) noexcept {
+      rows(g, call.in<std::byte>(0), call.in<std::byte>(1), y, begin, end);
+    });
+    const auto* bias = inputs.bias >= 0 ? call.in<std::byte>(static_cast<size_t>(inputs.bias)) : nullptr;
+    const auto* residual =
+        inputs.residual >= 0 ? call.in<std::byte>(static_cast<size_t>(inputs.residual)) : nullptr;
+    if (dtype == DType::F32)
+      finish.run(call.out<float>(), reinterpret_cast<const float*>(bias),
+                 reinterpret_cast<const float*>(residual));
+    else
+      ending(plan, epilogue, y, bias, residual, n);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_matmul();
+std::span<const KernelRow> rows_matmul() {
+  static constexpr KernelRow kRows[] = {
+      row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
+      row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumbers, -10),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

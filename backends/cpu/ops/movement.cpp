@@ -1,0 +1,247 @@
+// Operators that move elements without computing: any dtype, by element size.
+#include <cstring>
+#include <optional>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/strided_copy.h"
+
+namespace rt::cpu {
+namespace {
+
+/// One box copied from input 0 to output 0, starting at these elements.
+KernelPtr make_copy(StridedCopy copy, const CpuDevice& device, DType dtype, int64_t from_element = 0) {
+  const size_t size = size_of(dtype);
+  copy.prepare(size, device.simd());
+  const int64_t from_byte = from_element * static_cast<int64_t>(size);
+  return make_kernel(
+      [=](const Call& call) noexcept { copy.run(call.in<std::byte>(0) + from_byte, call.out<std::byte>()); });
+}
+
+/// Identity and Reshape: the bytes as they are.
+Result<KernelPtr> create_identity(CpuDevice&, const NodeView& node, Producers producers) {
+  const auto bytes = static_cast<int64_t>(node.input(0).bytes());
+  const bool blocked = node.kind() == OpKind::Identity && !producers.empty() && producers[0] == kBlocked16 &&
+                       can_block(node.input(0));
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        const auto* x = call.in<std::byte>(0);
+        auto* y = call.out<std::byte>();
+        if (x == y) return;
+        parallel_for(bytes, 1, 4096, [&](int64_t begin, int64_t end) noexcept {
+          std::memcpy(y + begin, x + begin, static_cast<size_t>(end - begin));
+        });
+      },
+      in_place(), {blocked ? kBlocked16 : kDense, 1, 1});
+}
+
+Result<KernelPtr> create_transpose(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const auto from = strides_of(x), to = strides_of(node.output(0).shape);
+  const auto& permutation = node.as<op::TransposeAttributes>().permutation;
+  StridedCopy copy;
+  for (int i = 0; i < x.rank(); ++i) {
+    // An empty permutation reverses the axes.
+    const auto axis = permutation.empty() ? x.rank() - 1 - i
+                                          : *normalized_axis(permutation[static_cast<size_t>(i)], x.rank());
+    copy.add_axis(x[axis], to[static_cast<size_t>(i)], from[static_cast<size_t>(axis)]);
+  }
+  return make_copy(copy, device, node.dtype(0));
+}
+
+Result<KernelPtr> create_concat(CpuDevice& device, const NodeView& node, Producers) {
+  struct Part {
+    StridedCopy copy;
+    int64_t to_byte = 0;
+  };
+  const TensorInfo& result = node.output(0);
+  const int axis = *normalized_axis(node.as<op::ConcatAttributes>().axis, result.shape.rank());
+  const auto to = strides_of(result.shape);
+  const auto size = static_cast<int64_t>(size_of(result.dtype));
+  std::vector<Part> parts(node.input_count());
+  int64_t at = 0;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Shape& shape = node.shape(i);
+    const auto from = strides_of(shape);
+    for (int k = 0; k < shape.rank(); ++k)
+      parts[i].copy.add_axis(shape[k], to[static_cast<size_t>(k)], from[static_cast<size_t>(k)]);
+    parts[i].copy.prepare(static_cast<size_t>(size), device.simd());
+    parts[i].to_byte = at * to[static_cast<size_t>(axis)] * size;
+    at += shape[axis];
+  }
+  return make_kernel([parts = std::move(parts)](const Call& call) noexcept {
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].copy.run(call.in<std::byte>(i), call.out<std::byte>() + parts[i].to_byte);
+  });
+}
+
+Status supports_known(const NodeView& node, size_t first, size_t last, const char* what) {
+  for (size_t i = first; i <= last; ++i)
+    if (node.has(i) && node.inputs[i].value == nullptr && node.input(i).elements() > 0)
+      return unsupported(what, " must be known when the kernel is created");
+  return {};
+}
+Status supports_slice(const CpuDevice&, const NodeView& node) {
+  return supports_known(node, 1, 2, "the starts and ends of a Slice");
+}
+Status supports_tile(const CpuDevice&, const NodeView& node) {
+  return supports_known(node, 1, 1, "the repeats of a Tile");
+}
+
+/// Starts are clamped as ONNX says; the extents are those that the shape rule found.
+Result<KernelPtr> create_slice(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const Shape& y = node.output(0).shape;
+  const auto from = strides_of(x), to = strides_of(y);
+  const auto& attributes = node.as<op::SliceAttributes>();
+  const auto starts = node.ints(1);
+  std::array<int64_t, kMaxRank> start{}, step{};
+  step.fill(1);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const int axis =
+        attributes.axes.empty() ? static_cast<int>(i) : *normalized_axis(attributes.axes[i], x.rank());
+    const auto k = static_cast<size_t>(axis);
+    if (i < attributes.steps.size()) step[k] = attributes.steps[i];
+    const int64_t extent = x[axis];
+    const int64_t wanted = starts[i] < 0 ? starts[i] + extent : starts[i];
+    start[k] = std::clamp<int64_t>(wanted, 0, step[k] < 0 ? extent - 1 : extent);
+  }
+  StridedCopy copy;
+  int64_t first = 0;
+  for (int i = 0; i < x.rank(); ++i) {
+    const auto k = static_cast<size_t>(i);
+    copy.add_axis(y[i], to[k], from[k] * step[k]);
+    first += start[k] * from[k];
+  }
+  return make_copy(copy, device, node.dtype(0), y.elements() == 0 ? 0 : first);
+}
+
+Result<KernelPtr> create_expand(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const Shape& y = node.output(0).shape;
+  const auto from = strides_of(x), to = strides_of(y);
+  StridedCopy copy;
+  const int added = y.rank() - x.rank();
+  for (int i = 0; i < y.rank(); ++i) {
+    const bool repeated = i < added || x[i - added] == 1;
+    copy.add_axis(y[i], to[static_cast<size_t>(i)], repeated ? 0 : from[static_cast<size_t>(i - added)]);
+  }
+  return make_copy(copy, device, node.dtype(0));
+}
+
+Result<KernelPtr> create_tile(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const auto from = strides_of(x), to = strides_of(node.output(0).shape);
+  StridedCopy copy;
+  for (int i = 0; i < x.rank(); ++i) {
+    const auto k = static_cast<size_t>(i);
+    copy.add_axis(node.ints(1)[k], to[k] * x[i], 0);
+    copy.add_axis(x[i], to[k], from[k]);
+  }
+  return make_copy(copy, device, node.dtype(0));
+}
+
+Status supports_pad(const CpuDevice&, const NodeView& node) {
+  return supports_known(node, 1, 1, "the pads of a Pad");
+}
+
+/// Which element of an axis of `extent` stands at position `i` (may lie outside); -1 for the constant.
+int64_t source_of(op::PadMode mode, int64_t i, int64_t extent) noexcept {
+  if (i >= 0 && i < extent) return i;
+  if (extent == 0) return -1;
+  switch (mode) {
+    case op::PadMode::Constant: break;
+    case op::PadMode::Edge: return i < 0 ? 0 : extent - 1;
+    case op::PadMode::Wrap: return (i % extent + extent) % extent;
+    case op::PadMode::Reflect: {
+      if (extent == 1) return 0;
+      const int64_t period = 2 * (extent - 1);
+      const int64_t place = (i % period + period) % period;
+      return place < extent ? place : period - place;
+    }
+  }
+  return -1;
+}
+
+/// Rows along the last axis: copied where it lies inside, picked by a table where it does not.
+Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
+  const Shape x = node.shape(0), y = node.output(0).shape;
+  const auto mode = node.as<op::PadAttributes>().mode;
+  const auto pads = node.ints(1);
+  const bool has_value = node.has(2);
+  const auto from = strides_of(x);
+  const int rank = y.rank();
+  // Offsets in elements per axis and position; -1 is the constant.
+  std::vector<std::vector<int64_t>> sources(static_cast<size_t>(std::max(rank, 1)));
+  for (int i = 0; i < rank; ++i) {
+    const auto k = static_cast<size_t>(i);
+    for (int64_t j = 0; j < y[i]; ++j) {
+      const int64_t source = source_of(mode, j - pads[k], x[i]);
+      sources[k].push_back(source < 0 ? -1 : source * from[k]);
+    }
+  }
+  if (rank == 0) sources[0].push_back(0);
+  const int64_t inner = rank == 0 ? 1 : y.back(), rows = inner == 0 ? 0 : y.elements() / inner;
+  const int64_t inside_begin =
+      rank == 0 ? 0 : std::clamp<int64_t>(pads[static_cast<size_t>(rank - 1)], 0, inner);
+  int64_t inside_end = inside_begin;
+  while (inside_end < inner && sources.back()[static_cast<size_t>(inside_end)] >= 0 &&
+         sources.back()[static_cast<size_t>(inside_end)] ==
+             sources.back()[static_cast<size_t>(inside_begin)] + inside_end - inside_begin)
+    ++inside_end;
+  return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    return make_kernel([=, sources = std::move(sources)](const Call& call) noexcept {
+      const T* from_base = call.in<T>(0);
+      const T value = has_value ? *call.in<T>(2) : T{0};
+      T* to = call.out<T>();
+      const auto& inner_sources = sources.back();
+      parallel_for(rows, inner, 1, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t row = begin; row < end; ++row) {
+          int64_t offset = 0, rest = row;
+          for (int i = rank - 2; i >= 0 && offset >= 0; --i) {
+            const int64_t source = sources[static_cast<size_t>(i)][static_cast<size_t>(rest % y[i])];
+            offset = source < 0 ? -1 : offset + source;
+            rest /= y[i];
+          }
+          T* out = to + row * inner;
+          if (offset < 0) {
+            std::fill(out, out + inner, value);
+            continue;
+          }
+          const T* in = from_base + offset;
+          const auto pick = [&](int64_t first, int64_t last) {
+            for (int64_t i = first; i < last; ++i) {
+              const int64_t source = inner_sources[static_cast<size_t>(i)];
+              out[i] = source < 0 ? value : in[source];
+            }
+          };
+          pick(0, inside_begin);
+          if (inside_end > inside_begin)
+            std::memcpy(out + inside_begin, in + inner_sources[static_cast<size_t>(inside_begin)],
+                        static_cast<size_t>(inside_end - inside_begin) * sizeof(T));
+          pick(inside_end, inner);
+        }
+      });
+    });
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_movement();
+std::span<const KernelRow> rows_movement() {
+  static constexpr KernelRow kRows[] = {
+      row<create_identity>(OpKind::Identity, "identity", kAnyDType),
+      row<create_identity>(OpKind::Reshape, "reshape", kAnyDType),
+      row<create_transpose>(OpKind::Transpose, "transpose", kAnyDType),
+      row<create_concat>(OpKind::Concat, "concat", kAnyDType),
+      row<create_slice, supports_slice>(OpKind::Slice, "slice", kAnyDType),
+      row<create_pad, supports_pad>(OpKind::Pad, "pad", kAnyDType),
+      row<create_expand>(OpKind::Expand, "expand", kAnyDType),
+      row<create_tile, supports_tile>(OpKind::Tile, "tile", kAnyDType),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,219 @@
+// Pooling and its gradients. Channels are the innermost dimension of both layouts, so that every tap is a
+// vector operation on a run of channels. Gradients are cut among threads by sample and block of channels,
+// because the windows of one sample overlap.
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/device.h"
+#include "backends/cpu/kernel.h"
+#include "runtime/graph/geometry.h"
+
+namespace rt::cpu {
+namespace {
+
+/// Three spatial axes always (missing ones have extent 1), and how to find a run of channels.
+struct Pool {
+  std::array<WindowAxis, 3> axes{};
+  int64_t images = 0;  ///< samples, or samples x channel blocks
+  int64_t width = 0;   ///< channels of one run
+  int64_t in_points = 1, out_points = 1;
+  int64_t taps = 1;
+
+  const float* in(const float* x, int64_t image, int64_t point) const noexcept {
+    return x + (image * in_points + point) * width;
+  }
+};
+
+Pool make_pool(const PoolGeometry& geometry, LayoutId layout) {
+  Pool pool;
+  const int missing = kMaxSpatialRank - geometry.rank;
+  for (int i = 0; i < geometry.rank; ++i)
+    pool.axes[static_cast<size_t>(i + missing)] = geometry.axes[static_cast<size_t>(i)];
+  const int64_t blocks = layout == kBlocked16 ? geometry.channels / kBlock : 1;
+  pool.images = geometry.batch * blocks;
+  pool.width = geometry.channels / std::max<int64_t>(blocks, 1);
+  for (const WindowAxis& axis : pool.axes) {
+    pool.in_points *= axis.input;
+    pool.out_points *= axis.output;
+    pool.taps *= axis.kernel;
+  }
+  return pool;
+}
+
+struct Taps {
+  int64_t begin, end;
+};
+/// The taps of window `window` that lie inside the input.
+Taps inside(const WindowAxis& axis, int64_t window) noexcept {
+  Taps taps{0, axis.kernel};
+  while (taps.begin < taps.end && axis.position(window, taps.begin) < 0) ++taps.begin;
+  while (taps.end > taps.begin && axis.position(window, taps.end - 1) >= axis.input) --taps.end;
+  return taps;
+}
+
+/// body(point) for every input point under the window of output point `out`, in row-major order.
+template <class Body>
+void for_taps(const Pool& pool, int64_t out, const Body& body) noexcept {
+  const auto& [d, h, w] = pool.axes;
+  const int64_t ow = out % w.output, oh = out / w.output % h.output, od = out / w.output / h.output;
+  const Taps in_d = inside(d, od), in_h = inside(h, oh), in_w = inside(w, ow);
+  for (int64_t i = in_d.begin; i < in_d.end; ++i)
+    for (int64_t j = in_h.begin; j < in_h.end; ++j) {
+      const int64_t row = (d.position(od, i) * h.input + h.position(oh, j)) * w.input;
+      for (int64_t k = in_w.begin; k < in_w.end; ++k) body(row + w.position(ow, k));
+    }
+}
+
+int64_t divisor(const Pool& pool, int64_t out, bool count_include_pad) noexcept {
+  const auto& [d, h, w] = pool.axes;
+  const int64_t count = average_count(w, out % w.output, count_include_pad) *
+                        average_count(h, out / w.output % h.output, count_include_pad) *
+                        average_count(d, out / w.output / h.output, count_include_pad);
+  return std::max<int64_t>(count, 1);
+}
+
+LayoutId layout_of(const TensorInfo& info, Producers producers, size_t input) {
+  return producers.size() > input && producers[input] == kBlocked16 && can_block(info) ? kBlocked16 : kDense;
+}
+
+template <class Attributes, bool kMax>
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
+  const auto& attributes = node.as<Attributes>();
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
+  const LayoutId layout = layout_of(node.input(0), producers, 0);
+  const Pool pool = make_pool(geometry, layout);
+  bool count_pad = false;
+  if constexpr (!kMax) count_pad = attributes.count_include_pad;
+  const Simd& simd = device.simd();
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const float* x = call.in<float>(0);
+        float* y = call.out<float>();
+        const auto join = simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+        parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t image = i / pool.out_points, point = i % pool.out_points;
+                         float* out = y + i * pool.width;
+                         bool first = true;
+                         for_taps(pool, point, [&](int64_t from) noexcept {
+                           const float* in = pool.in(x, image, from);
+                           if (first)
+                             std::memcpy(out, in, static_cast<size_t>(pool.width) * sizeof(float));
+                           else
+                             join(out, in, pool.width);
+                           first = false;
+                         });
+                         if (first)
+                           std::fill(out, out + pool.width,
+                                     kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+                         else if (!kMax)
+                           simd.scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)),
+                                      pool.width);
+                       }
+                     });
+      },
+      {}, {layout, 1, 1});
+}
+
+/// (x, grad_output) -> grad_x: each window's gradient goes to the first of its largest elements.
+Result<KernelPtr> create_max_grad(CpuDevice&, const NodeView& node, Producers producers) {
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
+  const LayoutId layout = can_block(node.input(0)) && (layout_of(node.input(0), producers, 0) == kBlocked16 ||
+                                                       layout_of(node.input(1), producers, 1) == kBlocked16)
+                              ? kBlocked16
+                              : kDense;
+  const Pool pool = make_pool(geometry, layout);
+  // Runs of channels that one thread works on, so that one image is shared among threads.
+  const int64_t run = std::min<int64_t>(pool.width, 64), runs = run == 0 ? 0 : (pool.width + run - 1) / run;
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        const float *x = call.in<float>(0), *g = call.in<float>(1);
+        float* grad = call.out<float>();
+        parallel_for(
+            pool.images * runs, pool.in_points * run * 4, 1, [&](int64_t begin, int64_t end) noexcept {
+              for (int64_t i = begin; i < end; ++i) {
+                const int64_t image = i / runs, channel = i % runs * run,
+                              width = std::min(run, pool.width - channel);
+                const float* in = pool.in(x, image, 0) + channel;
+                float* to = grad + image * pool.in_points * pool.width + channel;
+                for (int64_t p = 0; p < pool.in_points; ++p)
+                  std::fill(to + p * pool.width, to + p * pool.width + width, 0.0f);
+                for (int64_t out = 0; out < pool.out_points; ++out) {
+                  float best[64];
+                  int64_t where[64];
+                  for (int64_t c = 0; c < width; ++c) where[c] = -1;
+                  for_taps(pool, out, [&](int64_t from) noexcept {
+                    const float* row = in + from * pool.width;
+                    for (int64_t c = 0; c < width; ++c) {
+                      const bool better =
+                          where[c] < 0 || row[c] > best[c] || (row[c] != row[c] && best[c] == best[c]);
+                      best[c] = better ? row[c] : best[c];
+                      where[c] = better ? from : where[c];
+                    }
+                  });
+                  const float* from = g + (image * pool.out_points + out) * pool.width + channel;
+                  for (int64_t c = 0; c < width; ++c)
+                    if (where[c] >= 0) to[where[c] * pool.width + c] += from[c];
+                }
+              }
+            });
+      },
+      {}, {layout, 3, 1});
+}
+
+/// (input_shape, grad_output) -> grad_x: each window's gradient, divided, goes to all of its elements.
+Result<KernelPtr> create_average_grad(CpuDevice& device, const NodeView& node, Producers producers) {
+  const auto& attributes = node.as<op::AveragePoolGradAttributes>();
+  const TensorInfo& result = node.output(0);
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(result.shape, attributes));
+  const LayoutId layout = can_block(result) ? layout_of(node.input(1), producers, 1) : kDense;
+  const Pool pool = make_pool(geometry, layout);
+  const int64_t run = std::min<int64_t>(pool.width, 64), runs = run == 0 ? 0 : (pool.width + run - 1) / run;
+  const bool count_pad = attributes.count_include_pad;
+  return make_kernel(
+      [=, &simd = device.simd()](const Call& call) noexcept {
+        const float* g = call.in<float>(1);
+        float* grad = call.out<float>();
+        parallel_for(pool.images * runs, pool.in_points * run * 2, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t image = i / runs, channel = i % runs * run,
+                                       width = std::min(run, pool.width - channel);
+                         float* to = grad + image * pool.in_points * pool.width + channel;
+                         for (int64_t p = 0; p < pool.in_points; ++p)
+                           std::fill(to + p * pool.width, to + p * pool.width + width, 0.0f);
+                         for (int64_t out = 0; out < pool.out_points; ++out) {
+                           const float* from = g + (image * pool.out_points + out) * pool.width + channel;
+                           const float factor = 1.0f / static_cast<float>(divisor(pool, out, count_pad));
+                           for_taps(pool, out, [&](int64_t point) noexcept {
+                             simd.axpy(to + point * pool.width, from, factor, width);
+                           });
+                         }
+                       }
+                     });
+      },
+      {}, {layout, 2, 1});
+}
+
+Status supports_average_grad(const CpuDevice&, const NodeView& node) {
+  if (node.dtype(1) != DType::F32) return unsupported("no kernel for gradients of ", name_of(node.dtype(1)));
+  return {};
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_pool();
+std::span<const KernelRow> rows_pool() {
+  constexpr DTypeSet kF32{DType::F32};
+  static constexpr KernelRow kRows[] = {
+      row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kF32),
+      row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kF32),
+      row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),
+      row<create_average_grad, supports_average_grad>(OpKind::AveragePoolGrad, "average_pool_grad",
+                                                      DTypeSet{DType::I64}),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,54 @@
+// Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns.
+#include "backends/cpu/kernel.h"
+
+namespace rt::cpu {
+namespace {
+
+template <class Attributes, bool kLogarithm>
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const int axis = *normalized_axis(node.as<Attributes>().axis, x.rank());
+  const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
+  const Simd& simd = device.simd();
+  if (inner == 1) {
+    return make_kernel(
+        [=, &simd](const Call& call) noexcept {
+          const float* in = call.in<float>(0);
+          float* out = call.out<float>();
+          parallel_for(outer, extent * 16, 1, [&](int64_t begin, int64_t end) noexcept {
+            for (int64_t i = begin; i < end; ++i)
+              simd.softmax_row(in + i * extent, out + i * extent, extent, kLogarithm);
+          });
+        },
+        in_place());
+  }
+  const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const float* in = call.in<float>(0);
+        float* out = call.out<float>();
+        parallel_for(outer * blocks, extent * Simd::kColumns * 16, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) {
+                         const int64_t column = i % blocks * Simd::kColumns,
+                                       first = i / blocks * extent * inner + column;
+                         simd.softmax_columns(in + first, out + first, extent, inner,
+                                              std::min(Simd::kColumns, inner - column), kLogarithm);
+                       }
+                     });
+      },
+      in_place());
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_softmax();
+std::span<const KernelRow> rows_softmax() {
+  static constexpr KernelRow kRows[] = {
+      row<create<op::SoftmaxAttributes, false>>(OpKind::Softmax, "softmax", DTypeSet{DType::F32}),
+      row<create<op::LogSoftmaxAttributes, true>>(OpKind::LogSoftmax, "log_softmax", DTypeSet{DType::F32}),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu
