@@ -1,0 +1,247 @@
+// Products, convolutions, pools: every row of the table, constant and variable weights.
+#include "tests/cpu/cpu_support.h"
+
+namespace rt::test {
+namespace {
+
+std::unique_ptr<op::EpilogueAttributes> epilogue(op::Activation activation, bool bias, bool residual,
+                                                 float alpha = 0, float beta = 0) {
+  auto made = std::make_unique<op::EpilogueAttributes>();
+  made->activation = activation;
+  made->has_bias = bias;
+  made->has_residual = residual;
+  made->alpha = alpha;
+  made->beta = beta;
+  return made;
+}
+
+void check_matmul(const Shape& a, const Shape& b, bool ta = false, bool tb = false) {
+  op::MatMulAttributes attributes;
+  attributes.transpose_a = ta;
+  attributes.transpose_b = tb;
+  SCOPED_TRACE(text(a, ta ? "^T" : "", " x ", b, tb ? "^T" : ""));
+  check_node(cpu_device(), make_node(attributes, 2), {f32(a, -1, 1, 1), f32(b, -1, 1, 2)}, 2);
+}
+
+TEST(CpuMatMul, Shapes) {
+  check_matmul(Shape{1, 1}, Shape{1, 1});
+  check_matmul(Shape{7, 13}, Shape{13, 5});
+  check_matmul(Shape{13, 7}, Shape{13, 5}, true);
+  check_matmul(Shape{7, 13}, Shape{5, 13}, false, true);
+  check_matmul(Shape{13, 7}, Shape{5, 13}, true, true);
+  check_matmul(Shape{64, 96}, Shape{96, 128});
+  check_matmul(Shape{4, 7, 13}, Shape{13, 5});
+  check_matmul(Shape{4, 7, 13}, Shape{4, 13, 5});
+  check_matmul(Shape{4, 13, 7}, Shape{4, 5, 13}, true, true);
+  check_matmul(Shape{2, 1, 7, 13}, Shape{3, 13, 5});
+  check_matmul(Shape{3, 7, 13}, Shape{1, 13, 5}, false, false);
+  check_matmul(Shape{13}, Shape{13, 5});
+  check_matmul(Shape{7, 13}, Shape{13});
+  check_matmul(Shape{13}, Shape{13});
+  check_matmul(Shape{7, 0}, Shape{0, 5});
+  check_matmul(Shape{0, 4}, Shape{4, 5});
+}
+
+TEST(CpuMatMul, Epilogues) {
+  using A = op::Activation;
+  const auto check = [](A activation, std::optional<Shape> bias, bool residual, float alpha = 0,
+                        float beta = 0) {
+    op::MatMulAttributes attributes;
+    attributes.epilogue = epilogue(activation, bias.has_value(), residual, alpha, beta);
+    NodeInputs inputs{f32(Shape{2, 9, 16}, -1, 1, 1), f32(Shape{16, 12}, -1, 1, 2)};
+    if (bias) inputs.emplace_back(f32(*bias, -1, 1, 3));
+    if (residual) inputs.emplace_back(f32(Shape{2, 9, 12}, -1, 1, 4));
+    SCOPED_TRACE(
+        text(op::EnumNameActivation(activation), bias ? text(*bias) : "", residual ? " residual" : ""));
+    check_node(cpu_device(), make_node(attributes, inputs.size()), inputs, 2);
+  };
+  for (const A activation :
+       {A::None, A::Relu, A::Sigmoid, A::Tanh, A::HardSwish, A::Silu, A::Gelu, A::GeluTanh})
+    check(activation, Shape{12}, true);
+  check(A::Clip, Shape{12}, true, -0.5f, 0.75f);
+  check(A::LeakyRelu, Shape{12}, false, 0.1f);
+  check(A::HardSigmoid, Shape{12}, false, 0.2f, 0.5f);
+  check(A::Relu, std::nullopt, true);
+  check(A::Relu, Shape{1, 12}, false);
+  check(A::Relu, Shape{9, 1}, true);
+  check(A::Gelu, Shape{2, 1, 12}, false);
+  check(A::None, Shape{}, false);
+  check(A::None, Shape{2, 9, 12}, false);
+}
+
+TEST(CpuMatMul, Integers) {
+  for (const DType dtype : {DType::I8, DType::I32, DType::I64, DType::U8}) {
+    op::MatMulAttributes attributes;
+    attributes.epilogue = epilogue(op::Activation::Relu, true, false);
+    check_node(cpu_device(), make_node(attributes, 3),
+               {ramp(dtype, Shape{2, 3, 4}, 0, 5, 1), ramp(dtype, Shape{4, 5}, 0, 5, 2),
+                ramp(dtype, Shape{5}, 0, 5, 3)});
+  }
+}
+
+struct ConvCase {
+  Shape x, weight;
+  std::vector<int64_t> strides, pads, dilations;
+  int64_t groups = 1;
+};
+const ConvCase kConvs[] = {
+    {Shape{2, 9, 9, 16}, Shape{32, 3, 3, 16}, {1, 1}, {1, 1, 1, 1}, {}},
+    {Shape{1, 14, 14, 32}, Shape{32, 3, 3, 32}, {1, 1}, {1, 1, 1, 1}, {}},
+    {Shape{2, 9, 11, 3}, Shape{8, 3, 3, 3}, {2, 2}, {1, 1, 1, 1}, {}},
+    {Shape{1, 15, 15, 3}, Shape{16, 7, 7, 3}, {2, 2}, {3, 3, 3, 3}, {}},
+    {Shape{2, 8, 8, 5}, Shape{7, 1, 1, 5}, {}, {}, {}},
+    {Shape{1, 8, 8, 16}, Shape{16, 1, 1, 16}, {2, 2}, {}, {}},
+    {Shape{1, 10, 10, 8}, Shape{8, 3, 3, 1}, {1, 1}, {1, 1, 1, 1}, {}, 8},
+    {Shape{1, 10, 10, 16}, Shape{16, 3, 3, 1}, {2, 2}, {0, 1, 1, 0}, {}, 16},
+    {Shape{1, 10, 10, 12}, Shape{6, 3, 3, 4}, {1, 1}, {1, 1, 1, 1}, {}, 3},
+    {Shape{1, 12, 12, 4}, Shape{5, 3, 3, 4}, {1, 1}, {2, 2, 2, 2}, {2, 2}},
+    {Shape{2, 20, 6}, Shape{4, 5, 6}, {2}, {2, 1}, {}},
+    {Shape{1, 6, 7, 8, 4}, Shape{5, 3, 3, 3, 4}, {1, 2, 1}, {1, 1, 1, 1, 1, 1}, {}},
+    {Shape{1, 7, 9, 2}, Shape{3, 2, 3, 2}, {3, 2}, {}, {}},
+};
+
+TEST(CpuConv, Forward) {
+  for (const ConvCase& c : kConvs) {
+    SCOPED_TRACE(text(c.x, c.weight));
+    op::ConvAttributes attributes;
+    attributes.strides = c.strides;
+    attributes.pads = c.pads;
+    attributes.dilations = c.dilations;
+    attributes.groups = c.groups;
+    check_node(cpu_device(), make_node(attributes, 2), {f32(c.x, -1, 1, 1), f32(c.weight, -1, 1, 2)}, 2);
+    attributes.epilogue = epilogue(op::Activation::Relu, true, false);
+    check_node(cpu_device(), make_node(attributes, 3),
+               {f32(c.x, -1, 1, 1), f32(c.weight, -1, 1, 2), f32(Shape{c.weight[0]}, -1, 1, 3)}, 6);
+  }
+}
+
+TEST(CpuConv, Residual) {
+  for (const auto activation : {op::Activation::None, op::Activation::Relu, op::Activation::Silu}) {
+    op::ConvAttributes attributes;
+    attributes.pads = {1, 1, 1, 1};
+    attributes.epilogue = epilogue(activation, true, true);
+    for (const int64_t channels : {3, 16}) {
+      SCOPED_TRACE(text(op::EnumNameActivation(activation), " ", channels));
+      check_node(cpu_device(), make_node(attributes, 4),
+                 {f32(Shape{2, 9, 9, channels}, -1, 1, 1), f32(Shape{16, 3, 3, channels}, -1, 1, 2),
+                  f32(Shape{16}, -1, 1, 3), f32(Shape{2, 9, 9, 16}, -1, 1, 4)},
+                 2);
+    }
+  }
+}
+
+TEST(CpuConv, Gradients) {
+  for (const ConvCase& c : kConvs) {
+    SCOPED_TRACE(text(c.x, c.weight));
+    op::ConvAttributes forward;
+    forward.strides = c.strides;
+    forward.pads = c.pads;
+    forward.dilations = c.dilations;
+    forward.groups = c.groups;
+    const auto y = reference_node(make_node(forward, 2), {f32(c.x, -1, 1, 1), f32(c.weight, -1, 1, 2)});
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    const auto grad = f32((*y)[0].info.shape, -1, 1, 3);
+
+    op::ConvWeightGradAttributes weight;
+    weight.strides = c.strides;
+    weight.pads = c.pads;
+    weight.dilations = c.dilations;
+    weight.groups = c.groups;
+    std::vector<int64_t> extents;
+    for (int i = 1; i + 1 < c.weight.rank(); ++i) weight.kernel.push_back(c.weight[i]);
+    for (int i = 1; i + 1 < c.x.rank(); ++i) extents.push_back(c.x[i]);
+    check_node(cpu_device(), make_node(weight, 2), {f32(c.x, -1, 1, 1), grad}, 0, ops::Tolerance{1e-4, 2e-4});
+
+    op::ConvTransposeAttributes data;
+    data.strides = c.strides;
+    data.pads = c.pads;
+    data.dilations = c.dilations;
+    data.groups = c.groups;
+    check_node(cpu_device(), make_node(data, 3), {grad, f32(c.weight, -1, 1, 2), ints_tensor(extents)}, 2);
+    const int64_t channels = c.x.back();
+    check_node(cpu_device(), make_node(data, 4),
+               {grad, f32(c.weight, -1, 1, 2), ints_tensor(extents), f32(Shape{channels}, -1, 1, 4)}, 2);
+  }
+}
+
+TEST(CpuConv, WinogradRowExists) {
+  op::ConvAttributes attributes;
+  attributes.pads = {1, 1, 1, 1};
+  const auto rows =
+      rows_for(cpu_device(), make_node(attributes, 2), {f32(Shape{1, 14, 14, 32}), f32(Shape{32, 3, 3, 32})});
+  ASSERT_TRUE(rows.ok());
+  EXPECT_EQ(rows->front(), "conv");
+}
+
+TEST(CpuPool, AllKinds) {
+  const auto check = [](auto attributes, const Shape& x, std::vector<int64_t> kernel,
+                        std::vector<int64_t> strides, std::vector<int64_t> pads, bool ceil_mode) {
+    attributes.kernel = std::move(kernel);
+    attributes.strides = std::move(strides);
+    attributes.pads = std::move(pads);
+    attributes.ceil_mode = ceil_mode;
+    SCOPED_TRACE(text(x, ceil_mode));
+    const NodeInputs inputs{f32(x, -1, 1, 1)};
+    check_node(cpu_device(), make_node(attributes, 1), inputs);
+    const auto y = reference_node(make_node(attributes, 1), inputs);
+    ASSERT_TRUE(y.ok()) << y.status().message();
+    const auto grad = f32((*y)[0].info.shape, -1, 1, 2);
+    if constexpr (std::is_same_v<decltype(attributes), op::MaxPoolAttributes>) {
+      op::MaxPoolGradAttributes backward;
+      backward.kernel = attributes.kernel;
+      backward.strides = attributes.strides;
+      backward.pads = attributes.pads;
+      backward.ceil_mode = ceil_mode;
+      check_node(cpu_device(), make_node(backward, 2), {inputs[0], grad});
+    } else {
+      op::AveragePoolGradAttributes backward;
+      backward.kernel = attributes.kernel;
+      backward.strides = attributes.strides;
+      backward.pads = attributes.pads;
+      backward.ceil_mode = ceil_mode;
+      backward.count_include_pad = attributes.count_include_pad;
+      check_node(cpu_device(), make_node(backward, 2), {ints_tensor({x.begin(), x.end()}), grad});
+    }
+  };
+  op::AveragePoolAttributes with_pads;
+  with_pads.count_include_pad = true;
+  for (const bool ceil_mode : {false, true}) {
+    for (const auto& x : {Shape{2, 9, 11, 5}, Shape{1, 12, 12, 32}, Shape{1, 10, 10, 100}}) {
+      check(op::MaxPoolAttributes{}, x, {3, 3}, {2, 2}, {1, 1, 1, 1}, ceil_mode);
+      check(op::MaxPoolAttributes{}, x, {2, 2}, {2, 2}, {}, ceil_mode);
+      check(op::AveragePoolAttributes{}, x, {3, 3}, {2, 2}, {1, 1, 1, 1}, ceil_mode);
+      check(with_pads, x, {3, 2}, {1, 2}, {1, 0, 1, 1}, ceil_mode);
+    }
+    check(op::MaxPoolAttributes{}, Shape{2, 20, 3}, {3}, {2}, {1, 1}, ceil_mode);
+    check(op::AveragePoolAttributes{}, Shape{1, 5, 6, 7, 4}, {2, 3, 2}, {2, 1, 2}, {}, ceil_mode);
+  }
+}
+
+/// What the session does when the producer of the first input is blocked.
+TEST(CpuLayouts, KernelsFollowABlockedProducer) {
+  const auto check = [](Node node, NodeInputs inputs, uint32_t tensors) {
+    RunNodeOptions options;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      options.producers.push_back(((tensors >> i) & 1u) != 0 ? 1 : kDense);
+    const auto got = run_node(cpu_device(), node, inputs, options);
+    const auto want = reference_node(node, inputs);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    ASSERT_TRUE(want.ok()) << want.status().message();
+    for (size_t i = 0; i < want->size(); ++i)
+      EXPECT_TRUE(near(got->outputs[i], (*want)[i], {1e-4, 1e-4})) << name_of(node.kind()) << " output " << i;
+  };
+  const auto x = f32(Shape{2, 6, 6, 32}, -1, 1, 1), g = f32(Shape{2, 6, 6, 32}, -1, 1, 2);
+  check(make_node(op::ReluAttributes{}, 1), {x}, 1);
+  check(make_node(op::AddAttributes{}, 2), {x, g}, 3);
+  op::MaxPoolAttributes pool;
+  pool.kernel = {3, 3};
+  pool.strides = {2, 2};
+  pool.pads = {1, 1, 1, 1};
+  check(make_node(pool, 1), {x}, 1);
+  const auto c = [](uint64_t seed) { return f32(Shape{32}, 0.5, 1.5, seed); };
+  check(make_node(op::BatchNormTrainAttributes{}, 5, 5), {x, c(1), c(2), c(3), c(4)}, 1);
+  check(make_node(op::BatchNormGradAttributes{}, 5, 3), {x, g, c(1), c(2), c(3)}, 3);
+}
+
+}  // namespace
+}  // namespace rt::test

@@ -1,0 +1,119 @@
+// Movement, gather, resize and shape kernels: exact, every element size.
+#include "tests/cpu/cpu_support.h"
+
+namespace rt::test {
+namespace {
+
+const DType kSizes[] = {DType::U8, DType::F16, DType::F32, DType::I64};
+
+void check(Node node, NodeInputs inputs) {
+  check_node(cpu_device(), node, inputs, 0, ops::Tolerance{0, 0});
+}
+
+TEST(CpuMovement, Transpose) {
+  const auto transpose = [](std::vector<int64_t> permutation, const Shape& shape) {
+    op::TransposeAttributes attributes;
+    attributes.permutation = std::move(permutation);
+    for (const DType dtype : kSizes) {
+      SCOPED_TRACE(text(name_of(dtype), shape));
+      check(make_node(attributes, 1), {ramp(dtype, shape, 0, 200)});
+    }
+  };
+  transpose({}, Shape{});
+  transpose({1, 0}, Shape{37, 53});
+  transpose({1, 0}, Shape{64, 256});
+  transpose({0, 2, 1}, Shape{3, 17, 9});
+  transpose({0, 2, 3, 1}, Shape{2, 3, 33, 35});
+  transpose({0, 3, 1, 2}, Shape{2, 13, 15, 16});
+  transpose({2, 0, 1}, Shape{5, 6, 7});
+  transpose({3, 2, 1, 0}, Shape{2, 3, 4, 5});
+  transpose({0, 2, 1, 3}, Shape{2, 7, 5, 64});
+  transpose({1, 0, 2}, Shape{0, 3, 4});
+  transpose({4, 2, 0, 1, 3}, Shape{2, 3, 4, 5, 6});
+}
+
+TEST(CpuMovement, SliceConcatExpandTile) {
+  for (const DType dtype : kSizes) {
+    op::SliceAttributes slice;
+    slice.axes = {0, 2};
+    slice.steps = {2, -1};
+    check(make_node(slice, 3),
+          {ramp(dtype, Shape{7, 3, 9}, 0, 200), ints_tensor({1, -1}), ints_tensor({100, -8})});
+    slice.axes = {1};
+    slice.steps = {1};
+    check(make_node(slice, 3), {ramp(dtype, Shape{7, 30}, 0, 200), ints_tensor({5}), ints_tensor({20})});
+    check(make_node(slice, 3), {ramp(dtype, Shape{7, 30}, 0, 200), ints_tensor({5}), ints_tensor({5})});
+    op::ConcatAttributes concat;
+    concat.axis = 1;
+    check(make_node(concat, 3),
+          {ramp(dtype, Shape{3, 2, 5}, 0, 200, 1), ramp(dtype, Shape{3, 0, 5}, 0, 200, 2),
+           ramp(dtype, Shape{3, 4, 5}, 0, 200, 3)});
+    concat.axis = -1;
+    check(make_node(concat, 2),
+          {ramp(dtype, Shape{90, 20}, 0, 200, 1), ramp(dtype, Shape{90, 1}, 0, 200, 2)});
+    check(make_node(op::ExpandAttributes{}, 2),
+          {ramp(dtype, Shape{3, 1, 5}, 0, 200), ints_tensor({2, 3, 4, 5})});
+    check(make_node(op::ExpandAttributes{}, 2), {ramp(dtype, Shape{}, 0, 200), ints_tensor({200, 300})});
+    check(make_node(op::TileAttributes{}, 2), {ramp(dtype, Shape{2, 3, 4}, 0, 200), ints_tensor({2, 1, 3})});
+    check(make_node(op::IdentityAttributes{}, 1), {ramp(dtype, Shape{2, 3, 4}, 0, 200)});
+    check(make_node(op::ReshapeAttributes{}, 2), {ramp(dtype, Shape{2, 3, 4}, 0, 200), ints_tensor({-1, 6})});
+  }
+}
+
+TEST(CpuMovement, Pad) {
+  for (const auto mode : {op::PadMode::Constant, op::PadMode::Reflect, op::PadMode::Edge, op::PadMode::Wrap})
+    for (const DType dtype : kSizes) {
+      op::PadAttributes pad;
+      pad.mode = mode;
+      SCOPED_TRACE(text(op::EnumNamePadMode(mode), " ", name_of(dtype)));
+      check(make_node(pad, 2), {ramp(dtype, Shape{4, 5, 6}, 0, 200), ints_tensor({1, 0, 2, 0, 3, 1})});
+      check(make_node(pad, 2), {ramp(dtype, Shape{4, 6}, 0, 200), ints_tensor({-1, 2, 1, -2})});
+      if (mode == op::PadMode::Constant)
+        check(make_node(pad, 3),
+              {ramp(dtype, Shape{4, 6}, 0, 200), ints_tensor({0, 2, 1, 1}), scalar_tensor(dtype, 7)});
+    }
+}
+
+TEST(CpuGather, GatherAndScatterAdd) {
+  for (const DType index : {DType::I32, DType::I64})
+    for (const int64_t axis : {0, 1, -1}) {
+      op::GatherAttributes gather;
+      gather.axis = axis;
+      const auto indices = ramp(index, Shape{3, 4}, -4, 3);
+      for (const DType dtype : kSizes)
+        check(make_node(gather, 2), {ramp(dtype, Shape{5, 4, 6}, 0, 200), indices});
+      op::ScatterAddAttributes scatter;
+      scatter.axis = 1;
+      check_node(cpu_device(), make_node(scatter, 3),
+                 {ints_tensor({5, 4, 6}), indices, f32(Shape{5, 3, 4, 6})});
+      check_node(cpu_device(), make_node(scatter, 3),
+                 {ints_tensor({5, 4, 6}), indices, ramp(DType::I32, Shape{5, 3, 4, 6}, -9, 9)});
+    }
+}
+
+TEST(CpuResize, Modes) {
+  for (const auto mode : {op::ResizeMode::Nearest, op::ResizeMode::Linear, op::ResizeMode::Cubic})
+    for (const auto coordinates : {op::ResizeCoordinates::HalfPixel, op::ResizeCoordinates::AlignCorners,
+                                   op::ResizeCoordinates::Asymmetric}) {
+      op::ResizeAttributes resize;
+      resize.mode = mode;
+      resize.coordinates = coordinates;
+      check_node(cpu_device(), make_node(resize, 2), {f32(Shape{2, 5, 6, 3}), ints_tensor({9, 4})});
+      check_node(cpu_device(), make_node(resize, 2), {f32(Shape{1, 5, 20}), ints_tensor({11})});
+    }
+}
+
+TEST(CpuShapeOps, Values) {
+  op::ShapeAttributes shape;
+  shape.start = -2;
+  check(make_node(shape, 1), {f32(Shape{2, 3, 4})});
+  op::ConstantOfShapeAttributes constant;
+  constant.dtype = static_cast<uint8_t>(DType::I32);
+  constant.value = 7;
+  check(make_node(constant, 1), {ints_tensor({3, 4})});
+  check(make_node(op::RangeAttributes{}, 3),
+        {scalar_tensor(DType::F32, 1), scalar_tensor(DType::F32, 4), scalar_tensor(DType::F32, 0.5)});
+}
+
+}  // namespace
+}  // namespace rt::test

@@ -1,0 +1,28 @@
+// The CPU device that the tests of this folder share, and short ways to write inputs.
+#pragma once
+
+#include "backends/cpu/open.h"
+#include "tests/support/run_node.h"
+
+namespace rt::test {
+
+inline Device& cpu_device() {
+  static DevicePtr device = [] {
+    auto opened = cpu::open({});
+    if (!opened.ok()) {
+      ADD_FAILURE() << opened.status().message();
+      std::abort();
+    }
+    return std::move(opened).value();
+  }();
+  return *device;
+}
+
+inline ops::HostTensor f32(const Shape& shape, double low = -2, double high = 2, uint64_t seed = 1) {
+  return random_tensor({DType::F32, shape}, low, high, seed);
+}
+inline ops::HostTensor ramp(DType dtype, const Shape& shape, double low, double high, uint64_t seed = 1) {
+  return random_tensor({dtype, shape}, low, high, seed);
+}
+
+}  // namespace rt::test
