@@ -466,6 +466,11 @@ std::string version() {
   return text(loaded->major, ".", loaded->minor, ".", loaded->patch);
 }
 
+bool has_winograd() {
+  const dnnl_version_t* loaded = dnnl_version();
+  return loaded->major < 3 || (loaded->major == 3 && loaded->minor < 2);
+}
+
 Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
   return caught("this matrix product", [&]() -> KernelPtr {
     const auto matrix = [](const Matrix& of, int64_t rows, int64_t columns) {
@@ -522,9 +527,12 @@ Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolut
     const auto attributes = attributes_for(epilogue);
     const Desc bias({convolution.geometry.output_channels}, kF32, dnnl::memory::format_tag::x);
     // A residual must lie in the result's own layout, which is then not oneDNN's to choose.
+    // Winograd for inference wants weights in a format that oneDNN cannot reorder channels-last weights into.
+    const auto kind = convolution.algorithm == Algorithm::Winograd ? dnnl::prop_kind::forward_training
+                                                                   : dnnl::prop_kind::forward_inference;
     const bool fixed = d.forced_layout || epilogue.residual_input >= 0;
     const auto desc = first_fast([&](bool free_layouts) {
-      return forward_desc(convolution, d, dnnl::prop_kind::forward_inference, free_layouts && !fixed,
+      return forward_desc(convolution, d, kind, free_layouts && !fixed,
                           epilogue.bias_input >= 0 ? &bias : nullptr, attributes);
     });
     ProgramBuilder builder;

@@ -19,6 +19,9 @@ namespace rt::cpu::onednn {
 /// Of the library that is loaded: "2.6.3".
 std::string version();
 
+/// Winograd's convolutions left oneDNN with 3.2.
+bool has_winograd();
+
 /// y = activation(product + bias + residual); the residual has the result's shape.
 struct Epilogue {
   op::Activation activation = op::Activation::None;

@@ -64,6 +64,14 @@ Status supports_blocked(const CpuDevice& device, const NodeView& node) {
 
 Status supports_winograd(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_blocked(device, node));
+  if (!onednn::has_winograd())
+    return unsupported("oneDNN ", onednn::version(), " has no Winograd convolution");
+  if (node.kind() == OpKind::Conv) {
+    const auto& epilogue = node.as<op::ConvAttributes>().epilogue;
+    if (epilogue && epilogue->activation != op::Activation::None &&
+        epilogue->activation != op::Activation::Relu)
+      return unsupported("no fused activation but Relu, not ", op::EnumNameActivation(epilogue->activation));
+  }
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   bool fits = g.rank == 2;
   for (int i = 0; i < g.rank; ++i) {

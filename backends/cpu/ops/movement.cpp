@@ -1,4 +1,6 @@
 // Operators that move elements without computing: any dtype, by element size.
+#include "runtime/graph/movement_geometry.h"
+
 #include <cstring>
 #include <optional>
 
@@ -145,29 +147,12 @@ Status supports_pad(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the pads of a Pad");
 }
 
-/// Which element of an axis of `extent` stands at position `i` (may lie outside); -1 for the constant.
-int64_t source_of(op::PadMode mode, int64_t i, int64_t extent) noexcept {
-  if (i >= 0 && i < extent) return i;
-  if (extent == 0) return -1;
-  switch (mode) {
-    case op::PadMode::Constant: break;
-    case op::PadMode::Edge: return i < 0 ? 0 : extent - 1;
-    case op::PadMode::Wrap: return (i % extent + extent) % extent;
-    case op::PadMode::Reflect: {
-      if (extent == 1) return 0;
-      const int64_t period = 2 * (extent - 1);
-      const int64_t place = (i % period + period) % period;
-      return place < extent ? place : period - place;
-    }
-  }
-  return -1;
-}
-
 /// Rows along the last axis: copied where it lies inside, picked by a table where it does not.
 Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
   const Shape x = node.shape(0), y = node.output(0).shape;
   const auto mode = node.as<op::PadAttributes>().mode;
   const auto pads = node.ints(1);
+  RT_ASSIGN(const PadGeometry geometry, pad_geometry(x, mode, pads));
   const bool has_value = node.has(2);
   const auto from = strides_of(x);
   const int rank = y.rank();
@@ -176,7 +161,7 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
   for (int i = 0; i < rank; ++i) {
     const auto k = static_cast<size_t>(i);
     for (int64_t j = 0; j < y[i]; ++j) {
-      const int64_t source = source_of(mode, j - pads[k], x[i]);
+      const int64_t source = pad_source(geometry, mode, i, j);
       sources[k].push_back(source < 0 ? -1 : source * from[k]);
     }
   }
