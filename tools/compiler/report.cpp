@@ -22,11 +22,22 @@ std::string column(std::string part, size_t width) {
   return part;
 }
 
-Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string, int64_t>& extents) {
+// Symbols without a given extent get 1 where they count samples (the first axis of an input), `fallback`
+// elsewhere.
+Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string, int64_t>& extents,
+            int64_t fallback) {
+  std::vector<bool> counts_samples(graph.symbols.size());
+  for (const ValueId input : graph.inputs) {
+    const std::vector<Dim>& dims = graph[input].dims;
+    if (!dims.empty() && dims[0].symbol >= 0) counts_samples[static_cast<size_t>(dims[0].symbol)] = true;
+  }
   Graph concrete = graph;
   for (const Symbol& symbol : graph.symbols) {
     const auto given = extents.find(symbol.name);
-    report.extents[symbol.name] = given == extents.end() ? 1 : given->second;
+    report.extents[symbol.name] = given != extents.end() ? given->second
+                                  : counts_samples[static_cast<size_t>(&symbol - graph.symbols.data())]
+                                      ? 1
+                                      : fallback;
   }
   for (Value& value : concrete.values)
     for (Dim& dim : value.dims)
@@ -67,16 +78,9 @@ uint64_t live_bytes(const Graph& graph, const Builder& builder) {
   return most;
 }
 
-}  // namespace
-
-Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
-                              const std::map<std::string, int64_t>& extents) {
-  GraphReport report;
-  for (const auto& [name, extent] : extents)
-    if (extent < 1) return invalid_argument("dimension '", name, "': expected at least 1, found ", extent);
-  Graph concrete = bound(graph, report, extents);
-  const Builder builder(concrete, &states);
-  if (!builder.status().ok()) return Status(builder.status());
+// Everything in the report that needs concrete shapes.
+GraphReport count_all(const Graph& concrete, const std::vector<State>& states, const Builder& builder,
+                      GraphReport report) {
   report.nodes = concrete.nodes.size();
   count_parameters(concrete, states, report);
   report.live_bytes = live_bytes(concrete, builder);
@@ -106,6 +110,24 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
     return a.flops != b.flops ? a.flops > b.flops : a.count > b.count;
   });
   return report;
+}
+
+}  // namespace
+
+Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
+                              const std::map<std::string, int64_t>& extents) {
+  for (const auto& [name, extent] : extents)
+    if (extent < 1) return invalid_argument("dimension '", name, "': expected at least 1, found ", extent);
+  // Image networks need some room: the smallest of these at which every window fits.
+  Status status;
+  for (const int64_t fallback : {1, 32, 64, 224, 512}) {
+    GraphReport report;
+    Graph concrete = bound(graph, report, extents, fallback);
+    const Builder builder(concrete, &states);
+    status = builder.status();
+    if (status.ok()) return count_all(concrete, states, builder, std::move(report));
+  }
+  return status;
 }
 
 std::string GraphReport::text() const {

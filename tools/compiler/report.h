@@ -34,7 +34,8 @@ struct GraphReport {
   std::string text() const;
 };
 
-/// At the given extents of the symbols; those that are not given are 1.
+/// At the given extents of the symbols. Those that are not given are 1, or, away from the batch axis, the
+/// smallest of 1, 32, 64, 224 and 512 at which all shapes fit; `extents` of the result says which.
 Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
                               const std::map<std::string, int64_t>& extents);
 
