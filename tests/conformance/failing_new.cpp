@@ -17,6 +17,9 @@ FailingNew::FailingNew(long countdown) {
 FailingNew::~FailingNew() {
   t_armed = false;
 }
+void FailingNew::disarm() {
+  t_armed = false;
+}
 bool FailingNew::failed() const {
   return t_countdown < 0;
 }

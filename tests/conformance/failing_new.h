@@ -11,6 +11,8 @@ class FailingNew {
   ~FailingNew();
   FailingNew(const FailingNew&) = delete;
   FailingNew& operator=(const FailingNew&) = delete;
+  /// No allocation of this thread fails any more.
+  static void disarm();
   /// Whether it has happened.
   bool failed() const;
 };
