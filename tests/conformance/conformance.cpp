@@ -392,7 +392,8 @@ int run_all(const Options& options) {
   for (const Case& c : all_cases()) {
     ++index;
     if (c.name.find(options.filter) == std::string::npos) continue;
-    const Outcome outcome = run_case(c, options, index % 16 == 0);
+    // Drivers share this process's operator new and end it when it fails, so Vulkan is spared.
+    const Outcome outcome = run_case(c, options, index % 16 == 0 && options.backend != "vulkan");
     const auto listed = gaps.find(c.name);
     if (!outcome.complaint.empty()) {
       ++failed;
