@@ -5,6 +5,7 @@
 // pixels.
 // Plain: weight [O,KH,KW,C/groups]. TRANSPOSED (the gradient with respect to the data): weight [C,KH,KW,O/groups],
 // pixels are ordered by their phase modulo the stride, so that neighbouring lanes meet the same taps.
+// SUBGROUP: the workgroup is one subgroup, all its lanes along pixels, and kColumns a multiple of its size.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -12,7 +13,9 @@
 layout(constant_id = 1) const uint kRows = 8;
 layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 1;
-layout(constant_id = 4) const bool kEveryTapInside = false;
+layout(constant_id = 4) const uint kForm = 0;  // 1: no tap meets padding; 2: group_o is a multiple of four
+const bool kEveryTapInside = (kForm & 1) != 0;
+const bool kWholeFours = (kForm & 2) != 0;
 layout(push_constant) uniform P {
   uint pixels;                  // TRANSPOSED: with the output's extents rounded up to multiples of the stride
   uint out_h, out_w, in_h, in_w;
@@ -36,7 +39,9 @@ void main() {
   uint lanes_m = gl_WorkGroupSize.x / kLanesN;
   uint first = row_tile * lanes_m * kRows + lane / kLanesN;
   uint column = (column_group * kLanesN + lane % kLanesN) * kColumns;
+#ifndef SUBGROUP
   if (column >= group_o || first >= pixels) return;
+#endif
 
   int y0[kRows], x0[kRows];
   uint image[kRows], at_out[kRows];
@@ -76,6 +81,22 @@ void main() {
   uint taps = kernel_h * kernel_w;
 #ifdef TRANSPOSED
   uint o4 = (group_o + 3) / 4;
+#endif
+#ifdef SUBGROUP
+  // The vec4s of the weight that a step needs, dealt out over the lanes: number j is output channel j or, TRANSPOSED,
+  // four of them at one input channel.
+  const uint kLanes = gl_WorkGroupSize.x;
+  const uint kShare = kColumns / kLanes;
+  uint at_w[kShare];
+  [[unroll]] for (uint j = 0; j < kShare; ++j) {
+    uint number = j * kLanes + gl_SubgroupInvocationID;
+#ifdef TRANSPOSED
+    at_w[j] = number / (kColumns / 4) * taps * o4 + min(column / 4 + number % (kColumns / 4), o4 - 1);
+#else
+    at_w[j] = (group * group_o + min(column + number, group_o - 1)) * taps * group_c4;
+#endif
+  }
+#elif defined(TRANSPOSED)
   uint at_w[kColumns / 4];
   [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) at_w[j] = min(column / 4 + j, o4 - 1);
 #else
@@ -102,6 +123,9 @@ void main() {
       any_inside = any_inside || inside[i];
       at[i] = inside[i] ? (image[i] + yy * in_w + xx) * in_c4 + group * group_c4 : 0;
     }
+#ifdef SUBGROUP
+    any_inside = subgroupAny(any_inside);
+#endif
     uint steps = any_inside ? group_c4 : 0;
     for (uint c = 0; c < steps; ++c) {
       vec4 a[kRows];
@@ -109,7 +133,29 @@ void main() {
         a[i] = load_a(at[i] + c);
         if (!kEveryTapInside) a[i] = inside[i] ? a[i] : vec4(0.0);
       }
+#ifdef SUBGROUP
+      vec4 share[kShare];
+      [[unroll]] for (uint j = 0; j < kShare; ++j) {
 #ifdef TRANSPOSED
+        share[j] = load_b(at_w[j] + ((group * group_c4 + c) * 4 * taps + tap) * o4);
+#else
+        share[j] = load_b(at_w[j] + tap * group_c4 + c);
+#endif
+      }
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        vec4 b;
+        [[unroll]] for (uint t = 0; t < 4; ++t) {
+#ifdef TRANSPOSED
+          uint number = t * (kColumns / 4) + j / 4;
+          b[t] = subgroupShuffle(share[number / kLanes][j % 4], number % kLanes);
+#else
+          b[t] = subgroupShuffle(share[j / kLanes][t], j % kLanes);
+#endif
+        }
+        [[unroll]] for (uint i = 0; i < kRows; ++i)
+          [[unroll]] for (uint t = 0; t < 4; ++t) acc[i][j] = fma(a[i][t], b[t], acc[i][j]);
+      }
+#elif defined(TRANSPOSED)
       [[unroll]] for (uint t = 0; t < 4; ++t) {
         uint row = (((group * group_c4 + c) * 4 + t) * taps + tap) * o4;
         [[unroll]] for (uint j = 0; j < kColumns / 4; ++j) {
@@ -129,9 +175,22 @@ void main() {
     }
   }
 
-  [[unroll]] for (uint i = 0; i < kRows; ++i)
-    if (exists[i])
-      [[unroll]] for (uint j = 0; j < kColumns; ++j)
-        if (column + j < group_o)
-          store_result(at_out[i] + column + j, group * group_o + column + j, acc[i][j], alpha, beta);
+  [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
+    uint first_o = column + j, at_bias = group * group_o + column + j;
+    if (first_o < group_o) {
+      vec4 bias_here = vec4(0.0);
+      if (kWholeFours && kBias) bias_here = bias4[at_bias / 4];
+      [[unroll]] for (uint i = 0; i < kRows; ++i)
+        if (exists[i]) {
+          if (kWholeFours) {
+            store_four((at_out[i] + first_o) / 4, bias_here,
+                       vec4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]), alpha, beta);
+          } else {
+            [[unroll]] for (uint d = 0; d < 4; ++d)
+              if (first_o + d < group_o)
+                store_result(at_out[i] + first_o + d, at_bias + d, acc[i][j + d], alpha, beta);
+          }
+        }
+    }
+  }
 }

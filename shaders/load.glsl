@@ -1,5 +1,11 @@
 // Loads of vec4 from the two factors of a product: from storage buffers (bindings 0 and 1), or from texel buffers
 // (10 and 11), which software devices gather in one instruction where a storage buffer costs a loop over the lanes.
+// SUBGROUP: what all lanes of a subgroup need is fetched once, each lane a part of it, and shuffled from there; every
+// lane must then stay active.
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_vote : require
+#endif
 #ifdef TEXEL
 layout(set = 0, binding = 10) uniform samplerBuffer texel_a;
 layout(set = 0, binding = 11) uniform samplerBuffer texel_b;

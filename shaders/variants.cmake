@@ -55,11 +55,12 @@ foreach(from ${cast_types})
   rt_shader(cast_${from}_bool cast.comp ${source} -DT=uint8_t -DTARGET_BOOL=1)
 endforeach()
 
-# Matrices: loads through storage buffers, or through texel buffers (see load.glsl); each operand of the product has
-# its contraction along its rows or along its columns.
-foreach(load buffer texel)
-  set(load_buffer "")
-  set(load_texel -DTEXEL=1)
+# Matrices: loads through storage buffers, through texel buffers, or through texel buffers and shuffles (see
+# load.glsl); each operand of the product has its contraction along its rows or along its columns.
+set(load_buffer "")
+set(load_texel -DTEXEL=1)
+set(load_subgroup -DTEXEL=1 -DSUBGROUP=1)
+foreach(load buffer texel subgroup)
   foreach(form nn nt tn tt)
     set(form_nn "")
     set(form_nt -DTRANSPOSED_B=1)
@@ -76,9 +77,11 @@ foreach(size 1 2 4 8)
 endforeach()
 
 # Convolutions: forward, and the gradient with respect to the data.
-foreach(load buffer texel)
+foreach(load buffer texel subgroup)
   rt_shader(conv_${load} conv.comp ${load_${load}})
   rt_shader(conv_transposed_${load} conv.comp ${load_${load}} -DTRANSPOSED=1)
+endforeach()
+foreach(load buffer texel)
   rt_shader(depthwise_${load} depthwise.comp ${load_${load}})
   rt_shader(conv_weight_grad_${load} conv_weight_grad.comp ${load_${load}})
 endforeach()

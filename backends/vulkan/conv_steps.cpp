@@ -32,6 +32,30 @@ Ref padded_rows(Program& program, const VulkanDevice& device, const Ref& source,
       constant);
 }
 
+struct ConvTile {
+  int64_t rows, columns, lanes, lanes_n;
+  Load load;
+};
+
+ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, bool texel) {
+  ConvTile tile{pixels < 8 ? 1 : 8, 8, plan.tile_lanes, plan.texel_loads ? 1 : 8,
+                texel ? Load::Texel : Load::Buffer};
+  if (texel && plan.subgroup_tiles && pixels >= 4 * tile.lanes) {
+    // Lanes share the weights, so that wide tiles cost few loads; seven rows where fewer pixels are then left
+    // over.
+    tile.load = Load::Subgroup;
+    if (channels > 8) tile.columns = 16;
+    const auto computed = [&](int64_t rows) { return ceil_div(pixels, rows * tile.lanes) * rows; };
+    if (8 * computed(7) <= 7 * computed(8)) tile.rows = 7;
+    return tile;
+  }
+  // Lanes along pixels where there are enough, the rest along channels.
+  while (tile.lanes_n < tile.lanes && tile.lanes_n * tile.columns < channels &&
+         (tile.lanes / tile.lanes_n - 1) * tile.rows >= pixels)
+    tile.lanes_n *= 2;
+  return tile;
+}
+
 }  // namespace
 
 ConvSides conv_sides(const ConvGeometry& geometry, bool transposed) {
@@ -98,25 +122,20 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
     for (size_t i = 0; i < 2; ++i)
       pixels = pixels / std::max<int64_t>(sides.out_extent[i], 1) *
                ceil_div(sides.out_extent[i], sides.axes[i].stride) * sides.axes[i].stride;
-  constexpr int64_t kTile = 8;
-  const int64_t lanes = device.plan().tile_lanes;
-  const int64_t rows = pixels < 8 ? 1 : kTile;
-  // Lanes along pixels where there are enough, the rest along channels.
-  int64_t lanes_n = device.plan().texel_loads ? 1 : 8;
-  while (lanes_n < lanes && lanes_n * kTile < sides.group_out() && (lanes / lanes_n - 1) * rows >= pixels)
-    lanes_n *= 2;
-  const int64_t row_tiles = ceil_div(pixels, rows * (lanes / lanes_n));
-  const int64_t column_groups = ceil_div(sides.group_out(), kTile * lanes_n);
+  const ConvTile tile = choose_tile(device.plan(), pixels, sides.group_out(), texel);
+  const int64_t row_tiles = ceil_div(pixels, tile.rows * (tile.lanes / tile.lanes_n));
+  const int64_t column_groups = ceil_div(sides.group_out(), tile.columns * tile.lanes_n);
 
-  const Shader shader = sides.transposed
-                            ? (texel ? Shader::conv_transposed_texel : Shader::conv_transposed_buffer)
-                            : (texel ? Shader::conv_texel : Shader::conv_buffer);
-  Step& step = program.dispatch(shader, static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
-                                static_cast<uint32_t>(lanes));
-  step.spec(static_cast<uint64_t>(rows))
-      .spec(kTile)
-      .spec(static_cast<uint64_t>(lanes_n))
-      .spec(every_tap_inside(sides));
+  constexpr Shader kShaders[2][3] = {
+      {Shader::conv_buffer, Shader::conv_texel, Shader::conv_subgroup},
+      {Shader::conv_transposed_buffer, Shader::conv_transposed_texel, Shader::conv_transposed_subgroup}};
+  Step& step = program.dispatch(kShaders[sides.transposed][static_cast<size_t>(tile.load)],
+                                static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
+                                static_cast<uint32_t>(tile.lanes));
+  step.spec(static_cast<uint64_t>(tile.rows))
+      .spec(static_cast<uint64_t>(tile.columns))
+      .spec(static_cast<uint64_t>(tile.lanes_n))
+      .spec((every_tap_inside(sides) ? 1 : 0) + (sides.group_out() % 4 == 0 ? 2 : 0));
   epilogue.specialize(step);
   // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
   step.push(pixels)

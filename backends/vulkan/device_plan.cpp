@@ -152,6 +152,10 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
     plan.texel_loads = true;
     plan.row_lanes = facts.subgroup_size >= 4 && facts.subgroup_size <= 64 ? facts.subgroup_size : 8;
     plan.tile_lanes = plan.row_lanes;
+    // A tile has 8 or 16 rows, dealt out evenly over the lanes; lanes beyond the subgroup's size do not
+    // exist.
+    plan.subgroup_tiles = facts.subgroup_shuffle && (facts.subgroup_size == 4 || facts.subgroup_size == 8) &&
+                          plan.tile_lanes <= facts.max_invocations;
   }
   plan.elementwise_lanes = std::min(plan.elementwise_lanes, facts.max_invocations);
   plan.row_lanes = std::min(plan.row_lanes, facts.max_invocations);

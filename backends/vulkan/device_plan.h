@@ -56,6 +56,7 @@ struct DeviceFacts {
   uint32_t max_push_bytes = 128;
   uint32_t max_storage_buffers = 4;
   uint32_t subgroup_size = 0;
+  bool subgroup_shuffle = false;  ///< with votes, in compute shaders
   double timestamp_period = 0;
   FeatureFacts features;
   std::vector<QueueFamilyFacts> queues;
@@ -78,6 +79,8 @@ struct DevicePlan {
   uint64_t max_binding_bytes = 0;
   /// Read matrices through texel buffers: on software devices a vector gather replaces a loop over the lanes.
   bool texel_loads = false;
+  /// Compute tiles in workgroups of one subgroup, whose lanes share their loads by shuffling.
+  bool subgroup_tiles = false;
   uint32_t elementwise_lanes = 256;  ///< workgroup of kernels without barriers
   uint32_t row_lanes = 64;           ///< workgroup that reduces one row
   uint32_t tile_lanes = 64;          ///< workgroup of register-tiled kernels

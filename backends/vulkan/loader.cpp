@@ -71,6 +71,10 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
   properties.pNext = has_driver ? static_cast<void*>(&driver) : static_cast<void*>(&maintenance);
   api.vkGetPhysicalDeviceProperties2(device, &properties);
   facts.subgroup_size = subgroup.subgroupSize;
+  constexpr VkSubgroupFeatureFlags kShuffle =
+      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
+  facts.subgroup_shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                           (subgroup.supportedOperations & kShuffle) == kShuffle;
   facts.uuid = hex(id.deviceUUID, VK_UUID_SIZE);
   facts.max_allocation = maintenance.maxMemoryAllocationSize;
   if (has_driver) facts.driver = text(driver.driverName, " ", driver.driverInfo);

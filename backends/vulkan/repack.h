@@ -25,6 +25,9 @@ struct PaddedCopy {
 Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source, const PaddedCopy& copy,
                 const float* constant);
 
+/// How a product reads its factors; see shaders/load.glsl.
+enum class Load : uint8_t { Buffer, Texel, Subgroup };
+
 /// Whether a matrix of this many bytes is read through a texel buffer.
 bool through_texels(const VulkanDevice& device, uint64_t bytes);
 

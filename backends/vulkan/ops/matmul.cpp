@@ -122,20 +122,29 @@ Loaded load(Program& program, const VulkanDevice& device, const NodeView& node, 
   return loaded;
 }
 
-Shader shader_of(const Problem& problem, bool texel) {
-  constexpr Shader kShaders[2][2][2] = {
-      {{Shader::gemm_nn_buffer, Shader::gemm_nn_texel}, {Shader::gemm_nt_buffer, Shader::gemm_nt_texel}},
-      {{Shader::gemm_tn_buffer, Shader::gemm_tn_texel}, {Shader::gemm_tt_buffer, Shader::gemm_tt_texel}}};
-  return kShaders[problem.transposed_a][problem.transposed_b][texel];
+Shader shader_of(const Problem& problem, Load load) {
+#define RT_LOADS(form) \
+  { Shader::gemm_##form##_buffer, Shader::gemm_##form##_texel, Shader::gemm_##form##_subgroup }
+  constexpr Shader kShaders[2][2][3] = {{RT_LOADS(nn), RT_LOADS(nt)}, {RT_LOADS(tn), RT_LOADS(tt)}};
+#undef RT_LOADS
+  return kShaders[problem.transposed_a][problem.transposed_b][static_cast<size_t>(load)];
 }
 
 struct RegisterTile {
   uint32_t rows, columns, lanes, lanes_n;
+  Load load;
 };
 
 /// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
-RegisterTile choose_tile(const Problem& problem, const DevicePlan& plan) {
-  RegisterTile tile{8, 8, plan.tile_lanes, 8};
+RegisterTile choose_tile(const Problem& problem, const DevicePlan& plan, bool texel) {
+  RegisterTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, texel ? Load::Texel : Load::Buffer};
+  const auto lanes_and_columns = static_cast<int64_t>(tile.lanes * tile.columns);
+  if (texel && plan.subgroup_tiles && problem.m >= 8 && 2 * problem.n > lanes_and_columns) {
+    // Wider tiles take longer to compile, which large products earn back.
+    if (problem.m >= 32) tile.rows = 16;
+    tile.load = Load::Subgroup;
+    return tile;
+  }
   // A transposed A is loaded in vec4s of four rows.
   if (problem.m < 8) tile.rows = problem.m < 4 && !problem.transposed_a ? 1 : 4;
   if (problem.n < 8 || problem.m == 1) tile.columns = 4;
@@ -160,13 +169,16 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   const Loaded b = load(*program, vulkan, node, 1, problem.b, problem.transposed_b ? problem.b.rows : k);
   const bool texel = through_texels(vulkan, std::max(a.bytes, b.bytes));
 
-  const RegisterTile tile = choose_tile(problem, vulkan.plan());
+  const RegisterTile tile = choose_tile(problem, vulkan.plan(), texel);
+  const bool fours =
+      problem.n % 4 == 0 && (!problem.epilogue.has_bias ||
+                             (problem.bias_column == 1 && problem.bias_row == 0 && problem.bias_batch == 0));
   const int64_t row_tiles = ceil_div(problem.m, tile.rows * (tile.lanes / tile.lanes_n));
   const int64_t column_groups = ceil_div(problem.n, tile.columns * tile.lanes_n);
   const int64_t batches = problem.batch[0] * problem.batch[1];
-  Step& step = program->dispatch(shader_of(problem, texel),
+  Step& step = program->dispatch(shader_of(problem, tile.load),
                                  static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
-  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(0);
+  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
   problem.epilogue.specialize(step);
   step.push(problem.m).push(problem.n).push(k).push(a.row_stride).push(b.row_stride);
   step.push(row_tiles).push(column_groups).push(problem.batch[0]).push(problem.batch[1]);
