@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mnist.sh BIN SHARED SCRATCH BACKEND [EPOCHS]: trains LeNet-5 on MNIST and expects at least 98.5 % on the test set.
 set -euo pipefail
-bin=$1 shared=$2 scratch=$3 backend=$4 epochs=${5:-2}
+bin=$1 shared=$2 scratch=$3 backend=$4 epochs=${5:-3}
 folder=$shared/data/datasets/mnist
 if [[ ! -d $folder ]]; then
   echo "SKIPPED: $folder is not there"
