@@ -1,7 +1,8 @@
 // The contract between the session and a backend: Device, Slab, CommandList, Kernel.
 //
 // Knows: memory by slot and offset, kernels that describe themselves and then record. Must not know: graphs
-// beyond one node, files, which session asks. A backend implements these classes; the session is their only caller.
+// beyond one node, files, which session asks. A backend implements these classes; the session is their only
+// caller.
 //
 // Order of calls for one plan: create kernels (kernel_table.h) -> requirements() -> memory is planned ->
 // pack() into host memory -> Device::begin() -> record() each kernel in order -> submit()/wait() many times.
@@ -22,21 +23,27 @@
 
 namespace rt {
 
-enum class DeviceType : uint8_t { Cpu = 0, IntegratedGpu = 1, DiscreteGpu = 2, VirtualGpu = 3, SoftwareGpu = 4 };
+enum class DeviceType : uint8_t {
+  Cpu = 0,
+  IntegratedGpu = 1,
+  DiscreteGpu = 2,
+  VirtualGpu = 3,
+  SoftwareGpu = 4
+};
 
 /// What is known of a device without opening it for work.
 struct DeviceInfo {
-  std::string backend;             ///< "cpu", "vulkan", "cuda"
-  int index = 0;                   ///< position among the backend's devices
-  std::string name;                ///< "AMD EPYC 9654", "llvmpipe (LLVM 15.0.6, 256 bits)"
-  std::string uuid;                ///< hexadecimal, empty if there is none
-  std::string driver;              ///< name and version of driver or library
+  std::string backend;  ///< "cpu", "vulkan", "cuda"
+  int index = 0;        ///< position among the backend's devices
+  std::string name;     ///< "AMD EPYC 9654", "llvmpipe (LLVM 15.0.6, 256 bits)"
+  std::string uuid;     ///< hexadecimal, empty if there is none
+  std::string driver;   ///< name and version of driver or library
   DeviceType type = DeviceType::Cpu;
   uint64_t memory_bytes = 0;
   uint64_t max_buffer_bytes = ~uint64_t{0};  ///< largest range one kernel may address through one binding
-  size_t alignment = 64;           ///< every offset handed to a kernel is a multiple of this
-  bool host_memory = false;        ///< kernels work on host pointers: wrap() and bind_host() never copy
-  int threads = 1;                 ///< Cpu: threads in use
+  size_t alignment = 64;                     ///< every offset handed to a kernel is a multiple of this
+  bool host_memory = false;           ///< kernels work on host pointers: wrap() and bind_host() never copy
+  int threads = 1;                    ///< Cpu: threads in use
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
 };
 
@@ -59,9 +66,9 @@ struct BufferRef {
   bool present() const noexcept { return slot != kNoSlot; }
 };
 
-/// Where a kernel finds its operands when it records. Absent inputs, shape operands whose value the kernel saw in
-/// NodeView, inputs that pack() replaces, no scratch, no packed bytes: !present(). A value without elements is
-/// present with 0 bytes; a node whose outputs all have none is not recorded.
+/// Where a kernel finds its operands when it records. Absent inputs, shape operands whose value the kernel
+/// saw in NodeView, inputs that pack() replaces, no scratch, no packed bytes: !present(). A value without
+/// elements is present with 0 bytes; a node whose outputs all have none is not recorded.
 struct Bindings {
   std::span<const BufferRef> inputs;
   std::span<const BufferRef> outputs;
@@ -77,10 +84,10 @@ struct InPlace {
 
 /// What a kernel needs beyond its operands; booked before memory is planned.
 struct Requirements {
-  size_t scratch = 0;                ///< bytes, only alive during this node
-  size_t packed = 0;                 ///< bytes that pack() fills once and every run reads
-  /// Kernels of one session whose packed bytes come from the same constants with the same nonzero key share them
-  /// (the same weights at another batch size).
+  size_t scratch = 0;  ///< bytes, only alive during this node
+  size_t packed = 0;   ///< bytes that pack() fills once and every run reads
+  /// Kernels of one session whose packed bytes come from the same constants with the same nonzero key share
+  /// them (the same weights at another batch size).
   uint64_t packed_key = 0;
   /// Bit i: input i is read by pack() alone, so the device need not hold it.
   uint32_t replaced_inputs = 0;
@@ -103,7 +110,8 @@ class Kernel {
   /// Layouts this kernel reads and writes. The session inserts reorders where a producer's layout differs.
   virtual LayoutId input_layout(size_t) const noexcept { return kDense; }
   virtual LayoutId output_layout(size_t) const noexcept { return kDense; }
-  /// Fills the packed bytes from the constants that the factory saw in NodeView (host memory that is still valid).
+  /// Fills the packed bytes from the constants that the factory saw in NodeView (host memory that is still
+  /// valid).
   virtual Status pack(std::span<std::byte>) noexcept { return {}; }
   /// Appends this kernel's work. Called once per command list.
   virtual Status record(CommandList& commands, const Bindings& bindings) noexcept = 0;
@@ -144,8 +152,8 @@ class Device {
   virtual const KernelTable& kernels() const noexcept = 0;
 
   virtual Result<SlabPtr> allocate(size_t bytes) noexcept = 0;
-  /// Device memory over existing host memory, without a copy; Unsupported where the device cannot. The memory must
-  /// outlive the slab and is only read by kernels when `bytes` come from a constant.
+  /// Device memory over existing host memory, without a copy; Unsupported where the device cannot. The memory
+  /// must outlive the slab and is only read by kernels when `bytes` come from a constant.
   virtual Result<SlabPtr> wrap(void* bytes, size_t size) noexcept = 0;
   virtual Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept = 0;
   virtual Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept = 0;
@@ -166,11 +174,11 @@ using DevicePtr = std::unique_ptr<Device>;
 
 /// What a session asks of a device.
 struct DeviceOptions {
-  std::string device;            ///< index, part of the name, or UUID; empty: the backend's choice
-  int threads = 0;               ///< Cpu: 0 = what the cgroup and affinity allow
-  bool deterministic = false;    ///< equal results from run to run on this device
-  bool validation = false;       ///< Vulkan: validation layers, whose errors make wait() fail
-  std::string cache_folder;      ///< for pipelines and tuning results; empty: the user's cache folder
+  std::string device;          ///< index, part of the name, or UUID; empty: the backend's choice
+  int threads = 0;             ///< Cpu: 0 = what the cgroup and affinity allow
+  bool deterministic = false;  ///< equal results from run to run on this device
+  bool validation = false;     ///< Vulkan: validation layers, whose errors make wait() fail
+  std::string cache_folder;    ///< for pipelines and tuning results; empty: the user's cache folder
 };
 
 }  // namespace rt

@@ -38,7 +38,8 @@ Result<std::vector<const KernelRow*>> KernelTable::candidates(const Device& devi
     }
   }
   if (!supporting.empty()) return supporting;
-  if (reasons.empty()) reasons = text("backend ", device.info().backend, " has no kernel for ", name_of(node.kind()));
+  if (reasons.empty())
+    reasons = text("backend ", device.info().backend, " has no kernel for ", name_of(node.kind()));
   return Status(Code::Unsupported, reasons);
 }
 

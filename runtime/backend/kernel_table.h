@@ -15,10 +15,10 @@ namespace rt {
 /// One way of computing one operator. Several rows for an operator are alternatives.
 struct KernelRow {
   OpKind op;
-  const char* name;        ///< "conv.winograd": unique in the backend, appears in plans and profiles
-  DTypeSet dtypes;         ///< of input 0
-  /// Ok, or the reason why this row cannot compute this node on this device. Null: always. Looks at attributes,
-  /// dtypes and shapes only.
+  const char* name;  ///< "conv.winograd": unique in the backend, appears in plans and profiles
+  DTypeSet dtypes;   ///< of input 0
+  /// Ok, or the reason why this row cannot compute this node on this device. Null: always. Looks at
+  /// attributes, dtypes and shapes only.
   Status (*supports)(const Device& device, const NodeView& node) noexcept;
   /// Creates the kernel for concrete shapes; called only when supports() said ok. producer_layouts[i] is the
   /// layout input i comes in.

@@ -1,7 +1,8 @@
 // The pen that gradient rules, composite bodies and importers write graphs with.
 //
-// Knows: how to append a node and ask what is known of a value. Errors are sticky: after the first failure every
-// call returns kNoValue and status() tells what went wrong, so that a rule can be written as one expression.
+// Knows: how to append a node and ask what is known of a value. Errors are sticky: after the first failure
+// every call returns kNoValue and status() tells what went wrong, so that a rule can be written as one
+// expression.
 #pragma once
 
 #include <initializer_list>
@@ -17,8 +18,10 @@ class Emitter {
  public:
   virtual ~Emitter() = default;
 
-  /// Appends a node; the outputs' types and shapes are inferred. inputs may hold kNoValue for absent optionals.
-  virtual std::vector<ValueId> emit_many(OpAttributes op, std::span<const ValueId> inputs, size_t outputs) = 0;
+  /// Appends a node; the outputs' types and shapes are inferred. inputs may hold kNoValue for absent
+  /// optionals.
+  virtual std::vector<ValueId> emit_many(OpAttributes op, std::span<const ValueId> inputs,
+                                         size_t outputs) = 0;
   virtual ValueId constant(const TensorInfo& info, Blob data) = 0;
   /// dtype, dims (known or symbolic), role, and data when it is a constant.
   virtual const Value& value(ValueId id) const = 0;

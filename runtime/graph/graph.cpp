@@ -75,7 +75,11 @@ auto* find_entry(Entries& entries, std::string_view name) noexcept {
 }
 }  // namespace
 
-const Graph* ModelGraph::entry(std::string_view name) const noexcept { return find_entry(entries, name); }
-Graph* ModelGraph::entry(std::string_view name) noexcept { return find_entry(entries, name); }
+const Graph* ModelGraph::entry(std::string_view name) const noexcept {
+  return find_entry(entries, name);
+}
+Graph* ModelGraph::entry(std::string_view name) noexcept {
+  return find_entry(entries, name);
+}
 
 }  // namespace rt

@@ -1,6 +1,7 @@
 // The one graph type: the compiler edits it, the file stores it, the runtime reads it.
 //
-// Knows: values, nodes, ids. Must not know: what an operator means, devices, files. Ids are indices; nothing points.
+// Knows: values, nodes, ids. Must not know: what an operator means, devices, files. Ids are indices; nothing
+// points.
 #pragma once
 
 #include <cstdint>
@@ -61,9 +62,9 @@ struct Value {
   std::string name;
   DType dtype = DType::F32;
   Role role = Role::Intermediate;
-  std::vector<Dim> dims;          ///< rank is always known
-  Blob data;                      ///< Role::Constant: dense bytes of exactly the value's size
-  uint32_t state = kNoState;      ///< Role::State: index into Model::states
+  std::vector<Dim> dims;      ///< rank is always known
+  Blob data;                  ///< Role::Constant: dense bytes of exactly the value's size
+  uint32_t state = kNoState;  ///< Role::State: index into Model::states
   std::optional<Quantization> quantization;
 
   int rank() const noexcept { return static_cast<int>(dims.size()); }
@@ -77,10 +78,10 @@ struct Graph;
 struct Node {
   OpAttributes op;
   std::string name;
-  std::vector<ValueId> inputs;   ///< kNoValue for an absent optional input
+  std::vector<ValueId> inputs;  ///< kNoValue for an absent optional input
   std::vector<ValueId> outputs;
-  std::vector<Graph> bodies;     ///< see schema/model.fbs
-  std::string unknown_op;        ///< the operator's name in the file when this build does not know it (kind NONE)
+  std::vector<Graph> bodies;  ///< see schema/model.fbs
+  std::string unknown_op;  ///< the operator's name in the file when this build does not know it (kind NONE)
 
   OpKind kind() const noexcept { return op.type; }
   /// The attributes; Attributes must match kind(): node.as<op::ConvAttributes>().

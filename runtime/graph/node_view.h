@@ -15,7 +15,8 @@ namespace rt {
 struct Operand {
   bool present = false;
   TensorInfo info;
-  const void* value = nullptr;  ///< host bytes when known at plan time (constants, shape arithmetic), else null
+  const void* value =
+      nullptr;  ///< host bytes when known at plan time (constants, shape arithmetic), else null
 };
 
 /// Borrows everything; valid only during the call it is passed to.

@@ -1,7 +1,7 @@
 // Runs nodes and graphs with the pages' reference values, on host memory. Slow and exact.
 //
-// Knows: pages and bodies. Used for shape arithmetic while planning, for constant folding, for checking a device's
-// kernels, and as the reference backend of the tests. Must not know: devices.
+// Knows: pages and bodies. Used for shape arithmetic while planning, for constant folding, for checking a
+// device's kernels, and as the reference backend of the tests. Must not know: devices.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@
 
 namespace rt::ops {
 
-/// Output types and shapes of a node at concrete shapes; a composite or unknown operator with a body is inferred
-/// through the body where it has no page. Errors name the node.
+/// Output types and shapes of a node at concrete shapes; a composite or unknown operator with a body is
+/// inferred through the body where it has no page. Errors name the node.
 Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs);
 
 /// Reference value of one node; outputs must have the inferred infos. Composites run their body.
@@ -35,8 +35,9 @@ struct HostTensor {
 /// The state a model starts with: initial values, or zeros.
 std::vector<HostTensor> initial_states(const std::vector<State>& states);
 
-/// Reference outputs of a graph. inputs in graph order. states (by index in the model) are read and, after the run,
-/// updated; may be null for a graph without states. observe, if given, sees every node and its outputs.
+/// Reference outputs of a graph. inputs in graph order. states (by index in the model) are read and, after
+/// the run, updated; may be null for a graph without states. observe, if given, sees every node and its
+/// outputs.
 Result<std::vector<HostTensor>> evaluate_graph(
     const Graph& graph, std::span<const ConstTensorView> inputs, std::vector<HostTensor>* states = nullptr,
     const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe = {});

@@ -1,11 +1,11 @@
 // The page of an operator: its whole meaning, in one file per family (runtime/ops/*.cpp).
 //
-// Knows: attribute checks, shape rule, reference value, cost, test domain, tolerance (Page, part of librt), and
-// gradient and body (CompilerPage, which only the compiler library refers to, so that the linker drops it from
-// librt). Must not know: how a backend computes, files, sessions.
+// Knows: attribute checks, shape rule, reference value, cost, test domain, tolerance (Page, part of librt),
+// and gradient and body (CompilerPage, which only the compiler library refers to, so that the linker drops it
+// from librt). Must not know: how a backend computes, files, sessions.
 //
-// For every member X of the union in schema/ops.fbs the build refers to ops::page_X and ops::compiler_page_X; a
-// missing page is a link error that names the operator.
+// For every member X of the union in schema/ops.fbs the build refers to ops::page_X and ops::compiler_page_X;
+// a missing page is a link error that names the operator.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,15 @@
 
 namespace rt::ops {
 
-/// Work of one node at concrete shapes: floating point operations (a multiply-add is two) and bytes that must move.
+/// Work of one node at concrete shapes: floating point operations (a multiply-add is two) and bytes that must
+/// move.
 struct Cost {
   double flops = 0;
   double bytes = 0;
 };
 
-/// Uniform test inputs are drawn from [low, high], where the operator is defined, smooth and well conditioned.
+/// Uniform test inputs are drawn from [low, high], where the operator is defined, smooth and well
+/// conditioned.
 struct Domain {
   double low = -2;
   double high = 2;
@@ -50,12 +52,12 @@ struct Page {
   Arity outputs = {1, 1};
   /// Bit i: input i is a shape operand; infer needs its value on the host.
   uint32_t shape_operands = 0;
-  /// Checks attributes and operands; appends one TensorInfo per output. Errors say what was expected and found,
-  /// without naming the node (the caller does). Shape operands are known when this is called for concrete shapes;
-  /// a null value there means a caller's mistake and is an error.
+  /// Checks attributes and operands; appends one TensorInfo per output. Errors say what was expected and
+  /// found, without naming the node (the caller does). Shape operands are known when this is called for
+  /// concrete shapes; a null value there means a caller's mistake and is an error.
   Status (*infer)(const NodeView& node, std::vector<TensorInfo>& outputs);
-  /// The reference value, plain loops in double (integers exactly). inputs[i].data is null for an absent input;
-  /// outputs point to memory of the inferred sizes. Null for a composite: its body is its value.
+  /// The reference value, plain loops in double (integers exactly). inputs[i].data is null for an absent
+  /// input; outputs point to memory of the inferred sizes. Null for a composite: its body is its value.
   Status (*eval)(const NodeView& node, std::span<const ConstTensorView> inputs,
                  std::span<const TensorView> outputs) = nullptr;
   /// Null: no flops, and the bytes of all operands and results.
@@ -73,31 +75,34 @@ const Page* page_of(OpKind kind) noexcept;
 /// Cost by the page, or the default.
 Cost cost_of(const NodeView& node);
 
-// --- the compiler's half ------------------------------------------------------------------------------------
+// --- the compiler's half
+// ------------------------------------------------------------------------------------
 
 /// What a gradient rule is given. grad(i) is the gradient of output i (kNoValue when nothing depends on it).
 struct GradContext {
   Emitter& emit;
   const Node& node;
   std::span<const ValueId> grad_outputs;
-  std::span<const bool> needed;       ///< which inputs need a gradient
-  std::span<ValueId> grad_inputs;     ///< the rule's result; kNoValue where it leaves one out
+  std::span<const bool> needed;    ///< which inputs need a gradient
+  std::span<ValueId> grad_inputs;  ///< the rule's result; kNoValue where it leaves one out
 
   ValueId input(size_t i) const { return i < node.inputs.size() ? node.inputs[i] : kNoValue; }
   ValueId output(size_t i = 0) const { return node.outputs[i]; }
   ValueId grad(size_t i = 0) const { return grad_outputs[i]; }
   bool needs(size_t i) const { return i < needed.size() && needed[i]; }
-  /// A gradient of the output's shape is fine where the operator broadcasts: the walker sums it to the input's.
+  /// A gradient of the output's shape is fine where the operator broadcasts: the walker sums it to the
+  /// input's.
   void set(size_t i, ValueId gradient) const { grad_inputs[i] = gradient; }
 };
 
 struct CompilerPage {
   /// Emits the gradients of the needed inputs. Null: see no_gradient.
   void (*gradient)(GradContext& context) = nullptr;
-  /// Why there is no gradient ("integer output"). Null with a null gradient: a composite, differentiated through
-  /// its body.
+  /// Why there is no gradient ("integer output"). Null with a null gradient: a composite, differentiated
+  /// through its body.
   const char* no_gradient = nullptr;
-  /// For composites: writes the body; inputs are the node's inputs (kNoValue for absent), the result its outputs.
+  /// For composites: writes the body; inputs are the node's inputs (kNoValue for absent), the result its
+  /// outputs.
   std::vector<ValueId> (*body)(Emitter& emit, const Node& node, std::span<const ValueId> inputs) = nullptr;
 };
 
@@ -106,8 +111,11 @@ const CompilerPage* compiler_page_of(OpKind kind) noexcept;
 }  // namespace rt::ops
 
 /// At the top of a page: RT_PAGE(Relu) = {.kind = ..., .infer = ...};
-#define RT_PAGE(Name) extern const ::rt::ops::Page page_##Name; const ::rt::ops::Page page_##Name
-#define RT_COMPILER_PAGE(Name) \
-  extern const ::rt::ops::CompilerPage compiler_page_##Name; const ::rt::ops::CompilerPage compiler_page_##Name
+#define RT_PAGE(Name)                       \
+  extern const ::rt::ops::Page page_##Name; \
+  const ::rt::ops::Page page_##Name
+#define RT_COMPILER_PAGE(Name)                               \
+  extern const ::rt::ops::CompilerPage compiler_page_##Name; \
+  const ::rt::ops::CompilerPage compiler_page_##Name
 /// RT_NO_GRADIENT(ArgMax, "integer output");
 #define RT_NO_GRADIENT(Name, reason) RT_COMPILER_PAGE(Name) = {.no_gradient = reason}

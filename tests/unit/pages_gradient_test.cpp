@@ -40,8 +40,8 @@ struct Problem {
   std::vector<size_t> differentiated;  ///< which inputs of the node are inputs of the graph
 };
 
-/// loss = sum(y y) of y = node(inputs), and its gradients, as outputs. symbolic[axis]: that axis of input 0 is a
-/// symbol of its own.
+/// loss = sum(y y) of y = node(inputs), and its gradients, as outputs. symbolic[axis]: that axis of input 0
+/// is a symbol of its own.
 template <class Attributes>
 Result<Problem> problem(const Attributes& attributes, const Inputs& inputs,
                         const std::vector<bool>& symbolic) {

@@ -1,16 +1,18 @@
 /* librt: runs and trains one compiled model (.rt) on CPU, CUDA and Vulkan. The stable C interface.
  *
  * Conventions
- *   - A function that can fail returns rt_status*: NULL is success, anything else is an error that the caller frees
- *     with rt_status_free(). Messages read "where: what was expected, what was found; what to do".
- *   - Handles are opaque and freed by their own function, which accepts NULL. A session keeps what it needs of its
- *     model alive: the model's handle may be freed first.
- *   - Structs begin with `struct_size`; set it to sizeof of the struct (or use the _INIT macro). Fields added later
- *     are then left alone, so programs built against an older header keep working. Zero always means the default.
- *   - Strings are UTF-8. Strings and arrays handed out belong to the object they come from and live as long as it
- *     does, unless said otherwise.
+ *   - A function that can fail returns rt_status*: NULL is success, anything else is an error that the caller
+ * frees with rt_status_free(). Messages read "where: what was expected, what was found; what to do".
+ *   - Handles are opaque and freed by their own function, which accepts NULL. A session keeps what it needs
+ * of its model alive: the model's handle may be freed first.
+ *   - Structs begin with `struct_size`; set it to sizeof of the struct (or use the _INIT macro). Fields added
+ * later are then left alone, so programs built against an older header keep working. Zero always means the
+ * default.
+ *   - Strings are UTF-8. Strings and arrays handed out belong to the object they come from and live as long
+ * as it does, unless said otherwise.
  *   - Tensors are dense and row-major. Dimensions that depend on the run are -1 in specs.
- *   - A session is used by one thread at a time; different sessions may run in parallel, unless they share states.
+ *   - A session is used by one thread at a time; different sessions may run in parallel, unless they share
+ * states.
  *   - Nothing throws, aborts or prints.
  */
 #ifndef RT_RT_H
@@ -30,7 +32,8 @@ extern "C" {
 #define RT_VERSION_PATCH 0
 #define RT_MAX_RANK 8
 
-/* --- status ------------------------------------------------------------------------------------------------- */
+/* --- status
+ * ------------------------------------------------------------------------------------------------- */
 
 typedef enum rt_code {
   RT_OK = 0,
@@ -57,7 +60,8 @@ RT_API const char* rt_code_name(rt_code code);
 /* "0.1.0" of the library that is loaded, which may be newer than RT_VERSION_*. */
 RT_API const char* rt_version(void);
 
-/* --- tensors ------------------------------------------------------------------------------------------------ */
+/* --- tensors
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef enum rt_dtype {
   RT_F32 = 0,
@@ -96,22 +100,29 @@ typedef struct rt_tensor_spec {
   const char* name;
   rt_dtype dtype;
   int32_t rank;
-  int64_t dims[RT_MAX_RANK];         /* -1: known when inputs are */
-  const char* symbols[RT_MAX_RANK];  /* "batch", or NULL; equal symbols mean equal extents */
-  int64_t bounds[RT_MAX_RANK];       /* largest extent allowed, 0: none */
+  int64_t dims[RT_MAX_RANK];        /* -1: known when inputs are */
+  const char* symbols[RT_MAX_RANK]; /* "batch", or NULL; equal symbols mean equal extents */
+  int64_t bounds[RT_MAX_RANK];      /* largest extent allowed, 0: none */
 } rt_tensor_spec;
 
-#define RT_TENSOR_INIT {sizeof(rt_tensor), RT_F32, 0, {0}, NULL, 0}
-#define RT_TENSOR_SPEC_INIT {sizeof(rt_tensor_spec), NULL, RT_F32, 0, {0}, {NULL}, {0}}
+#define RT_TENSOR_INIT \
+  { sizeof(rt_tensor), RT_F32, 0, {0}, NULL, 0 }
+#define RT_TENSOR_SPEC_INIT                                 \
+  {                                                         \
+    sizeof(rt_tensor_spec), NULL, RT_F32, 0, {0}, {NULL}, { \
+      0                                                     \
+    }                                                       \
+  }
 
-/* --- models ------------------------------------------------------------------------------------------------- */
+/* --- models
+ * ------------------------------------------------------------------------------------------------- */
 
 typedef struct rt_model rt_model;
 
 /* Maps the file and checks all of it that can do harm; weights are read when they are needed. */
 RT_API rt_status* rt_model_load(const char* path, rt_model** model);
-/* A model file in memory. copy != 0: librt copies the bytes. copy == 0: the caller keeps the bytes unchanged until
- * the model and all its sessions are freed; they should be aligned to 64 bytes. */
+/* A model file in memory. copy != 0: librt copies the bytes. copy == 0: the caller keeps the bytes unchanged
+ * until the model and all its sessions are freed; they should be aligned to 64 bytes. */
 RT_API rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model);
 /* Reads `bytes` bytes at `offset` into `destination`; 0 is success. Called during the load only. */
 typedef int (*rt_read_callback)(void* user, uint64_t offset, void* destination, size_t bytes);
@@ -127,14 +138,23 @@ RT_API const char* rt_model_entry_name(const rt_model* model, size_t index);
 /* entry NULL: "infer", or the model's only entry. 0 when there is no such entry. */
 RT_API size_t rt_model_input_count(const rt_model* model, const char* entry);
 RT_API size_t rt_model_output_count(const rt_model* model, const char* entry);
-RT_API rt_status* rt_model_input(const rt_model* model, const char* entry, size_t index, rt_tensor_spec* spec);
-RT_API rt_status* rt_model_output(const rt_model* model, const char* entry, size_t index, rt_tensor_spec* spec);
+RT_API rt_status* rt_model_input(const rt_model* model, const char* entry, size_t index,
+                                 rt_tensor_spec* spec);
+RT_API rt_status* rt_model_output(const rt_model* model, const char* entry, size_t index,
+                                  rt_tensor_spec* spec);
 
-/* Tensors that outlive a run and are shared by the entries: weights under training, optimizer moments, counters. */
-typedef enum rt_state_kind { RT_PARAMETER = 0, RT_STATISTIC = 1, RT_OPTIMIZER = 2, RT_COUNTER = 3 } rt_state_kind;
+/* Tensors that outlive a run and are shared by the entries: weights under training, optimizer moments,
+ * counters. */
+typedef enum rt_state_kind {
+  RT_PARAMETER = 0,
+  RT_STATISTIC = 1,
+  RT_OPTIMIZER = 2,
+  RT_COUNTER = 3
+} rt_state_kind;
 RT_API size_t rt_model_state_count(const rt_model* model);
 /* kind may be NULL. */
-RT_API rt_status* rt_model_state(const rt_model* model, size_t index, rt_tensor_spec* spec, rt_state_kind* kind);
+RT_API rt_status* rt_model_state(const rt_model* model, size_t index, rt_tensor_spec* spec,
+                                 rt_state_kind* kind);
 
 /* Key and value pairs that the converter put into the file. */
 RT_API size_t rt_model_metadata_count(const rt_model* model);
@@ -142,7 +162,8 @@ RT_API const char* rt_model_metadata_key(const rt_model* model, size_t index);
 /* NULL when the key is absent. */
 RT_API const char* rt_model_metadata_value(const rt_model* model, const char* key);
 
-/* --- devices ------------------------------------------------------------------------------------------------ */
+/* --- devices
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct rt_device_list rt_device_list;
 
@@ -156,21 +177,23 @@ typedef enum rt_device_type {
 
 typedef struct rt_device_info {
   size_t struct_size;
-  const char* backend;  /* "cpu", "vulkan", "cuda", "reference" */
-  int32_t index;        /* position among the backend's devices */
+  const char* backend; /* "cpu", "vulkan", "cuda", "reference" */
+  int32_t index;       /* position among the backend's devices */
   rt_device_type type;
   const char* name;
-  const char* uuid;     /* "" if there is none */
+  const char* uuid; /* "" if there is none */
   const char* driver;
   const char* features; /* separated by spaces */
   uint64_t memory_bytes;
-  int32_t host_memory;  /* bound inputs and outputs are used where they lie */
-  int32_t threads;      /* of a CPU */
+  int32_t host_memory; /* bound inputs and outputs are used where they lie */
+  int32_t threads;     /* of a CPU */
 } rt_device_info;
 
-#define RT_DEVICE_INFO_INIT {sizeof(rt_device_info), NULL, 0, RT_CPU, NULL, NULL, NULL, NULL, 0, 0, 0}
+#define RT_DEVICE_INFO_INIT \
+  { sizeof(rt_device_info), NULL, 0, RT_CPU, NULL, NULL, NULL, NULL, 0, 0, 0 }
 
-/* Asks every backend module for its devices. A backend that cannot offer any is no error: see rt_backend_reason. */
+/* Asks every backend module for its devices. A backend that cannot offer any is no error: see
+ * rt_backend_reason. */
 RT_API rt_status* rt_devices_list(rt_device_list** list);
 RT_API void rt_device_list_free(rt_device_list* list);
 RT_API size_t rt_device_list_count(const rt_device_list* list);
@@ -181,18 +204,20 @@ RT_API const char* rt_backend_name(const rt_device_list* list, size_t index);
 /* Why this backend offers no device, in one sentence; "" when it does. */
 RT_API const char* rt_backend_reason(const rt_device_list* list, size_t index);
 
-/* What `backend = "auto"` predicts with. Stored in the cache folder; defaults by device type until measured. */
+/* What `backend = "auto"` predicts with. Stored in the cache folder; defaults by device type until measured.
+ */
 typedef struct rt_device_profile {
   size_t struct_size;
-  double flops_f32;           /* matrix product, operations per second */
-  double memory_bandwidth;    /* bytes per second */
-  double transfer_bandwidth;  /* host to device, bytes per second */
-  double launch_seconds;      /* fixed cost of one node */
-  double submit_seconds;      /* fixed cost of one run */
-  int32_t measured;           /* out: 0 when these are defaults */
+  double flops_f32;          /* matrix product, operations per second */
+  double memory_bandwidth;   /* bytes per second */
+  double transfer_bandwidth; /* host to device, bytes per second */
+  double launch_seconds;     /* fixed cost of one node */
+  double submit_seconds;     /* fixed cost of one run */
+  int32_t measured;          /* out: 0 when these are defaults */
 } rt_device_profile;
 
-#define RT_DEVICE_PROFILE_INIT {sizeof(rt_device_profile), 0, 0, 0, 0, 0, 0}
+#define RT_DEVICE_PROFILE_INIT \
+  { sizeof(rt_device_profile), 0, 0, 0, 0, 0, 0 }
 
 /* info: from rt_device_list_get. cache_folder NULL: the user's (XDG_CACHE_HOME/librt). */
 RT_API rt_status* rt_device_profile_read(const rt_device_info* info, const char* cache_folder,
@@ -200,35 +225,38 @@ RT_API rt_status* rt_device_profile_read(const rt_device_info* info, const char*
 RT_API rt_status* rt_device_profile_write(const rt_device_info* info, const char* cache_folder,
                                           const rt_device_profile* profile);
 
-/* --- sessions ----------------------------------------------------------------------------------------------- */
+/* --- sessions
+ * ----------------------------------------------------------------------------------------------- */
 
 typedef struct rt_session rt_session;
 
 typedef struct rt_session_options {
   size_t struct_size;
-  const char* backend;     /* "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
-  const char* device;      /* index, part of the name, or UUID; NULL: the backend's choice */
-  const char* entry;       /* NULL: "infer", or the model's only entry */
-  const char* precision;   /* "fp32" = NULL; what is not supported is refused with a reason */
-  int32_t threads;         /* CPU threads; 0: what cgroup and affinity allow */
-  int32_t strict;          /* 1: a node the device cannot run is an error that lists all such nodes */
-  int32_t profile;         /* 1: time every node, see rt_session_profile */
-  int32_t validation;      /* 1: Vulkan validation layers, whose complaints make runs fail */
-  int32_t deterministic;   /* 1: equal results from run to run on this device (turns tuning off) */
-  int32_t tuning;          /* 1: time alternative kernels when a plan is built, remember the winners on disk */
-  int32_t tuning_ms;       /* time limit per plan; 0: 500 ms */
-  uint64_t memory_limit;   /* bytes this session may take on the device, 0: no limit; checked before allocating */
-  uint64_t plan_cache_bytes; /* plans of earlier shapes are kept up to this size; 0: 256 MiB */
-  const char* cache_folder; /* NULL: the user's (XDG_CACHE_HOME/librt) */
+  const char* backend;   /* "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
+  const char* device;    /* index, part of the name, or UUID; NULL: the backend's choice */
+  const char* entry;     /* NULL: "infer", or the model's only entry */
+  const char* precision; /* "fp32" = NULL; what is not supported is refused with a reason */
+  int32_t threads;       /* CPU threads; 0: what cgroup and affinity allow */
+  int32_t strict;        /* 1: a node the device cannot run is an error that lists all such nodes */
+  int32_t profile;       /* 1: time every node, see rt_session_profile */
+  int32_t validation;    /* 1: Vulkan validation layers, whose complaints make runs fail */
+  int32_t deterministic; /* 1: equal results from run to run on this device (turns tuning off) */
+  int32_t tuning;        /* 1: time alternative kernels when a plan is built, remember the winners on disk */
+  int32_t tuning_ms;     /* time limit per plan; 0: 500 ms */
+  uint64_t
+      memory_limit; /* bytes this session may take on the device, 0: no limit; checked before allocating */
+  uint64_t plan_cache_bytes;     /* plans of earlier shapes are kept up to this size; 0: 256 MiB */
+  const char* cache_folder;      /* NULL: the user's (XDG_CACHE_HOME/librt) */
   rt_session* share_states_with; /* use the states of this session (same model, same device) */
 } rt_session_options;
 
 #define RT_SESSION_OPTIONS_INIT \
-  {sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL}
+  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
 
-/* Opens the device and prepares the entry. Shapes are planned now when all inputs have fixed shapes, else at the
- * first run. options may be NULL. */
-RT_API rt_status* rt_session_create(const rt_model* model, const rt_session_options* options, rt_session** session);
+/* Opens the device and prepares the entry. Shapes are planned now when all inputs have fixed shapes, else at
+ * the first run. options may be NULL. */
+RT_API rt_status* rt_session_create(const rt_model* model, const rt_session_options* options,
+                                    rt_session** session);
 RT_API void rt_session_free(rt_session* session);
 
 /* The entry's inputs and outputs, as the model declares them. */
@@ -240,18 +268,18 @@ RT_API rt_status* rt_session_output_spec(const rt_session* session, size_t index
 RT_API rt_status* rt_session_find_input(const rt_session* session, const char* name, size_t* index);
 RT_API rt_status* rt_session_find_output(const rt_session* session, const char* name, size_t* index);
 
-/* Copies the tensor. The value stays for the following runs. A new shape makes the next run plan (or find the plan
- * of an earlier run with these shapes). */
+/* Copies the tensor. The value stays for the following runs. A new shape makes the next run plan (or find the
+ * plan of an earlier run with these shapes). */
 RT_API rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor);
 /* Uses the caller's memory until it is bound or set anew: read at every run, in place where the device has
  * host_memory (and the memory is aligned to 64 bytes), else copied to the device at each run. */
 RT_API rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor);
-/* Every run writes this output to the caller's memory, under the same rules. tensor->bytes must suffice for the
- * output's size at each run, dtype must be the output's; rank and dims are ignored. NULL unbinds. */
+/* Every run writes this output to the caller's memory, under the same rules. tensor->bytes must suffice for
+ * the output's size at each run, dtype must be the output's; rank and dims are ignored. NULL unbinds. */
 RT_API rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* tensor);
 
-/* Optional: plans and allocates for the inputs' shapes now. With shapes, for these (one per input, data ignored),
- * which need not be set yet; inputs that are shape operands must be set. */
+/* Optional: plans and allocates for the inputs' shapes now. With shapes, for these (one per input, data
+ * ignored), which need not be set yet; inputs that are shape operands must be set. */
 RT_API rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size_t count);
 /* Runs once and waits. After the first run of a set of shapes a run on the CPU allocates nothing. */
 RT_API rt_status* rt_session_run(rt_session* session);
@@ -263,15 +291,16 @@ RT_API rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor
 RT_API size_t rt_session_state_count(const rt_session* session);
 RT_API rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_tensor_spec* spec,
                                         rt_state_kind* kind);
-/* tensor->data with tensor->bytes receives the state's bytes; dtype, rank and dims are filled in. data NULL: only
- * dtype, rank, dims and the bytes needed are filled in. */
+/* tensor->data with tensor->bytes receives the state's bytes; dtype, rank and dims are filled in. data NULL:
+ * only dtype, rank, dims and the bytes needed are filled in. */
 RT_API rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tensor* tensor);
 /* dtype and shape must be the state's. */
 RT_API rt_status* rt_session_write_state(rt_session* session, const char* name, const rt_tensor* tensor);
 /* States back to the model's initial values. */
 RT_API rt_status* rt_session_reset_states(rt_session* session);
 
-/* Writes all states and the given pairs to a file, atomically (a new file replaces the old one when complete). */
+/* Writes all states and the given pairs to a file, atomically (a new file replaces the old one when
+ * complete). */
 RT_API rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, const char* const* keys,
                                              const char* const* values, size_t count);
 /* Restores all states; errors leave them as they are. Works across backends. */
@@ -284,37 +313,39 @@ RT_API const char* rt_session_checkpoint_value(const rt_session* session, const 
 RT_API rt_status* rt_session_device(const rt_session* session, rt_device_info* info);
 /* Why this device: the predictions of "auto", or "requested". */
 RT_API const char* rt_session_device_reason(const rt_session* session);
-/* Every node with kernel, device, shapes, layout, alias, arena offset; copies, fallbacks and totals. "" before the
- * first plan. */
+/* Every node with kernel, device, shapes, layout, alias, arena offset; copies, fallbacks and totals. ""
+ * before the first plan. */
 RT_API rt_status* rt_session_plan_text(rt_session* session, const char** text);
 /* Nodes that the chosen device cannot run and another does; 0 before the first plan. */
 RT_API size_t rt_session_fallback_count(const rt_session* session);
 
 typedef struct rt_memory_stats {
   size_t struct_size;
-  uint64_t states;        /* bytes of the states on the device */
-  uint64_t weights;       /* constants held for the device (not counting a mapped file used in place) */
-  uint64_t packed;        /* constants as kernels want them */
-  uint64_t arena;         /* working memory allocated: the largest plan so far */
-  uint64_t peak_planned;  /* working memory the current plan needs, as its planner computed it */
-  uint64_t naive;         /* what that would be if no two values shared memory */
-  uint64_t staging;       /* host copies of inputs and outputs */
-  uint64_t plans;         /* cached plans */
+  uint64_t states;       /* bytes of the states on the device */
+  uint64_t weights;      /* constants held for the device (not counting a mapped file used in place) */
+  uint64_t packed;       /* constants as kernels want them */
+  uint64_t arena;        /* working memory allocated: the largest plan so far */
+  uint64_t peak_planned; /* working memory the current plan needs, as its planner computed it */
+  uint64_t naive;        /* what that would be if no two values shared memory */
+  uint64_t staging;      /* host copies of inputs and outputs */
+  uint64_t plans;        /* cached plans */
 } rt_memory_stats;
-#define RT_MEMORY_STATS_INIT {sizeof(rt_memory_stats), 0, 0, 0, 0, 0, 0, 0, 0}
+#define RT_MEMORY_STATS_INIT \
+  { sizeof(rt_memory_stats), 0, 0, 0, 0, 0, 0, 0, 0 }
 RT_API rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats);
 
 typedef struct rt_profile_entry {
   size_t struct_size;
-  const char* name;    /* of the node */
-  const char* op;      /* "Conv"; "Copy" and "Reorder" for what the plan added */
-  const char* kernel;  /* "conv.winograd" */
-  const char* device;  /* "cpu", "vulkan" */
+  const char* name;     /* of the node */
+  const char* op;       /* "Conv"; "Copy" and "Reorder" for what the plan added */
+  const char* kernel;   /* "conv.winograd" */
+  const char* device;   /* "cpu", "vulkan" */
   uint64_t nanoseconds; /* all runs since the last reset */
   double flops;         /* of one run */
   double bytes;         /* of one run, all operands and results */
 } rt_profile_entry;
-#define RT_PROFILE_ENTRY_INIT {sizeof(rt_profile_entry), NULL, NULL, NULL, NULL, 0, 0, 0}
+#define RT_PROFILE_ENTRY_INIT \
+  { sizeof(rt_profile_entry), NULL, NULL, NULL, NULL, 0, 0, 0 }
 /* Of the current plan, in execution order. Needs options.profile. */
 RT_API size_t rt_session_profile_count(const rt_session* session);
 RT_API rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry);
@@ -322,14 +353,17 @@ RT_API rt_status* rt_session_profile(const rt_session* session, size_t index, rt
 RT_API uint64_t rt_session_profile_runs(const rt_session* session);
 RT_API rt_status* rt_session_profile_reset(rt_session* session);
 
-/* --- training ----------------------------------------------------------------------------------------------- */
+/* --- training
+ * ----------------------------------------------------------------------------------------------- */
 
 /* A session on the entry "train_step" that knows the names of its inputs and outputs: the scalar input
- * "learning_rate" (f32) and the scalar output "loss". Everything else is done through rt_trainer_session(). */
+ * "learning_rate" (f32) and the scalar output "loss". Everything else is done through rt_trainer_session().
+ */
 typedef struct rt_trainer rt_trainer;
 
 /* options may be NULL; entry NULL means "train_step". */
-RT_API rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* options, rt_trainer** trainer);
+RT_API rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* options,
+                                    rt_trainer** trainer);
 RT_API void rt_trainer_free(rt_trainer* trainer);
 /* Belongs to the trainer: set inputs, read states, checkpoints, profile. */
 RT_API rt_session* rt_trainer_session(rt_trainer* trainer);
@@ -337,7 +371,8 @@ RT_API rt_session* rt_trainer_session(rt_trainer* trainer);
 RT_API rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate);
 /* One step. loss may be NULL. */
 RT_API rt_status* rt_trainer_step(rt_trainer* trainer, float* loss);
-/* A session on another entry ("infer" when NULL) that sees the trainer's states at once, on the same device. */
+/* A session on another entry ("infer" when NULL) that sees the trainer's states at once, on the same device.
+ */
 RT_API rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session);
 
 #ifdef __cplusplus
