@@ -32,6 +32,25 @@ Ref padded_rows(Program& program, const VulkanDevice& device, const Ref& source,
       constant);
 }
 
+/// Few input channels leave little to do between two taps: where the taps of a row lie side by side, a row of
+/// the kernel becomes one tap with that many channels, over an image whose padding is written out.
+bool folds_rows(const ConvSides& sides) {
+  return !sides.transposed && sides.groups == 1 && sides.in_channels <= 4 && sides.axes[1].kernel > 1 &&
+         sides.axes[1].dilation == 1 && sides.out_pixels() > 0;
+}
+
+/// The sides as the shader then sees them.
+ConvSides fold_rows(ConvSides sides) {
+  for (size_t i = 0; i < 2; ++i) {
+    WindowAxis& axis = sides.axes[i];
+    axis.pad_begin = 0;
+    axis.input = axis.position(axis.output - 1, axis.kernel - 1) + 1;
+    sides.in_extent[i] = axis.input;
+  }
+  sides.axes[1].kernel = 1;
+  return sides;
+}
+
 struct ConvTile {
   int64_t rows, columns, lanes, lanes_n;
   Load load;
@@ -90,12 +109,23 @@ Status depthwise_supports(const ConvSides& sides) {
   return {};
 }
 
-void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& given,
                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const bool folds = folds_rows(given);
+  const ConvSides sides = folds ? fold_rows(given) : given;
   const int64_t in_pixels = sides.batch * sides.in_extent[0] * sides.in_extent[1];
-  const Ref x = padded_rows(program, device, operands.x, in_pixels, sides.in_channels, nullptr);
   const int64_t in_c = round_up4(sides.in_channels);
-  const int64_t group_in = sides.groups == 1 ? in_c : sides.group_in();
+  const auto [height, width, channels] =
+      std::array{given.in_extent[0], given.in_extent[1], given.in_channels};
+  const Ref x =
+      folds ? padded_copy(program, device, operands.x,
+                          {.extents = {given.batch, height, width, channels},
+                           .strides = {height * width * channels, width * channels, channels, 1},
+                           .padded_extents = {given.batch, sides.in_extent[0], sides.in_extent[1], in_c},
+                           .before = {0, given.axes[0].pad_begin, given.axes[1].pad_begin, 0}},
+                          nullptr)
+            : padded_rows(program, device, operands.x, in_pixels, sides.in_channels, nullptr);
+  const int64_t group_in = folds ? in_c * given.axes[1].kernel : sides.groups == 1 ? in_c : sides.group_in();
   Ref weight = operands.weight;
   int64_t weight_elements = 0;
   if (sides.transposed) {
@@ -109,8 +139,8 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
                             .padded_extents = {in_c, sides.taps(), columns}},
                            operands.constant_weight);
   } else {
-    weight = padded_rows(program, device, operands.weight, sides.out_channels * sides.taps(),
-                         sides.group_in(), operands.constant_weight);
+    weight = padded_rows(program, device, operands.weight, given.out_channels * given.taps(),
+                         given.group_in(), operands.constant_weight);
     weight_elements = sides.out_channels * sides.taps() * group_in;
   }
   const auto x_bytes = static_cast<uint64_t>(in_pixels * in_c) * sizeof(float);
@@ -162,14 +192,20 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   const auto bytes =
       static_cast<uint64_t>(sides.batch * sides.in_extent[0] * sides.in_extent[1] * channels) * 4;
   const bool texel = through_texels(device, bytes);
-  constexpr int64_t kPixels = 4;
-  const int64_t tiles_w = ceil_div(sides.out_extent[1], kPixels);
+  const WindowAxis& row = sides.axes[1];
+  // Neighbours share their taps where these lie side by side; seven divide the extents of most networks.
+  const bool shares = row.dilation == 1 && row.kernel <= 7 && row.stride <= 2;
+  const int64_t pixels = shares && sides.out_extent[1] > 4 ? 7 : 4;
+  const int64_t tiles_w = ceil_div(sides.out_extent[1], pixels);
   const int64_t count = sides.batch * sides.out_extent[0] * tiles_w * (channels / 4);
   Step& step = program.dispatch_each(texel ? Shader::depthwise_texel : Shader::depthwise_buffer, count, 64);
-  step.spec(kPixels).spec(0).spec(0).spec(0);
+  step.spec(static_cast<uint64_t>(pixels))
+      .spec(static_cast<uint64_t>(shares ? row.kernel : 0))
+      .spec(static_cast<uint64_t>(shares ? row.stride : 0))
+      .spec(0);
   epilogue.specialize(step);
   step.push(count).push(tiles_w).push(sides.out_extent[0]).push(sides.out_extent[1]);
-  step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(channels / 4).push(channels);
+  step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(channels / 4);
   push_axis_pairs(step, sides);
   step.push(epilogue.alpha).push(epilogue.beta);
   step.matrix(0, operands.x, texel).matrix(1, weight, texel).write(2, operands.y);

@@ -13,8 +13,9 @@ void copy_on_host(const PaddedCopy& copy, const float* source, float* target) {
     bool inside = true;
     int64_t offset = 0;
     for (size_t axis = 0; axis < rank; ++axis) {
-      inside = inside && at[axis] < copy.extents[axis];
-      offset += at[axis] * copy.strides[axis];
+      const int64_t here = at[axis] - (copy.before.empty() ? 0 : copy.before[axis]);
+      inside = inside && here >= 0 && here < copy.extents[axis];
+      offset += here * copy.strides[axis];
     }
     target[i] = inside ? source[offset] : 0.0f;
     for (size_t axis = rank; axis-- > 0;) {
@@ -48,7 +49,7 @@ Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source,
       .push(0)
       .push(0)
       .push_axes(copy.padded_extents, 1)
-      .push_axes({}, 0)
+      .push_axes(copy.before, 0)
       .push_axes(copy.extents, 1)
       .push_axes(copy.strides, 0)
       .read(0, source)

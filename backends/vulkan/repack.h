@@ -16,6 +16,7 @@ struct PaddedCopy {
   std::vector<int64_t> extents;         ///< of the source, at most kMaxAxes axes
   std::vector<int64_t> strides;         ///< of the source
   std::vector<int64_t> padded_extents;  ///< of the result, which is dense
+  std::vector<int64_t> before{};        ///< where the source begins in it; empty: at zero
 
   int64_t elements() const noexcept;
 };
