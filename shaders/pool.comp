@@ -4,8 +4,18 @@
 // a window lies in the padding.
 #include "common.glsl"
 #include "windows.glsl"
+// Small windows are unrolled; 0: the extent is a parameter.
+layout(constant_id = 3) const uint kKernelZ = 0;
+layout(constant_id = 4) const uint kKernelY = 0;
+layout(constant_id = 5) const uint kKernelX = 0;
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
+#ifdef TEXEL
+layout(set = 0, binding = 10) uniform samplerBuffer texel_x;
+vec4 load_x4(uint i) { return texelFetch(texel_x, int(i)); }
+#else
 layout(set = 0, binding = 0, std430) readonly buffer X4 { vec4 x4[]; };
+vec4 load_x4(uint i) { return x4[i]; }
+#endif
 layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y4 { vec4 y4[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Where { uint where[]; };
@@ -24,21 +34,24 @@ void main() {
   uint n = rest / out_extent[0];
   vec4 best = vec4(kMode == 1 ? 0.0 : -kInfinity);
   uvec4 place = uvec4(0xffffffffu);
-  for (uint kz = 0; kz < kernel[0]; ++kz) {
+  for (uint kz = 0; kz < (kKernelZ > 0 ? kKernelZ : kernel[0]); ++kz) {
     uint z = uint(int(oz * stride[0] + kz * dilation[0]) - pad[0]);
-    for (uint ky = 0; ky < kernel[1]; ++ky) {
+    for (uint ky = 0; ky < (kKernelY > 0 ? kKernelY : kernel[1]); ++ky) {
       uint yy = uint(int(oy * stride[1] + ky * dilation[1]) - pad[1]);
-      for (uint kx = 0; kx < kernel[2]; ++kx) {
+      for (uint kx = 0; kx < (kKernelX > 0 ? kKernelX : kernel[2]); ++kx) {
         uint xx = uint(int(ox * stride[2] + kx * dilation[2]) - pad[2]);
-        if (z >= in_extent[0] || yy >= in_extent[1] || xx >= in_extent[2]) continue;
-        uint position = (z * in_extent[1] + yy) * in_extent[2] + xx;
+        bool inside = z < in_extent[0] && yy < in_extent[1] && xx < in_extent[2];
+        uint position = inside ? (z * in_extent[1] + yy) * in_extent[2] + xx : 0;
         uint at = (n * in_extent[0] * in_extent[1] * in_extent[2] + position) * channels + c;
-        vec4 v = kWidth == 4 ? x4[at] : vec4(x[at], 0.0, 0.0, 0.0);
-        if (kMode == 1) {
-          best += v;
+        vec4 v = kWidth == 4 ? load_x4(at) : vec4(x[at], 0.0, 0.0, 0.0);
+        if (kMode == 0) {
+          [[unroll]] for (uint d = 0; d < kWidth; ++d)
+            best[d] = inside && !is_nan(best[d]) && !(best[d] >= v[d]) ? v[d] : best[d];
+        } else if (kMode == 1) {
+          best += inside ? v : vec4(0.0);
         } else {
           [[unroll]] for (uint d = 0; d < kWidth; ++d) {
-            bool wins = place[d] == 0xffffffffu || (!is_nan(best[d]) && (is_nan(v[d]) || v[d] > best[d]));
+            bool wins = inside && (place[d] == 0xffffffffu || (!is_nan(best[d]) && (is_nan(v[d]) || v[d] > best[d])));
             best[d] = wins ? v[d] : best[d];
             place[d] = wins ? position : place[d];
           }

@@ -104,7 +104,8 @@ rt_shader(softmax_columns softmax_columns.comp)
 rt_shader(layer_norm layer_norm.comp)
 rt_shader(batch_norm batch_norm.comp)
 rt_shader(batch_norm_statistics batch_norm_statistics.comp)
-rt_shader(pool pool.comp)
+rt_shader(pool_buffer pool.comp)
+rt_shader(pool_texel pool.comp -DTEXEL=1)
 rt_shader(pool_grad pool_grad.comp)
 
 # Positions, gathers, interpolation, optimizer steps.

@@ -1,7 +1,7 @@
 // Pools and their gradients, in up to three spatial dimensions.
 #include <algorithm>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/repack.h"
 #include "runtime/graph/geometry.h"
 
 namespace rt::vulkan {
@@ -36,6 +36,19 @@ Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, u
   return step;
 }
 
+/// A pool over input 0.
+Step& add_pool(Program& program, const VulkanDevice& device, uint32_t mode, const PoolGeometry& geometry,
+               bool count_include_pad) {
+  const auto bytes = static_cast<uint64_t>(input_elements(geometry)) * sizeof(float);
+  const bool texel = width_of(geometry) == 4 && through_texels(device, bytes);
+  Step& step = add_windows(program, device, texel ? Shader::pool_texel : Shader::pool_buffer, mode, geometry,
+                           output_elements(geometry), count_include_pad);
+  const auto& [z, y, x] = geometry.axes;
+  const bool small = z.kernel * y.kernel * x.kernel <= 9;
+  for (const WindowAxis& axis : geometry.axes) step.spec(small ? static_cast<uint64_t>(axis.kernel) : 0);
+  return step.matrix(0, in(0), texel);
+}
+
 template <class Attributes>
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
@@ -45,9 +58,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool");
-  add_windows(*program, cast(device), Shader::pool, 0, geometry, output_elements(geometry), false)
-      .read(0, in(0))
-      .write(1, out(0));
+  add_pool(*program, cast(device), 0, geometry, false).write(1, out(0));
   return finish(std::move(program));
 }
 
@@ -55,10 +66,7 @@ Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span
   const auto& attributes = node.as<op::AveragePoolAttributes>();
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
   auto program = std::make_unique<Program>("average_pool");
-  add_windows(*program, cast(device), Shader::pool, 1, geometry, output_elements(geometry),
-              attributes.count_include_pad)
-      .read(0, in(0))
-      .write(1, out(0));
+  add_pool(*program, cast(device), 1, geometry, attributes.count_include_pad).write(1, out(0));
   return finish(std::move(program));
 }
 
@@ -67,9 +75,7 @@ Result<KernelPtr> create_max_grad(Device& device, const NodeView& node, std::spa
   const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("max_pool_grad");
   const Ref where = program->scratch(static_cast<uint64_t>(output_elements(geometry)) * sizeof(uint32_t));
-  add_windows(*program, vulkan, Shader::pool, 2, geometry, output_elements(geometry), false)
-      .read(0, in(0))
-      .write(1, where);
+  add_pool(*program, vulkan, 2, geometry, false).write(1, where);
   add_windows(*program, vulkan, Shader::pool_grad, 0, geometry, input_elements(geometry), false)
       .read(0, in(1))
       .write(1, out(0))
