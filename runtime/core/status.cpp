@@ -17,4 +17,19 @@ std::string_view code_name(Code code) noexcept {
   return "unknown code";
 }
 
+Status Status::in(std::string_view where) && {
+  if (!ok()) message_.insert(0, text(where, ": "));
+  return std::move(*this);
+}
+
+Status Status::failure(Code code, const char* letters, ...) {
+  Status status;
+  status.code_ = code;
+  va_list arguments;
+  va_start(arguments, letters);
+  text_detail::append_parts(status.message_, letters, arguments);
+  va_end(arguments);
+  return status;
+}
+
 }  // namespace rt

@@ -40,8 +40,8 @@ class [[nodiscard]] Status {
 
   /// Builds the message from parts: Status::make(Code::Io, "cannot read ", path).
   template <class... Parts>
-  static Status make(Code code, const Parts&... parts) {
-    return Status(code, text(parts...));
+  [[gnu::always_inline]] static Status make(Code code, const Parts&... parts) {
+    return failure(code, text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(parts)...);
   }
 
   bool ok() const noexcept { return code_ == Code::Ok; }
@@ -50,31 +50,31 @@ class [[nodiscard]] Status {
   const std::string& message() const noexcept { return message_; }
 
   /// The same error with "where: " in front; an ok status stays as it is.
-  Status in(std::string_view where) && {
-    if (!ok()) message_.insert(0, text(where, ": "));
-    return std::move(*this);
-  }
+  Status in(std::string_view where) &&;
 
  private:
+  /// See text_detail::join.
+  static Status failure(Code code, const char* letters, ...);
+
   Code code_ = Code::Ok;
   std::string message_;
 };
 
 template <class... Parts>
-Status invalid_argument(const Parts&... parts) {
-  return Status(Code::InvalidArgument, text(parts...));
+[[gnu::always_inline]] inline Status invalid_argument(const Parts&... parts) {
+  return Status::make(Code::InvalidArgument, parts...);
 }
 template <class... Parts>
-Status invalid_model(const Parts&... parts) {
-  return Status(Code::InvalidModel, text(parts...));
+[[gnu::always_inline]] inline Status invalid_model(const Parts&... parts) {
+  return Status::make(Code::InvalidModel, parts...);
 }
 template <class... Parts>
-Status unsupported(const Parts&... parts) {
-  return Status(Code::Unsupported, text(parts...));
+[[gnu::always_inline]] inline Status unsupported(const Parts&... parts) {
+  return Status::make(Code::Unsupported, parts...);
 }
 template <class... Parts>
-Status internal_error(const Parts&... parts) {
-  return Status(Code::Internal, text(parts...));
+[[gnu::always_inline]] inline Status internal_error(const Parts&... parts) {
+  return Status::make(Code::Internal, parts...);
 }
 
 /// A value, or the Status that says why there is none.

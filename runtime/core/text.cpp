@@ -1,9 +1,68 @@
 #include "runtime/core/text.h"
 
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
 
 namespace rt {
+namespace {
+
+template <class Number>
+void append_number(std::string& out, Number part) {
+  char buffer[64];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, part);
+  out.append(buffer, end.ptr);
+}
+
+}  // namespace
+
+void append(std::string& out, int64_t part) {
+  append_number(out, part);
+}
+void append(std::string& out, uint64_t part) {
+  append_number(out, part);
+}
+void append(std::string& out, float part) {
+  append_number(out, part);
+}
+void append(std::string& out, double part) {
+  append_number(out, part);
+}
+
+namespace text_detail {
+
+void append_parts(std::string& out, const char* letters, va_list arguments) {
+  for (; *letters != '\0'; ++letters) {
+    switch (*letters) {
+      case 'b': append(out, va_arg(arguments, int) != 0); break;
+      case 'c': out.push_back(static_cast<char>(va_arg(arguments, int))); break;
+      case 'i': append(out, int64_t{va_arg(arguments, int)}); break;
+      case 'u': append(out, uint64_t{va_arg(arguments, unsigned)}); break;
+      case 'l': append(out, va_arg(arguments, int64_t)); break;
+      case 'm': append(out, va_arg(arguments, uint64_t)); break;
+      case 'f': append(out, static_cast<float>(va_arg(arguments, double))); break;
+      case 'd': append(out, va_arg(arguments, double)); break;
+      case 's': out.append(*va_arg(arguments, const std::string*)); break;
+      case 'z': out.append(va_arg(arguments, const char*)); break;
+      case 'v': out.append(va_arg(arguments, std::string_view)); break;
+      default: {
+        const auto custom = va_arg(arguments, Printable);
+        custom.append(out, custom.part);
+      }
+    }
+  }
+}
+
+std::string join(const char* letters, ...) {
+  std::string out;
+  va_list arguments;
+  va_start(arguments, letters);
+  append_parts(out, letters, arguments);
+  va_end(arguments);
+  return out;
+}
+
+}  // namespace text_detail
 
 std::string grouped(uint64_t number) {
   std::string digits = text(number);

@@ -1,11 +1,16 @@
 // text(...): joins strings and numbers into one std::string.
 //
-// Knows: how to append scalars. Must not know: anything else. It exists because GCC 12 has no std::format and
+// Knows: how to write scalars. Must not know: anything else. It exists because GCC 12 has no std::format and
 // librt is too small to carry a formatting library.
+//
+// Messages are most of what a small runtime consists of, so a call costs no more code than a call of printf:
+// the types become a short string that the compiler derives (never the programmer, so it cannot be wrong),
+// the parts go to one function as plain arguments, and only that function has loops, buffers and strings to
+// destroy.
 #pragma once
 
-#include <charconv>
 #include <concepts>
+#include <cstdarg>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,20 +34,77 @@ inline void append(std::string& out, char part) {
 inline void append(std::string& out, bool part) {
   out.append(part ? "true" : "false");
 }
+void append(std::string& out, int64_t part);
+void append(std::string& out, uint64_t part);
+void append(std::string& out, float part);
+void append(std::string& out, double part);
 
-template <class Number>
-requires((std::integral<Number> || std::floating_point<Number>)&&!std::same_as<Number, bool> &&
-         !std::same_as<Number, char>) void append(std::string& out, Number part) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, part);
-  out.append(buffer, end.ptr);
+template <std::integral Number>
+requires(!std::same_as<Number, bool> && !std::same_as<Number, char>) void append(std::string& out,
+                                                                                 Number part) {
+  append(out, static_cast<std::conditional_t<std::is_signed_v<Number>, int64_t, uint64_t>>(part));
+}
+
+namespace text_detail {
+
+/// A type that only its own append() knows.
+struct Printable {
+  const void* part;
+  void (*append)(std::string&, const void*);
+};
+
+template <class T>
+inline constexpr bool kIsString =
+    std::is_convertible_v<const T&, std::string_view> && !std::is_same_v<T, std::string>;
+
+/// The letter that tells append_parts() what to take from its arguments.
+template <class T>
+constexpr char letter() {
+  if constexpr (std::is_same_v<T, bool>) return 'b';
+  if constexpr (std::is_same_v<T, char>) return 'c';
+  if constexpr (std::is_integral_v<T>) {
+    if (sizeof(T) < sizeof(int64_t)) return std::is_signed_v<T> || sizeof(T) < sizeof(int) ? 'i' : 'u';
+    return std::is_signed_v<T> ? 'l' : 'm';
+  }
+  if constexpr (std::is_same_v<T, float>) return 'f';
+  if constexpr (std::is_same_v<T, double>) return 'd';
+  if constexpr (std::is_same_v<T, std::string>) return 's';
+  if constexpr (std::is_convertible_v<const T&, const char*>) return 'z';
+  if constexpr (kIsString<T>) return 'v';
+  return 'p';
 }
 
 template <class... Parts>
-std::string text(const Parts&... parts) {
-  std::string out;
-  (append(out, parts), ...);
-  return out;
+inline constexpr char kLetters[] = {letter<Parts>()..., '\0'};
+
+template <class T>
+[[gnu::always_inline]] inline auto lower(const T& part) {
+  constexpr char kLetter = letter<T>();
+  if constexpr (std::is_arithmetic_v<T>)
+    return part;
+  else if constexpr (kLetter == 's')
+    return &part;
+  else if constexpr (kLetter == 'z')
+    return static_cast<const char*>(part);
+  else if constexpr (kLetter == 'v')
+    return std::string_view(part);
+  else
+    return Printable{&part, [](std::string& out, const void* x) { append(out, *static_cast<const T*>(x)); }};
+}
+
+/// Appends the arguments, whose types the letters tell.
+void append_parts(std::string& out, const char* letters, va_list arguments);
+std::string join(const char* letters, ...);
+
+template <class T>
+using Decayed = std::conditional_t<std::is_array_v<T>, const char*, T>;
+
+}  // namespace text_detail
+
+template <class... Parts>
+[[gnu::always_inline]] inline std::string text(const Parts&... parts) {
+  return text_detail::join(text_detail::kLetters<text_detail::Decayed<Parts>...>,
+                           text_detail::lower(parts)...);
 }
 
 /// "1,234,567": digits in groups of three, for people.

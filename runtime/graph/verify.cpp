@@ -34,8 +34,11 @@ class Verifier {
 
  private:
   template <class... Parts>
-  void problem(const Parts&... parts) {
-    if (problems_.size() <= kMostProblems) problems_.push_back(text(where_, ", ", parts...));
+  [[gnu::always_inline]] void problem(const Parts&... parts) {
+    add_problem(text(where_, ", ", parts...));
+  }
+  void add_problem(std::string problem) {
+    if (problems_.size() <= kMostProblems) problems_.push_back(std::move(problem));
   }
 
   std::string name(ValueId id) const {
