@@ -19,4 +19,12 @@ if command -v pkg-config >/dev/null; then
 else
   echo "pkg-config is not installed: its half of this test did not run"
 fi
-if [ -x "$work/prefix/bin/rtrun" ]; then "$work/prefix/bin/rtrun" --help >/dev/null; fi
+# The library is found by the programs' RPATH alone, under its soname.
+unset LD_LIBRARY_PATH
+[ -e "$work/prefix/$libdir/librt/librt.so.0" ] || { echo "librt.so.0 is not installed"; exit 1; }
+for program in rtrun rttrain; do
+  [ -x "$work/prefix/bin/$program" ] || continue
+  "$work/prefix/bin/$program" --help >/dev/null
+  ldd "$work/prefix/bin/$program" | grep -q "librt.so.0 => $work/prefix/" ||
+    { echo "$program does not load the installed librt.so.0:"; ldd "$work/prefix/bin/$program"; exit 1; }
+done
