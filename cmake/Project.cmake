@@ -23,6 +23,12 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options(-Wno-missing-braces)
 endif()
 add_link_options(-Wl,--gc-sections)
+# librt.so is optimized as a whole (runtime/CMakeLists.txt). The objects carry machine code as well, and all that links
+# them statically uses that: otherwise every test would wait for a second compilation.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RT_SANITIZE)
+  set(RT_WHOLE_LIBRARY ON)
+  add_link_options(-fno-lto)
+endif()
 if(RT_SANITIZE)
   add_compile_options(-fsanitize=${RT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${RT_SANITIZE})

@@ -8,11 +8,11 @@ KernelTable::KernelTable(std::vector<std::span<const KernelRow>> families) : by_
   for (const auto& family : families)
     for (const KernelRow& row : family) {
       all_.push_back(&row);
-      by_op_[static_cast<size_t>(row.op)].push_back(&row);
+      auto& rows = by_op_[static_cast<size_t>(row.op)];  // by priority, first come first among equals
+      rows.insert(std::find_if(rows.begin(), rows.end(),
+                               [&](const KernelRow* other) { return other->priority < row.priority; }),
+                  &row);
     }
-  for (auto& rows : by_op_)
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const KernelRow* a, const KernelRow* b) { return a->priority > b->priority; });
 }
 
 std::span<const KernelRow* const> KernelTable::rows(OpKind op) const noexcept {

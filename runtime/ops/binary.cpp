@@ -80,26 +80,30 @@ Status infer_binary(const NodeView& node, std::vector<TensorInfo>& outputs) {
 
 enum class Divisor { Any, NotZero };
 
+Status apply(RealFunction f, IntegerFunction g, Divisor divisors, std::span<const ConstTensorView> inputs,
+             const TensorView& y) {
+  const ConstTensorView& a = inputs[0];
+  const ConstTensorView& b = inputs[1];
+  const DType dtype = y.info.dtype;
+  const std::array<Shape, 2> shapes{a.info.shape, b.info.shape};
+  return for_each_broadcast(y.info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) -> Status {
+    if (is_float(dtype)) {
+      store(y, i, f(load(a, at[0]), load(b, at[1])));
+      return {};
+    }
+    const int64_t divisor = load_integer(b.data, dtype, at[1]);
+    if (divisors == Divisor::NotZero && divisor == 0)
+      return invalid_argument("expected a divisor other than 0, found 0 at element ", at[1], " of type ",
+                              name_of(dtype));
+    store_integer(y.data, dtype, i, g(load_integer(a.data, dtype, at[0]), divisor, dtype == DType::U64));
+    return {};
+  });
+}
+
 template <RealFunction F, IntegerFunction I, Divisor kDivisor = Divisor::Any>
 Status eval_binary(const NodeView&, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) {
-  const ConstTensorView& a = inputs[0];
-  const ConstTensorView& b = inputs[1];
-  const TensorView& y = outputs[0];
-  const DType dtype = y.info.dtype;
-  const std::array<Shape, 2> shapes{a.info.shape, b.info.shape};
-  if (is_float(dtype))
-    return for_each_broadcast(y.info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) {
-      store(y, i, F(load(a, at[0]), load(b, at[1])));
-    });
-  return for_each_broadcast(y.info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) -> Status {
-    const int64_t divisor = load_integer(b.data, dtype, at[1]);
-    if (kDivisor == Divisor::NotZero && divisor == 0)
-      return invalid_argument("expected a divisor other than 0, found 0 at element ", at[1], " of type ",
-                              name_of(dtype));
-    store_integer(y.data, dtype, i, I(load_integer(a.data, dtype, at[0]), divisor, dtype == DType::U64));
-    return {};
-  });
+  return apply(F, I, kDivisor, inputs, outputs[0]);
 }
 
 template <RealFunction F, IntegerFunction I, Divisor kDivisor = Divisor::Any>

@@ -40,24 +40,38 @@ Status infer_predicate(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return {};
 }
 
+/// Calls holds(i, j) with the elements of a and b.
+template <class F>
+Status compare(std::span<const ConstTensorView> inputs, const TensorView& y, F&& holds) {
+  const std::array<Shape, 2> shapes{inputs[0].info.shape, inputs[1].info.shape};
+  return for_each_broadcast(y.info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) {
+    store_integer(y.data, DType::Bool, i, holds(at[0], at[1]));
+  });
+}
+
+Status compare_order(std::span<const ConstTensorView> inputs, const TensorView& y, bool (*holds)(Order)) {
+  return compare(inputs, y,
+                 [&](int64_t i, int64_t j) { return holds(order_at(inputs[0], i, inputs[1], j)); });
+}
+
+Status compare_logic(std::span<const ConstTensorView> inputs, const TensorView& y,
+                     bool (*holds)(bool, bool)) {
+  return compare(inputs, y, [&](int64_t i, int64_t j) {
+    return holds(load_integer(inputs[0].data, DType::Bool, i) != 0,
+                 load_integer(inputs[1].data, DType::Bool, j) != 0);
+  });
+}
+
 template <bool (*Holds)(Order)>
 Status eval_order(const NodeView&, std::span<const ConstTensorView> inputs,
                   std::span<const TensorView> outputs) {
-  const std::array<Shape, 2> shapes{inputs[0].info.shape, inputs[1].info.shape};
-  return for_each_broadcast(outputs[0].info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) {
-    store_integer(outputs[0].data, DType::Bool, i, Holds(order_at(inputs[0], at[0], inputs[1], at[1])));
-  });
+  return compare_order(inputs, outputs[0], Holds);
 }
 
 template <bool (*Holds)(bool, bool)>
 Status eval_logic(const NodeView&, std::span<const ConstTensorView> inputs,
                   std::span<const TensorView> outputs) {
-  const std::array<Shape, 2> shapes{inputs[0].info.shape, inputs[1].info.shape};
-  return for_each_broadcast(outputs[0].info.shape, shapes, [&](int64_t i, const std::array<int64_t, 2>& at) {
-    store_integer(outputs[0].data, DType::Bool, i,
-                  Holds(load_integer(inputs[0].data, DType::Bool, at[0]) != 0,
-                        load_integer(inputs[1].data, DType::Bool, at[1]) != 0));
-  });
+  return compare_logic(inputs, outputs[0], Holds);
 }
 
 template <DTypeSet (*Allowed)(), bool (*Holds)(Order)>

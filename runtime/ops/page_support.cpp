@@ -90,6 +90,17 @@ std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, const Shape&
   return strides;
 }
 
+void next_broadcast(const Shape& over, std::span<const std::array<int64_t, kMaxRank>> strides,
+                    std::array<int64_t, kMaxRank>& index, int64_t* offsets) noexcept {
+  for (int axis = over.rank() - 1; axis >= 0; --axis) {
+    const auto a = static_cast<size_t>(axis);
+    for (size_t k = 0; k < strides.size(); ++k) offsets[k] += strides[k][a];
+    if (++index[a] < over[axis]) return;
+    for (size_t k = 0; k < strides.size(); ++k) offsets[k] -= strides[k][a] * over[axis];
+    index[a] = 0;
+  }
+}
+
 AxisView along(const Shape& shape, int axis) noexcept {
   return {.outer = shape.elements(0, axis),
           .extent = shape[axis],

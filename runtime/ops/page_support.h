@@ -51,6 +51,10 @@ Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs);
 /// Strides of `shape` for walking `over`, which it broadcasts to: 0 where an extent is repeated.
 std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, const Shape& over) noexcept;
 
+/// Takes `index` to the next element of `over` in row-major order, and each offset along with it.
+void next_broadcast(const Shape& over, std::span<const std::array<int64_t, kMaxRank>> strides,
+                    std::array<int64_t, kMaxRank>& index, int64_t* offsets) noexcept;
+
 /// Calls f(i, offsets) for every element i of `over` in row-major order; offsets[k] is the element of
 /// shapes[k] that broadcasts to it. A function returning Status ends the walk at the first error.
 template <size_t N, class F>
@@ -65,13 +69,7 @@ Status for_each_broadcast(const Shape& over, const std::array<Shape, N>& shapes,
       f(i, offsets);
     else
       RT_TRY(f(i, offsets));
-    for (int axis = over.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<size_t>(axis);
-      for (size_t k = 0; k < N; ++k) offsets[k] += strides[k][a];
-      if (++index[a] < over[axis]) break;
-      for (size_t k = 0; k < N; ++k) offsets[k] -= strides[k][a] * over[axis];
-      index[a] = 0;
-    }
+    next_broadcast(over, strides, index, offsets.data());
   }
   return {};
 }

@@ -26,14 +26,18 @@ Shape reduced_shape(const Shape& shape, std::span<const int> axes, bool keep_dim
   return out;
 }
 
+Status infer_over(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeSet allowed,
+                  std::span<const int64_t> given, bool keep_dims) {
+  RT_TRY(expect_dtype(node, 0, "x", allowed));
+  RT_ASSIGN(const std::vector<int> axes, resolve_axes(given, node.shape(0).rank()));
+  outputs.push_back({.dtype = node.dtype(0), .shape = reduced_shape(node.shape(0), axes, keep_dims)});
+  return {};
+}
+
 template <class Attributes, DTypeSet (*Allowed)()>
 Status infer_reduce(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", Allowed()));
   const auto& attributes = node.as<Attributes>();
-  RT_ASSIGN(const std::vector<int> axes, resolve_axes(attributes.axes, node.shape(0).rank()));
-  outputs.push_back(
-      {.dtype = node.dtype(0), .shape = reduced_shape(node.shape(0), axes, attributes.keep_dims)});
-  return {};
+  return infer_over(node, outputs, Allowed(), attributes.axes, attributes.keep_dims);
 }
 
 // A reduction: where it starts, how it takes one element, and what it makes of the total at the end.
@@ -77,28 +81,40 @@ T load_exactly(const ConstTensorView& x, int64_t i) {
     return static_cast<T>(load_integer(x.data, x.info.dtype, i));
 }
 
-/// Reduces in T; kMean divides by the number of elements, integers toward zero.
-template <class T, class Reduction, bool kMean>
-Status reduce_as(const ConstTensorView& x, const TensorView& y, std::span<const int> axes) {
+/// A reduction in T as functions, so that one loop serves all.
+template <class T>
+struct Steps {
+  T (*start)(DType);
+  T (*take)(T, T);
+};
+template <class T, template <class> class Reduction>
+constexpr Steps<T> kSteps{Reduction<T>::start, Reduction<T>::take};
+
+/// Reduces in T; mean divides by the number of elements, integers toward zero.
+template <class T>
+Status reduce_as(const ConstTensorView& x, const TensorView& y, std::span<const int> axes,
+                 const Steps<T>& steps, bool mean) {
   const DType dtype = x.info.dtype;
   const int64_t results = y.info.elements();
   const int64_t count = results == 0 ? 0 : x.info.elements() / results;
-  if (kMean && !is_float(dtype) && count == 0 && results != 0)
+  if (mean && !is_float(dtype) && count == 0 && results != 0)
     return invalid_argument("expected at least one integer to take the mean of, found ", x.info);
-  std::vector<T> totals(static_cast<size_t>(results), Reduction::start(dtype));
+  std::vector<T> totals(static_cast<size_t>(results), steps.start(dtype));
   const std::array<Shape, 1> kept{reduced_shape(x.info.shape, axes, true)};
   RT_TRY(for_each_broadcast(x.info.shape, kept, [&](int64_t i, const std::array<int64_t, 1>& at) {
     T& total = totals[static_cast<size_t>(at[0])];
-    total = Reduction::take(total, load_exactly<T>(x, i));
+    total = steps.take(total, load_exactly<T>(x, i));
   }));
   for (int64_t i = 0; i < results; ++i) {
-    T total = totals[static_cast<size_t>(i)];
+    const T total = totals[static_cast<size_t>(i)];
     if constexpr (std::is_floating_point_v<T>) {
-      store(y, i, kMean ? total / static_cast<T>(count) : total);
-    } else if constexpr (kMean) {
+      store(y, i, mean ? total / static_cast<T>(count) : total);
+    } else if (mean) {
       // Sums wrap in 64 bits as unsigned; the sign matters when dividing.
-      const auto divided = dtype == DType::U64 ? static_cast<int64_t>(total / static_cast<uint64_t>(count))
-                                               : static_cast<int64_t>(total) / count;
+      const auto divided =
+          dtype == DType::U64
+              ? static_cast<int64_t>(static_cast<uint64_t>(total) / static_cast<uint64_t>(count))
+              : static_cast<int64_t>(total) / count;
       store_integer(y.data, dtype, i, divided);
     } else {
       store_integer(y.data, dtype, i, static_cast<int64_t>(total));
@@ -107,17 +123,25 @@ Status reduce_as(const ConstTensorView& x, const TensorView& y, std::span<const 
   return {};
 }
 
-/// Ordered tells that signed and unsigned 64-bit integers must be told apart; sums and products need not.
+/// `ordered` is null where signed and unsigned 64-bit integers need not be told apart: sums and products.
+Status reduce(std::span<const ConstTensorView> inputs, const TensorView& y, std::span<const int64_t> given,
+              const Steps<double>& real, const Steps<uint64_t>& bits, const Steps<int64_t>* ordered,
+              bool mean) {
+  const ConstTensorView& x = inputs[0];
+  RT_ASSIGN(const std::vector<int> axes, resolve_axes(given, x.info.shape.rank()));
+  if (is_float(x.info.dtype)) return reduce_as(x, y, axes, real, mean);
+  if (ordered != nullptr && x.info.dtype != DType::U64) return reduce_as(x, y, axes, *ordered, mean);
+  return reduce_as(x, y, axes, bits, mean);
+}
+
+/// Ordered tells that signed and unsigned 64-bit integers must be told apart.
 template <class Attributes, template <class> class Reduction, bool kOrdered, bool kMean = false>
 Status eval_reduce(const NodeView& node, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) {
-  const ConstTensorView& x = inputs[0];
-  RT_ASSIGN(const std::vector<int> axes, resolve_axes(node.as<Attributes>().axes, x.info.shape.rank()));
-  if (is_float(x.info.dtype)) return reduce_as<double, Reduction<double>, kMean>(x, outputs[0], axes);
-  if constexpr (kOrdered) {
-    if (x.info.dtype != DType::U64) return reduce_as<int64_t, Reduction<int64_t>, kMean>(x, outputs[0], axes);
-  }
-  return reduce_as<uint64_t, Reduction<uint64_t>, kMean>(x, outputs[0], axes);
+  const Steps<int64_t>* ordered = nullptr;
+  if constexpr (kOrdered) ordered = &kSteps<int64_t, Reduction>;
+  return reduce(inputs, outputs[0], node.as<Attributes>().axes, kSteps<double, Reduction>,
+                kSteps<uint64_t, Reduction>, ordered, kMean);
 }
 
 template <class Attributes, DTypeSet (*Allowed)(), template <class> class Reduction, bool kOrdered,
@@ -136,27 +160,32 @@ constexpr Page reduce_page(OpKind kind) {
 
 // --- positions
 
-template <class Attributes>
-Status infer_arg(const NodeView& node, std::vector<TensorInfo>& outputs) {
+Status infer_position(const NodeView& node, std::vector<TensorInfo>& outputs, int64_t given, bool keep_dims) {
   RT_TRY(expect_dtype(node, 0, "x", kNumbers));
   RT_TRY(expect_rank(node, 0, "x", 1));
-  const auto& attributes = node.as<Attributes>();
-  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, node.shape(0).rank()));
-  const Shape shape = reduced_shape(node.shape(0), std::array{axis}, attributes.keep_dims);
+  RT_ASSIGN(const int axis, resolve_axis(given, node.shape(0).rank()));
+  const Shape shape = reduced_shape(node.shape(0), std::array{axis}, keep_dims);
   if (node.shape(0)[axis] == 0 && shape.elements() != 0)
     return invalid_argument("expected at least one element along axis ", axis, ", found ", node.input(0));
   outputs.push_back({.dtype = DType::I64, .shape = shape});
   return {};
 }
 
+template <class Attributes>
+Status infer_arg(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  const auto& attributes = node.as<Attributes>();
+  return infer_position(node, outputs, attributes.axis, attributes.keep_dims);
+}
+
 /// The first NaN is both the largest and the smallest element.
-template <class T, bool kLargest>
-int64_t position(const ConstTensorView& x, int64_t first, const AxisView& view, bool select_last) {
+template <class T>
+int64_t position(const ConstTensorView& x, int64_t first, const AxisView& view, bool largest,
+                 bool select_last) {
   int64_t best = 0;
   T extreme = load_exactly<T>(x, first);
   for (int64_t k = 1; k < view.extent && extreme == extreme; ++k) {
     const T value = load_exactly<T>(x, first + k * view.inner);
-    const bool beats = (kLargest ? value > extreme : value < extreme) || value != value;
+    const bool beats = (largest ? value > extreme : value < extreme) || value != value;
     if (!beats && !(select_last && value == extreme)) continue;
     best = k;
     extreme = value;
@@ -164,22 +193,24 @@ int64_t position(const ConstTensorView& x, int64_t first, const AxisView& view, 
   return best;
 }
 
-template <class Attributes, bool kLargest>
-Status eval_arg(const NodeView& node, std::span<const ConstTensorView> inputs,
-                std::span<const TensorView> outputs) {
-  const ConstTensorView& x = inputs[0];
-  const auto& attributes = node.as<Attributes>();
-  RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.info.shape.rank()));
+Status positions(const ConstTensorView& x, const TensorView& y, int64_t given, bool largest, bool last) {
+  RT_ASSIGN(const int axis, resolve_axis(given, x.info.shape.rank()));
   const AxisView view = along(x.info.shape, axis);
   for (int64_t i = 0; i < view.outer * view.inner; ++i) {
     const int64_t first = i / view.inner * view.extent * view.inner + i % view.inner;
-    const bool last = attributes.select_last;
-    const int64_t best = is_float(x.info.dtype)       ? position<double, kLargest>(x, first, view, last)
-                         : x.info.dtype == DType::U64 ? position<uint64_t, kLargest>(x, first, view, last)
-                                                      : position<int64_t, kLargest>(x, first, view, last);
-    store_integer(outputs[0].data, DType::I64, i, best);
+    const int64_t best = is_float(x.info.dtype)       ? position<double>(x, first, view, largest, last)
+                         : x.info.dtype == DType::U64 ? position<uint64_t>(x, first, view, largest, last)
+                                                      : position<int64_t>(x, first, view, largest, last);
+    store_integer(y.data, DType::I64, i, best);
   }
   return {};
+}
+
+template <class Attributes, bool kLargest>
+Status eval_arg(const NodeView& node, std::span<const ConstTensorView> inputs,
+                std::span<const TensorView> outputs) {
+  const auto& attributes = node.as<Attributes>();
+  return positions(inputs[0], outputs[0], attributes.axis, kLargest, attributes.select_last);
 }
 
 template <class Attributes, bool kLargest>

@@ -3,8 +3,6 @@
 // Knows: the shape and type rule of elementwise functions of one input. Must not know: any formula.
 #pragma once
 
-#include <type_traits>
-
 #include "runtime/ops/page_support.h"
 
 namespace rt::ops {
@@ -29,25 +27,24 @@ constexpr DTypeSet signed_numbers() {
 using RealFunction = double (*)(double);
 using IntegerFunction = int64_t (*)(int64_t, bool is_unsigned);
 
+/// g is null for functions of floats only.
+inline Status apply_unary(const ConstTensorView& x, const TensorView& y, RealFunction f, IntegerFunction g) {
+  const DType dtype = x.info.dtype;
+  const bool integers = g != nullptr && is_integer(dtype);
+  const int64_t count = x.info.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    if (integers)
+      store_integer(y.data, dtype, i, g(load_integer(x.data, dtype, i), is_unsigned_integer(dtype)));
+    else
+      store(y, i, f(load(x, i)));
+  }
+  return {};
+}
+
 template <RealFunction F, IntegerFunction I>
 Status eval_unary(const NodeView&, std::span<const ConstTensorView> inputs,
                   std::span<const TensorView> outputs) {
-  const ConstTensorView& x = inputs[0];
-  const DType dtype = x.info.dtype;
-  const int64_t count = x.info.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    // By type: with UBSan, GCC does not take the comparison of a function's address for a constant.
-    if constexpr (!std::is_same_v<std::integral_constant<IntegerFunction, I>,
-                                  std::integral_constant<IntegerFunction, nullptr>>) {
-      if (is_integer(dtype)) {
-        const int64_t value = load_integer(x.data, dtype, i);
-        store_integer(outputs[0].data, dtype, i, I(value, is_unsigned_integer(dtype)));
-        continue;
-      }
-    }
-    store(outputs[0], i, F(load(x, i)));
-  }
-  return {};
+  return apply_unary(inputs[0], outputs[0], F, I);
 }
 
 /// The same with attributes, for floats.

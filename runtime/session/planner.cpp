@@ -41,9 +41,10 @@ MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment) {
   plan.offsets.resize(lifetimes.size());
   std::vector<size_t> order(lifetimes.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     if (lifetimes[a].bytes != lifetimes[b].bytes) return lifetimes[a].bytes > lifetimes[b].bytes;
-    return lifetimes[a].first < lifetimes[b].first;
+    if (lifetimes[a].first != lifetimes[b].first) return lifetimes[a].first < lifetimes[b].first;
+    return a < b;
   });
   std::vector<Placed> placed;
   placed.reserve(lifetimes.size());
