@@ -27,7 +27,7 @@ add_link_options(-Wl,--gc-sections)
 # them statically uses that: otherwise every test would wait for a second compilation.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RT_SANITIZE)
   set(RT_WHOLE_LIBRARY ON)
-  add_link_options(-fno-lto)
+  add_link_options("$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,rt_runtime>>:-fno-lto>")
 endif()
 if(RT_SANITIZE)
   add_compile_options(-fsanitize=${RT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
