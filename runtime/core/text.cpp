@@ -44,7 +44,11 @@ void append_parts(std::string& out, const char* letters, va_list arguments) {
       case 'd': append(out, va_arg(arguments, double)); break;
       case 's': out.append(*va_arg(arguments, const std::string*)); break;
       case 'z': out.append(va_arg(arguments, const char*)); break;
-      case 'v': out.append(va_arg(arguments, std::string_view)); break;
+      case 'v': {
+        const auto view = va_arg(arguments, View);
+        out.append(view.data, view.size);
+        break;
+      }
       default: {
         const auto custom = va_arg(arguments, Printable);
         custom.append(out, custom.part);

@@ -53,6 +53,12 @@ struct Printable {
   void (*append)(std::string&, const void*);
 };
 
+/// A std::string_view as an argument of a C function.
+struct View {
+  const char* data;
+  size_t size;
+};
+
 template <class T>
 inline constexpr bool kIsString =
     std::is_convertible_v<const T&, std::string_view> && !std::is_same_v<T, std::string>;
@@ -87,7 +93,7 @@ template <class T>
   else if constexpr (kLetter == 'z')
     return static_cast<const char*>(part);
   else if constexpr (kLetter == 'v')
-    return std::string_view(part);
+    return View{std::string_view(part).data(), std::string_view(part).size()};
   else
     return Printable{&part, [](std::string& out, const void* x) { append(out, *static_cast<const T*>(x)); }};
 }
