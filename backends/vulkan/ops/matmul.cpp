@@ -30,13 +30,19 @@ Shape batch_of(const Shape& shape) {
 
 Result<Problem> describe_problem(const NodeView& node) {
   const auto& attributes = node.as<op::MatMulAttributes>();
-  const Shape& a = node.shape(0);
-  const Shape& b = node.shape(1);
-  const Shape& y = node.output(0).shape;
-  if (a.rank() < 2 || b.rank() < 2) return unsupported("factors of rank below 2");
+  // A vector on the left is a row, on the right a column: one row of the transposed matrix.
+  const bool row = node.shape(0).rank() == 1, column = node.shape(1).rank() == 1;
+  Shape a = node.shape(0), b = node.shape(1), y = node.output(0).shape;
+  if (row) a.insert(0, 1);
+  if (column) b.insert(0, 1);
+  const auto as_matrices = [&](Shape& shape) {
+    if (column) shape.insert(static_cast<int>(shape.rank()), 1);
+    if (row && shape.rank() > 0) shape.insert(static_cast<int>(shape.rank()) - 1, 1);
+  };
+  as_matrices(y);
   Problem problem;
-  problem.transposed_a = attributes.transpose_a;
-  problem.transposed_b = attributes.transpose_b;
+  problem.transposed_a = attributes.transpose_a && !row;
+  problem.transposed_b = attributes.transpose_b || column;
   problem.m = y[y.rank() - 2];
   problem.n = y.back();
   problem.k = problem.transposed_a ? a[a.rank() - 2] : a.back();
@@ -57,7 +63,8 @@ Result<Problem> describe_problem(const NodeView& node) {
 
   problem.epilogue = plan_epilogue(attributes.epilogue.get(), node, 2);
   if (problem.epilogue.has_bias) {
-    const Shape& bias = node.shape(problem.epilogue.bias);
+    Shape bias = node.shape(problem.epilogue.bias);
+    as_matrices(bias);
     const int64_t columns = bias.rank() >= 1 ? bias.back() : 1;
     const int64_t rows = bias.rank() >= 2 ? bias[bias.rank() - 2] : 1;
     const int64_t batches = bias.rank() > 2 ? batch_of(bias).elements() : 1;
