@@ -1,4 +1,4 @@
-// Cast between f32, f16, i32, i64, u8, i8 and bool.
+// Cast between f32, f16, bf16, i32, i64, u8, i8 and bool.
 #include <optional>
 
 #include "backends/vulkan/support.h"
@@ -7,7 +7,7 @@ namespace rt::vulkan {
 namespace {
 
 /// The shader's name for a type; bool is stored as u8.
-enum Kind { F32, F16, I32, I64, U8, I8, Bool, kKinds };
+enum Kind { F32, F16, I32, I64, U8, I8, Bool, BF16, kKinds };
 
 std::optional<Kind> kind_of(DType dtype) {
   switch (dtype) {
@@ -18,6 +18,7 @@ std::optional<Kind> kind_of(DType dtype) {
     case DType::U8: return U8;
     case DType::I8: return I8;
     case DType::Bool: return Bool;
+    case DType::BF16: return BF16;
     default: return std::nullopt;
   }
 }
@@ -25,23 +26,27 @@ std::optional<Kind> kind_of(DType dtype) {
 #define RT_CASTS(from) \
   Shader::cast_##from##_f32, Shader::cast_##from##_f16, Shader::cast_##from##_i32, Shader::cast_##from##_i64
 constexpr Shader kNone = Shader::unary;  // the same bytes: a copy
+constexpr Shader kMissing = Shader::binary;
 constexpr Shader kCasts[kKinds][kKinds] = {
     {kNone, Shader::cast_f32_f16, Shader::cast_f32_i32, Shader::cast_f32_i64, Shader::cast_f32_u8,
-     Shader::cast_f32_i8, Shader::cast_f32_bool},
+     Shader::cast_f32_i8, Shader::cast_f32_bool, Shader::cast_f32_bf16},
     {Shader::cast_f16_f32, kNone, Shader::cast_f16_i32, Shader::cast_f16_i64, Shader::cast_f16_u8,
-     Shader::cast_f16_i8, Shader::cast_f16_bool},
+     Shader::cast_f16_i8, Shader::cast_f16_bool, Shader::cast_f16_bf16},
     {Shader::cast_i32_f32, Shader::cast_i32_f16, kNone, Shader::cast_i32_i64, Shader::cast_i32_u8,
-     Shader::cast_i32_i8, Shader::cast_i32_bool},
+     Shader::cast_i32_i8, Shader::cast_i32_bool, kMissing},
     {Shader::cast_i64_f32, Shader::cast_i64_f16, Shader::cast_i64_i32, kNone, Shader::cast_i64_u8,
-     Shader::cast_i64_i8, Shader::cast_i64_bool},
-    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, Shader::cast_u8_bool},
-    {RT_CASTS(i8), Shader::cast_i8_u8, kNone, Shader::cast_i8_bool},
-    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, kNone},
+     Shader::cast_i64_i8, Shader::cast_i64_bool, kMissing},
+    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, Shader::cast_u8_bool, Shader::cast_u8_bf16},
+    {RT_CASTS(i8), Shader::cast_i8_u8, kNone, Shader::cast_i8_bool, Shader::cast_i8_bf16},
+    {RT_CASTS(u8), kNone, Shader::cast_u8_i8, kNone, Shader::cast_u8_bf16},
+    {RT_CASTS(bf16), Shader::cast_bf16_u8, Shader::cast_bf16_i8, Shader::cast_bf16_bool, kNone},
 };
 
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
   if (!kind_of(node.output(0).dtype)) return unsupported("no cast to ", name_of(node.output(0).dtype));
+  if (kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)] == kMissing)
+    return unsupported("no cast from ", name_of(node.dtype(0)), " to ", name_of(node.output(0).dtype));
   return {};
 }
 
@@ -63,8 +68,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 
 constexpr KernelRow kRows[] = {
     {OpKind::Cast, "cast",
-     DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8, DType::Bool}, supports,
-     create},
+     DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8, DType::Bool, DType::BF16},
+     supports, create},
 };
 
 }  // namespace
