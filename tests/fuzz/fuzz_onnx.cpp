@@ -1,0 +1,14 @@
+// Any bytes: the ONNX importer answers with a graph or a Status.
+#include <cstdint>
+#include <cstdlib>
+#include <span>
+
+#include "tools/rtconvert/onnx/import.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  rt::onnx::ImportReport report;
+  const auto model =
+      rt::onnx::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size}, {}, report);
+  if (!model.ok() && model.status().message().empty()) std::abort();
+  return 0;
+}
