@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "runtime/core/element.h"
+#include "runtime/core/random.h"
 
 namespace rt::test {
 
@@ -27,15 +28,10 @@ const std::vector<Case>& all_cases() {
 
 namespace {
 
-// SplitMix64, seeded by the case's name so that adding a case changes no other.
+// Seeded by the case's name so that adding a case changes no other.
 struct Random {
   uint64_t state;
-  uint64_t next() {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-  }
+  uint64_t next() { return split_mix(state); }
 };
 
 ops::HostTensor fill(const CaseInput& input, ops::Domain domain, Random& random) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "tools/common/random.h"
+
 namespace rt::bench {
 namespace {
 
@@ -138,12 +140,7 @@ rt::Result<std::vector<rt::Tensor>> make_inputs(const rt::Model& model, int64_t 
       dims.push_back(extent);
     }
     rt::Tensor tensor(spec.dtype, dims);
-    auto next = [&state] {
-      uint64_t z = (state += 0x9e3779b97f4a7c15u);  // SplitMix64
-      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-      return z ^ (z >> 31);
-    };
+    auto next = [&state] { return split_mix(state); };
     switch (spec.dtype) {
       case rt::DType::F32:
         for (float& value : tensor.values<float>())

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/core/element.h"
+#include "runtime/core/random.h"
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/common/array.h"
@@ -27,14 +28,6 @@ Result<std::vector<TensorInfo>> input_infos(const ModelGraph& model) {
   return infos;
 }
 
-// SplitMix64 (Steele, Lea & Flood 2014).
-uint64_t next_random(uint64_t& state) {
-  uint64_t z = state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 // Floats in [-1, 1); integers 0 and 1, which are valid indices nearly everywhere.
 Array random_array(const std::string& name, const TensorInfo& info, uint64_t& state) {
   const auto dims = info.shape.dims();
@@ -43,7 +36,7 @@ Array random_array(const std::string& name, const TensorInfo& info, uint64_t& st
               .dims = {dims.begin(), dims.end()},
               .bytes = std::vector<std::byte>(info.bytes())};
   for (int64_t i = 0; i < info.elements(); ++i) {
-    const uint64_t bits = next_random(state);
+    const uint64_t bits = split_mix(state);
     const double number =
         is_float(info.dtype) ? static_cast<double>(bits >> 11) * 0x1p-52 - 1 : static_cast<double>(bits & 1);
     store_element(array.bytes.data(), info.dtype, i, number);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tools/common/compare.h"
+#include "tools/common/random.h"
 
 namespace rt::run {
 namespace {
@@ -88,10 +89,7 @@ rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& o
   floats.bytes.resize(count * sizeof(float));
   uint64_t state = options.seed * 0x9e3779b97f4a7c15u + stream;
   for (size_t i = 0; i < count; ++i) {
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);  // SplitMix64
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    const float unit = static_cast<float>((z ^ (z >> 31)) >> 40) * 0x1p-24f;
+    const float unit = static_cast<float>(split_mix(state) >> 40) * 0x1p-24f;
     // Small integers are valid indices nearly everywhere.
     const float value = is_float(array.type) ? 2 * unit - 1 : std::floor(unit * 2);
     std::memcpy(floats.bytes.data() + i * sizeof(float), &value, sizeof value);

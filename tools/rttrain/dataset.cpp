@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tools/common/npz.h"
+#include "tools/common/random.h"
 
 namespace rt::train {
 namespace {
@@ -165,13 +166,7 @@ std::vector<uint32_t> epoch_order(size_t size, uint64_t seed, uint64_t epoch, bo
   std::iota(order.begin(), order.end(), 0u);
   if (!shuffle) return order;
   uint64_t state = seed * 0x9e3779b97f4a7c15u + epoch;
-  for (size_t i = size; i > 1; --i) {  // Fisher-Yates with SplitMix64
-    uint64_t z = (state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    std::swap(order[i - 1], order[z % i]);
-  }
+  for (size_t i = size; i > 1; --i) std::swap(order[i - 1], order[split_mix(state) % i]);  // Fisher-Yates
   return order;
 }
 

@@ -3,14 +3,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/random.h"
+
 namespace rt::compiler {
 
 float SeededUniform::next() noexcept {
-  uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  z ^= z >> 31;
-  return static_cast<float>(static_cast<int64_t>(z >> 40) - (1 << 23)) * 0x1p-23f;
+  return static_cast<float>(static_cast<int64_t>(split_mix(state_) >> 40) - (1 << 23)) * 0x1p-23f;
 }
 
 namespace {
