@@ -55,6 +55,8 @@ double resize_coordinate(const ResizeAxis& axis, op::ResizeCoordinates coordinat
     case op::ResizeCoordinates::AlignCorners:
       return axis.output == 1 || length == 1 ? 0 : x * (input - 1) / (length - 1);
     case op::ResizeCoordinates::Asymmetric: return x / axis.scale;
+    case op::ResizeCoordinates::TfHalfPixelForNn: return (x + 0.5) / axis.scale;
+    case op::ResizeCoordinates::TfCropAndResize: return x;
     case op::ResizeCoordinates::HalfPixelSymmetric: {
       const double adjustment = static_cast<double>(axis.output) / length;
       return input / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
