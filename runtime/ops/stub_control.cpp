@@ -10,7 +10,8 @@ Status infer_nothing(const NodeView&, std::vector<TensorInfo>&) {
 
 RT_PAGE(NonZero) = {.kind = OpKind::NonZero, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(NonZero, "not written yet");
-RT_PAGE(NonMaxSuppression) = {.kind = OpKind::NonMaxSuppression, .inputs = {0, kUnbounded}, .infer = infer_nothing};
+RT_PAGE(NonMaxSuppression) = {
+    .kind = OpKind::NonMaxSuppression, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(NonMaxSuppression, "not written yet");
 RT_PAGE(Unique) = {.kind = OpKind::Unique, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(Unique, "not written yet");

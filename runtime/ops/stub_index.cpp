@@ -12,7 +12,8 @@ RT_PAGE(GatherElements) = {.kind = OpKind::GatherElements, .inputs = {0, kUnboun
 RT_NO_GRADIENT(GatherElements, "not written yet");
 RT_PAGE(GatherND) = {.kind = OpKind::GatherND, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(GatherND, "not written yet");
-RT_PAGE(ScatterElements) = {.kind = OpKind::ScatterElements, .inputs = {0, kUnbounded}, .infer = infer_nothing};
+RT_PAGE(ScatterElements) = {
+    .kind = OpKind::ScatterElements, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(ScatterElements, "not written yet");
 RT_PAGE(ScatterND) = {.kind = OpKind::ScatterND, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(ScatterND, "not written yet");

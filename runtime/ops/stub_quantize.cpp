@@ -10,7 +10,8 @@ Status infer_nothing(const NodeView&, std::vector<TensorInfo>&) {
 
 RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(QuantizeLinear, "not written yet");
-RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear, .inputs = {0, kUnbounded}, .infer = infer_nothing};
+RT_PAGE(DequantizeLinear) = {
+    .kind = OpKind::DequantizeLinear, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(DequantizeLinear, "not written yet");
 RT_PAGE(MatMulInteger) = {.kind = OpKind::MatMulInteger, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(MatMulInteger, "not written yet");
