@@ -10,7 +10,7 @@ install(TARGETS rt_runtime EXPORT librtTargets
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
 # Backend modules, those that were built.
-foreach(module rt_cpu rt_vulkan rt_cuda)
+foreach(module rt_reference rt_cpu rt_vulkan rt_cuda)
   if(TARGET ${module})
     get_target_property(type ${module} TYPE)
     if(type STREQUAL "MODULE_LIBRARY" OR type STREQUAL "SHARED_LIBRARY")

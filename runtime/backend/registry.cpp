@@ -4,13 +4,12 @@
 #include <filesystem>
 
 #include "runtime/backend/loader.h"
-#include "runtime/backend/reference.h"
 
 namespace rt {
 namespace fs = std::filesystem;
 
 std::vector<std::string> backend_names() {
-  std::vector<std::string> names = {"cpu", "cuda", "vulkan"};
+  std::vector<std::string> names = {"cpu", "cuda", "vulkan", "reference"};
   constexpr std::string_view kPrefix = "librt_", kSuffix = ".so";
   for (const std::string& folder : module_folders()) {
     std::error_code error;
@@ -23,20 +22,14 @@ std::vector<std::string> backend_names() {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  names.push_back("reference");
   return names;
-}
-
-Result<const BackendModule*> find_backend(std::string_view name) {
-  if (name == "reference") return &reference_module();
-  return load_module(name);
 }
 
 std::vector<BackendReport> probe_backends() {
   std::vector<BackendReport> reports;
   for (const std::string& name : backend_names()) {
     BackendReport report{.name = name};
-    auto module = find_backend(name);
+    auto module = load_module(name);
     if (!module.ok()) {
       report.reason = module.status().message();
     } else if (Status status = (*module)->probe(report.devices, report.reason); !status.ok()) {
@@ -53,7 +46,7 @@ std::vector<BackendReport> probe_backends() {
 }
 
 Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& options) {
-  RT_ASSIGN(const BackendModule* module, find_backend(backend));
+  RT_ASSIGN(const BackendModule* module, load_module(backend));
   auto device = module->open(options);
   if (!device.ok()) {
     if (device.status().message().find(backend) == std::string::npos)

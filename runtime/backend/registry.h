@@ -1,6 +1,6 @@
 // The backends of this process: which there are, what devices they offer, and why not.
 //
-// Knows: names, modules, the reference backend. Must not know: sessions, how a device is chosen for a model.
+// Knows: names, modules. Must not know: sessions, how a device is chosen for a model.
 #pragma once
 
 #include <string>
@@ -16,11 +16,8 @@ struct BackendReport {
   std::string reason;  ///< why there is no device; empty when there is one
 };
 
-/// cpu, cuda, vulkan, modules found besides these, and reference.
+/// cpu, cuda, vulkan, reference, and modules found besides these.
 std::vector<std::string> backend_names();
-
-/// The built-in reference backend or a module.
-Result<const BackendModule*> find_backend(std::string_view name);
 
 /// Asks every backend. Never fails: what goes wrong becomes the backend's reason.
 std::vector<BackendReport> probe_backends();

@@ -106,23 +106,26 @@ std::vector<ValueId> body_of_silu(Emitter& e, const Node&, std::span<const Value
 
 }  // namespace
 
-RT_PAGE(Tanh) = float_page<[](double x) { return std::tanh(x); }>(OpKind::Tanh);
-RT_COMPILER_PAGE(Tanh) = {.gradient = [](GradContext& c) {  // g (1 - y^2)
-  Emitter& e = c.emit;
-  const ValueId y = c.output();
-  c.set(0, e.mul(c.grad(), e.sub(e.scalar_like(1, y), e.mul(y, y))));
-}};
+RT_PAGE(Tanh) = float_page(OpKind::Tanh);
+RT_COMPILER_PAGE(Tanh) = {.eval = eval_unary<[](double x) { return std::tanh(x); }, nullptr>,
+                          .gradient = [](GradContext& c) {  // g (1 - y^2)
+                            Emitter& e = c.emit;
+                            const ValueId y = c.output();
+                            c.set(0, e.mul(c.grad(), e.sub(e.scalar_like(1, y), e.mul(y, y))));
+                          }};
 
-RT_PAGE(Sigmoid) = float_page<[](double x) {
-  if (x >= 0) return 1 / (1 + std::exp(-x));
-  const double power = std::exp(x);
-  return power / (1 + power);
-}>(OpKind::Sigmoid);
-RT_COMPILER_PAGE(Sigmoid) = {.gradient = [](GradContext& c) {  // g y (1 - y)
-  Emitter& e = c.emit;
-  const ValueId y = c.output();
-  c.set(0, e.mul(c.grad(), e.mul(y, e.sub(e.scalar_like(1, y), y))));
-}};
+RT_PAGE(Sigmoid) = float_page(OpKind::Sigmoid);
+RT_COMPILER_PAGE(Sigmoid) = {.eval = eval_unary<[](double x) {
+                               if (x >= 0) return 1 / (1 + std::exp(-x));
+                               const double power = std::exp(x);
+                               return power / (1 + power);
+                             },
+                                                nullptr>,
+                             .gradient = [](GradContext& c) {  // g y (1 - y)
+                               Emitter& e = c.emit;
+                               const ValueId y = c.output();
+                               c.set(0, e.mul(c.grad(), e.mul(y, e.sub(e.scalar_like(1, y), y))));
+                             }};
 
 RT_PAGE(Relu) = number_page<signed_numbers, [](double x) { return x < 0 ? 0 : x; },
                             [](int64_t x, bool) { return x < 0 ? int64_t{0} : x; }>(OpKind::Relu);
@@ -130,55 +133,65 @@ RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
   c.set(0, keep_where(c.emit, greater(c.emit, c.output(), 0), c.grad()));
 }};
 
-RT_PAGE(Softplus) = float_page<[](double x) {
-  return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x)));
-}>(OpKind::Softplus);
-RT_COMPILER_PAGE(Softplus) = {.gradient = [](GradContext& c) {
-  c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SigmoidAttributes{}, {c.input(0)})));
-}};
+RT_PAGE(Softplus) = float_page(OpKind::Softplus);
+RT_COMPILER_PAGE(Softplus) = {
+    .eval =
+        eval_unary<[](double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }, nullptr>,
+    .gradient = [](GradContext& c) {
+      c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SigmoidAttributes{}, {c.input(0)})));
+    }};
 
-RT_PAGE(LeakyRelu) = attribute_page<op::LeakyReluAttributes, [](double x, const op::LeakyReluAttributes& a) {
-  return x < 0 ? static_cast<double>(a.alpha) * x : x;
-}>(OpKind::LeakyRelu);
-RT_COMPILER_PAGE(LeakyRelu) = {.gradient = [](GradContext& c) {
-  Emitter& e = c.emit;
-  const double alpha = static_cast<double>(c.node.as<op::LeakyReluAttributes>().alpha);
-  const ValueId sloped = e.mul(c.grad(), e.scalar_like(alpha, c.grad()));
-  c.set(0, where(e, greater(e, c.input(0), 0), c.grad(), sloped));
-}};
+RT_PAGE(LeakyRelu) = float_page(OpKind::LeakyRelu);
+RT_COMPILER_PAGE(LeakyRelu) = {.eval = eval_with<op::LeakyReluAttributes,
+                                                 [](double x, const op::LeakyReluAttributes& a) {
+                                                   return x < 0 ? static_cast<double>(a.alpha) * x : x;
+                                                 }>,
+                               .gradient = [](GradContext& c) {
+                                 Emitter& e = c.emit;
+                                 const double alpha =
+                                     static_cast<double>(c.node.as<op::LeakyReluAttributes>().alpha);
+                                 const ValueId sloped = e.mul(c.grad(), e.scalar_like(alpha, c.grad()));
+                                 c.set(0, where(e, greater(e, c.input(0), 0), c.grad(), sloped));
+                               }};
 
-RT_PAGE(Elu) = attribute_page<op::EluAttributes, [](double x, const op::EluAttributes& a) {
-  return x < 0 ? static_cast<double>(a.alpha) * std::expm1(x) : x;
-}>(OpKind::Elu);
-RT_COMPILER_PAGE(Elu) = {.gradient = [](GradContext& c) {  // below zero alpha e^x = y + alpha
-  Emitter& e = c.emit;
-  const double alpha = static_cast<double>(c.node.as<op::EluAttributes>().alpha);
-  const ValueId below = e.mul(c.grad(), e.add(c.output(), e.scalar_like(alpha, c.output())));
-  c.set(0, where(e, greater(e, c.input(0), 0), c.grad(), below));
-}};
+RT_PAGE(Elu) = float_page(OpKind::Elu);
+RT_COMPILER_PAGE(Elu) = {.eval = eval_with<op::EluAttributes,
+                                           [](double x, const op::EluAttributes& a) {
+                                             return x < 0 ? static_cast<double>(a.alpha) * std::expm1(x) : x;
+                                           }>,
+                         .gradient = [](GradContext& c) {  // below zero alpha e^x = y + alpha
+                           Emitter& e = c.emit;
+                           const double alpha = static_cast<double>(c.node.as<op::EluAttributes>().alpha);
+                           const ValueId below =
+                               e.mul(c.grad(), e.add(c.output(), e.scalar_like(alpha, c.output())));
+                           c.set(0, where(e, greater(e, c.input(0), 0), c.grad(), below));
+                         }};
 
-RT_PAGE(HardSigmoid) =
-    attribute_page<op::HardSigmoidAttributes, [](double x, const op::HardSigmoidAttributes& a) {
-      return clamp01(static_cast<double>(a.alpha) * x + static_cast<double>(a.beta));
-    }>(OpKind::HardSigmoid);
-RT_COMPILER_PAGE(HardSigmoid) = {.gradient = [](GradContext& c) {
-  Emitter& e = c.emit;
-  const double alpha = static_cast<double>(c.node.as<op::HardSigmoidAttributes>().alpha);
-  const ValueId y = c.output();
-  const ValueId below_one = e.emit(op::LessAttributes{}, {y, e.scalar_like(1, y)});
-  const ValueId inside = e.emit(op::AndAttributes{}, {greater(e, y, 0), below_one});
-  c.set(0, keep_where(e, inside, e.mul(c.grad(), e.scalar_like(alpha, c.grad()))));
-}};
+RT_PAGE(HardSigmoid) = float_page(OpKind::HardSigmoid);
+RT_COMPILER_PAGE(HardSigmoid) = {
+    .eval = eval_with<op::HardSigmoidAttributes,
+                      [](double x, const op::HardSigmoidAttributes& a) {
+                        return clamp01(static_cast<double>(a.alpha) * x + static_cast<double>(a.beta));
+                      }>,
+    .gradient = [](GradContext& c) {
+      Emitter& e = c.emit;
+      const double alpha = static_cast<double>(c.node.as<op::HardSigmoidAttributes>().alpha);
+      const ValueId y = c.output();
+      const ValueId below_one = e.emit(op::LessAttributes{}, {y, e.scalar_like(1, y)});
+      const ValueId inside = e.emit(op::AndAttributes{}, {greater(e, y, 0), below_one});
+      c.set(0, keep_where(e, inside, e.mul(c.grad(), e.scalar_like(alpha, c.grad()))));
+    }};
 
-RT_PAGE(HardSwish) =
-    float_page<[](double x) { return x == 0 ? x : x * clamp01(x / 6 + 0.5); }>(OpKind::HardSwish);
-RT_COMPILER_PAGE(HardSwish) = {.gradient = [](GradContext& c) {  // 0 | x/3 + 1/2 | 1
-  Emitter& e = c.emit;
-  const ValueId x = c.input(0);
-  const ValueId slope = e.add(e.mul(x, e.scalar_like(1.0 / 3, x)), e.scalar_like(0.5, x));
-  const ValueId rising = keep_where(e, greater(e, x, -3), e.mul(c.grad(), slope));
-  c.set(0, where(e, greater(e, x, 3), c.grad(), rising));
-}};
+RT_PAGE(HardSwish) = float_page(OpKind::HardSwish);
+RT_COMPILER_PAGE(HardSwish) = {
+    .eval = eval_unary<[](double x) { return x == 0 ? x : x * clamp01(x / 6 + 0.5); }, nullptr>,
+    .gradient = [](GradContext& c) {  // 0 | x/3 + 1/2 | 1
+      Emitter& e = c.emit;
+      const ValueId x = c.input(0);
+      const ValueId slope = e.add(e.mul(x, e.scalar_like(1.0 / 3, x)), e.scalar_like(0.5, x));
+      const ValueId rising = keep_where(e, greater(e, x, -3), e.mul(c.grad(), slope));
+      c.set(0, where(e, greater(e, x, 3), c.grad(), rising));
+    }};
 
 RT_PAGE(Clip) = {.kind = OpKind::Clip, .inputs = {1, 1}, .infer = infer_clip, .eval = eval_clip};
 RT_COMPILER_PAGE(Clip) = {.gradient = gradient_of_clip};

@@ -1,4 +1,4 @@
-// The table of the compiler's halves of the pages. Only the compiler library links this file.
+// The table of the compiler's halves of the pages. Librt does not link this file.
 #include "runtime/ops/page.h"
 
 namespace rt::ops {
@@ -16,6 +16,12 @@ const CompilerPage* compiler_page_of(OpKind kind) noexcept {
   };
   const auto index = static_cast<size_t>(kind);
   return index < kOpCount ? kPages[index] : nullptr;
+}
+
+EvalFunction reference_value(OpKind kind) noexcept {
+  if (const EvalFunction eval = host_value(kind); eval != nullptr) return eval;
+  const CompilerPage* page = compiler_page_of(kind);
+  return page != nullptr ? page->eval : nullptr;
 }
 
 }  // namespace rt::ops

@@ -280,7 +280,6 @@ void conv_weight_grad_gradient(GradContext& context) {
 RT_PAGE(Conv) = {.kind = OpKind::Conv,
                  .inputs = {2, 4},
                  .infer = infer_conv,
-                 .eval = eval_conv,
                  .cost = cost_conv,
                  .domain = {-1, 1},
                  .tolerance = {1e-4, 1e-4}};
@@ -289,7 +288,6 @@ RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .inputs = {2, 4},
                           .shape_operands = 1u << 2,
                           .infer = infer_conv_transpose,
-                          .eval = eval_conv_transpose,
                           .cost = cost_conv_transpose,
                           .domain = {-1, 1},
                           .tolerance = {1e-4, 1e-4}};
@@ -297,13 +295,12 @@ RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
 RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .inputs = {2, 2},
                            .infer = infer_conv_weight_grad,
-                           .eval = eval_conv_weight_grad,
                            .cost = cost_conv_weight_grad,
                            .domain = {-1, 1},
                            .tolerance = {1e-4, 1e-3}};
 
-RT_COMPILER_PAGE(Conv) = {.gradient = conv_gradient};
-RT_COMPILER_PAGE(ConvTranspose) = {.gradient = conv_transpose_gradient};
-RT_COMPILER_PAGE(ConvWeightGrad) = {.gradient = conv_weight_grad_gradient};
+RT_COMPILER_PAGE(Conv) = {.eval = eval_conv, .gradient = conv_gradient};
+RT_COMPILER_PAGE(ConvTranspose) = {.eval = eval_conv_transpose, .gradient = conv_transpose_gradient};
+RT_COMPILER_PAGE(ConvWeightGrad) = {.eval = eval_conv_weight_grad, .gradient = conv_weight_grad_gradient};
 
 }  // namespace rt::ops

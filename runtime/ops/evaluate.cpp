@@ -1,6 +1,7 @@
 // The reference evaluator: see evaluate.h.
 #include "runtime/ops/evaluate.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -90,7 +91,7 @@ Status infer_body(const Graph& body, std::span<const Operand> inputs, std::vecto
       return invalid_argument(describe(node), ": expected ", infos.size(), " outputs, found ",
                               node.outputs.size());
     // Shape asks for no value; other nodes are computed where all their inputs are known and small.
-    bool compute = all_known || node.kind() == OpKind::Shape;
+    bool compute = (all_known || node.kind() == OpKind::Shape) && can_evaluate(node, host_value);
     for (const TensorInfo& info : infos) compute = compute && info.elements() <= kMaxShapeElements;
     std::vector<TensorView> results;
     for (size_t i = 0; i < infos.size(); ++i) {
@@ -105,7 +106,7 @@ Status infer_body(const Graph& body, std::span<const Operand> inputs, std::vecto
       results.push_back(computed[id].view());
     }
     if (!compute) continue;
-    RT_TRY(evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, results));
+    RT_TRY(evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, results, host_value));
     for (ValueId id : node.outputs) known[id].value = computed[id].bytes.data();
   }
   for (ValueId id : body.outputs) outputs.push_back(known[id].info);
@@ -126,14 +127,14 @@ Status infer_unnamed(const NodeView& node, std::vector<TensorInfo>& outputs) {
 }
 
 Status evaluate_body(const NodeView& node, std::span<const ConstTensorView> inputs,
-                     std::span<const TensorView> outputs) {
+                     std::span<const TensorView> outputs, EvalLookup values) {
   if (node.node.bodies.empty())
-    return invalid_argument(
-        "expected the composite's body, found none; the compiler writes one into the node");
+    return invalid_argument("expected a reference value or the composite's body, found neither");
   std::vector<ConstTensorView> present;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (node.has(i)) present.push_back(inputs[i]);
-  RT_ASSIGN(const std::vector<HostTensor> results, evaluate_graph(node.node.bodies[0], present));
+  RT_ASSIGN(const std::vector<HostTensor> results,
+            evaluate_graph(node.node.bodies[0], present, nullptr, {}, values));
   if (results.size() != outputs.size())
     return invalid_argument("expected a body with ", outputs.size(), " outputs, found ", results.size());
   for (size_t i = 0; i < results.size(); ++i) {
@@ -147,7 +148,7 @@ Status evaluate_body(const NodeView& node, std::span<const ConstTensorView> inpu
 }
 
 Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs,
-                        std::span<const TensorView> outputs) {
+                        std::span<const TensorView> outputs, EvalLookup values) {
   std::vector<ConstTensorView> operands(inputs.begin(), inputs.end());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!node.has(i) || operands[i].data != nullptr) continue;
@@ -155,17 +156,17 @@ Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> i
       return invalid_argument("expected the bytes of input ", i, ", found none");
     operands[i].data = &kNoBytes;
   }
-  const Page* page = page_of(node.kind());
-  if (page != nullptr && page->eval != nullptr) return page->eval(node, operands, outputs);
-  return evaluate_body(node, operands, outputs);
+  if (const EvalFunction eval = values(node.kind()); eval != nullptr) return eval(node, operands, outputs);
+  return evaluate_body(node, operands, outputs, values);
 }
 
 /// One run over a graph: the values that exist at the moment.
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, std::vector<HostTensor>* states)
+  Evaluation(const Graph& graph, std::vector<HostTensor>* states, EvalLookup values)
       : graph_(graph),
         states_(states),
+        values_(values),
         views_(graph.values.size()),
         owned_(graph.values.size()),
         uses_(use_counts(graph)) {}
@@ -219,7 +220,7 @@ class Evaluation {
     std::vector<TensorView> outputs;
     results.reserve(infos.size());
     for (const TensorInfo& info : infos) outputs.push_back(results.emplace_back(info).view());
-    RT_TRY(evaluate_node({.node = node, .inputs = operands, .outputs = infos}, inputs, outputs));
+    RT_TRY(evaluate_node({.node = node, .inputs = operands, .outputs = infos}, inputs, outputs, values_));
     if (observe) observe(id, std::vector<ConstTensorView>(outputs.begin(), outputs.end()));
 
     for (size_t i = 0; i < results.size(); ++i) {
@@ -277,6 +278,7 @@ class Evaluation {
 
   const Graph& graph_;
   std::vector<HostTensor>* states_;
+  EvalLookup values_;
   std::vector<std::optional<ConstTensorView>>
       views_;                      ///< by value; empty before it is produced and after last use
   std::vector<HostTensor> owned_;  ///< by value: bytes of the intermediates
@@ -291,9 +293,17 @@ Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return infer_unnamed(node, outputs).in(describe(node.node));
 }
 
+bool can_evaluate(const Node& node, EvalLookup values) {
+  if (values(node.kind()) != nullptr) return true;
+  if (node.bodies.empty()) return false;
+  const std::vector<Node>& nodes = node.bodies.front().nodes;
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [&](const Node& inner) { return can_evaluate(inner, values); });
+}
+
 Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
-                     std::span<const TensorView> outputs) {
-  return evaluate_unnamed(node, inputs, outputs).in(describe(node.node));
+                     std::span<const TensorView> outputs, EvalLookup values) {
+  return evaluate_unnamed(node, inputs, outputs, values).in(describe(node.node));
 }
 
 std::vector<HostTensor> initial_states(const std::vector<State>& states) {
@@ -309,8 +319,8 @@ std::vector<HostTensor> initial_states(const std::vector<State>& states) {
 
 Result<std::vector<HostTensor>> evaluate_graph(
     const Graph& graph, std::span<const ConstTensorView> inputs, std::vector<HostTensor>* states,
-    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe) {
-  Evaluation evaluation(graph, states);
+    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe, EvalLookup values) {
+  Evaluation evaluation(graph, states, values);
   RT_TRY(evaluation.bind(inputs));
   for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(evaluation.run(id, observe));
 

@@ -17,9 +17,15 @@ namespace rt::ops {
 /// inferred through the body where it has no page. Errors name the node.
 Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs);
 
+// Values come from `values`. Librt has those of shape arithmetic only and names host_value; a call there that
+// forgets to does not link.
+
+/// Whether the node's operator, or all of its body, has a value.
+bool can_evaluate(const Node& node, EvalLookup values = reference_value);
+
 /// Reference value of one node; outputs must have the inferred infos. Composites run their body.
 Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
-                     std::span<const TensorView> outputs);
+                     std::span<const TensorView> outputs, EvalLookup values = reference_value);
 
 /// A tensor that owns its bytes.
 struct HostTensor {
@@ -40,6 +46,7 @@ std::vector<HostTensor> initial_states(const std::vector<State>& states);
 /// outputs.
 Result<std::vector<HostTensor>> evaluate_graph(
     const Graph& graph, std::span<const ConstTensorView> inputs, std::vector<HostTensor>* states = nullptr,
-    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe = {});
+    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe = {},
+    EvalLookup values = reference_value);
 
 }  // namespace rt::ops

@@ -138,11 +138,10 @@ RT_PAGE(ScatterAdd) = {.kind = OpKind::ScatterAdd,
                        .inputs = {3, 3},
                        .shape_operands = 1u << 0,
                        .infer = infer_scatter_add,
-                       .eval = eval_scatter_add,
                        .cost = cost_scatter_add,
                        .tolerance = {1e-5, 1e-5}};
 
 RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient};
-RT_COMPILER_PAGE(ScatterAdd) = {.gradient = scatter_add_gradient};
+RT_COMPILER_PAGE(ScatterAdd) = {.eval = eval_scatter_add, .gradient = scatter_add_gradient};
 
 }  // namespace rt::ops

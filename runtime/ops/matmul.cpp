@@ -163,11 +163,10 @@ void matmul_gradient(GradContext& context) {
 RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .inputs = {2, 4},
                    .infer = infer_matmul,
-                   .eval = eval_matmul,
                    .cost = cost_matmul,
                    .domain = {-1, 1},
                    .tolerance = {1e-4, 1e-4}};
 
-RT_COMPILER_PAGE(MatMul) = {.gradient = matmul_gradient};
+RT_COMPILER_PAGE(MatMul) = {.eval = eval_matmul, .gradient = matmul_gradient};
 
 }  // namespace rt::ops

@@ -228,18 +228,17 @@ RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
                            .inputs = {5, 5},
                            .outputs = {5, 5},
                            .infer = infer_batch_norm_train,
-                           .eval = eval_batch_norm_train,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 7); },
                            .domain = {.low = 0.1, .high = 2}};
-RT_COMPILER_PAGE(BatchNormTrain) = {.gradient = gradient_of_batch_norm_train};
+RT_COMPILER_PAGE(BatchNormTrain) = {.eval = eval_batch_norm_train, .gradient = gradient_of_batch_norm_train};
 
 RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
                           .inputs = {5, 5},
                           .outputs = {3, 3},
                           .infer = infer_batch_norm_grad,
-                          .eval = eval_batch_norm_grad,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 9); }};
-RT_NO_GRADIENT(BatchNormGrad, "is itself a gradient; second derivatives are not written");
+RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
+                                   .no_gradient = "is itself a gradient; second derivatives are not written"};
 
 RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .inputs = {1, 3},

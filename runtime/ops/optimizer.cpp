@@ -122,17 +122,17 @@ RT_PAGE(SgdStep) = {.kind = OpKind::SgdStep,
                     .inputs = {2, 4},
                     .outputs = {1, 2},
                     .infer = infer_sgd,
-                    .eval = eval_sgd,
                     .cost = [](const NodeView& node) { return elementwise_cost(node, 6); }};
-RT_NO_GRADIENT(SgdStep, "an update of parameters, which comes after all gradients");
+RT_COMPILER_PAGE(SgdStep) = {.eval = eval_sgd,
+                             .no_gradient = "an update of parameters, which comes after all gradients"};
 
 RT_PAGE(AdamStep) = {.kind = OpKind::AdamStep,
                      .inputs = {6, 6},
                      .outputs = {3, 3},
                      .infer = infer_adam,
-                     .eval = eval_adam,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 14); },
                      .domain = {.low = 0.1, .high = 2}};
-RT_NO_GRADIENT(AdamStep, "an update of parameters, which comes after all gradients");
+RT_COMPILER_PAGE(AdamStep) = {.eval = eval_adam,
+                              .no_gradient = "an update of parameters, which comes after all gradients"};
 
 }  // namespace rt::ops

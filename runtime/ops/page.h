@@ -1,8 +1,9 @@
 // The page of an operator: its whole meaning, in one file per family (runtime/ops/*.cpp).
 //
-// Knows: attribute checks, shape rule, reference value, cost, test domain, tolerance (Page, part of librt),
-// and gradient and body (CompilerPage, which only the compiler library refers to, so that the linker drops it
-// from librt). Must not know: how a backend computes, files, sessions.
+// Knows: attribute checks, shape rule, cost, test domain, tolerance and, for what shape arithmetic is made
+// of, the reference value (Page, part of librt); every other reference value, gradient and body
+// (CompilerPage, which only the compiler library and the reference backend refer to, so that the linker drops
+// it from librt). Must not know: how a backend computes, files, sessions.
 //
 // For every member X of the union in schema/ops.fbs the build refers to ops::page_X and ops::compiler_page_X;
 // a missing page is a link error that names the operator.
@@ -46,6 +47,11 @@ struct Arity {
 };
 inline constexpr uint8_t kUnbounded = 255;
 
+/// The reference value of a node, plain loops in double (integers exactly). inputs[i].data is null for an
+/// absent input; outputs point to memory of the inferred sizes.
+using EvalFunction = Status (*)(const NodeView& node, std::span<const ConstTensorView> inputs,
+                                std::span<const TensorView> outputs);
+
 struct Page {
   OpKind kind;
   Arity inputs;
@@ -56,10 +62,11 @@ struct Page {
   /// found, without naming the node (the caller does). Shape operands are known when this is called for
   /// concrete shapes; a null value there means a caller's mistake and is an error.
   Status (*infer)(const NodeView& node, std::vector<TensorInfo>& outputs);
-  /// The reference value, plain loops in double (integers exactly). inputs[i].data is null for an absent
-  /// input; outputs point to memory of the inferred sizes. Null for a composite: its body is its value.
-  Status (*eval)(const NodeView& node, std::span<const ConstTensorView> inputs,
-                 std::span<const TensorView> outputs) = nullptr;
+  /// For operators that occur in shape arithmetic (elementwise, movement, reductions, Shape, Range, ...):
+  /// while a plan is made, librt evaluates them on the host. All others, whose values only a device computes,
+  /// have their `eval` in the CompilerPage, outside librt. Null in both for a composite: its body is its
+  /// value.
+  EvalFunction eval = nullptr;
   /// Null: no flops, and the bytes of all operands and results.
   Cost (*cost)(const NodeView& node) = nullptr;
   Domain domain = {};
@@ -96,6 +103,8 @@ struct GradContext {
 };
 
 struct CompilerPage {
+  /// See Page::eval.
+  EvalFunction eval = nullptr;
   /// Emits the gradients of the needed inputs. Null: see no_gradient.
   void (*gradient)(GradContext& context) = nullptr;
   /// Why there is no gradient ("integer output"). Null with a null gradient: a composite, differentiated
@@ -107,6 +116,17 @@ struct CompilerPage {
 };
 
 const CompilerPage* compiler_page_of(OpKind kind) noexcept;
+
+// --- where the evaluator (evaluate.h) finds values
+
+/// Null where there is none.
+using EvalLookup = EvalFunction (*)(OpKind kind) noexcept;
+
+/// The values that librt has: Page::eval.
+EvalFunction host_value(OpKind kind) noexcept;
+
+/// Those of all operators, from both pages. Not part of librt.
+EvalFunction reference_value(OpKind kind) noexcept;
 
 }  // namespace rt::ops
 

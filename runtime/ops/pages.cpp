@@ -18,6 +18,11 @@ const Page* page_of(OpKind kind) noexcept {
   return index < kOpCount ? kPages[index] : nullptr;
 }
 
+EvalFunction host_value(OpKind kind) noexcept {
+  const Page* page = page_of(kind);
+  return page != nullptr ? page->eval : nullptr;
+}
+
 Cost cost_of(const NodeView& node) {
   const Page* page = page_of(node.kind());
   if (page != nullptr && page->cost != nullptr) return page->cost(node);

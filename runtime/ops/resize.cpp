@@ -94,9 +94,9 @@ RT_PAGE(Resize) = {.kind = OpKind::Resize,
                    .inputs = {1, 3},
                    .shape_operands = 1u << 1 | 1u << 2,
                    .infer = infer_resize,
-                   .eval = eval_resize,
                    .cost = cost_resize};
 
-RT_NO_GRADIENT(Resize, "it needs an operator of its own, which this version does not have");
+RT_COMPILER_PAGE(Resize) = {
+    .eval = eval_resize, .no_gradient = "it needs an operator of its own, which this version does not have"};
 
 }  // namespace rt::ops

@@ -39,30 +39,33 @@ Status eval_softmax(const NodeView& node, std::span<const ConstTensorView> input
   return {};
 }
 
-template <class Attributes, bool kLogarithm>
+template <class Attributes>
 constexpr Page softmax_page(OpKind kind) {
-  return {.kind = kind,
-          .inputs = {1, 1},
-          .infer = infer_softmax<Attributes>,
-          .eval = eval_softmax<Attributes, kLogarithm>,
-          .cost = [](const NodeView& node) { return elementwise_cost(node, 5); }};
+  return {
+      .kind = kind, .inputs = {1, 1}, .infer = infer_softmax<Attributes>, .cost = [](const NodeView& node) {
+        return elementwise_cost(node, 5);
+      }};
 }
 
 }  // namespace
 
-RT_PAGE(Softmax) = softmax_page<op::SoftmaxAttributes, false>(OpKind::Softmax);
-RT_COMPILER_PAGE(Softmax) = {.gradient = [](GradContext& c) {  // y (g - sum g y)
-  Emitter& e = c.emit;
-  const ValueId y = c.output();
-  const ValueId sum = e.reduce_sum(e.mul(c.grad(), y), {c.node.as<op::SoftmaxAttributes>().axis});
-  c.set(0, e.mul(y, e.sub(c.grad(), sum)));
-}};
+RT_PAGE(Softmax) = softmax_page<op::SoftmaxAttributes>(OpKind::Softmax);
+RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
+                             .gradient = [](GradContext& c) {  // y (g - sum g y)
+                               Emitter& e = c.emit;
+                               const ValueId y = c.output();
+                               const ValueId sum = e.reduce_sum(e.mul(c.grad(), y),
+                                                                {c.node.as<op::SoftmaxAttributes>().axis});
+                               c.set(0, e.mul(y, e.sub(c.grad(), sum)));
+                             }};
 
-RT_PAGE(LogSoftmax) = softmax_page<op::LogSoftmaxAttributes, true>(OpKind::LogSoftmax);
-RT_COMPILER_PAGE(LogSoftmax) = {.gradient = [](GradContext& c) {  // g - exp(y) sum g
-  Emitter& e = c.emit;
-  const ValueId sum = e.reduce_sum(c.grad(), {c.node.as<op::LogSoftmaxAttributes>().axis});
-  c.set(0, e.sub(c.grad(), e.mul(e.emit(op::ExpAttributes{}, {c.output()}), sum)));
-}};
+RT_PAGE(LogSoftmax) = softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax);
+RT_COMPILER_PAGE(LogSoftmax) = {
+    .eval = eval_softmax<op::LogSoftmaxAttributes, true>,
+    .gradient = [](GradContext& c) {  // g - exp(y) sum g
+      Emitter& e = c.emit;
+      const ValueId sum = e.reduce_sum(c.grad(), {c.node.as<op::LogSoftmaxAttributes>().axis});
+      c.set(0, e.sub(c.grad(), e.mul(e.emit(op::ExpAttributes{}, {c.output()}), sum)));
+    }};
 
 }  // namespace rt::ops

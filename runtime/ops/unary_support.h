@@ -57,6 +57,11 @@ Status eval_with(const NodeView& node, std::span<const ConstTensorView> inputs,
   return {};
 }
 
+/// A function that shape arithmetic never uses: its value is in the CompilerPage.
+constexpr Page float_page(OpKind kind) {
+  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>};
+}
+
 template <RealFunction F>
 constexpr Page float_page(OpKind kind, Domain domain = {}) {
   return {.kind = kind,
@@ -73,11 +78,6 @@ constexpr Page number_page(OpKind kind, Domain domain = {}) {
           .infer = infer_unary<Allowed>,
           .eval = eval_unary<F, I>,
           .domain = domain};
-}
-
-template <class Attributes, double (*F)(double, const Attributes&)>
-constexpr Page attribute_page(OpKind kind) {
-  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>, .eval = eval_with<Attributes, F>};
 }
 
 }  // namespace rt::ops

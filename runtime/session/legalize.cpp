@@ -123,7 +123,7 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
 
 bool Legalizer::can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const {
   const ops::Page* page = ops::page_of(view.kind());
-  if (page == nullptr || page->impure || (page->eval == nullptr && view.node.bodies.empty())) return false;
+  if (page == nullptr || page->impure || !ops::can_evaluate(view.node, ops::host_value)) return false;
   size_t out = 0, in = 0;
   for (const TensorInfo& info : view.outputs) out += info.bytes();
   if (view.kind() == OpKind::Shape) return true;
@@ -154,7 +154,7 @@ Status Legalizer::fold(const Graph& graph, const NodeView& view, const std::vect
       RT_TRY(bytes[i].reserve(view.outputs[i].bytes()));
       out.push_back({bytes[i].data(), view.outputs[i]});
     }
-    RT_TRY(ops::evaluate_node(view, in, out));
+    RT_TRY(ops::evaluate_node(view, in, out, ops::host_value));
     for (size_t i = 0; i < bytes.size() && i < outputs.size(); ++i) {
       if (outputs[i] == kNoValue) continue;
       if (stable) {
@@ -194,6 +194,7 @@ Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::strin
 
 /// Finds the device that runs the node: the chosen one, else its body is inlined, else the next in the set.
 Status Legalizer::assign_device(Step& step, const NodeView& view, bool& inlined) {
+  if (request_.costs_only) return {};
   std::string reasons;
   for (size_t i = 0; i < devices_.size(); ++i) {
     auto candidates = devices_.device(i).kernels().candidates(devices_.device(i), view);
@@ -342,6 +343,7 @@ Result<std::unique_ptr<Program>> Legalizer::run() {
     if (state.info.bytes() > 0) p_.updates.push_back({.state = graph[update.state].state, .value = value});
   }
   drop_dead_steps();
+  if (request_.costs_only) return std::move(program_);
   RT_TRY(check_fallbacks());
   RT_TRY(place_steps(request_, p_));
   return std::move(program_);

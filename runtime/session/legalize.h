@@ -26,6 +26,8 @@ struct LegalizeRequest {
   FoldedConstants& folded;
   Chooser& chooser;
   bool strict = false;
+  /// Keep every node and stop before kernels and copies: for the steps' costs. `devices` may be empty.
+  bool costs_only = false;
 };
 
 /// Errors name the node and list every node that no device can run.

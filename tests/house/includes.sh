@@ -32,6 +32,7 @@ check backends/common "$core|^backends/common/"
 for name in cpu vulkan cuda; do
   check backends/$name "$backend|^backends/common/|^backends/$name/|^kernels/|^shaders/"
 done
+check backends/reference "$backend|^runtime/ops/|^backends/reference/"
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/planner|^schema/|^tools/compiler/"
 check tools/common "$core|^tools/common/|^tools/rtconvert/onnx/onnx\.pb"
 check tools/rtrun '^rt/|^tools/common/|^tools/rtrun/'

@@ -181,7 +181,8 @@ Status Builder::infer_probe(const Node& node, int probe, std::vector<ProbeValue>
 
   std::vector<Operand> operands(node.inputs.size());
   std::vector<ConstTensorView> views(node.inputs.size());
-  bool foldable = !page->impure && (!page->composite || !node.bodies.empty());
+  // The runtime computes shapes again, from what it has values for.
+  bool foldable = !page->impure && ops::can_evaluate(node, ops::host_value);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const ProbeValue& known = probes_[node.inputs[i]][static_cast<size_t>(probe)];
@@ -217,7 +218,8 @@ Status Builder::infer_probe(const Node& node, int probe, std::vector<ProbeValue>
   std::vector<TensorView> result_views;
   for (const TensorInfo& info : infos) results.emplace_back(info);
   for (ops::HostTensor& result : results) result_views.push_back(result.view());
-  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, result_views));
+  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, result_views,
+                            ops::host_value));
   for (size_t i = 0; i < infos.size(); ++i) outputs[i].value = Blob::own(std::move(results[i].bytes));
   return {};
 }

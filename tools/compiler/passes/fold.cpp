@@ -18,7 +18,7 @@ constexpr int64_t kAlwaysWidenElements = 4096;
 
 bool is_foldable(GraphEdit& edit, const Node& node) {
   const ops::Page* page = ops::page_of(node.kind());
-  if (page == nullptr || page->impure || (page->composite && node.bodies.empty())) return false;
+  if (page == nullptr || page->impure || !ops::can_evaluate(node)) return false;
   size_t bytes_in = 0, bytes_out = 0;
   for (ValueId input : node.inputs) {
     if (input == kNoValue) continue;

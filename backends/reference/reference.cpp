@@ -1,14 +1,13 @@
-#include "runtime/backend/reference.h"
+#include "backends/reference/reference.h"
 
 #include <chrono>
 #include <cstring>
 #include <new>
 
-#include "runtime/backend/abi.h"
 #include "runtime/backend/kernel_table.h"
 #include "runtime/ops/evaluate.h"
 
-namespace rt {
+namespace rt::reference {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -191,8 +190,7 @@ Status ReferenceCommands::submit() noexcept {
 }
 
 Status supports(const Device&, const NodeView& view) noexcept {
-  const ops::Page* page = ops::page_of(view.kind());
-  if (page != nullptr && (page->eval != nullptr || !view.node.bodies.empty())) return {};
+  if (ops::can_evaluate(view.node)) return {};
   return unsupported("the page of ", name_of(view.kind()), " has no reference value");
 }
 
@@ -267,7 +265,9 @@ DeviceInfo reference_info() {
   return info;
 }
 
-Status probe(std::vector<DeviceInfo>& devices, std::string&) noexcept {
+}  // namespace
+
+Status probe(std::vector<DeviceInfo>& devices, std::string& /*reason*/) noexcept {
   try {
     devices.push_back(reference_info());
     return {};
@@ -284,11 +284,4 @@ Result<DevicePtr> open(const DeviceOptions&) noexcept {
   }
 }
 
-}  // namespace
-
-const BackendModule& reference_module() noexcept {
-  static constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "reference", probe, open};
-  return kModule;
-}
-
-}  // namespace rt
+}  // namespace rt::reference

@@ -4,11 +4,14 @@
 // with, and the last resort for a node that no other backend has a kernel for. Must not know: sessions.
 #pragma once
 
-#include "runtime/backend/module.h"
+#include <string>
+#include <vector>
 
-namespace rt {
+#include "runtime/backend/backend.h"
 
-/// The module, built into librt.
-const BackendModule& reference_module() noexcept;
+namespace rt::reference {
 
-}  // namespace rt
+Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept;
+Result<DevicePtr> open(const DeviceOptions& options) noexcept;
+
+}  // namespace rt::reference
