@@ -10,6 +10,7 @@
 #include "tools/common/compare.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/npy.h"
+#include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
 
 namespace {
@@ -20,6 +21,7 @@ struct Options {
   std::string model;
   rt::SessionOptions session;
   rt::run::InputOptions inputs;
+  rt::run::GenerateOptions generate;
   std::vector<std::string> expect;
   std::vector<std::string> save;
   std::string checkpoint;
@@ -126,6 +128,13 @@ int check(const Options& options, const std::vector<Array>& outputs,
   return code;
 }
 
+int print_plan(rt::Session& session) {
+  const auto plan = session.plan_text();
+  if (!plan) return rt::tools::report_failure("rtrun", plan.status());
+  std::fputs(plan->c_str(), stderr);
+  return rt::tools::kFine;
+}
+
 int run(const Options& options) {
   using rt::tools::report_failure;
   const auto model = rt::Model::load(options.model);
@@ -135,6 +144,11 @@ int run(const Options& options) {
   if (!options.checkpoint.empty())
     if (rt::Status status = session->load_checkpoint(options.checkpoint); !status)
       return report_failure("rtrun", status);
+  if (options.generate.count > 0) {
+    const int code = rt::run::generate(*model, *session, options.generate);
+    if (options.plan && code == rt::tools::kFine) return print_plan(*session);
+    return code;
+  }
   const auto inputs = rt::run::gather_inputs(session->inputs(), options.inputs);
   if (!inputs) return report_failure("rtrun", inputs.status());
   for (size_t i = 0; i < inputs->size(); ++i)
@@ -148,11 +162,8 @@ int run(const Options& options) {
                           failed(rt::Code::InvalidArgument,
                                  options.inputs.test_data + ": holds no output_I.pb to compare with"));
   if (rt::Status status = session->run(); !status) return report_failure("rtrun", status);
-  if (options.plan) {
-    const auto plan = session->plan_text();
-    if (!plan) return report_failure("rtrun", plan.status());
-    std::fputs(plan->c_str(), stderr);
-  }
+  if (options.plan)
+    if (const int code = print_plan(*session); code != rt::tools::kFine) return code;
   std::vector<Array> outputs;
   nlohmann::ordered_json json;
   const rt::DeviceInfo device = session->device();
@@ -177,6 +188,45 @@ int run(const Options& options) {
   return code;
 }
 
+void declare_generation(CLI::App& app, Options& options) {
+  const std::string group = "Language models";
+  rt::run::GenerateOptions& generate = options.generate;
+  app.add_option(
+         "--generate", generate.count,
+         "New tokens to generate. A model converted with --cache-length reads each token once; any other "
+         "reads the whole text again for every token, and makes a plan for every length")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--prompt", generate.prompt, "The text's beginning; needs --tokenizer")->group(group);
+  app.add_option("--prompt-tokens", generate.prompt_tokens, "The beginning as token ids; default: 1")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option("--tokenizer", generate.tokenizer, "Tokenizer file of llama2.c (.bin); without: print ids")
+      ->group(group);
+  app.add_option("--temperature", generate.sampler.temperature, "0: always the most probable token")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--top-k", generate.sampler.top_k, "Sample among the K most probable; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--top-p", generate.sampler.top_p,
+                 "Sample among the most probable that together reach probability P")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--stop-token", generate.stop_tokens, "Ids that end the text")->delimiter(',')->group(group);
+  app.add_option("--token-input", generate.token_input, "Default: token, tokens or input_ids")->group(group);
+  app.add_option("--position-input", generate.position_input, "Default: pos, position or position_ids")
+      ->group(group);
+  app.add_option("--mask-input", generate.mask_input, "Is set to ones; default: attention_mask")
+      ->group(group);
+  app.add_option("--logits-output", generate.logits, "Default: logits, or the only output")->group(group);
+  app.add_flag("--profile", options.session.profile, "With --json: also the kernels' time of a run")
+      ->group(group);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -196,7 +246,8 @@ int main(int argc, char** argv) {
   app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG or JPEG");
   app.add_option("--test-data", options.inputs.test_data, "Folder with input_I.pb and output_I.pb");
   app.add_flag("--random-input", options.inputs.random, "Seeded noise for inputs without data");
-  app.add_option("--seed", options.inputs.seed, "Seed of --random-input")->capture_default_str();
+  app.add_option("--seed", options.inputs.seed, "Seed of --random-input and of sampling")
+      ->capture_default_str();
   app.add_option("--dim", options.dims, "NAME=EXTENT of a symbolic dimension, for --random-input; default 1");
   app.add_option("--mean", options.inputs.image.mean,
                  "Pictures: subtracted from 0..255, one or one a channel")
@@ -216,11 +267,15 @@ int main(int argc, char** argv) {
   app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
   app.add_flag("--json", options.json, "Results as JSON");
   app.add_flag("--quiet", options.quiet, "Do not print values");
+  declare_generation(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
   }
+  options.generate.sampler.seed = options.inputs.seed;
+  options.generate.json = options.json;
+  options.generate.quiet = options.quiet;
   options.inputs.layout_given = !options.layout.empty();
   options.inputs.image.channels_first = options.layout != "nhwc";
   options.inputs.image.channels = options.channels == "bgr"    ? rt::tools::Channels::Bgr

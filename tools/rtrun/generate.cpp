@@ -1,0 +1,134 @@
+#include "tools/rtrun/generate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tools/common/exit_code.h"
+#include "tools/rtrun/language_model.h"
+#include "tools/rtrun/tokenizer.h"
+
+namespace rt::run {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+rt::Status bad(std::string message) {
+  return {rt::Code::InvalidArgument, std::move(message)};
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+class Generator {
+ public:
+  Generator(LanguageModel& model, rt::Session& session, const GenerateOptions& options)
+      : model_(model), session_(session), options_(options), sampler_(options.sampler) {}
+
+  rt::Status run() {
+    if (rt::Status status = read_prompt(); !status) return status;
+    const Clock::time_point start = Clock::now();
+    for (int64_t i = 0; i < options_.count; ++i) {
+      const auto logits = model_.next(ids_);
+      if (!logits) return logits.status();
+      const int64_t token = sampler_.choose(*logits);
+      if (i == 0) first_seconds_ = seconds_since(start);
+      const auto& stops = options_.stop_tokens;
+      if (std::find(stops.begin(), stops.end(), token) != stops.end()) break;
+      accept(token);
+    }
+    seconds_ = seconds_since(start);
+    if (streams()) std::printf("\n");
+    if (options_.json) print_json();
+    return {};
+  }
+
+ private:
+  bool streams() const { return !options_.json && !options_.quiet; }
+
+  rt::Status read_prompt() {
+    if (!options_.tokenizer.empty()) {
+      auto tokenizer = Tokenizer::load(options_.tokenizer);
+      if (!tokenizer) return tokenizer.status();
+      tokenizer_ = std::move(*tokenizer);
+    }
+    ids_ = options_.prompt_tokens;
+    if (!options_.prompt.empty()) {
+      if (!tokenizer_) return bad("--prompt: the text needs a --tokenizer; or give --prompt-tokens");
+      ids_ = tokenizer_->encode(options_.prompt);
+    }
+    if (ids_.empty()) ids_ = {Tokenizer::kBegin};
+    prompt_size_ = ids_.size();
+    // The last token is chosen but not read.
+    const int64_t needed = static_cast<int64_t>(ids_.size()) + options_.count - 1;
+    if (model_.capacity() > 0 && needed > model_.capacity())
+      return bad("--generate " + std::to_string(options_.count) + " after a prompt of " +
+                 std::to_string(ids_.size()) + " tokens: the model's cache holds " +
+                 std::to_string(model_.capacity()) + "; convert with a larger --cache-length");
+    for (size_t i = 1; i < ids_.size(); ++i) show(ids_[i - 1], ids_[i]);
+    return {};
+  }
+
+  void accept(int64_t token) {
+    show(ids_.back(), token);
+    ids_.push_back(token);
+  }
+
+  void show(int64_t previous, int64_t token) {
+    const std::string piece = tokenizer_ ? tokenizer_->decode(previous, token) : std::to_string(token) + ' ';
+    if (tokenizer_) text_ += piece;
+    if (!streams()) return;
+    std::fwrite(piece.data(), 1, piece.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  void print_json() {
+    const rt::DeviceInfo device = session_.device();
+    const auto generated = static_cast<double>(ids_.size() - prompt_size_);
+    nlohmann::ordered_json json;
+    json["device"] = {{"backend", device.backend}, {"name", device.name}};
+    json["prompt_tokens"] = std::vector<int64_t>(ids_.begin(), ids_.begin() + long(prompt_size_));
+    json["tokens"] = std::vector<int64_t>(ids_.begin() + long(prompt_size_), ids_.end());
+    if (tokenizer_) json["text"] = text_;
+    json["seconds"] = seconds_;
+    json["first_token_seconds"] = first_seconds_;
+    if (generated > 1) json["tokens_per_second"] = (generated - 1) / (seconds_ - first_seconds_);
+    const rt_memory_stats memory = session_.memory();
+    json["memory"] = {{"states", memory.states},
+                      {"weights", memory.weights},
+                      {"peak_planned", memory.peak_planned},
+                      {"plans", memory.plans}};
+    if (const uint64_t runs = session_.profile_runs(); runs > 0) {
+      uint64_t nanoseconds = 0;
+      for (const rt_profile_entry& entry : session_.profile()) nanoseconds += entry.nanoseconds;
+      if (nanoseconds > 0) json["kernel_seconds_per_run"] = 1e-9 * double(nanoseconds) / double(runs);
+    }
+    // A text cut within a character is no valid UTF-8; JSON needs it to be.
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  }
+
+  LanguageModel& model_;
+  rt::Session& session_;
+  const GenerateOptions& options_;
+  Sampler sampler_;
+  std::optional<Tokenizer> tokenizer_;
+  std::vector<int64_t> ids_;
+  size_t prompt_size_ = 0;
+  std::string text_;
+  double seconds_ = 0, first_seconds_ = 0;
+};
+
+}  // namespace
+
+int generate(const rt::Model& model, rt::Session& session, const GenerateOptions& options) {
+  auto language = LanguageModel::open(
+      model, session, {options.token_input, options.position_input, options.mask_input, options.logits});
+  if (!language) return tools::report_failure("rtrun", language.status());
+  Generator generator(*language, session, options);
+  if (rt::Status status = generator.run(); !status) return tools::report_failure("rtrun", status);
+  return tools::kFine;
+}
+
+}  // namespace rt::run

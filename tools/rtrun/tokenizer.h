@@ -1,0 +1,42 @@
+// Text to token ids and back, for the tokenizer files of llama2.c (byte-pair encoding with scores).
+//
+// Knows: the file format and the merging rule. Must not know: models, sampling.
+//
+// File: i32 length of the longest piece, then for each token f32 score, i32 length, bytes. Ids 0, 1, 2 are
+// unknown, begin and end of text; from 3 on stand the 256 bytes as "<0xNN>".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rt/rt.hpp"
+
+namespace rt::run {
+
+class Tokenizer {
+ public:
+  static constexpr int64_t kBegin = 1;
+  static constexpr int64_t kEnd = 2;
+
+  static rt::Result<Tokenizer> load(const std::string& path);
+
+  size_t size() const noexcept { return pieces_.size(); }
+  /// kBegin, then the text's tokens: its characters (bytes where the vocabulary has no such character),
+  /// neighbours merged as long as a merged piece exists, the one with the best score first.
+  std::vector<int64_t> encode(std::string_view text) const;
+  /// What `token` adds to a text whose last token is `previous`.
+  std::string decode(int64_t previous, int64_t token) const;
+
+ private:
+  int64_t find(std::string_view piece) const;
+
+  std::vector<std::string> pieces_;
+  std::vector<float> scores_;
+  std::map<std::string, int64_t, std::less<>> ids_;
+};
+
+}  // namespace rt::run
