@@ -1,0 +1,196 @@
+// GatherElements, GatherND, ScatterElements and ScatterND. An index outside its range is read as the nearest
+// valid one, as in Gather. What two indices write to one place is written by one thread, in the indices'
+// order, so that results do not depend on the number of threads.
+#include <cstring>
+
+#include "backends/common/indexing.h"
+#include "backends/cpu/elements.h"
+#include "backends/cpu/kernel.h"
+
+namespace rt::cpu {
+namespace {
+
+using op::ScatterReduction;
+
+Status indices_supported(const CpuDevice&, const NodeView& node) {
+  if (node.dtype(1) == DType::I32 || node.dtype(1) == DType::I64) return {};
+  return unsupported("indices must be i32 or i64, not ", name_of(node.dtype(1)));
+}
+
+/// Indices of either type. The branch costs nothing beside the access that depends on it.
+struct Indices {
+  const void* data;
+  bool wide;
+
+  int64_t place(int64_t i, int64_t extent) const noexcept {
+    const int64_t index = wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+    return std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
+  }
+  int64_t row(const TuplePlan& plan, int64_t tuple) const noexcept {
+    int64_t row = tuple / plan.in_batch;
+    for (int k = 0; k < plan.length; ++k) {
+      const int64_t extent = plan.extent[static_cast<size_t>(k)];
+      row = row * extent + place(tuple * plan.length + k, extent);
+    }
+    return row;
+  }
+};
+
+Indices indices_of(const Call& call, DType dtype) noexcept {
+  return {call.in<void>(1), dtype == DType::I64};
+}
+
+Result<KernelPtr> create_gather_elements(CpuDevice&, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const ElementPlan plan = element_plan(
+      x, node.shape(1), *normalized_axis(node.as<op::GatherElementsAttributes>().axis, x.rank()));
+  const DType index_type = node.dtype(1);
+  return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    return make_kernel([=](const Call& call) noexcept {
+      const T* data = call.in<T>(0);
+      T* y = call.out<T>();
+      const Indices indices = indices_of(call, index_type);
+      const auto axis = static_cast<size_t>(plan.axis);
+      const int64_t count = plan.indices[axis], extent = plan.data[axis];
+      const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
+      parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t line = begin; line < end; ++line) {
+          const ElementPlan::Start start = plan.start_of(line);
+          for (int64_t j = 0; j < count; ++j) {
+            const int64_t at = start.index + j * index_stride;
+            y[at] = data[start.data + indices.place(at, extent) * data_stride];
+          }
+        }
+      });
+    });
+  });
+}
+
+Result<KernelPtr> create_gather_nd(CpuDevice&, const NodeView& node, Producers) {
+  const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1),
+                                    static_cast<int>(node.as<op::GatherNDAttributes>().batch_dimensions));
+  const size_t bytes = static_cast<size_t>(plan.inner) * size_of(node.dtype(0));
+  return make_kernel([=, index_type = node.dtype(1)](const Call& call) noexcept {
+    const std::byte* x = call.in<std::byte>(0);
+    std::byte* y = call.out<std::byte>();
+    if (plan.rows == 0) return;
+    const Indices indices = indices_of(call, index_type);
+    parallel_for(plan.tuples, plan.inner + 4, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i)
+        std::memcpy(y + static_cast<size_t>(i) * bytes, x + static_cast<size_t>(indices.row(plan, i)) * bytes,
+                    bytes);
+    });
+  });
+}
+
+// --- scatters
+
+template <class Wide>
+Wide combine(ScatterReduction reduction, Wide old, Wide update) noexcept {
+  switch (reduction) {
+    case ScatterReduction::None: break;
+    case ScatterReduction::Add:
+      if constexpr (std::is_integral_v<Wide>)
+        return static_cast<Wide>(static_cast<uint64_t>(old) + static_cast<uint64_t>(update));
+      else
+        return old + update;
+    case ScatterReduction::Mul:
+      if constexpr (std::is_integral_v<Wide>)
+        return static_cast<Wide>(static_cast<uint64_t>(old) * static_cast<uint64_t>(update));
+      else
+        return old * update;
+    case ScatterReduction::Minimum: return old != old || old < update ? old : update;
+    case ScatterReduction::Maximum: return old != old || old > update ? old : update;
+  }
+  return update;
+}
+
+template <class T>
+void join(ScatterReduction reduction, T& element, T update) noexcept {
+  element = narrow<T>(combine(reduction, widen(element), widen(update)));
+}
+
+/// f(TypeTag<T>{}): without a reduction only the element's size matters.
+template <class F>
+KernelPtr with_element(ScatterReduction reduction, DType dtype, F&& f) {
+  if (reduction == ScatterReduction::None) return with_size(size_of(dtype), f);
+  return with_type(dtype, f);
+}
+
+template <class T>
+void copy_data(const Call& call, int64_t elements) noexcept {
+  if (call.out<T>() != call.in<T>(0))
+    std::memcpy(call.out<T>(), call.in<T>(0), static_cast<size_t>(elements) * sizeof(T));
+}
+
+Result<KernelPtr> create_scatter_elements(CpuDevice&, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::ScatterElementsAttributes>();
+  const Shape& x = node.shape(0);
+  const ElementPlan plan = element_plan(x, node.shape(1), *normalized_axis(attributes.axis, x.rank()));
+  return with_element(attributes.reduction, node.dtype(0), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    return make_kernel(
+        [=, reduction = attributes.reduction, index_type = node.dtype(1),
+         elements = x.elements()](const Call& call) noexcept {
+          copy_data<T>(call, elements);
+          T* y = call.out<T>();
+          const T* updates = call.in<T>(2);
+          const Indices indices = indices_of(call, index_type);
+          const auto axis = static_cast<size_t>(plan.axis);
+          const int64_t count = plan.indices[axis], extent = plan.data[axis];
+          const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
+          parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
+            for (int64_t line = begin; line < end; ++line) {
+              const ElementPlan::Start start = plan.start_of(line);
+              for (int64_t j = 0; j < count; ++j) {
+                const int64_t at = start.index + j * index_stride;
+                join(reduction, y[start.data + indices.place(at, extent) * data_stride], updates[at]);
+              }
+            }
+          });
+        },
+        in_place());
+  });
+}
+
+/// Each thread owns a range of the data's rows and takes, in order, the tuples that name one of them.
+Result<KernelPtr> create_scatter_nd(CpuDevice&, const NodeView& node, Producers) {
+  const ScatterReduction reduction = node.as<op::ScatterNDAttributes>().reduction;
+  const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), 0);
+  return with_element(reduction, node.dtype(0), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    return make_kernel(
+        [=, index_type = node.dtype(1), elements = node.input(0).elements()](const Call& call) noexcept {
+          copy_data<T>(call, elements);
+          T* y = call.out<T>();
+          const T* updates = call.in<T>(2);
+          const Indices indices = indices_of(call, index_type);
+          const int64_t each = plan.tuples * plan.inner / std::max<int64_t>(plan.rows, 1);
+          parallel_for(plan.rows, each, 1, [&](int64_t begin, int64_t end) noexcept {
+            for (int64_t i = 0; i < plan.tuples; ++i) {
+              const int64_t row = indices.row(plan, i);
+              if (row < begin || row >= end) continue;
+              for (int64_t k = 0; k < plan.inner; ++k)
+                join(reduction, y[row * plan.inner + k], updates[i * plan.inner + k]);
+            }
+          });
+        },
+        in_place());
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_indexed();
+std::span<const KernelRow> rows_indexed() {
+  static constexpr KernelRow kRows[] = {
+      row<create_gather_elements, indices_supported>(OpKind::GatherElements, "gather_elements", kAnyDType),
+      row<create_gather_nd, indices_supported>(OpKind::GatherND, "gather_nd", kAnyDType),
+      row<create_scatter_elements, indices_supported>(OpKind::ScatterElements, "scatter_elements", kAnyDType),
+      row<create_scatter_nd, indices_supported>(OpKind::ScatterND, "scatter_nd", kAnyDType),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,96 @@
+// TopK: positions along the axis, partially sorted by value. Lines are cut among threads, each of which has
+// its own stretch of scratch.
+#include <algorithm>
+#include <bit>
+
+#include "backends/cpu/elements.h"
+#include "backends/cpu/kernel.h"
+
+namespace rt::cpu {
+namespace {
+
+/// A number as an unsigned integer of the same order; NaN above all, -0 as 0.
+template <class T>
+auto ordered(T x) noexcept {
+  const auto value = widen(x);
+  using Wide = decltype(widen(x));
+  if constexpr (std::is_floating_point_v<Wide>) {
+    using Bits = std::conditional_t<sizeof(Wide) == 4, uint32_t, uint64_t>;
+    constexpr Bits kTop = Bits{1} << (8 * sizeof(Bits) - 1);
+    if (std::isnan(value)) return static_cast<Bits>(~Bits{0});
+    const auto bits = std::bit_cast<Bits>(value + Wide{0});
+    return static_cast<Bits>((bits & kTop) != 0 ? ~bits : bits | kTop);
+  } else {
+    return static_cast<uint64_t>(value) ^ (std::is_signed_v<T> ? uint64_t{1} << 63 : 0);
+  }
+}
+
+template <class Key>
+struct Entry {
+  Key key;
+  uint32_t index;
+  bool operator<(const Entry& other) const noexcept {
+    return key != other.key ? key < other.key : index < other.index;
+  }
+};
+
+/// The k first of entries[0, n), in order. A heap suits few of many; else a selection, then a sort.
+template <class E>
+void select(E* entries, int64_t n, int64_t k) noexcept {
+  if (k < n / 64) return std::partial_sort(entries, entries + k, entries + n);
+  if (k < n) std::nth_element(entries, entries + k, entries + n);
+  std::sort(entries, entries + k);
+}
+
+Status supports(const CpuDevice&, const NodeView& node) {
+  if (node.input(0).elements() >= int64_t{1} << 32) return unsupported("2^32 elements or more");
+  return {};
+}
+
+Result<KernelPtr> create(CpuDevice&, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::TopKAttributes>();
+  const Shape& x = node.shape(0);
+  const int axis = *normalized_axis(attributes.axis, x.rank());
+  const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
+  const int64_t k = node.output(0).shape[axis];
+  return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    using E = Entry<decltype(ordered(T{}))>;
+    Requirements requirements;
+    requirements.scratch = static_cast<size_t>(max_threads()) * static_cast<size_t>(extent) * sizeof(E);
+    return make_kernel(
+        [=, largest = attributes.largest](const Call& call) noexcept {
+          const T* data = call.in<T>(0);
+          T* values = call.out<T>(0);
+          int64_t* positions = call.out<int64_t>(1);
+          parallel_for(outer * inner, 16 * extent, 1, [&](int64_t begin, int64_t end) noexcept {
+            E* entries = call.scratch<E>() + omp_get_thread_num() * extent;
+            for (int64_t line = begin; line < end; ++line) {
+              const int64_t o = line / inner, i = line % inner;
+              const T* from = data + o * extent * inner + i;
+              for (int64_t j = 0; j < extent; ++j) {
+                const auto key = ordered(from[j * inner]);
+                entries[j] = {largest ? static_cast<decltype(key)>(~key) : key, static_cast<uint32_t>(j)};
+              }
+              select(entries, extent, k);
+              for (int64_t j = 0; j < k; ++j) {
+                const int64_t to = (o * k + j) * inner + i, index = entries[j].index;
+                values[to] = from[index * inner];
+                positions[to] = index;
+              }
+            }
+          });
+        },
+        requirements);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_topk();
+std::span<const KernelRow> rows_topk() {
+  static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumbers)};
+  return kRows;
+}
+
+}  // namespace rt::cpu

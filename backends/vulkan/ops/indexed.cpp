@@ -1,0 +1,238 @@
+// GatherElements, GatherND, ScatterElements and ScatterND: the places that indices name are computed first,
+// then rows are read or written there. Scatters give the same result at every run: without a reduction the
+// last of equal indices is chosen before anything is written, with one their updates are chained in order.
+#include "backends/common/indexing.h"
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+namespace {
+
+using op::ScatterReduction;
+
+constexpr size_t kMostAxes = 6;
+
+/// What both kinds of index have in common once the places are known.
+struct Places {
+  int64_t count = 0;  ///< indices or tuples
+  int64_t rows = 0;   ///< of the data, of `inner` elements
+  int64_t inner = 1;
+  /// Equal places occur only inside a group; see scatter_chain.comp.
+  int64_t group = 1, stride = 1;
+};
+
+int64_t index_words(const NodeView& node) {
+  return static_cast<int64_t>(size_of(node.dtype(1)) / sizeof(int32_t));
+}
+
+struct Elements {
+  template <class Attributes>
+  static Result<ElementPlan> plan(const NodeView& node) {
+    const auto axis = normalized_axis(node.as<Attributes>().axis, node.shape(0).rank());
+    if (!axis) return unsupported("an axis outside the rank of x");
+    const ElementPlan plan = element_plan(node.shape(0), node.shape(1), *axis);
+    if (plan.rank > static_cast<int>(kMostAxes))
+      return unsupported(plan.rank, " axes along which x and indices differ, at most ", kMostAxes,
+                         " are supported");
+    return plan;
+  }
+  static Places places(const NodeView& node, const ElementPlan& plan) {
+    const auto axis = static_cast<size_t>(plan.axis);
+    return {.count = node.input(1).elements(),
+            .rows = node.input(0).elements(),
+            .inner = 1,
+            .group = plan.indices[axis],
+            .stride = plan.index_strides[axis]};
+  }
+  static void record(Program& program, const NodeView& node, const ElementPlan& plan, const Ref& targets) {
+    program.dispatch_each(Shader::index_elements, node.input(1).elements(), 64)
+        .push(node.input(1).elements())
+        .push(index_words(node))
+        .push(plan.rank)
+        .push(plan.axis)
+        .push_axes(std::span(plan.indices).first(kMostAxes), 1)
+        .push_axes(std::span(plan.data).first(kMostAxes), 1)
+        .read(0, in(1))
+        .write(1, targets);
+  }
+};
+
+struct Tuples {
+  template <class Attributes>
+  static Result<TuplePlan> plan(const NodeView& node) {
+    int batch = 0;
+    if constexpr (requires(Attributes a) { a.batch_dimensions; })
+      batch = static_cast<int>(node.as<Attributes>().batch_dimensions);
+    const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), batch);
+    if (plan.length > static_cast<int>(kMostAxes))
+      return unsupported("tuples of ", plan.length, " indices, at most ", kMostAxes, " are supported");
+    return plan;
+  }
+  static Places places(const NodeView&, const TuplePlan& plan) {
+    return {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner, .group = plan.tuples, .stride = 1};
+  }
+  static void record(Program& program, const NodeView& node, const TuplePlan& plan, const Ref& targets) {
+    program.dispatch_each(Shader::index_tuples, plan.tuples, 64)
+        .push(plan.tuples)
+        .push(index_words(node))
+        .push(plan.in_batch)
+        .push(plan.length)
+        .push_axes(std::span(plan.extent).first(kMostAxes), 1)
+        .read(0, in(1))
+        .write(1, targets);
+  }
+};
+
+/// Elements of `size` bytes, `inner` of them a row, moved in the largest units that fit a row.
+struct Units {
+  size_t size;
+  int64_t inner;
+};
+Units units_of(DType dtype, int64_t inner) {
+  Units units{size_of(dtype), inner};
+  while (units.size < 16 && units.inner % 2 == 0 && units.inner > 0) {
+    units.size *= 2;
+    units.inner /= 2;
+  }
+  return units;
+}
+Shader of_size(size_t size, Shader one, Shader two, Shader four, Shader eight, Shader sixteen) {
+  return size == 1 ? one : size == 2 ? two : size == 4 ? four : size == 8 ? eight : sixteen;
+}
+
+uint64_t words(int64_t count) {
+  return static_cast<uint64_t>(std::max<int64_t>(count, 1)) * sizeof(uint32_t);
+}
+
+template <class Kind, class Attributes>
+Status gather_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  return Kind::template plan<Attributes>(node).status();
+}
+
+template <class Kind, class Attributes>
+Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
+  const Places places = Kind::places(node, plan);
+  auto program = std::make_unique<Program>("gather_places");
+  if (places.rows == 0) return finish(std::move(program));
+  const Ref targets = program->scratch(words(places.count));
+  Kind::record(*program, node, plan, targets);
+  const Units units = units_of(node.dtype(0), places.inner);
+  const Shader shader = of_size(units.size, Shader::gather_1, Shader::gather_2, Shader::gather_4,
+                                Shader::gather_8, Shader::gather_16);
+  program->dispatch_each(shader, places.count * units.inner, cast(device).plan().elementwise_lanes)
+      .push(places.count * units.inner)
+      .push(places.count)
+      .push(units.inner)
+      .push(places.rows)
+      .push(1)
+      .read(0, in(0))
+      .write(1, out(0))
+      .read(2, targets);
+  return finish(std::move(program));
+}
+
+/// Chaining compares all pairs of a group.
+constexpr double kMostPairs = 1 << 30;
+
+template <class Kind, class Attributes>
+Status scatter_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
+  if (node.as<Attributes>().reduction == ScatterReduction::None) return {};
+  const DType dtype = node.dtype(0);
+  if (dtype != DType::F32 && dtype != DType::I32 && dtype != DType::I64)
+    return unsupported("reductions of ", name_of(dtype));
+  const Places places = Kind::places(node, plan);
+  if (static_cast<double>(places.count) * static_cast<double>(places.group) > kMostPairs)
+    return unsupported("a reduction by ", places.count, " indices");
+  return {};
+}
+
+void record_last(Program& program, const NodeView& node, const Places& places, const Ref& targets,
+                 uint32_t lanes) {
+  const Ref winner = program.scratch(words(places.rows));
+  program.fill(winner, 0);
+  program.dispatch_each(Shader::scatter_winner, places.count, 64)
+      .push(places.count)
+      .read(0, targets)
+      .write(1, winner);
+  const Units units = units_of(node.dtype(0), places.inner);
+  const Shader shader = of_size(units.size, Shader::scatter_last_1, Shader::scatter_last_2,
+                                Shader::scatter_last_4, Shader::scatter_last_8, Shader::scatter_last_16);
+  program.dispatch_each(shader, places.count * units.inner, lanes)
+      .push(places.count * units.inner)
+      .push(units.inner)
+      .read(0, in(2))
+      .write(1, out(0))
+      .read(2, targets)
+      .read(3, winner);
+}
+
+void record_join(Program& program, const NodeView& node, const Places& places, const Ref& targets,
+                 ScatterReduction reduction, uint32_t lanes) {
+  const Ref next = program.scratch(words(places.count)), first = program.scratch(words(places.count));
+  program.dispatch_each(Shader::scatter_chain, places.count, 64)
+      .push(places.count)
+      .push(places.group)
+      .push(places.stride)
+      .read(0, targets)
+      .write(1, next)
+      .write(2, first);
+  const Shader shader = node.dtype(0) == DType::F32   ? Shader::scatter_join_f32
+                        : node.dtype(0) == DType::I32 ? Shader::scatter_join_i32
+                                                      : Shader::scatter_join_i64;
+  const uint64_t function = reduction == ScatterReduction::Add       ? 0
+                            : reduction == ScatterReduction::Maximum ? 1
+                            : reduction == ScatterReduction::Minimum ? 2
+                                                                     : 3;
+  program.dispatch_each(shader, places.count * places.inner, lanes)
+      .spec(function)
+      .push(places.count * places.inner)
+      .push(places.inner)
+      .read(0, in(2))
+      .write(1, out(0))
+      .read(2, targets)
+      .read(3, next)
+      .read(4, first);
+}
+
+template <class Kind, class Attributes>
+Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const ScatterReduction reduction = node.as<Attributes>().reduction;
+  const uint32_t lanes = cast(device).plan().elementwise_lanes;
+  RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
+  const Places places = Kind::places(node, plan);
+  auto program = std::make_unique<Program>("scatter_places");
+  program->in_place(0);
+  program->copy(out(0), in(0));
+  if (places.count * places.inner == 0) return finish(std::move(program));
+  const Ref targets = program->scratch(words(places.count));
+  Kind::record(*program, node, plan, targets);
+  if (reduction == ScatterReduction::None)
+    record_last(*program, node, places, targets, lanes);
+  else
+    record_join(*program, node, places, targets, reduction, lanes);
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {
+    {OpKind::GatherElements, "gather_elements", kAnyDType,
+     gather_supports<Elements, op::GatherElementsAttributes>,
+     create_gather<Elements, op::GatherElementsAttributes>},
+    {OpKind::GatherND, "gather_nd", kAnyDType, gather_supports<Tuples, op::GatherNDAttributes>,
+     create_gather<Tuples, op::GatherNDAttributes>},
+    {OpKind::ScatterElements, "scatter_elements", kAnyDType,
+     scatter_supports<Elements, op::ScatterElementsAttributes>,
+     create_scatter<Elements, op::ScatterElementsAttributes>},
+    {OpKind::ScatterND, "scatter_nd", kAnyDType, scatter_supports<Tuples, op::ScatterNDAttributes>,
+     create_scatter<Tuples, op::ScatterNDAttributes>},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_indexed() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

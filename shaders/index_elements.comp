@@ -1,0 +1,25 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// The data's element that each index names: the index's own coordinates, that of `axis` replaced. As in gather.comp,
+// indices are i32 or the low words of i64, negative ones count from the end, and others take the nearest valid place.
+#include "common.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };
+layout(push_constant) uniform P { uint count; uint index_words; uint rank; uint axis; uint index_extent[6]; uint extent[6]; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  int index = indices[i * index_words];
+  int range = int(extent[axis]);
+  uint place = uint(clamp(index < 0 ? index + range : index, 0, range - 1));
+  uint rest = i;
+  uint stride = 1;
+  uint at = 0;
+  for (int d = int(rank) - 1; d >= 0; --d) {
+    at += (d == int(axis) ? place : rest % index_extent[d]) * stride;
+    rest /= index_extent[d];
+    stride *= extent[d];
+  }
+  target[i] = at;
+}

@@ -1,0 +1,17 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y [rows,inner] = updates [positions,inner] at the rows that scatter_winner.comp gave to their position.
+#include "common.glsl"
+layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
+layout(set = 0, binding = 2, std430) readonly buffer T0 { uint target[]; };
+layout(set = 0, binding = 3, std430) readonly buffer W { uint winner[]; };
+layout(push_constant) uniform P { uint count; uint inner; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint position = i / inner;
+  uint row = target[position];
+  if (winner[row] == position + 1) y[row * inner + i % inner] = updates[i];
+}

@@ -1,0 +1,92 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Sorts blocks of kBlock entries, a power of two, in shared memory, and keeps the first `keep` of each: one workgroup a
+// block, `blocks` of them a row. Batcher's bitonic network in the form whose every comparison is ascending: stage
+// `size` compares entry i with its mirror image in runs of `size`, then with neighbours at size / 4, size / 8, ..
+// LOAD: entries are made from x [outer,length,inner] along the middle axis. Else they are the row's `length` entries of
+// the buffers before, whose runs of kSorted are in order already; kSorted = kBlock: the last stage's mirror is done too.
+#include "common.glsl"
+#include "topk.glsl"
+layout(constant_id = 1) const uint kBlock = 1024;
+layout(constant_id = 2) const uint kSorted = 1;
+layout(constant_id = 3) const bool kLargest = true;
+#ifdef LOAD
+layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
+#else
+layout(set = 0, binding = 0, std430) readonly buffer X { K old_keys[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Q { uint old_places[]; };
+#endif
+layout(set = 0, binding = 1, std430) writeonly buffer Y { K keys[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer R { uint places[]; };
+layout(push_constant) uniform P { uint rows; uint blocks; uint length; uint inner; uint keep; };
+shared K block_keys[kBlock];
+shared uint block_places[kBlock];
+
+#ifdef LOAD
+K key_of(T value) {
+#ifdef FLOAT
+  uint bits = floatBitsToUint(float(value));
+  if (is_nan(float(value))) bits = 0xffffffffu;
+  else if (bits == 0x80000000u) bits = 0x80000000u;  // -0 is 0
+  else bits = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+#else
+#ifdef SIGNED
+  K bits = K(value) ^ (K(1) << (8 * SIZE - 1));
+#else
+  K bits = K(value);
+#endif
+#endif
+  return kLargest ? ~bits : bits;
+}
+#endif
+
+void compare(uint a, uint b) {
+  K key_a = block_keys[a], key_b = block_keys[b];
+  uint place_a = block_places[a], place_b = block_places[b];
+  if (!precedes(key_b, place_b, key_a, place_a)) return;
+  block_keys[a] = key_b;
+  block_keys[b] = key_a;
+  block_places[a] = place_b;
+  block_places[b] = place_a;
+}
+
+void main() {
+  uint group = group_number();
+  uint lane = gl_LocalInvocationID.x;
+  uint row = group / blocks;
+  uint block = group % blocks;
+  for (uint i = lane; i < kBlock; i += gl_WorkGroupSize.x) {
+    uint at = block * kBlock + i;
+    bool inside = row < rows && at < length;
+#ifdef LOAD
+    block_keys[i] = inside ? key_of(x[(row / inner * length + at) * inner + row % inner]) : ~K(0);
+    block_places[i] = inside ? at : 0xffffffffu;
+#else
+    block_keys[i] = inside ? old_keys[row * length + at] : ~K(0);
+    block_places[i] = inside ? old_places[row * length + at] : 0xffffffffu;
+#endif
+  }
+  barrier();
+  for (uint size = min(2 * kSorted, kBlock); size <= kBlock; size *= 2) {
+    if (kSorted < kBlock) {
+      for (uint c = lane; c < kBlock / 2; c += gl_WorkGroupSize.x) {
+        uint half_size = size / 2;
+        uint first = c / half_size * size;
+        compare(first + c % half_size, first + size - 1 - c % half_size);
+      }
+      barrier();
+    }
+    for (uint step = kSorted < kBlock ? size / 4 : size / 2; step > 0; step /= 2) {
+      for (uint c = lane; c < kBlock / 2; c += gl_WorkGroupSize.x) {
+        uint a = c / step * 2 * step + c % step;
+        compare(a, a + step);
+      }
+      barrier();
+    }
+  }
+  if (row >= rows) return;
+  for (uint i = lane; i < keep; i += gl_WorkGroupSize.x) {
+    keys[(row * blocks + block) * keep + i] = block_keys[i];
+    places[(row * blocks + block) * keep + i] = block_places[i];
+  }
+}

@@ -1,0 +1,193 @@
+// indexed, scan, topk.
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+using op::ScatterReduction;
+
+template <class Attributes>
+Attributes on_axis(int64_t axis) {
+  Attributes attributes;
+  attributes.axis = axis;
+  return attributes;
+}
+
+op::ScatterElementsAttributes scattered(int64_t axis, ScatterReduction reduction) {
+  op::ScatterElementsAttributes attributes;
+  attributes.axis = axis;
+  attributes.reduction = reduction;
+  return attributes;
+}
+
+op::ScatterNDAttributes scattered_rows(ScatterReduction reduction) {
+  op::ScatterNDAttributes attributes;
+  attributes.reduction = reduction;
+  return attributes;
+}
+
+template <class Attributes>
+Attributes scan(int64_t axis, bool exclusive, bool reverse) {
+  Attributes attributes;
+  attributes.axis = axis;
+  attributes.exclusive = exclusive;
+  attributes.reverse = reverse;
+  return attributes;
+}
+
+op::TopKAttributes top(int64_t axis, bool largest) {
+  op::TopKAttributes attributes;
+  attributes.axis = axis;
+  attributes.largest = largest;
+  return attributes;
+}
+
+CaseInput indices(Shape shape, std::vector<double> values, DType dtype = DType::I64) {
+  return with_values(tensor(dtype, shape), std::move(values));
+}
+
+/// Indices below `extent` in no particular order, many of them equal.
+CaseInput mixed(Shape shape, int64_t extent) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < shape.elements(); ++i) values.push_back(static_cast<double>(i * i * 7 % extent));
+  return indices(shape, std::move(values));
+}
+
+void add_scatter(std::vector<Case>& cases) {
+  struct {
+    const char* name;
+    ScatterReduction reduction;
+  } const kinds[] = {{"none", ScatterReduction::None},
+                     {"add", ScatterReduction::Add},
+                     {"mul", ScatterReduction::Mul},
+                     {"min", ScatterReduction::Minimum},
+                     {"max", ScatterReduction::Maximum}};
+  for (const auto& [name, reduction] : kinds) {
+    // Without a reduction, the gradient rule does not tell which of equal indices came last.
+    const bool unique = reduction == ScatterReduction::None;
+    const auto add = [&](const char* variant, auto attributes, std::vector<std::optional<CaseInput>> inputs) {
+      cases.push_back(make_case(text(variant, "_", name), attributes, std::move(inputs)));
+      if (unique) cases.back().gradient = false;
+    };
+    add("scatter_elements", scattered(1, reduction), {f32({3, 5, 4}), mixed({3, 3, 4}, 5), f32({3, 3, 4})});
+    add("scatter_elements_1d", scattered(0, reduction), {f32({20}), mixed({70}, 20), f32({70})});
+    add("scatter_elements_smaller", scattered(0, reduction),
+        {f32({5, 6, 3}), mixed({7, 4, 2}, 5), f32({7, 4, 2})});
+    add("scatter_elements_i64", scattered(-1, reduction),
+        {tensor(DType::I64, {4, 6}), mixed({4, 9}, 6), tensor(DType::I64, {4, 9})});
+    add("scatter_elements_i32", scattered(0, reduction),
+        {tensor(DType::I32, {9}), mixed({12}, 9), tensor(DType::I32, {12})});
+    add("scatter_nd", scattered_rows(reduction),
+        {f32({4, 3, 5}), indices({3, 2}, {0, 1, 3, -1, 0, 1}), f32({3, 5})});
+    add("scatter_nd_elements", scattered_rows(reduction),
+        {f32({6}), indices({4, 1}, {4, 3, 1, 3}, DType::I32), f32({4})});
+    add("scatter_nd_i64", scattered_rows(reduction),
+        {tensor(DType::I64, {5, 2}), mixed({7, 1}, 5), tensor(DType::I64, {7, 2})});
+  }
+  cases.push_back(make_case("scatter_elements_unique", scattered(1, ScatterReduction::None),
+                            {f32({2, 5}), indices({2, 2}, {1, 3, 4, 0}), f32({2, 2})}));
+  cases.push_back(make_case("scatter_nd_unique", scattered_rows(ScatterReduction::None),
+                            {f32({4, 2}), indices({2, 1}, {3, 1}), f32({2, 2})}));
+  cases.push_back(make_case("scatter_nd_bool", scattered_rows(ScatterReduction::None),
+                            {tensor(DType::Bool, {4, 3}), mixed({5, 1}, 4), tensor(DType::Bool, {5, 3})}));
+  cases.push_back(
+      no_gradient(make_case("scatter_elements_f16", scattered(0, ScatterReduction::None),
+                            {tensor(DType::F16, {9}), mixed({12}, 9), tensor(DType::F16, {12})})));
+  cases.push_back(make_case("scatter_elements_none_given", scattered(0, ScatterReduction::Add),
+                            {f32({4}), indices({0}, {}), f32({0})}));
+  cases.push_back(make_case("scatter_elements_zero_factors", scattered(0, ScatterReduction::Mul),
+                            {with_values(f32({4}), {0, 2, 0, 3}), indices({5}, {0, 1, 2, 3, 3}),
+                             with_values(f32({5}), {2, 0, 0, 0, 5})}));
+  cases.push_back(make_case("scatter_nd_many", scattered_rows(ScatterReduction::Add),
+                            {f32({100, 3}), mixed({1500, 1}, 100), in_range(f32({1500, 3}), -0.1, 0.1)}));
+  cases.back().gradient = false;
+}
+
+void add_gather(std::vector<Case>& cases) {
+  using Gather = op::GatherElementsAttributes;
+  cases.push_back(make_case("gather_elements_last", on_axis<Gather>(-1), {f32({3, 5}), mixed({3, 4}, 5)}));
+  cases.push_back(make_case("gather_elements_first", on_axis<Gather>(0),
+                            {f32({5, 3, 2}), indices({2, 3, 2}, {0, -1, 2, 3, 4, 1, -5, 0, 0, 2, 1, 3})}));
+  cases.push_back(
+      make_case("gather_elements_smaller", on_axis<Gather>(1), {f32({4, 5, 6}), mixed({2, 8, 3}, 5)}));
+  cases.push_back(make_case("gather_elements_u8", on_axis<Gather>(0),
+                            {in_range(tensor(DType::U8, {7}), 0, 50), mixed({9}, 7)}));
+  op::GatherNDAttributes batch;
+  batch.batch_dimensions = 1;
+  cases.push_back(make_case("gather_nd", op::GatherNDAttributes{},
+                            {f32({3, 4, 5}), indices({2, 2, 2}, {0, 1, 2, -1, 1, 1, 0, 1})}));
+  cases.push_back(make_case("gather_nd_elements", op::GatherNDAttributes{},
+                            {f32({3, 4}), indices({3, 2}, {0, 1, 2, 3, 0, 1}, DType::I32)}));
+  cases.push_back(
+      make_case("gather_nd_batch", batch, {f32({3, 4, 2}), indices({3, 2, 1}, {0, 1, 2, 3, 1, 1})}));
+  batch.batch_dimensions = 2;
+  cases.push_back(make_case("gather_nd_batch_2", batch, {f32({2, 3, 4}), mixed({2, 3, 1}, 4)}));
+  cases.push_back(make_case("gather_nd_f16", op::GatherNDAttributes{},
+                            {tensor(DType::F16, {4, 3}), indices({2, 1}, {3, 0})}));
+  cases.back().gradient = false;
+}
+
+template <class Attributes>
+void add_scan(std::vector<Case>& cases, const char* name, double low, double high) {
+  const auto add = [&](const char* variant, int64_t axis, bool exclusive, bool reverse, CaseInput x) {
+    cases.push_back(
+        make_case(text(name, "_", variant), scan<Attributes>(axis, exclusive, reverse), {std::move(x)}));
+  };
+  const auto x = [&](Shape shape) { return in_range(f32(shape), low, high); };
+  add("last", -1, false, false, x({3, 7}));
+  add("first", 0, false, true, x({5, 6}));
+  add("middle", 1, true, false, x({2, 5, 3}));
+  add("exclusive_reverse", 1, true, true, x({2, 6}));
+  add("i64", 0, false, false, in_range(tensor(DType::I64, {9}), -1, 1));
+  add("i32", 1, true, true, in_range(tensor(DType::I32, {2, 9}), -1, 1));
+  add("long", 1, false, false, x({2, 700}));
+  cases.back().gradient = false;
+  add("long_reverse", 0, true, true, x({333}));
+  cases.back().gradient = false;
+}
+
+void add_topk(std::vector<Case>& cases) {
+  const auto add = [&](const char* name, op::TopKAttributes attributes, CaseInput x, double k) {
+    cases.push_back(with_outputs(make_case(name, attributes, {std::move(x), ints({k})}), 2));
+  };
+  add("topk_last", top(-1, true), f32({3, 10}), 4);
+  add("topk_smallest", top(-1, false), f32({3, 10}), 4);
+  add("topk_first_axis", top(0, true), f32({9, 3, 2}), 3);
+  add("topk_all", top(1, false), f32({2, 33}), 33);
+  add("topk_one", top(1, true), f32({5, 1}), 1);
+  add("topk_none", top(1, true), f32({5, 4}), 0);
+  add("topk_i64", top(-1, true), tensor(DType::I64, {2, 50}), 7);
+  add("topk_i32", top(-1, false), tensor(DType::I32, {50}), 7);
+  add("topk_u8", top(-1, true), in_range(tensor(DType::U8, {200}), 0, 60), 9);
+  add("topk_f16", top(-1, true), tensor(DType::F16, {40}), 9);
+  cases.back().gradient = false;
+  add("topk_ties", top(0, true), with_values(f32({8}), {1, 3, 3, -0.0, 0.0, 3, -2, 1}), 7);
+  cases.back().gradient = false;
+  add("topk_ties_smallest", top(0, false), with_values(f32({8}), {1, 3, 3, 0.0, -0.0, 3, -2, 1}), 8);
+  cases.back().gradient = false;
+  add("topk_long", top(1, true), f32({2, 5000}), 300);
+  cases.back().gradient = false;
+  add("topk_long_columns", top(0, false), f32({3000, 2}), 100);
+  cases.back().gradient = false;
+  add("topk_long_many", top(0, true), f32({5000}), 4000);
+  cases.back().gradient = false;
+  add("topk_long_i64", top(0, false), tensor(DType::I64, {3000}), 2500);
+}
+
+}  // namespace
+
+std::vector<Case> cases_indexed() {
+  std::vector<Case> cases;
+  add_gather(cases);
+  add_scatter(cases);
+  add_scan<op::CumSumAttributes>(cases, "cum_sum", -1, 1);
+  add_scan<op::CumProdAttributes>(cases, "cum_prod", 0.95, 1.05);
+  cases.push_back(make_case("cum_prod_zero", scan<op::CumProdAttributes>(0, false, false),
+                            {with_values(f32({5}), {2, 3, 0, 5, 0.5})}));
+  cases.push_back(make_case("cum_prod_zeros", scan<op::CumProdAttributes>(0, true, true),
+                            {with_values(f32({6}), {2, 0, 3, 0, 5, 0.5})}));
+  add_topk(cases);
+  return cases;
+}
+
+}  // namespace rt::test
