@@ -142,6 +142,7 @@ class ProgramTask final : public Task {
 struct Packing {
   const void* constant = nullptr;
   Desc from, to;
+  std::optional<Desc> through;  ///< where oneDNN has no reorder from `from` to `to`
 };
 
 class ProgramKernel final : public Kernel {
@@ -166,7 +167,13 @@ class ProgramKernel final : public Kernel {
       dnnl::memory from(packing_.from, engine(), const_cast<void*>(packing_.constant));
       dnnl::memory to(packing_.to, engine(), bytes.data());
       dnnl::stream stream(engine());
-      dnnl::reorder(from, to).execute(stream, from, to);
+      if (packing_.through) {
+        dnnl::memory between(*packing_.through, engine());
+        dnnl::reorder(from, between).execute(stream, from, between);
+        dnnl::reorder(between, to).execute(stream, between, to);
+      } else {
+        dnnl::reorder(from, to).execute(stream, from, to);
+      }
       stream.wait();
       return {};
     } catch (const dnnl::error& error) {
@@ -207,9 +214,10 @@ class ProgramBuilder {
     return result;
   }
   /// A constant as `wanted`, packed once.
-  Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant) {
+  Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant,
+                std::optional<Desc> through = {}) {
     if (from == wanted) return {input(input_index), from};
-    packing_ = {constant, from, wanted};
+    packing_ = {constant, from, wanted, std::move(through)};
     requirements_.packed = wanted.get_size();
     requirements_.packed_key = key_of(wanted);
     requirements_.replaced_inputs = 1u << input_index;
@@ -338,19 +346,11 @@ Desc channels_last(const Dims& ours, bool grouped = false) {
 }
 
 Desc any_of(const Desc& desc) {
-#if DNNL_VERSION_MAJOR >= 3
-  return Desc(desc.get_dims(), kF32, dnnl::memory::format_tag::any);
-#else
-  return Desc(desc.dims(), kF32, dnnl::memory::format_tag::any);
-#endif
+  return Desc(dims_of(desc), kF32, dnnl::memory::format_tag::any);
 }
 Desc blocked(const Desc& desc) {
   using Tag = dnnl::memory::format_tag;
-#if DNNL_VERSION_MAJOR >= 3
-  const Dims dims = desc.get_dims();
-#else
-  const Dims dims = desc.dims();
-#endif
+  const Dims dims = dims_of(desc);
   return Desc(dims, kF32, dims.size() == 3 ? Tag::nCw16c : dims.size() == 4 ? Tag::nChw16c : Tag::nCdhw16c);
 }
 
@@ -419,8 +419,8 @@ ConvDescs descs_of(const Convolution& convolution) {
 }
 
 dnnl::algorithm algorithm_of(const Convolution& convolution) {
-  return convolution.algorithm == Algorithm::Winograd ? dnnl::algorithm::convolution_winograd
-                                                      : dnnl::algorithm::convolution_direct;
+  return convolution.algorithm == Algorithm::Direct ? dnnl::algorithm::convolution_direct
+                                                    : dnnl::algorithm::convolution_winograd;
 }
 
 /// A description of the forward convolution, which backward ones are derived from.
@@ -445,8 +445,13 @@ dnnl::primitive_attr user_scratchpad() {
 /// The weights as `wanted`: packed when they are constant, else reordered at every run.
 Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, const Desc& plain,
                      const Desc& wanted) {
-  if (convolution.constant_weight != nullptr)
-    return builder.packed(1, plain, wanted, convolution.constant_weight);
+  if (convolution.constant_weight != nullptr) {
+    // Weights in Winograd's domain are made from [O,I,K..] alone.
+    std::optional<Desc> through;
+    if (convolution.algorithm == Algorithm::Winograd2x2)
+      through = Desc(dims_of(plain), kF32, dnnl::memory::format_tag::oihw);
+    return builder.packed(1, plain, wanted, convolution.constant_weight, through);
+  }
   return builder.converted({input(1), plain}, wanted);
 }
 
@@ -527,9 +532,9 @@ Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolut
     const auto attributes = attributes_for(epilogue);
     const Desc bias({convolution.geometry.output_channels}, kF32, dnnl::memory::format_tag::x);
     // A residual must lie in the result's own layout, which is then not oneDNN's to choose.
-    // Winograd for inference wants weights in a format that oneDNN cannot reorder channels-last weights into.
-    const auto kind = convolution.algorithm == Algorithm::Winograd ? dnnl::prop_kind::forward_training
-                                                                   : dnnl::prop_kind::forward_inference;
+    // This is how oneDNN is told which of its two Winograd convolutions is meant.
+    const auto kind = convolution.algorithm == Algorithm::Winograd4x4 ? dnnl::prop_kind::forward_training
+                                                                      : dnnl::prop_kind::forward_inference;
     const bool fixed = d.forced_layout || epilogue.residual_input >= 0;
     const auto desc = first_fast([&](bool free_layouts) {
       return forward_desc(convolution, d, kind, free_layouts && !fixed,

@@ -54,7 +54,8 @@ struct MatMul {
 };
 Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& product);
 
-enum class Algorithm : uint8_t { Direct, Winograd };
+/// Winograd (Lavin & Gray 2016), by the results of one tile; 2x2 takes constant weights only.
+enum class Algorithm : uint8_t { Direct, Winograd2x2, Winograd4x4 };
 
 /// Input 0 x [N,S..,C], input 1 weight [O,K..,C/groups], result [N,S'..,O]; x and result in `layout`.
 struct Convolution {

@@ -27,6 +27,9 @@ inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm
 inline void append_hard_swish(dnnl::post_ops& operations) {
   operations.append_eltwise(dnnl::algorithm::eltwise_hardswish, 1.0f / 6.0f, 0.5f);
 }
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
+  return desc.get_dims();
+}
 /// 0: packed bytes are not shared between kernels.
 inline uint64_t key_of(const dnnl::memory::desc&) {
   return 0;
@@ -50,6 +53,9 @@ inline void append_eltwise(dnnl::post_ops& operations, dnnl::algorithm algorithm
 }
 inline void append_hard_swish(dnnl::post_ops& operations) {
   operations.append_eltwise(1.0f, dnnl::algorithm::eltwise_hardswish, 0.0f, 0.0f);
+}
+inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
+  return desc.dims();
 }
 /// A number that equal descriptors share (FNV-1a over their fields).
 inline uint64_t key_of(const dnnl::memory::desc& desc) {

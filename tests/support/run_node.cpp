@@ -182,8 +182,9 @@ Result<std::vector<ops::HostTensor>> reference_node(const Node& node, const Node
   return results;
 }
 
-Result<std::vector<std::string>> rows_for(const Device& device, const Node& node, const NodeInputs& inputs) {
-  RT_ASSIGN(const Viewed viewed, view_of(node, inputs, 0));
+Result<std::vector<std::string>> rows_for(const Device& device, const Node& node, const NodeInputs& inputs,
+                                          uint32_t constants) {
+  RT_ASSIGN(const Viewed viewed, view_of(node, inputs, constants));
   RT_ASSIGN(std::vector<const KernelRow*> rows,
             device.kernels().candidates(device, {node, viewed.operands, viewed.outputs}));
   std::vector<std::string> names;
@@ -216,11 +217,11 @@ void check_node(Device& device, const Node& node, const NodeInputs& inputs, uint
   const ops::Tolerance allowed = tolerance.value_or(page->tolerance);
   auto want = reference_node(node, inputs);
   ASSERT_TRUE(want.ok()) << want.status().message();
-  auto rows = rows_for(device, node, inputs);
-  ASSERT_TRUE(rows.ok()) << rows.status().message();
-  for (const std::string& row : *rows)
-    for (const bool share : {false, true})
-      for (const uint32_t known : {0u, constants}) {
+  for (const uint32_t known : {0u, constants}) {
+    auto rows = rows_for(device, node, inputs, known);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    for (const std::string& row : *rows)
+      for (const bool share : {false, true}) {
         if (known == 0 && share && constants == 0) continue;  // the same as the next one
         SCOPED_TRACE(text("row ", row, known != 0 ? ", constant operands" : "", share ? ", in place" : ""));
         RunNodeOptions options;
@@ -234,6 +235,7 @@ void check_node(Device& device, const Node& node, const NodeInputs& inputs, uint
         for (size_t i = 0; i < want->size(); ++i)
           EXPECT_TRUE(near(got->outputs[i], (*want)[i], allowed)) << "output " << i;
       }
+  }
 }
 
 ops::HostTensor random_tensor(const TensorInfo& info, double low, double high, uint64_t seed) {

@@ -45,8 +45,10 @@ Result<NodeRun> run_node(Device& device, const Node& node, const NodeInputs& inp
 /// The page's value.
 Result<std::vector<ops::HostTensor>> reference_node(const Node& node, const NodeInputs& inputs);
 
-/// Names of the rows that support this node on the device, best first.
-Result<std::vector<std::string>> rows_for(const Device& device, const Node& node, const NodeInputs& inputs);
+/// Names of the rows that support this node on the device, best first. Bit i of `constants`: input i is
+/// known.
+Result<std::vector<std::string>> rows_for(const Device& device, const Node& node, const NodeInputs& inputs,
+                                          uint32_t constants = 0);
 
 /// |got - want| <= absolute + relative |want| for floats (NaN equals NaN), equality otherwise.
 ::testing::AssertionResult near(const ops::HostTensor& got, const ops::HostTensor& want,
