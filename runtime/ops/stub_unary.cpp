@@ -8,8 +8,6 @@ Status infer_nothing(const NodeView&, std::vector<TensorInfo>&) {
 }
 }  // namespace
 
-RT_PAGE(Atan) = {.kind = OpKind::Atan, .inputs = {0, kUnbounded}, .infer = infer_nothing};
-RT_NO_GRADIENT(Atan, "not written yet");
 RT_PAGE(BitwiseAnd) = {.kind = OpKind::BitwiseAnd, .inputs = {0, kUnbounded}, .infer = infer_nothing};
 RT_NO_GRADIENT(BitwiseAnd, "not written yet");
 RT_PAGE(BitwiseOr) = {.kind = OpKind::BitwiseOr, .inputs = {0, kUnbounded}, .infer = infer_nothing};

@@ -74,6 +74,14 @@ RT_COMPILER_PAGE(Erf) = {.gradient = [](GradContext& c) {  // g 2/sqrt(pi) exp(-
   c.set(0, e.mul(c.grad(), e.mul(bell, e.scalar_like(2 * std::numbers::inv_sqrtpi, x))));
 }};
 
+RT_PAGE(Atan) = float_page(OpKind::Atan);
+RT_COMPILER_PAGE(Atan) = {.eval = eval_unary<[](double x) { return std::atan(x); }, nullptr>,
+                          .gradient = [](GradContext& c) {  // g / (1 + x^2)
+                            Emitter& e = c.emit;
+                            const ValueId x = c.input(0);
+                            c.set(0, e.div(c.grad(), e.add(e.mul(x, x), e.scalar_like(1, x))));
+                          }};
+
 // Steps: constant almost everywhere.
 RT_PAGE(Floor) = float_page<[](double x) { return std::floor(x); }>(OpKind::Floor);
 RT_COMPILER_PAGE(Floor) = {.gradient = zero_gradient};

@@ -71,6 +71,7 @@ double exact(const UnaryCall& call, double x) noexcept {
     case UnaryFunction::GeluTanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case UnaryFunction::Silu: return x / (1 + std::exp(-x));
+    case UnaryFunction::Atan: return std::atan(x);
     case UnaryFunction::Count: break;
   }
   return x;
@@ -221,6 +222,7 @@ std::span<const KernelRow> rows_unary() {
       RT_UNARY(Clip, "clip", kNumbers),
       RT_UNARY(Gelu, "gelu", kFloats),
       RT_UNARY(Silu, "silu", kFloats),
+      RT_UNARY(Atan, "atan", kFloats),
       row<create_not>(OpKind::Not, "not", DTypeSet{DType::Bool}),
   };
 #undef RT_UNARY

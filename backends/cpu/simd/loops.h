@@ -12,5 +12,6 @@ void fill_norms(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
+void fill_recurrent(Simd& table) noexcept;
 
 }  // namespace rt::cpu::RT_SIMD_ISA

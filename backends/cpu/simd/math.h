@@ -198,6 +198,26 @@ RT_INLINE float sine(float x, int32_t quarter) {
   return pick((k & 2u) != 0, -value, value);
 }
 
+/// |x| > 1: pi/2 - atan(1/x); then, above tan(pi/8), pi/4 + atan((t - 1) / (t + 1)); t + t^3 q(t^2) on what
+/// is left.
+RT_INLINE float atan(float x) {
+  const float magnitude = absolute(x);
+  const bool inverted = magnitude > 1.0f;
+  const float unit = pick(inverted, 1.0f / magnitude, magnitude);
+  const bool upper = unit > 0.414213562f;
+  const float t = pick(upper, (unit - 1.0f) / (unit + 1.0f), unit);
+  const float s = t * t;
+  float q = -6.083456145e-02f;
+  q = q * s + 1.059600274e-01f;
+  q = q * s - 1.424384891e-01f;
+  q = q * s + 1.999848945e-01f;
+  q = q * s - 3.333331551e-01f;
+  const float small = t + t * s * q;
+  const float octant = pick(upper, 0.785398163f + small, small);
+  const float y = copy_sign(pick(inverted, 1.57079633f - octant, octant), x);
+  return pick(x == x, y, x);
+}
+
 /// 0.5 x (1 + erf(x / sqrt 2))
 RT_INLINE float gelu(float x) {
   return 0.5f * x * (1.0f + erf(x * 0.70710678f));

@@ -10,6 +10,8 @@
 
 namespace rt::cpu {
 
+struct RecurrentLoops;
+
 /// y = f(x). alpha and beta are the operator's attributes: LeakyRelu and Elu slope; HardSigmoid slope and
 /// offset; Clip minimum and maximum.
 enum class UnaryFunction : uint8_t {
@@ -38,6 +40,7 @@ enum class UnaryFunction : uint8_t {
   Gelu,
   GeluTanh,
   Silu,
+  Atan,
   Count
 };
 enum class BinaryFunction : uint8_t { Add, Sub, Mul, Div, Pow, Minimum, Maximum, Mod, ModTruncated, Count };
@@ -106,6 +109,8 @@ struct Simd {
   /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns.
   void (*transpose)(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows,
                     int64_t columns);
+
+  const RecurrentLoops* recurrent;  ///< recurrent.h
 
   static constexpr int64_t kColumns = 64;
 };

@@ -18,6 +18,7 @@ const Simd& table() noexcept {
     fill_convert(filled);
     fill_optimizer(filled);
     fill_transpose(filled);
+    fill_recurrent(filled);
     return filled;
   }();
   return kTable;

@@ -40,6 +40,7 @@ RT_UNARY(Clip, pick(pick(x < alpha, alpha, x) > beta, beta, pick(x < alpha, alph
 RT_UNARY(Gelu, gelu(x))
 RT_UNARY(GeluTanh, gelu_tanh(x))
 RT_UNARY(Silu, silu(x))
+RT_UNARY(Atan, atan(x))
 
 /// The reduction by multiples of pi/2 holds up to kTrigLimit; a block with a larger number goes to the C
 /// library.
@@ -89,6 +90,7 @@ void fill_unary(Simd& table) noexcept {
   RT_SET(Gelu);
   RT_SET(GeluTanh);
   RT_SET(Silu);
+  RT_SET(Atan);
 #undef RT_SET
   table.unary[static_cast<int>(UnaryFunction::Sin)] = &trigonometric<0>;
   table.unary[static_cast<int>(UnaryFunction::Cos)] = &trigonometric<1>;

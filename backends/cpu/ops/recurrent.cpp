@@ -1,0 +1,381 @@
+// LSTM, GRU and RNN: the whole sequence in one call. The products with w are made for many steps at once;
+// then each step is a product with r, whose packed panels stay in cache, with the gates at its end.
+//
+// Threads share out directions and rows, which need nothing of each other; where there are few rows and r is
+// large, the hidden units, meeting at a barrier after every step.
+#include <cstring>
+
+#include "backends/cpu/recurrent_weights.h"
+
+namespace rt::cpu {
+namespace {
+
+constexpr int64_t kUnits = RecurrentLoops::kUnits;
+/// Rows of x that are multiplied with w at once: enough to make up for reading w, few enough to stay in
+/// cache.
+constexpr int64_t kChunkRows = 96;
+/// Multiply-adds of a step on one thread that are worth a barrier.
+constexpr int64_t kBarrierWork = 100'000;
+
+struct Recurrence {
+  RecurrentGeometry g;
+  RecurrentWeights weights;
+  const RecurrentLoops& loops;
+  std::array<CellNumbers, 2> numbers;
+  bool has_lengths = false;
+  int64_t chunk = 1;  ///< steps of a chunk
+
+  Recurrence(const RecurrentGeometry& geometry, const Simd& simd, bool lengths)
+      : g(geometry), weights(geometry), loops(*simd.recurrent), has_lengths(lengths) {
+    for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_numbers(g, d);
+    chunk = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, g.batch));
+  }
+  bool splits_units() const noexcept {
+    const int threads = max_threads();
+    return threads > 1 && g.directions * g.batch < 2 * threads &&
+           g.gates * g.hidden * g.hidden * g.batch / threads > kBarrierWork;
+  }
+  // Scratch of one direction, in floats.
+  int64_t gates_floats() const noexcept { return chunk * g.batch * weights.panels * weights.width; }
+  int64_t state_floats() const noexcept { return g.batch * weights.padded_hidden(); }
+  int64_t gathered_floats() const noexcept { return has_lengths ? chunk * g.batch * g.input : 0; }
+  int64_t direction_floats() const noexcept {
+    return gates_floats() + 5 * state_floats() + (gathered_floats() + kUnits - 1) / kUnits * kUnits;
+  }
+};
+
+/// Rows and panels of one direction, from the first step to the last.
+class Walk {
+ public:
+  Walk(const Recurrence& recurrence, const Call& call, const float* packed, float* scratch, int64_t direction)
+      : net_(recurrence),
+        g_(recurrence.g),
+        direction_(direction),
+        lengths_(recurrence.has_lengths ? call.in<int32_t>(4) : nullptr),
+        x_(call.in<float>(0)),
+        y_(call.out<float>(0)),
+        last_h_(call.out<float>(1) + direction * g_.batch * g_.hidden),
+        weights_(packed + direction * recurrence.weights.direction),
+        h0_(state_in(call, 5)),
+        hidden_stride_(recurrence.weights.padded_hidden()) {
+    if (g_.kind == CellKind::LSTM) {
+      c0_ = state_in(call, 6);
+      last_c_ = call.out<float>(2) + direction * g_.batch * g_.hidden;
+    }
+    scratch += direction * recurrence.direction_floats();
+    gates_ = scratch;
+    h_[0] = gates_ + recurrence.gates_floats();
+    h_[1] = h_[0] + recurrence.state_floats();
+    c_ = h_[1] + recurrence.state_floats();
+    reset_ = c_ + recurrence.state_floats();
+    product_ = reset_ + recurrence.state_floats();
+    gathered_ = product_ + recurrence.state_floats();
+  }
+
+  void rows(int64_t begin, int64_t end) noexcept {
+    row_begin_ = begin;
+    row_end_ = end;
+  }
+  void panels(int64_t begin, int64_t end) noexcept {
+    panel_begin_ = begin;
+    panel_end_ = end;
+  }
+
+  template <class Barrier>
+  void run(const Barrier& barrier) noexcept {
+    begin_states();
+    for (int64_t first = 0; first < g_.steps; first += net_.chunk) {
+      const int64_t last = std::min(first + net_.chunk, g_.steps);
+      project(first, last);
+      for (int64_t s = first; s < last; ++s) {
+        // All of h must be there before anybody multiplies with it.
+        barrier();
+        step(s, gates_ + (in_time_order() ? s - first : last - 1 - s) * g_.batch * row_floats(), barrier);
+      }
+    }
+    end_states();
+  }
+
+ private:
+  const float* state_in(const Call& call, size_t i) const noexcept {
+    const float* state = call.in<float>(i);
+    return state == nullptr ? nullptr : state + direction_ * g_.batch * g_.hidden;
+  }
+  int64_t row_floats() const noexcept { return net_.weights.panels * net_.weights.width; }
+  int64_t length(int64_t n) const noexcept {
+    return lengths_ == nullptr ? g_.steps : std::clamp<int64_t>(lengths_[n], 0, g_.steps);
+  }
+  /// Rows of a chunk lie in the order of the steps, or backwards.
+  bool in_time_order() const noexcept { return !g_.reversed(direction_) || lengths_ != nullptr; }
+  int64_t first_unit(int64_t panel) const noexcept { return panel * net_.weights.units; }
+  int64_t units_of(int64_t panel) const noexcept {
+    return std::min(net_.weights.units, g_.hidden - first_unit(panel));
+  }
+
+  void begin_states() noexcept {
+    const int64_t begin = first_unit(panel_begin_), end = first_unit(panel_end_);
+    const auto fill = [&](float* state, const float* from) {
+      for (int64_t n = row_begin_; n < row_end_; ++n)
+        for (int64_t j = begin; j < end; ++j)
+          state[n * hidden_stride_ + j] = from != nullptr && j < g_.hidden ? from[n * g_.hidden + j] : 0.0f;
+    };
+    fill(h_[0], h0_);
+    if (c0_ != nullptr || last_c_ != nullptr) fill(c_, c0_);
+  }
+
+  void end_states() noexcept {
+    const int64_t begin = first_unit(panel_begin_),
+                  count = std::min(first_unit(panel_end_), g_.hidden) - begin;
+    const auto store = [&](const float* state, float* to) {
+      for (int64_t n = row_begin_; n < row_end_; ++n)
+        std::memcpy(to + n * g_.hidden + begin, state + n * hidden_stride_ + begin,
+                    static_cast<size_t>(count) * sizeof(float));
+    };
+    store(h_[g_.steps & 1], last_h_);
+    if (last_c_ != nullptr) store(c_, last_c_);
+  }
+
+  /// Gates of the steps [first, last): bias plus the product of x with w.
+  void project(int64_t first, int64_t last) noexcept {
+    const int64_t rows = row_end_ - row_begin_, width = net_.weights.width;
+    const float* from = x_ + (g_.reversed(direction_) ? g_.steps - last : first) * g_.batch * g_.input;
+    if (lengths_ != nullptr && g_.reversed(direction_)) from = gather(first, last);
+    for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
+      const float* bias = weights_ + net_.weights.bias + panel * width;
+      const float* w = weights_ + net_.weights.w + panel * g_.input * width;
+      const auto product = [&](int64_t row, int64_t count) {
+        float* gates = gates_ + row * row_floats() + panel * width;
+        for (int64_t i = 0; i < count; ++i)
+          std::memcpy(gates + i * row_floats(), bias, static_cast<size_t>(width) * sizeof(float));
+        net_.loops.product(from + row * g_.input, g_.input, w, width, g_.input, gates, row_floats(), count,
+                           net_.weights.groups);
+      };
+      if (rows == g_.batch)
+        product(0, (last - first) * rows);
+      else
+        for (int64_t s = 0; s < last - first; ++s) product(s * g_.batch + row_begin_, rows);
+    }
+  }
+
+  /// Rows that run backwards from ends of their own, brought into the order of the steps.
+  const float* gather(int64_t first, int64_t last) noexcept {
+    for (int64_t s = first; s < last; ++s)
+      for (int64_t n = row_begin_; n < row_end_; ++n) {
+        const int64_t t = std::max<int64_t>(0, length(n) - 1 - s);
+        std::memcpy(gathered_ + ((s - first) * g_.batch + n) * g_.input, x_ + (t * g_.batch + n) * g_.input,
+                    static_cast<size_t>(g_.input) * sizeof(float));
+      }
+    return gathered_;
+  }
+
+  template <class Barrier>
+  void step(int64_t s, float* gates, const Barrier& barrier) noexcept {
+    const float* before = h_[s & 1];
+    if (g_.kind == CellKind::GRU && !g_.linear_before_reset) {
+      for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
+        multiply(before, gates, panel, 0, 2);
+        for (int64_t n = row_begin_; n < row_end_; ++n) {
+          const int64_t at = n * hidden_stride_ + first_unit(panel);
+          net_.loops.gru_gates(numbers(), block(gates, panel, n), before + at, reset_ + at);
+        }
+      }
+      barrier();
+    }
+    for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
+      if (g_.kind != CellKind::GRU)
+        multiply(before, gates, panel, 0, net_.weights.groups);
+      else if (g_.linear_before_reset)
+        multiply_linear(before, gates, panel);
+      else
+        multiply(reset_, gates, panel, 2, 1);
+      for (int64_t n = row_begin_; n < row_end_; ++n) finish(s, gates, panel, n);
+    }
+  }
+
+  const CellNumbers& numbers() const noexcept { return net_.numbers[static_cast<size_t>(direction_)]; }
+  CellBlock block(float* gates, int64_t panel, int64_t n) const noexcept {
+    return {gates + n * row_floats() + panel * net_.weights.width, kUnits};
+  }
+
+  /// Adds the product of `operand` with groups [group, group + count) of r's panel to the gates.
+  void multiply(const float* operand, float* gates, int64_t panel, int64_t group, int64_t count) noexcept {
+    const int64_t width = net_.weights.width;
+    net_.loops.product(operand + row_begin_ * hidden_stride_, hidden_stride_,
+                       weights_ + net_.weights.r + panel * g_.hidden * width + group * kUnits, width,
+                       g_.hidden, gates + row_begin_ * row_floats() + panel * width + group * kUnits,
+                       row_floats(), row_end_ - row_begin_, count);
+  }
+
+  /// All three products at once; that of the third gate stays apart, with its own bias.
+  void multiply_linear(const float* before, float* gates, int64_t panel) noexcept {
+    const int64_t width = net_.weights.width, unit = first_unit(panel);
+    const float* bias = weights_ + net_.weights.recurrent_bias + panel * kUnits;
+    multiply(before, gates, panel, 0, 2);
+    for (int64_t n = row_begin_; n < row_end_; ++n)
+      std::memcpy(product_ + n * hidden_stride_ + unit, bias, kUnits * sizeof(float));
+    net_.loops.product(before + row_begin_ * hidden_stride_, hidden_stride_,
+                       weights_ + net_.weights.r + panel * g_.hidden * width + 2 * kUnits, width, g_.hidden,
+                       product_ + row_begin_ * hidden_stride_ + unit, hidden_stride_, row_end_ - row_begin_,
+                       1);
+    for (int64_t n = row_begin_; n < row_end_; ++n) {
+      const int64_t at = n * hidden_stride_ + unit;
+      net_.loops.gru_gates(numbers(), block(gates, panel, n), before + at, reset_ + at);
+    }
+  }
+
+  /// One row's h behind the step, and y; behind the row's length the old state, and zeros.
+  void finish(int64_t s, float* gates, int64_t panel, int64_t n) noexcept {
+    const int64_t at = n * hidden_stride_ + first_unit(panel), steps = length(n);
+    const float* before = h_[s & 1] + at;
+    float* after = h_[(s + 1) & 1] + at;
+    const auto bytes = static_cast<size_t>(units_of(panel)) * sizeof(float);
+    const int64_t t = s < steps && g_.reversed(direction_) ? steps - 1 - s : s;
+    float* y = y_ + ((t * g_.directions + direction_) * g_.batch + n) * g_.hidden + first_unit(panel);
+    if (s >= steps) {
+      std::memcpy(after, before, static_cast<size_t>(net_.weights.units) * sizeof(float));
+      std::memset(y, 0, bytes);
+      return;
+    }
+    const CellBlock here = block(gates, panel, n);
+    if (g_.kind == CellKind::RNN)
+      net_.loops.rnn(numbers(), here.pre, after, net_.weights.units);
+    else if (g_.kind == CellKind::GRU)
+      net_.loops.gru(numbers(), here, g_.linear_before_reset ? product_ + at : nullptr, before, after);
+    else
+      net_.loops.lstm(numbers(), here, weights_ + net_.weights.peepholes + panel * 3 * kUnits, c_ + at,
+                      after);
+    std::memcpy(y, after, bytes);
+  }
+
+  const Recurrence& net_;
+  const RecurrentGeometry& g_;
+  int64_t direction_;
+  const int32_t* lengths_;
+  const float* x_;
+  float *y_, *last_h_, *last_c_ = nullptr;
+  const float *weights_, *h0_, *c0_ = nullptr;
+  int64_t hidden_stride_;
+  float *gates_, *h_[2], *c_, *reset_, *product_, *gathered_;
+  int64_t row_begin_ = 0, row_end_ = 0, panel_begin_ = 0, panel_end_ = 0;
+};
+
+void run_split_units(const Recurrence& net, const Call& call, const float* packed, float* scratch) noexcept {
+  for (int64_t d = 0; d < net.g.directions; ++d) {
+#pragma omp parallel num_threads(max_threads())
+    {
+      Walk walk(net, call, packed, scratch, d);
+      const Range range = part_of(net.weights.panels, omp_get_thread_num(), omp_get_num_threads());
+      walk.rows(0, net.g.batch);
+      walk.panels(range.begin, range.end);
+      walk.run([]() noexcept {
+#pragma omp barrier
+      });
+    }
+  }
+}
+
+void run_split_rows(const Recurrence& net, const Call& call, const float* packed, float* scratch) noexcept {
+  const int64_t work = net.g.steps * net.g.gates * net.g.hidden * (net.g.hidden + net.g.input);
+  parallel_for(net.g.directions * net.g.batch, work, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t d = 0; d < net.g.directions; ++d) {
+      const int64_t first = std::max(begin - d * net.g.batch, int64_t{0}),
+                    last = std::min(end - d * net.g.batch, net.g.batch);
+      if (first >= last) continue;
+      Walk walk(net, call, packed, scratch, d);
+      walk.rows(first, last);
+      walk.panels(0, net.weights.panels);
+      walk.run([]() noexcept {});
+    }
+  });
+}
+
+/// Constant weights are arranged once, others at every run.
+class RecurrentKernel final : public Kernel {
+ public:
+  RecurrentKernel(const CpuDevice& device, const NodeView& node, const RecurrentGeometry& g)
+      : net_(std::make_shared<const Recurrence>(g, device.simd(),
+                                                node.has(static_cast<size_t>(g.operands.lengths)))) {
+    const size_t packed = net_->weights.bytes(g);
+    requirements_.scratch = static_cast<size_t>(g.directions * net_->direction_floats()) * sizeof(float);
+    constant_ = true;
+    for (size_t i : {1, 2, 3, 7}) {
+      if (!node.has(i)) continue;
+      sources_[i] = static_cast<const float*>(node.inputs[i].value);
+      constant_ = constant_ && sources_[i] != nullptr;
+    }
+    if (!constant_) {
+      packed_in_scratch_ = requirements_.scratch;
+      requirements_.scratch += packed;
+      return;
+    }
+    requirements_.packed = packed;
+    requirements_.packed_key =
+        0x7265637572ull + static_cast<uint64_t>(g.kind) * 2 + (g.linear_before_reset ? 1 : 0);
+    for (size_t i : {1, 2, 3, 7})
+      if (node.has(i)) requirements_.replaced_inputs |= 1u << i;
+  }
+
+  Requirements requirements() const noexcept override { return requirements_; }
+
+  Status pack(std::span<std::byte> bytes) noexcept override {
+    if (!constant_) return {};
+    if (bytes.size() < requirements_.packed)
+      return internal_error("packing ", requirements_.packed, " bytes into ", bytes.size());
+    net_->weights.pack(net_->g, sources_[1], sources_[2], sources_[3], sources_[7],
+                       reinterpret_cast<float*>(bytes.data()));
+    return {};
+  }
+
+  Status record(CommandList& commands, const Bindings& bindings) noexcept override {
+    auto body = [net = net_, constant = constant_, at = packed_in_scratch_](const Call& call) noexcept {
+      const float* packed = call.packed<float>();
+      if (!constant) {
+        auto* target = reinterpret_cast<float*>(call.scratch<std::byte>() + at);
+        net->weights.pack(net->g, call.in<float>(1), call.in<float>(2), call.in<float>(3), call.in<float>(7),
+                          target);
+        packed = target;
+      }
+      if (net->splits_units())
+        run_split_units(*net, call, packed, call.scratch<float>());
+      else
+        run_split_rows(*net, call, packed, call.scratch<float>());
+    };
+    try {
+      auto shared = std::make_shared<const decltype(body)>(std::move(body));
+      return static_cast<Commands&>(commands).add(
+          std::make_unique<FunctionTask<decltype(body)>>(std::move(shared), bindings));
+    } catch (const std::bad_alloc&) {
+      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+    }
+  }
+
+ private:
+  std::shared_ptr<const Recurrence> net_;
+  Requirements requirements_;
+  std::array<const float*, 8> sources_{};
+  bool constant_ = false;
+  size_t packed_in_scratch_ = 0;
+};
+
+Status supports(const CpuDevice&, const NodeView& node) {
+  return recurrent_geometry(node).status();
+}
+
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
+  return KernelPtr(std::make_unique<RecurrentKernel>(device, node, g));
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_recurrent();
+std::span<const KernelRow> rows_recurrent() {
+  static constexpr KernelRow kRows[] = {
+      row<create, supports>(OpKind::LSTM, "lstm", DTypeSet{DType::F32}),
+      row<create, supports>(OpKind::GRU, "gru", DTypeSet{DType::F32}),
+      row<create, supports>(OpKind::RNN, "rnn", DTypeSet{DType::F32}),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

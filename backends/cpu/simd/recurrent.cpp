@@ -1,0 +1,217 @@
+#include "backends/cpu/simd/recurrent.h"
+
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/math.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+constexpr int kUnits = static_cast<int>(RecurrentLoops::kUnits);
+
+// --- products
+// -----------------------------------------------------------------------------------------------
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16, kMostRows = 6, kMostGroups = 4;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8, kMostRows = 4, kMostGroups = 1;
+#else
+constexpr int kLanes = 4, kMostRows = 2, kMostGroups = 1;
+#endif
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+
+RT_INLINE Vector load(const float* x) {
+  return *reinterpret_cast<const Vector*>(x);
+}
+RT_INLINE void add_to(float* y, Vector x) {
+  *reinterpret_cast<Vector*>(y) += x;
+}
+
+/// Sums stay in registers; kUnroll sets of them where one would leave the adders waiting for each other.
+template <int kVectors, int kRows, int kUnroll>
+void tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+          int64_t y_stride) {
+  Vector sum[kUnroll][kRows][kVectors] = {};
+  const auto step = [&](int64_t n, int set) __attribute__((always_inline)) {
+    Vector from_b[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) from_b[v] = load(b + n * b_stride + v * kLanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sum[set][i][v] += a[i * a_stride + n] * from_b[v];
+  };
+  int64_t n = 0;
+  for (; n + kUnroll <= k; n += kUnroll)
+#pragma GCC unroll 8
+    for (int u = 0; u < kUnroll; ++u) step(n + u, u);
+  for (; n < k; ++n) step(n, 0);
+#pragma GCC unroll 8
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 8
+      for (int u = 1; u < kUnroll; ++u) sum[0][i][v] += sum[u][i][v];
+      add_to(y + i * y_stride + v * kLanes, sum[0][i][v]);
+    }
+}
+
+template <int kGroups, int kRows>
+void tile_of(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+             int64_t y_stride) {
+  constexpr int kVectors = kGroups * kUnits / kLanes;
+  constexpr int kUnroll = kVectors * kRows >= 8 ? 1 : kVectors * kRows >= 3 ? 2 : 4;
+  tile<kVectors, kRows, kUnroll>(a, a_stride, b, b_stride, k, y, y_stride);
+}
+
+template <int kGroups>
+void product_of(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+                int64_t y_stride, int64_t rows) {
+  int64_t row = 0;
+  for (; row + kMostRows <= rows; row += kMostRows)
+    tile_of<kGroups, kMostRows>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
+  for (; kMostRows > 2 && row + 2 <= rows; row += 2)
+    tile_of<kGroups, 2>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
+  for (; row < rows; ++row)
+    tile_of<kGroups, 1>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
+}
+
+void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+             int64_t y_stride, int64_t rows, int64_t groups) {
+  while (groups > 0) {
+    const int64_t now = groups < kMostGroups ? groups : kMostGroups;
+    if (now == 1) product_of<1>(a, a_stride, b, b_stride, k, y, y_stride, rows);
+    if constexpr (kMostGroups > 1) {
+      if (now == 2) product_of<2>(a, a_stride, b, b_stride, k, y, y_stride, rows);
+      if (now == 3) product_of<3>(a, a_stride, b, b_stride, k, y, y_stride, rows);
+      if (now == 4) product_of<4>(a, a_stride, b, b_stride, k, y, y_stride, rows);
+    }
+    b += now * kUnits;
+    y += now * kUnits;
+    groups -= now;
+  }
+}
+
+// --- cells
+// -----------------------------------------------------------------------------------------------
+
+#define RT_APPLY(expression)                            \
+  _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) { \
+    const float x = bounded(in[i], bound);              \
+    out[i] = (expression);                              \
+  }                                                     \
+  return
+
+RT_INLINE float bounded(float x, float bound) {
+  const float raised = pick(x < -bound, -bound, x);
+  return pick(raised > bound, bound, raised);
+}
+
+/// Any function, behind the bound.
+void apply(const CellFunction& function, float clip, const float* in, float* out, int64_t n) {
+  const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
+  switch (function.kind) {
+    case CellFunctionKind::Relu: RT_APPLY(pick(x < 0.0f, 0.0f, x));
+    case CellFunctionKind::Tanh: RT_APPLY(tanh(x));
+    case CellFunctionKind::Sigmoid: RT_APPLY(sigmoid(x));
+    case CellFunctionKind::Affine: RT_APPLY(alpha * x + beta);
+    case CellFunctionKind::LeakyRelu: RT_APPLY(pick(x < 0.0f, alpha * x, x));
+    case CellFunctionKind::ThresholdedRelu: RT_APPLY(pick((x > alpha) | (x != x), x, 0.0f));
+    case CellFunctionKind::ScaledTanh: RT_APPLY(alpha * tanh(beta * x));
+    case CellFunctionKind::HardSigmoid: RT_APPLY(clamp_unit(alpha * x + beta));
+    case CellFunctionKind::Elu: RT_APPLY(pick(x < 0.0f, alpha * expm1(x), x));
+    case CellFunctionKind::Softsign: RT_APPLY(x / (1.0f + absolute(x)));
+    case CellFunctionKind::Softplus: RT_APPLY(softplus(x));
+  }
+}
+#undef RT_APPLY
+
+void lstm_plain(const CellBlock& block, const float* peepholes, float* c, float* h) {
+  float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
+        *g_gate = f_gate + block.stride;
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    const float i = sigmoid(i_gate[j] + peepholes[j] * c[j]);
+    const float f = sigmoid(f_gate[j] + peepholes[2 * kUnits + j] * c[j]);
+    const float g = tanh(g_gate[j]);
+    const float now = f * c[j] + i * g;
+    const float o = sigmoid(o_gate[j] + peepholes[kUnits + j] * now);
+    i_gate[j] = i;
+    o_gate[j] = o;
+    f_gate[j] = f;
+    g_gate[j] = g;
+    c[j] = now;
+    h[j] = o * tanh(now);
+  }
+}
+
+void lstm(const CellNumbers& numbers, const CellBlock& block, const float* peepholes, float* c, float* h) {
+  if (numbers.plain) return lstm_plain(block, peepholes, c, h);
+  float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
+        *g_gate = f_gate + block.stride;
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    i_gate[j] += peepholes[j] * c[j];
+    f_gate[j] += peepholes[2 * kUnits + j] * c[j];
+  }
+  apply(numbers.f, numbers.clip, i_gate, i_gate, kUnits);
+  apply(numbers.f, numbers.clip, f_gate, f_gate, kUnits);
+  apply(numbers.g, numbers.clip, g_gate, g_gate, kUnits);
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    f_gate[j] = pick(numbers.input_forget, 1.0f - i_gate[j], f_gate[j]);
+    c[j] = f_gate[j] * c[j] + i_gate[j] * g_gate[j];
+    o_gate[j] += peepholes[kUnits + j] * c[j];
+  }
+  apply(numbers.f, numbers.clip, o_gate, o_gate, kUnits);
+  apply(numbers.h, numbers.clip, c, h, kUnits);
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) h[j] *= o_gate[j];
+}
+
+void gru_gates(const CellNumbers& numbers, const CellBlock& block, const float* h, float* reset) {
+  float *z = block.pre, *r = block.pre + block.stride;
+  if (numbers.plain) {
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) {
+      z[j] = sigmoid(z[j]);
+      r[j] = sigmoid(r[j]);
+      reset[j] = r[j] * h[j];
+    }
+    return;
+  }
+  apply(numbers.f, numbers.clip, z, z, kUnits);
+  apply(numbers.f, numbers.clip, r, r, kUnits);
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) reset[j] = r[j] * h[j];
+}
+
+void gru(const CellNumbers& numbers, const CellBlock& block, const float* recurrent, const float* h,
+         float* y) {
+  float *z = block.pre, *r = block.pre + block.stride, *gate = r + block.stride;
+  if (recurrent != nullptr) {
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) gate[j] += r[j] * recurrent[j];
+  }
+  if (numbers.plain) {
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) gate[j] = tanh(gate[j]);
+  } else {
+    apply(numbers.g, numbers.clip, gate, gate, kUnits);
+  }
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) y[j] = (1.0f - z[j]) * gate[j] + z[j] * h[j];
+}
+
+void rnn(const CellNumbers& numbers, const float* pre, float* h, int64_t n) {
+  apply(numbers.f, numbers.clip, pre, h, n);
+}
+
+}  // namespace
+
+void fill_recurrent(Simd& table) noexcept {
+  static constexpr RecurrentLoops kLoops{&product, &lstm, &gru_gates, &gru, &rnn};
+  table.recurrent = &kLoops;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA

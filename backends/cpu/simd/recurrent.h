@@ -1,0 +1,63 @@
+// Loops of recurrent nets: products with packed weights, and the cells.
+//
+// Knows: pointers, counts, the cells' equations. Must not know: tensors, time, threads. Hidden units come in
+// blocks of kUnits; behind the last real unit a block is padded, and what is computed there is never stored.
+#pragma once
+
+#include <cstdint>
+
+namespace rt::cpu {
+
+/// Numbered as op::RecurrentActivation.
+enum class CellFunctionKind : uint8_t {
+  Relu = 1,
+  Tanh = 2,
+  Sigmoid = 3,
+  Affine = 4,
+  LeakyRelu = 5,
+  ThresholdedRelu = 6,
+  ScaledTanh = 7,
+  HardSigmoid = 8,
+  Elu = 9,
+  Softsign = 10,
+  Softplus = 11
+};
+
+struct CellFunction {
+  CellFunctionKind kind = CellFunctionKind::Tanh;
+  float alpha = 0, beta = 0;
+};
+
+struct CellNumbers {
+  CellFunction f, g, h;
+  float clip = 0;  ///< 0: none
+  bool input_forget = false;
+  bool plain = true;  ///< the usual functions, no bound, no coupling: the fast form
+};
+
+/// A block of units of one row: gate q lies at pre + q * stride.
+struct CellBlock {
+  float* pre = nullptr;
+  int64_t stride = 0;
+};
+
+struct RecurrentLoops {
+  static constexpr int64_t kUnits = 16;
+
+  /// y[i, j] += sum over n of a[i, n] b[n, j], for i < rows, n < k, j < 16 groups (1 to 4).
+  void (*product)(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+                  int64_t y_stride, int64_t rows, int64_t groups);
+
+  /// Gates i o f c become their values; c moves on; peepholes [3][kUnits] i o f.
+  void (*lstm)(const CellNumbers& numbers, const CellBlock& block, const float* peepholes, float* c,
+               float* h);
+  /// Gates z r become their values; reset = r h.
+  void (*gru_gates)(const CellNumbers& numbers, const CellBlock& block, const float* h, float* reset);
+  /// The third gate, to which r[i] recurrent[i] is added first (recurrent may be null), becomes its value;
+  /// y = (1 - z) gate + z h.
+  void (*gru)(const CellNumbers& numbers, const CellBlock& block, const float* recurrent, const float* h,
+              float* y);
+  void (*rnn)(const CellNumbers& numbers, const float* pre, float* h, int64_t n);
+};
+
+}  // namespace rt::cpu

@@ -1,0 +1,132 @@
+// LSTM, GRU and RNN.
+#include <algorithm>
+#include <array>
+
+#include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/rtconvert/onnx/shapes.h"
+
+namespace rt::onnx {
+namespace {
+
+using Function = op::RecurrentActivation;
+
+struct ActivationName {
+  std::string_view name;
+  Function function;
+  bool has_alpha, has_beta;
+  float alpha, beta;  ///< where the lists hold none
+};
+constexpr ActivationName kActivations[] = {
+    {"relu", Function::Relu, false, false, 0, 0},
+    {"tanh", Function::Tanh, false, false, 0, 0},
+    {"sigmoid", Function::Sigmoid, false, false, 0, 0},
+    {"affine", Function::Affine, true, true, 1, 0},
+    {"leakyrelu", Function::LeakyRelu, true, false, 0.01f, 0},
+    {"thresholdedrelu", Function::ThresholdedRelu, true, false, 1, 0},
+    {"scaledtanh", Function::ScaledTanh, true, true, 1, 1},
+    {"hardsigmoid", Function::HardSigmoid, true, true, 0.2f, 0.5f},
+    {"elu", Function::Elu, true, false, 1, 0},
+    {"softsign", Function::Softsign, false, false, 0, 0},
+    {"softplus", Function::Softplus, false, false, 0, 0},
+};
+
+Result<const ActivationName*> activation_named(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const ActivationName& row : kActivations)
+    if (row.name == name) return &row;
+  return invalid_model("activations: there is no function ", name);
+}
+
+/// The lists of numbers are consumed by those functions that take one.
+template <class Attributes>
+Status read_activations(NodeContext& c, size_t count, Attributes& attributes) {
+  const rt_onnx::AttributeProto* names = c.attribute("activations");
+  const std::vector<float> alphas = c.reals("activation_alpha"), betas = c.reals("activation_beta");
+  if (names == nullptr || names->strings_size() == 0) {
+    if (!alphas.empty() || !betas.empty())
+      return invalid_model("activation_alpha and activation_beta are given without activations");
+    return {};
+  }
+  if (static_cast<size_t>(names->strings_size()) != count)
+    return invalid_model("expected ", count, " activations, found ", names->strings_size());
+  size_t alphas_used = 0, betas_used = 0;
+  const auto next = [](const std::vector<float>& list, size_t& used, float otherwise) {
+    return used < list.size() ? list[used++] : otherwise;
+  };
+  for (const std::string& name : names->strings()) {
+    RT_ASSIGN(const ActivationName* row, activation_named(name));
+    attributes.activations.push_back(row->function);
+    attributes.alphas.push_back(row->has_alpha ? next(alphas, alphas_used, row->alpha) : 0);
+    attributes.betas.push_back(row->has_beta ? next(betas, betas_used, row->beta) : 0);
+  }
+  return {};
+}
+
+Result<op::Direction> read_direction(NodeContext& c) {
+  const std::string direction = c.string("direction", "forward");
+  if (direction == "forward") return op::Direction::Forward;
+  if (direction == "reverse") return op::Direction::Reverse;
+  if (direction == "bidirectional") return op::Direction::Bidirectional;
+  return invalid_model("direction: expected forward, reverse or bidirectional, found ", direction);
+}
+
+/// Absent where every row has all steps.
+ValueId lengths_of(const NodeContext& c, int64_t steps) {
+  if (!c.has(4) || steps < 0) return c.input(4);
+  const auto known = c.known_integers(4, "sequence_lens");
+  const bool whole = known.ok() && std::all_of(known->begin(), known->end(),
+                                               [&](int64_t length) { return length == steps; });
+  return whole ? kNoValue : c.input(4);
+}
+
+/// kSlots activations a direction, the most inputs, and outputs.
+template <class Attributes, size_t kSlots, size_t kInputs, size_t kOutputs>
+Status recurrent(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, kInputs));
+  Attributes attributes;
+  RT_ASSIGN(attributes.direction, read_direction(c));
+  const size_t directions = attributes.direction == op::Direction::Bidirectional ? 2 : 1;
+  RT_TRY(read_activations(c, directions * kSlots, attributes));
+  attributes.clip = c.real("clip", 0);
+  c.ignore({"output_sequence"});  // version 1; says which outputs are used, as the outputs themselves do
+  if constexpr (requires { attributes.input_forget; })
+    attributes.input_forget = c.integer("input_forget", 0) != 0;
+  if constexpr (requires { attributes.linear_before_reset; })
+    attributes.linear_before_reset = c.integer("linear_before_reset", 0) != 0;
+  if (c.rank(0) != 3 || c.rank(2) != 3)
+    return invalid_model("expected X and R of rank 3, found ", c.rank(0), " and ", c.rank(2));
+  attributes.hidden = c.integer("hidden_size", c.extent(2, 2));
+  if (attributes.hidden < 0) return cannot("the hidden size is unknown; hidden_size must be given");
+  const bool batch_first = c.integer("layout", 0) != 0;
+  const auto turn = [&](ValueId id, std::vector<int64_t> permutation) {
+    return id == kNoValue || !batch_first ? id : c.emit.transpose(id, std::move(permutation));
+  };
+
+  std::vector<ValueId> inputs(c.inputs);
+  inputs.resize(kInputs, kNoValue);
+  inputs[0] = turn(inputs[0], {1, 0, 2});
+  inputs[4] = lengths_of(c, c.extent(0, batch_first ? 1 : 0));
+  inputs[5] = turn(inputs[5], {1, 0, 2});
+  if constexpr (kInputs == 8) inputs[6] = turn(inputs[6], {1, 0, 2});
+  const std::vector<ValueId> results = c.emit.emit_many(make_op(std::move(attributes)), inputs, kOutputs);
+  c.outputs.assign(c.output_count(), kNoValue);
+  for (size_t i = 0; i < std::min(c.outputs.size(), results.size()); ++i)
+    if (c.wants(i)) c.outputs[i] = i == 0 ? turn(results[i], {2, 0, 1, 3}) : turn(results[i], {1, 0, 2});
+  return {};
+}
+
+constexpr ImportRow kRecurrentRows[] = {
+    {"", "LSTM", 1, kNewestOpset, recurrent<op::LSTMAttributes, 3, 8, 3>},
+    {"", "GRU", 1, kNewestOpset, recurrent<op::GRUAttributes, 2, 6, 2>},
+    {"", "RNN", 1, kNewestOpset, recurrent<op::RNNAttributes, 1, 6, 2>},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_recurrent() {
+  return kRecurrentRows;
+}
+
+}  // namespace rt::onnx
