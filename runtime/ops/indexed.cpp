@@ -369,31 +369,29 @@ void scatter_gradient(GradContext& context) {
 RT_PAGE(GatherElements) = {.kind = OpKind::GatherElements,
                            .inputs = {2, 2},
                            .infer = infer_gather_elements,
-                           .eval = eval_gather_elements,
                            .cost = cost_of_gather,
                            .tolerance = {0, 0}};
 RT_PAGE(GatherND) = {.kind = OpKind::GatherND,
                      .inputs = {2, 2},
                      .infer = infer_gather_nd,
-                     .eval = eval_gather_nd,
                      .cost = cost_of_gather,
                      .tolerance = {0, 0}};
 RT_PAGE(ScatterElements) = {.kind = OpKind::ScatterElements,
                             .inputs = {3, 3},
                             .infer = infer_scatter_elements,
-                            .eval = eval_scatter_elements,
                             .cost = cost_of_scatter,
                             .tolerance = {1e-5, 1e-5}};
 RT_PAGE(ScatterND) = {.kind = OpKind::ScatterND,
                       .inputs = {3, 3},
                       .infer = infer_scatter_nd,
-                      .eval = eval_scatter_nd,
                       .cost = cost_of_scatter,
                       .tolerance = {1e-5, 1e-5}};
 
-RT_COMPILER_PAGE(GatherElements) = {.gradient = gather_elements_gradient};
-RT_COMPILER_PAGE(GatherND) = {.gradient = gather_nd_gradient};
-RT_COMPILER_PAGE(ScatterElements) = {.gradient = scatter_gradient<op::ScatterElementsAttributes, Elements>};
-RT_COMPILER_PAGE(ScatterND) = {.gradient = scatter_gradient<op::ScatterNDAttributes, Tuples>};
+RT_COMPILER_PAGE(GatherElements) = {.eval = eval_gather_elements, .gradient = gather_elements_gradient};
+RT_COMPILER_PAGE(GatherND) = {.eval = eval_gather_nd, .gradient = gather_nd_gradient};
+RT_COMPILER_PAGE(ScatterElements) = {.eval = eval_scatter_elements,
+                                     .gradient = scatter_gradient<op::ScatterElementsAttributes, Elements>};
+RT_COMPILER_PAGE(ScatterND) = {.eval = eval_scatter_nd,
+                               .gradient = scatter_gradient<op::ScatterNDAttributes, Tuples>};
 
 }  // namespace rt::ops

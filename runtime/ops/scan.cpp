@@ -88,16 +88,10 @@ void cum_prod_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(CumSum) = {.kind = OpKind::CumSum,
-                   .infer = infer_scan<op::CumSumAttributes>,
-                   .eval = eval_scan<op::CumSumAttributes, false>,
-                   .cost = cost_scan};
-RT_PAGE(CumProd) = {.kind = OpKind::CumProd,
-                    .infer = infer_scan<op::CumProdAttributes>,
-                    .eval = eval_scan<op::CumProdAttributes, true>,
-                    .cost = cost_scan};
+RT_PAGE(CumSum) = {.kind = OpKind::CumSum, .infer = infer_scan<op::CumSumAttributes>, .cost = cost_scan};
+RT_PAGE(CumProd) = {.kind = OpKind::CumProd, .infer = infer_scan<op::CumProdAttributes>, .cost = cost_scan};
 
-RT_COMPILER_PAGE(CumSum) = {.gradient = cum_sum_gradient};
-RT_COMPILER_PAGE(CumProd) = {.gradient = cum_prod_gradient};
+RT_COMPILER_PAGE(CumSum) = {.eval = eval_scan<op::CumSumAttributes, false>, .gradient = cum_sum_gradient};
+RT_COMPILER_PAGE(CumProd) = {.eval = eval_scan<op::CumProdAttributes, true>, .gradient = cum_prod_gradient};
 
 }  // namespace rt::ops

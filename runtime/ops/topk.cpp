@@ -96,9 +96,8 @@ RT_PAGE(TopK) = {.kind = OpKind::TopK,
                  .outputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_topk,
-                 .eval = eval_topk,
                  .cost = cost_topk,
                  .tolerance = {0, 0}};
-RT_COMPILER_PAGE(TopK) = {.gradient = topk_gradient};
+RT_COMPILER_PAGE(TopK) = {.eval = eval_topk, .gradient = topk_gradient};
 
 }  // namespace rt::ops
