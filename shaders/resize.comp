@@ -1,13 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Interpolation of up to three spatial axes of x [N,S..,C] by tables of kTaps (index, weight) pairs for each output
-// coordinate of each axis; the tables are made on the host in double precision.
+// coordinate of each axis; the tables are made on the host in double precision. An index of 0xffffffff asks for the
+// extrapolation value.
 #include "common.glsl"
 layout(constant_id = 1) const uint kTaps = 2;
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Table { uvec2 table[]; };
-layout(push_constant) uniform P { uint count; uint channels; uint in_extent[3]; uint out_extent[3]; uint start[3]; };
+layout(push_constant) uniform P { uint count; uint channels; uint in_extent[3]; uint out_extent[3]; uint start[3]; float extrapolation; };
 
 void main() {
   uint i = invocation_number();
@@ -20,6 +21,11 @@ void main() {
   rest /= out_extent[1];
   uint oz = rest % out_extent[0];
   uint n = rest / out_extent[0];
+  if (table[start[0] + oz * kTaps].x == 0xffffffffu || table[start[1] + oy * kTaps].x == 0xffffffffu ||
+      table[start[2] + ox * kTaps].x == 0xffffffffu) {
+    y[i] = extrapolation;
+    return;
+  }
   float sum = 0.0;
   for (uint tz = 0; tz < kTaps; ++tz) {
     uvec2 z = table[start[0] + oz * kTaps + tz];

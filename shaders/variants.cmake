@@ -165,3 +165,8 @@ endforeach()
 foreach(size 1 2 4 8)
   rt_shader(topk_store_${size} topk_store.comp ${size_${size}})
 endforeach()
+
+# Sampling of images.
+rt_shader(grid_sample grid_sample.comp)
+rt_shader(roi_align roi_align.comp)
+rt_shader(pool_positions pool_positions.comp)

@@ -4,9 +4,26 @@
 #include <cmath>
 
 namespace rt {
+namespace {
+
+constexpr double kMostTaps = 1 << 16;
+
+/// Antialiasing stretches the filter where the image shrinks.
+double filter_scale(const ResizeAxis& axis, const op::ResizeAttributes& attributes) noexcept {
+  return attributes.antialias ? std::min(axis.scale, 1.0) : 1.0;
+}
+
+double taps_of(const ResizeAxis& axis, const op::ResizeAttributes& attributes) noexcept {
+  if (attributes.mode == op::ResizeMode::Nearest) return 1;
+  const double radius = attributes.mode == op::ResizeMode::Linear ? 1 : 2;
+  return axis.output == 0 ? 2 * radius : 2 * std::ceil(radius / filter_scale(axis, attributes));
+}
+
+}  // namespace
 
 Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttributes& attributes,
-                                       std::span<const int64_t> sizes, std::span<const float> scales) {
+                                       std::span<const int64_t> sizes, std::span<const float> scales,
+                                       std::span<const float> roi) {
   if (attributes.mode < op::ResizeMode::MIN || attributes.mode > op::ResizeMode::MAX ||
       attributes.coordinates < op::ResizeCoordinates::MIN ||
       attributes.coordinates > op::ResizeCoordinates::MAX || attributes.nearest < op::ResizeNearest::MIN ||
@@ -23,8 +40,15 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
   if (sizes.empty() == scales.empty() || sizes.size() + scales.size() != count)
     return invalid_argument("expected either ", count, " sizes or ", count,
                             " scales, one per spatial axis, found ", sizes.size(), " and ", scales.size());
+  if (!roi.empty() && roi.size() != 2 * count)
+    return invalid_argument("expected a roi of ", count, " starts and ", count, " ends, found ", roi.size(),
+                            " numbers");
   for (size_t i = 0; i < count; ++i) {
     ResizeAxis& axis = geometry.axes[i];
+    if (!roi.empty()) {
+      axis.roi_start = static_cast<double>(roi[i]);
+      axis.roi_end = static_cast<double>(roi[i + count]);
+    }
     axis.input = x[static_cast<int>(i) + 1];
     if (!sizes.empty()) {
       axis.output = sizes[i];
@@ -41,6 +65,11 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
       return invalid_argument("expected sizes in [0, 2^31) and something to resize, found ", axis.output,
                               " from extent ", axis.input);
     geometry.result[static_cast<int>(i) + 1] = axis.output;
+    const double taps = taps_of(axis, attributes);
+    if (taps > kMostTaps)
+      return invalid_argument("expected antialiasing over at most ", kMostTaps, " elements, found scale ",
+                              axis.scale);
+    geometry.taps = std::max(geometry.taps, static_cast<int>(taps));
   }
   return geometry;
 }
@@ -56,7 +85,11 @@ double resize_coordinate(const ResizeAxis& axis, op::ResizeCoordinates coordinat
       return axis.output == 1 || length == 1 ? 0 : x * (input - 1) / (length - 1);
     case op::ResizeCoordinates::Asymmetric: return x / axis.scale;
     case op::ResizeCoordinates::TfHalfPixelForNn: return (x + 0.5) / axis.scale;
-    case op::ResizeCoordinates::TfCropAndResize: return x;
+    case op::ResizeCoordinates::TfCropAndResize: {
+      const double taken = (axis.roi_end - axis.roi_start) * (input - 1);
+      const double inside = length > 1 ? x * taken / (length - 1) : taken / 2;
+      return axis.roi_start * (input - 1) + inside;
+    }
     case op::ResizeCoordinates::HalfPixelSymmetric: {
       const double adjustment = static_cast<double>(axis.output) / length;
       return input / 2 * (1 - adjustment) + (x + 0.5) / axis.scale - 0.5;
@@ -79,46 +112,57 @@ double nearest_of(double x, op::ResizeNearest mode) noexcept {
   return x;
 }
 
-/// Keys' cubic convolution (1981) at distances 1 + r, r, 1 - r, 2 - r.
-std::array<double, 4> cubic_weights(double r, double a) noexcept {
-  const auto outer = [a](double d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-  const auto inner = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-  return {outer(1 + r), inner(r), inner(1 - r), outer(2 - r)};
+/// The filter at a distance from its middle.
+double filter(double distance, const op::ResizeAttributes& attributes) noexcept {
+  const double d = std::fabs(distance), a = static_cast<double>(attributes.cubic_a);
+  if (attributes.mode == op::ResizeMode::Linear) return std::max(1 - d, 0.0);
+  if (d >= 2) return 0;
+  return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
 }
 
 }  // namespace
 
-ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& attributes) {
-  ResizeTable table;
-  table.taps = attributes.mode == op::ResizeMode::Nearest  ? 1
-               : attributes.mode == op::ResizeMode::Linear ? 2
-                                                           : 4;
-  const auto taps = static_cast<size_t>(table.taps);
-  table.index.resize(static_cast<size_t>(axis.output) * taps);
-  table.weight.assign(table.index.size(), 1);
+std::array<double, 4> cubic_weights(double r, double a) noexcept {
+  op::ResizeAttributes cubic;
+  cubic.mode = op::ResizeMode::Cubic;
+  cubic.cubic_a = static_cast<float>(a);
+  return {filter(1 + r, cubic), filter(r, cubic), filter(1 - r, cubic), filter(2 - r, cubic)};
+}
+
+ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& attributes, int taps) {
+  const auto width = static_cast<size_t>(taps);
+  const auto used = static_cast<size_t>(taps_of(axis, attributes));
+  const double scale = filter_scale(axis, attributes);
   const double last = static_cast<double>(axis.input - 1);
+  const bool crops = attributes.coordinates == op::ResizeCoordinates::TfCropAndResize;
+  const bool normalizes = attributes.exclude_outside || scale < 1;
+  ResizeTable table;
+  table.index.assign(static_cast<size_t>(axis.output) * width, 0);
+  table.weight.assign(table.index.size(), 0);
   for (int64_t i = 0; i < axis.output; ++i) {
     const double x = resize_coordinate(axis, attributes.coordinates, i);
-    int64_t* index = table.index.data() + static_cast<size_t>(i) * taps;
-    double* weight = table.weight.data() + static_cast<size_t>(i) * taps;
-    if (taps == 1) {
-      index[0] = static_cast<int64_t>(std::clamp(nearest_of(x, attributes.nearest), 0.0, last));
+    int64_t* index = table.index.data() + static_cast<size_t>(i) * width;
+    double* weight = table.weight.data() + static_cast<size_t>(i) * width;
+    if (crops && !(x >= 0 && x <= last)) {
+      std::fill_n(index, width, -1);
       continue;
     }
-    const double floor = std::floor(x);
-    const double r = x - floor;
-    const std::array<double, 4> weights = taps == 2
-                                              ? std::array<double, 4>{1 - r, r}
-                                              : cubic_weights(r, static_cast<double>(attributes.cubic_a));
+    if (attributes.mode == op::ResizeMode::Nearest) {
+      index[0] = static_cast<int64_t>(std::clamp(nearest_of(x, attributes.nearest), 0.0, last));
+      weight[0] = 1;
+      continue;
+    }
+    const double first = std::floor(x) + 1 - static_cast<double>(used / 2);
     double sum = 0;
-    for (size_t t = 0; t < taps; ++t) {
-      const double at = floor + static_cast<double>(t) - (taps == 4 ? 1 : 0);
+    for (size_t t = 0; t < used; ++t) {
+      const double at = first + static_cast<double>(t);
       index[t] = static_cast<int64_t>(std::clamp(at, 0.0, last));
-      weight[t] = attributes.exclude_outside && (at < 0 || at > last) ? 0 : weights[t];
+      weight[t] =
+          attributes.exclude_outside && (at < 0 || at > last) ? 0 : filter((at - x) * scale, attributes);
       sum += weight[t];
     }
-    if (attributes.exclude_outside && sum != 0)
-      for (size_t t = 0; t < taps; ++t) weight[t] /= sum;
+    if (normalizes && sum != 0)
+      for (size_t t = 0; t < used; ++t) weight[t] /= sum;
   }
   return table;
 }

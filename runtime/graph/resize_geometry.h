@@ -19,28 +19,36 @@ namespace rt {
 struct ResizeAxis {
   int64_t input = 1;
   int64_t output = 1;
-  double scale = 1;  ///< as given, or output / input
+  double scale = 1;                   ///< as given, or output / input
+  double roi_start = 0, roi_end = 1;  ///< what TfCropAndResize takes of the input
 };
 
 struct ResizeGeometry {
   int rank = 0;  ///< spatial axes: all but the first and last
   std::array<ResizeAxis, kMaxRank> axes{};
   Shape result;
+  int taps = 1;  ///< along every axis
 };
 
-/// Exactly one of sizes and scales is not empty.
+/// Exactly one of sizes and scales is not empty; roi is empty or has all starts, then all ends.
 Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttributes& attributes,
-                                       std::span<const int64_t> sizes, std::span<const float> scales);
+                                       std::span<const int64_t> sizes, std::span<const float> scales,
+                                       std::span<const float> roi);
 
 /// The position in the input that output position i stands for.
 double resize_coordinate(const ResizeAxis& axis, op::ResizeCoordinates coordinates, int64_t i) noexcept;
 
-/// y[i] = sum over t < taps of weight[i taps + t] x[index[i taps + t]]; indices are inside the input.
+/// Keys' cubic convolution (1981) at the distances 1 + r, r, 1 - r, 2 - r.
+std::array<double, 4> cubic_weights(double r, double a) noexcept;
+
+/// y[i] = sum over t < taps of weight[i taps + t] x[index[i taps + t]]. Indices are inside the input, or all
+/// -1 where TfCropAndResize looks outside: there the result is the extrapolation value. Taps are 1 for
+/// nearest, 2 for linear and 4 for cubic, and more where antialiasing stretches the filter; an axis that
+/// needs fewer than another has weights of 0.
 struct ResizeTable {
-  int taps = 1;  ///< 1 nearest, 2 linear, 4 cubic
   std::vector<int64_t> index;
   std::vector<double> weight;
 };
-ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& attributes);
+ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& attributes, int taps);
 
 }  // namespace rt

@@ -1,4 +1,4 @@
-// MaxPool, AveragePool and their gradients.
+// MaxPool and its positions, AveragePool, and their gradients.
 //
 // A window that sees padding only (possible with dilations or large pads) gives the lowest value, or an
 // average of 0.
@@ -110,6 +110,50 @@ Status eval_max_pool(const NodeView& node, std::span<const ConstTensorView> inpu
   std::vector<int64_t> y(size);
   max_pool(geometry, std::vector<int64_t>(bits.begin(), bits.end()), lowest_of(dtype), y);
   for (size_t i = 0; i < size; ++i) store_integer(outputs[0].data, dtype, static_cast<int64_t>(i), y[i]);
+  return {};
+}
+
+// --- MaxPoolIndices
+
+Status infer_max_pool_indices(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(expect_dtype(node, 0, "x", kMaxPoolTypes));
+  RT_ASSIGN(const PoolGeometry geometry,
+            pool_geometry(node.shape(0), node.as<op::MaxPoolIndicesAttributes>()));
+  return add_output(outputs, DType::I64, geometry.output_shape());
+}
+
+/// -1 for a window in the padding.
+template <class T>
+void max_pool_positions(const PoolGeometry& g, const std::vector<T>& x, T lowest, bool column_major,
+                        int64_t* to) {
+  const int64_t points = input_positions(g.axes), windows = output_positions(g.axes) * g.channels;
+  std::vector<T> best(static_cast<size_t>(windows));
+  const auto& [a, b, c] = g.axes;
+  for (int64_t n = 0; n < g.batch && windows > 0; ++n, to += windows) {
+    max_pool_image<T>(g, x.data() + n * points * g.channels, lowest, best.data(), to);
+    for (int64_t i = 0; i < windows; ++i) {
+      if (to[i] < 0) continue;
+      if (column_major)
+        to[i] = to[i] / c.input / b.input + (to[i] / c.input % b.input + to[i] % c.input * b.input) * a.input;
+      to[i] += (n * g.channels + i % g.channels) * points;
+    }
+  }
+}
+
+Status eval_max_pool_indices(const NodeView& node, std::span<const ConstTensorView> inputs,
+                             std::span<const TensorView> outputs) {
+  const auto& attributes = node.as<op::MaxPoolIndicesAttributes>();
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(inputs[0].info.shape, attributes));
+  const DType dtype = inputs[0].info.dtype;
+  int64_t* to = outputs[0].as<int64_t>();
+  if (is_float(dtype)) {
+    max_pool_positions(geometry, load_all<double>(inputs[0]), -std::numeric_limits<double>::infinity(),
+                       attributes.column_major, to);
+  } else {
+    const std::vector<uint64_t> bits = load_all<uint64_t>(inputs[0]);
+    max_pool_positions(geometry, std::vector<int64_t>(bits.begin(), bits.end()), lowest_of(dtype),
+                       attributes.column_major, to);
+  }
   return {};
 }
 
@@ -275,6 +319,11 @@ RT_PAGE(MaxPool) = {.kind = OpKind::MaxPool,
                     .cost = cost_pool<op::MaxPoolAttributes>,
                     .tolerance = {0, 0}};
 
+RT_PAGE(MaxPoolIndices) = {.kind = OpKind::MaxPoolIndices,
+                           .infer = infer_max_pool_indices,
+                           .cost = cost_pool<op::MaxPoolIndicesAttributes>,
+                           .tolerance = {0, 0}};
+
 RT_PAGE(MaxPoolGrad) = {.kind = OpKind::MaxPoolGrad,
                         .inputs = {2, 2},
                         .infer = infer_max_pool_grad,
@@ -294,6 +343,7 @@ RT_PAGE(AveragePoolGrad) = {.kind = OpKind::AveragePoolGrad,
                             .tolerance = {1e-5, 1e-5}};
 
 RT_COMPILER_PAGE(MaxPool) = {.eval = eval_max_pool, .gradient = max_pool_gradient};
+RT_COMPILER_PAGE(MaxPoolIndices) = {.eval = eval_max_pool_indices, .no_gradient = "integer output"};
 RT_COMPILER_PAGE(MaxPoolGrad) = {
     .eval = eval_max_pool_grad,
     .no_gradient = "second derivatives of a maximum need its positions, which are not stored"};

@@ -66,18 +66,19 @@ TEST(PagesResize, WeightsSumToOne) {
     for (int coordinates = 0; coordinates <= 4; ++coordinates)
       for (int64_t input : {1, 2, 5})
         for (int64_t output : {1, 3, 8})
-          for (bool exclude : {false, true}) {
+          for (int variant = 0; variant < 4; ++variant) {
             auto attributes =
                 resizing(static_cast<op::ResizeMode>(mode), static_cast<op::ResizeCoordinates>(coordinates));
-            attributes.exclude_outside = exclude;
+            attributes.exclude_outside = (variant & 1) != 0;
+            attributes.antialias = (variant & 2) != 0;
             const auto geometry =
-                resize_geometry({1, input, 1}, attributes, std::vector<int64_t>{output}, {});
+                resize_geometry({1, input, 1}, attributes, std::vector<int64_t>{output}, {}, {});
             ASSERT_TRUE(geometry.ok());
-            const ResizeTable table = resize_table(geometry->axes[0], attributes);
+            const ResizeTable table = resize_table(geometry->axes[0], attributes, geometry->taps);
             for (int64_t i = 0; i < output; ++i) {
               double sum = 0;
-              for (int t = 0; t < table.taps; ++t) {
-                const auto at = static_cast<size_t>(i * table.taps + t);
+              for (int t = 0; t < geometry->taps; ++t) {
+                const auto at = static_cast<size_t>(i * geometry->taps + t);
                 sum += table.weight[at];
                 EXPECT_TRUE(table.index[at] >= 0 && table.index[at] < input);
               }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/device.h"
+#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
 #include "runtime/graph/geometry.h"
 
@@ -116,6 +117,43 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
       {}, {layout, 1, 1});
 }
 
+/// Positions in the flattened [N,C,S] of each window's first largest element; -1 for a window in the padding.
+Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::MaxPoolIndicesAttributes>();
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
+  const Pool pool = make_pool(geometry, kDense);
+  return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    return make_kernel([=, column_major = attributes.column_major](const Call& call) noexcept {
+      const T* x = call.in<T>(0);
+      int64_t* y = call.out<int64_t>();
+      const auto& [d, h, w] = pool.axes;
+      const int64_t channels = pool.width;
+      parallel_for(
+          pool.images * pool.out_points, channels * pool.taps, 1, [&](int64_t begin, int64_t end) noexcept {
+            for (int64_t i = begin; i < end; ++i) {
+              const int64_t image = i / pool.out_points;
+              const T* in = x + image * pool.in_points * channels;
+              for (int64_t c = 0; c < channels; ++c) {
+                int64_t place = -1;
+                decltype(widen(T{})) best{};
+                for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
+                  const auto value = widen(in[from * channels + c]);
+                  const bool wins = place < 0 || value > best || (value != value && best == best);
+                  best = wins ? value : best;
+                  place = wins ? from : place;
+                });
+                if (place >= 0 && column_major)
+                  place = place / (h.input * w.input) +
+                          (place / w.input % h.input + place % w.input * h.input) * d.input;
+                y[i * channels + c] = place < 0 ? -1 : (image * channels + c) * pool.in_points + place;
+              }
+            }
+          });
+    });
+  });
+}
+
 /// (x, grad_output) -> grad_x: each window's gradient goes to the first of its largest elements.
 Result<KernelPtr> create_max_grad(CpuDevice&, const NodeView& node, Producers producers) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
@@ -209,6 +247,7 @@ std::span<const KernelRow> rows_pool() {
   static constexpr KernelRow kRows[] = {
       row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kF32),
       row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kF32),
+      row<create_max_indices>(OpKind::MaxPoolIndices, "max_pool_indices", kAnyDType),
       row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),
       row<create_average_grad, supports_average_grad>(OpKind::AveragePoolGrad, "average_pool_grad",
                                                       DTypeSet{DType::I64}),

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "runtime/core/element.h"
 
 namespace rt::cpu {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr int kMaxAxes = kMaxRank - 2;
 
 /// Which input positions with which weights make each output position, per axis; index already times the
-/// axis' stride in points.
+/// axis' stride in points. A negative index asks for the extrapolation value.
 struct Tables {
   int rank = 0, taps = 1;
   std::array<int64_t, kMaxAxes> extent{};
@@ -25,20 +26,22 @@ struct Tables {
 Result<Tables> tables_of(const NodeView& node) {
   const auto& attributes = node.as<op::ResizeAttributes>();
   std::span<const int64_t> sizes;
-  std::span<const float> scales;
   if (node.has(1)) sizes = node.ints(1);
-  if (node.has(2))
-    scales = {static_cast<const float*>(node.inputs[2].value), static_cast<size_t>(node.input(2).elements())};
+  const auto floats = [&](size_t i) {
+    if (!node.has(i)) return std::span<const float>();
+    return std::span(static_cast<const float*>(node.inputs[i].value),
+                     static_cast<size_t>(node.input(i).elements()));
+  };
   const Shape& x = node.shape(0);
-  RT_ASSIGN(const ResizeGeometry geometry, resize_geometry(x, attributes, sizes, scales));
+  RT_ASSIGN(const ResizeGeometry geometry, resize_geometry(x, attributes, sizes, floats(2), floats(3)));
   Tables tables;
+  tables.taps = geometry.taps;
   tables.rank = geometry.rank;
   tables.batch = x[0];
   tables.channels = x.back();
   for (int i = geometry.rank - 1; i >= 0; --i) {
     const auto k = static_cast<size_t>(i);
-    ResizeTable table = resize_table(geometry.axes[k], attributes);
-    tables.taps = table.taps;
+    ResizeTable table = resize_table(geometry.axes[k], attributes, geometry.taps);
     for (int64_t& index : table.index) index *= tables.in_points;
     tables.index[k] = std::move(table.index);
     tables.weight[k].assign(table.weight.begin(), table.weight.end());
@@ -50,15 +53,15 @@ Result<Tables> tables_of(const NodeView& node) {
 }
 
 Status supports(const CpuDevice&, const NodeView& node) {
-  for (size_t i = 1; i <= 2; ++i)
+  for (size_t i = 1; i <= 3; ++i)
     if (node.has(i) && node.input(i).elements() > 0 && node.inputs[i].value == nullptr)
-      return unsupported("sizes and scales must be known when the kernel is created");
+      return unsupported("sizes, scales and roi must be known when the kernel is created");
   if (node.as<op::ResizeAttributes>().mode != op::ResizeMode::Nearest && node.dtype(0) != DType::F32)
     return unsupported("interpolation of ", name_of(node.dtype(0)), "; only f32");
   return {};
 }
 
-KernelPtr make_nearest(Tables tables, size_t element_size) {
+KernelPtr make_nearest(Tables tables, size_t element_size, uint64_t fill) {
   const size_t run = static_cast<size_t>(tables.channels) * element_size;
   return make_kernel([=, tables = std::move(tables)](const Call& call) noexcept {
     const auto* x = call.in<std::byte>(0);
@@ -67,10 +70,18 @@ KernelPtr make_nearest(Tables tables, size_t element_size) {
                  [&](int64_t begin, int64_t end) noexcept {
                    for (int64_t i = begin; i < end; ++i) {
                      int64_t point = i / tables.out_points * tables.in_points, rest = i % tables.out_points;
+                     bool inside = true;
                      for (int axis = tables.rank - 1; axis >= 0; --axis) {
                        const auto k = static_cast<size_t>(axis);
-                       point += tables.index[k][static_cast<size_t>(rest % tables.extent[k])];
+                       const int64_t at = tables.index[k][static_cast<size_t>(rest % tables.extent[k])];
+                       inside = inside && at >= 0;
+                       point += at;
                        rest /= tables.extent[k];
+                     }
+                     if (!inside) {
+                       for (size_t c = 0; c < run; c += element_size)
+                         std::memcpy(y + static_cast<size_t>(i) * run + c, &fill, element_size);
+                       continue;
                      }
                      std::memcpy(y + static_cast<size_t>(i) * run, x + static_cast<size_t>(point) * run, run);
                    }
@@ -78,7 +89,7 @@ KernelPtr make_nearest(Tables tables, size_t element_size) {
   });
 }
 
-KernelPtr make_interpolation(const Simd& simd, Tables tables) {
+KernelPtr make_interpolation(const Simd& simd, Tables tables, float extrapolation) {
   int64_t combinations = 1;
   for (int i = 0; i < tables.rank; ++i) combinations *= tables.taps;
   return make_kernel([=, &simd, tables = std::move(tables)](const Call& call) noexcept {
@@ -90,13 +101,19 @@ KernelPtr make_interpolation(const Simd& simd, Tables tables) {
                    for (int64_t i = begin; i < end; ++i) {
                      std::array<size_t, kMaxAxes> place{};
                      int64_t rest = i % tables.out_points;
+                     bool inside = true;
                      for (int axis = tables.rank - 1; axis >= 0; --axis) {
                        const auto k = static_cast<size_t>(axis);
                        place[k] = static_cast<size_t>(rest % tables.extent[k] * tables.taps);
+                       inside = inside && tables.index[k][place[k]] >= 0;
                        rest /= tables.extent[k];
                      }
                      const float* image = x + i / tables.out_points * tables.in_points * channels;
                      float* out = y + i * channels;
+                     if (!inside) {
+                       std::fill(out, out + channels, extrapolation);
+                       continue;
+                     }
                      bool first = true;
                      for (int64_t combination = 0; combination < combinations; ++combination) {
                        int64_t point = 0, tap = combination;
@@ -120,9 +137,12 @@ KernelPtr make_interpolation(const Simd& simd, Tables tables) {
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(Tables tables, tables_of(node));
-  if (node.as<op::ResizeAttributes>().mode == op::ResizeMode::Nearest)
-    return make_nearest(std::move(tables), size_of(node.dtype(0)));
-  return make_interpolation(device.simd(), std::move(tables));
+  const auto& attributes = node.as<op::ResizeAttributes>();
+  if (attributes.mode != op::ResizeMode::Nearest)
+    return make_interpolation(device.simd(), std::move(tables), attributes.extrapolation);
+  uint64_t fill = 0;
+  store_element(&fill, node.dtype(0), 0, static_cast<double>(attributes.extrapolation));
+  return make_nearest(std::move(tables), size_of(node.dtype(0)), fill);
 }
 
 }  // namespace

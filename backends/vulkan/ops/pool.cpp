@@ -62,6 +62,29 @@ Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<con
   return finish(std::move(program));
 }
 
+Result<KernelPtr> create_max_indices(Device& device, const NodeView& node,
+                                     std::span<const LayoutId>) noexcept {
+  const auto& attributes = node.as<op::MaxPoolIndicesAttributes>();
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
+  const VulkanDevice& vulkan = cast(device);
+  const int64_t count = output_elements(geometry);
+  auto program = std::make_unique<Program>("max_pool_indices");
+  const Ref where = program->scratch(static_cast<uint64_t>(count) * sizeof(uint32_t));
+  add_pool(*program, vulkan, 2, geometry, false).write(1, where);
+  const auto& [z, y, x] = geometry.axes;
+  program->dispatch_each(Shader::pool_positions, count, vulkan.plan().elementwise_lanes)
+      .spec(attributes.column_major)
+      .push(count)
+      .push(geometry.channels)
+      .push(z.output * y.output * x.output)
+      .push(z.input)
+      .push(y.input)
+      .push(x.input)
+      .read(0, where)
+      .write(1, out(0));
+  return finish(std::move(program));
+}
+
 Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const auto& attributes = node.as<op::AveragePoolAttributes>();
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
@@ -108,6 +131,8 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
     {OpKind::MaxPool, "max_pool", kF32, supports<op::MaxPoolAttributes>, create_max},
+    {OpKind::MaxPoolIndices, "max_pool_indices", kF32, supports<op::MaxPoolIndicesAttributes>,
+     create_max_indices},
     {OpKind::AveragePool, "average_pool", kF32, supports<op::AveragePoolAttributes>, create_average},
     {OpKind::MaxPoolGrad, "max_pool_grad", kF32, supports<op::MaxPoolGradAttributes>, create_max_grad},
     {OpKind::AveragePoolGrad, "average_pool_grad", DTypeSet{DType::I64}, average_grad_supports,

@@ -12,16 +12,18 @@ constexpr int kMostSpatial = 3;
 
 Result<ResizeGeometry> geometry_of(const NodeView& node) {
   std::span<const int64_t> sizes;
-  std::span<const float> scales;
   if (node.has(1)) {
     RT_TRY(known_on_host(node, 1, "sizes"));
     sizes = node.ints(1);
   }
-  if (node.has(2)) {
-    RT_TRY(known_on_host(node, 2, "scales"));
-    scales = {static_cast<const float*>(node.inputs[2].value), static_cast<size_t>(node.input(2).elements())};
+  std::span<const float> numbers[2];  // scales, roi
+  for (size_t i = 0; i < 2; ++i) {
+    if (!node.has(i + 2)) continue;
+    RT_TRY(known_on_host(node, i + 2, i == 0 ? "scales" : "roi"));
+    numbers[i] = {static_cast<const float*>(node.inputs[i + 2].value),
+                  static_cast<size_t>(node.input(i + 2).elements())};
   }
-  return resize_geometry(node.shape(0), node.as<op::ResizeAttributes>(), sizes, scales);
+  return resize_geometry(node.shape(0), node.as<op::ResizeAttributes>(), sizes, numbers[0], numbers[1]);
 }
 
 Status supports(const Device& device, const NodeView& node) noexcept {
@@ -36,21 +38,18 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   RT_ASSIGN(const ResizeGeometry geometry, geometry_of(node));
   std::vector<uint32_t> words;
   std::array<int64_t, kMostSpatial> start{};
-  int taps = 1;
+  const int taps = geometry.taps;
   if (node.output(0).elements() > 0) {
-    for (int i = 0; i < geometry.rank; ++i)
-      taps = resize_table(geometry.axes[static_cast<size_t>(i)], attributes).taps;
     for (int i = 0; i < kMostSpatial; ++i) {
       const auto axis = static_cast<size_t>(i);
       start[axis] = static_cast<int64_t>(words.size() / 2);
-      ResizeTable table{taps, std::vector<int64_t>(static_cast<size_t>(taps), 0),
+      ResizeTable table{std::vector<int64_t>(static_cast<size_t>(taps), 0),
                         std::vector<double>(static_cast<size_t>(taps), 0)};
       table.weight[0] = 1;
-      if (i < geometry.rank) table = resize_table(geometry.axes[axis], attributes);
+      if (i < geometry.rank) table = resize_table(geometry.axes[axis], attributes, taps);
       for (size_t t = 0; t < table.index.size(); ++t) {
         words.push_back(static_cast<uint32_t>(table.index[t]));
-        const double weight = t < table.weight.size() ? table.weight[t] : 1.0;
-        words.push_back(std::bit_cast<uint32_t>(static_cast<float>(weight)));
+        words.push_back(std::bit_cast<uint32_t>(static_cast<float>(table.weight[t])));
       }
     }
   }
@@ -66,9 +65,10 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
     for (const ResizeAxis& axis : std::span(geometry.axes).first(kMostSpatial)) step.push(axis.input);
     for (const ResizeAxis& axis : std::span(geometry.axes).first(kMostSpatial)) step.push(axis.output);
     for (int64_t first : start) step.push(first);
+    step.push(attributes.extrapolation);
     step.read(0, in(0)).write(1, out(0)).read(2, table);
   }
-  for (size_t i = 1; i < 3; ++i)
+  for (size_t i = 1; i < 4; ++i)
     if (node.has(i)) program->replaces(i);
   return finish(std::move(program));
 }

@@ -9,28 +9,34 @@
 namespace rt::onnx {
 namespace {
 
-Status max_pool(NodeContext& c) {
-  RT_TRY(c.expect_inputs(1, 1));
-  if (c.wants(1)) return cannot("the output Indices is not supported; leave it out");
-  c.ignore({"storage_order"});  // only about Indices
-  RT_ASSIGN(const Window window, window_of(c, {}, true));
-  op::MaxPoolAttributes attributes;
-  attributes.kernel = window.kernel;
-  attributes.strides = window.strides;
-  attributes.pads = window.pads;
-  attributes.dilations = window.dilations;
-  attributes.ceil_mode = c.integer("ceil_mode", 0) != 0;
-  const ValueId x = to_channels_last(c.emit, c.input(0));
-  return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x})));
-}
-
-ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode, bool count_include_pad) {
-  op::AveragePoolAttributes attributes;
+template <class Attributes>
+Attributes with_window(const Window& window, bool ceil_mode) {
+  Attributes attributes;
   attributes.kernel = window.kernel;
   attributes.strides = window.strides;
   attributes.pads = window.pads;
   attributes.dilations = window.dilations;
   attributes.ceil_mode = ceil_mode;
+  return attributes;
+}
+
+Status max_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
+  const bool column_major = c.integer("storage_order", 0) != 0;  // of the second output
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  c.outputs = {
+      to_channels_first(c.emit, c.emit.emit(with_window<op::MaxPoolAttributes>(window, ceil_mode), {x}))};
+  if (!c.wants(1)) return {};
+  auto attributes = with_window<op::MaxPoolIndicesAttributes>(window, ceil_mode);
+  attributes.column_major = column_major;
+  c.outputs.push_back(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x})));
+  return {};
+}
+
+ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode, bool count_include_pad) {
+  auto attributes = with_window<op::AveragePoolAttributes>(window, ceil_mode);
   attributes.count_include_pad = count_include_pad;
   return to_channels_first(c.emit, c.emit.emit(std::move(attributes), {to_channels_last(c.emit, x)}));
 }

@@ -24,7 +24,9 @@ Result<op::ResizeCoordinates> coordinates_of(NodeContext& c) {
   if (name == "align_corners") return op::ResizeCoordinates::AlignCorners;
   if (name == "asymmetric") return op::ResizeCoordinates::Asymmetric;
   if (name == "half_pixel_symmetric") return op::ResizeCoordinates::HalfPixelSymmetric;
-  return cannot("coordinate_transformation_mode ", name, " is not supported; use half_pixel");
+  if (name == "tf_half_pixel_for_nn") return op::ResizeCoordinates::TfHalfPixelForNn;
+  if (name == "tf_crop_and_resize") return op::ResizeCoordinates::TfCropAndResize;
+  return invalid_model("coordinate_transformation_mode: found ", name);
 }
 
 Result<op::ResizeNearest> rounding_of(NodeContext& c) {
@@ -40,10 +42,14 @@ Result<op::ResizeNearest> rounding_of(NodeContext& c) {
 struct Target {
   ValueId sizes = kNoValue;   // i64 [rank]
   ValueId scales = kNoValue;  // f32 [rank]
+  std::vector<float> roi{};   // for tf_crop_and_resize: a start for each axis, then an end for each
 };
 
 // Whether entry `axis` leaves the axis as it is, whatever the extents.
 bool keeps(const NodeContext& c, const Target& target, int axis) {
+  const auto at = static_cast<size_t>(axis);
+  if (!target.roi.empty() && (target.roi[at] != 0 || target.roi[at + static_cast<size_t>(c.rank())] != 1))
+    return false;
   for (int probe = 0; probe < compiler::kProbes; ++probe) {
     const bool by_size = target.sizes != kNoValue;
     const compiler::ProbeValue& known = c.emit.probe(by_size ? target.sizes : target.scales, probe);
@@ -57,9 +63,18 @@ bool keeps(const NodeContext& c, const Target& target, int axis) {
 
 ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, ValueId x, const Target& target,
                     int first, int last) {
+  std::vector<ValueId> operands{x, kNoValue, kNoValue};
   if (target.sizes != kNoValue)
-    return c.emit.emit(attributes, {x, slice(c.emit, target.sizes, 0, first, last)});
-  return c.emit.emit(attributes, {x, kNoValue, slice(c.emit, target.scales, 0, first, last)});
+    operands[1] = slice(c.emit, target.sizes, 0, first, last);
+  else
+    operands[2] = slice(c.emit, target.scales, 0, first, last);
+  if (!target.roi.empty()) {
+    std::vector<float> roi(target.roi.begin() + first, target.roi.begin() + last);
+    roi.insert(roi.end(), target.roi.begin() + c.rank() + first, target.roi.begin() + c.rank() + last);
+    operands.push_back(c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(roi.size())}},
+                                       Blob::copy_of(roi.data(), roi.size() * sizeof(float))));
+  }
+  return c.emit.emit_many(make_op(attributes), operands, 1)[0];
 }
 
 Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, const Target& target) {
@@ -154,6 +169,23 @@ Result<ValueId> with_aspect_ratio(NodeContext& c, std::span<const int> axes, boo
   return c.emit.ints(sizes);
 }
 
+// The numbers of roi for all axes: those that `axes` does not name are taken whole.
+Result<std::vector<float>> roi_of(NodeContext& c, std::span<const int> axes) {
+  if (!c.has(1)) return invalid_model("tf_crop_and_resize without roi");
+  RT_ASSIGN(const std::vector<double> given, c.known_reals(1, "roi"));
+  if (given.size() != 2 * axes.size())
+    return invalid_model("roi: expected ", 2 * axes.size(), " numbers, found ", given.size());
+  const auto rank = static_cast<size_t>(c.rank());
+  std::vector<float> roi(2 * rank, 0);
+  std::fill(roi.begin() + c.rank(), roi.end(), 1.0f);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    roi[axis] = static_cast<float>(given[i]);
+    roi[axis + rank] = static_cast<float>(given[i + axes.size()]);
+  }
+  return roi;
+}
+
 Status resize_11(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 4));
   op::ResizeAttributes attributes;
@@ -162,8 +194,8 @@ Status resize_11(NodeContext& c) {
   RT_ASSIGN(attributes.nearest, rounding_of(c));
   attributes.cubic_a = c.real("cubic_coeff_a", -0.75f);
   attributes.exclude_outside = c.integer("exclude_outside", 0) != 0;
-  c.ignore({"extrapolation_value"});  // only for tf_crop_and_resize
-  if (c.integer("antialias", 0) != 0) return cannot("antialias is not supported; export with antialias = 0");
+  attributes.extrapolation = c.real("extrapolation_value", 0);
+  attributes.antialias = c.integer("antialias", 0) != 0 && c.opset >= 18;
   std::vector<int> axes;
   if (const auto given = c.optional_integers("axes"); given && c.opset >= 18) {
     for (int64_t axis : *given) {
@@ -175,6 +207,9 @@ Status resize_11(NodeContext& c) {
   if (!some)
     for (int axis = 0; axis < c.rank(); ++axis) axes.push_back(axis);
   Target target;
+  if (attributes.coordinates == op::ResizeCoordinates::TfCropAndResize) {
+    RT_ASSIGN(target.roi, roi_of(c, axes));
+  }
   const std::string policy = c.string("keep_aspect_ratio_policy", "stretch");
   // Opset 11 gives empty scales where sizes count.
   const bool has_scales = c.has(2) && !(c.rank(2) == 1 && c.extent(2, 0) == 0);

@@ -1,0 +1,165 @@
+// GridSample and RoiAlign in f32. Channels are contiguous, so that an input point is a run; coordinates are
+// computed once for all channels.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/kernel.h"
+#include "runtime/graph/sample_geometry.h"
+
+namespace rt::cpu {
+namespace {
+
+constexpr int kMostAxes = kMaxRank - 2;
+
+/// y = or += the weighted points of all combinations of taps that lie inside.
+class Sampler {
+ public:
+  Sampler(const Simd& simd, int rank, const std::array<int64_t, kMostAxes>& extents, int64_t channels)
+      : simd_(&simd), rank_(rank), extents_(extents), channels_(channels) {}
+
+  void sample(const float* image, float* y, const SampleTaps* taps) const noexcept {
+    bool first = true;
+    std::array<int, kMostAxes> at{};
+    for (;;) {
+      int64_t point = 0;
+      double weight = 1;
+      for (int d = 0; d < rank_; ++d) {
+        const auto k = static_cast<size_t>(d), tap = static_cast<size_t>(at[k]);
+        point = point < 0 || taps[k].index[tap] < 0 ? -1 : point * extents_[k] + taps[k].index[tap];
+        weight *= taps[k].weight[tap];
+      }
+      if (point >= 0 && weight != 0) {
+        (first ? simd_->scale : simd_->axpy)(y, image + point * channels_, static_cast<float>(weight),
+                                             channels_);
+        first = false;
+      }
+      int d = rank_;
+      while (d > 0 && ++at[static_cast<size_t>(d - 1)] == taps[d - 1].count) at[static_cast<size_t>(--d)] = 0;
+      if (d == 0) break;
+    }
+    if (first) std::fill(y, y + channels_, 0.0f);
+  }
+
+ private:
+  const Simd* simd_;
+  int rank_;
+  std::array<int64_t, kMostAxes> extents_;
+  int64_t channels_;
+};
+
+Status supports_f32(const CpuDevice&, const NodeView& node) {
+  if (node.dtype(1) != DType::F32)
+    return unsupported("coordinates of ", name_of(node.dtype(1)), "; only f32");
+  return {};
+}
+
+Result<KernelPtr> create_grid_sample(CpuDevice& device, const NodeView& node, Producers) {
+  const Shape& x = node.shape(0);
+  const int axes = x.rank() - 2;
+  std::array<int64_t, kMostAxes> extents{};
+  int64_t combinations = 1;
+  const op::GridSampleAttributes attributes = node.as<op::GridSampleAttributes>();
+  for (int d = 0; d < axes; ++d) {
+    extents[static_cast<size_t>(d)] = x[d + 1];
+    combinations *= attributes.mode == op::ResizeMode::Cubic ? 4 : 2;
+  }
+  const Sampler sampler(device.simd(), axes, extents, x.back());
+  const int64_t points = node.input(1).elements() / axes, in_image = points / std::max<int64_t>(x[0], 1);
+  const int64_t image = x.elements(1, x.rank()), channels = x.back();
+  return make_kernel([=](const Call& call) noexcept {
+    const float *data = call.in<float>(0), *grid = call.in<float>(1);
+    float* y = call.out<float>();
+    parallel_for(points, combinations * (channels + 8), 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        std::array<SampleTaps, kMostAxes> taps;
+        for (int d = 0; d < axes; ++d)
+          taps[static_cast<size_t>(d)] = grid_taps(static_cast<double>(grid[i * axes + axes - 1 - d]),
+                                                   extents[static_cast<size_t>(d)], axes == 3, attributes);
+        sampler.sample(data + i / in_image * image, y + i * channels, taps.data());
+      }
+    });
+  });
+}
+
+// --- RoiAlign
+
+/// Takes one sampling point's weighted neighbours into the maximum so far.
+void take_maximum(const float* image, int64_t width, int64_t channels, const SampleTaps& v,
+                  const SampleTaps& u, bool first, float* y) noexcept {
+  for (int64_t c = 0; c < channels; ++c) {
+    float value = 0;
+    for (size_t i = 0; i < 2 && v.count > 0 && u.count > 0; ++i)
+      for (size_t j = 0; j < 2; ++j) {
+        const float part = static_cast<float>(v.weight[i] * u.weight[j]) *
+                           image[(v.index[i] * width + u.index[j]) * channels + c];
+        value = i + j == 0 ? part : std::max(value, part);
+      }
+    y[c] = first ? value : std::max(y[c], value);
+  }
+}
+
+struct Roi {
+  int64_t height, width, channels, bins_v, bins_u;
+  bool maximum;
+
+  void bin(const Simd& simd, const float* image, const RoiAxis& rows, const RoiAxis& columns, int64_t bin,
+           float* y) const noexcept {
+    std::fill(y, y + channels, 0.0f);
+    const double share = 1 / static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
+    for (int64_t i = 0; i < rows.samples; ++i) {
+      const SampleTaps v = roi_taps(rows.position(bin / bins_u, i), height);
+      for (int64_t j = 0; j < columns.samples; ++j) {
+        const SampleTaps u = roi_taps(columns.position(bin % bins_u, j), width);
+        if (maximum) {
+          take_maximum(image, width, channels, v, u, i + j == 0, y);
+          continue;
+        }
+        for (size_t p = 0; p < 2 && v.count > 0 && u.count > 0; ++p)
+          for (size_t q = 0; q < 2; ++q)
+            simd.axpy(y, image + (v.index[p] * width + u.index[q]) * channels,
+                      static_cast<float>(v.weight[p] * u.weight[q] * share), channels);
+      }
+    }
+  }
+};
+
+int64_t batch_of(const Call& call, bool wide, int64_t roi, int64_t images) noexcept {
+  const int64_t index = wide ? call.in<int64_t>(2)[roi] : call.in<int32_t>(2)[roi];
+  return std::clamp<int64_t>(index, 0, images - 1);
+}
+
+Result<KernelPtr> create_roi_align(CpuDevice& device, const NodeView& node, Producers) {
+  const op::RoiAlignAttributes attributes = node.as<op::RoiAlignAttributes>();
+  const Shape& x = node.shape(0);
+  const Shape& result = node.output(0).shape;
+  const Roi roi{x[1], x[2], x[3], result[1], result[2], attributes.maximum};
+  const int64_t bins = result[1] * result[2], rois = result[0], images = x[0];
+  return make_kernel([=, wide = node.dtype(2) == DType::I64,
+                      &simd = device.simd()](const Call& call) noexcept {
+    const float *data = call.in<float>(0), *corners = call.in<float>(1);
+    float* y = call.out<float>();
+    parallel_for(rois * bins, roi.channels * 16, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t r = i / bins;
+        const float* corner = corners + r * 4;
+        const float* image = data + batch_of(call, wide, r, images) * roi.height * roi.width * roi.channels;
+        roi.bin(simd, image, roi_axis(corner[1], corner[3], roi.bins_v, attributes),
+                roi_axis(corner[0], corner[2], roi.bins_u, attributes), i % bins, y + i * roi.channels);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_sample();
+std::span<const KernelRow> rows_sample() {
+  constexpr DTypeSet kF32{DType::F32};
+  static constexpr KernelRow kRows[] = {
+      row<create_grid_sample, supports_f32>(OpKind::GridSample, "grid_sample", kF32),
+      row<create_roi_align>(OpKind::RoiAlign, "roi_align", kF32),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,120 @@
+// resize's special coordinates, sample, positions of maxima.
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+using op::GridSamplePadding;
+using op::ResizeMode;
+
+op::GridSampleAttributes sampled(ResizeMode mode, GridSamplePadding padding, bool align_corners) {
+  op::GridSampleAttributes attributes;
+  attributes.mode = mode;
+  attributes.padding = padding;
+  attributes.align_corners = align_corners;
+  return attributes;
+}
+
+void add_grid_sample(std::vector<Case>& cases) {
+  constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+  constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+  for (int mode = 0; mode < 3; ++mode)
+    for (int padding = 0; padding < 3; ++padding)
+      for (bool align : {false, true}) {
+        const auto attributes =
+            sampled(static_cast<ResizeMode>(mode), static_cast<GridSamplePadding>(padding), align);
+        const auto name = [&](const char* shape) {
+          return text("grid_sample_", shape, "_", kModes[mode], "_", kPaddings[padding],
+                      align ? "_corners" : "");
+        };
+        cases.push_back(
+            make_case(name("2d"), attributes, {f32({2, 4, 5, 3}), in_range(f32({2, 3, 4, 2}), -1.9, 1.9)}));
+        if (align) continue;
+        cases.push_back(make_case(name("3d"), attributes,
+                                  {f32({1, 3, 4, 2, 2}), in_range(f32({1, 2, 2, 3, 3}), -1.6, 1.6)}));
+        cases.push_back(
+            make_case(name("1d"), attributes, {f32({2, 7, 3}), in_range(f32({2, 5, 1}), -2.5, 2.5)}));
+      }
+  cases.push_back(make_case("grid_sample_one_point",
+                            sampled(ResizeMode::Linear, GridSamplePadding::Reflection, true),
+                            {f32({1, 1, 1, 2}), in_range(f32({1, 2, 2, 2}), -1.5, 1.5)}));
+}
+
+void add_roi_align(std::vector<Case>& cases) {
+  const auto add = [&](const char* name, int64_t ratio, bool maximum, bool half_pixel, DType indices) {
+    op::RoiAlignAttributes attributes;
+    attributes.height = 3;
+    attributes.width = 2;
+    attributes.sampling_ratio = ratio;
+    attributes.spatial_scale = 0.5f;
+    attributes.maximum = maximum;
+    attributes.half_pixel = half_pixel;
+    const CaseInput rois = with_values(
+        f32({4, 4}), {0.3, 1.2, 9.1, 7.7, 2.2, 3.1, 13.4, 17.9, -5.5, -3.2, 4.4, 2.1, 6.3, 6.4, 5.1, 6.8});
+    cases.push_back(make_case(name, attributes,
+                              {f32({2, 8, 7, 5}), rois, with_values(tensor(indices, {4}), {0, 1, 1, 0})}));
+  };
+  add("roi_align", 0, false, true, DType::I64);
+  add("roi_align_output_half_pixel", 0, false, false, DType::I64);
+  add("roi_align_ratio", 2, false, true, DType::I32);
+  add("roi_align_max", 2, true, true, DType::I64);
+  add("roi_align_max_adaptive", 0, true, false, DType::I64);
+}
+
+void add_positions(std::vector<Case>& cases) {
+  op::MaxPoolIndicesAttributes attributes;
+  attributes.kernel = {3, 2};
+  attributes.strides = {2, 1};
+  attributes.pads = {1, 0, 1, 1};
+  attributes.dilations = {1, 2};
+  cases.push_back(make_case("max_pool_indices", attributes, {f32({2, 7, 6, 4})}));
+  attributes.column_major = true;
+  attributes.ceil_mode = true;
+  cases.push_back(make_case("max_pool_indices_column_major", attributes, {f32({2, 6, 7, 3})}));
+  op::MaxPoolIndicesAttributes one;
+  one.kernel = {2};
+  cases.push_back(make_case("max_pool_indices_1d", one, {f32({2, 9, 3})}));
+  one.kernel = {2, 2, 2};
+  one.column_major = true;
+  cases.push_back(make_case("max_pool_indices_3d", one, {f32({1, 3, 4, 5, 2})}));
+  one.kernel = {2, 2};
+  cases.push_back(
+      make_case("max_pool_indices_ties", one, {with_values(f32({1, 2, 3, 1}), {1, 1, 1, 1, 1, 1})}));
+}
+
+void add_resize(std::vector<Case>& cases) {
+  const auto add = [&](const char* name, ResizeMode mode, op::ResizeCoordinates coordinates,
+                       std::vector<double> roi, bool antialias, std::vector<double> sizes) {
+    op::ResizeAttributes attributes;
+    attributes.mode = mode;
+    attributes.coordinates = coordinates;
+    attributes.antialias = antialias;
+    attributes.extrapolation = 1.5f;
+    std::vector<std::optional<CaseInput>> inputs{f32({2, 6, 7, 3}), ints(std::move(sizes)), std::nullopt};
+    if (!roi.empty()) inputs.emplace_back(with_values(weight({4}), std::move(roi)));
+    cases.push_back(make_case(name, attributes, std::move(inputs)));
+  };
+  using enum op::ResizeCoordinates;
+  const std::vector<double> inside{0.1, 0.2, 0.8, 0.9}, outside{-0.3, 0.4, 0.7, 1.6};
+  add("resize_crop", ResizeMode::Linear, TfCropAndResize, inside, false, {4, 5});
+  add("resize_crop_outside", ResizeMode::Linear, TfCropAndResize, outside, false, {5, 9});
+  add("resize_crop_nearest", ResizeMode::Nearest, TfCropAndResize, outside, false, {5, 9});
+  add("resize_crop_cubic", ResizeMode::Cubic, TfCropAndResize, outside, false, {5, 1});
+  add("resize_antialias_linear", ResizeMode::Linear, HalfPixel, {}, true, {3, 2});
+  add("resize_antialias_cubic", ResizeMode::Cubic, HalfPixel, {}, true, {4, 3});
+  add("resize_antialias_mixed", ResizeMode::Linear, HalfPixel, {}, true, {2, 11});
+  add("resize_half_pixel_for_nearest", ResizeMode::Nearest, TfHalfPixelForNn, {}, false, {3, 4});
+}
+
+}  // namespace
+
+std::vector<Case> cases_sample() {
+  std::vector<Case> cases;
+  add_grid_sample(cases);
+  add_roi_align(cases);
+  add_positions(cases);
+  add_resize(cases);
+  return cases;
+}
+
+}  // namespace rt::test
