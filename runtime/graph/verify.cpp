@@ -141,10 +141,8 @@ class Verifier {
     if (node.kind() == OpKind::NONE && node.bodies.empty())
       problem(describe(node), ": no operator and no body");
     if (node.kind() != OpKind::NONE && node.op.value == nullptr) problem(describe(node), ": no attributes");
-    size_t present = 0;
     for (ValueId input : node.inputs) {
       if (input == kNoValue) continue;
-      ++present;
       if (!is_defined(input))
         problem(describe(node), ": input ", name(input), " is not produced before it is used");
     }
@@ -157,27 +155,66 @@ class Verifier {
         defined_[output] = true;
     }
     if (node.outputs.empty()) problem(describe(node), ": has no output");
-    for (const Graph& body : node.bodies) check_body(node, body, present);
-  }
-
-  void check_body(const Node& node, const Graph& body, size_t present) {
-    if (body.inputs.size() != present)
-      problem(describe(node), ": ", present, " inputs, but its body has ", body.inputs.size());
-    if (body.outputs.size() != node.outputs.size())
-      problem(describe(node), ": ", node.outputs.size(), " outputs, but its body has ", body.outputs.size());
-    if (!body.state_updates.empty()) problem(describe(node), ": its body updates states");
-    if (depth_ >= kMaxBodyDepth)
-      problem(describe(node), ": bodies are nested more than ", kMaxBodyDepth, " deep");
-    else
-      Verifier(body, text(where_, ", ", describe(node), ", body"), states_, problems_, depth_ + 1).run();
+    if (node.kind() == OpKind::If || node.kind() == OpKind::Loop) return check_control(node);
     std::vector<ValueId> inputs = node.inputs;
     std::erase(inputs, kNoValue);
-    check_interface(node, inputs, body, body.inputs, "input");
-    check_interface(node, node.outputs, body, body.outputs, "output");
+    for (const Graph& body : node.bodies) check_body(node, body, {inputs, node.outputs, 0, 0});
+  }
+
+  /// Which of a node's values a body's inputs and outputs stand for, and how many the body has before them.
+  struct Interface {
+    std::vector<ValueId> inputs, outputs;
+    size_t own_inputs = 0, own_outputs = 0;
+  };
+
+  /// The bodies of If and Loop take the values after the node's own operands; those of Loop also the
+  /// iteration and condition, and give a condition first. Scanned outputs have an axis more than the body's.
+  void check_control(const Node& node) {
+    const bool loop = node.kind() == OpKind::Loop;
+    const size_t own = loop ? 2 : 1;
+    if (node.bodies.size() != (loop ? 1 : 2) || node.inputs.size() < own) {
+      problem(describe(node), ": expected ", own, " operands and ", loop ? 1 : 2, " bodies, found ",
+              node.inputs.size(), " and ", node.bodies.size());
+      return;
+    }
+    Interface interface {
+      {node.inputs.begin() + static_cast<std::ptrdiff_t>(own), node.inputs.end()}, node.outputs,
+          loop ? own : size_t{0}, loop ? size_t{1} : size_t {
+        0
+      }
+    };
+    for (const ValueId input : interface.inputs)
+      if (input == kNoValue) problem(describe(node), ": a value for its bodies is absent");
+    if (loop && node.op.value != nullptr) {
+      const auto carried = static_cast<size_t>(std::max<int64_t>(0, node.as<op::LoopAttributes>().carried));
+      for (size_t i = carried; i < interface.outputs.size(); ++i) interface.outputs[i] = kNoValue;
+    }
+    for (const Graph& body : node.bodies) check_body(node, body, interface);
+  }
+
+  void check_body(const Node& node, const Graph& body, const Interface& outer) {
+    const size_t inputs = outer.own_inputs + outer.inputs.size();
+    const size_t outputs = outer.own_outputs + outer.outputs.size();
+    if (body.inputs.size() != inputs)
+      problem(describe(node), ": its body should have ", inputs, " inputs, but has ", body.inputs.size());
+    if (body.outputs.size() != outputs)
+      problem(describe(node), ": its body should have ", outputs, " outputs, but has ", body.outputs.size());
+    if (!body.state_updates.empty()) problem(describe(node), ": its body updates states");
+    if (depth_ >= kMaxBodyDepth) {
+      problem(describe(node), ": bodies are nested more than ", kMaxBodyDepth, " deep");
+      return;
+    }
+    Verifier(body, text(where_, ", ", describe(node), ", body"), states_, problems_, depth_ + 1).run();
+    if (body.inputs.size() != inputs || body.outputs.size() != outputs) return;
+    const auto after = [](const std::vector<ValueId>& ids, size_t skipped) {
+      return std::span(ids).subspan(skipped);
+    };
+    check_interface(node, outer.inputs, body, after(body.inputs, outer.own_inputs), "input");
+    check_interface(node, outer.outputs, body, after(body.outputs, outer.own_outputs), "output");
   }
 
   void check_interface(const Node& node, const std::vector<ValueId>& outer, const Graph& body,
-                       const std::vector<ValueId>& inner, std::string_view what) {
+                       std::span<const ValueId> inner, std::string_view what) {
     for (size_t i = 0; i < std::min(outer.size(), inner.size()); ++i) {
       if (!exists(outer[i]) || inner[i] >= body.values.size()) continue;
       const Value& a = graph_[outer[i]];

@@ -21,7 +21,8 @@ bool agrees(const Value& stated, const TensorInfo& inferred) {
   if (stated.dtype != inferred.dtype || stated.rank() != inferred.shape.rank()) return false;
   for (int axis = 0; axis < stated.rank(); ++axis) {
     const Dim& dim = stated.dims[static_cast<size_t>(axis)];
-    if (dim.is_known() && dim.extent != inferred.shape[axis]) return false;
+    const int64_t extent = inferred.shape[axis];
+    if (dim.is_known() && extent != ops::kUnknownExtent && dim.extent != extent) return false;
   }
   return true;
 }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/ops/control.h"
+
 namespace rt::ops {
 namespace {
 
@@ -39,7 +41,7 @@ Status check_inputs(const NodeView& node, const Page& page) {
 
 Status check_outputs(const NodeView& node, std::span<const TensorInfo> outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (!outputs[i].shape.checked_elements())
+    if (!runs_on_host(node.kind()) && !outputs[i].shape.checked_elements())
       return invalid_argument("expected output ", i, " of at most 2^59 elements, found ", outputs[i]);
   if (!node.node.outputs.empty() && node.node.outputs.size() != outputs.size())
     return invalid_argument("expected ", outputs.size(), " outputs, found ", node.node.outputs.size());
@@ -92,7 +94,11 @@ Status infer_body(const Graph& body, std::span<const Operand> inputs, std::vecto
                               node.outputs.size());
     // Shape asks for no value; other nodes are computed where all their inputs are known and small.
     bool compute = (all_known || node.kind() == OpKind::Shape) && can_evaluate(node, host_value);
-    for (const TensorInfo& info : infos) compute = compute && info.elements() <= kMaxShapeElements;
+    for (const TensorInfo& info : infos) {
+      if (!info.shape.checked_elements())
+        return unsupported(describe(node), ": its extents depend on data, so a body cannot hold it");
+      compute = compute && info.elements() <= kMaxShapeElements;
+    }
     std::vector<TensorView> results;
     for (size_t i = 0; i < infos.size(); ++i) {
       const ValueId id = node.outputs[i];
@@ -147,8 +153,9 @@ Status evaluate_body(const NodeView& node, std::span<const ConstTensorView> inpu
   return {};
 }
 
-Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs,
-                        std::span<const TensorView> outputs, EvalLookup values) {
+/// All operands with bytes; those without elements, and that of Shape, get some to point to.
+Result<std::vector<ConstTensorView>> with_bytes(const NodeView& node,
+                                                std::span<const ConstTensorView> inputs) {
   std::vector<ConstTensorView> operands(inputs.begin(), inputs.end());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!node.has(i) || operands[i].data != nullptr) continue;
@@ -156,9 +163,29 @@ Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> i
       return invalid_argument("expected the bytes of input ", i, ", found none");
     operands[i].data = &kNoBytes;
   }
+  return operands;
+}
+
+Status evaluate_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs,
+                        std::span<const TensorView> outputs, EvalLookup values) {
+  RT_ASSIGN(const std::vector<ConstTensorView> operands, with_bytes(node, inputs));
   if (const EvalFunction eval = values(node.kind()); eval != nullptr) return eval(node, operands, outputs);
   return evaluate_body(node, operands, outputs, values);
 }
+
+class HostResults final : public ResultMaker {
+ public:
+  explicit HostResults(std::vector<HostTensor>& tensors) : tensors_(tensors) {}
+  Result<TensorView> make(size_t output, const TensorInfo& info) override {
+    if (output >= tensors_.size()) tensors_.resize(output + 1);
+    tensors_[output].info = info;
+    tensors_[output].bytes.resize(info.bytes());
+    return tensors_[output].view();
+  }
+
+ private:
+  std::vector<HostTensor>& tensors_;
+};
 
 /// One run over a graph: the values that exist at the moment.
 class Evaluation {
@@ -210,18 +237,16 @@ class Evaluation {
       operands.push_back({.present = true, .info = views_[input]->info, .value = views_[input]->data});
       inputs.push_back(*views_[input]);
     }
-    std::vector<TensorInfo> infos;
-    RT_TRY(infer_node({.node = node, .inputs = operands}, infos));
-    if (node.outputs.size() != infos.size())
-      return invalid_model(describe(node), ": expected ", infos.size(), " outputs, found ",
+    RT_ASSIGN(std::vector<HostTensor> results,
+              evaluate_node({.node = node, .inputs = operands}, inputs, values_));
+    if (node.outputs.size() != results.size())
+      return invalid_model(describe(node), ": expected ", results.size(), " outputs, found ",
                            node.outputs.size());
-
-    std::vector<HostTensor> results;
-    std::vector<TensorView> outputs;
-    results.reserve(infos.size());
-    for (const TensorInfo& info : infos) outputs.push_back(results.emplace_back(info).view());
-    RT_TRY(evaluate_node({.node = node, .inputs = operands, .outputs = infos}, inputs, outputs, values_));
-    if (observe) observe(id, std::vector<ConstTensorView>(outputs.begin(), outputs.end()));
+    if (observe) {
+      std::vector<ConstTensorView> outputs;
+      for (const HostTensor& result : results) outputs.push_back(result.view());
+      observe(id, outputs);
+    }
 
     for (size_t i = 0; i < results.size(); ++i) {
       const ValueId output = node.outputs[i];
@@ -295,7 +320,7 @@ Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs) {
 
 bool can_evaluate(const Node& node, EvalLookup values) {
   if (values(node.kind()) != nullptr) return true;
-  if (node.bodies.empty()) return false;
+  if (node.bodies.empty() || runs_on_host(node.kind())) return false;
   const std::vector<Node>& nodes = node.bodies.front().nodes;
   return std::all_of(nodes.begin(), nodes.end(),
                      [&](const Node& inner) { return can_evaluate(inner, values); });
@@ -304,6 +329,60 @@ bool can_evaluate(const Node& node, EvalLookup values) {
 Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
                      std::span<const TensorView> outputs, EvalLookup values) {
   return evaluate_unnamed(node, inputs, outputs, values).in(describe(node.node));
+}
+
+namespace {
+
+/// If and Loop, with their bodies run by this evaluator.
+Status evaluate_control(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
+                        EvalLookup values) {
+  std::vector<HostTensor> last[2];  // the results of one run are the inputs of the next
+  std::vector<ConstTensorView> views;
+  size_t next = 0;
+  const RunBody run_body =
+      [&](size_t body,
+          std::span<const ConstTensorView> operands) -> Result<std::span<const ConstTensorView>> {
+    std::vector<HostTensor>& tensors = last[next];
+    next = 1 - next;
+    RT_ASSIGN(tensors, evaluate_graph(node.node.bodies[body], operands, nullptr, {}, values));
+    views.clear();
+    for (const HostTensor& tensor : tensors) views.push_back(tensor.view());
+    return std::span<const ConstTensorView>(views);
+  };
+  return run_control(node, inputs, kMaxLoopIterations, run_body, results);
+}
+
+Status run_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
+                   EvalLookup values) {
+  std::vector<TensorInfo> infos;
+  RT_TRY(infer_unnamed(node, infos));
+  if (runs_on_host(node.kind())) {
+    RT_ASSIGN(const std::vector<ConstTensorView> operands, with_bytes(node, inputs));
+    return is_control(node.kind()) ? evaluate_control(node, operands, results, values)
+                                   : page_of(node.kind())->run(node, operands, results);
+  }
+  std::vector<TensorView> outputs;
+  for (size_t i = 0; i < infos.size(); ++i) {
+    RT_ASSIGN(const TensorView output, results.make(i, infos[i]));
+    outputs.push_back(output);
+  }
+  return evaluate_unnamed({.node = node.node, .inputs = node.inputs, .outputs = infos}, inputs, outputs,
+                          values);
+}
+
+}  // namespace
+
+Status run_node(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
+                EvalLookup values) {
+  return run_unnamed(node, inputs, results, values).in(describe(node.node));
+}
+
+Result<std::vector<HostTensor>> evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
+                                              EvalLookup values) {
+  std::vector<HostTensor> tensors;
+  HostResults results(tensors);
+  RT_TRY(run_node(node, inputs, results, values));
+  return tensors;
 }
 
 std::vector<HostTensor> initial_states(const std::vector<State>& states) {

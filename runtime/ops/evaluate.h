@@ -13,20 +13,6 @@
 
 namespace rt::ops {
 
-/// Output types and shapes of a node at concrete shapes; a composite or unknown operator with a body is
-/// inferred through the body where it has no page. Errors name the node.
-Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs);
-
-// Values come from `values`. Librt has those of shape arithmetic only and names host_value; a call there that
-// forgets to does not link.
-
-/// Whether the node's operator, or all of its body, has a value.
-bool can_evaluate(const Node& node, EvalLookup values = reference_value);
-
-/// Reference value of one node; outputs must have the inferred infos. Composites run their body.
-Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
-                     std::span<const TensorView> outputs, EvalLookup values = reference_value);
-
 /// A tensor that owns its bytes.
 struct HostTensor {
   TensorInfo info;
@@ -37,6 +23,25 @@ struct HostTensor {
   TensorView view() noexcept { return {bytes.data(), info}; }
   ConstTensorView view() const noexcept { return {bytes.data(), info}; }
 };
+
+/// Output types and shapes of a node at concrete shapes; a composite or unknown operator with a body is
+/// inferred through the body where it has no page. Errors name the node.
+Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs);
+
+// Values come from `values`. Librt has those of shape arithmetic only and names host_value; a call there that
+// forgets to does not link.
+
+/// Whether the node's operator, or all of its body, has a value whose extents are known before.
+bool can_evaluate(const Node& node, EvalLookup values = reference_value);
+
+/// Reference value of one node; outputs must have the inferred infos. Composites run their body.
+Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
+                     std::span<const TensorView> outputs, EvalLookup values = reference_value);
+/// The same for any node, also one whose results' extents only its value tells (runs_on_host).
+Status run_node(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
+                EvalLookup values = reference_value);
+Result<std::vector<HostTensor>> evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
+                                              EvalLookup values = reference_value);
 
 /// The state a model starts with: initial values, or zeros.
 std::vector<HostTensor> initial_states(const std::vector<State>& states);

@@ -52,6 +52,17 @@ inline constexpr uint8_t kUnbounded = 255;
 using EvalFunction = Status (*)(const NodeView& node, std::span<const ConstTensorView> inputs,
                                 std::span<const TensorView> outputs);
 
+/// An extent that a shape rule cannot tell before the operator has run.
+inline constexpr int64_t kUnknownExtent = -1;
+
+/// Where an operator that finds out the shapes of its results while it runs puts them.
+class ResultMaker {
+ public:
+  virtual ~ResultMaker() = default;
+  /// Memory for result `output`. Asked again, with another leading extent, it keeps what was written.
+  virtual Result<TensorView> make(size_t output, const TensorInfo& info) = 0;
+};
+
 struct Page {
   OpKind kind;
   Arity inputs;
@@ -67,6 +78,10 @@ struct Page {
   /// have their `eval` in the CompilerPage, outside librt. Null in both for a composite: its body is its
   /// value.
   EvalFunction eval = nullptr;
+  /// Instead of eval for operators whose results' extents depend on data (NonZero): infer leaves such extents
+  /// at kUnknownExtent. They run on the host, and a session's run is cut there.
+  Status (*run)(const NodeView& node, std::span<const ConstTensorView> inputs,
+                ResultMaker& results) = nullptr;
   /// Null: no flops, and the bytes of all operands and results.
   Cost (*cost)(const NodeView& node) = nullptr;
   Domain domain = {};

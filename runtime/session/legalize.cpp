@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
 #include "runtime/session/place.h"
 
@@ -254,6 +255,9 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
     if (!node.bodies.empty()) return inline_body(node, map, step.name);
     return unsupported("node '", step.name, "': this librt does not know its operator; use a newer version");
   }
+  if (ops::runs_on_host(node.kind()))
+    return unsupported(describe(node),
+                       ": its results' extents depend on data, so a body that is inlined cannot hold it");
   const std::vector<Operand> in = operands(step.inputs);
   std::vector<TensorInfo> infos;
   RT_TRY(ops::infer_node({.node = node, .inputs = in}, infos));

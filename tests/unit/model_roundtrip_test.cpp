@@ -11,7 +11,7 @@
 
 #include "runtime/model/format.h"
 #include "runtime/model/reader.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/control.h"
 #include "tests/unit/model_support.h"
 #include "tools/compiler/writer.h"
 
@@ -121,6 +121,21 @@ TEST(ModelRoundTrip, EveryOperatorKeepsItsAttributes) {
       for (size_t i = 0; i < node.inputs.size(); ++i)
         body.inputs.push_back(body.add_value({.name = "x", .role = Role::Input, .dims = {Dim{}}}));
       body.outputs.assign(node.outputs.size(), body.inputs[0]);
+    }
+    if (ops::is_control(node.kind())) {
+      const bool loop = node.kind() == OpKind::Loop;
+      Graph body;
+      for (const DType dtype : {DType::I64, DType::Bool})
+        if (loop) body.inputs.push_back(body.add_value({.dtype = dtype, .role = Role::Input}));
+      const bool yes = true;
+      const ValueId condition = body.add_constant("", {DType::Bool, {}}, Blob::copy_of(&yes, sizeof yes));
+      body.outputs.assign(node.outputs.size() + loop, condition);
+      node.bodies.assign(loop ? 1 : 2, body);
+      node.inputs.resize(loop ? ops::kLoopHead : 1, kNoValue);
+      for (const ValueId output : node.outputs) {
+        graph[output].dtype = DType::Bool;
+        graph[output].dims.clear();
+      }
     }
     graph.nodes.push_back(std::move(node));
   };

@@ -2,7 +2,7 @@
 // for.
 #include <algorithm>
 
-#include "runtime/ops/page.h"
+#include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/pipeline.h"
@@ -10,13 +10,34 @@
 namespace rt::compiler {
 namespace {
 
-void drop_symbol(Graph& graph, int32_t symbol, int64_t extent) {
+/// Whether the graph, or a body of it that calls it the same, has the symbol.
+Status drop_symbol(Graph& graph, std::string_view name, int64_t extent, bool& found) {
+  for (Node& node : graph.nodes)
+    if (ops::is_control(node.kind()))
+      for (Graph& body : node.bodies) RT_TRY(drop_symbol(body, name, extent, found));
+  const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                               [&](const Symbol& candidate) { return candidate.name == name; });
+  if (at == graph.symbols.end()) return {};
+  found = true;
+  if (at->bound > 0 && extent > at->bound)
+    return invalid_argument("dimension '", name, "': ", extent, " is above its bound ", at->bound);
+  const auto symbol = static_cast<int32_t>(at - graph.symbols.begin());
   for (Value& value : graph.values)
     for (Dim& dim : value.dims) {
       if (dim.symbol == symbol) dim = {.extent = extent};
       if (dim.symbol > symbol) --dim.symbol;
     }
-  graph.symbols.erase(graph.symbols.begin() + symbol);
+  graph.symbols.erase(at);
+  return {};
+}
+
+/// Infers every value again, now knowing more: bodies first.
+Status annotate_again(Graph& graph, const std::vector<State>& states) {
+  for (Node& node : graph.nodes)
+    if (ops::is_control(node.kind()))
+      for (Graph& body : node.bodies) RT_TRY(annotate_again(body, states));
+  const Builder builder(graph, &states);
+  return builder.status();
 }
 
 std::string names_of_symbols(const ModelGraph& model) {
@@ -37,13 +58,10 @@ Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent) {
   bool found = false;
   for (ModelGraph::Entry& entry : model.entries) {
     Graph& graph = entry.graph;
-    const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
-                                 [&](const Symbol& candidate) { return candidate.name == symbol; });
-    if (at == graph.symbols.end()) continue;
+    bool here = false;
+    RT_TRY(drop_symbol(graph, symbol, extent, here));
+    if (!here) continue;
     found = true;
-    if (at->bound > 0 && extent > at->bound)
-      return invalid_argument("dimension '", symbol, "': ", extent, " is above its bound ", at->bound);
-    drop_symbol(graph, static_cast<int32_t>(at - graph.symbols.begin()), extent);
     // Bodies hold the symbols too; they are written anew.
     bool had_bodies = false;
     for (Node& node : graph.nodes) {
@@ -52,9 +70,7 @@ Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent) {
       node.bodies.clear();
       had_bodies = true;
     }
-    // Inference annotates every value again, now knowing more.
-    const Builder builder(graph, &model.states);
-    RT_TRY(Status(builder.status()).in(text("with ", symbol, "=", extent)));
+    RT_TRY(annotate_again(graph, model.states).in(text("with ", symbol, "=", extent)));
     if (had_bodies) RT_TRY(expand_composites(graph, model.states));
   }
   if (!found)

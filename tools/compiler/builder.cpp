@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/element.h"
+#include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
-#include "runtime/ops/page.h"
 
 namespace rt::compiler {
 namespace {
@@ -35,15 +36,14 @@ enum Strategy {
 };
 
 int64_t nth_prime(int n) {
-  int64_t candidate = 1;
-  for (int found = -1; found < n;) {
-    ++candidate;
-    bool prime = true;
-    for (int64_t divisor = 2; divisor * divisor <= candidate && prime; ++divisor)
-      prime = candidate % divisor != 0;
-    if (prime) ++found;
+  static thread_local std::vector<int64_t> primes = {2};
+  while (primes.size() <= static_cast<size_t>(n)) {
+    int64_t candidate = primes.back() + 1;
+    while (std::any_of(primes.begin(), primes.end(), [&](int64_t prime) { return candidate % prime == 0; }))
+      ++candidate;
+    primes.push_back(candidate);
   }
-  return candidate;
+  return primes[static_cast<size_t>(n)];
 }
 
 /// A pair of primes (2,3), (5,7), (11,13)... times `unit`; pairs have distinct ratios, so h/32 is not taken
@@ -52,7 +52,11 @@ std::array<int64_t, kProbes> prime_pair(int index, int64_t unit) {
   return {unit * nth_prime(2 * index), unit * nth_prime(2 * index + 1)};
 }
 
-std::array<int64_t, kProbes> choose(int strategy, int symbol, Place place) {
+std::array<int64_t, kProbes> choose(int strategy, int symbol, std::optional<Place> at) {
+  // An extent that depends on data says nothing of others, whatever the inputs are: primes that no input has.
+  constexpr int kInputPrimes = 64;
+  if (!at) return prime_pair(kInputPrimes + symbol, 1);
+  const Place place = *at;
   const bool first = place.axis == 0;
   const auto one = std::array<int64_t, kProbes>{1, 1};
   switch (strategy) {
@@ -80,13 +84,15 @@ std::array<int64_t, kProbes> within(std::array<int64_t, kProbes> pair, int64_t b
   return pair;
 }
 
-Place place_of(const Graph& graph, int32_t symbol) {
+/// nullopt for an extent that depends on data.
+std::optional<Place> place_of(const Graph& graph, int32_t symbol) {
   for (ValueId input : graph.inputs) {
     const Value& value = graph.values[input];
     for (int axis = 0; axis < value.rank(); ++axis)
-      if (value.dims[static_cast<size_t>(axis)].symbol == symbol) return {.axis = axis, .rank = value.rank()};
+      if (value.dims[static_cast<size_t>(axis)].symbol == symbol)
+        return Place{.axis = axis, .rank = value.rank()};
   }
-  return {};
+  return std::nullopt;
 }
 
 Status check_node(const Graph& graph, const Node& node, const ops::Page& page) {
@@ -126,17 +132,27 @@ void Builder::fail(Status status) {
 
 void Builder::choose_symbol_probes() {
   symbol_probes_.clear();
-  for (size_t i = 0; i < graph_.symbols.size(); ++i) {
+  add_symbol_probes();
+}
+
+void Builder::add_symbol_probes() {
+  for (size_t i = symbol_probes_.size(); i < graph_.symbols.size(); ++i) {
     const auto symbol = static_cast<int32_t>(i);
     symbol_probes_.push_back(
         within(choose(strategy_, symbol, place_of(graph_, symbol)), graph_.symbols[i].bound));
   }
 }
 
+bool Builder::depends_on_data() const {
+  for (size_t i = 0; i < graph_.symbols.size(); ++i)
+    if (!place_of(graph_, static_cast<int32_t>(i))) return true;
+  return false;
+}
+
 int64_t Builder::symbol_probe(int32_t symbol, int probe) const {
   const auto index = static_cast<size_t>(symbol);
   if (index < symbol_probes_.size()) return symbol_probes_[index][static_cast<size_t>(probe)];
-  return choose(strategy_, symbol, {})[static_cast<size_t>(probe)];
+  return choose(strategy_, symbol, std::nullopt)[static_cast<size_t>(probe)];
 }
 
 void Builder::set_source_probes(ValueId id) {
@@ -173,7 +189,8 @@ void Builder::annotate(ValueId id) {
   }
 }
 
-Status Builder::infer_probe(const Node& node, int probe, std::vector<ProbeValue>& outputs) const {
+Status Builder::infer_probe(const Node& node, int probe, const std::vector<Probes>* assumed,
+                            std::vector<ProbeValue>& outputs) const {
   const ops::Page* page = ops::page_of(node.kind());
   if (page == nullptr)
     return unsupported(describe(node), ": this build does not know the operator; convert with a newer one");
@@ -181,62 +198,228 @@ Status Builder::infer_probe(const Node& node, int probe, std::vector<ProbeValue>
 
   std::vector<Operand> operands(node.inputs.size());
   std::vector<ConstTensorView> views(node.inputs.size());
-  // The runtime computes shapes again, from what it has values for.
-  bool foldable = !page->impure && ops::can_evaluate(node, ops::host_value);
+  bool foldable = !page->impure && (page->run != nullptr || ops::can_evaluate(node, ops::host_value));
+  bool open = false;  // a shape operand is not known
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
-    const ProbeValue& known = probes_[node.inputs[i]][static_cast<size_t>(probe)];
+    const Probes& both = assumed != nullptr ? (*assumed)[i] : probes_[node.inputs[i]];
+    const ProbeValue& known = both[static_cast<size_t>(probe)];
     const void* bytes = known.value.data;
     // An empty tensor has a value, though no bytes.
     if (bytes == nullptr && known.info.elements() == 0) bytes = "";
     operands[i] = {.present = true, .info = known.info, .value = bytes};
     views[i] = {bytes, known.info};
-    if (i < 32 && (page->shape_operands >> i & 1u) != 0 && bytes == nullptr)
-      return unsupported(
-          describe(node), ": input ", i,
-          " gives a shape and must be known from shapes and constants alone, but it depends on the "
-          "data of an input; make it a constant in the model");
+    open = open || (i < 32 && (page->shape_operands >> i & 1u) != 0 && bytes == nullptr);
     if (node.kind() == OpKind::Shape) continue;  // needs no data
     foldable = foldable && bytes != nullptr && known.info.elements() <= kFoldInputElements;
   }
 
+  const NodeView view{.node = node, .inputs = operands};
   std::vector<TensorInfo> infos;
-  RT_TRY(ops::infer_node({.node = node, .inputs = operands}, infos));
+  RT_TRY(open ? infer_open(view, probe, infos) : ops::infer_node(view, infos));
   int64_t total = 0;
   for (const TensorInfo& info : infos) {
-    if (!info.shape.checked_elements())
+    const bool unknown = std::count(info.shape.begin(), info.shape.end(), ops::kUnknownExtent) > 0;
+    if (!unknown && !info.shape.checked_elements())
       return invalid_model(describe(node), ": result ", info, " is too large");
-    total += info.elements();
+    total += unknown ? 0 : info.elements();
     outputs.push_back({.info = info, .value = {}});
   }
   if (!node.outputs.empty() && node.outputs.size() != infos.size())
     return invalid_model(describe(node), ": expected ", infos.size(), " outputs, found ",
                          node.outputs.size());
   if (!foldable || total > kFoldElements) return {};
-
-  std::vector<ops::HostTensor> results;
-  std::vector<TensorView> result_views;
-  for (const TensorInfo& info : infos) results.emplace_back(info);
-  for (ops::HostTensor& result : results) result_views.push_back(result.view());
-  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, result_views,
-                            ops::host_value));
-  for (size_t i = 0; i < infos.size(); ++i) outputs[i].value = Blob::own(std::move(results[i].bytes));
+  RT_ASSIGN(std::vector<ops::HostTensor> results, ops::evaluate_node(view, views, ops::host_value));
+  for (size_t i = 0; i < infos.size(); ++i)
+    outputs[i] = {.info = results[i].info, .value = Blob::own(std::move(results[i].bytes))};
   return {};
 }
 
+Status Builder::infer_open(const NodeView& view, int probe, std::vector<TensorInfo>& infos) const {
+  static const Value kNone;
+  const std::vector<ValueId>& inputs = view.node.inputs;
+  std::vector<Entries> entries(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] != kNoValue) entries[i] = entries_of(inputs[i], probe);
+  return infer_unknown(view, entries, inputs[0] != kNoValue ? graph_[inputs[0]] : kNone, infos)
+      .in(describe(view.node));
+}
+
+Entries Builder::entries_of(ValueId id, int probe) const {
+  const ProbeValue& known = probes_[id][static_cast<size_t>(probe)];
+  const int64_t count = known.info.elements();
+  if (count > kMaxRank * 2) return {};
+  Entries entries(static_cast<size_t>(count));
+  if (known.value.data != nullptr && !is_float(known.info.dtype)) {
+    for (size_t i = 0; i < entries.size(); ++i)
+      entries[i] = load_integer(known.value.data, known.info.dtype, static_cast<int64_t>(i));
+    return entries;
+  }
+  const auto producer = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+    return std::count(node.outputs.begin(), node.outputs.end(), id) > 0;
+  });
+  if (producer == graph_.nodes.end()) return entries;
+  switch (producer->kind()) {
+    case OpKind::Identity:
+    case OpKind::Reshape: return entries_of(producer->inputs[0], probe);
+    case OpKind::Cast:
+      return is_float(graph_[producer->inputs[0]].dtype) ? entries : entries_of(producer->inputs[0], probe);
+    case OpKind::Concat: {
+      if (known.info.shape.rank() != 1) return entries;
+      Entries joined;
+      for (const ValueId part : producer->inputs) {
+        const Entries own = entries_of(part, probe);
+        joined.insert(joined.end(), own.begin(), own.end());
+      }
+      return joined.size() == entries.size() ? joined : entries;
+    }
+    default: return entries;
+  }
+}
+
 Status Builder::infer(const Node& node, std::vector<Probes>& outputs) const {
+  Status plain = infer_with(node, nullptr, outputs);
+  if (plain.ok() || !depends_on_data() || !infer_assuming(node, outputs)) return plain;
+  return {};
+}
+
+bool Builder::infer_assuming(const Node& node, std::vector<Probes>& outputs) const {
+  using Extent = std::array<int64_t, kProbes>;
+  constexpr size_t kMostOpen = 4;
+  std::vector<Probes> given(node.inputs.size());
+  std::vector<Extent> open, candidates = {{1, 1}};
+  const auto add = [](std::vector<Extent>& list, const Extent& extent) {
+    if (std::find(list.begin(), list.end(), extent) == list.end()) list.push_back(extent);
+  };
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    given[i] = probes_[node.inputs[i]];
+    const std::vector<Dim>& dims = graph_[node.inputs[i]].dims;
+    for (size_t axis = 0; axis < dims.size(); ++axis) {
+      const auto at = static_cast<int>(axis);
+      const Extent extent = {given[i][0].info.shape[at], given[i][1].info.shape[at]};
+      add(candidates, extent);
+      if (!dims[axis].is_known() && (dims[axis].symbol < 0 || !place_of(graph_, dims[axis].symbol)))
+        add(open, extent);
+    }
+  }
+  if (open.size() > kMostOpen) return false;
+  bool found = false, one_rank = true;
+  const auto attempt = [&](std::span<const std::pair<Extent, Extent>> changes) {
+    std::vector<Probes> assumed = given;
+    for (Probes& input : assumed)
+      for (int axis = 0; axis < input[0].info.shape.rank(); ++axis)
+        for (const auto& [from, to] : changes) {
+          if (input[0].info.shape[axis] != from[0] || input[1].info.shape[axis] != from[1]) continue;
+          input[0].info.shape[axis] = to[0];
+          input[1].info.shape[axis] = to[1];
+          break;
+        }
+    std::vector<Probes> results;
+    if (!infer_with(node, &assumed, results).ok()) return;
+    if (!found) outputs = results;
+    found = true;
+    // What follows from the assumption alone is not known.
+    for (size_t i = 0; i < results.size(); ++i) {
+      one_rank = one_rank && results[i][0].info.shape.rank() == outputs[i][0].info.shape.rank();
+      for (int axis = 0; one_rank && axis < results[i][0].info.shape.rank(); ++axis)
+        for (size_t probe = 0; probe < kProbes; ++probe)
+          if (results[i][probe].info.shape[axis] != outputs[i][probe].info.shape[axis])
+            outputs[i][0].info.shape[axis] = outputs[i][1].info.shape[axis] = ops::kUnknownExtent;
+    }
+  };
+  for (const Extent& from : open)
+    for (const Extent& to : candidates)
+      if (from != to) attempt(std::array{std::pair(from, to)});
+  for (size_t i = 0; i < open.size() && !found; ++i)
+    for (size_t j = i + 1; j < open.size(); ++j)
+      for (const Extent& first : candidates)
+        for (const Extent& second : candidates)
+          attempt(std::array{std::pair(open[i], first), std::pair(open[j], second)});
+  for (Probes& output : outputs) output[0].value = output[1].value = {};
+  return found && one_rank;
+}
+
+Status Builder::infer_with(const Node& node, const std::vector<Probes>* assumed,
+                           std::vector<Probes>& outputs) const {
   std::array<std::vector<ProbeValue>, kProbes> by_probe;
   for (int probe = 0; probe < kProbes; ++probe)
-    RT_TRY(infer_probe(node, probe, by_probe[static_cast<size_t>(probe)]));
+    RT_TRY(infer_probe(node, probe, assumed, by_probe[static_cast<size_t>(probe)]));
   outputs.clear();
   for (size_t i = 0; i < by_probe[0].size(); ++i) {
     if (by_probe[0][i].info.shape.rank() != by_probe[1][i].info.shape.rank())
       return unsupported(describe(node), ": the rank of output ", i,
                          " depends on the extents of the inputs (", by_probe[0][i].info, " or ",
                          by_probe[1][i].info, ")");
+    Shape& first = by_probe[0][i].info.shape;
+    Shape& second = by_probe[1][i].info.shape;
+    for (int axis = 0; axis < first.rank(); ++axis)
+      if (first[axis] == ops::kUnknownExtent || second[axis] == ops::kUnknownExtent)
+        first[axis] = second[axis] = ops::kUnknownExtent;
     outputs.push_back({std::move(by_probe[0][i]), std::move(by_probe[1][i])});
   }
   return {};
+}
+
+Dim Builder::name_extent(const Node& node, size_t output, int axis) {
+  // As it was named before.
+  if (const ValueId id = output < node.outputs.size() ? node.outputs[output] : kNoValue; id != kNoValue) {
+    const Value& value = graph_[id];
+    if (axis < value.rank())
+      if (const Dim dim = value.dims[static_cast<size_t>(axis)]; dim.is_known() || dim.symbol >= 0)
+        return dim;
+  }
+  // As all bodies call it, if the name is one of this graph.
+  if (const std::string name = name_in_bodies(node, output, axis); !name.empty())
+    for (size_t i = 0; i < graph_.symbols.size(); ++i)
+      if (graph_.symbols[i].name == name) return {.symbol = static_cast<int32_t>(i)};
+  // A name of its own.
+  std::string name;
+  for (size_t number = 0;; ++number) {
+    name = text(node.name, '#', number);
+    if (std::none_of(graph_.symbols.begin(), graph_.symbols.end(),
+                     [&](const Symbol& symbol) { return symbol.name == name; }))
+      break;
+  }
+  const int32_t symbol = graph_.symbol(name);
+  add_symbol_probes();
+  return {.symbol = symbol};
+}
+
+std::string Builder::name_in_bodies(const Node& node, size_t output, int axis) const {
+  std::string name;
+  const auto agrees = [&](const Graph& graph, ValueId id, int at) {
+    if (id == kNoValue || at < 0 || at >= graph[id].rank()) return false;
+    const int32_t symbol = graph[id].dims[static_cast<size_t>(at)].symbol;
+    if (symbol < 0) return false;
+    const std::string& found = graph.symbols[static_cast<size_t>(symbol)].name;
+    if (name.empty()) name = found;
+    return name == found;
+  };
+  size_t first = 0;  // the body's output that the node's first output belongs to
+  if (node.kind() == OpKind::Loop) {
+    first = 1;
+    const bool carried = static_cast<int64_t>(output) < node.as<op::LoopAttributes>().carried;
+    if (!carried) --axis;
+    // Without iterations it is the initial value.
+    if (carried && !agrees(graph_, node.inputs[ops::kLoopHead + output], axis)) return {};
+  } else if (node.kind() != OpKind::If) {
+    return {};
+  }
+  for (const Graph& body : node.bodies)
+    if (!agrees(body, body.outputs[first + output], axis)) return {};
+  return name;
+}
+
+void Builder::name_extents(const Node& node, std::vector<Probes>& outputs) {
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (int axis = 0; axis < outputs[i][0].info.shape.rank(); ++axis) {
+      if (outputs[i][0].info.shape[axis] != ops::kUnknownExtent) continue;
+      const Dim dim = name_extent(node, i, axis);
+      for (int probe = 0; probe < kProbes; ++probe)
+        outputs[i][static_cast<size_t>(probe)].info.shape[axis] =
+            dim.is_known() ? dim.extent : symbol_probe(dim.symbol, probe);
+    }
 }
 
 Status Builder::infer_all() {
@@ -250,6 +433,7 @@ Status Builder::infer_all() {
   std::vector<Probes> outputs;
   for (const Node& node : graph_.nodes) {
     RT_TRY(infer(node, outputs));
+    name_extents(node, outputs);
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue) continue;
       probes_[node.outputs[i]] = std::move(outputs[i]);
@@ -295,6 +479,8 @@ std::vector<ValueId> Builder::emit_node(Node node) {
     fail(std::move(status));
     return failed;
   }
+  std::fill(node.outputs.begin(), node.outputs.end(), kNoValue);
+  name_extents(node, outputs);
   node.outputs.clear();
   for (size_t i = 0; i < outputs.size(); ++i) {
     Value value;

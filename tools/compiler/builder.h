@@ -9,6 +9,9 @@
 // Shape operands are evaluated per probe with the pages' reference values, so Shape -> Gather -> Concat ->
 // Reshape chains cost nothing.
 //
+// An extent that depends on data (the count of NonZero) becomes a symbol of its own, named after the node,
+// that no input carries; so everything behind it goes on as with any other symbol.
+//
 // A model may be valid for some extents only (sides that are multiples of 32, two symbols that must be equal,
 // batch 1). When a node cannot be inferred, the builder goes through other ways of choosing the probes and
 // infers all nodes again; only when none fits does it fail, naming the node.
@@ -23,6 +26,7 @@
 #include <vector>
 
 #include "runtime/graph/emitter.h"
+#include "tools/compiler/unknown_extents.h"
 
 namespace rt::compiler {
 
@@ -70,6 +74,8 @@ class Builder final : public Emitter {
   std::optional<ConstTensorView> known_value(ValueId id) const;
   const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
   Graph& graph() noexcept { return graph_; }
+  /// Whether some extent is a symbol that no input carries.
+  bool depends_on_data() const;
   /// Extent a symbol has under a probe.
   int64_t symbol_probe(int32_t symbol, int probe) const;
 
@@ -77,12 +83,27 @@ class Builder final : public Emitter {
   using Probes = std::array<ProbeValue, kProbes>;
 
   Status infer(const Node& node, std::vector<Probes>& outputs) const;
-  Status infer_probe(const Node& node, int probe, std::vector<ProbeValue>& outputs) const;
+  /// assumed: for each input, instead of what its probes are.
+  Status infer_with(const Node& node, const std::vector<Probes>* assumed, std::vector<Probes>& outputs) const;
+  Status infer_probe(const Node& node, int probe, const std::vector<Probes>* assumed,
+                     std::vector<ProbeValue>& outputs) const;
+  /// For a node whose shape rule refuses extents that depend on data (two that must be equal): what all ways
+  /// of making them fit have in common.
+  bool infer_assuming(const Node& node, std::vector<Probes>& outputs) const;
+  /// A node with a shape operand that depends on data.
+  Status infer_open(const NodeView& view, int probe, std::vector<TensorInfo>& infos) const;
+  /// What is known of the entries of a shape operand, looking through what puts them together.
+  Entries entries_of(ValueId id, int probe) const;
+  /// Gives the unknown extents of a node's results their symbols.
+  void name_extents(const Node& node, std::vector<Probes>& outputs);
+  Dim name_extent(const Node& node, size_t output, int axis);
+  std::string name_in_bodies(const Node& node, size_t output, int axis) const;
   /// Infers all nodes of the graph under the present way of choosing probes.
   Status infer_all();
   /// Infers `node`, changing the way of choosing probes if need be.
   Status infer_somehow(const Node& node, std::vector<Probes>& outputs);
   void choose_symbol_probes();
+  void add_symbol_probes();
   void set_source_probes(ValueId id);
   void annotate(ValueId id);
   std::string unique_name(std::string_view wanted);

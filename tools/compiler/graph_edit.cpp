@@ -198,6 +198,22 @@ bool GraphEdit::same_info(ValueId a, ValueId b) const {
   return true;
 }
 
+bool GraphEdit::may_replace(ValueId old, ValueId replacement) const {
+  if (same_info(old, replacement)) return true;
+  const Value& a = value(old);
+  const Value& b = value(replacement);
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  for (size_t axis = 0; axis < a.dims.size(); ++axis) {
+    const auto at = [&](ValueId id, int probe) {
+      return builder_.probe(id, probe).info.shape[static_cast<int>(axis)];
+    };
+    bool same = true;
+    for (int probe = 0; probe < kProbes; ++probe) same = same && at(old, probe) == at(replacement, probe);
+    if (!same && (a.dims[axis].is_known() || !builder_.depends_on_data())) return false;
+  }
+  return true;
+}
+
 void GraphEdit::drop_use(ValueId id, NodeId user) {
   if (id == kNoValue) return;
   auto& users = users_[id];
@@ -227,7 +243,7 @@ void GraphEdit::remove_if_unused(NodeId id) {
 void GraphEdit::replace(ValueId old, ValueId replacement) {
   if (old == replacement || replacement == kNoValue || !status().ok()) return;
   sync();
-  if (!same_info(old, replacement)) {
+  if (!may_replace(old, replacement)) {
     const auto info = [&](ValueId id) { return builder_.probe(id, 0).info; };
     builder_.fail(internal_error("value '", value(old).name, "' is ", info(old), " but its replacement '",
                                  value(replacement).name, "' is ", info(replacement)));

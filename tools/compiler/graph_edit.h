@@ -83,6 +83,8 @@ class GraphEdit {
   Status finish();
 
  private:
+  /// The same type and dims, but that an extent which depends on data may have another name, or become known.
+  bool may_replace(ValueId old, ValueId replacement) const;
   void sync();
   void drop_use(ValueId id, NodeId user);
   void remove_if_unused(NodeId id);

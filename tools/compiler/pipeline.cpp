@@ -4,8 +4,9 @@
 #include <chrono>
 #include <set>
 
+#include "runtime/graph/node_view.h"
 #include "runtime/graph/verify.h"
-#include "runtime/ops/page.h"
+#include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/passes/passes.h"
 
@@ -18,6 +19,7 @@ constexpr Pass kPasses[] = {
     {"dead_code", "drop what nothing depends on", dead_code},
     {"canonicalize", "drop nodes that do nothing, write the rest in one way", canonicalize},
     {"fold", "compute what depends on constants and static shapes", fold},
+    {"branches", "put the branch that is always taken in the place of its If", branches},
     {"common_subexpr", "compute equal things once", common_subexpr},
     // Shapes are plain now. Channels come last before anything looks for "per channel".
     {"layout", "move Transposes down until they meet their inverses", layout},
@@ -63,24 +65,29 @@ void drop_bodies(Graph& graph) {
   }
 }
 
-Status optimize_entry(ModelGraph::Entry& entry, const std::vector<State>& states,
+/// report: null for a body, whose passes are not listed.
+Status optimize_graph(Graph& graph, const std::string& name, const std::vector<State>& states,
                       const PipelineOptions& options, PipelineReport* report) {
-  drop_bodies(entry.graph);
-  RT_TRY(verify(entry.graph, &states));
+  drop_bodies(graph);
+  RT_TRY(verify(graph, &states));
   for (const Pass& pass : kPasses) {
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();
-    const size_t before = entry.graph.nodes.size();
-    RT_TRY(pass.run(entry.graph, {.states = states}).in(text("pass '", pass.name, "'")));
+    const size_t before = graph.nodes.size();
+    RT_TRY(pass.run(graph, {.states = states}).in(text("pass '", pass.name, "'")));
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     if (report != nullptr)
-      report->passes.push_back({.entry = entry.name,
+      report->passes.push_back({.entry = name,
                                 .pass = std::string(pass.name),
                                 .nodes_before = before,
-                                .nodes_after = entry.graph.nodes.size(),
+                                .nodes_after = graph.nodes.size(),
                                 .milliseconds = spent.count()});
-    if (options.verify) RT_TRY(verify(entry.graph, &states).in(text("after pass '", pass.name, "'")));
+    if (options.verify) RT_TRY(verify(graph, &states).in(text("after pass '", pass.name, "'")));
   }
+  for (Node& node : graph.nodes)
+    for (Graph& body : node.bodies)
+      if (ops::is_control(node.kind()))
+        RT_TRY(optimize_graph(body, name, states, options, nullptr).in(describe(node)));
   return {};
 }
 
@@ -113,7 +120,8 @@ Status optimize(ModelGraph& model, const PipelineOptions& options, PipelineRepor
       return invalid_argument("entry '", name, "': the model has no such entry");
   for (ModelGraph::Entry& entry : model.entries) {
     if (!options.entries.empty() && !contains(options.entries, entry.name)) continue;
-    RT_TRY(optimize_entry(entry, model.states, options, report).in(text("entry '", entry.name, "'")));
+    RT_TRY(optimize_graph(entry.graph, entry.name, model.states, options, report)
+               .in(text("entry '", entry.name, "'")));
   }
   return {};
 }

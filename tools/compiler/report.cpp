@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/ops/page.h"
+#include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 
 namespace rt::compiler {
@@ -44,7 +44,8 @@ Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string,
       if (dim.symbol >= 0)
         dim = {.extent = report.extents[graph.symbols[static_cast<size_t>(dim.symbol)].name]};
   // Bodies belong to the symbols; costs come from the pages.
-  for (Node& node : concrete.nodes) node.bodies.clear();
+  for (Node& node : concrete.nodes)
+    if (!ops::is_control(node.kind())) node.bodies.clear();
   concrete.symbols.clear();
   return concrete;
 }

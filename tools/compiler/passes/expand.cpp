@@ -5,7 +5,7 @@
 // ("?0"), so that equal ones stay equal.
 #include <map>
 
-#include "runtime/ops/page.h"
+#include "runtime/ops/control.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/pipeline.h"
@@ -57,6 +57,8 @@ Status expand_graph(Graph& graph, const std::vector<State>& states, int depth) {
   const Builder outer(graph, &states);
   RT_TRY(Status(outer.status()));
   for (Node& node : graph.nodes) {
+    if (ops::is_control(node.kind()))
+      for (Graph& body : node.bodies) RT_TRY(expand_graph(body, states, depth));
     const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
     if (page == nullptr || page->body == nullptr || !node.bodies.empty()) continue;
     RT_ASSIGN(Graph body, body_of(outer, graph, node, *page, states));

@@ -106,13 +106,16 @@ Status fold(Graph& graph, const PassContext& context) {
   for (NodeId id = 0; id < edit.node_count(); ++id) {
     if (!edit.is_alive(id)) continue;
     const std::vector<ValueId> outputs = edit.node(id).outputs;
-    if (outputs.size() == 1 && edit.value(outputs[0]).is_static()) {
-      if (edit.is_output(outputs[0]) && edit.node(id).kind() == OpKind::Identity) continue;
-      if (const auto known = edit.builder().known_value(outputs[0])) {
-        const Blob bytes = Blob::copy_of(known->data, known->info.bytes());
-        put(outputs[0], bytes);
-        continue;
+    if (edit.is_output(outputs[0]) && edit.node(id).kind() == OpKind::Identity) continue;
+    const bool known = std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
+      return edit.value(output).is_static() && edit.builder().known_value(output);
+    });
+    if (known) {
+      for (const ValueId output : outputs) {
+        const auto value = edit.builder().known_value(output);
+        put(output, Blob::copy_of(value->data, value->info.bytes()));
       }
+      continue;
     }
     if (!is_foldable(edit, edit.node(id))) continue;
     RT_ASSIGN(std::vector<Blob> blobs, compute(edit, edit.node(id)));

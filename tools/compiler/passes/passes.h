@@ -8,6 +8,7 @@ namespace rt::compiler {
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
+Status branches(Graph& graph, const PassContext& context);
 Status common_subexpr(Graph& graph, const PassContext& context);
 Status precision(Graph& graph, const PassContext& context);
 Status batch_norm(Graph& graph, const PassContext& context);

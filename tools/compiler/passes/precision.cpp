@@ -5,6 +5,7 @@
 // longer rounded to 16 bits.
 #include <map>
 
+#include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
@@ -63,6 +64,7 @@ class Widener {
 
   /// The value in the type that it has in the model.
   ValueId narrowed(ValueId id) {
+    if (id == kNoValue) return kNoValue;
     if (own_[id] == kNoValue)
       own_[id] = is_narrow(from_[id].dtype) ? builder_.cast(wide_[id], from_[id].dtype) : wide_[id];
     return own_[id];
@@ -71,7 +73,9 @@ class Widener {
   void copy_node(const Node& node) {
     Node copy = node;
     builder_.set_scope(node.name);
-    for (ValueId& input : copy.inputs) input = widened(input);
+    // Bodies are graphs of their own, whose inputs and outputs keep their types too.
+    const bool control = ops::is_control(copy.kind());
+    for (ValueId& input : copy.inputs) input = control ? narrowed(input) : widened(input);
     if (copy.kind() == OpKind::Cast && is_narrow(static_cast<DType>(copy.as<op::CastAttributes>().to)))
       copy.as<op::CastAttributes>().to = static_cast<uint8_t>(DType::F32);
     if (copy.kind() == OpKind::ConstantOfShape &&
@@ -79,7 +83,7 @@ class Widener {
       copy.as<op::ConstantOfShapeAttributes>().dtype = static_cast<uint8_t>(DType::F32);
     const std::vector<ValueId> outputs = builder_.emit_node(std::move(copy));
     for (size_t i = 0; i < node.outputs.size() && i < outputs.size() && outputs[i] != kNoValue; ++i) {
-      wide_[node.outputs[i]] = outputs[i];
+      (control ? own_ : wide_)[node.outputs[i]] = outputs[i];
       builder_.graph()[outputs[i]].name = from_[node.outputs[i]].name;
     }
   }

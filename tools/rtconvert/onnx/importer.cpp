@@ -20,10 +20,16 @@ std::string shown_domain(const std::string& domain) {
 
 }  // namespace
 
-const ValueId* Importer::Scope::find(const std::string& name) const {
+const Importer::Scope* Importer::Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent)
-    if (const auto found = scope->names.find(name); found != scope->names.end()) return &found->second;
+    if (scope->names.contains(name)) return scope;
   return nullptr;
+}
+
+std::optional<ValueId> Importer::lookup(const Scope& scope, const std::string& name) {
+  const Scope* binds = scope.find(name);
+  if (binds == nullptr) return std::nullopt;
+  return within(*frame_, binds->frame, binds->names.at(name));
 }
 
 bool Importer::Scope::is_absent(const std::string& name) const {
@@ -40,16 +46,21 @@ void Importer::problem(std::string message) {
 Status Importer::run(rt_onnx::ModelProto& model) {
   RT_TRY(read_header(model));
   rt_onnx::GraphProto& graph = *model.mutable_graph();
-  builder_.graph().name = graph.name();
+  builder().graph().name = graph.name();
   report_.onnx_nodes = static_cast<size_t>(graph.node_size());
-  Scope scope{.parent = nullptr, .opsets = &opsets_, .attributes = nullptr, .depth = 0, .prefix = ""};
+  Scope scope{.parent = nullptr,
+              .frame = &root_,
+              .opsets = &opsets_,
+              .attributes = nullptr,
+              .depth = 0,
+              .prefix = ""};
   add_initializers(graph, scope);
   add_inputs(graph, scope);
   check_options(graph);
   if (problem_count_ == 0) add_nodes(graph.node(), scope);
   if (problem_count_ == 0 && report_.unsupported.empty()) add_outputs(graph, scope);
   RT_TRY(summary());
-  return builder_.take_failure();
+  return builder().take_failure();
 }
 
 Status Importer::read_header(const rt_onnx::ModelProto& model) {
@@ -91,8 +102,8 @@ void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
     auto read = initializers_.read(proto);
     ValueId id = kNoValue;
     if (read.ok()) {
-      id = builder_.constant(read->info, std::move(read->data));
-      if (id != kNoValue) builder_.graph()[id].name = proto.name();
+      id = builder().constant(read->info, std::move(read->data));
+      if (id != kNoValue) builder().graph()[id].name = proto.name();
     } else {
       problem(text("initializer '", proto.name(), "': ", read.status().message()));
     }
@@ -128,8 +139,8 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
     if (baked->second.info.dtype != static_cast<DType>(*type))
       problem(text("input '", name, "': the value given for it is ", baked->second.info, ", the model wants ",
                    name_of(static_cast<DType>(*type))));
-    const ValueId id = builder_.constant(baked->second.info, baked->second.data);
-    if (id != kNoValue) builder_.graph()[id].name = name;
+    const ValueId id = builder().constant(baked->second.info, baked->second.data);
+    if (id != kNoValue) builder().graph()[id].name = name;
     return bind(scope, name, id);
   }
   if (!tensor.has_shape()) {
@@ -138,8 +149,8 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
     return bind(scope, name, kNoValue);
   }
   std::vector<Dim> dims = input_dims(name, tensor.shape());
-  const ValueId id = builder_.input(name, static_cast<DType>(*type), std::move(dims));
-  if (id == kNoValue) problem(builder_.take_failure().message());
+  const ValueId id = builder().input(name, static_cast<DType>(*type), std::move(dims));
+  if (id == kNoValue) problem(builder().take_failure().message());
   bind(scope, name, id);
 }
 
@@ -158,7 +169,7 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
     if (given != options_.dims.end())
       dims.push_back({.extent = given->second});
     else
-      dims.push_back({.extent = -1, .symbol = builder_.graph().symbol(symbol)});
+      dims.push_back({.extent = -1, .symbol = builder().graph().symbol(symbol)});
   }
   return dims;
 }
@@ -180,7 +191,7 @@ void Importer::check_options(const rt_onnx::GraphProto& graph) {
 }
 
 void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id) {
-  const Value& value = builder_.value(id);
+  const Value& value = builder().value(id);
   const auto& declared = output.type().tensor_type();
   const auto type = tools::element_type_of_onnx(declared.elem_type());
   if (!type) return;
@@ -198,11 +209,11 @@ void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id)
 }
 
 void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
-  Graph& result = builder_.graph();
+  Graph& result = builder().graph();
   if (graph.output().empty()) problem("the graph has no outputs");
   for (const auto& output : graph.output()) {
-    const ValueId* found = scope.find(output.name());
-    if (found == nullptr) {
+    const auto found = lookup(scope, output.name());
+    if (!found) {
       problem(text("output '", output.name(), "' is not produced by anything"));
       continue;
     }
@@ -212,15 +223,15 @@ void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
     // An output is a value of its own: not an input, a constant, or another output under a second name.
     const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
     if (shared || result[id].role != Role::Intermediate) {
-      builder_.set_scope(output.name());
-      id = builder_.emit(op::IdentityAttributes{}, {id});
+      builder().set_scope(output.name());
+      id = builder().emit(op::IdentityAttributes{}, {id});
     }
     if (id == kNoValue) {
-      problem(builder_.take_failure().message());
+      problem(builder().take_failure().message());
       continue;
     }
     result[id].name = output.name();
-    builder_.output(id);
+    builder().output(id);
   }
 }
 
@@ -267,8 +278,8 @@ void Importer::add_node(const rt_onnx::NodeProto& node, int index, Scope& scope)
   const auto function = functions_.find(domain + "\n" + node.op_type() + "\n" + node.overload());
   if (function != functions_.end())
     add_call(*function->second, *actual, name, scope);
-  else if (domain.empty() && node.op_type() == "If")
-    add_if(*actual, name, scope);
+  else if (const AddControl add = control_importer(node.op_type()); add != nullptr && domain.empty())
+    (this->*add)(*actual, name, scope);
   else
     add_operator(*actual, name, scope);
 }
@@ -279,8 +290,8 @@ bool Importer::resolve_inputs(const rt_onnx::NodeProto& node, const std::string&
   for (const std::string& input : node.input()) {
     inputs.push_back(kNoValue);
     if (input.empty() || scope.is_absent(input)) continue;
-    const ValueId* found = scope.find(input);
-    if (found == nullptr)
+    const auto found = lookup(scope, input);
+    if (!found)
       problem(text("node '", name, "' (", node.op_type(), ") reads '", input, "', which nothing produces"));
     else
       inputs.back() = *found;
@@ -294,7 +305,7 @@ void Importer::bind_outputs(const rt_onnx::NodeProto& node, Scope& scope, std::s
   for (int i = 0; i < node.output_size(); ++i) {
     const auto index = static_cast<size_t>(i);
     const ValueId id = index < values.size() ? values[index] : kNoValue;
-    if (id != kNoValue && id >= first_new) builder_.graph()[id].name = node.output(i);
+    if (id != kNoValue && id >= first_new) builder().graph()[id].name = node.output(i);
     bind(scope, node.output(i), id);
   }
 }
@@ -310,7 +321,7 @@ void Importer::report_unsupported(const rt_onnx::NodeProto& node, const std::str
                         .help = ""};
   for (ValueId input : inputs)
     if (input != kNoValue) {
-      entry.dtype = name_of(builder_.value(input).dtype);
+      entry.dtype = name_of(builder().value(input).dtype);
       break;
     }
   if (const size_t cut = message.rfind("; "); cut != std::string::npos) {
@@ -345,11 +356,11 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
   }
   if (!complete) return bind_nothing(node, scope);
 
-  builder_.set_scope(name);
-  const size_t first_new = builder_.graph().values.size();
-  NodeContext context(builder_, node, opset, std::move(inputs));
+  builder().set_scope(name);
+  const size_t first_new = builder().graph().values.size();
+  NodeContext context(builder(), node, opset, std::move(inputs));
   Status status = row->import(context);
-  if (Status failure = builder_.take_failure(); !failure.ok()) status = std::move(failure);
+  if (Status failure = builder().take_failure(); !failure.ok()) status = std::move(failure);
   if (status.ok()) status = context.check_all_read();
   for (size_t i = 0; i < context.output_count() && status.ok(); ++i)
     if (context.wants(i) && (i >= context.outputs.size() || context.outputs[i] == kNoValue))

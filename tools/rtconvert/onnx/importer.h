@@ -4,6 +4,7 @@
 // folder; users include import.h.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -24,7 +25,7 @@ namespace rt::onnx {
 class Importer {
  public:
   Importer(Graph& graph, const ImportOptions& options, ImportReport& report)
-      : builder_(graph), options_(options), report_(report), initializers_(options.external_folder) {}
+      : root_(graph), options_(options), report_(report), initializers_(options.external_folder) {}
 
   /// Takes the weights out of the message.
   Status run(rt_onnx::ModelProto& model);
@@ -33,10 +34,50 @@ class Importer {
   using Opsets = std::map<std::string, int64_t, std::less<>>;
   using Attributes = std::map<std::string, const rt_onnx::AttributeProto*, std::less<>>;
 
+  /// A graph that is being written: the entry's, or a body of one of its nodes. What a body uses of the
+  /// graphs around it are inputs of the body; what is known there is a constant.
+  struct Frame {
+    explicit Frame(Graph& graph) : builder(graph) {}
+    explicit Frame(Frame& outer)
+        : own(body_within(outer)), builder(own), parent(&outer), depth(outer.depth + 1) {}
+
+    /// A value of the parent as one of this graph.
+    ValueId capture(ValueId outer);
+    /// Dims of the parent's value for an input of this graph: with names for those that have none.
+    std::vector<Dim> dims_of(ValueId outer);
+
+    Graph own;
+    compiler::Builder builder;
+    Frame* parent = nullptr;
+    std::map<ValueId, ValueId> known = {};  ///< the parent's values that are here already
+    std::vector<ValueId> captured = {};     ///< those of them that are inputs, in order
+    int depth = 0;
+
+   private:
+    static Graph body_within(Frame& outer);
+  };
+  /// Writes a body into the present frame, which is new: takes the body's own inputs, gives its outputs; none
+  /// after a problem, which has been reported.
+  using WriteBody = std::function<std::vector<ValueId>(std::span<const ValueId> inputs)>;
+  struct LoopParts {
+    std::string name;
+    ValueId trips = kNoValue, condition = kNoValue;
+    std::vector<ValueId> carried;
+    int iteration_rank = 0, condition_rank = 0;
+  };
+  struct ScanParts {
+    std::string name;
+    std::vector<ValueId> states, scans;
+    std::vector<int64_t> input_axes, output_axes;  ///< one for each scanned input or output; none: all 0
+    std::vector<int64_t> input_reversed, output_reversed;
+    ValueId trips = kNoValue;  ///< instead of the scanned inputs' extent
+  };
+
   /// Names visible at a place. A name bound to kNoValue belongs to something that could not be imported; what
   /// reads it is skipped, since the reason is reported already.
   struct Scope {
     const Scope* parent = nullptr;
+    Frame* frame = nullptr;  ///< of the values below
     const Opsets* opsets = nullptr;
     const Attributes* attributes = nullptr;  ///< of the call, inside a function
     int depth = 0;
@@ -45,8 +86,12 @@ class Importer {
     std::set<std::string> absent = {};  ///< inputs of a function that the call leaves out
 
     bool is_absent(const std::string& name) const;
-    const ValueId* find(const std::string& name) const;
+    /// The scope that binds the name; null if none does.
+    const Scope* find(const std::string& name) const;
   };
+  /// The value of a name, as one of the graph that is being written.
+  std::optional<ValueId> lookup(const Scope& scope, const std::string& name);
+  static ValueId within(Frame& frame, const Frame* from, ValueId id);
 
   Status read_header(const rt_onnx::ModelProto& model);
   void add_initializers(rt_onnx::GraphProto& graph, Scope& scope);
@@ -62,7 +107,29 @@ class Importer {
   void add_operator(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_call(const rt_onnx::FunctionProto& function, const rt_onnx::NodeProto& node,
                 const std::string& name, Scope& scope);
+  // --- control.cpp
+  using AddControl = void (Importer::*)(const rt_onnx::NodeProto& node, const std::string& name,
+                                        Scope& scope);
+  /// Null for an operator without bodies.
+  static AddControl control_importer(const std::string& op);
   void add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  void add_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  void add_scan(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  /// Puts the nodes of an attribute's graph into the present frame; its outputs, or none after a problem.
+  /// inputs: for the graph's own inputs.
+  std::vector<ValueId> add_graph(const rt_onnx::GraphProto& graph, const std::string& name,
+                                 const Scope& scope, std::span<const ValueId> inputs);
+  /// A Loop; its results, or none after a problem.
+  std::vector<ValueId> emit_loop(const LoopParts& parts, const WriteBody& write);
+  std::vector<ValueId> emit_scan(const ScanParts& parts, const rt_onnx::GraphProto& body, const Scope& scope);
+  std::vector<ValueId> emit_batched_scan(const ScanParts& parts, ValueId lengths,
+                                         const rt_onnx::GraphProto& body, const Scope& scope);
+  bool check_control(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
+                     std::initializer_list<std::string_view> graphs, std::vector<ValueId>& inputs);
+  /// Ends the import of a node: its results, or the builder's failure.
+  void finish_control(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope,
+                      std::vector<ValueId> outputs, size_t first_new);
+  static int64_t opset_of(const Scope& scope);
   /// The node's inputs; false when one is missing (a problem) or could not be imported (reported already).
   bool resolve_inputs(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
                       std::vector<ValueId>& inputs);
@@ -71,12 +138,19 @@ class Importer {
                     size_t first_new);
   void bind_nothing(const rt_onnx::NodeProto& node, Scope& scope) { bind_outputs(node, scope, {}, 0); }
 
+  /// Functions and bodies within each other.
+  static constexpr int kMaxDepth = 32;
+
   void problem(std::string text);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
                           std::span<const ValueId> inputs, const std::string& message);
   Status summary() const;
 
-  compiler::Builder builder_;
+  compiler::Builder& builder() { return frame_->builder; }
+  size_t troubles() const { return problem_count_ + report_.unsupported.size(); }
+
+  Frame root_;
+  Frame* frame_ = &root_;  ///< that is being written
   const ImportOptions& options_;
   ImportReport& report_;
   InitializerReader initializers_;

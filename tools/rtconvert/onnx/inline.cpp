@@ -1,15 +1,9 @@
-// Functions and branches become part of the graph that uses them.
+// Functions become part of the graph that uses them.
 #include <algorithm>
 
-#include "runtime/core/element.h"
 #include "tools/rtconvert/onnx/importer.h"
 
 namespace rt::onnx {
-
-namespace {
-/// Functions and branches within each other.
-constexpr int kMaxDepth = 32;
-}  // namespace
 
 void Importer::add_call(const rt_onnx::FunctionProto& function, const rt_onnx::NodeProto& node,
                         const std::string& name, Scope& scope) {
@@ -37,6 +31,7 @@ void Importer::add_call(const rt_onnx::FunctionProto& function, const rt_onnx::N
     attributes[attribute.name()] = &attribute;
   }
   Scope inner{.parent = nullptr,
+              .frame = frame_,
               .opsets = opsets.empty() ? scope.opsets : &opsets,
               .attributes = &attributes,
               .depth = scope.depth + 1,
@@ -49,56 +44,15 @@ void Importer::add_call(const rt_onnx::FunctionProto& function, const rt_onnx::N
     else
       inner.absent.insert(function.input(i));
   }
-  const size_t first_new = builder_.graph().values.size();
+  const size_t first_new = builder().graph().values.size();
   add_nodes(function.node(), inner);
   std::vector<ValueId> outputs;
   for (int i = 0; i < node.output_size(); ++i) {
-    const ValueId* found = inner.find(function.output(i));
-    if (found == nullptr && problem_count_ == 0)
+    const auto found = lookup(inner, function.output(i));
+    if (!found && problem_count_ == 0)
       problem(
           text("function '", function.name(), "': nothing produces its output '", function.output(i), "'"));
-    outputs.push_back(found != nullptr ? *found : kNoValue);
-  }
-  bind_outputs(node, scope, outputs, first_new);
-}
-
-void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
-  const auto version = scope.opsets->find("");
-  const int64_t opset = version != scope.opsets->end() ? version->second : 0;
-  std::vector<ValueId> inputs;
-  if (!resolve_inputs(node, name, scope, inputs)) return bind_nothing(node, scope);
-  const rt_onnx::GraphProto* branches[2] = {};
-  for (const auto& attribute : node.attribute()) {
-    if (attribute.name() == "then_branch" && attribute.has_g()) branches[0] = &attribute.g();
-    if (attribute.name() == "else_branch" && attribute.has_g()) branches[1] = &attribute.g();
-  }
-  if (inputs.size() != 1 || inputs[0] == kNoValue || branches[0] == nullptr || branches[1] == nullptr) {
-    problem(text("node '", name, "' (If): expected one input, then_branch and else_branch"));
-    return bind_nothing(node, scope);
-  }
-  const auto condition = builder_.known_value(inputs[0]);
-  if (!condition || condition->info.elements() != 1 || scope.depth >= kMaxDepth) {
-    report_unsupported(node, name, opset, inputs,
-                       condition ? "branches lie too deep within each other; flatten the model"
-                                 : "the condition is computed from the data of an input; make it a constant");
-    return bind_nothing(node, scope);
-  }
-  const bool taken = load_element(condition->data, condition->info.dtype, 0) != 0;
-  rt_onnx::GraphProto branch = *branches[taken ? 0 : 1];
-  Scope inner{.parent = &scope,
-              .opsets = scope.opsets,
-              .attributes = scope.attributes,
-              .depth = scope.depth + 1,
-              .prefix = name + "/"};
-  const size_t first_new = builder_.graph().values.size();
-  add_initializers(branch, inner);
-  add_nodes(branch.node(), inner);
-  std::vector<ValueId> outputs;
-  for (int i = 0; i < node.output_size(); ++i) {
-    const ValueId* found = i < branch.output_size() ? inner.find(branch.output(i).name()) : nullptr;
-    if (found == nullptr && problem_count_ == 0)
-      problem(text("node '", name, "' (If): the branch does not produce output ", i));
-    outputs.push_back(found != nullptr ? *found : kNoValue);
+    outputs.push_back(found.value_or(kNoValue));
   }
   bind_outputs(node, scope, outputs, first_new);
 }
