@@ -1,5 +1,5 @@
 # Generated from schema/*.fbs into build/generated/schema: ops_attributes.h (what nearly all files include), ops_union.cpp,
-# ops_generated.h and model_generated.h (the FlatBuffers tables), op_list.inc; and the
+# ops_generated.h and model_generated.h (the FlatBuffers tables), op_list.inc, op_fields.inc; and the
 # ABI stamp of backend modules.
 find_package(FlatBuffers CONFIG QUIET)
 find_program(RT_FLATC flatc REQUIRED)
@@ -12,10 +12,11 @@ file(MAKE_DIRECTORY "${generated}/schema")
 find_program(RT_AWK NAMES mawk gawk awk REQUIRED)
 add_custom_command(
   OUTPUT "${generated}/schema/ops_generated.h" "${generated}/schema/ops_attributes.h" "${generated}/schema/ops_union.cpp"
-  COMMAND ${RT_FLATC} --cpp --gen-object-api --object-suffix Attributes --gen-compare --scoped-enums --reflect-names
+         "${generated}/schema/op_fields.inc"
+  COMMAND ${RT_FLATC} --cpp --gen-object-api --object-suffix Attributes --gen-compare --scoped-enums
           --cpp-std c++17 -o "${generated}/flatc" "${schema}/ops.fbs"
   COMMAND ${RT_AWK} -v "attributes=${generated}/schema/ops_attributes.h" -v "tables=${generated}/schema/ops_generated.h"
-          -v "functions=${generated}/schema/ops_union.cpp" -f "${PROJECT_SOURCE_DIR}/cmake/split_ops.awk"
+          -v "functions=${generated}/schema/ops_union.cpp" -v "fields=${generated}/schema/op_fields.inc" -f "${PROJECT_SOURCE_DIR}/cmake/split_ops.awk"
           "${generated}/flatc/ops_generated.h"
   DEPENDS "${schema}/ops.fbs" "${PROJECT_SOURCE_DIR}/cmake/split_ops.awk" VERBATIM)
 add_custom_command(
@@ -46,7 +47,7 @@ add_custom_command(
 
 add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${generated}/schema/ops_attributes.h"
   "${generated}/schema/ops_union.cpp" "${generated}/schema/model_generated.h"
-  "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/runtime/backend/abi.h")
+  "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/schema/op_fields.inc" "${generated}/runtime/backend/abi.h")
 
 # Everything in the tree includes from the root; generated headers are not ours to warn about.
 add_library(rt_headers INTERFACE)

@@ -21,11 +21,16 @@ rt_status* make_status(const Status& status) noexcept {
   }
 }
 
-rt_status* unexpected(const char* what) noexcept {
+rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept {
   try {
-    return new rt_status{RT_INTERNAL, text("unexpected exception: ", what)};
-  } catch (...) {
+    const Status status = run(context);
+    return status.ok() ? nullptr : make_status(status);
+  } catch (const std::bad_alloc&) {
     return out_of_memory();
+  } catch (const std::exception& error) {
+    return make_status(Status(Code::Internal, error.what()));
+  } catch (...) {
+    return make_status(Status(Code::Internal, "unexpected exception"));
   }
 }
 

@@ -39,21 +39,14 @@ namespace rt::api {
 /// Never fails: without memory for a message there is a static one.
 rt_status* make_status(const Status& status) noexcept;
 rt_status* out_of_memory() noexcept;
-rt_status* unexpected(const char* what) noexcept;
+
+/// Runs run(context) and catches everything.
+rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept;
 
 /// Runs a function that returns Status and catches everything.
 template <class Function>
 rt_status* guarded(Function function) noexcept {
-  try {
-    const Status status = function();
-    return status.ok() ? nullptr : make_status(status);
-  } catch (const std::bad_alloc&) {
-    return out_of_memory();
-  } catch (const std::exception& error) {
-    return unexpected(error.what());
-  } catch (...) {
-    return unexpected("unknown exception");
-  }
+  return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
 }
 
 /// Copies a filled struct to the caller's, as far as the caller's goes. `to->struct_size` says how far.

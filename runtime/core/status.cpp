@@ -1,5 +1,7 @@
 #include "runtime/core/status.h"
 
+#include <new>
+
 namespace rt {
 
 std::string_view code_name(Code code) noexcept {
@@ -17,19 +19,43 @@ std::string_view code_name(Code code) noexcept {
   return "unknown code";
 }
 
+Status::Failure* Status::make_failure(Code code, std::string_view message) noexcept {
+  static Failure no_memory{Code::OutOfMemory, true, "out of memory"};  // short: the string allocates nothing
+  try {
+    return new Failure{code, false, std::string(message)};
+  } catch (const std::bad_alloc&) {
+    return &no_memory;
+  }
+}
+
+Status::Failure* Status::copy_of(const Failure& failure) noexcept {
+  return make_failure(failure.code, failure.message);
+}
+
+void Status::release(Failure* failure) noexcept {
+  if (!failure->is_static) delete failure;
+}
+
+Status::Status(Code code, std::string_view message) noexcept
+    : failure_(code == Code::Ok ? nullptr : make_failure(code, message)) {}
+
+const std::string& Status::message() const noexcept {
+  static const std::string none;
+  return ok() ? none : failure_->message;
+}
+
 Status Status::in(std::string_view where) && {
-  if (!ok()) message_.insert(0, text(where, ": "));
-  return std::move(*this);
+  if (ok()) return {};
+  return {code(), text(where, ": ", message())};
 }
 
 Status Status::failure(Code code, const char* letters, ...) {
-  Status status;
-  status.code_ = code;
+  std::string message;
   va_list arguments;
   va_start(arguments, letters);
-  text_detail::append_parts(status.message_, letters, arguments);
+  text_detail::append_parts(message, letters, arguments);
   va_end(arguments);
-  return status;
+  return {code, message};
 }
 
 }  // namespace rt

@@ -7,10 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "runtime/core/text.h"
 
@@ -32,11 +32,22 @@ enum class Code : uint8_t {
 /// The code's name as it stands in messages, for example "invalid model".
 std::string_view code_name(Code code) noexcept;
 
-/// Success, or a code with a message. Cheap to return when ok.
+/// Success, or a code with a message. One pointer, null for success: nearly every call is checked and passed
+/// on, so what that costs decides over the size of librt.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
-  Status(Code code, std::string message) noexcept : code_(code), message_(std::move(message)) {}
+  /// Where memory for the message is short too, the status is Code::OutOfMemory.
+  Status(Code code, std::string_view message) noexcept;
+  Status(const Status& other) noexcept : failure_(other.ok() ? nullptr : copy_of(*other.failure_)) {}
+  Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
+  Status& operator=(Status other) noexcept {
+    std::swap(failure_, other.failure_);
+    return *this;
+  }
+  ~Status() {
+    if (failure_ != nullptr) release(failure_);
+  }
 
   /// Builds the message from parts: Status::make(Code::Io, "cannot read ", path).
   template <class... Parts>
@@ -44,20 +55,28 @@ class [[nodiscard]] Status {
     return failure(code, text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(parts)...);
   }
 
-  bool ok() const noexcept { return code_ == Code::Ok; }
+  bool ok() const noexcept { return failure_ == nullptr; }
   explicit operator bool() const noexcept { return ok(); }
-  Code code() const noexcept { return code_; }
-  const std::string& message() const noexcept { return message_; }
+  Code code() const noexcept { return ok() ? Code::Ok : failure_->code; }
+  const std::string& message() const noexcept;
 
   /// The same error with "where: " in front; an ok status stays as it is.
   Status in(std::string_view where) &&;
 
  private:
+  struct Failure {
+    Code code;
+    bool is_static;  ///< not to be deleted
+    std::string message;
+  };
+
   /// See text_detail::join.
   static Status failure(Code code, const char* letters, ...);
+  static Failure* make_failure(Code code, std::string_view message) noexcept;
+  static Failure* copy_of(const Failure& failure) noexcept;
+  static void release(Failure* failure) noexcept;
 
-  Code code_ = Code::Ok;
-  std::string message_;
+  Failure* failure_ = nullptr;
 };
 
 template <class... Parts>
@@ -81,26 +100,46 @@ template <class... Parts>
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}         // NOLINT: implicit on purpose
-  Result(Status status) : state_(std::in_place_index<1>, std::move(status)) {}  // NOLINT
+  Result(T value) noexcept : ok_(true), value_(std::move(value)) {}           // NOLINT: implicit on purpose
+  Result(Status status) noexcept : ok_(false), status_(std::move(status)) {}  // NOLINT
+  Result(Result&& other) noexcept : ok_(other.ok_) {
+    if (ok_)
+      std::construct_at(&value_, std::move(other.value_));
+    else
+      std::construct_at(&status_, std::move(other.status_));
+  }
+  Result& operator=(Result&& other) noexcept {
+    std::destroy_at(this);
+    return *std::construct_at(this, std::move(other));
+  }
+  ~Result() {
+    if (ok_)
+      value_.~T();
+    else
+      status_.~Status();
+  }
 
-  bool ok() const noexcept { return state_.index() == 0; }
+  bool ok() const noexcept { return ok_; }
   explicit operator bool() const noexcept { return ok(); }
   /// Only when ok().
-  T& value() & noexcept { return *std::get_if<0>(&state_); }
-  const T& value() const& noexcept { return *std::get_if<0>(&state_); }
-  T&& value() && noexcept { return std::move(*std::get_if<0>(&state_)); }
-  T* operator->() noexcept { return std::get_if<0>(&state_); }
-  const T* operator->() const noexcept { return std::get_if<0>(&state_); }
-  T& operator*() & noexcept { return value(); }
-  const T& operator*() const& noexcept { return value(); }
+  T& value() & noexcept { return value_; }
+  const T& value() const& noexcept { return value_; }
+  T&& value() && noexcept { return std::move(value_); }
+  T* operator->() noexcept { return &value_; }
+  const T* operator->() const noexcept { return &value_; }
+  T& operator*() & noexcept { return value_; }
+  const T& operator*() const& noexcept { return value_; }
 
   /// Ok when there is a value.
-  Status status() const& { return ok() ? Status() : *std::get_if<1>(&state_); }
-  Status status() && { return ok() ? Status() : std::move(*std::get_if<1>(&state_)); }
+  Status status() const& { return ok_ ? Status() : status_; }
+  Status status() && { return ok_ ? Status() : std::move(status_); }
 
  private:
-  std::variant<T, Status> state_;
+  bool ok_;
+  union {
+    T value_;
+    Status status_;
+  };
 };
 
 }  // namespace rt

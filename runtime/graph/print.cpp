@@ -1,83 +1,12 @@
 #include "runtime/graph/print.h"
 
-#include <flatbuffers/minireflect.h>
-
 #include <map>
 
 #include "runtime/core/element.h"
-#include "schema/ops_generated.h"
+#include "runtime/graph/attributes.h"
 
 namespace rt {
 namespace {
-
-/// Writes the fields that are present: FlatBuffers leaves out those that have their default.
-class AttributeWriter final : public flatbuffers::IterationVisitor {
- public:
-  explicit AttributeWriter(std::string& out) : out_(out) {}
-
-  void StartSequence() override { out_ += '{'; }
-  void EndSequence() override { out_ += '}'; }
-  void Field(size_t, size_t set_index, flatbuffers::ElementaryType, bool, const flatbuffers::TypeTable*,
-             const char* name, const uint8_t* value) override {
-    if (value == nullptr) return;
-    if (set_index > 0) out_ += ", ";
-    field_ = name != nullptr ? name : "?";
-    append(out_, field_);
-    out_ += '=';
-  }
-  void UType(uint8_t x, const char* name) override { number(x, name); }
-  void Bool(bool x) override { append(out_, x); }
-  void Char(int8_t x, const char* name) override { number(int{x}, name); }
-  void UChar(uint8_t x, const char* name) override {
-    if (name == nullptr && (field_ == "to" || field_ == "dtype") && valid(DType{x}))
-      append(out_, name_of(DType{x}));
-    else
-      number(int{x}, name);
-  }
-  void Short(int16_t x, const char* name) override { number(x, name); }
-  void UShort(uint16_t x, const char* name) override { number(x, name); }
-  void Int(int32_t x, const char* name) override { number(x, name); }
-  void UInt(uint32_t x, const char* name) override { number(x, name); }
-  void Long(int64_t x) override { append(out_, x); }
-  void ULong(uint64_t x) override { append(out_, x); }
-  void Float(float x) override { append(out_, x); }
-  void Double(double x) override { append(out_, x); }
-  void String(const flatbuffers::String* x) override { append(out_, x->c_str()); }
-  void Unknown(const uint8_t*) override { out_ += '?'; }
-  void StartVector() override { out_ += '['; }
-  void EndVector() override { out_ += ']'; }
-  void Element(size_t i, flatbuffers::ElementaryType, const flatbuffers::TypeTable*,
-               const uint8_t*) override {
-    if (i > 0) out_ += ',';
-  }
-
- private:
-  template <class Number>
-  void number(Number x, const char* name) {
-    if (name != nullptr)
-      append(out_, name);
-    else
-      append(out_, x);
-  }
-  std::string& out_;
-  std::string_view field_;
-};
-
-/// "{strides=[2,2]}", or nothing when all attributes have their defaults.
-std::string attributes_text(const OpAttributes& op) {
-  if (op.type == OpKind::NONE || op.value == nullptr) return "";
-  flatbuffers::FlatBufferBuilder builder;
-  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(op::pack_op(op, builder).o));
-  // Member i of the union is described by the type at i - 1: NONE has no type.
-  const flatbuffers::TypeTable* types = op::OpTypeTable();
-  const flatbuffers::TypeCode code = types->type_codes[static_cast<size_t>(op.type)];
-  std::string out;
-  AttributeWriter writer(out);
-  flatbuffers::IterateObject(
-      reinterpret_cast<const uint8_t*>(flatbuffers::GetRoot<flatbuffers::Table>(builder.GetBufferPointer())),
-      types->type_refs[code.sequence_ref](), &writer);
-  return out == "{}" ? "" : out;
-}
 
 class Printer {
  public:

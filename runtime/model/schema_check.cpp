@@ -10,8 +10,6 @@ using flatbuffers::Table;
 using flatbuffers::TypeCode;
 using flatbuffers::TypeTable;
 
-constexpr int kMaxDepth = 8;
-
 size_t alignment_of(const TypeCode& code, const TypeTable& type) {
   switch (static_cast<ElementaryType>(code.base_type)) {
     case flatbuffers::ET_CHAR:
@@ -41,7 +39,10 @@ bool known_enum_value(const Table& table, flatbuffers::voffset_t slot, const Typ
   return values.values != nullptr || number < values.num_elems;
 }
 
-Status check(const Table& table, const TypeTable& type, bool attributes, int depth) {
+}  // namespace
+
+Status check_table(const void* data, const TypeTable& type) {
+  const Table& table = *static_cast<const Table*>(data);
   const uint8_t* vtable = table.GetVTable();
   const size_t vtable_bytes = flatbuffers::ReadScalar<flatbuffers::voffset_t>(vtable);
   if (vtable_bytes < 4) return invalid_model("a FlatBuffers table without a header");
@@ -58,9 +59,6 @@ Status check(const Table& table, const TypeTable& type, bool attributes, int dep
       const auto* vector = table.GetPointer<const flatbuffers::Vector<uint8_t>*>(slot);
       if (vector->size() != 0 && reinterpret_cast<uintptr_t>(vector->Data()) % alignment_of(code, type) != 0)
         return invalid_model(type.names[field], ": misaligned");
-      if (attributes && vector->size() > kMaxAttributeLength)
-        return invalid_model(type.names[field], ": ", vector->size(), " elements, at most ",
-                             kMaxAttributeLength);
     } else if (code.sequence_ref >= 0) {
       const TypeTable& inner = *type.type_refs[code.sequence_ref]();
       if (inner.st == flatbuffers::ST_ENUM && code.base_type == flatbuffers::ET_UCHAR &&
@@ -68,23 +66,9 @@ Status check(const Table& table, const TypeTable& type, bool attributes, int dep
         return invalid_model(type.names[field], ": value ",
                              static_cast<int>(table.GetField<uint8_t>(slot, 0)),
                              " is not known to this build");
-      if (attributes && inner.st == flatbuffers::ST_TABLE) {
-        if (depth >= kMaxDepth) return invalid_model(type.names[field], ": nested too deep");
-        RT_TRY(check(*table.GetPointer<const Table*>(slot), inner, true, depth + 1).in(type.names[field]));
-      }
     }
   }
   return {};
-}
-
-}  // namespace
-
-Status check_table(const void* table, const TypeTable& type) {
-  return check(*static_cast<const Table*>(table), type, false, 0);
-}
-
-Status check_attributes(const void* table, const TypeTable& type) {
-  return check(*static_cast<const Table*>(table), type, true, 0);
 }
 
 }  // namespace rt

@@ -1,5 +1,5 @@
-// What the FlatBuffers verifier leaves open: fields and enum values that this build does not know, the
-// alignment of vector elements, and the length of attribute lists.
+// What the FlatBuffers verifier leaves open: fields and enum values that this build does not know, and the
+// alignment of vector elements. Operators' attributes: attributes.h.
 //
 // Knows: the generated type tables. Must not know: what any field means. A field that a newer version added
 // and set would otherwise be dropped without a word, and the model computed wrongly.
@@ -11,13 +11,8 @@
 
 namespace rt {
 
-/// Attribute lists (strides, axes, permutations) are short.
-inline constexpr size_t kMaxAttributeLength = 256;
-
 /// The table's own fields; the tables that it refers to are left to their own call. The verifier has accepted
 /// the buffer.
 Status check_table(const void* table, const flatbuffers::TypeTable& type);
-/// The table of an operator with the tables inside it.
-Status check_attributes(const void* table, const flatbuffers::TypeTable& type);
 
 }  // namespace rt

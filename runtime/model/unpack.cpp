@@ -1,6 +1,7 @@
 #include "runtime/model/unpack.h"
 
 #include "runtime/graph/verify.h"
+#include "runtime/model/attributes.h"
 #include "runtime/model/schema_check.h"
 
 namespace rt {
@@ -209,20 +210,18 @@ class Unpacker {
   /// for it.
   Status attributes(const file::Node& in, Node& out, uint32_t body_count) {
     const op::Op kind = in.op_type();
-    Status known = invalid_model("this build does not know the operator");
+    Status unknown = invalid_model("this build does not know the operator");
     if (kind > op::Op::NONE && kind <= op::Op::MAX) {
       if (in.op() == nullptr) return invalid_model("no attributes");
-      const flatbuffers::TypeTable& all = *op::OpTypeTable();
-      const auto& code = all.type_codes[static_cast<size_t>(kind)];
-      known = check_attributes(in.op(), *all.type_refs[code.sequence_ref]());
-    }
-    if (known.ok()) {
       RT_TRY(charge(kMaxAttributeLength, sizeof(int64_t)));
-      out.op.type = kind;
-      out.op.value = op::unpack_op(in.op(), kind, nullptr);
-      return {};
+      auto known = read_attributes(*static_cast<const flatbuffers::Table*>(in.op()), kind);
+      if (known.ok()) {
+        out.op = std::move(known).value();
+        return {};
+      }
+      unknown = std::move(known).status();
     }
-    if (body_count == 0) return invalid_model(known.message(), "; it has no body to run instead");
+    if (body_count == 0) return invalid_model(unknown.message(), "; it has no body to run instead");
     out.unknown_op =
         in.op_name() != nullptr ? in.op_name()->str() : text("operator ", static_cast<int>(kind));
     return {};

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "runtime/core/element.h"
+#include "runtime/graph/attributes.h"
 #include "runtime/session/cache.h"
 #include "runtime/session/memory.h"
-#include "schema/ops_generated.h"
 
 namespace rt {
 namespace {
@@ -16,12 +16,8 @@ constexpr size_t kPlausible = 4;
 
 /// Operator, attributes, operands and layouts: what a timing depends on.
 std::string key_of(const NodeView& view, std::span<const LayoutId> layouts) {
-  flatbuffers::FlatBufferBuilder builder;
-  builder.ForceDefaults(true);
-  const auto packed = op::pack_op(view.node.op, builder);
-  builder.Finish(flatbuffers::Offset<flatbuffers::Table>(packed.o));
-  std::string key =
-      text(name_of(view.kind()), ".", hex(hash_bytes(builder.GetBufferPointer(), builder.GetSize())));
+  const std::string attributes = attributes_text(view.node.op);
+  std::string key = text(name_of(view.kind()), ".", hex(hash_bytes(attributes.data(), attributes.size())));
   for (size_t i = 0; i < view.input_count(); ++i) {
     if (!view.has(i)) {
       key += " -";

@@ -18,7 +18,7 @@ check() {
 }
 
 core='^runtime/core/'
-graph="$core|^runtime/graph/|^schema/ops_(attributes|generated)|^schema/op_list"
+graph="$core|^runtime/graph/|^schema/ops_(attributes|generated)|^schema/op_(list|fields)"
 backend="$graph|^runtime/backend/"
 check runtime/core "$core"
 check runtime/graph "$graph"

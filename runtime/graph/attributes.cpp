@@ -1,0 +1,150 @@
+#include "runtime/graph/attributes.h"
+
+#include <cstddef>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/text.h"
+
+namespace rt {
+namespace {
+
+template <class T>
+constexpr FieldType type_of() {
+  if constexpr (std::is_same_v<T, bool>) return FieldType::Bool;
+  if constexpr (std::is_same_v<T, int64_t>) return FieldType::I64;
+  if constexpr (std::is_same_v<T, float>) return FieldType::F32;
+  if constexpr (std::is_same_v<T, double>) return FieldType::F64;
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>) return FieldType::I64List;
+  if constexpr (std::is_same_v<T, std::vector<float>>) return FieldType::F32List;
+  if constexpr (std::is_same_v<T, std::unique_ptr<op::EpilogueAttributes>>) return FieldType::Epilogue;
+  if constexpr (std::is_same_v<T, std::vector<op::RecurrentActivation>>) return FieldType::ActivationList;
+  if constexpr (sizeof(T) == 1) return FieldType::U8;
+}
+
+namespace owner {
+using enum op::Op;
+constexpr OpKind Epilogue = kEpilogueFields;
+}  // namespace owner
+
+#define RT_ENUM_FIELD(Table, field, Enum)             \
+  {#field,                                            \
+   op::EnumNames##Enum,                               \
+   owner::Table,                                      \
+   type_of<decltype(op::Table##Attributes::field)>(), \
+   static_cast<uint8_t>(op::Enum::MAX) + 1,           \
+   offsetof(op::Table##Attributes, field)},
+#define RT_FIELD(Table, field)                        \
+  {#field,                                            \
+   nullptr,                                           \
+   owner::Table,                                      \
+   type_of<decltype(op::Table##Attributes::field)>(), \
+   0,                                                 \
+   offsetof(op::Table##Attributes, field)},
+constexpr AttributeField kFields[] = {
+#include "schema/op_fields.inc"
+};
+#undef RT_FIELD
+#undef RT_ENUM_FIELD
+
+void append_number(std::string& out, const AttributeField& field, uint8_t number) {
+  if (number < field.enum_size)
+    append(out, field.enum_names()[number]);
+  else if ((field.name == std::string_view("to") || field.name == std::string_view("dtype")) &&
+           valid(DType{number}))
+    append(out, name_of(DType{number}));
+  else
+    append(out, number);
+}
+
+template <class T>
+void append_list(std::string& out, const AttributeField& field, const std::vector<T>& list) {
+  if (list.empty()) return;
+  out += '[';
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i > 0) out += ',';
+    if constexpr (sizeof(T) == 1)
+      append_number(out, field, static_cast<uint8_t>(list[i]));
+    else
+      append(out, list[i]);
+  }
+  out += ']';
+}
+
+void append_fields(std::string& out, OpKind owner, const void* attributes, const void* defaults);
+
+template <class T>
+void append_scalar(std::string& out, const AttributeField& field, const void* x, const void* defaults) {
+  if (field.of<T>(x) == field.of<T>(defaults)) return;
+  if constexpr (std::is_same_v<T, uint8_t>)
+    append_number(out, field, field.of<T>(x));
+  else
+    append(out, field.of<T>(x));
+}
+
+/// Appends nothing for the default.
+void append_value(std::string& out, const AttributeField& field, const void* x, const void* defaults) {
+  switch (field.type) {
+    case FieldType::Bool: return append_scalar<bool>(out, field, x, defaults);
+    case FieldType::U8: return append_scalar<uint8_t>(out, field, x, defaults);
+    case FieldType::I64: return append_scalar<int64_t>(out, field, x, defaults);
+    case FieldType::F32: return append_scalar<float>(out, field, x, defaults);
+    case FieldType::F64: return append_scalar<double>(out, field, x, defaults);
+    case FieldType::I64List: return append_list(out, field, field.of<std::vector<int64_t>>(x));
+    case FieldType::F32List: return append_list(out, field, field.of<std::vector<float>>(x));
+    case FieldType::ActivationList:
+      return append_list(out, field, field.of<std::vector<op::RecurrentActivation>>(x));
+    case FieldType::Epilogue:
+      if (const auto& epilogue = field.of<std::unique_ptr<op::EpilogueAttributes>>(x)) {
+        const op::EpilogueAttributes none;
+        append_fields(out, kEpilogueFields, epilogue.get(), &none);
+      }
+  }
+}
+
+void append_fields(std::string& out, OpKind owner, const void* attributes, const void* defaults) {
+  out += '{';
+  bool first = true;
+  for (const AttributeField& field : fields_of(owner)) {
+    std::string value;
+    append_value(value, field, attributes, defaults);
+    if (value.empty()) continue;
+    append(out, text(first ? "" : ", ", field.name, "=", value));
+    first = false;
+  }
+  out += '}';
+}
+
+}  // namespace
+
+std::span<const AttributeField> fields_of(OpKind owner) noexcept {
+  const AttributeField* first = std::begin(kFields);
+  while (first != std::end(kFields) && first->owner != owner) ++first;
+  const AttributeField* last = first;
+  while (last != std::end(kFields) && last->owner == owner) ++last;
+  return {first, last};
+}
+
+OpAttributes default_attributes(OpKind kind) {
+  OpAttributes attributes;
+  switch (kind) {
+#define RT_OP(Name)                                \
+  case OpKind::Name:                               \
+    attributes.value = new op::Name##Attributes(); \
+    break;
+#include "schema/op_list.inc"
+#undef RT_OP
+    default: return attributes;
+  }
+  attributes.type = kind;
+  return attributes;
+}
+
+std::string attributes_text(const OpAttributes& op) {
+  if (op.value == nullptr) return "";
+  const OpAttributes defaults = default_attributes(op.type);
+  std::string out;
+  append_fields(out, op.type, op.value, defaults.value);
+  return out == "{}" ? "" : out;
+}
+
+}  // namespace rt

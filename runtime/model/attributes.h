@@ -1,0 +1,21 @@
+// Attributes out of a file: from the FlatBuffers table of an operator to its struct.
+//
+// Knows: FlatBuffers' layout and the list of fields (graph/attributes.h). Must not know: what a field means.
+// That the bytes are in bounds was checked before, with all of the file, through op::VerifyOp, which is
+// written here.
+#pragma once
+
+#include <flatbuffers/flatbuffers.h>
+
+#include "runtime/core/status.h"
+#include "runtime/graph/op.h"
+
+namespace rt {
+
+/// Attribute lists (strides, axes, permutations) are short.
+inline constexpr size_t kMaxAttributeLength = 256;
+
+/// Refuses fields and enum values that this build does not know, and lists that are misaligned or too long.
+Result<OpAttributes> read_attributes(const flatbuffers::Table& table, OpKind kind);
+
+}  // namespace rt
