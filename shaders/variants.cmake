@@ -170,3 +170,7 @@ endforeach()
 rt_shader(grid_sample grid_sample.comp)
 rt_shader(roi_align roi_align.comp)
 rt_shader(pool_positions pool_positions.comp)
+
+# Recurrent nets.
+rt_shader(recurrent_buffer recurrent.comp)
+rt_shader(recurrent_texel recurrent.comp -DTEXEL=1)

@@ -2,7 +2,7 @@
 // whole vec4s, batches with broadcasting, the epilogue.
 #include <algorithm>
 
-#include "backends/vulkan/epilogue.h"
+#include "backends/vulkan/product_steps.h"
 #include "backends/vulkan/repack.h"
 
 namespace rt::vulkan {
@@ -101,20 +101,15 @@ int64_t round_up4(int64_t n) {
   return (n + 3) / 4 * 4;
 }
 
-/// A factor whose rows are whole vec4s, and which has `rows` rows.
-struct Loaded {
-  Ref ref;
-  int64_t row_stride;                  ///< vec4
-  std::vector<int64_t> batch_strides;  ///< vec4
-  uint64_t bytes;
-};
-
-Loaded load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
-            const Factor& factor, int64_t rows) {
+/// With `rows` rows, of whole vec4s.
+ProductFactor load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
+                   const Factor& factor, int64_t rows, bool transposed) {
   const int64_t columns = round_up4(factor.columns);
-  Loaded loaded;
+  ProductFactor loaded;
+  loaded.transposed = transposed;
   loaded.ref = in(input);
   loaded.row_stride = columns / 4;
+  loaded.batch_strides.clear();
   for (int64_t stride : factor.batch_strides) loaded.batch_strides.push_back(stride * rows * columns / 4);
   loaded.bytes = static_cast<uint64_t>(factor.matrices * rows * columns) * sizeof(float);
   if (columns != factor.columns || rows != factor.rows) {
@@ -129,71 +124,28 @@ Loaded load(Program& program, const VulkanDevice& device, const NodeView& node, 
   return loaded;
 }
 
-Shader shader_of(const Problem& problem, Load load) {
-#define RT_LOADS(form) \
-  { Shader::gemm_##form##_buffer, Shader::gemm_##form##_texel, Shader::gemm_##form##_subgroup }
-  constexpr Shader kShaders[2][2][3] = {{RT_LOADS(nn), RT_LOADS(nt)}, {RT_LOADS(tn), RT_LOADS(tt)}};
-#undef RT_LOADS
-  return kShaders[problem.transposed_a][problem.transposed_b][static_cast<size_t>(load)];
-}
-
-struct RegisterTile {
-  uint32_t rows, columns, lanes, lanes_n;
-  Load load;
-};
-
-/// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
-RegisterTile choose_tile(const Problem& problem, const DevicePlan& plan, bool texel) {
-  RegisterTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, texel ? Load::Texel : Load::Buffer};
-  const auto lanes_and_columns = static_cast<int64_t>(tile.lanes * tile.columns);
-  if (texel && plan.subgroup_tiles && problem.m >= 8 && 2 * problem.n > lanes_and_columns) {
-    // Wider tiles take longer to compile, which large products earn back.
-    if (problem.m >= 32) tile.rows = 16;
-    tile.load = Load::Subgroup;
-    return tile;
-  }
-  // A transposed A is loaded in vec4s of four rows.
-  if (problem.m < 8) tile.rows = problem.m < 4 && !problem.transposed_a ? 1 : 4;
-  if (problem.n < 8 || problem.m == 1) tile.columns = 4;
-  const auto column_tiles = static_cast<uint64_t>(ceil_div(problem.n, tile.columns));
-  const auto row_tiles = static_cast<uint64_t>(ceil_div(problem.m, tile.rows));
-  uint32_t lanes_n = 1;
-  while (lanes_n < tile.lanes && (lanes_n < column_tiles || tile.lanes / lanes_n > row_tiles)) {
-    if (!plan.texel_loads && lanes_n >= 16 && tile.lanes / lanes_n <= row_tiles) break;
-    lanes_n *= 2;
-  }
-  tile.lanes_n = std::min(lanes_n, tile.lanes);
-  return tile;
-}
-
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   RT_ASSIGN(const Problem problem, describe_problem(node));
   const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("matmul");
   // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
   const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
-  const Loaded a = load(*program, vulkan, node, 0, problem.a, problem.transposed_a ? k : problem.a.rows);
-  const Loaded b = load(*program, vulkan, node, 1, problem.b, problem.transposed_b ? problem.b.rows : k);
-  const bool texel = through_texels(vulkan, std::max(a.bytes, b.bytes));
-
-  const RegisterTile tile = choose_tile(problem, vulkan.plan(), texel);
-  const bool fours =
-      problem.n % 4 == 0 && (!problem.epilogue.has_bias ||
-                             (problem.bias_column == 1 && problem.bias_row == 0 && problem.bias_batch == 0));
-  const int64_t row_tiles = ceil_div(problem.m, tile.rows * (tile.lanes / tile.lanes_n));
-  const int64_t column_groups = ceil_div(problem.n, tile.columns * tile.lanes_n);
-  const int64_t batches = problem.batch[0] * problem.batch[1];
-  Step& step = program->dispatch(shader_of(problem, tile.load),
-                                 static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
-  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
-  problem.epilogue.specialize(step);
-  step.push(problem.m).push(problem.n).push(k).push(a.row_stride).push(b.row_stride);
-  step.push(row_tiles).push(column_groups).push(problem.batch[0]).push(problem.batch[1]);
-  step.push(a.batch_strides[0]).push(a.batch_strides[1]).push(b.batch_strides[0]).push(b.batch_strides[1]);
-  step.push(problem.m * problem.n).push(problem.bias_batch).push(problem.bias_row).push(problem.bias_column);
-  step.push(problem.epilogue.alpha).push(problem.epilogue.beta);
-  step.matrix(0, a.ref, texel).matrix(1, b.ref, texel).write(2, out(0));
-  problem.epilogue.bind(step);
+  const ProductFactor a = load(*program, vulkan, node, 0, problem.a,
+                               problem.transposed_a ? k : problem.a.rows, problem.transposed_a);
+  const ProductFactor b = load(*program, vulkan, node, 1, problem.b,
+                               problem.transposed_b ? problem.b.rows : k, problem.transposed_b);
+  TiledProduct product;
+  product.m = problem.m;
+  product.n = problem.n;
+  product.k = k;
+  product.a = a;
+  product.b = b;
+  product.batch = problem.batch;
+  product.bias_batch = problem.bias_batch;
+  product.bias_row = problem.bias_row;
+  product.bias_column = problem.bias_column;
+  product.epilogue = problem.epilogue;
+  add_product(*program, vulkan, product, out(0));
   return finish(std::move(program));
 }
 

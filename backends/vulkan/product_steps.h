@@ -1,0 +1,34 @@
+// Matrix products as dispatches of the gemm shader.
+//
+// Knows: register tiles and how factors lie. Must not know: axes, operators, where factors come from.
+#pragma once
+
+#include "backends/vulkan/epilogue.h"
+#include "backends/vulkan/repack.h"
+
+namespace rt::vulkan {
+
+/// A factor [M,K] or [K,N], or transposed [K,M] or [N,K]. Its rows are whole vec4s, and along k it is as long
+/// as TiledProduct::k, with zeros behind its end.
+struct ProductFactor {
+  Ref ref;
+  bool transposed = false;
+  int64_t row_stride = 0;                    ///< vec4
+  std::vector<int64_t> batch_strides{0, 0};  ///< vec4
+  uint64_t bytes = 0;
+};
+
+struct TiledProduct {
+  int64_t m = 0, n = 0;
+  int64_t k = 0;  ///< a multiple of four, unless a is transposed and b is not
+  ProductFactor a, b;
+  std::vector<int64_t> batch{1, 1};
+  int64_t bias_batch = 0, bias_row = 0, bias_column = 0;  ///< strides
+  EpiloguePlan epilogue;
+};
+
+/// result [batch.., M, N] = epilogue(a b).
+void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
+                 const Ref& result);
+
+}  // namespace rt::vulkan

@@ -1,0 +1,225 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Steps of an LSTM, GRU or RNN: the product of h with r, gates, the new state. The products of x with w are there.
+// A workgroup has kRows rows of one direction. It goes through steps [first, last) with all hidden units, meeting at
+// barriers (kForm 0: h in shared memory, 1: in a buffer), or does `units` of them of one step (kForm 2; a GRU whose
+// reset gate comes before the product then takes two dispatches, `phases` telling which).
+// r is [direction][h/4][gate][unit] vec4, so that the lanes, along the units, load what lies side by side.
+#include "common.glsl"
+#include "functions.glsl"
+#include "load.glsl"
+layout(constant_id = 1) const uint kCell = 0;  // 0: LSTM, 1: GRU, 2: RNN
+layout(constant_id = 2) const uint kForm = 0;
+layout(constant_id = 3) const uint kRows = 1;
+layout(constant_id = 4) const uint kFlags = 0;
+layout(constant_id = 5) const uint kF0 = 3;
+layout(constant_id = 6) const uint kG0 = 4;
+layout(constant_id = 7) const uint kH0 = 4;
+layout(constant_id = 8) const uint kF1 = 3;
+layout(constant_id = 9) const uint kG1 = 4;
+layout(constant_id = 10) const uint kH1 = 4;
+layout(constant_id = 11) const uint kSharedFours = 1;
+const bool kBias = (kFlags & 1u) != 0;
+const bool kLengths = (kFlags & 2u) != 0;
+const bool kPeepholes = (kFlags & 4u) != 0;
+const bool kLinear = (kFlags & 8u) != 0;
+const bool kInputForget = (kFlags & 16u) != 0;
+const bool kReverse = (kFlags & 32u) != 0;
+const bool kClip = (kFlags & 64u) != 0;
+const uint kGates = kCell == 0 ? 4 : (kCell == 1 ? 3 : 1);
+const bool kReset = kCell == 1 && !kLinear;
+
+layout(set = 0, binding = 2, std430) readonly buffer FromX { float from_x[]; };  // [steps][batch][direction][gate][unit]
+layout(set = 0, binding = 3, std430) readonly buffer Bias { float bias[]; };     // [direction][2][gate][unit]
+layout(set = 0, binding = 4, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 5, std430) coherent buffer H { float h[]; };           // [2][direction][batch][fours * 4]
+layout(set = 0, binding = 5, std430) coherent buffer H4 { vec4 h4[]; };
+layout(set = 0, binding = 6, std430) buffer C { float c[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Lengths { int lengths[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
+layout(set = 0, binding = 9, std430) coherent buffer Reset { float reset[]; };   // r h: [direction][batch][fours * 4]
+layout(set = 0, binding = 9, std430) coherent buffer Reset4 { vec4 reset4[]; };
+layout(push_constant) uniform P {
+  uint steps, batch, directions, hidden, fours;
+  uint first, last, units, unit_groups, phases;
+  float clip_at;
+  float alpha[6];
+  float beta[6];
+};
+// h before and after, and r h: [3][kRows][fours]
+shared vec4 near[kSharedFours];
+
+uint direction, row0;
+
+uint row_of(uint i) { return min(row0 + i, batch - 1); }
+uint at_h(uint half_, uint i) { return ((half_ * directions + direction) * batch + row_of(i)) * fours; }
+uint at_reset(uint i) { return (direction * batch + row_of(i)) * fours; }
+
+vec4 load_h(uint half_, uint i, uint k4) {
+  return kForm == 0 ? near[(half_ * kRows + i) * fours + k4] : h4[at_h(half_, i) + k4];
+}
+float load_unit(uint half_, uint i, uint j) {
+  return kForm == 0 ? near[(half_ * kRows + i) * fours + j / 4][j % 4] : h[at_h(half_, i) * 4 + j];
+}
+vec4 load_reset(uint i, uint k4) {
+  return kForm == 0 ? near[(2 * kRows + i) * fours + k4] : reset4[at_reset(i) + k4];
+}
+void store_unit(uint half_, uint i, uint j, float value) {
+  if (kForm == 0) near[(half_ * kRows + i) * fours + j / 4][j % 4] = value;
+  else h[at_h(half_, i) * 4 + j] = value;
+}
+void store_reset(uint i, uint j, float value) {
+  if (kForm == 0) near[(2 * kRows + i) * fours + j / 4][j % 4] = value;
+  else reset[at_reset(i) * 4 + j] = value;
+}
+void meet() {
+  if (kForm == 2) return;
+  if (kForm == 1) memoryBarrierBuffer();
+  barrier();
+}
+
+float activate(uint slot, float x) {
+  if (kClip) x = clip(x, -clip_at, clip_at);
+  uint one = slot == 0 ? kF0 : (slot == 1 ? kG0 : kH0);
+  uint two = slot == 0 ? kF1 : (slot == 1 ? kG1 : kH1);
+  float a = alpha[direction * 3 + slot];
+  float b = beta[direction * 3 + slot];
+  uint f = one == two || direction == 0 ? one : two;
+  switch (f) {
+    case 100: return a * x + b;                            // Affine
+    case 101: return is_nan(x) || x > a ? x : 0.0;         // ThresholdedRelu
+    case 102: return a * exact_tanh(b * x);                // ScaledTanh
+    case 103: return x / (1.0 + abs(x));                   // Softsign
+  }
+  return apply_function(f, x, a, b);
+}
+
+// sum[i][gate] = h (or r h) of row i times r of the gates [from, to).
+void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout float sum[kRows][4]) {
+  for (uint k4 = 0; k4 < fours; ++k4) {
+    vec4 w[4];
+    [[unroll]] for (uint g = 0; g < kGates; ++g)
+      if (g >= from && g < to) w[g] = load_b(((direction * fours + k4) * kGates + g) * hidden + j);
+    [[unroll]] for (uint i = 0; i < kRows; ++i) {
+      vec4 operand = from_reset ? load_reset(i, k4) : load_h(half_, i, k4);
+      [[unroll]] for (uint g = 0; g < kGates; ++g)
+        if (g >= from && g < to) sum[i][g] += dot(operand, w[g]);
+    }
+  }
+}
+
+uint length_of(uint n) { return kLengths ? uint(clamp(lengths[n], 0, int(steps))) : steps; }
+bool backwards() { return kReverse || direction == 1; }
+
+float bias_of(uint part, uint gate, uint j) {
+  return kBias ? bias[((direction * 2 + part) * kGates + gate) * hidden + j] : 0.0;
+}
+float peephole(uint which, uint j) {
+  return kPeepholes ? peepholes[(direction * 3 + which) * hidden + j] : 0.0;
+}
+
+float lstm(float gate[4], uint j, uint at_c) {
+  float before = c[at_c];
+  float i = activate(0, gate[0] + peephole(0, j) * before);
+  float f = kInputForget ? 1.0 - i : activate(0, gate[2] + peephole(2, j) * before);
+  float now = f * before + i * activate(1, gate[3]);
+  c[at_c] = now;
+  return activate(0, gate[1] + peephole(1, j) * now) * activate(2, now);
+}
+
+// Unit j of row i behind step s, from the products in `sum`.
+void finish_unit(uint s, uint half_, uint i, uint j, float sum[4]) {
+  uint n = row0 + i;
+  if (n >= batch) return;
+  uint len = length_of(n);
+  float before = load_unit(half_, i, j);
+  if (s >= len) {
+    store_unit(1 - half_, i, j, before);
+    y[((s * directions + direction) * batch + n) * hidden + j] = 0.0;
+    return;
+  }
+  uint t = backwards() ? len - 1 - s : s;
+  uint at_x = ((t * batch + n) * directions + direction) * kGates * hidden + j;
+  float gate[4];
+  [[unroll]] for (uint g = 0; g < kGates; ++g) {
+    gate[g] = from_x[at_x + g * hidden] + bias_of(0, g, j);
+    if (!(kCell == 1 && g == 2)) gate[g] += sum[g] + bias_of(1, g, j);
+  }
+  float now;
+  if (kCell == 0) {
+    now = lstm(gate, j, (direction * batch + n) * hidden + j);
+  } else if (kCell == 1) {
+    float z = activate(0, gate[0]);
+    float candidate = sum[2] + bias_of(1, 2, j);
+    if (kLinear) candidate *= activate(0, gate[1]);
+    now = (1.0 - z) * activate(1, gate[2] + candidate) + z * before;
+  } else {
+    now = activate(0, gate[0]);
+  }
+  store_unit(1 - half_, i, j, now);
+  y[((t * directions + direction) * batch + n) * hidden + j] = now;
+}
+
+// r h of row i, unit j.
+void reset_unit(uint s, uint half_, uint i, uint j, float sum) {
+  uint n = row0 + i;
+  if (n >= batch) return;
+  uint len = length_of(n);
+  if (s >= len) return;
+  uint t = backwards() ? len - 1 - s : s;
+  float gate = from_x[(((t * batch + n) * directions + direction) * kGates + 1) * hidden + j];
+  gate += bias_of(0, 1, j) + bias_of(1, 1, j) + sum;
+  store_reset(i, j, activate(0, gate) * load_unit(half_, i, j));
+}
+
+void step(uint s, uint begin, uint end) {
+  uint half_ = s & 1u;
+  if (kReset && (phases & 1u) != 0) {
+    for (uint j = begin + gl_LocalInvocationID.x; j < end; j += gl_WorkGroupSize.x) {
+      float sum[kRows][4];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) sum[i][1] = 0.0;
+      multiply(half_, false, j, 1, 2, sum);
+      [[unroll]] for (uint i = 0; i < kRows; ++i) reset_unit(s, half_, i, j, sum[i][1]);
+    }
+    meet();
+  }
+  if ((phases & 2u) == 0) return;
+  for (uint j = begin + gl_LocalInvocationID.x; j < end; j += gl_WorkGroupSize.x) {
+    float sum[kRows][4];
+    [[unroll]] for (uint i = 0; i < kRows; ++i) [[unroll]] for (uint g = 0; g < 4; ++g) sum[i][g] = 0.0;
+    if (kReset) {
+      multiply(half_, false, j, 0, 1, sum);
+      multiply(half_, true, j, 2, 3, sum);
+    } else {
+      multiply(half_, false, j, 0, kGates, sum);
+    }
+    [[unroll]] for (uint i = 0; i < kRows; ++i) finish_unit(s, half_, i, j, sum[i]);
+  }
+}
+
+void main() {
+  uint group = group_number();
+  uint unit_group = group % unit_groups;
+  group /= unit_groups;
+  direction = group % directions;
+  row0 = group / directions * kRows;
+  if (row0 >= batch) return;
+  uint begin = unit_group * units;
+  uint end = min(begin + units, hidden);
+  if (kForm == 0) {
+    for (uint i = gl_LocalInvocationID.x; i < kSharedFours; i += gl_WorkGroupSize.x) {
+      uint half_ = first & 1u;
+      uint at = i - half_ * kRows * fours;  // wraps where i lies before
+      near[i] = at < kRows * fours ? h4[at_h(half_, at / fours) + at % fours] : vec4(0.0);
+    }
+    barrier();
+  }
+  for (uint s = first; s < last; ++s) {
+    step(s, begin, end);
+    meet();
+  }
+  if (kForm == 0)
+    for (uint j = gl_LocalInvocationID.x; j < hidden; j += gl_WorkGroupSize.x)
+      for (uint i = 0; i < kRows; ++i)
+        if (row0 + i < batch) h[at_h(last & 1u, i) * 4 + j] = near[((last & 1u) * kRows + i) * fours + j / 4][j % 4];
+}
