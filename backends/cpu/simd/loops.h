@@ -13,5 +13,8 @@ void fill_convert(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_recurrent(Simd& table) noexcept;
+void fill_attention(Simd& table) noexcept;
+
+void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns);
 
 }  // namespace rt::cpu::RT_SIMD_ISA

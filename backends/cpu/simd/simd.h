@@ -56,6 +56,8 @@ struct AdamNumbers {
   bool decoupled;
 };
 
+struct AttentionRows;  // simd/attention.h
+
 struct Simd {
   const char* name;  ///< "avx512", "avx2", "baseline"
 
@@ -111,6 +113,7 @@ struct Simd {
                     int64_t columns);
 
   const RecurrentLoops* recurrent;  ///< recurrent.h
+  void (*attention)(const AttentionRows& task);
 
   static constexpr int64_t kColumns = 64;
 };

@@ -19,6 +19,7 @@ const Simd& table() noexcept {
     fill_optimizer(filled);
     fill_transpose(filled);
     fill_recurrent(filled);
+    fill_attention(filled);
     return filled;
   }();
   return kTable;

@@ -38,6 +38,8 @@ RT_INLINE void transpose_tile(const float* x, int64_t x_stride, float* y, int64_
 }
 #endif
 
+}  // namespace
+
 void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns) {
   const int64_t whole_rows = rows / kTile * kTile, whole_columns = columns / kTile * kTile;
   for (int64_t j = 0; j < whole_columns; j += kTile) {
@@ -49,8 +51,6 @@ void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int
   for (int64_t j = whole_columns; j < columns; ++j)
     for (int64_t i = 0; i < rows; ++i) y[j * y_stride + i] = x[i * x_stride + j];
 }
-
-}  // namespace
 
 void fill_transpose(Simd& table) noexcept {
   table.transpose = &transpose;

@@ -1,0 +1,268 @@
+// Attention without the matrix of scores: blocks of query rows, each going over the keys it sees once.
+//
+// The query heads that share a key head lie one under the other, so they are rows of one matrix. Where there
+// are fewer blocks than threads (a step of generation), the keys are cut into parts too, whose results are
+// merged.
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/attention.h"
+#include "runtime/core/shape.h"
+
+namespace rt::cpu {
+namespace {
+
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
+
+struct Geometry {
+  int64_t batch, heads, groups, queries, keys, d, e;
+  int64_t rows, blocks;  ///< of one group of heads
+  int64_t splits;        ///< parts of the keys
+  float scale, softcap;
+  int64_t left, right;  ///< windows, -1: none
+  bool one_position;
+  bool has_mask, bool_mask;
+  int64_t mask_strides[4];
+
+  int64_t items() const { return batch * groups * blocks; }
+  int64_t block_rows(int64_t block) const { return std::min(kAttentionRows, rows - block * kAttentionRows); }
+};
+
+/// Keys of one part are worth at least this many.
+constexpr int64_t kLeastPart = 256;
+
+Geometry geometry_of(const NodeView& node, int threads) {
+  const auto& attributes = node.as<op::AttentionAttributes>();
+  const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
+  Geometry g{};
+  g.batch = q[0], g.heads = q[1], g.groups = v[1], g.queries = q[2], g.keys = v[2], g.d = q[3], g.e = v[3];
+  g.rows = g.groups == 0 ? 0 : g.heads / g.groups * g.queries;
+  g.blocks = (g.rows + kAttentionRows - 1) / kAttentionRows;
+  const int64_t parts = g.items() == 0 ? 1 : (threads + g.items() - 1) / g.items();
+  g.splits = std::clamp<int64_t>(std::min(parts, g.keys / kLeastPart), 1, 256);
+  g.scale = attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<float>(g.d));
+  g.softcap = attributes.softcap;
+  g.left = attributes.left_window;
+  g.right = attributes.causal ? 0 : attributes.right_window;
+  g.one_position = node.has(kQueryPosition) && node.input(kQueryPosition).elements() == 1;
+  g.has_mask = node.has(kMask);
+  if (g.has_mask) {
+    g.bool_mask = node.dtype(kMask) == DType::Bool;
+    const Shape& mask = node.shape(kMask);
+    int64_t stride = 1;
+    for (int axis = 3, own = mask.rank() - 1; own >= 0; --axis, --own) {
+      g.mask_strides[axis] = mask[own] == 1 ? 0 : stride;
+      stride *= mask[own];
+    }
+  }
+  return g;
+}
+
+/// What one block of rows looks at.
+struct Block {
+  int64_t first[kAttentionRows], last[kAttentionRows], mask_row[kAttentionRows];
+};
+
+void look_up(const Geometry& g, const Call& call, int64_t batch, int64_t group, int64_t row,
+             AttentionRows& task, Block& block) {
+  const auto* lengths = call.in<int64_t>(kKvLength);
+  const auto* positions = call.in<int64_t>(kQueryPosition);
+  const int64_t length = lengths == nullptr ? g.keys : std::clamp<int64_t>(lengths[batch], 0, g.keys);
+  const int64_t from = positions != nullptr ? positions[g.one_position ? 0 : batch]
+                       : lengths != nullptr ? lengths[batch] - g.queries
+                                            : 0;
+  for (int64_t i = 0; i < task.rows; ++i) {
+    const int64_t query = (row + i) % g.queries, head = group * (g.heads / g.groups) + (row + i) / g.queries;
+    const int64_t at = from + query;
+    block.first[i] = g.left < 0 ? 0 : std::clamp<int64_t>(at - g.left, 0, length);
+    block.last[i] = g.right < 0 ? length : std::clamp<int64_t>(at + g.right + 1, 0, length);
+    block.mask_row[i] = batch * g.mask_strides[0] + head * g.mask_strides[1] + query * g.mask_strides[2];
+  }
+  task.first = block.first, task.last = block.last, task.mask_row = block.mask_row;
+  task.mask_step = g.mask_strides[3];
+  if (g.has_mask && g.bool_mask) task.keep = call.in<uint8_t>(kMask);
+  if (g.has_mask && !g.bool_mask) task.bias = call.in<float>(kMask);
+}
+
+/// Keeps part `index` of `parts` of the keys that the block sees.
+void take_part(AttentionRows& task, Block& block, int64_t index, int64_t parts) {
+  int64_t first = block.first[0], last = block.last[0];
+  for (int64_t i = 1; i < task.rows; ++i) {
+    first = std::min(first, block.first[i]);
+    last = std::max(last, block.last[i]);
+  }
+  const Range part =
+      part_of(std::max<int64_t>(last - first, 0), static_cast<int>(index), static_cast<int>(parts));
+  for (int64_t i = 0; i < task.rows; ++i) {
+    block.first[i] = std::max(block.first[i], first + part.begin);
+    block.last[i] = std::min(block.last[i], first + part.end);
+  }
+}
+
+/// Long and short blocks of a causal mask alternate, so that equal counts of items are about equal work.
+int64_t spread(int64_t i, int64_t count) {
+  return i % 2 == 0 ? i / 2 : count - 1 - i / 2;
+}
+
+void merge(const float* parts, int64_t count, int64_t stride, int64_t e, float* y) {
+  float most = -std::numeric_limits<float>::infinity();
+  for (int64_t p = 0; p < count; ++p) most = std::max(most, parts[p * stride]);
+  if (most == -std::numeric_limits<float>::infinity()) most = 0;
+  float sum = 0;
+  std::fill(y, y + e, 0.0f);
+  for (int64_t p = 0; p < count; ++p) {
+    const float* part = parts + p * stride;
+    const float factor = std::exp(part[0] - most);
+    sum += factor * part[1];
+    for (int64_t i = 0; i < e; ++i) y[i] += factor * part[2 + i];
+  }
+  const float inverse = sum == 0 ? 0 : 1 / sum;
+  for (int64_t i = 0; i < e; ++i) y[i] *= inverse;
+}
+
+struct Scratch {
+  int64_t thread_floats, part_floats;  ///< of one thread; of one part of one block
+};
+Scratch scratch_of(const Geometry& g) {
+  return {attention_scratch(g.d, g.e),
+          g.splits == 1 ? 0 : std::min(kAttentionRows, g.rows) * attention_partial(g.e)};
+}
+
+void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t index, float* parts) {
+  const int64_t split = index % g.splits, item = index / g.splits;
+  const int64_t pair = item / g.blocks, block = spread(item % g.blocks, g.blocks),
+                row = block * kAttentionRows;
+  const int64_t batch = pair / g.groups, group = pair % g.groups;
+  const Scratch scratch = scratch_of(g);
+  AttentionRows task;
+  task.rows = g.block_rows(block), task.d = g.d, task.e = g.e;
+  task.scale = g.scale, task.softcap = g.softcap;
+  task.q = call.in<float>(kQuery) + (pair * g.rows + row) * g.d;
+  task.k = call.in<float>(kKey) + pair * g.keys * g.d;
+  task.v = call.in<float>(kValue) + pair * g.keys * g.e;
+  task.y = call.out<float>() + (pair * g.rows + row) * g.e;
+  task.scratch = call.scratch<float>() + omp_get_thread_num() * scratch.thread_floats;
+  if (g.splits > 1) task.partial = parts + index * scratch.part_floats;
+  Block seen;
+  look_up(g, call, batch, group, row, task, seen);
+  if (g.splits > 1) take_part(task, seen, split, g.splits);
+  simd.attention(task);
+}
+
+void merge_block(const Geometry& g, const Call& call, int64_t item, const float* parts) {
+  const int64_t block = spread(item % g.blocks, g.blocks);
+  const int64_t floats = scratch_of(g).part_floats;
+  for (int64_t i = 0; i < g.block_rows(block); ++i)
+    merge(parts + item * g.splits * floats + i * attention_partial(g.e), g.splits, floats, g.e,
+          call.out<float>() + (item / g.blocks * g.rows + block * kAttentionRows + i) * g.e);
+}
+
+Status supports(const CpuDevice&, const NodeView& node) {
+  if (node.has(kMask) && node.dtype(kMask) != DType::Bool && node.dtype(kMask) != DType::F32)
+    return unsupported("no masks of ", name_of(node.dtype(kMask)));
+  return {};
+}
+
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+  const int threads = max_threads();
+  const Geometry g = geometry_of(node, threads);
+  const Scratch scratch = scratch_of(g);
+  const int64_t parts_at = threads * scratch.thread_floats;
+  Requirements requirements;
+  requirements.scratch =
+      static_cast<size_t>(parts_at + (g.splits == 1 ? 0 : g.items() * g.splits * scratch.part_floats)) *
+      sizeof(float);
+  const Simd& simd = device.simd();
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        float* parts = call.scratch<float>() + parts_at;
+        const int64_t rows = std::min(kAttentionRows, g.rows);
+        parallel_for(g.items() * g.splits, rows * g.keys * (g.d + g.e) / g.splits / 4, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) run_part(g, simd, call, i, parts);
+                     });
+        if (g.splits > 1)
+          for (int64_t item = 0; item < g.items(); ++item) merge_block(g, call, item, parts);
+      },
+      requirements);
+}
+
+// --- TensorScatter
+
+/// Bytes of a cache [outer, positions, row], where batch n has outer / N neighbouring entries.
+struct ScatterGeometry {
+  int64_t batch, inner, positions, written;
+  size_t row;
+  bool circular, wide_indices;
+};
+
+int64_t write_index(const ScatterGeometry& g, const Call& call, int64_t batch) {
+  if (call.in<std::byte>(2) == nullptr) return 0;
+  return g.wide_indices ? call.in<int64_t>(2)[batch] : call.in<int32_t>(2)[batch];
+}
+
+/// Rows [begin, end) of an update go to `at`, as far as they lie inside.
+void write_rows(const ScatterGeometry& g, std::byte* cache, const std::byte* update, int64_t begin,
+                int64_t end, int64_t at) {
+  if (at < 0) {
+    begin -= at;
+    at = 0;
+  }
+  end = std::min(end, begin + g.positions - at);
+  if (begin < end)
+    std::memcpy(cache + static_cast<size_t>(at) * g.row, update + static_cast<size_t>(begin) * g.row,
+                static_cast<size_t>(end - begin) * g.row);
+}
+
+void scatter(const ScatterGeometry& g, const Call& call, int64_t outer) {
+  const size_t size = static_cast<size_t>(g.positions) * g.row;
+  std::byte* to = call.out<std::byte>() + static_cast<size_t>(outer) * size;
+  const std::byte* cache = call.in<std::byte>(0) + static_cast<size_t>(outer) * size;
+  const std::byte* update = call.in<std::byte>(1) + static_cast<size_t>(outer * g.written) * g.row;
+  if (to != cache) std::memcpy(to, cache, size);
+  int64_t at = write_index(g, call, outer / g.inner);
+  if (!g.circular)
+    return write_rows(g, to, update, 0, g.written, std::clamp(at, -g.written, g.positions));
+  at = (at % g.positions + g.positions) % g.positions;
+  const int64_t before_end = std::min(g.written, g.positions - at);
+  write_rows(g, to, update, 0, before_end, at);
+  write_rows(g, to, update, before_end, g.written, 0);
+}
+
+Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::TensorScatterAttributes>();
+  const Shape& cache = node.shape(0);
+  const int axis = *normalized_axis(attributes.axis, cache.rank());
+  const ScatterGeometry g{
+      .batch = cache[0],
+      .inner = cache.elements(1, axis),
+      .positions = cache[axis],
+      .written = node.shape(1)[axis],
+      .row = static_cast<size_t>(cache.elements(axis + 1, cache.rank())) * size_of(node.dtype(0)),
+      .circular = attributes.circular,
+      .wide_indices = node.has(2) && node.dtype(2) == DType::I64};
+  return make_kernel(
+      [g](const Call& call) noexcept {
+        const int64_t moved = call.in<std::byte>(0) == call.out<std::byte>() ? g.written : g.positions;
+        parallel_for(g.batch * g.inner, moved * static_cast<int64_t>(g.row) / 8, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) scatter(g, call, i);
+                     });
+      },
+      in_place());
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_attention();
+std::span<const KernelRow> rows_attention() {
+  static constexpr KernelRow kRows[] = {
+      row<create, supports>(OpKind::Attention, "attention", DTypeSet{DType::F32}),
+      row<create_scatter>(OpKind::TensorScatter, "tensor_scatter", kAnyDType),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

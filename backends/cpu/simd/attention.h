@@ -1,0 +1,40 @@
+// Attention of a few query rows over the keys of one head, one block of keys after another (Dao et al. 2022).
+//
+// Knows: pointers, counts, maths. Must not know: tensors, threads, where masks come from.
+#pragma once
+
+#include <cstdint>
+
+namespace rt::cpu {
+
+/// At most this many rows at a time, and this many keys in one block.
+inline constexpr int64_t kAttentionRows = 64;
+inline constexpr int64_t kAttentionKeys = 64;
+
+struct AttentionRows {
+  const float* q = nullptr;  ///< [rows, d]
+  const float* k = nullptr;  ///< [keys, d]
+  const float* v = nullptr;  ///< [keys, e]
+  float* y = nullptr;        ///< [rows, e]
+  float* partial = nullptr;  ///< instead of y, if not null: maximum, sum, and sum times y, for each row
+  int64_t rows = 0, d = 0, e = 0;
+  float scale = 1, softcap = 0;
+  /// Row i sees keys [first[i], last[i]).
+  const int64_t *first = nullptr, *last = nullptr;
+  /// Added to the scores, or 0 where a key is hidden; element (i, t) at mask_row[i] + t mask_step.
+  const float* bias = nullptr;
+  const uint8_t* keep = nullptr;
+  const int64_t* mask_row = nullptr;
+  int64_t mask_step = 0;
+  float* scratch = nullptr;  ///< attention_scratch(d, e) floats, 64-byte aligned
+};
+
+/// Queries and results with rows as columns, the scores of one block of keys, their mask.
+constexpr int64_t attention_scratch(int64_t d, int64_t e) noexcept {
+  return kAttentionRows * (d + e + 2 * kAttentionKeys + 4);
+}
+constexpr int64_t attention_partial(int64_t e) noexcept {
+  return e + 2;
+}
+
+}  // namespace rt::cpu

@@ -1,0 +1,137 @@
+// attention, tensor_scatter.
+#include <limits>
+
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+CaseInput lengths(std::vector<double> values) {
+  const CaseInput input = tensor(DType::I64, {static_cast<int64_t>(values.size())});
+  return with_values(input, std::move(values));
+}
+
+/// Every third element and all of row 1 hidden.
+std::vector<double> mask_values(int64_t rows, int64_t columns, double seen, double hidden) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < rows * columns; ++i)
+    values.push_back(i % 3 == 1 || i / columns == 1 ? hidden
+                                                    : seen + static_cast<double>(i % 5) * (seen != 1) * 0.1);
+  return values;
+}
+
+void add_attention(std::vector<Case>& cases) {
+  const op::AttentionAttributes plain;
+  op::AttentionAttributes causal;
+  causal.causal = true;
+  op::AttentionAttributes capped;
+  capped.scale = 0.7f;
+  capped.softcap = 1.5f;
+  op::AttentionAttributes window;
+  window.left_window = 2;
+  window.right_window = 1;
+  const auto bools = [](Shape shape, int64_t rows, int64_t columns) {
+    return with_values(tensor(DType::Bool, shape), mask_values(rows, columns, 1, 0));
+  };
+
+  cases.push_back(make_case("attention", plain, {f32({2, 3, 5, 8}), f32({2, 3, 7, 8}), f32({2, 3, 7, 6})}));
+  cases.push_back(
+      make_case("attention_grouped", capped, {f32({2, 6, 4, 5}), f32({2, 2, 9, 5}), f32({2, 2, 9, 4})}));
+  cases.push_back(
+      make_case("attention_causal", causal, {f32({2, 3, 6, 4}), f32({2, 3, 6, 4}), f32({2, 3, 6, 4})}));
+  cases.push_back(make_case(
+      "attention_causal_cached", causal,
+      {f32({2, 4, 3, 8}), f32({2, 1, 11, 8}), f32({2, 1, 11, 8}), std::nullopt, std::nullopt, lengths({8})}));
+  cases.push_back(make_case("attention_positions", window,
+                            {f32({2, 2, 3, 4}), f32({2, 2, 7, 4}), f32({2, 2, 7, 4}), std::nullopt,
+                             lengths({7, 5}), lengths({-2, 3})}));
+  cases.push_back(
+      make_case("attention_window", window, {f32({2, 1, 9, 4}), f32({2, 1, 8, 4}), f32({2, 1, 8, 4})}));
+  cases.push_back(make_case("attention_bool_mask", plain,
+                            {f32({2, 4, 5, 8}), f32({2, 2, 6, 8}), f32({2, 2, 6, 8}), bools({5, 6}, 5, 6)}));
+  cases.push_back(
+      make_case("attention_key_mask", causal,
+                {f32({3, 2, 5, 8}), f32({3, 2, 7, 8}), f32({3, 2, 7, 8}), bools({3, 1, 1, 7}, 3, 7)}));
+  cases.push_back(make_case("attention_float_mask", capped,
+                            {f32({2, 2, 3, 4}), f32({2, 2, 5, 4}), f32({2, 2, 5, 4}),
+                             with_values(f32({2, 1, 3, 5}), mask_values(6, 5, 0.5, kHidden))}));
+  cases.push_back(make_case("attention_head_bias", plain,
+                            {f32({2, 3, 4, 4}), f32({2, 3, 5, 4}), f32({2, 3, 5, 4}), f32({3, 4, 5})}));
+  cases.push_back(make_case(
+      "attention_lengths", causal,
+      {f32({3, 4, 4, 8}), f32({3, 2, 10, 8}), f32({3, 2, 10, 8}), std::nullopt, lengths({4, 10, 2})}));
+  cases.push_back(make_case(
+      "attention_lengths_and_mask", window,
+      {f32({2, 2, 3, 8}), f32({2, 2, 6, 8}), f32({2, 2, 6, 8}), bools({3, 6}, 3, 6), lengths({0, 5})}));
+  cases.push_back(make_case(
+      "attention_decode", causal,
+      {f32({2, 8, 1, 32}), f32({2, 2, 70, 32}), f32({2, 2, 70, 32}), std::nullopt, lengths({61, 70})}));
+  cases.push_back(no_gradient(make_case("attention_long", causal,
+                                        {f32({1, 2, 150, 64}), f32({1, 2, 150, 64}), f32({1, 2, 150, 80})})));
+  cases.push_back(no_gradient(make_case(
+      "attention_wide", plain, {f32({1, 3, 37, 130}), f32({1, 1, 301, 130}), f32({1, 1, 301, 33})})));
+  cases.push_back(no_gradient(make_case(
+      "attention_large_scores", plain,
+      {in_range(f32({1, 2, 9, 16}), -40, 40), in_range(f32({1, 2, 90, 16}), -40, 40), f32({1, 2, 90, 16})})));
+  cases.push_back(
+      no_gradient(within(make_case("attention_f16", causal,
+                                   {tensor(DType::F16, {2, 4, 5, 8}), tensor(DType::F16, {2, 2, 7, 8}),
+                                    tensor(DType::F16, {2, 2, 7, 8}), tensor(DType::F16, {5, 7})}),
+                         2e-3, 2e-3)));
+  cases.push_back(
+      make_case("attention_no_queries", plain, {f32({2, 3, 0, 8}), f32({2, 3, 7, 8}), f32({2, 3, 7, 6})}));
+}
+
+void add_rotary(std::vector<Case>& cases) {
+  const auto rotary = [](bool interleaved, int64_t dimension) {
+    op::RotaryEmbeddingAttributes attributes;
+    attributes.interleaved = interleaved;
+    attributes.rotary_dimension = dimension;
+    return attributes;
+  };
+  cases.push_back(
+      make_case("rotary_embedding", rotary(false, 0), {f32({2, 3, 5, 8}), f32({2, 5, 4}), f32({2, 5, 4})}));
+  cases.push_back(make_case("rotary_embedding_interleaved", rotary(true, 0),
+                            {f32({2, 3, 5, 8}), f32({1, 5, 4}), f32({1, 5, 4})}));
+  cases.push_back(make_case("rotary_embedding_part", rotary(false, 4),
+                            {f32({2, 3, 5, 10}), f32({2, 5, 2}), f32({2, 5, 2})}));
+  cases.push_back(make_case("rotary_embedding_interleaved_part", rotary(true, 6),
+                            {f32({2, 3, 5, 7}), f32({1, 5, 3}), f32({1, 5, 3})}));
+}
+
+void add_tensor_scatter(std::vector<Case>& cases) {
+  const auto scatter = [](int64_t axis, bool circular) {
+    op::TensorScatterAttributes attributes;
+    attributes.axis = axis;
+    attributes.circular = circular;
+    return attributes;
+  };
+  cases.push_back(make_case("tensor_scatter", scatter(-2, false),
+                            {f32({3, 2, 7, 4}), f32({3, 2, 3, 4}), lengths({0, 4, 2})}));
+  cases.push_back(
+      make_case("tensor_scatter_start", scatter(1, false), {f32({2, 5, 3, 2}), f32({2, 2, 3, 2})}));
+  cases.push_back(make_case("tensor_scatter_circular", scatter(-2, true),
+                            {f32({2, 3, 5, 4}), f32({2, 3, 4, 4}), lengths({3, 9})}));
+  cases.push_back(make_case("tensor_scatter_last", scatter(-1, false),
+                            {f32({2, 3, 5}), f32({2, 3, 2}), with_values(tensor(DType::I32, {2}), {1, 3})}));
+  cases.push_back(no_gradient(
+      make_case("tensor_scatter_f16", scatter(1, false),
+                {tensor(DType::F16, {2, 5, 3}), tensor(DType::F16, {2, 1, 3}), lengths({4, 0})})));
+  cases.push_back(make_case("tensor_scatter_u8", scatter(1, true),
+                            {in_range(tensor(DType::U8, {2, 5, 3}), 0, 50),
+                             in_range(tensor(DType::U8, {2, 2, 3}), 0, 50), lengths({4, 0})}));
+}
+
+}  // namespace
+
+std::vector<Case> cases_attention() {
+  std::vector<Case> cases;
+  add_attention(cases);
+  add_rotary(cases);
+  add_tensor_scatter(cases);
+  return cases;
+}
+
+}  // namespace rt::test

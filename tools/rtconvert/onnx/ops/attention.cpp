@@ -1,0 +1,243 @@
+// Attention, what exporters put around it (rotary embeddings, caches, gates), and its recurrent kin.
+#include "runtime/ops/attention.h"
+
+#include <limits>
+
+#include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/shapes.h"
+
+namespace rt::onnx {
+namespace {
+
+// [B,S,H D] as [B,H,S,D].
+Result<ValueId> split_heads(NodeContext& c, size_t i, int64_t heads) {
+  if (heads < 1) return invalid_model("inputs of rank 3 need a number of heads of at least 1, found ", heads);
+  const int64_t width = c.extent(i, 2);
+  if (width >= 0 && width % heads != 0)
+    return invalid_model("input ", i, ": a width of ", width, " is no multiple of ", heads, " heads");
+  std::vector<Extent> extents = extents_of(c.emit, c.input(i));
+  extents[2] = Extent::of(heads);
+  extents.push_back(Extent::of(width >= 0 ? width / heads : -1));
+  return c.emit.transpose(reshape_to(c.emit, c.input(i), extents), {0, 2, 1, 3});
+}
+
+// [B,H,S,D] as [B,S,H D].
+ValueId merge_heads(NodeContext& c, ValueId x) {
+  x = c.emit.transpose(x, {0, 2, 1, 3});
+  std::vector<Extent> extents = extents_of(c.emit, x);
+  if (extents.size() != 4) return kNoValue;
+  const bool known = extents[2].is_number() && extents[3].is_number();
+  extents[2] = Extent::of(known ? extents[2].number * extents[3].number : -1);
+  extents.pop_back();
+  return reshape_to(c.emit, x, extents);
+}
+
+// --- Attention
+
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kPastKey, kPastValue, kLength, kAttentionInputs };
+
+struct AttentionOperands {
+  ValueId query, key, value;
+};
+
+Result<AttentionOperands> operands_of_attention(NodeContext& c) {
+  const int64_t query_heads = c.integer("q_num_heads", 0), key_heads = c.integer("kv_num_heads", 0);
+  const int rank = c.rank(kQuery);
+  if ((rank != 3 && rank != 4) || c.rank(kKey) != rank || c.rank(kValue) != rank)
+    return invalid_model("expected query, key and value of rank 3 or 4, found ", rank, ", ", c.rank(kKey),
+                         " and ", c.rank(kValue));
+  AttentionOperands all{c.input(kQuery), c.input(kKey), c.input(kValue)};
+  if (rank == 3) {
+    RT_ASSIGN(all.query, split_heads(c, kQuery, query_heads));
+    RT_ASSIGN(all.key, split_heads(c, kKey, key_heads));
+    RT_ASSIGN(all.value, split_heads(c, kValue, key_heads));
+  }
+  if (c.has(kPastKey) != c.has(kPastValue)) return invalid_model("past_key and past_value belong together");
+  if (c.has(kPastKey) && c.has(kLength))
+    return invalid_model("nonpad_kv_seqlen is for caches outside the node, past_key for those inside");
+  if (c.has(kPastKey)) {
+    all.key = concat(c.emit, std::array{c.input(kPastKey), all.key}, 2);
+    all.value = concat(c.emit, std::array{c.input(kPastValue), all.value}, 2);
+  }
+  return all;
+}
+
+// Whether the mask has fewer columns than there are keys, for all extents that the builder tries. One column
+// was broadcast before opset 24.
+bool is_short(NodeContext& c, ValueId mask, ValueId key) {
+  for (int probe = 0; probe < compiler::kProbes; ++probe) {
+    const int64_t columns = c.emit.probe(mask, probe).info.shape.back();
+    if (columns >= c.emit.probe(key, probe).info.shape[2] || (columns == 1 && c.opset < 24)) return false;
+  }
+  return true;
+}
+
+// As bool or in the query's type; keys beyond its last column are hidden.
+Result<ValueId> mask_of(NodeContext& c, ValueId key) {
+  if (!c.has(kMask) || key == kNoValue) return ValueId{kNoValue};
+  ValueId mask = c.input(kMask);
+  const int rank = c.rank(kMask);
+  if (rank < 1 || rank > 4) return invalid_model("expected a mask of rank 1 to 4, found ", rank);
+  const bool is_bool = c.dtype(kMask) == DType::Bool;
+  if (!is_bool && c.dtype(kMask) != c.dtype()) mask = c.emit.cast(mask, c.dtype());
+  if (!is_short(c, mask, key)) return mask;
+  std::vector<int64_t> before(static_cast<size_t>(2 * rank - 1), 0);
+  const ValueId missing =
+      c.emit.sub(dims_product(c.emit, key, 2, 3), dims_product(c.emit, mask, rank - 1, rank));
+  const ValueId hidden = is_bool ? c.emit.scalar(0, DType::Bool)
+                                 : c.emit.scalar_like(-std::numeric_limits<double>::infinity(), mask);
+  return c.emit.emit(op::PadAttributes{}, {mask, join(c.emit, {c.emit.ints(before), missing}), hidden});
+}
+
+Result<op::AttentionAttributes> attention_attributes(NodeContext& c) {
+  op::AttentionAttributes attributes;
+  attributes.causal = c.integer("is_causal", 0) != 0;
+  attributes.softcap = c.real("softcap", 0);
+  attributes.scale = c.real("scale", 0);
+  if (attributes.scale == 0 && c.attribute("scale") != nullptr)
+    return cannot("a scale of 0 hides all differences");
+  if (c.opset >= 25) {
+    attributes.left_window = c.integer("left_window_size", -1);
+    attributes.right_window = c.integer("right_window_size", -1);
+  }
+  return attributes;
+}
+
+// ONNX's numbers of types.
+Result<DType> softmax_type(NodeContext& c) {
+  constexpr int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
+  const int64_t type = c.integer("softmax_precision", kFloat);
+  if (type == kDouble) return DType::F64;
+  // Scores of 16 bits are kept in f32 in any case.
+  if (type == kFloat || type == kHalf || type == kBfloat) return DType::F32;
+  return invalid_model("softmax_precision: expected a type of floating point numbers, found ", type);
+}
+
+Result<ValueId> asked_scores(NodeContext& c, const ops::AttentionParts& parts) {
+  const int64_t mode = c.integer("qk_matmul_output_mode", 0);
+  const ValueId scores[] = {parts.product, parts.capped, parts.masked, parts.weights};
+  if (mode < 0 || mode > 3) return invalid_model("qk_matmul_output_mode: expected 0 to 3, found ", mode);
+  const ValueId asked = scores[mode];
+  return asked == kNoValue || c.value(asked).dtype == c.dtype() ? asked : c.emit.cast(asked, c.dtype());
+}
+
+Status attention(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, c.opset >= 24 ? kAttentionInputs : kLength));
+  RT_ASSIGN(const AttentionOperands all, operands_of_attention(c));
+  RT_ASSIGN(const ValueId mask, mask_of(c, all.key));
+  RT_ASSIGN(const op::AttentionAttributes attributes, attention_attributes(c));
+  RT_ASSIGN(const DType softmax, softmax_type(c));
+  const ValueId past = c.has(kPastKey) ? dims_product(c.emit, c.input(kPastKey), 2, 3) : kNoValue;
+  const ValueId inputs[] = {all.query, all.key, all.value, mask, c.input(kLength), past};
+  if (!c.emit.status().ok()) return {};
+  ValueId y = kNoValue, scores = kNoValue;
+  if (c.wants(3) || (softmax == DType::F64 && c.dtype() != DType::F64)) {
+    const ops::AttentionParts parts = ops::emit_attention(c.emit, attributes, inputs, softmax);
+    y = parts.result;
+    RT_ASSIGN(scores, asked_scores(c, parts));
+  } else {
+    c.ignore({"qk_matmul_output_mode"});
+    y = c.emit.emit_many(make_op(attributes), inputs, 1)[0];
+  }
+  if (c.rank(kQuery) == 3) y = merge_heads(c, y);
+  c.outputs = {y, all.key, all.value, scores};
+  c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
+  return {};
+}
+
+// --- RotaryEmbedding
+
+// The rows of a table that belong to the positions, [B,S,R/2].
+ValueId rows_of(NodeContext& c, size_t table) {
+  if (!c.has(3)) return c.input(table);
+  return c.emit.emit(op::GatherAttributes{}, {c.input(table), c.input(3)});
+}
+
+Status rotary_embedding(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 4));
+  op::RotaryEmbeddingAttributes attributes;
+  attributes.interleaved = c.integer("interleaved", 0) != 0;
+  attributes.rotary_dimension = c.integer("rotary_embedding_dim", 0);
+  const int64_t heads = c.integer("num_heads", 0);
+  const int rank = c.rank();
+  if (rank != 3 && rank != 4) return invalid_model("expected an input of rank 3 or 4, found ", rank);
+  ValueId x = c.input(0);
+  if (rank == 3) {
+    RT_ASSIGN(x, split_heads(c, 0, heads));
+  }
+  const ValueId y = c.emit.emit(attributes, {x, rows_of(c, 1), rows_of(c, 2)});
+  return c.result(rank == 3 ? merge_heads(c, y) : y);
+}
+
+// --- caches and gates
+
+Status tensor_scatter(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 3));
+  op::TensorScatterAttributes attributes;
+  RT_ASSIGN(attributes.axis, c.axis(c.integer("axis", -2), c.rank()));
+  const std::string mode = c.string("mode", "linear");
+  if (mode != "linear" && mode != "circular")
+    return invalid_model("mode: expected linear or circular, found ", mode);
+  attributes.circular = mode == "circular";
+  return c.result(c.emit.emit(attributes, {c.input(0), c.input(1), c.input(2)}));
+}
+
+// a sigmoid(alpha a)
+ValueId swish(NodeContext& c, ValueId a, float alpha) {
+  if (alpha == 1) return c.emit.emit(op::SiluAttributes{}, {a});
+  const ValueId scaled = c.emit.mul(a, c.emit.scalar_like(static_cast<double>(alpha), a));
+  return c.emit.mul(a, c.emit.emit(op::SigmoidAttributes{}, {scaled}));
+}
+
+Status swiglu(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  return c.result(c.emit.mul(swish(c, c.input(0), c.real("alpha", 1)), c.input(1)));
+}
+
+// A depthwise convolution over x [B,C,L] behind the last k - 1 columns that came before it.
+Status causal_conv(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 4));
+  const std::string activation = c.string("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    return invalid_model("activation: expected none, silu or swish, found ", activation);
+  if (c.rank(0) != 3 || c.rank(1) != 3)
+    return invalid_model("expected an input [B,C,L] and a weight [C,1,k]");
+  const int64_t channels = c.extent(1, 0), kernel = c.extent(1, 2);
+  if (channels < 1 || kernel < 1) return cannot("the extents of the weight are not known");
+  op::PadAttributes zeros;
+  ValueId x = c.input(0);
+  if (c.has(3))
+    x = concat(c.emit, std::array{c.input(3), x}, 2);
+  else
+    x = c.emit.emit(zeros, {x, c.emit.ints(std::array<int64_t, 6>{0, 0, kernel - 1, 0, 0, 0})});
+  op::ConvAttributes conv;
+  conv.groups = channels;
+  const ValueId weight = transposed(c.emit, c.input(1), {0, 2, 1});
+  ValueId y = c.emit.emit(std::move(conv), {to_channels_last(c.emit, x), weight});
+  if (c.has(2)) y = c.emit.add(y, c.input(2));
+  if (activation != "none") y = swish(c, y, 1);
+  op::SliceAttributes last;
+  last.axes = {2};
+  last.steps = {1};
+  const ValueId end = c.emit.ints(std::array{std::numeric_limits<int64_t>::max()});
+  c.outputs = {to_channels_first(c.emit, y),
+               c.emit.emit(std::move(last), {x, dims_product(c.emit, c.input(0), 2, 3), end})};
+  c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
+  return {};
+}
+
+constexpr ImportRow kAttentionRows[] = {
+    {"", "Attention", 23, kNewestOpset, attention},
+    {"", "RotaryEmbedding", 23, kNewestOpset, rotary_embedding},
+    {"", "TensorScatter", 24, kNewestOpset, tensor_scatter},
+    {"", "SwiGLU", 26, kNewestOpset, swiglu},
+    {"", "CausalConvWithState", 26, kNewestOpset, causal_conv},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_attention() {
+  return kAttentionRows;
+}
+
+}  // namespace rt::onnx
