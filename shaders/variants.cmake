@@ -174,3 +174,13 @@ rt_shader(pool_positions pool_positions.comp)
 # Recurrent nets.
 rt_shader(recurrent_buffer recurrent.comp)
 rt_shader(recurrent_texel recurrent.comp -DTEXEL=1)
+
+# Attention: loads through storage buffers or texel buffers, masks of floats or bools.
+foreach(load buffer texel)
+  rt_shader(attention_float_${load} attention.comp ${load_${load}} -DT=float)
+  rt_shader(attention_bool_${load} attention.comp ${load_${load}} -DT=uint8_t -DMASK_BOOL=1)
+endforeach()
+rt_shader(attention_merge attention_merge.comp)
+foreach(size 1 2 4 8)
+  rt_shader(tensor_scatter_${size} tensor_scatter.comp ${size_${size}})
+endforeach()

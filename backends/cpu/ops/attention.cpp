@@ -223,8 +223,7 @@ void scatter(const ScatterGeometry& g, const Call& call, int64_t outer) {
   const std::byte* update = call.in<std::byte>(1) + static_cast<size_t>(outer * g.written) * g.row;
   if (to != cache) std::memcpy(to, cache, size);
   int64_t at = write_index(g, call, outer / g.inner);
-  if (!g.circular)
-    return write_rows(g, to, update, 0, g.written, std::clamp(at, -g.written, g.positions));
+  if (!g.circular) return write_rows(g, to, update, 0, g.written, std::clamp(at, -g.written, g.positions));
   at = (at % g.positions + g.positions) % g.positions;
   const int64_t before_end = std::min(g.written, g.positions - at);
   write_rows(g, to, update, 0, before_end, at);

@@ -1,0 +1,191 @@
+// Attention in tiles of queries and keys, without the matrix of scores; TensorScatter.
+#include <algorithm>
+#include <cmath>
+
+#include "backends/vulkan/repack.h"
+
+namespace rt::vulkan {
+namespace {
+
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
+
+struct Problem {
+  int64_t batch, heads, groups, queries, keys, d, e;
+  int64_t rows;  ///< of one group of heads
+};
+
+Problem problem_of(const NodeView& node) {
+  const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
+  Problem p{q[0], q[1], v[1], q[2], v[2], q[3], v[3], 0};
+  p.rows = p.groups == 0 ? 0 : p.heads / p.groups * p.queries;
+  return p;
+}
+
+Status supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  const DType mask = node.has(kMask) ? node.dtype(kMask) : DType::F32;
+  if (mask != DType::F32 && mask != DType::Bool) return unsupported("masks of type ", name_of(mask));
+  // A workgroup keeps its rows' results in registers.
+  constexpr int64_t kMostColumns = 1 << 14;
+  if (node.shape(kValue)[3] > kMostColumns)
+    return unsupported("values of ", node.shape(kValue)[3], " columns, at most ", kMostColumns,
+                       " are supported");
+  return {};
+}
+
+/// How the work is cut; see shaders/attention.comp.
+struct Tiling {
+  uint32_t rows, columns, lanes, lanes_n, fours;
+  int64_t blocks, chunks, splits;
+};
+
+/// Weights of a tile stay below a quarter of the least shared memory there is.
+Tiling choose_tiling(const Problem& p, const DevicePlan& plan) {
+  Tiling tiling{.rows = p.e > 64 ? 4u : 8u, .columns = 8, .lanes = plan.tile_lanes, .lanes_n = 8};
+  tiling.lanes_n = std::min(tiling.lanes_n, tiling.lanes);
+  if (p.rows < 8) {  // a step of generation: as many keys side by side as there are lanes
+    tiling.rows = p.rows <= 1 ? 1 : p.rows <= 4 ? 4 : 8;
+    tiling.lanes_n = tiling.lanes;
+    if (tiling.lanes > 8) tiling.columns = 4;
+  }
+  const auto block = static_cast<int64_t>(tiling.lanes / tiling.lanes_n * tiling.rows);
+  if (block * tiling.lanes_n * tiling.columns > 2048) tiling.columns = 4;
+  tiling.blocks = ceil_div(p.rows, block);
+  constexpr int64_t kMostFours = 4;
+  const int64_t lane_fours = ceil_div(ceil_div(p.e, 4), tiling.lanes_n);
+  tiling.chunks = std::max<int64_t>(ceil_div(lane_fours, kMostFours), 1);
+  tiling.fours = static_cast<uint32_t>(std::max<int64_t>(ceil_div(lane_fours, tiling.chunks), 1));
+  // Enough workgroups to fill a large device, while each still has several tiles of keys.
+  constexpr int64_t kWantedGroups = 256, kLeastKeys = 256, kMostSplits = 64;
+  const int64_t groups = std::max<int64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks, 1);
+  tiling.splits =
+      plan.texel_loads
+          ? 1
+          : std::clamp<int64_t>(std::min(kWantedGroups / groups, p.keys / kLeastKeys), 1, kMostSplits);
+  return tiling;
+}
+
+/// A [matrices, rows, columns] operand whose rows are whole vec4s.
+Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input) {
+  const Shape& shape = node.shape(input);
+  const int64_t columns = shape[3], padded = ceil_div(columns, 4) * 4;
+  if (columns == padded) return in(input);
+  const auto* constant = static_cast<const float*>(node.inputs[input].value);
+  if (constant != nullptr) program.replaces(input);
+  return padded_copy(program, device, in(input),
+                     {.extents = {1, shape.elements(0, 3), columns},
+                      .strides = {0, columns, 1},
+                      .padded_extents = {1, shape.elements(0, 3), padded}},
+                     constant);
+}
+
+Shader shader_of(bool bool_mask, bool texel) {
+  if (bool_mask) return texel ? Shader::attention_bool_texel : Shader::attention_bool_buffer;
+  return texel ? Shader::attention_float_texel : Shader::attention_float_buffer;
+}
+
+void push_mask_strides(Step& step, const NodeView& node) {
+  int64_t strides[4] = {};
+  if (node.has(kMask)) {
+    const Shape& mask = node.shape(kMask);
+    int64_t stride = 1;
+    for (int axis = 3, own = mask.rank() - 1; own >= 0; --axis, --own) {
+      strides[axis] = mask[own] == 1 ? 0 : stride;
+      stride *= mask[own];
+    }
+  }
+  for (int64_t stride : strides) step.push(stride);
+}
+
+void push_windows(Step& step, const NodeView& node) {
+  const auto& attributes = node.as<op::AttentionAttributes>();
+  constexpr int64_t kFar = 1 << 29;  // positions and windows are added in 32 bits
+  const int64_t one = node.has(kQueryPosition) && node.input(kQueryPosition).elements() != 1 ? 1 : 0;
+  step.push(one);
+  step.push(std::min(attributes.left_window, kFar));
+  step.push(attributes.causal ? int64_t{0} : std::min(attributes.right_window, kFar));
+  const auto width = static_cast<float>(node.shape(kQuery)[3]);
+  step.push(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(width)).push(attributes.softcap);
+}
+
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const VulkanDevice& vulkan = cast(device);
+  const Problem p = problem_of(node);
+  const Tiling tiling = choose_tiling(p, vulkan.plan());
+  auto program = std::make_unique<Program>("attention");
+  const Ref q = whole_rows(*program, vulkan, node, kQuery), k = whole_rows(*program, vulkan, node, kKey),
+            v = whole_rows(*program, vulkan, node, kValue);
+  const int64_t d4 = ceil_div(p.d, 4), e4 = ceil_div(p.e, 4), rows = p.batch * p.groups * p.rows;
+  const auto largest =
+      static_cast<uint64_t>(std::max(rows * d4, p.batch * p.groups * p.keys * std::max(d4, e4))) * 16;
+  const bool texel = through_texels(vulkan, largest);
+  const bool parts = tiling.splits > 1;
+  const Ref result =
+      parts ? program->scratch(static_cast<uint64_t>(rows * tiling.splits * (p.e + 2)) * sizeof(float))
+            : out(0);
+  const auto groups =
+      static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks * tiling.splits);
+  Step& step = program->dispatch(shader_of(node.has(kMask) && node.dtype(kMask) == DType::Bool, texel),
+                                 groups, tiling.lanes);
+  step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.fours);
+  step.spec(node.as<op::AttentionAttributes>().softcap != 0).spec(node.has(kMask)).spec(node.has(kKvLength));
+  step.spec(node.has(kQueryPosition)).spec(parts);
+  step.push(p.batch).push(p.rows).push(p.queries).push(p.groups == 0 ? 0 : p.heads / p.groups);
+  step.push(p.groups).push(p.keys).push(d4).push(e4).push(p.e);
+  step.push(tiling.blocks).push(tiling.chunks).push(tiling.splits);
+  push_mask_strides(step, node);
+  push_windows(step, node);
+  step.matrix(0, q, texel).matrix(1, k, texel).matrix(2, v, texel).write(3, result);
+  if (node.has(kMask)) step.read(4, in(kMask));
+  if (node.has(kKvLength)) step.read(5, in(kKvLength));
+  if (node.has(kQueryPosition)) step.read(6, in(kQueryPosition));
+  if (parts)
+    program->dispatch_each(Shader::attention_merge, rows * p.e, 64)
+        .push(rows * p.e)
+        .push(p.e)
+        .push(tiling.splits)
+        .read(0, result)
+        .write(1, out(0));
+  return finish(std::move(program));
+}
+
+// --- TensorScatter
+
+Status scatter_supports(const Device& device, const NodeView& node) noexcept {
+  return all_storable(device, node);
+}
+
+Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const auto& attributes = node.as<op::TensorScatterAttributes>();
+  const Shape &cache = node.shape(0), &update = node.shape(1);
+  const auto axis = normalized_axis(attributes.axis, cache.rank());
+  if (!axis) return unsupported("axis ", attributes.axis, " of ", cache.rank());
+  const size_t size = size_of(node.dtype(0));
+  const Shader shader = size == 1   ? Shader::tensor_scatter_1
+                        : size == 2 ? Shader::tensor_scatter_2
+                        : size == 4 ? Shader::tensor_scatter_4
+                                    : Shader::tensor_scatter_8;
+  auto program = std::make_unique<Program>("tensor_scatter");
+  program->copy(out(0), in(0));
+  Step& step = program->dispatch_each(shader, update.elements(), cast(device).plan().elementwise_lanes);
+  step.spec(node.has(2)).spec(attributes.circular);
+  step.push(update.elements()).push(cache.elements(1, *axis)).push(cache[*axis]).push(update[*axis]);
+  step.push(cache.elements(*axis + 1, cache.rank())).push(node.has(2) && node.dtype(2) == DType::I64 ? 2 : 1);
+  step.read(0, in(1)).write(1, out(0));
+  if (node.has(2)) step.read(2, in(2));
+  program->in_place(0);
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {
+    {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, supports, create},
+    {OpKind::TensorScatter, "tensor_scatter", kAnyDType, scatter_supports, create_scatter},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_attention() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan
