@@ -29,6 +29,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                              .tuning_ms = c.tuning_ms,
                              .memory_limit = c.memory_limit,
                              .plan_cache_bytes = c.plan_cache_bytes,
+                             .loop_limit = c.loop_limit,
                              .cache_folder = string(c.cache_folder)};
   rt_session* share = c.share_states_with != nullptr ? c.share_states_with : share_default;
   RT_ASSIGN(made.session, rt::Session::create(model->graph, std::move(options),
@@ -71,10 +72,6 @@ Status give_input(rt_session* session, size_t index, const rt_tensor* given, boo
   const rt::ConstTensorView view{tensor.data, info};
   return bind ? session->session->bind_input(index, view, tensor.bytes)
               : session->session->set_input(index, view, tensor.bytes);
-}
-
-const rt::Plan* plan_of(const rt_session* session) noexcept {
-  return session != nullptr ? session->session->plan() : nullptr;
 }
 
 }  // namespace
@@ -188,8 +185,10 @@ rt_status* rt_session_plan_text(rt_session* session, const char** text) {
   });
 }
 size_t rt_session_fallback_count(const rt_session* session) {
-  const rt::Plan* plan = plan_of(session);
-  return plan != nullptr ? plan->program().fallbacks : 0;
+  size_t count = 0;
+  if (session != nullptr)
+    for (const rt::Plan* plan : session->session->plans()) count += plan->program().fallbacks;
+  return count;
 }
 
 rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) {
@@ -203,19 +202,27 @@ rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) 
 }
 
 size_t rt_session_profile_count(const rt_session* session) {
-  const rt::Plan* plan = plan_of(session);
-  return plan != nullptr ? plan->nanoseconds().size() : 0;
+  return session != nullptr ? session->session->profile().size() : 0;
 }
 rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    if (index >= rt_session_profile_count(session))
+    const std::vector<rt::Executor::Timing> timings = session->session->profile();
+    if (index >= timings.size())
       return rt::invalid_argument(
-          "profile entry ", index, ": there are ", rt_session_profile_count(session),
+          "profile entry ", index, ": there are ", timings.size(),
           session->session->options().profile ? "" : "; create the session with profile = 1");
-    const rt::Plan& plan = *session->session->plan();
-    const rt::Step& step = plan.program().steps[index];
+    const rt::Executor::Timing& timing = timings[index];
     rt_profile_entry out = RT_PROFILE_ENTRY_INIT;
+    out.nanoseconds = timing.nanoseconds;
+    if (timing.plan == nullptr) {
+      out.name = timing.node->name.c_str();
+      out.op = rt::name_of(timing.node->kind()).data();
+      out.kernel = "";
+      out.device = "host";
+      return rt::api::hand_out(out, entry, "rt_profile_entry");
+    }
+    const rt::Step& step = timing.plan->program().steps[timing.step];
     out.name = step.name.c_str();
     switch (step.kind) {
       case rt::StepKind::Kernel: out.op = rt::name_of(step.node->kind()).data(); break;
@@ -225,15 +232,16 @@ rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profil
     }
     out.kernel = step.row != nullptr ? step.row->name : "";
     out.device = session->session->devices().entry(step.device).backend.c_str();
-    out.nanoseconds = plan.nanoseconds()[index];
     out.flops = step.cost.flops;
     out.bytes = step.cost.bytes;
     return rt::api::hand_out(out, entry, "rt_profile_entry");
   });
 }
 uint64_t rt_session_profile_runs(const rt_session* session) {
-  const rt::Plan* plan = plan_of(session);
-  return plan != nullptr ? plan->profiled_runs() : 0;
+  uint64_t runs = 0;
+  if (session != nullptr)
+    for (const rt::Executor::Timing& timing : session->session->profile()) runs = std::max(runs, timing.runs);
+  return runs;
 }
 rt_status* rt_session_profile_reset(rt_session* session) {
   return guarded([&]() -> Status {

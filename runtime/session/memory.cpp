@@ -1,5 +1,6 @@
 #include "runtime/session/memory.h"
 
+#include <cstring>
 #include <new>
 
 namespace rt {
@@ -12,6 +13,15 @@ Status AlignedBytes::reserve(size_t bytes) noexcept {
   release();
   data_ = static_cast<std::byte*>(data);
   capacity_ = rounded;
+  return {};
+}
+
+Status AlignedBytes::grow(size_t bytes) noexcept {
+  if (bytes <= capacity_ && data_ != nullptr) return {};
+  AlignedBytes larger;
+  RT_TRY(larger.reserve(bytes));
+  if (data_ != nullptr) std::memcpy(larger.data_, data_, capacity_);
+  swap(larger);
   return {};
 }
 

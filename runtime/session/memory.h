@@ -25,6 +25,8 @@ class AlignedBytes {
   ~AlignedBytes() { release(); }
   /// Room for at least `bytes`.
   Status reserve(size_t bytes) noexcept;
+  /// The same, keeping the content.
+  Status grow(size_t bytes) noexcept;
   std::byte* data() const noexcept { return data_; }
   size_t capacity() const noexcept { return capacity_; }
 

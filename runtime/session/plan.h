@@ -35,6 +35,7 @@ class Plan {
   /// What this plan is for.
   std::vector<TensorInfo> inputs;
   std::vector<std::vector<std::byte>> values;  ///< of inputs that decide over shapes; else empty
+  uint64_t last_use = 0;                       ///< on the clock of the workspace
 
   explicit Plan(std::unique_ptr<Program> program) noexcept : program_(std::move(program)) {}
 

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/ops/control.h"
 #include "runtime/session/cache.h"
 #include "runtime/session/select.h"
 #include "runtime/session/shapes.h"
-#include "runtime/session/storage.h"
 
 namespace rt {
 
 namespace {
-
-constexpr uint64_t kPlanCacheBytes = 256u << 20;
-constexpr size_t kMostPlans = 64;
 
 Result<const Graph*> find_entry(const ModelGraph& model, const std::string& asked) {
   if (!asked.empty()) {
@@ -47,11 +44,11 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const ModelGrap
   RT_TRY(check_options(options));
   RT_ASSIGN(const Graph* graph, find_entry(*model, options.entry));
   if (share != nullptr) {
-    const std::string& other = share->devices_->entry(DeviceSet::kChosen).backend;
+    const std::string& other = share->devices().entry(DeviceSet::kChosen).backend;
     if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
       return invalid_argument("share_states_with: the session runs on ", other, ", this one asks for ",
                               options.backend, "; states live on one device");
-    auto session = create_on(share->devices_, std::move(model), std::move(options), share);
+    auto session = create_on(share->shared_.devices, std::move(model), std::move(options), share);
     if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
     return session;
   }
@@ -75,34 +72,40 @@ Result<std::unique_ptr<Session>> Session::create_on(std::shared_ptr<DeviceSet> d
   RT_TRY(check_options(options));
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
-  session->devices_ = std::move(devices);
+  Workspace& shared = session->shared_;
+  shared.devices = std::move(devices);
   if (share != nullptr) {
-    if (share->model_ != model) return invalid_argument("share_states_with: the session has another model");
-    session->states_ = share->states_;
+    if (share->shared_.model != model)
+      return invalid_argument("share_states_with: the session has another model");
+    shared.states = share->shared_.states;
   } else {
-    RT_ASSIGN(session->states_, StateStore::create(session->devices_, model, options.memory_limit));
+    RT_ASSIGN(shared.states, StateStore::create(shared.devices, model, options.memory_limit));
   }
-  session->model_ = std::move(model);
-  session->chooser_ =
+  shared.model = std::move(model);
+  shared.chooser =
       Chooser({.enabled = options.tuning && !options.deterministic,
                .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
                .cache_folder = cache_folder(options.cache_folder)});
+  shared.strict = options.strict;
+  shared.profile = options.profile;
+  shared.memory_limit = options.memory_limit;
+  shared.plan_cache_bytes = options.plan_cache_bytes;
+  shared.most_iterations = options.loop_limit > 0 ? options.loop_limit : ops::kMaxLoopIterations;
   session->options_ = std::move(options);
   const Graph& graph = *session->graph_;
-  session->shape_inputs_ = shape_inputs(graph);
   session->inputs_.resize(graph.inputs.size());
   session->outputs_.resize(graph.outputs.size());
-  session->input_infos_.resize(graph.inputs.size());
+  session->input_views_.resize(graph.inputs.size());
   session->input_ranges_.resize(graph.inputs.size());
   session->output_ranges_.resize(graph.outputs.size());
+  if (needs_cut(graph)) {
+    RT_ASSIGN(session->cut_, Executor::create(shared, graph, GraphPlace::Entry));
+    return session;
+  }
+  session->whole_ = std::make_unique<GraphRunner>(shared, graph);
   const bool fixed = std::all_of(graph.inputs.begin(), graph.inputs.end(),
                                  [&](ValueId input) { return graph[input].is_static(); });
-  const bool by_value = std::find(session->shape_inputs_.begin(), session->shape_inputs_.end(), true) !=
-                        session->shape_inputs_.end();
-  if (fixed && !by_value) {
-    const std::vector<TensorInfo> infos = assumed_inputs(graph);
-    RT_TRY(session->find_plan(infos));
-  }
+  if (fixed && !session->whole_->reads_while_planning()) RT_TRY(session->prepare_for(assumed_inputs(graph)));
   return session;
 }
 
@@ -136,8 +139,7 @@ Status Session::set_input(size_t index, const ConstTensorView& tensor, size_t by
   const size_t size = tensor.info.bytes();
   RT_TRY(input.own.reserve(std::max<size_t>(size, 1)));
   if (size > 0) std::memmove(input.own.data(), tensor.data, size);
-  input.info = input_infos_[index] = tensor.info;
-  input.data = input.own.data();
+  input_views_[index] = {input.own.data(), tensor.info};
   input.bound = input.direct = false;
   return {};
 }
@@ -145,10 +147,9 @@ Status Session::set_input(size_t index, const ConstTensorView& tensor, size_t by
 Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t bytes) {
   RT_TRY(check_input(index, tensor, bytes));
   Input& input = inputs_[index];
-  const bool direct = is_aligned(tensor.data, devices_->alignment());
+  const bool direct = is_aligned(tensor.data, devices().alignment());
   RT_TRY(input.own.reserve(direct ? 1 : tensor.info.bytes()));
-  input.info = input_infos_[index] = tensor.info;
-  input.data = tensor.data != nullptr ? tensor.data : input.own.data();
+  input_views_[index] = {tensor.data != nullptr ? tensor.data : input.own.data(), tensor.info};
   input.bound = true;
   input.direct = direct;
   return {};
@@ -157,182 +158,77 @@ Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t b
 Status Session::bind_output(size_t index, void* data, size_t bytes) {
   RT_TRY(check_index(index, outputs_.size(), "output"));
   Output& output = outputs_[index];
-  if (data == nullptr && current_ != nullptr) {
-    const Program& program = current_->program();
-    RT_TRY(output.own.reserve(program.values[program.outputs[index]].bytes));
-  }
+  if (data == nullptr && plan() != nullptr) RT_TRY(output.own.reserve(whole_->output(index).bytes));
   output.bound = data;
   output.bound_bytes = data != nullptr ? bytes : 0;
   return {};
 }
 
-bool Session::fits(const Plan& plan, std::span<const TensorInfo> shapes) const noexcept {
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (!(plan.inputs[i] == shapes[i])) return false;
-    if (shape_inputs_[i] && shapes[i].bytes() > 0 &&
-        (inputs_[i].data == nullptr || !(inputs_[i].info == shapes[i]) ||
-         std::memcmp(plan.values[i].data(), inputs_[i].data, plan.values[i].size()) != 0))
-      return false;
+Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
+  if (cut_ != nullptr) {
+    // Plans are made while it runs: what they are for follows from the data.
+    if (checked_.size() == inputs.size() &&
+        std::equal(inputs.begin(), inputs.end(), checked_.begin(),
+                   [](const ConstTensorView& input, const TensorInfo& info) { return input.info == info; }))
+      return {};
+    checked_.clear();
+    std::vector<TensorInfo> infos;
+    for (const ConstTensorView& input : inputs) infos.push_back(input.info);
+    RT_TRY(check_inputs(*graph_, infos));
+    checked_ = std::move(infos);
+    return {};
   }
-  return true;
-}
-
-PlanContext Session::context() noexcept {
-  return {*devices_, *states_, constants_, packed_, arenas_, options_.profile};
-}
-
-Status Session::find_plan(std::span<const TensorInfo> shapes) {
-  if (current_ != nullptr && current_->recorded() && fits(*current_, shapes)) return {};
+  if (whole_->is_prepared(inputs)) return {};
   ran_ = false;
-  const auto found =
-      std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return fits(*plan, shapes); });
-  if (found != plans_.end()) {
-    std::rotate(found, found + 1, plans_.end());
-    current_ = plans_.back().get();
-  } else {
-    current_ = nullptr;
-    RT_TRY(build_plan(shapes));
-  }
-  Plan& plan = *current_;
-  Status status;
-  if (!plan.recorded()) {
-    PlanContext shared = context();
-    status = grow_arenas(plan);
-    if (status.ok()) status = plan.record(shared);
-  }
-  for (size_t k = 0; status.ok() && k < outputs_.size(); ++k)
-    status = outputs_[k].own.reserve(plan.program().values[plan.program().outputs[k]].bytes);
-  if (!status.ok()) current_ = nullptr;
-  return status;
-}
-
-Status Session::build_plan(std::span<const TensorInfo> shapes) {
-  RT_TRY(check_inputs(*graph_, shapes));
-  std::vector<const std::byte*> values(shapes.size());
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (!shape_inputs_[i]) continue;
-    if (inputs_[i].data == nullptr || !(inputs_[i].info == shapes[i]))
-      return invalid_argument("input '", (*graph_)[graph_->inputs[i]].name,
-                              "' decides over shapes: set it before planning");
-    values[i] = static_cast<const std::byte*>(inputs_[i].data);
-  }
-  chooser_.begin_plan();
-  RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = *graph_,
-                                                        .states = model_->states,
-                                                        .devices = *devices_,
-                                                        .inputs = shapes,
-                                                        .values = values,
-                                                        .folded = folded_,
-                                                        .chooser = chooser_,
-                                                        .strict = options_.strict}));
-  chooser_.save();
-  assign_storage(*devices_, *program);
-  auto plan = std::make_unique<Plan>(std::move(program));
-  plan->inputs.assign(shapes.begin(), shapes.end());
-  plan->values.resize(shapes.size());
-  for (size_t i = 0; i < shapes.size(); ++i)
-    if (values[i] != nullptr) plan->values[i].assign(values[i], values[i] + shapes[i].bytes());
-  PlanContext shared = context();
-  // What is booked in the shared stores refers to this plan's kernels: it must not outlive a failure, nor
-  // bad_alloc.
-  struct Booking {
-    Plan& plan;
-    PlanContext& context;
-    bool kept = false;
-    ~Booking() {
-      if (!kept) plan.abandon(context);
-    }
-  } booking{*plan, shared};
-  plan->book(shared);
-  RT_TRY(check_limit(*plan));
-  RT_TRY(plan->commit(shared));
-  plans_.reserve(plans_.size() + 1);
-  booking.kept = true;
-  plans_.push_back(std::move(plan));
-  current_ = plans_.back().get();
-  evict(current_);
+  RT_TRY(whole_->prepare(inputs));
+  for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(outputs_[k].own.reserve(whole_->output(k).bytes));
   return {};
-}
-
-Status Session::check_limit(const Plan& plan) {
-  if (options_.memory_limit == 0) return {};
-  uint64_t arenas = 0;
-  for (size_t space = 0; space < plan.program().arena_bytes.size(); ++space) {
-    const size_t have = space < arenas_.size() && arenas_[space] != nullptr ? arenas_[space]->size() : 0;
-    arenas += std::max(have, plan.program().arena_bytes[space]);
-  }
-  const uint64_t fresh = plan.new_bytes(context());
-  const uint64_t kept = states_->bytes() + constants_.allocated_bytes() + packed_.allocated_bytes();
-  const uint64_t needed = arenas + fresh + kept;
-  if (needed <= options_.memory_limit) return {};
-  return Status::make(Code::OutOfMemory, "entry '", graph_->name, "' at these shapes needs ",
-                      bytes_text(needed), " on ", devices_->chosen().info().name, " (working memory ",
-                      bytes_text(arenas), ", weights and states ", bytes_text(fresh + kept),
-                      "), the memory limit is ", bytes_text(options_.memory_limit),
-                      "; use smaller shapes or a higher limit");
-}
-
-Status Session::grow_arenas(const Plan& plan) {
-  if (arenas_.size() < devices_->space_count()) arenas_.resize(devices_->space_count());
-  for (uint8_t space = 0; space < arenas_.size(); ++space) {
-    const std::vector<size_t>& planned = plan.program().arena_bytes;
-    const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
-    if (arenas_[space] != nullptr && arenas_[space]->size() >= needed) continue;
-    // Other plans refer to the old arena: they are recorded again when they are next used.
-    for (const auto& other : plans_) other->forget_recording();
-    arenas_[space].reset();
-    auto grown = Block::allocate(devices_->owner(space), needed);
-    if (!grown.ok()) {
-      // Leave something to stand on: the next attempt allocates anew.
-      return std::move(grown).status().in(text("working memory of ", bytes_text(needed)));
-    }
-    arenas_[space] = std::move(grown).value();
-  }
-  return {};
-}
-
-void Session::evict(const Plan* keep) {
-  const uint64_t limit = options_.plan_cache_bytes > 0 ? options_.plan_cache_bytes : kPlanCacheBytes;
-  size_t bytes = 0;
-  for (const auto& plan : plans_) bytes += plan->footprint();
-  while (plans_.size() > 1 && plans_.front().get() != keep && (bytes > limit || plans_.size() > kMostPlans)) {
-    bytes -= plans_.front()->footprint();
-    plans_.erase(plans_.begin());
-  }
 }
 
 Status Session::prepare_for(std::span<const TensorInfo> shapes) {
   if (shapes.size() != inputs_.size())
     return invalid_argument("prepare: the entry has ", inputs_.size(), " inputs, found ", shapes.size(),
                             " shapes");
-  return find_plan(shapes);
+  std::vector<ConstTensorView> inputs;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool given = input_views_[i].info == shapes[i];
+    inputs.push_back({given ? input_views_[i].data : nullptr, shapes[i]});
+  }
+  return prepare_for(inputs);
 }
 
 Status Session::prepare() {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
-    if (inputs_[i].data == nullptr)
+    if (input_views_[i].data == nullptr)
       append(missing, text(missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'"));
   if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
-  return find_plan(input_infos_);
+  return prepare_for(input_views_);
 }
 
-Status Session::collect_io() {
-  const Program& program = current_->program();
+void Session::collect_inputs() {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    Input& input = inputs_[i];
-    const size_t bytes = input.info.bytes();
+    const Input& input = inputs_[i];
+    const size_t bytes = input_views_[i].info.bytes();
     const bool copy = input.bound && !input.direct && bytes > 0;
-    if (copy) std::memcpy(input.own.data(), input.data, bytes);
-    input_ranges_[i] = {copy ? input.own.data() : const_cast<void*>(input.data), bytes};
+    if (copy) std::memcpy(input.own.data(), input_views_[i].data, bytes);
+    input_ranges_[i] = {copy ? input.own.data() : const_cast<void*>(input_views_[i].data), bytes};
   }
+}
+
+Status Session::check_room(size_t index, const TensorInfo& info) const {
+  const Output& output = outputs_[index];
+  if (output.bound == nullptr || output.bound_bytes >= info.bytes()) return {};
+  return invalid_argument("output '", (*graph_)[graph_->outputs[index]].name, "': ", info, " takes ",
+                          info.bytes(), " bytes, the bound memory has ", output.bound_bytes);
+}
+
+Status Session::collect_outputs() {
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    Output& output = outputs_[k];
-    const PlanValue& value = program.values[program.outputs[k]];
-    if (output.bound != nullptr && output.bound_bytes < value.bytes)
-      return invalid_argument("output '", (*graph_)[graph_->outputs[k]].name, "': ", value.info, " takes ",
-                              value.bytes, " bytes, the bound memory has ", output.bound_bytes);
-    const bool direct = output.bound != nullptr && is_aligned(output.bound, devices_->alignment());
+    const Output& output = outputs_[k];
+    const PlanValue& value = whole_->output(k);
+    RT_TRY(check_room(k, value.info));
+    const bool direct = output.bound != nullptr && is_aligned(output.bound, devices().alignment());
     output_ranges_[k] = {direct ? output.bound : output.own.data(), value.bytes};
   }
   return {};
@@ -340,41 +236,37 @@ Status Session::collect_io() {
 
 /// Puts each output where the caller looks for it.
 Status Session::deliver_outputs() {
-  const Program& program = current_->program();
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
-    const PlanValue& value = program.values[program.outputs[k]];
-    const PlanValue& root = program.values[root_of(program, program.outputs[k])];
-    void* target = output.bound != nullptr ? output.bound : output.own.data();
-    output.result = {target, value.info};
-    if (value.bytes == 0) continue;
-    const void* source = nullptr;
-    if (root.source == ValueSource::Constant) {
-      source = root.host;
-    } else if (const Place place = current_->output_place(context(), k); place.block != nullptr) {
-      if (place.block->host() == nullptr) {
-        RT_TRY(place.block->download(place.offset, {static_cast<std::byte*>(target), value.bytes}));
-        continue;
-      }
-      source = place.block->host() + place.offset;
-      if (output.bound == nullptr) {  // the device's memory is good enough until the next run
-        output.result.data = const_cast<void*>(source);
-        continue;
-      }
-    } else {
-      source = output_ranges_[program.storages[root.storage].index].data;
-    }
-    if (source != target) std::memcpy(target, source, value.bytes);
+    // The device's memory is good enough until the next run.
+    const bool borrow = output.bound == nullptr;
+    void* target = borrow ? output.own.data() : output.bound;
+    RT_ASSIGN(void* const data, whole_->deliver(k, output_ranges_, target, borrow));
+    output.result = {data, whole_->output(k).info};
   }
+  return {};
+}
+
+Status Session::run_in_pieces() {
+  RT_TRY(cut_->run(input_views_));
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const ConstTensorView& made = cut_->outputs()[k];
+    RT_TRY(check_room(k, made.info));
+    void* const target = outputs_[k].bound;
+    outputs_[k].result = {target != nullptr ? target : const_cast<void*>(made.data), made.info};
+    if (target != nullptr && made.info.bytes() > 0) std::memcpy(target, made.data, made.info.bytes());
+  }
+  ran_ = true;
   return {};
 }
 
 Status Session::run() {
   RT_TRY(prepare());
   ran_ = false;
-  RT_TRY(collect_io());
-  PlanContext shared = context();
-  RT_TRY(current_->run(shared, input_ranges_, output_ranges_));
+  if (cut_ != nullptr) return run_in_pieces();
+  collect_inputs();
+  RT_TRY(collect_outputs());
+  RT_TRY(whole_->run(input_ranges_, output_ranges_));
   RT_TRY(deliver_outputs());
   ran_ = true;
   return {};
@@ -386,23 +278,48 @@ Result<TensorView> Session::output(size_t index) const {
   return outputs_[index].result;
 }
 
+std::vector<Executor::Timing> Session::profile() const {
+  std::vector<Executor::Timing> timings;
+  if (!options_.profile) return timings;
+  if (cut_ != nullptr) cut_->collect(timings);
+  for (size_t i = 0; plan() != nullptr && i < plan()->nanoseconds().size(); ++i)
+    timings.push_back({.plan = plan(),
+                       .step = i,
+                       .nanoseconds = plan()->nanoseconds()[i],
+                       .runs = plan()->profiled_runs()});
+  return timings;
+}
+
+std::vector<const Plan*> Session::plans() const {
+  std::vector<const Plan*> used;
+  for (const GraphRunner* runner : shared_.runners)
+    if (runner->plan() != nullptr) used.push_back(runner->plan());
+  return used;
+}
+
 void Session::reset_profile() noexcept {
-  for (const auto& plan : plans_) plan->reset_profile();
+  if (whole_ != nullptr) whole_->reset_profile();
+  if (cut_ != nullptr) cut_->reset_profile();
 }
 
 MemoryStats Session::memory() const noexcept {
   MemoryStats stats;
-  stats.states = states_->bytes();
-  stats.weights = constants_.allocated_bytes();
-  stats.packed = packed_.allocated_bytes();
-  for (const BlockPtr& arena : arenas_) stats.arena += arena != nullptr ? arena->size() : 0;
-  if (current_ != nullptr) {
-    for (const size_t bytes : current_->program().arena_bytes) stats.peak_planned += bytes;
-    for (const size_t bytes : current_->program().naive_bytes) stats.naive += bytes;
+  stats.states = shared_.states->bytes();
+  stats.weights = shared_.constants.allocated_bytes();
+  stats.packed = shared_.packed.allocated_bytes();
+  for (const BlockPtr& arena : shared_.arenas) stats.arena += arena != nullptr ? arena->size() : 0;
+  for (const GraphRunner* runner : shared_.runners) {
+    stats.plans += runner->plan_count();
+    if (runner->plan() == nullptr) continue;
+    uint64_t peak = 0, naive = 0;
+    for (const size_t bytes : runner->plan()->program().arena_bytes) peak += bytes;
+    for (const size_t bytes : runner->plan()->program().naive_bytes) naive += bytes;
+    stats.peak_planned = std::max(stats.peak_planned, peak);
+    stats.naive = std::max(stats.naive, naive);
   }
   for (const Input& input : inputs_) stats.staging += input.own.capacity();
   for (const Output& output : outputs_) stats.staging += output.own.capacity();
-  stats.plans = plans_.size();
+  if (cut_ != nullptr) stats.staging += cut_->host_bytes();
   return stats;
 }
 

@@ -1,15 +1,15 @@
 // A session: one entry of a model, prepared for a device, run many times.
 //
-// Knows: the order of work (check shapes, find or build the plan, grow memory, record, run) and what outlives
-// a plan: states, weights, packed bytes, arenas, bound memory. Must not know: C, files other than the caches.
+// Knows: options, and the memory of inputs and outputs, the caller's and its own. A graph whose shapes follow
+// from its inputs is run as a whole (runner.h), any other in pieces (executor.h). Must not know: C, files
+// other than the caches.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "runtime/session/legalize.h"
-#include "runtime/session/plan.h"
+#include "runtime/session/executor.h"
 
 namespace rt {
 
@@ -28,6 +28,7 @@ struct SessionOptions {
   int tuning_ms = 0;
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
+  uint64_t loop_limit = 0;
   std::string cache_folder;
 };
 
@@ -47,8 +48,8 @@ class Session {
                                                     SessionOptions options, Session* share = nullptr);
 
   const Graph& graph() const noexcept { return *graph_; }
-  const ModelGraph& model() const noexcept { return *model_; }
-  const std::shared_ptr<const ModelGraph>& shared_model() const noexcept { return model_; }
+  const ModelGraph& model() const noexcept { return *shared_.model; }
+  const std::shared_ptr<const ModelGraph>& shared_model() const noexcept { return shared_.model; }
   const SessionOptions& options() const noexcept { return options_; }
 
   /// Copies (set) or refers to (bind) host memory; bytes: how much there is.
@@ -63,11 +64,15 @@ class Session {
   /// After a run.
   Result<TensorView> output(size_t index) const;
 
-  StateStore& states() noexcept { return *states_; }
-  DeviceSet& devices() noexcept { return *devices_; }
+  StateStore& states() noexcept { return *shared_.states; }
+  DeviceSet& devices() const noexcept { return *shared_.devices; }
   const std::string& device_reason() const noexcept { return device_reason_; }
-  /// Null before the first plan.
-  const Plan* plan() const noexcept { return current_; }
+  /// Null before the first plan, and for a graph that is run in pieces.
+  const Plan* plan() const noexcept { return whole_ != nullptr ? whole_->plan() : nullptr; }
+  /// All plans that a run uses at the moment.
+  std::vector<const Plan*> plans() const;
+  /// What the runs since the last reset were made of, with profile in the options.
+  std::vector<Executor::Timing> profile() const;
   void reset_profile() noexcept;
   MemoryStats memory() const noexcept;
   std::string plan_text() const;
@@ -77,8 +82,6 @@ class Session {
 
  private:
   struct Input {
-    TensorInfo info;
-    const void* data = nullptr;  ///< the caller's (bound) or own; null: not set
     bool bound = false;
     bool direct = false;  ///< bound memory that a device may use where it lies
     AlignedBytes own;
@@ -92,34 +95,25 @@ class Session {
 
   Status check_index(size_t index, size_t count, const char* what) const;
   Status check_input(size_t index, const ConstTensorView& tensor, size_t bytes) const;
-  Status find_plan(std::span<const TensorInfo> shapes);
-  bool fits(const Plan& plan, std::span<const TensorInfo> shapes) const noexcept;
-  Status build_plan(std::span<const TensorInfo> shapes);
-  Status grow_arenas(const Plan& plan);
-  Status check_limit(const Plan& plan);
-  void evict(const Plan* keep);
-  PlanContext context() noexcept;
-  Status collect_io();
+  Status check_room(size_t index, const TensorInfo& info) const;
+  /// For inputs of these types and shapes; data null where there is none yet.
+  Status prepare_for(std::span<const ConstTensorView> inputs);
+  void collect_inputs();
+  Status collect_outputs();
   Status deliver_outputs();
+  Status run_in_pieces();
 
   SessionOptions options_;
-  std::shared_ptr<const ModelGraph> model_;
   const Graph* graph_ = nullptr;
-  std::shared_ptr<DeviceSet> devices_;  // before all that holds device memory
-  std::shared_ptr<StateStore> states_;
   std::string device_reason_;
-  FoldedConstants folded_;
-  ConstantStore constants_;
-  PackedStore packed_;
-  std::vector<BlockPtr> arenas_;
-  Chooser chooser_{TuningOptions{}};
-  std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
-  Plan* current_ = nullptr;
+  Workspace shared_;
+  std::unique_ptr<GraphRunner> whole_;
+  std::unique_ptr<Executor> cut_;  ///< instead of whole_
 
-  std::vector<bool> shape_inputs_;
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
-  std::vector<TensorInfo> input_infos_;  ///< of inputs_, as one list
+  std::vector<ConstTensorView> input_views_;  ///< the caller's memory (bound) or own; data null: not set
+  std::vector<TensorInfo> checked_;           ///< inputs of the last run in pieces
   std::vector<HostRange> input_ranges_, output_ranges_;
   bool ran_ = false;
 };

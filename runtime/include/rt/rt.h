@@ -248,10 +248,11 @@ typedef struct rt_session_options {
   uint64_t plan_cache_bytes;     /* plans of earlier shapes are kept up to this size; 0: 256 MiB */
   const char* cache_folder;      /* NULL: the user's (XDG_CACHE_HOME/librt) */
   rt_session* share_states_with; /* use the states of this session (same model, same device) */
+  uint64_t loop_limit; /* a Loop that goes on for longer is stopped with an error; 0: a million iterations */
 } rt_session_options;
 
 #define RT_SESSION_OPTIONS_INIT \
-  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
+  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
 /* Opens the device and prepares the entry. Shapes are planned now when all inputs have fixed shapes, else at
  * the first run. options may be NULL. */

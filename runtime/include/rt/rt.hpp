@@ -374,6 +374,7 @@ struct SessionOptions {
   int tuning_ms = 0;
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
+  uint64_t loop_limit = 0;  ///< of iterations; 0: a million
   std::string cache_folder = {};
   const Session* share_states_with = nullptr;
 };
@@ -508,6 +509,7 @@ class Session {
     c.tuning_ms = options.tuning_ms;
     c.memory_limit = options.memory_limit;
     c.plan_cache_bytes = options.plan_cache_bytes;
+    c.loop_limit = options.loop_limit;
     c.cache_folder = detail::or_null(options.cache_folder);
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;

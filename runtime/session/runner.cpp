@@ -1,0 +1,220 @@
+#include "runtime/session/runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/session/shapes.h"
+#include "runtime/session/storage.h"
+
+namespace rt {
+
+namespace {
+
+constexpr uint64_t kPlanCacheBytes = 256u << 20;
+constexpr size_t kMostPlans = 64;  ///< of one graph
+
+}  // namespace
+
+// --- Workspace
+
+Status Workspace::check_limit(const Graph& graph, const Plan& plan) {
+  if (memory_limit == 0) return {};
+  uint64_t working = 0;
+  for (size_t space = 0; space < plan.program().arena_bytes.size(); ++space) {
+    const size_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
+    working += std::max(have, plan.program().arena_bytes[space]);
+  }
+  const uint64_t fresh = plan.new_bytes(context());
+  const uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
+  const uint64_t needed = working + fresh + kept;
+  if (needed <= memory_limit) return {};
+  return Status::make(Code::OutOfMemory, "entry '", graph.name, "' at these shapes needs ",
+                      bytes_text(needed), " on ", devices->chosen().info().name, " (working memory ",
+                      bytes_text(working), ", weights and states ", bytes_text(fresh + kept),
+                      "), the memory limit is ", bytes_text(memory_limit),
+                      "; use smaller shapes or a higher limit");
+}
+
+Status Workspace::grow_arenas(const Plan& plan) {
+  if (arenas.size() < devices->space_count()) arenas.resize(devices->space_count());
+  for (uint8_t space = 0; space < arenas.size(); ++space) {
+    const std::vector<size_t>& planned = plan.program().arena_bytes;
+    const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
+    if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
+    // Other plans refer to the old arena: they are recorded again when they are next used.
+    for (const GraphRunner* runner : runners)
+      for (const auto& other : runner->plans_) other->forget_recording();
+    arenas[space].reset();
+    auto grown = Block::allocate(devices->owner(space), needed);
+    if (!grown.ok()) {
+      // Leave something to stand on: the next attempt allocates anew.
+      return std::move(grown).status().in(text("working memory of ", bytes_text(needed)));
+    }
+    arenas[space] = std::move(grown).value();
+  }
+  return {};
+}
+
+void Workspace::evict(const Plan* keep) {
+  const uint64_t limit = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
+  uint64_t bytes = 0;
+  for (const GraphRunner* runner : runners)
+    for (const auto& plan : runner->plans_) bytes += plan->footprint();
+  for (;;) {
+    GraphRunner* oldest = nullptr;
+    for (GraphRunner* runner : runners) {
+      if (runner->plans_.empty() || runner->plans_.front().get() == keep) continue;
+      if (runner->plans_.size() > kMostPlans) {
+        oldest = runner;
+        break;
+      }
+      if (bytes > limit &&
+          (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use))
+        oldest = runner;
+    }
+    if (oldest == nullptr) return;
+    bytes -= oldest->plans_.front()->footprint();
+    oldest->drop_oldest();
+  }
+}
+
+// --- GraphRunner
+
+GraphRunner::GraphRunner(Workspace& workspace, const Graph& graph)
+    : shared_(workspace), graph_(graph), shape_inputs_(shape_inputs(graph)) {
+  shared_.runners.push_back(this);
+}
+
+GraphRunner::~GraphRunner() {
+  std::erase(shared_.runners, this);
+}
+
+bool GraphRunner::reads_while_planning() const noexcept {
+  return std::find(shape_inputs_.begin(), shape_inputs_.end(), true) != shape_inputs_.end();
+}
+
+bool GraphRunner::fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!(plan.inputs[i] == inputs[i].info)) return false;
+    if (shape_inputs_[i] && inputs[i].info.bytes() > 0 &&
+        (inputs[i].data == nullptr ||
+         std::memcmp(plan.values[i].data(), inputs[i].data, plan.values[i].size()) != 0))
+      return false;
+  }
+  return true;
+}
+
+bool GraphRunner::is_prepared(std::span<const ConstTensorView> inputs) const noexcept {
+  return current_ != nullptr && current_->recorded() && fits(*current_, inputs);
+}
+
+Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
+  if (is_prepared(inputs)) {
+    current_->last_use = ++shared_.clock;
+    return {};
+  }
+  const auto found =
+      std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return fits(*plan, inputs); });
+  if (found != plans_.end()) {
+    std::rotate(found, found + 1, plans_.end());
+    current_ = plans_.back().get();
+  } else {
+    current_ = nullptr;
+    RT_TRY(build_plan(inputs));
+  }
+  current_->last_use = ++shared_.clock;
+  if (current_->recorded()) return {};
+  PlanContext context = shared_.context();
+  Status status = shared_.grow_arenas(*current_);
+  if (status.ok()) status = current_->record(context);
+  if (!status.ok()) current_ = nullptr;
+  return status;
+}
+
+Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
+  std::vector<TensorInfo> infos;
+  for (const ConstTensorView& input : inputs) infos.push_back(input.info);
+  RT_TRY(check_inputs(graph_, infos));
+  std::vector<const std::byte*> values(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!shape_inputs_[i]) continue;
+    if (inputs[i].data == nullptr)
+      return invalid_argument("input '", graph_[graph_.inputs[i]].name,
+                              "' decides over shapes: set it before planning");
+    values[i] = static_cast<const std::byte*>(inputs[i].data);
+  }
+  shared_.chooser.begin_plan();
+  RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph_,
+                                                        .states = shared_.model->states,
+                                                        .devices = *shared_.devices,
+                                                        .inputs = infos,
+                                                        .values = values,
+                                                        .folded = shared_.folded,
+                                                        .chooser = shared_.chooser,
+                                                        .strict = shared_.strict}));
+  shared_.chooser.save();
+  assign_storage(*shared_.devices, *program);
+  auto plan = std::make_unique<Plan>(std::move(program));
+  plan->inputs = std::move(infos);
+  plan->values.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (values[i] != nullptr) plan->values[i].assign(values[i], values[i] + inputs[i].info.bytes());
+  PlanContext context = shared_.context();
+  // What is booked in the shared stores refers to this plan's kernels: it must not outlive a failure, nor
+  // bad_alloc.
+  struct Booking {
+    Plan& plan;
+    PlanContext& context;
+    bool kept = false;
+    ~Booking() {
+      if (!kept) plan.abandon(context);
+    }
+  } booking{*plan, context};
+  plan->book(context);
+  RT_TRY(shared_.check_limit(graph_, *plan));
+  RT_TRY(plan->commit(context));
+  plans_.reserve(plans_.size() + 1);
+  booking.kept = true;
+  plans_.push_back(std::move(plan));
+  current_ = plans_.back().get();
+  shared_.evict(current_);
+  return {};
+}
+
+void GraphRunner::drop_oldest() noexcept {
+  if (plans_.front().get() == current_) current_ = nullptr;
+  plans_.erase(plans_.begin());
+}
+
+Status GraphRunner::run(std::span<const HostRange> inputs, std::span<const HostRange> outputs) {
+  PlanContext context = shared_.context();
+  return current_->run(context, inputs, outputs);
+}
+
+Result<void*> GraphRunner::deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow) {
+  const Program& program = current_->program();
+  const PlanValue& value = output(k);
+  const PlanValue& root = program.values[root_of(program, program.outputs[k])];
+  if (value.bytes == 0) return target;
+  const void* source = nullptr;
+  if (root.source == ValueSource::Constant) {
+    source = root.host;
+  } else if (const Place place = current_->output_place(shared_.context(), k); place.block != nullptr) {
+    if (place.block->host() == nullptr) {
+      RT_TRY(place.block->download(place.offset, {static_cast<std::byte*>(target), value.bytes}));
+      return target;
+    }
+    source = place.block->host() + place.offset;
+    if (borrow) return const_cast<void*>(source);
+  } else {
+    source = outputs[program.storages[root.storage].index].data;
+  }
+  if (source != target) std::memcpy(target, source, value.bytes);
+  return target;
+}
+
+void GraphRunner::reset_profile() noexcept {
+  for (const auto& plan : plans_) plan->reset_profile();
+}
+
+}  // namespace rt

@@ -1,0 +1,85 @@
+// Runs a graph whose shapes all follow from its inputs: finds or builds the plan for them.
+//
+// Knows: the order of work (find or build the plan, grow memory, record, run) and what outlives a plan:
+// weights, packed bytes, arenas (Workspace). Must not know: whose memory inputs and outputs are.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/session/legalize.h"
+#include "runtime/session/plan.h"
+
+namespace rt {
+
+class GraphRunner;
+
+/// What the graphs of a session share: devices, states, weights, the arenas that one of them uses at a time,
+/// and the limits on all of it.
+struct Workspace {
+  std::shared_ptr<DeviceSet> devices;  // before all that holds device memory
+  std::shared_ptr<const ModelGraph> model;
+  std::shared_ptr<StateStore> states;
+  FoldedConstants folded;
+  ConstantStore constants;
+  PackedStore packed;
+  std::vector<BlockPtr> arenas;
+  Chooser chooser{TuningOptions{}};
+  bool strict = false;
+  bool profile = false;
+  uint64_t memory_limit = 0;
+  uint64_t plan_cache_bytes = 0;
+  uint64_t most_iterations = 0;       ///< of a Loop
+  std::vector<GraphRunner*> runners;  ///< each enters and leaves itself
+  uint64_t clock = 0;                 ///< counts uses of plans
+
+  PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile}; }
+  Status check_limit(const Graph& graph, const Plan& plan);
+  Status grow_arenas(const Plan& plan);
+  /// Drops plans, least recently used first, until they fit into the limits.
+  void evict(const Plan* keep);
+};
+
+class GraphRunner {
+ public:
+  GraphRunner(Workspace& workspace, const Graph& graph);
+  ~GraphRunner();
+  GraphRunner(const GraphRunner&) = delete;
+  GraphRunner& operator=(const GraphRunner&) = delete;
+
+  const Graph& graph() const noexcept { return graph_; }
+  /// The value of this input, not only its shape, decides over shapes: it must be there when a plan is made.
+  bool reads_while_planning(size_t input) const noexcept { return shape_inputs_[input]; }
+  bool reads_while_planning() const noexcept;
+
+  /// Whether the plan at hand is for these inputs. data is null where only the shape is given.
+  bool is_prepared(std::span<const ConstTensorView> inputs) const noexcept;
+  Status prepare(std::span<const ConstTensorView> inputs);
+  /// Null before the first, and when it has been dropped for others.
+  const Plan* plan() const noexcept { return current_; }
+  /// Only after prepare().
+  const PlanValue& output(size_t k) const noexcept {
+    return current_->program().values[current_->program().outputs[k]];
+  }
+  Status run(std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+  /// After a run with these outputs: brings number k to `target`, which may be its range, and returns that;
+  /// or, if it may be borrowed, returns where it lies until the next run.
+  Result<void*> deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow);
+
+  size_t plan_count() const noexcept { return plans_.size(); }
+  void reset_profile() noexcept;
+
+ private:
+  friend struct Workspace;
+  bool fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept;
+  Status build_plan(std::span<const ConstTensorView> inputs);
+  void drop_oldest() noexcept;
+
+  Workspace& shared_;
+  const Graph& graph_;
+  std::vector<bool> shape_inputs_;
+  std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
+  Plan* current_ = nullptr;
+};
+
+}  // namespace rt
