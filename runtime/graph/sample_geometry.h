@@ -18,10 +18,8 @@ struct SampleTaps {
   std::array<double, 4> weight{};
 };
 
-/// Of the coordinate of a grid, -1 to 1 over the extent. Halves are rounded to even for one and two axes, and
-/// away from zero for three (`round_away`), as ONNX defines them.
-SampleTaps grid_taps(double coordinate, int64_t extent, bool round_away,
-                     const op::GridSampleAttributes& attributes) noexcept;
+/// Of the coordinate of a grid, -1 to 1 over the extent. The nearest position to a half is the even one.
+SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttributes& attributes) noexcept;
 
 /// Along one axis of a region: bin b has `samples` sampling points, point i at
 /// start + (b + (i + 1/2) / samples) bin. In f32, where the number of points is decided.

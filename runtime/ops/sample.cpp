@@ -69,7 +69,7 @@ Status eval_grid_sample(const NodeView& node, std::span<const ConstTensorView> i
     std::array<SampleTaps, kMostAxes> taps;
     for (size_t d = 0; d < axes; ++d)
       taps[d] = grid_taps(grid[static_cast<size_t>(point) * axes + axes - 1 - d],
-                          shape[static_cast<int>(d) + 1], axes == 3, attributes);
+                          shape[static_cast<int>(d) + 1], attributes);
     const double* from = x.data() + point / in_image * image * channels;
     double* to = y.data() + point * channels;
     for_each_combination(std::span(taps).first(axes), shape.dims().subspan(1, axes),

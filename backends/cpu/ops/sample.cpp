@@ -74,7 +74,7 @@ Result<KernelPtr> create_grid_sample(CpuDevice& device, const NodeView& node, Pr
         std::array<SampleTaps, kMostAxes> taps;
         for (int d = 0; d < axes; ++d)
           taps[static_cast<size_t>(d)] = grid_taps(static_cast<double>(grid[i * axes + axes - 1 - d]),
-                                                   extents[static_cast<size_t>(d)], axes == 3, attributes);
+                                                   extents[static_cast<size_t>(d)], attributes);
         sampler.sample(data + i / in_image * image, y + i * channels, taps.data());
       }
     });
