@@ -120,7 +120,7 @@ class Contraction {
 
   Result<ValueId> run() {
     for (size_t i = 0; i < c_.inputs.size(); ++i) operands_.push_back({c_.input(i), equation_.terms[i]});
-    for (Operand& operand : operands_) take_diagonals(operand);
+    for (Operand& operand : operands_) RT_TRY(take_diagonals(operand));
     RT_TRY(drop_repeated_ones());
     for (size_t i = 0; i < operands_.size(); ++i) {
       Labels single;
@@ -151,10 +151,13 @@ class Contraction {
   }
 
   /// Sums x where two axes with one label agree over the second of them, which leaves the diagonal.
-  void take_diagonals(Operand& operand) {
+  Status take_diagonals(Operand& operand) {
     for (size_t i = 0; i < operand.labels.size(); ++i)
       for (size_t j = operand.labels.size() - 1; j > i; --j) {
         if (operand.labels[i] != operand.labels[j] || operand.value == kNoValue) continue;
+        const auto& dims = emit_.value(operand.value).dims;
+        if (dims[i].is_known() && dims[j].is_known() && dims[i].extent != dims[j].extent)
+          return disagree(operand.labels[i], dims[i].extent, dims[j].extent);
         const auto counted = [&](size_t axis) {
           const auto place = static_cast<int>(axis);
           const ValueId limit = reshape_to(emit_, dims_product(emit_, operand.value, place, place + 1), {});
@@ -170,6 +173,11 @@ class Contraction {
         operand.value = emit_.reduce_sum(kept, {static_cast<int64_t>(j)}, false);
         operand.labels.erase(operand.labels.begin() + static_cast<ptrdiff_t>(j));
       }
+    return {};
+  }
+
+  static Status disagree(int label, int64_t one, int64_t other) {
+    return invalid_model("the extents along ", name_of_label(label), " disagree: ", one, " and ", other);
   }
 
   /// An extent of 1 broadcasts: where another operand has more along a label, it is taken away. Extents that
@@ -187,9 +195,7 @@ class Contraction {
         const int64_t own = extent_of(operand, label);
         larger = larger || own != 1;
         if (own < 0 || own == 1) continue;
-        if (extent != 1 && extent != own)
-          return invalid_model("the extents along ", name_of_label(label), " disagree: ", extent, " and ",
-                               own);
+        if (extent != 1 && extent != own) return disagree(label, extent, own);
         extent = own;
       }
       for (Operand& operand : operands_) {
