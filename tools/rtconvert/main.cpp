@@ -14,6 +14,7 @@
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
+#include "tools/rtconvert/coverage.h"
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/options.h"
 #include "tools/rtconvert/training.h"
@@ -103,6 +104,7 @@ struct Summary {
   uintmax_t file_bytes = 0;
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
+  std::vector<rt::convert::Coverage> coverage;
 };
 
 Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -122,6 +124,9 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                         {"frozen", summary.training.frozen},
                         {"trained_elements", summary.training.trained_elements}};
   json["file_bytes"] = summary.file_bytes;
+  for (const auto& backend : summary.coverage)
+    json["backends"][backend.backend] = {
+        {"nodes", backend.nodes}, {"elsewhere", backend.elsewhere}, {"depends", backend.depends}};
   json["warnings"] = import.warnings;
   json["verified"] = Json::array();
   for (const VerifyLine& line : summary.verified)
@@ -147,6 +152,9 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     at += rt::text(at.empty() ? " at " : ", ", name, "=", extent);
   print_line(rt::text("work        ", rt::grouped(static_cast<uint64_t>(summary.after.flops)), " flops", at));
   print_line(rt::text("activations ", rt::bytes_text(summary.after.live_bytes), " alive at once", at));
+  for (const auto& backend : summary.coverage)
+    print_line(rt::text("on ", backend.backend,
+                        std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
   if (options.train) print_line(rt::convert::training_text(summary.training));
   if (!options.output.empty())
     print_line(rt::text("file        ", options.output, ", ", rt::bytes_text(summary.file_bytes)));
@@ -186,6 +194,7 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
   if (options.verbose) progress(passes.table());
   RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));
+  summary.coverage = rt::convert::coverage_of(model.entries[0].graph);
   const TemporaryFile temporary;
   const std::string& path = options.output.empty() ? temporary.path() : options.output;
   if (!options.output.empty() || options.verify) {
