@@ -27,6 +27,25 @@ std::string shape_text(const tools::Array& array) {
   return out + "]";
 }
 
+template <class Field>
+Case node_case(const Field& field) {
+  Case row{.name = field("case"), .op = field("op"), .tier = std::stoi(field("tier"))};
+  if (field("const_inputs") != "-") row.baked = split(field("const_inputs"), ',');
+  row.shape_only = field("check") == "shape";
+  if (field("rtol") != "-" && !field("rtol").empty()) row.relative = std::stod(field("rtol"));
+  if (field("atol") != "-" && !field("atol").empty()) row.absolute = std::stod(field("atol"));
+  return row;
+}
+
+template <class Field>
+Case model_case(const Field& field) {
+  Case row{.name = field("kind") + "/" + field("model"), .op = field("ops"), .tier = 1};
+  constexpr std::string_view kTolerance = "rtol ";
+  if (const size_t at = field("note").find(kTolerance); at != std::string::npos)
+    row.relative = std::stod(field("note").substr(at + kTolerance.size()));
+  return row;
+}
+
 }  // namespace
 
 std::vector<Case> read_cases(const std::string& path, std::string& error) {
@@ -43,12 +62,7 @@ std::vector<Case> read_cases(const std::string& path, std::string& error) {
     std::vector<std::string> fields = split(line, '\t');
     fields.resize(columns.size());
     const auto field = [&](const char* title) -> const std::string& { return fields[columns.at(title)]; };
-    Case row{.name = field("case"), .op = field("op"), .tier = std::stoi(field("tier"))};
-    if (field("const_inputs") != "-") row.baked = split(field("const_inputs"), ',');
-    row.shape_only = field("check") == "shape";
-    if (field("rtol") != "-" && !field("rtol").empty()) row.relative = std::stod(field("rtol"));
-    if (field("atol") != "-" && !field("atol").empty()) row.absolute = std::stod(field("atol"));
-    cases.push_back(std::move(row));
+    cases.push_back(columns.contains("case") ? node_case(field) : model_case(field));
   }
   return cases;
 }

@@ -22,7 +22,8 @@ struct Case {
   double absolute = 1e-7;
 };
 
-/// The rows of cases.tsv; empty with a message when it cannot be read.
+/// The rows of cases.tsv, or those of models.tsv, whose names are folders "light/light_resnet50" and whose
+/// tier is 1; empty with a message when it cannot be read.
 std::vector<Case> read_cases(const std::string& path, std::string& error);
 
 /// input_K.pb or output_K.pb of a case's folder, in order. nullopt for one that is missing in between.

@@ -40,7 +40,7 @@ struct ImportOptions {
 /// A node that could not be imported.
 struct UnsupportedNode {
   std::string name;
-  std::string op;
+  std::string op;      ///< "(input)" or "(initializer)" for a value that cannot be held
   std::string domain;  ///< "ai.onnx" for the default domain
   int64_t opset = 0;
   std::string dtype;  ///< of the first input, or "-"

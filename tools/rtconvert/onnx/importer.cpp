@@ -104,6 +104,8 @@ void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
     if (read.ok()) {
       id = builder().constant(read->info, std::move(read->data));
       if (id != kNoValue) builder().graph()[id].name = proto.name();
+    } else if (read.status().code() == Code::Unsupported) {
+      report_value("initializer", proto.name(), read.status().message());
     } else {
       problem(text("initializer '", proto.name(), "': ", read.status().message()));
     }
@@ -129,10 +131,11 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   const auto& tensor = input.type().tensor_type();
   const auto type = tools::element_type_of_onnx(tensor.elem_type());
   if (!input.type().has_tensor_type() || !type) {
-    problem(text("input '", name, "': ",
-                 input.type().has_tensor_type()
-                     ? "elements of type " + tools::onnx_type_name(tensor.elem_type()) + " are not supported"
-                     : std::string("expected a tensor; sequences, maps and optionals are not supported")));
+    report_value(
+        "input", name,
+        input.type().has_tensor_type()
+            ? text("elements of type ", tools::onnx_type_name(tensor.elem_type()), " are not supported")
+            : "sequences, maps and optionals are not supported; expected a tensor");
     return bind(scope, name, kNoValue);
   }
   if (const auto baked = options_.constants.find(name); baked != options_.constants.end()) {
@@ -144,8 +147,7 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
     return bind(scope, name, id);
   }
   if (!tensor.has_shape()) {
-    problem(
-        text("input '", name, "' has no shape, so its rank is unknown; export the model with input shapes"));
+    report_value("input", name, "has no shape, so its rank is unknown; export the model with input shapes");
     return bind(scope, name, kNoValue);
   }
   std::vector<Dim> dims = input_dims(name, tensor.shape());
@@ -317,13 +319,22 @@ void Importer::report_unsupported(const rt_onnx::NodeProto& node, const std::str
                         .domain = shown_domain(normal_domain(node.domain())),
                         .opset = opset,
                         .dtype = "-",
-                        .reason = message,
+                        .reason = "",
                         .help = ""};
   for (ValueId input : inputs)
     if (input != kNoValue) {
       entry.dtype = name_of(builder().value(input).dtype);
       break;
     }
+  add_unsupported(std::move(entry), message);
+}
+
+void Importer::report_value(std::string_view role, const std::string& name, const std::string& message) {
+  add_unsupported({.name = name, .op = text("(", role, ")"), .domain = "-", .dtype = "-"}, message);
+}
+
+void Importer::add_unsupported(UnsupportedNode entry, const std::string& message) {
+  entry.reason = message;
   if (const size_t cut = message.rfind("; "); cut != std::string::npos) {
     entry.reason = message.substr(0, cut);
     entry.help = message.substr(cut + 2);
@@ -385,10 +396,16 @@ Status Importer::summary() const {
   }
   if (report_.unsupported.empty()) return {};
   std::map<std::string, size_t> by_op;
-  for (const UnsupportedNode& node : report_.unsupported) ++by_op[node.op];
+  size_t values = 0;
+  for (const UnsupportedNode& node : report_.unsupported) {
+    ++by_op[node.op];
+    if (node.op.starts_with('(')) ++values;
+  }
   std::string ops;
   for (const auto& [op, count] : by_op) ops += text(ops.empty() ? "" : ", ", op, " (", count, ")");
-  return unsupported(report_.unsupported.size(), " of ", nodes_, " nodes cannot be converted: ", ops);
+  const size_t found = report_.unsupported.size() - values;
+  return unsupported(found, " of ", nodes_, " nodes", values > 0 ? text(" and ", values, " values") : "",
+                     " cannot be converted: ", ops);
 }
 
 }  // namespace rt::onnx

@@ -144,6 +144,10 @@ class Importer {
   void problem(std::string text);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
                           std::span<const ValueId> inputs, const std::string& message);
+  /// An input or initializer that cannot be held.
+  void report_value(std::string_view role, const std::string& name, const std::string& message);
+  /// Puts what stands behind the last "; " of the message under `help`.
+  void add_unsupported(UnsupportedNode entry, const std::string& message);
   Status summary() const;
 
   compiler::Builder& builder() { return frame_->builder; }
