@@ -18,6 +18,7 @@ constexpr int kLanes = 8, kMostRows = 4, kMostGroups = 1;
 #else
 constexpr int kLanes = 4, kMostRows = 2, kMostGroups = 1;
 #endif
+constexpr int kStepsAhead = 16;
 using Vector = float __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
 
 RT_INLINE Vector load(const float* x) {
@@ -27,13 +28,22 @@ RT_INLINE void add_to(float* y, Vector x) {
   *reinterpret_cast<Vector*>(y) += x;
 }
 
-/// Sums stay in registers; kUnroll sets of them where one would leave the adders waiting for each other.
+/// Sums stay in registers; kUnroll sets of them where one would leave the adders waiting for each other. Each
+/// step asks for one line of what comes next, at `ahead`; a single row passes b so fast that it asks for b
+/// itself.
 template <int kVectors, int kRows, int kUnroll>
 void tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-          int64_t y_stride) {
+          int64_t y_stride, const float* ahead) {
   Vector sum[kUnroll][kRows][kVectors] = {};
   const auto step = [&](int64_t n, int set) __attribute__((always_inline)) {
     Vector from_b[kVectors];
+    if constexpr (kRows == 1) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; v += kUnits / kLanes)
+        __builtin_prefetch(b + (n + kStepsAhead) * b_stride + v * kLanes);
+    } else {
+      __builtin_prefetch(ahead + n * kUnits);
+    }
 #pragma GCC unroll 8
     for (int v = 0; v < kVectors; ++v) from_b[v] = load(b + n * b_stride + v * kLanes);
 #pragma GCC unroll 8
@@ -58,26 +68,28 @@ void tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, in
 
 template <int kGroups, int kRows>
 void tile_of(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-             int64_t y_stride) {
+             int64_t y_stride, const float* ahead) {
   constexpr int kVectors = kGroups * kUnits / kLanes;
   constexpr int kUnroll = kVectors * kRows >= 8 ? 1 : kVectors * kRows >= 3 ? 2 : 4;
-  tile<kVectors, kRows, kUnroll>(a, a_stride, b, b_stride, k, y, y_stride);
+  tile<kVectors, kRows, kUnroll>(a, a_stride, b, b_stride, k, y, y_stride, ahead);
 }
 
 template <int kGroups>
 void product_of(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
                 int64_t y_stride, int64_t rows) {
   int64_t row = 0;
-  for (; row + kMostRows <= rows; row += kMostRows)
-    tile_of<kGroups, kMostRows>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
-  for (; kMostRows > 2 && row + 2 <= rows; row += 2)
-    tile_of<kGroups, 2>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
+  const float* ahead = b + k * b_stride;  // the next part or panel lies behind this one
+  for (; row + kMostRows <= rows; row += kMostRows, ahead += k * kUnits)
+    tile_of<kGroups, kMostRows>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride,
+                                ahead);
+  for (; kMostRows > 2 && row + 2 <= rows; row += 2, ahead += k * kUnits)
+    tile_of<kGroups, 2>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride, ahead);
   for (; row < rows; ++row)
-    tile_of<kGroups, 1>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride);
+    tile_of<kGroups, 1>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride, ahead);
 }
 
-void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-             int64_t y_stride, int64_t rows, int64_t groups) {
+void product_part(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+                  int64_t y_stride, int64_t rows, int64_t groups) {
   while (groups > 0) {
     const int64_t now = groups < kMostGroups ? groups : kMostGroups;
     if (now == 1) product_of<1>(a, a_stride, b, b_stride, k, y, y_stride, rows);
@@ -90,6 +102,17 @@ void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride,
     y += now * kUnits;
     groups -= now;
   }
+}
+
+/// Several tiles of rows go over a part of b that the first-level cache holds.
+void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+             int64_t y_stride, int64_t rows, int64_t groups) {
+  constexpr int64_t kPart = 96;
+  if (rows <= kMostRows || k <= kPart + kPart / 2)
+    return product_part(a, a_stride, b, b_stride, k, y, y_stride, rows, groups);
+  for (int64_t n = 0; n < k; n += kPart)
+    product_part(a + n, a_stride, b + n * b_stride, b_stride, k - n < kPart ? k - n : kPart, y, y_stride,
+                 rows, groups);
 }
 
 // --- cells
