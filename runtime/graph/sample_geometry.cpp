@@ -32,7 +32,6 @@ SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttr
   const double size = static_cast<double>(extent), last = size - 1;
   const double low = attributes.align_corners ? 0 : -0.5, high = attributes.align_corners ? last : last + 0.5;
   double x = attributes.align_corners ? (coordinate + 1) / 2 * last : ((coordinate + 1) * size - 1) / 2;
-  x = static_cast<double>(static_cast<float>(x));
   SampleTaps taps;
   if (!(std::fabs(x) < 0x1p30)) x = attributes.padding == op::GridSamplePadding::Border && x > 0 ? last : -9;
   if (attributes.mode == op::ResizeMode::Nearest) x = std::nearbyint(x);

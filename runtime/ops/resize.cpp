@@ -1,6 +1,7 @@
 // Resize: nearest, linear and cubic interpolation of the spatial axes, one axis after the other.
 #include "runtime/graph/resize_geometry.h"
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/sample_gradients.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -111,7 +112,6 @@ RT_PAGE(Resize) = {.kind = OpKind::Resize,
                    .infer = infer_resize,
                    .cost = cost_resize};
 
-RT_COMPILER_PAGE(Resize) = {
-    .eval = eval_resize, .no_gradient = "it needs an operator of its own, which this version does not have"};
+RT_COMPILER_PAGE(Resize) = {.eval = eval_resize, .gradient = resize_gradient};
 
 }  // namespace rt::ops

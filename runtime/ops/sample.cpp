@@ -4,6 +4,7 @@
 
 #include "runtime/graph/sample_geometry.h"
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/sample_gradients.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
@@ -179,8 +180,7 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
 RT_PAGE(RoiAlign) = {
     .kind = OpKind::RoiAlign, .inputs = {3, 3}, .infer = infer_roi_align, .cost = cost_roi_align};
 
-RT_COMPILER_PAGE(GridSample) = {.eval = eval_grid_sample,
-                                .no_gradient = "gradient not written yet: it scatters to the sampled points"};
+RT_COMPILER_PAGE(GridSample) = {.eval = eval_grid_sample, .gradient = grid_sample_gradient};
 RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align,
                               .no_gradient = "gradient not written yet: it scatters to the sampled points"};
 

@@ -83,19 +83,18 @@ std::vector<Case> cases_movement() {
   cases.push_back(make_case("scatter_add", on_axis<op::ScatterAddAttributes>(0),
                             {ints({5, 3}), with_values(tensor(DType::I64, {4}), {1, 1, 4, 0}), f32({4, 3})}));
   cases.back().gradient = false;
-  cases.push_back(make_case("resize_nearest",
-                            resized(op::ResizeMode::Nearest, op::ResizeCoordinates::Asymmetric),
-                            {f32({1, 3, 4, 5}), ints({6, 8})}));
-  cases.back().gradient = false;
-  cases.push_back(no_gradient(make_case("resize_linear",
-                                        resized(op::ResizeMode::Linear, op::ResizeCoordinates::HalfPixel),
-                                        {f32({2, 3, 4, 3}), ints({7, 6})})));
-  cases.push_back(no_gradient(make_case("resize_linear_corners",
-                                        resized(op::ResizeMode::Linear, op::ResizeCoordinates::AlignCorners),
-                                        {f32({1, 4, 4, 2}), ints({6, 9})})));
-  cases.push_back(
-      no_gradient(make_case("resize_cubic", resized(op::ResizeMode::Cubic, op::ResizeCoordinates::HalfPixel),
-                            {f32({1, 5, 5, 2}), ints({8, 7})})));
+  const auto add_resize = [&](const char* name, op::ResizeMode mode, op::ResizeCoordinates coordinates,
+                              CaseInput x, std::vector<double> sizes) {
+    cases.push_back(make_case(name, resized(mode, coordinates), {std::move(x), ints(std::move(sizes))}));
+  };
+  add_resize("resize_nearest", op::ResizeMode::Nearest, op::ResizeCoordinates::Asymmetric, f32({1, 3, 4, 5}),
+             {6, 8});
+  add_resize("resize_linear", op::ResizeMode::Linear, op::ResizeCoordinates::HalfPixel, f32({2, 3, 4, 3}),
+             {7, 6});
+  add_resize("resize_linear_corners", op::ResizeMode::Linear, op::ResizeCoordinates::AlignCorners,
+             f32({1, 4, 4, 2}), {6, 9});
+  add_resize("resize_cubic", op::ResizeMode::Cubic, op::ResizeCoordinates::HalfPixel, f32({1, 5, 5, 2}),
+             {8, 7});
   cases.push_back(no_gradient(
       make_case("resize_scales", resized(op::ResizeMode::Linear, op::ResizeCoordinates::PytorchHalfPixel),
                 {f32({1, 4, 4, 3}), std::nullopt, with_values(weight({2}), {2, 1.5})})));

@@ -35,6 +35,9 @@ void add_grid_sample(std::vector<Case>& cases) {
         cases.push_back(
             make_case(name("1d"), attributes, {f32({2, 7, 3}), in_range(f32({2, 5, 1}), -2.5, 2.5)}));
       }
+  cases.push_back(no_gradient(
+      make_case("grid_sample_halves", sampled(ResizeMode::Nearest, GridSamplePadding::Border, false),
+                {f32({1, 2, 4, 2}), with_values(f32({1, 2, 2, 2}), {-0.5, 0, 0, 0, 0.5, 0.5, 1, -1})})));
   cases.push_back(make_case("grid_sample_one_point",
                             sampled(ResizeMode::Linear, GridSamplePadding::Reflection, true),
                             {f32({1, 1, 1, 2}), in_range(f32({1, 2, 2, 2}), -1.5, 1.5)}));
@@ -93,6 +96,8 @@ void add_resize(std::vector<Case>& cases) {
     std::vector<std::optional<CaseInput>> inputs{f32({2, 6, 7, 3}), ints(std::move(sizes)), std::nullopt};
     if (!roi.empty()) inputs.emplace_back(with_values(weight({4}), std::move(roi)));
     cases.push_back(make_case(name, attributes, std::move(inputs)));
+    // Gradients are tested in f64, which a roi cannot be.
+    cases.back().gradient = cases.back().inputs.size() == 3;
   };
   using enum op::ResizeCoordinates;
   const std::vector<double> inside{0.1, 0.2, 0.8, 0.9}, outside{-0.3, 0.4, 0.7, 1.6};
