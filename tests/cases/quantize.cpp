@@ -1,0 +1,184 @@
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+using List = std::vector<int64_t>;
+
+op::QuantizeLinearAttributes quantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
+  op::QuantizeLinearAttributes attributes;
+  attributes.to = static_cast<uint8_t>(to);
+  attributes.axis = axis;
+  attributes.block_size = block_size;
+  return attributes;
+}
+
+op::DequantizeLinearAttributes dequantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
+  op::DequantizeLinearAttributes attributes;
+  attributes.to = static_cast<uint8_t>(to);
+  attributes.axis = axis;
+  attributes.block_size = block_size;
+  return attributes;
+}
+
+op::ConvIntegerAttributes conv(List strides, List pads, List dilations, int64_t groups = 1) {
+  op::ConvIntegerAttributes attributes;
+  attributes.strides = std::move(strides);
+  attributes.pads = std::move(pads);
+  attributes.dilations = std::move(dilations);
+  attributes.groups = groups;
+  return attributes;
+}
+
+op::NarrowFloatAttributes narrow(op::NarrowFormat format, bool saturate) {
+  op::NarrowFloatAttributes attributes;
+  attributes.format = format;
+  attributes.saturate = saturate;
+  return attributes;
+}
+
+CaseInput wide(CaseInput input) {
+  return in_range(std::move(input), -40, 40);
+}
+CaseInput codes(DType dtype, Shape shape) {
+  return is_signed_integer(dtype) ? in_range(tensor(dtype, shape), -32, 31.9)
+                                  : in_range(tensor(dtype, shape), 0, 63.9);
+}
+CaseInput constant(CaseInput input) {
+  input.constant = true;
+  return input;
+}
+CaseInput number(DType dtype, double value) {
+  return with_values(tensor(dtype, {}), {value});
+}
+
+void add(std::vector<Case>& cases, Case test_case) {
+  cases.push_back(no_gradient(std::move(test_case)));
+}
+
+void add_quantize(std::vector<Case>& cases) {
+  const CaseInput x = wide(f32({3, 4, 5}));
+  const CaseInput scale = number(DType::F32, 0.25);
+  add(cases, make_case("quantize_u8", quantize(DType::U8), {x, scale, number(DType::U8, 128)}));
+  add(cases, make_case("quantize_i8", quantize(DType::I8), {x, scale, number(DType::I8, -3)}));
+  add(cases, make_case("quantize_no_zero_point", quantize(DType::U8), {x, scale}));
+  add(cases, make_case("quantize_i16", quantize(DType::I16), {x, number(DType::F32, 0.001)}));
+  add(cases, make_case("quantize_u16", quantize(DType::U16),
+                       {x, number(DType::F32, 0.001), number(DType::U16, 32768)}));
+  add(cases, make_case("quantize_ties", quantize(DType::I8),
+                       {with_values(f32({8}), {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 1e30, -1e30}),
+                        number(DType::F32, 1), number(DType::I8, 1)}));
+  add(cases, make_case("quantize_axis", quantize(DType::U8, 1), {x, f32({4}), codes(DType::U8, {4})}));
+  add(cases, make_case("quantize_last_axis", quantize(DType::I8, -1), {x, f32({5}), codes(DType::I8, {5})}));
+  add(cases, make_case("quantize_first_axis", quantize(DType::I8, 0), {x, f32({3})}));
+  add(cases, make_case("quantize_blocks", quantize(DType::U8, 1, 3),
+                       {x, f32({3, 2, 5}), codes(DType::U8, {3, 2, 5})}));
+  add(cases, make_case("quantize_last_blocks", quantize(DType::I8, 2, 2),
+                       {x, f32({3, 4, 3}), codes(DType::I8, {3, 4, 3})}));
+  add(cases, make_case("quantize_integers", quantize(DType::U8),
+                       {in_range(tensor(DType::I32, {4, 33}), -2000, 2000), number(DType::F32, 63),
+                        number(DType::U8, 128)}));
+  add(cases, make_case("quantize_many", quantize(DType::I8), {wide(f32({7, 1111})), scale}));
+  add(cases, make_case("quantize_empty", quantize(DType::I8), {f32({0, 3}), scale}));
+  add(cases, make_case("quantize_f16", quantize(DType::U8),
+                       {wide(tensor(DType::F16, {3, 50})), number(DType::F16, 0.3), number(DType::U8, 100)}));
+  add(cases, make_case("quantize_f16_axis", quantize(DType::I8, -1),
+                       {wide(tensor(DType::F16, {3, 5})), tensor(DType::F16, {5}), codes(DType::I8, {5})}));
+}
+
+void add_dequantize(std::vector<Case>& cases) {
+  const CaseInput scale = number(DType::F32, 0.3);
+  for (const DType dtype : {DType::U8, DType::I8, DType::U16, DType::I16})
+    add(cases, make_case(std::string("dequantize_").append(name_of(dtype)), dequantize(DType::F32),
+                         {codes(dtype, {3, 4, 5}), scale, number(dtype, 7)}));
+  const CaseInput x = codes(DType::U8, {3, 4, 5});
+  add(cases, make_case("dequantize_i32", dequantize(DType::F32),
+                       {in_range(tensor(DType::I32, {3, 7}), -9e4, 9e4), scale}));
+  add(cases, make_case("dequantize_axis", dequantize(DType::F32, 1), {x, f32({4}), codes(DType::U8, {4})}));
+  add(cases, make_case("dequantize_last_axis", dequantize(DType::F32, -1), {x, f32({5})}));
+  add(cases, make_case("dequantize_blocks", dequantize(DType::F32, 1, 3),
+                       {x, f32({3, 2, 5}), codes(DType::U8, {3, 2, 5})}));
+  add(cases, make_case("dequantize_last_blocks", dequantize(DType::F32, 2, 2),
+                       {x, f32({3, 4, 3}), codes(DType::U8, {3, 4, 3})}));
+  add(cases, make_case("dequantize_f16", dequantize(DType::F16),
+                       {x, number(DType::F16, 0.3), number(DType::U8, 9)}));
+  add(cases, make_case("dequantize_many", dequantize(DType::F32), {codes(DType::I8, {7, 1111}), scale}));
+}
+
+void add_narrow(std::vector<Case>& cases) {
+  const std::vector<double> corners = {0.0,   -0.0,  1.0625, 1.1875, 448,  464,  465,   -500,
+                                       57344, 61439, 61441,  -1e30,  1e-3, 6e-8, 1e-40, -7e-6,
+                                       2.5,   5,     7,      -6.1,   240,  248,  1.3,   -0.4};
+  int number = 0;
+  for (const auto format :
+       {op::NarrowFormat::Float8E4M3FN, op::NarrowFormat::Float8E4M3FNUZ, op::NarrowFormat::Float8E5M2,
+        op::NarrowFormat::Float8E5M2FNUZ, op::NarrowFormat::Float4E2M1})
+    for (const bool saturate : {true, false})
+      add(cases, make_case("narrow_float_" + std::to_string(number++), narrow(format, saturate),
+                           {with_values(f32({24}), corners)}));
+}
+
+void add_products(std::vector<Case>& cases) {
+  const op::MatMulIntegerAttributes product;
+  for (const DType a : {DType::U8, DType::I8})
+    for (const DType b : {DType::U8, DType::I8}) {
+      const std::string types = std::string(name_of(a)).append("_").append(name_of(b));
+      add(cases, make_case("matmul_integer_" + types, product,
+                           {codes(a, {5, 70}), codes(b, {70, 9}), number(a, 3), number(b, 11)}));
+      add(cases, make_case("matmul_integer_constant_" + types, product,
+                           {codes(a, {6, 64}), constant(codes(b, {64, 32})), number(a, 3), number(b, 11)}));
+      add(cases,
+          make_case("conv_integer_" + types, conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                    {codes(a, {2, 6, 5, 4}), constant(codes(b, {8, 3, 3, 4})), number(a, 5), number(b, 2)}));
+    }
+  const CaseInput a = codes(DType::U8, {4, 17}), b = codes(DType::I8, {17, 6});
+  add(cases, make_case("matmul_integer_plain", product, {a, b}));
+  add(cases, make_case("matmul_integer_rows", product, {a, b, codes(DType::U8, {4, 1})}));
+  add(cases, make_case("matmul_integer_columns", product, {a, b, std::nullopt, codes(DType::I8, {6})}));
+  add(cases, make_case("matmul_integer_extremes", product,
+                       {with_values(tensor(DType::U8, {1, 4}), {255, 255, 255, 255}),
+                        with_values(tensor(DType::U8, {4, 1}), {255, 255, 0, 255}), number(DType::U8, 0),
+                        number(DType::U8, 255)}));
+  add(cases, make_case("matmul_integer_batch", product,
+                       {codes(DType::U8, {2, 3, 4, 5}), codes(DType::U8, {3, 5, 6}),
+                        codes(DType::U8, {3, 4, 1}), codes(DType::U8, {3, 1, 6})}));
+  add(cases, make_case("matmul_integer_shared", product,
+                       {codes(DType::I8, {2, 3, 8}), constant(codes(DType::I8, {8, 4})),
+                        codes(DType::I8, {2, 3, 1})}));
+  add(cases,
+      make_case("matmul_integer_empty", product, {codes(DType::U8, {2, 0}), codes(DType::U8, {0, 3})}));
+
+  const CaseInput x = codes(DType::U8, {1, 7, 8, 4});
+  add(cases, make_case("conv_integer_plain", conv({2, 1}, {0, 0, 0, 0}, {1, 1}),
+                       {x, codes(DType::I8, {6, 3, 2, 4})}));
+  add(cases,
+      make_case("conv_integer_channels", conv({1, 1}, {1, 0, 2, 1}, {1, 2}),
+                {x, constant(codes(DType::U8, {6, 3, 3, 4})), number(DType::U8, 7), codes(DType::U8, {6})}));
+  add(cases,
+      make_case("conv_integer_grouped", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
+                {x, constant(codes(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7), codes(DType::U8, {6})}));
+  add(cases, make_case("conv_integer_depthwise", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
+                       {codes(DType::U8, {1, 6, 6, 16}), constant(codes(DType::I8, {16, 3, 3, 1})),
+                        number(DType::U8, 7)}));
+  add(cases, make_case("conv_integer_wide", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+                       {codes(DType::U8, {1, 8, 8, 32}), constant(codes(DType::I8, {32, 3, 3, 32})),
+                        number(DType::U8, 7)}));
+  add(cases, make_case("conv_integer_1d", conv({2}, {1, 1}, {1}),
+                       {codes(DType::I8, {2, 9, 3}), codes(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
+  add(cases, make_case("conv_integer_3d", conv({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
+                       {codes(DType::U8, {1, 4, 5, 4, 3}), constant(codes(DType::I8, {4, 2, 3, 2, 3})),
+                        number(DType::U8, 4)}));
+}
+
+}  // namespace
+
+std::vector<Case> cases_quantize() {
+  std::vector<Case> cases;
+  add_quantize(cases);
+  add_dequantize(cases);
+  add_narrow(cases);
+  add_products(cases);
+  return cases;
+}
+
+}  // namespace rt::test
