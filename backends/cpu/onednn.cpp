@@ -1,280 +1,9 @@
 #include "backends/cpu/onednn.h"
 
-#include <cstring>
-#include <functional>
-#include <string_view>
-
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn_compat.h"
+#include "backends/cpu/onednn_program.h"
 
 namespace rt::cpu::onednn {
 namespace {
-
-using Desc = dnnl::memory::desc;
-using Dims = dnnl::memory::dims;
-constexpr auto kF32 = dnnl::memory::data_type::f32;
-
-const dnnl::engine& engine() {
-  static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
-  return kEngine;
-}
-
-Status failure(std::string_view what, const dnnl::error& error) {
-  if (error.status == dnnl_out_of_memory)
-    return Status(Code::OutOfMemory, text("oneDNN: ", what, ": no memory"));
-  if (error.status == dnnl_unimplemented) return unsupported("oneDNN has no implementation of ", what);
-  return Status(Code::Internal, text("oneDNN: ", what, ": ", error.message));
-}
-
-// --- a kernel made of primitives
-// ----------------------------------------------------------------------------
-
-/// Where bytes lie, in terms of the kernel's bindings.
-struct Place {
-  enum class Kind : uint8_t { Input, Output, Scratch, Packed };
-  Kind kind = Kind::Input;
-  size_t index = 0;
-  size_t offset = 0;
-
-  std::byte* in(const Addresses& addresses, const Bindings& bindings) const noexcept {
-    const BufferRef* ref = kind == Kind::Input     ? &bindings.inputs[index]
-                           : kind == Kind::Output  ? &bindings.outputs[index]
-                           : kind == Kind::Scratch ? &bindings.scratch
-                                                   : &bindings.packed;
-    std::byte* address = addresses.of(*ref);
-    return address == nullptr ? nullptr : address + offset;
-  }
-};
-Place input(int index) {
-  return {Place::Kind::Input, static_cast<size_t>(index), 0};
-}
-Place output() {
-  return {Place::Kind::Output, 0, 0};
-}
-
-/// Bytes in a place, and how they are arranged.
-struct Tensor {
-  Place place;
-  Desc desc;
-};
-
-/// Runs a primitive, or a function of our own on the addresses of its operands.
-struct Step {
-  dnnl::primitive primitive;
-  std::vector<std::pair<int, Tensor>> arguments;
-  std::function<void(std::byte* const* addresses)> function;
-};
-
-/// What a kernel and the tasks that it records share.
-struct Program {
-  std::vector<Step> steps;
-  dnnl::stream stream{engine()};
-};
-
-class ProgramTask final : public Task {
- public:
-  ProgramTask(std::shared_ptr<const Program> program, const Bindings& bindings)
-      : program_(std::move(program)),
-        inputs_(bindings.inputs.begin(), bindings.inputs.end()),
-        outputs_(bindings.outputs.begin(), bindings.outputs.end()),
-        scratch_(bindings.scratch),
-        packed_(bindings.packed) {
-    for (const Step& step : program_->steps) {
-      Execution execution;
-      for (const auto& [argument, tensor] : step.arguments) {
-        execution.addresses.push_back(nullptr);
-        if (step.function) continue;
-        execution.memories.push_back(dnnl::memory(tensor.desc, engine(), DNNL_MEMORY_NONE));
-        execution.arguments.push_back({argument, execution.memories.back().get()});
-      }
-      executions_.push_back(std::move(execution));
-    }
-  }
-
-  Status resolve(const Addresses& addresses) noexcept override {
-    const Bindings bindings{inputs_, outputs_, scratch_, packed_};
-    for (size_t s = 0; s < executions_.size(); ++s) {
-      Execution& execution = executions_[s];
-      const Step& step = program_->steps[s];
-      for (size_t i = 0; i < execution.addresses.size(); ++i) {
-        std::byte* address = step.arguments[i].second.place.in(addresses, bindings);
-        if (address == execution.addresses[i]) continue;
-        execution.addresses[i] = address;
-        if (step.function) continue;
-        if (dnnl_memory_set_data_handle(execution.memories[i].get(), address) != dnnl_success)
-          return Status(Code::Device, "oneDNN: an operand's address was refused");
-      }
-    }
-    return {};
-  }
-
-  Status run() noexcept override {
-    for (size_t s = 0; s < executions_.size(); ++s) {
-      const Execution& execution = executions_[s];
-      const Step& step = program_->steps[s];
-      if (step.function) {
-        step.function(execution.addresses.data());
-        continue;
-      }
-      const dnnl_status_t status =
-          dnnl_primitive_execute(step.primitive.get(), program_->stream.get(),
-                                 static_cast<int>(execution.arguments.size()), execution.arguments.data());
-      if (status != dnnl_success)
-        return Status(status == dnnl_out_of_memory ? Code::OutOfMemory : Code::Device,
-                      text("oneDNN: a primitive failed with status ", static_cast<int>(status)));
-    }
-    return {};
-  }
-
- private:
-  struct Execution {
-    std::vector<dnnl::memory> memories;
-    std::vector<dnnl_exec_arg_t> arguments;
-    std::vector<std::byte*> addresses;
-  };
-  std::shared_ptr<const Program> program_;
-  std::vector<BufferRef> inputs_, outputs_;
-  BufferRef scratch_, packed_;
-  std::vector<Execution> executions_;
-};
-
-/// A constant in another arrangement than the graph's.
-struct Packing {
-  const void* constant = nullptr;
-  Desc from, to;
-  std::optional<Desc> through;  ///< where oneDNN has no reorder from `from` to `to`
-};
-
-class ProgramKernel final : public Kernel {
- public:
-  ProgramKernel(Program program, const Requirements& requirements, const Packing& packing,
-                const Layouts& layouts)
-      : program_(std::make_shared<const Program>(std::move(program))),
-        requirements_(requirements),
-        packing_(packing),
-        layouts_(layouts) {}
-
-  Requirements requirements() const noexcept override { return requirements_; }
-  LayoutId input_layout(size_t i) const noexcept override { return bit(layouts_.inputs, i); }
-  LayoutId output_layout(size_t i) const noexcept override { return bit(layouts_.outputs, i); }
-
-  Status pack(std::span<std::byte> bytes) noexcept override {
-    if (packing_.constant == nullptr) return {};
-    if (bytes.size() < requirements_.packed)
-      return internal_error("packing ", requirements_.packed, " bytes into ", bytes.size());
-    try {
-      // oneDNN's reorder only reads its source.
-      dnnl::memory from(packing_.from, engine(), const_cast<void*>(packing_.constant));
-      dnnl::memory to(packing_.to, engine(), bytes.data());
-      dnnl::stream stream(engine());
-      if (packing_.through) {
-        dnnl::memory between(*packing_.through, engine());
-        dnnl::reorder(from, between).execute(stream, from, between);
-        dnnl::reorder(between, to).execute(stream, between, to);
-      } else {
-        dnnl::reorder(from, to).execute(stream, from, to);
-      }
-      stream.wait();
-      return {};
-    } catch (const dnnl::error& error) {
-      return failure("packing weights", error);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "packing weights: no memory");
-    }
-  }
-
-  Status record(CommandList& commands, const Bindings& bindings) noexcept override {
-    try {
-      return static_cast<Commands&>(commands).add(std::make_unique<ProgramTask>(program_, bindings));
-    } catch (const dnnl::error& error) {
-      return failure("recording a primitive", error);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "recording a kernel: no memory");
-    }
-  }
-
- private:
-  LayoutId bit(uint32_t bits, size_t i) const noexcept {
-    return i < 32 && ((bits >> i) & 1u) != 0 ? layouts_.layout : kDense;
-  }
-  std::shared_ptr<const Program> program_;
-  Requirements requirements_;
-  Packing packing_;
-  Layouts layouts_;
-};
-
-/// Collects steps, and books scratch and packed bytes for them.
-class ProgramBuilder {
- public:
-  /// `tensor` as `wanted`: itself, or the place that a new step reorders it into.
-  Tensor converted(const Tensor& tensor, const Desc& wanted) {
-    if (tensor.desc == wanted) return tensor;
-    const Tensor result{scratch(wanted.get_size()), wanted};
-    reorder(tensor, result);
-    return result;
-  }
-  /// A constant as `wanted`, packed once.
-  Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant,
-                std::optional<Desc> through = {}) {
-    if (from == wanted) return {input(input_index), from};
-    packing_ = {constant, from, wanted, std::move(through)};
-    requirements_.packed = wanted.get_size();
-    requirements_.packed_key = key_of(wanted);
-    requirements_.replaced_inputs = 1u << input_index;
-    return {{Place::Kind::Packed, 0, 0}, wanted};
-  }
-  /// Where a primitive writes what must end up in `tensor`; finish_output() after it.
-  Tensor output_for(const Tensor& tensor, const Desc& produced) {
-    if (tensor.desc == produced) return tensor;
-    return {scratch(produced.get_size()), produced};
-  }
-  void finish_output(const Tensor& produced, const Tensor& tensor) {
-    if (produced.place.kind == Place::Kind::Scratch) reorder(produced, tensor);
-  }
-  void reorder(const Tensor& from, const Tensor& to) {
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    const dnnl::reorder::primitive_desc desc(engine(), from.desc, engine(), to.desc, attributes);
-    add(dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc());
-  }
-  void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad) {
-    if (const size_t bytes = scratchpad.get_size(); bytes > 0) {
-      // Steps run one after another and share one region, which is placed behind all other scratch in
-      // build().
-      scratchpad_ = std::max(scratchpad_, bytes);
-      arguments.push_back({DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0}, scratchpad}});
-    }
-    program_.steps.push_back({std::move(primitive), std::move(arguments), {}});
-  }
-  void call(std::vector<Place> places, std::function<void(std::byte* const*)> function) {
-    Step step;
-    for (const Place& place : places) step.arguments.push_back({0, {place, {}}});
-    step.function = std::move(function);
-    program_.steps.push_back(std::move(step));
-  }
-  Requirements& requirements() noexcept { return requirements_; }
-
-  KernelPtr build(const Layouts& layouts) {
-    for (Step& step : program_.steps)
-      for (auto& [argument, tensor] : step.arguments)
-        if (tensor.place.kind == Place::Kind::Scratch && tensor.place.index == kSharedScratchpad)
-          tensor.place = {Place::Kind::Scratch, 0, requirements_.scratch};
-    requirements_.scratch += scratchpad_;
-    return std::make_unique<ProgramKernel>(std::move(program_), requirements_, packing_, layouts);
-  }
-
- private:
-  static constexpr size_t kSharedScratchpad = ~size_t{0};
-  Place scratch(size_t bytes) {
-    const Place place{Place::Kind::Scratch, 0, requirements_.scratch};
-    requirements_.scratch += (bytes + 63) / 64 * 64;
-    return place;
-  }
-  Program program_;
-  Requirements requirements_;
-  Packing packing_;
-  size_t scratchpad_ = 0;
-};
 
 // --- descriptions
 // -------------------------------------------------------------------------------------------
@@ -319,32 +48,6 @@ void add_residual(ProgramBuilder& builder, const Epilogue& epilogue, size_t byte
   });
 }
 
-/// Row-major strides.
-Dims dense_strides(const Dims& dims) {
-  Dims strides(dims.size());
-  int64_t step = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    strides[i] = step;
-    step *= std::max<int64_t>(dims[i], 1);
-  }
-  return strides;
-}
-
-/// The logical dimensions that oneDNN wants ([N,C,S..], [O,I,K..]) over memory in our order ([N,S..,C],
-/// [O,K..,I]).
-Desc channels_last(const Dims& ours, bool grouped = false) {
-  // Memory order: [G, O, K.., I] when grouped. The last dimension moves behind the first one or two.
-  const Dims strides = dense_strides(ours);
-  const size_t front = grouped ? 2 : 1;
-  Dims dims(ours.begin(), ours.begin() + static_cast<ptrdiff_t>(front));
-  Dims moved(strides.begin(), strides.begin() + static_cast<ptrdiff_t>(front));
-  dims.push_back(ours.back());
-  moved.push_back(strides.back());
-  dims.insert(dims.end(), ours.begin() + static_cast<ptrdiff_t>(front), ours.end() - 1);
-  moved.insert(moved.end(), strides.begin() + static_cast<ptrdiff_t>(front), strides.end() - 1);
-  return Desc(dims, kF32, moved);
-}
-
 Desc any_of(const Desc& desc) {
   return Desc(dims_of(desc), kF32, dnnl::memory::format_tag::any);
 }
@@ -352,33 +55,6 @@ Desc blocked(const Desc& desc) {
   using Tag = dnnl::memory::format_tag;
   const Dims dims = dims_of(desc);
   return Desc(dims, kF32, dims.size() == 3 ? Tag::nCw16c : dims.size() == 4 ? Tag::nChw16c : Tag::nCdhw16c);
-}
-
-/// Reference implementations are named "ref:any" and the like: plain loops, up to 200 times slower than
-/// others.
-template <class PrimitiveDesc>
-bool is_reference(const PrimitiveDesc& desc) {
-  return std::string_view(desc.impl_info_str()).starts_with("ref");
-}
-
-/// The first description that is not a reference implementation; else the first that exists at all. Each
-/// attempt may throw; the last error leaves when none succeeds.
-template <class Describe>
-auto first_fast(const Describe& describe_attempt) {
-  using PrimitiveDesc = decltype(describe_attempt(false));
-  PrimitiveDesc slow;
-  bool found = false;
-  for (const bool free_layouts : {false, true}) {
-    try {
-      PrimitiveDesc desc = describe_attempt(free_layouts);
-      if (!is_reference(desc)) return desc;
-      if (!found) slow = desc;
-      found = true;
-    } catch (const dnnl::error&) {
-      if (free_layouts && !found) throw;
-    }
-  }
-  return slow;
 }
 
 /// The descriptors of a convolution's operands as the graph stores them, and its numbers.
@@ -438,10 +114,6 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& convol
                                              y, d.strides, d.dilations, d.pads_begin, d.pads_end);
 }
 
-dnnl::primitive_attr user_scratchpad() {
-  return attributes_for({});
-}
-
 /// The weights as `wanted`: packed when they are constant, else reordered at every run.
 Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, const Desc& plain,
                      const Desc& wanted) {
@@ -453,15 +125,6 @@ Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, co
     return builder.packed(1, plain, wanted, convolution.constant_weight, through);
   }
   return builder.converted({input(1), plain}, wanted);
-}
-
-template <class Make>
-Result<KernelPtr> caught(std::string_view what, const Make& make) {
-  try {
-    return make();
-  } catch (const dnnl::error& error) {
-    return failure(what, error);
-  }
 }
 
 }  // namespace

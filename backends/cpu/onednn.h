@@ -1,10 +1,10 @@
 // oneDNN behind kernels: matrix products and convolutions in both directions.
 //
 // Knows: how to describe these operations to oneDNN 2.6 to 3.x, and to run the primitives without allocating.
-// This pair of files alone sees oneDNN's types and exceptions. Must not know: graphs, attributes of
-// operators.
+// The files onednn* alone see oneDNN's types and exceptions. Must not know: graphs, attributes of operators.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,5 +70,41 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
 Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const Convolution& convolution);
 /// Input 0 x, input 1 grad_output, result [O,K..,C/groups], which is always dense.
 Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice& device, const Convolution& convolution);
+
+// --- 8-bit integers, exact sums in i32
+
+/// Whether this machine's instructions, and so oneDNN's products of bytes, are exact: others saturate in 16
+/// bits.
+bool exact_integer_products() noexcept;
+
+/// What is run over an integer result. places: the result, `scratch` bytes, the window sums (of a convolution
+/// that has them), then the node's inputs.
+struct IntegerFinish {
+  size_t scratch = 0;
+  std::function<void(std::byte* const* places)> function;
+};
+
+/// Input 0 [batch, M, K] times input 1 [batch, K, N]; an unsigned input 1 counts as itself less 128.
+struct IntegerMatMul {
+  int64_t m = 0, k = 0, n = 0;
+  Matrix a, b;
+  std::vector<int64_t> batch;
+  bool a_signed = false, b_signed = true;
+  size_t inputs = 2;
+  IntegerFinish finish;
+};
+Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatMul& product);
+
+/// Input 0 x [N,S..,C] with input 1 weight [O,K..,C/groups]; an unsigned weight counts as itself less 128.
+struct IntegerConvolution {
+  ConvGeometry geometry;
+  bool x_signed = false, weight_signed = true;
+  const void* constant_weight = nullptr;
+  bool pad_with_zero_point = false;  ///< the padding is input 2, not 0
+  bool window_sums = false;          ///< also the sums over the windows, i32 [N,S'..,groups]
+  size_t inputs = 2;
+  IntegerFinish finish;
+};
+Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const IntegerConvolution& convolution);
 
 }  // namespace rt::cpu::onednn

@@ -10,6 +10,7 @@ void fill_binary(Simd& table) noexcept;
 void fill_rows(Simd& table) noexcept;
 void fill_norms(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;
+void fill_integer(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_recurrent(Simd& table) noexcept;

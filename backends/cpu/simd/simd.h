@@ -50,6 +50,19 @@ enum class ReduceFunction : uint8_t { Sum, Max, Min, Prod, Count };
 /// Which operands of a two-operand loop advance: both, only a (b is one number), only b.
 enum class Advance : uint8_t { Both = 0, First = 1, Second = 2 };
 
+/// The types of the integers that stand for real numbers.
+enum class IntegerCode : uint8_t { I8, U8, I16, U16, I32, Count };
+
+/// The numbers of a float format of few bits.
+struct FloatFormat {
+  int mantissa;  ///< bits behind the point
+  int exponent;  ///< the least of a normal number
+  float largest;
+  float beyond;  ///< what a larger magnitude becomes
+  float nan;     ///< what NaN becomes
+  bool minus_zero;
+};
+
 struct AdamNumbers {
   float beta1, beta2, epsilon, weight_decay, learning_rate;
   float correction1, correction2;  ///< 1 / (1 - beta^step)
@@ -101,6 +114,26 @@ struct Simd {
   void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n);
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);
   void (*f32_to_bf16)(const float* x, uint16_t* y, int64_t n);
+
+  /// y = saturate(round(x / scale) + zero); x = (y - zero) scale. zero may be null; with `each`, scale and
+  /// zero advance with x. No quantize for I32.
+  void (*quantize[static_cast<int>(IntegerCode::Count)])(const float* x, const float* scale, const void* zero,
+                                                         void* y, int64_t n, bool each);
+  void (*dequantize[static_cast<int>(IntegerCode::Count)])(const void* x, const float* scale,
+                                                           const void* zero, float* y, int64_t n, bool each);
+  void (*narrow_float)(const float* x, float* y, int64_t n, const FloatFormat& format);
+
+  // Of 8-bit integers, [0] signed and [1] unsigned; sums wrap in 32 bits.
+  int32_t (*sum_row[2])(const void* x, int64_t n);
+  /// y += factor x
+  void (*multiply_add[2])(int32_t* y, const void* x, int32_t factor, int64_t n);
+  /// The sum of (x - x_zero) (w - w_zero), by the types of x and of w.
+  int32_t (*dot[2][2])(const void* x, const void* w, int32_t x_zero, int32_t w_zero, int64_t n);
+  /// y += factor_a a + factor_b b
+  void (*combine_integers)(int32_t* y, const int32_t* a, int32_t factor_a, const int32_t* b, int32_t factor_b,
+                           int64_t n);
+  /// y = x - 128
+  void (*flip_signs)(const uint8_t* x, int8_t* y, int64_t n);
 
   /// v and new_v are null without momentum. New values may lie over the old ones.
   void (*sgd)(const float* p, const float* g, const float* v, float* new_p, float* new_v, int64_t n,

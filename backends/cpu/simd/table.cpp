@@ -16,6 +16,7 @@ const Simd& table() noexcept {
     fill_rows(filled);
     fill_norms(filled);
     fill_convert(filled);
+    fill_integer(filled);
     fill_optimizer(filled);
     fill_transpose(filled);
     fill_recurrent(filled);

@@ -1,0 +1,203 @@
+// Products and convolutions of 8-bit integers.
+#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn_program.h"
+
+namespace rt::cpu::onednn {
+
+namespace {
+
+using Type = dnnl::memory::data_type;
+Type byte_type(bool is_signed) {
+  return is_signed ? Type::s8 : Type::u8;
+}
+
+/// A weight of bytes as s8 in `plain`'s arrangement.
+Tensor signed_weight(ProgramBuilder& builder, const CpuDevice& device, const Desc& plain, bool is_signed) {
+  if (is_signed) return {input(1), plain};
+  const Tensor flipped = builder.temporary(plain);
+  const auto bytes = static_cast<int64_t>(plain.get_size());
+  builder.call({input(1), flipped.place}, [bytes, flip = device.simd().flip_signs](std::byte* const* places) {
+    const auto* from = reinterpret_cast<const uint8_t*>(places[0]);
+    auto* to = reinterpret_cast<int8_t*>(places[1]);
+    parallel_for(bytes, 1, 4096,
+                 [&](int64_t begin, int64_t end) noexcept { flip(from + begin, to + begin, end - begin); });
+  });
+  return flipped;
+}
+
+void add_finish(ProgramBuilder& builder, const IntegerFinish& finish, const Place& sums, size_t inputs) {
+  if (!finish.function) return;
+  std::vector<Place> places{output(), builder.region(finish.scratch), sums};
+  for (size_t i = 0; i < inputs; ++i) places.push_back(input(static_cast<int>(i)));
+  builder.call(std::move(places), finish.function);
+}
+
+}  // namespace
+
+bool exact_integer_products() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
+
+Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatMul& product) {
+  return caught("this product of integers", [&]() -> KernelPtr {
+    const auto matrix = [](const std::vector<int64_t>& batch, int64_t rows, int64_t columns, Type type) {
+      Dims dims(batch.begin(), batch.end());
+      dims.insert(dims.end(), {rows, columns});
+      return Desc(dims, type, dense_strides(dims));
+    };
+    const Desc a = matrix(product.a.batch, product.m, product.k, byte_type(product.a_signed));
+    const Desc b = matrix(product.b.batch, product.k, product.n, Type::s8);
+    const Desc y = matrix(product.batch, product.m, product.n, Type::s32);
+    const bool pack = product.b.constant != nullptr;
+    const auto desc = first_fast([&](bool plain_weights) {
+      Desc weights = b;
+      if (pack && !plain_weights) {
+        Dims dims(product.b.batch.begin(), product.b.batch.end());
+        dims.insert(dims.end(), {product.k, product.n});
+        weights = Desc(dims, Type::s8, dnnl::memory::format_tag::any);
+      }
+      return describe<dnnl::matmul>(engine(), user_scratchpad(), a, weights, y);
+    });
+    ProgramBuilder builder;
+    const Tensor weights =
+        pack ? builder.packed(1, b, desc.weights_desc(), product.b.constant, {}, !product.b_signed)
+             : signed_weight(builder, device, b, product.b_signed);
+    builder.add(dnnl::matmul(desc),
+                {{DNNL_ARG_SRC, {input(0), a}}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, {output(), y}}},
+                desc.scratchpad_desc());
+    add_finish(builder, product.finish, output(), product.inputs);
+    return builder.build({});
+  });
+}
+
+namespace {
+
+/// x inside a border of the zero point that input 2 is, in a place of its own; g's axes lose their padding.
+Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type) {
+  const ConvGeometry from = g;
+  Dims dims{g.batch};
+  for (int i = 0; i < g.rank; ++i) {
+    WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    axis.input += axis.pad_begin + std::max<int64_t>(axis.effective_pad_end(), 0);
+    axis.pad_begin = axis.pad_end = 0;
+    dims.push_back(axis.input);
+  }
+  dims.push_back(g.input_channels);
+  const Tensor padded = builder.temporary(channels_last(dims, false, type));
+  builder.call({input(0), input(2), padded.place}, [from, to = g](std::byte* const* places) {
+    // Lines along the last spatial axis, of the padded image; where one lies in the image, its middle is
+    // copied.
+    const auto at = [](const ConvGeometry& of, int axis) -> const WindowAxis& {
+      return of.axes[static_cast<size_t>(axis)];
+    };
+    const int last = to.rank - 1;
+    const int64_t channels = to.input_channels, line = at(to, last).input * channels;
+    const int64_t lines = line == 0 ? 0 : to.input_shape().elements() / line;
+    parallel_for(lines, line, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        std::byte* target = places[2] + i * line;
+        std::memset(target, std::to_integer<int>(*places[1]), static_cast<size_t>(line));
+        int64_t rest = i, source = 0, step = 1;
+        bool inside = true;
+        for (int axis = last - 1; axis >= 0; --axis) {
+          const int64_t position = rest % at(to, axis).input - at(from, axis).pad_begin;
+          rest /= at(to, axis).input;
+          inside = inside && position >= 0 && position < at(from, axis).input;
+          source += position * step;
+          step *= at(from, axis).input;
+        }
+        const int64_t length = at(from, last).input * channels;
+        if (inside)
+          std::memcpy(target + at(from, last).pad_begin * channels,
+                      places[0] + (rest * step + source) * length, static_cast<size_t>(length));
+      }
+    });
+  });
+  return padded;
+}
+
+/// A convolution of bytes: its operands as the graph stores them, and the weight as oneDNN likes it.
+struct IntegerConvDescs {
+  Desc x, weight, y, any_weight;
+  Dims strides, dilations, pads_begin, pads_end;
+};
+
+IntegerConvDescs integer_descs(const ConvGeometry& g, Type x_type) {
+  Dims x{g.batch}, y{g.batch}, weight, any;
+  if (g.groups > 1) weight.push_back(g.groups);
+  weight.push_back(g.output_channels_per_group());
+  any = weight;
+  any.push_back(g.input_channels_per_group());
+  IntegerConvDescs descs;
+  for (int i = 0; i < g.rank; ++i) {
+    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    x.push_back(axis.input);
+    y.push_back(axis.output);
+    weight.push_back(axis.kernel);
+    any.push_back(axis.kernel);
+    descs.strides.push_back(axis.stride);
+    descs.dilations.push_back(axis.dilation - 1);
+    descs.pads_begin.push_back(axis.pad_begin);
+    descs.pads_end.push_back(axis.effective_pad_end());
+  }
+  x.push_back(g.input_channels);
+  y.push_back(g.output_channels);
+  weight.push_back(g.input_channels_per_group());
+  descs.x = channels_last(x, false, x_type);
+  descs.y = channels_last(y, false, Type::s32);
+  descs.weight = channels_last(weight, g.groups > 1, Type::s8);
+  descs.any_weight = Desc(any, Type::s8, dnnl::memory::format_tag::any);
+  return descs;
+}
+
+/// weight_of(plain, wanted) says where the weights come from.
+template <class WeightOf>
+void add_integer_convolution(ProgramBuilder& builder, const ConvGeometry& g, const Tensor& x, Type x_type,
+                             const Place& result, const WeightOf& weight_of) {
+  const IntegerConvDescs d = integer_descs(g, x_type);
+  const auto desc = describe<dnnl::convolution_forward>(
+      engine(), user_scratchpad(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+      d.x, d.any_weight, d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+  const Tensor weight = weight_of(d.weight, desc.weights_desc());
+  builder.add(dnnl::convolution_forward(desc),
+              {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, {result, d.y}}},
+              desc.scratchpad_desc());
+}
+
+}  // namespace
+
+Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const IntegerConvolution& convolution) {
+  return caught("this convolution of integers", [&]() -> KernelPtr {
+    ProgramBuilder builder;
+    ConvGeometry g = convolution.geometry;
+    const Type type = byte_type(convolution.x_signed);
+    const Tensor x = convolution.pad_with_zero_point ? padded_input(builder, g, type)
+                                                     : Tensor{input(0), integer_descs(g, type).x};
+    add_integer_convolution(builder, g, x, type, output(), [&](const Desc& plain, const Desc& wanted) {
+      if (convolution.constant_weight != nullptr)
+        return builder.packed(1, plain, wanted, convolution.constant_weight, {}, !convolution.weight_signed);
+      return builder.converted(signed_weight(builder, device, plain, convolution.weight_signed), wanted);
+    });
+    Place sums = output();
+    if (convolution.window_sums) {
+      ConvGeometry ones = g;
+      ones.output_channels = g.groups;
+      sums = builder.region(static_cast<size_t>(ones.output_shape().elements()) * sizeof(int32_t));
+      add_integer_convolution(builder, ones, x, type, sums, [&](const Desc& plain, const Desc& wanted) {
+        const Tensor weight = builder.temporary(plain);
+        builder.call({weight.place}, [bytes = plain.get_size()](std::byte* const* places) {
+          std::memset(places[0], 1, bytes);
+        });
+        return builder.converted(weight, wanted);
+      });
+    }
+    add_finish(builder, convolution.finish, sums, convolution.inputs);
+    return builder.build({});
+  });
+}
+
+}  // namespace rt::cpu::onednn

@@ -1,0 +1,173 @@
+// Loops between real numbers and integers of 8 and 16 bits, and sums of products of 8-bit integers.
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/math.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+template <class T>
+struct Limits;
+template <>
+struct Limits<int8_t> {
+  static constexpr float kLow = -128, kHigh = 127;
+};
+template <>
+struct Limits<uint8_t> {
+  static constexpr float kLow = 0, kHigh = 255;
+};
+template <>
+struct Limits<int16_t> {
+  static constexpr float kLow = -32768, kHigh = 32767;
+};
+template <>
+struct Limits<uint16_t> {
+  static constexpr float kLow = 0, kHigh = 65535;
+};
+
+/// Half to even. No zero point takes a number beyond 2^17 back into any range, so that kRounder is enough.
+template <class T>
+RT_INLINE T quantized(float quotient, float zero) {
+  float q = quotient != quotient ? 0.0f : quotient;
+  q = q < -131072.0f ? -131072.0f : q;
+  q = q > 131072.0f ? 131072.0f : q;
+  q = (q + kRounder) - kRounder + zero;
+  q = q < Limits<T>::kLow ? Limits<T>::kLow : q;
+  q = q > Limits<T>::kHigh ? Limits<T>::kHigh : q;
+  return static_cast<T>(static_cast<int32_t>(q));
+}
+
+template <class T>
+void quantize(const float* x, const float* scale, const void* zero_point, void* result, int64_t n,
+              bool each) {
+  const auto* zero = static_cast<const T*>(zero_point);
+  T* y = static_cast<T*>(result);
+  if (!each) {
+    const float divisor = *scale, offset = zero == nullptr ? 0.0f : static_cast<float>(*zero);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = quantized<T>(x[i] / divisor, offset);
+  } else if (zero == nullptr) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = quantized<T>(x[i] / scale[i], 0.0f);
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = quantized<T>(x[i] / scale[i], static_cast<float>(zero[i]));
+  }
+}
+
+/// x less its zero point: exact, in the widest type that is needed.
+template <class T>
+RT_INLINE float difference(T x, T zero) {
+  if constexpr (sizeof(T) == 4)
+    return static_cast<float>(static_cast<int64_t>(x) - static_cast<int64_t>(zero));
+  else
+    return static_cast<float>(static_cast<int32_t>(x) - static_cast<int32_t>(zero));
+}
+
+template <class T>
+void dequantize(const void* codes, const float* scale, const void* zero_point, float* y, int64_t n,
+                bool each) {
+  const auto *x = static_cast<const T*>(codes), *zero = static_cast<const T*>(zero_point);
+  if (!each) {
+    const float factor = *scale;
+    const T offset = zero == nullptr ? T{0} : *zero;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = difference(x[i], offset) * factor;
+  } else if (zero == nullptr) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = difference(x[i], T{0}) * scale[i];
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = difference(x[i], zero[i]) * scale[i];
+  }
+}
+
+void narrow_float(const float* x, float* y, int64_t n, const FloatFormat& format) {
+  const uint32_t least = static_cast<uint32_t>(format.exponent + 127);
+  const uint32_t mantissa = static_cast<uint32_t>(format.mantissa);
+  const float largest = format.largest, beyond = format.beyond, for_nan = format.nan;
+  const uint32_t zero_sign = format.minus_zero ? 0x80000000u : 0u;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = float_to_bits(x[i]);
+    uint32_t exponent = (bits & 0x7fffffffu) >> 23;
+    exponent = exponent < least ? least : exponent;
+    exponent = exponent > 250u ? 250u : exponent;
+    // In units of the last place that is kept.
+    const float size = bits_to_float(bits & 0x7fffffffu) * bits_to_float((254u + mantissa - exponent) << 23);
+    const float whole = (size < 65536.0f ? size : 65536.0f) + kRounder - kRounder;
+    float magnitude = whole * bits_to_float((exponent - mantissa) << 23);
+    magnitude = magnitude > largest ? beyond : magnitude;
+    const uint32_t sign = magnitude == 0.0f ? bits & zero_sign : bits & 0x80000000u;
+    const float result = bits_to_float(float_to_bits(magnitude) | sign);
+    y[i] = x[i] != x[i] ? for_nan : result;
+  }
+}
+
+template <class T>
+int32_t sum_row(const void* row, int64_t n) {
+  const auto* x = static_cast<const T*>(row);
+  int32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+template <class T>
+void multiply_add(int32_t* y, const void* row, int32_t factor, int64_t n) {
+  const auto* x = static_cast<const T*>(row);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<int32_t>(static_cast<uint32_t>(y[i]) + static_cast<uint32_t>(factor * x[i]));
+}
+
+template <class T, class U>
+int32_t dot(const void* first, const void* second, int32_t first_zero, int32_t second_zero, int64_t n) {
+  const auto* x = static_cast<const T*>(first);
+  const auto* w = static_cast<const U*>(second);
+  uint32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<uint32_t>((x[i] - first_zero) * (w[i] - second_zero));
+  return static_cast<int32_t>(sum);
+}
+
+void combine_integers(int32_t* y, const int32_t* a, int32_t factor_a, const int32_t* b, int32_t factor_b,
+                      int64_t n) {
+  const auto fa = static_cast<uint32_t>(factor_a), fb = static_cast<uint32_t>(factor_b);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<int32_t>(static_cast<uint32_t>(y[i]) + fa * static_cast<uint32_t>(a[i]) +
+                                fb * static_cast<uint32_t>(b[i]));
+}
+
+void flip_signs(const uint8_t* x, int8_t* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<int8_t>(x[i] ^ 0x80u);
+}
+
+}  // namespace
+
+void fill_integer(Simd& table) noexcept {
+  using Code = IntegerCode;
+  const auto set = [&]<class T>(Code code, T) {
+    table.quantize[static_cast<int>(code)] = &quantize<T>;
+    table.dequantize[static_cast<int>(code)] = &dequantize<T>;
+  };
+  set(Code::I8, int8_t{});
+  set(Code::U8, uint8_t{});
+  set(Code::I16, int16_t{});
+  set(Code::U16, uint16_t{});
+  table.dequantize[static_cast<int>(Code::I32)] = &dequantize<int32_t>;
+  table.narrow_float = &narrow_float;
+  table.sum_row[0] = &sum_row<int8_t>;
+  table.sum_row[1] = &sum_row<uint8_t>;
+  table.multiply_add[0] = &multiply_add<int8_t>;
+  table.multiply_add[1] = &multiply_add<uint8_t>;
+  table.dot[0][0] = &dot<int8_t, int8_t>;
+  table.dot[0][1] = &dot<int8_t, uint8_t>;
+  table.dot[1][0] = &dot<uint8_t, int8_t>;
+  table.dot[1][1] = &dot<uint8_t, uint8_t>;
+  table.combine_integers = &combine_integers;
+  table.flip_signs = &flip_signs;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA
