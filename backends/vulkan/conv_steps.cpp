@@ -212,13 +212,7 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   epilogue.bind(step);
 }
 
-void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
-                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
-  const int64_t count = sides.out_pixels() * sides.out_channels;
-  Step& step = program.dispatch_each(sides.transposed ? Shader::conv_direct_transposed : Shader::conv_direct,
-                                     count, device.plan().elementwise_lanes);
-  step.spec(0).spec(0).spec(0).spec(0);
-  epilogue.specialize(step);
+void push_sides(Step& step, const ConvSides& sides, int64_t count) {
   step.push(count).push(sides.in_channels).push(sides.out_channels).push(sides.groups);
   for (int64_t extent : sides.in_extent) step.push(extent);
   for (int64_t extent : sides.out_extent) step.push(extent);
@@ -226,6 +220,16 @@ void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSid
   for (const WindowAxis& axis : sides.axes) step.push(axis.stride);
   for (const WindowAxis& axis : sides.axes) step.push(axis.pad_begin);
   for (const WindowAxis& axis : sides.axes) step.push(axis.dilation);
+}
+
+void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const int64_t count = sides.out_pixels() * sides.out_channels;
+  Step& step = program.dispatch_each(sides.transposed ? Shader::conv_direct_transposed : Shader::conv_direct,
+                                     count, device.plan().elementwise_lanes);
+  step.spec(0).spec(0).spec(0).spec(0);
+  epilogue.specialize(step);
+  push_sides(step, sides, count);
   step.push(epilogue.alpha).push(epilogue.beta);
   step.read(0, operands.x).read(1, operands.weight).write(2, operands.y);
   epilogue.bind(step);

@@ -1,0 +1,137 @@
+// QuantizeLinear, DequantizeLinear and NarrowFloat: one element an invocation.
+#include "runtime/graph/quantization.h"
+
+#include <limits>
+
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+namespace {
+
+template <class Attributes>
+Result<ScaleGroups> groups_of(const NodeView& node) {
+  const auto& attributes = node.as<Attributes>();
+  return scale_groups(node.shape(0), node.shape(1), attributes.axis, attributes.block_size);
+}
+
+void push_groups(Step& step, const ScaleGroups& groups, int64_t count) {
+  step.push(count).push(groups.extent).push(groups.inner).push(groups.block);
+  step.push(groups.outer_stride).push(groups.block_stride).push(groups.inner_stride);
+}
+
+/// How many integers a type has, and the largest of them.
+struct IntegerRange {
+  int64_t count, high;
+  explicit IntegerRange(DType dtype)
+      : count(size_of(dtype) == 4 ? 0 : int64_t{1} << (8 * size_of(dtype))),
+        high((is_signed_integer(dtype) ? count / 2 : count) - 1) {}
+};
+
+int index_of_real(DType dtype) {
+  return dtype == DType::F32 ? 0 : dtype == DType::F16 ? 1 : 2;
+}
+
+Status quantize_supports(const Device& device, const NodeView& node) noexcept {
+  return all_storable(device, node);
+}
+
+Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ScaleGroups groups, groups_of<op::QuantizeLinearAttributes>(node));
+  constexpr Shader kShaders[4][2] = {{Shader::quantize_f32_1, Shader::quantize_f32_2},
+                                     {Shader::quantize_f16_1, Shader::quantize_f16_2},
+                                     {Shader::quantize_bf16_1, Shader::quantize_bf16_2},
+                                     {Shader::quantize_i32_1, Shader::quantize_i32_2}};
+  const DType from = node.dtype(0), to = node.output(0).dtype;
+  const IntegerRange range(to);
+  const int64_t count = node.output(0).elements();
+  auto program = std::make_unique<Program>("quantize");
+  Step& step = program->dispatch_each(kShaders[from == DType::I32 ? 3 : index_of_real(from)][size_of(to) - 1],
+                                      count, cast(device).plan().elementwise_lanes);
+  step.spec(static_cast<uint64_t>(range.high + 1 - range.count)).spec(static_cast<uint64_t>(range.high));
+  step.spec(node.has(2));
+  push_groups(step, groups, count);
+  step.read(0, in(0)).read(1, in(1)).read(2, node.has(2) ? in(2) : in(1)).write(3, out(0));
+  return finish(std::move(program));
+}
+
+Status dequantize_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  if (node.dtype(1) != node.output(0).dtype)
+    return unsupported("a scale of type ", name_of(node.dtype(1)), " for results of type ",
+                       name_of(node.output(0).dtype));
+  if (node.dtype(0) == DType::I32 && node.has(2)) return unsupported("a zero point of 32 bits");
+  return {};
+}
+
+Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
+                                    std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(const ScaleGroups groups, groups_of<op::DequantizeLinearAttributes>(node));
+  constexpr Shader kShaders[3][3] = {
+      {Shader::dequantize_f32_1, Shader::dequantize_f32_2, Shader::dequantize_f32_4},
+      {Shader::dequantize_f16_1, Shader::dequantize_f16_2, Shader::dequantize_f16_4},
+      {Shader::dequantize_bf16_1, Shader::dequantize_bf16_2, Shader::dequantize_bf16_4}};
+  const IntegerRange range(node.dtype(0));
+  const size_t size = size_of(node.dtype(0));
+  const int64_t count = node.output(0).elements();
+  auto program = std::make_unique<Program>("dequantize");
+  Step& step = program->dispatch_each(kShaders[index_of_real(node.dtype(1))][size == 4 ? 2 : size - 1], count,
+                                      cast(device).plan().elementwise_lanes);
+  step.spec(static_cast<uint64_t>(range.high)).spec(static_cast<uint64_t>(range.count)).spec(node.has(2));
+  push_groups(step, groups, count);
+  step.read(0, in(0)).read(1, in(1)).read(2, node.has(2) ? in(2) : in(0)).write(3, out(0));
+  return finish(std::move(program));
+}
+
+struct Format {
+  uint32_t mantissa;
+  int exponent;
+  float largest, beyond;
+  bool nan, minus_zero;
+};
+
+Status narrow_supports(const Device& device, const NodeView& node) noexcept {
+  return fits(device, node);
+}
+
+Result<KernelPtr> create_narrow(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr Format kFormats[] = {{3, -6, 448, kNan, true, true},
+                                 {3, -7, 240, kNan, true, false},
+                                 {2, -14, 57344, kInfinity, true, true},
+                                 {2, -15, 57344, kNan, true, false},
+                                 {1, 0, 6, 6, false, true}};
+  const auto& attributes = node.as<op::NarrowFloatAttributes>();
+  const Format& format = kFormats[static_cast<size_t>(attributes.format)];
+  const int64_t count = node.output(0).elements();
+  auto program = std::make_unique<Program>("narrow_float");
+  program->dispatch_each(Shader::narrow_float, count, cast(device).plan().elementwise_lanes)
+      .spec(format.mantissa)
+      .spec(static_cast<uint64_t>(format.exponent + 127))
+      .spec(format.minus_zero)
+      .push(count)
+      .push(format.largest)
+      .push(attributes.saturate ? format.largest : format.beyond)
+      .push(format.nan ? 0 : 0x80000000u)
+      .read(0, in(0))
+      .write(1, out(0));
+  program->in_place(0);
+  return finish(std::move(program));
+}
+
+constexpr KernelRow kRows[] = {
+    {OpKind::QuantizeLinear, "quantize", DTypeSet{DType::F32, DType::F16, DType::BF16, DType::I32},
+     quantize_supports, create_quantize},
+    {OpKind::DequantizeLinear, "dequantize",
+     DTypeSet{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32}, dequantize_supports,
+     create_dequantize},
+    {OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}, narrow_supports, create_narrow},
+};
+
+}  // namespace
+
+std::span<const KernelRow> rows_quantize() {
+  return kRows;
+}
+
+}  // namespace rt::vulkan

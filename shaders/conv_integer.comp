@@ -1,0 +1,63 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Convolution of bytes in up to three spatial dimensions with any groups, in i32, one output element an invocation:
+// the sum of (x - zx)(w - zw) over the taps inside the image. kFlipX, kFlipW: 128 for signed bytes, 0 for unsigned ones.
+#include "common.glsl"
+layout(constant_id = 1) const int kFlipX = 0;
+layout(constant_id = 2) const int kFlipW = 0;
+layout(constant_id = 3) const uint kZeroX = 0;
+layout(constant_id = 4) const uint kZeroW = 0;  // 1: one for all output channels, 2: one for each
+layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
+layout(set = 0, binding = 1, std430) readonly buffer W { uint8_t w[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Zx { uint8_t x_zero[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Zw { uint8_t w_zero[]; };
+layout(set = 0, binding = 4, std430) writeonly buffer Y { int y[]; };
+layout(push_constant) uniform P {
+  uint count;
+  uint in_c, out_c, groups;
+  uint in_extent[3], out_extent[3], kernel[3], stride[3];
+  int pad[3];
+  uint dilation[3];
+};
+
+int value_x(uint8_t v) { return (int(v) ^ kFlipX) - kFlipX; }
+int value_w(uint8_t v) { return (int(v) ^ kFlipW) - kFlipW; }
+
+// Input coordinate that output coordinate `o` meets at tap `k`, or -1.
+int source(uint o, uint k, uint axis) {
+  int t = int(o * stride[axis]) - pad[axis] + int(k * dilation[axis]);
+  return t >= 0 && uint(t) < in_extent[axis] ? t : -1;
+}
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint o = i % out_c;
+  uint rest = i / out_c;
+  uint ox = rest % out_extent[2];
+  rest /= out_extent[2];
+  uint oy = rest % out_extent[1];
+  rest /= out_extent[1];
+  uint oz = rest % out_extent[0];
+  uint n = rest / out_extent[0];
+  uint group_o = out_c / groups, group_c = in_c / groups;
+  uint taps = kernel[0] * kernel[1] * kernel[2];
+  int zx = kZeroX != 0 ? value_x(x_zero[0]) : 0;
+  int zw = kZeroW != 0 ? value_w(w_zero[kZeroW == 1 ? 0 : o]) : 0;
+  int sum = 0;
+  for (uint kz = 0; kz < kernel[0]; ++kz) {
+    int z = source(oz, kz, 0);
+    for (uint ky = 0; ky < kernel[1]; ++ky) {
+      int yy = source(oy, ky, 1);
+      for (uint kx = 0; kx < kernel[2]; ++kx) {
+        int xx = source(ox, kx, 2);
+        if (z < 0 || yy < 0 || xx < 0) continue;
+        uint at = (((n * in_extent[0] + uint(z)) * in_extent[1] + uint(yy)) * in_extent[2] + uint(xx)) * in_c +
+                  o / group_o * group_c;
+        uint at_w = (o * taps + (kz * kernel[1] + ky) * kernel[2] + kx) * group_c;
+        for (uint c = 0; c < group_c; ++c) sum += (value_x(x[at + c]) - zx) * (value_w(w[at_w + c]) - zw);
+      }
+    }
+  }
+  y[i] = sum;
+}

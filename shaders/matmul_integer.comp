@@ -1,0 +1,60 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// C = (A - za)(B - zb) in i32; A is [M,K], B is [K,N], bytes. One register tile of kRows x kColumns an invocation.
+// kFlipA, kFlipB: 128 for signed bytes, 0 for unsigned ones. Zero points: za_row and zb_column are their strides.
+#include "common.glsl"
+layout(constant_id = 1) const int kFlipA = 0;
+layout(constant_id = 2) const int kFlipB = 0;
+layout(constant_id = 3) const uint kZeroA = 0;
+layout(constant_id = 4) const uint kZeroB = 0;
+layout(set = 0, binding = 0, std430) readonly buffer A { uint8_t a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { uint8_t b[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Za { uint8_t a_zero[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Zb { uint8_t b_zero[]; };
+layout(set = 0, binding = 4, std430) writeonly buffer C { int c[]; };
+layout(push_constant) uniform P {
+  uint m, n, k;
+  uint row_tiles, column_tiles;
+  uint batch_extent[2];
+  uint batch_a[2], batch_b[2], batch_za[2], batch_zb[2];  // strides in elements, outermost first
+  uint za_row, zb_column;
+};
+const uint kRows = 4;
+const uint kColumns = 4;
+
+int value_a(uint8_t v) { return (int(v) ^ kFlipA) - kFlipA; }
+int value_b(uint8_t v) { return (int(v) ^ kFlipB) - kFlipB; }
+
+void main() {
+  uint at = invocation_number();
+  uint column = at % column_tiles * kColumns;
+  at /= column_tiles;
+  uint row = at % row_tiles * kRows;
+  uint batch = at / row_tiles;
+  if (batch >= batch_extent[0] * batch_extent[1]) return;
+  uint outer = batch / batch_extent[1], inner = batch % batch_extent[1];
+  uint at_a[kRows], at_b[kColumns];
+  int za[kRows], zb[kColumns], acc[kRows][kColumns];
+  [[unroll]] for (uint i = 0; i < kRows; ++i) {
+    uint here = min(row + i, m - 1);
+    at_a[i] = outer * batch_a[0] + inner * batch_a[1] + here * k;
+    za[i] = kZeroA != 0 ? value_a(a_zero[outer * batch_za[0] + inner * batch_za[1] + here * za_row]) : 0;
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0;
+  }
+  [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+    uint here = min(column + j, n - 1);
+    at_b[j] = outer * batch_b[0] + inner * batch_b[1] + here;
+    zb[j] = kZeroB != 0 ? value_b(b_zero[outer * batch_zb[0] + inner * batch_zb[1] + here * zb_column]) : 0;
+  }
+  for (uint kk = 0; kk < k; ++kk) {
+    int right[kColumns];
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = value_b(b[at_b[j] + kk * n]) - zb[j];
+    [[unroll]] for (uint i = 0; i < kRows; ++i) {
+      int left = value_a(a[at_a[i] + kk]) - za[i];
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] += left * right[j];
+    }
+  }
+  [[unroll]] for (uint i = 0; i < kRows; ++i)
+    [[unroll]] for (uint j = 0; j < kColumns; ++j)
+      if (row + i < m && column + j < n) c[(batch * m + row + i) * n + column + j] = acc[i][j];
+}

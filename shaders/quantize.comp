@@ -1,0 +1,55 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// y = saturate(round(x / scale) + zero), half to even, NaN as 0. S is x's type, R the scale's, T stores the integer;
+// REAL_F16 or REAL_BF16: the quotient is rounded to that type.
+// Element (o, e, i) of [outer, extent, inner] has scale o outer_stride + e / block block_stride + i inner_stride.
+#include "common.glsl"
+layout(constant_id = 1) const int kLow = 0;
+layout(constant_id = 2) const int kHigh = 255;
+layout(constant_id = 3) const uint kHasZero = 0;
+layout(set = 0, binding = 0, std430) readonly buffer X { S x[]; };
+layout(set = 0, binding = 1, std430) readonly buffer Scale { R scale[]; };
+layout(set = 0, binding = 2, std430) readonly buffer Zero { T zero[]; };
+layout(set = 0, binding = 3, std430) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform P {
+  uint count;
+  uint extent, inner, block;
+  uint outer_stride, block_stride, inner_stride;
+};
+
+#ifdef REAL_BF16
+float bf16(float v) {
+  uint bits = floatBitsToUint(v);
+  return is_nan(v) ? v : uintBitsToFloat((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u);
+}
+#define READ(v) uintBitsToFloat(uint(v) << 16)
+#define ROUND(v) bf16(v)
+#elif defined(REAL_F16)
+#define READ(v) float(v)
+#define ROUND(v) float(float16_t(v))
+#else
+#define READ(v) float(v)
+#define ROUND(v) v
+#endif
+
+// Devices divide with an error of a few units in the last place: one Newton step takes it away.
+float divide(float a, float b) {
+  precise float q = a / b;
+  precise float correction = fma(-q, b, a) / b;
+  return abs(q) < 1e9 && !is_nan(correction) ? q + correction : q;
+}
+
+void main() {
+  uint at = invocation_number();
+  if (at >= count) return;
+  uint i = at % inner, e = at / inner % extent, o = at / inner / extent;
+  uint group = o * outer_stride + e / block * block_stride + i * inner_stride;
+  float q = ROUND(divide(READ(x[at]), READ(scale[group])));
+  if (is_nan(q)) q = 0.0;
+  int code = int(roundEven(clamp(q, -131072.0, 131072.0)));
+  if (kHasZero != 0) {
+    int z = int(zero[group]);
+    code += kLow < 0 && z > kHigh ? z - (kHigh - kLow + 1) : z;
+  }
+  y[at] = T(uint(clamp(code, kLow, kHigh)));
+}
