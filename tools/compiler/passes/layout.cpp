@@ -32,7 +32,8 @@ enum class Class : uint8_t {
   Slice,
   PerAxisOperand,
   Gather,
-  Reshape
+  Reshape,
+  Quantization
 };
 
 Class class_of(OpKind kind) {
@@ -53,8 +54,11 @@ Class class_of(OpKind kind) {
     case OpKind::Tile: return Class::PerAxisOperand;
     case OpKind::Gather: return Class::Gather;
     case OpKind::Reshape: return Class::Reshape;
+    case OpKind::QuantizeLinear:
+    case OpKind::DequantizeLinear: return Class::Quantization;
     case OpKind::Identity:
     case OpKind::Where:
+    case OpKind::NarrowFloat:
     case OpKind::Cast: return Class::Elementwise;
     default: break;
   }
@@ -291,6 +295,21 @@ std::optional<Sunk> sink_gather(GraphEdit& edit, NodeId id) {
   return sunk;
 }
 
+/// A scale of x's rank has one number for each block of x; any other lies along the attribute `axis`.
+template <class Attributes>
+std::optional<Sunk> sink_quantization(GraphEdit& edit, NodeId id) {
+  const std::vector<ValueId>& inputs = edit.node(id).inputs;
+  size_t last = 1;
+  if (edit.node(id).as<Attributes>().block_size != 0)
+    while (last < inputs.size() && inputs[last] != kNoValue) ++last;
+  return sink_operands(edit, id, 0, last, [&](OpAttributes& op, const Permutation& p) {
+    auto* attributes = static_cast<Attributes*>(op.value);
+    // Without blocks and with one number for all, the axis says nothing and need not
+    // exist.
+    if (normalized_axis(attributes->axis, static_cast<int>(p.size()))) rename_axis<Attributes>(op, p);
+  });
+}
+
 /// Runs of axes of A and of B with the same number of elements under all probes: [a_first, a_last) ->
 /// [b_first, b_last).
 struct Run {
@@ -398,6 +417,10 @@ std::optional<Sunk> sink(GraphEdit& edit, NodeId id) {
       return node.kind() == OpKind::ArgMax ? sink_arg_reduction<op::ArgMaxAttributes>(edit, id)
                                            : sink_arg_reduction<op::ArgMinAttributes>(edit, id);
     case Class::Slice: return sink_slice(edit, id);
+    case Class::Quantization:
+      return node.kind() == OpKind::QuantizeLinear
+                 ? sink_quantization<op::QuantizeLinearAttributes>(edit, id)
+                 : sink_quantization<op::DequantizeLinearAttributes>(edit, id);
     case Class::PerAxisOperand: return sink_per_axis(edit, id);
     case Class::Gather: return sink_gather(edit, id);
     case Class::Reshape: return sink_reshape(edit, id);

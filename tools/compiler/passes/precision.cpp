@@ -78,6 +78,8 @@ class Widener {
     for (ValueId& input : copy.inputs) input = control ? narrowed(input) : widened(input);
     if (copy.kind() == OpKind::Cast && is_narrow(static_cast<DType>(copy.as<op::CastAttributes>().to)))
       copy.as<op::CastAttributes>().to = static_cast<uint8_t>(DType::F32);
+    if (copy.kind() == OpKind::DequantizeLinear)
+      copy.as<op::DequantizeLinearAttributes>().to = static_cast<uint8_t>(DType::F32);
     if (copy.kind() == OpKind::ConstantOfShape &&
         is_narrow(static_cast<DType>(copy.as<op::ConstantOfShapeAttributes>().dtype)))
       copy.as<op::ConstantOfShapeAttributes>().dtype = static_cast<uint8_t>(DType::F32);
