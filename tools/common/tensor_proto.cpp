@@ -1,9 +1,12 @@
 #include "tools/common/tensor_proto.h"
 
+#include <algorithm>
 #include <bit>
 #include <climits>
+#include <cmath>
 #include <cstring>
 
+#include "runtime/core/half.h"
 #include "tools/rtconvert/onnx/onnx.pb.h"
 
 static_assert(std::endian::native == std::endian::little,
@@ -27,7 +30,16 @@ enum OnnxType {
   kDouble = 11,
   kUint32 = 12,
   kUint64 = 13,
-  kBfloat16 = 16
+  kBfloat16 = 16,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19,
+  kFloat8E5M2FNUZ = 20,
+  kUint4 = 21,
+  kInt4 = 22,
+  kFloat4E2M1 = 23,
+  kUint2 = 25,
+  kInt2 = 26
 };
 
 // By OnnxType.
@@ -47,6 +59,32 @@ constexpr Pair kPairs[] = {
     {kInt16, ElementType::I16},  {kUint16, ElementType::U16},  {kInt32, ElementType::I32},
     {kUint32, ElementType::U32}, {kInt64, ElementType::I64},   {kUint64, ElementType::U64},
     {kBool, ElementType::Bool}};
+
+constexpr NarrowType kNarrow[] = {
+    {.onnx = kFloat8E4M3FN, .held = ElementType::F16, .bits = 8, .mantissa = 3, .bias = 7},
+    {.onnx = kFloat8E4M3FNUZ, .held = ElementType::F16, .bits = 8, .mantissa = 3, .bias = 8, .fnuz = true},
+    {.onnx = kFloat8E5M2, .held = ElementType::F16, .bits = 8, .mantissa = 2, .bias = 15, .infinity = true},
+    {.onnx = kFloat8E5M2FNUZ, .held = ElementType::F16, .bits = 8, .mantissa = 2, .bias = 16, .fnuz = true},
+    {.onnx = kFloat4E2M1, .held = ElementType::F16, .bits = 4, .mantissa = 1, .bias = 1},
+    {.onnx = kUint4, .held = ElementType::U8, .bits = 4},
+    {.onnx = kInt4, .held = ElementType::I8, .bits = 4},
+    {.onnx = kUint2, .held = ElementType::U8, .bits = 2},
+    {.onnx = kInt2, .held = ElementType::I8, .bits = 2},
+};
+
+// The value of a float of type.bits bits.
+double decoded(const NarrowType& type, unsigned code) {
+  const unsigned magnitude = code & ((1u << (type.bits - 1)) - 1);
+  const double sign = (code >> (type.bits - 1)) != 0 ? -1 : 1;
+  if (type.fnuz && sign < 0 && magnitude == 0) return NAN;
+  const int exponent = static_cast<int>(magnitude >> type.mantissa);
+  const unsigned fraction = magnitude & ((1u << type.mantissa) - 1);
+  const int most = (1 << (type.bits - 1 - type.mantissa)) - 1;
+  if (type.infinity && exponent == most) return fraction == 0 ? sign * INFINITY : NAN;
+  if (type.bits == 8 && !type.infinity && !type.fnuz && magnitude == 0x7fu) return NAN;
+  const double whole = exponent == 0 ? fraction : fraction + (1u << type.mantissa);
+  return sign * std::ldexp(whole, std::max(exponent, 1) - type.bias - type.mantissa);
+}
 
 // The typed field that holds elements of a type: the 8- and 16-bit types and bool share int32_data, one
 // element per entry (float16 and bfloat16 as their bit patterns); u32 lies in uint64_data.
@@ -77,7 +115,31 @@ void normalize_bools(std::span<std::byte> bytes) {
 
 }  // namespace
 
+const NarrowType* narrow_type_of_onnx(int data_type) noexcept {
+  for (const NarrowType& type : kNarrow)
+    if (type.onnx == data_type) return &type;
+  return nullptr;
+}
+
+void widen_elements(const NarrowType& type, std::span<const std::byte> stored, std::span<std::byte> bytes) {
+  const size_t per_byte = 8 / static_cast<size_t>(type.bits), size = element_size(type.held);
+  const unsigned mask = (1u << type.bits) - 1;
+  for (size_t i = 0; i < bytes.size() / size; ++i) {
+    const unsigned code =
+        std::to_integer<unsigned>(stored[i / per_byte]) >> (i % per_byte * static_cast<size_t>(type.bits)) &
+        mask;
+    if (type.held == ElementType::F16) {
+      const uint16_t half = float_to_half(static_cast<float>(decoded(type, code)));
+      std::memcpy(bytes.data() + i * size, &half, size);
+    } else {
+      const bool negative = type.held == ElementType::I8 && code >> (type.bits - 1) != 0;
+      bytes[i] = static_cast<std::byte>(negative ? code | ~mask : code);
+    }
+  }
+}
+
 std::optional<ElementType> element_type_of_onnx(int data_type) noexcept {
+  if (const NarrowType* narrow = narrow_type_of_onnx(data_type)) return narrow->held;
   for (const Pair& pair : kPairs)
     if (pair.onnx == data_type) return pair.type;
   return std::nullopt;
@@ -101,7 +163,9 @@ std::optional<TensorOutline> outline_of(const rt_onnx::TensorProto& proto, std::
     error = "elements of type " + onnx_type_name(proto.data_type()) + " are not supported";
     return std::nullopt;
   }
-  TensorOutline outline{.type = *type, .dims = {proto.dims().begin(), proto.dims().end()}, .bytes = 0};
+  TensorOutline outline{.type = *type,
+                        .dims = {proto.dims().begin(), proto.dims().end()},
+                        .narrow = narrow_type_of_onnx(proto.data_type())};
   const auto bytes = byte_count(*type, outline.dims);
   if (!bytes) {
     error = "the extents are negative or too large";
@@ -111,44 +175,51 @@ std::optional<TensorOutline> outline_of(const rt_onnx::TensorProto& proto, std::
     error = "tensors cut into segments are not supported";
     return std::nullopt;
   }
-  outline.bytes = *bytes;
+  outline.bytes = outline.stored_bytes = *bytes;
+  if (outline.narrow != nullptr)
+    outline.stored_bytes = (*bytes / element_size(*type) * static_cast<size_t>(outline.narrow->bits) + 7) / 8;
   return outline;
 }
 
 bool has_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline, std::string& error) {
-  const size_t size = element_size(outline.type);
+  // Narrow types share int32_data as bytes.
+  const ElementType field_type = outline.narrow != nullptr ? ElementType::U8 : outline.type;
+  const size_t size = element_size(field_type);
   size_t held = 0;
   if (proto.has_raw_data()) {
     held = proto.raw_data().size();
   } else {
-    with_field(proto, outline.type, [&](const auto& field, auto) {
+    with_field(proto, field_type, [&](const auto& field, auto) {
       held = static_cast<size_t>(field.size()) * size;
       return true;
     });
   }
-  if (held == outline.bytes) return true;
-  error = "the extents ask for " + std::to_string(outline.bytes) + " bytes of data, the message holds " +
-          std::to_string(held);
+  if (held == outline.stored_bytes) return true;
+  error = "the extents ask for " + std::to_string(outline.stored_bytes) +
+          " bytes of data, the message holds " + std::to_string(held);
   return false;
 }
 
-bool copy_elements(const rt_onnx::TensorProto& proto, ElementType type, std::span<std::byte> bytes,
-                   std::string& error) {
-  const TensorOutline outline{.type = type, .dims = {}, .bytes = bytes.size()};
+bool copy_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline,
+                   std::span<std::byte> bytes, std::string& error) {
   if (!has_elements(proto, outline, error)) return false;
   if (bytes.empty()) return true;
+  std::vector<std::byte> packed(outline.narrow != nullptr ? outline.stored_bytes : 0);
+  const std::span<std::byte> stored = outline.narrow != nullptr ? std::span(packed) : bytes;
   if (proto.has_raw_data()) {
-    std::memcpy(bytes.data(), proto.raw_data().data(), bytes.size());
+    std::memcpy(stored.data(), proto.raw_data().data(), stored.size());
   } else {
-    with_field(proto, type, [&](const auto& field, auto element) {
+    const ElementType field_type = outline.narrow != nullptr ? ElementType::U8 : outline.type;
+    with_field(proto, field_type, [&](const auto& field, auto element) {
       for (int i = 0; i < field.size(); ++i) {
         element = static_cast<decltype(element)>(field.Get(i));
-        std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof element, &element, sizeof element);
+        std::memcpy(stored.data() + static_cast<size_t>(i) * sizeof element, &element, sizeof element);
       }
       return true;
     });
   }
-  if (type == ElementType::Bool) normalize_bools(bytes);
+  if (outline.narrow != nullptr) widen_elements(*outline.narrow, stored, bytes);
+  if (outline.type == ElementType::Bool) normalize_bools(bytes);
   return true;
 }
 
@@ -167,7 +238,7 @@ std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::s
   if (!has_elements(proto, *outline, error)) return std::nullopt;
   Array array{.name = proto.name(), .type = outline->type, .dims = outline->dims, .bytes = {}};
   array.bytes.resize(outline->bytes);
-  if (!copy_elements(proto, array.type, array.bytes, error)) return std::nullopt;
+  if (!copy_elements(proto, *outline, array.bytes, error)) return std::nullopt;
   return array;
 }
 

@@ -1,6 +1,9 @@
 // ONNX's TensorProto as an array: the importer's initializers and the .pb files of test data.
 //
 // Knows: where TensorProto keeps elements of each type. Must not know: graphs, external files.
+//
+// Types of fewer bits than librt's are held in wider ones, with the same values: 2- and 4-bit integers in i8
+// or u8, 4- and 8-bit floats in f16.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +20,21 @@ class TensorProto;
 
 namespace rt::tools {
 
-/// librt's type for an ONNX data type number; nullopt for strings, complex numbers, 8-bit floats, 4-bit
-/// integers.
+/// librt's type for an ONNX data type number; nullopt for strings, complex numbers, float8e8m0.
 std::optional<ElementType> element_type_of_onnx(int data_type) noexcept;
-/// The inverse.
+/// A type that librt holds in a wider one.
+struct NarrowType {
+  int onnx = 0;
+  ElementType held = ElementType::I8;
+  int bits = 8;
+  int mantissa = 0, bias = 0;  ///< of floats
+  bool infinity = false,
+       fnuz = false;  ///< floats: the largest exponent is infinity or NaN; the only NaN is -0
+};
+/// Null for every other type.
+const NarrowType* narrow_type_of_onnx(int data_type) noexcept;
+
+/// The inverse of element_type_of_onnx, for librt's own types.
 int onnx_type_of(ElementType type) noexcept;
 /// "string", "float8e4m3fn", ... for messages about types that librt does not have.
 std::string onnx_type_name(int data_type);
@@ -30,13 +44,18 @@ struct TensorOutline {
   ElementType type = ElementType::F32;
   std::vector<int64_t> dims;
   size_t bytes = 0;
+  size_t stored_bytes = 0;             ///< in raw_data or in another file
+  const NarrowType* narrow = nullptr;  ///< when the elements are widened on their way
 };
 std::optional<TensorOutline> outline_of(const rt_onnx::TensorProto& proto, std::string& error);
 
 /// Copies the elements out of raw_data or the typed fields into `bytes`, which has the outline's size. An
 /// error when the message holds another number of elements. Not for external data.
-bool copy_elements(const rt_onnx::TensorProto& proto, ElementType type, std::span<std::byte> bytes,
-                   std::string& error);
+bool copy_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline,
+                   std::span<std::byte> bytes, std::string& error);
+/// Elements as files store them (integers of 2 and 4 bits packed, the lowest bits first) in the type that
+/// holds them.
+void widen_elements(const NarrowType& type, std::span<const std::byte> stored, std::span<std::byte> bytes);
 /// Whether copy_elements would find exactly the elements asked for, so that memory is only taken when it will
 /// be used.
 bool has_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline, std::string& error);

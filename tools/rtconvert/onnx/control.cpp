@@ -110,6 +110,8 @@ ValueId Importer::Frame::capture(ValueId outer) {
   }
   if (id != kNoValue) builder.graph()[id].name = value.name;
   known[outer] = id;
+  if (const auto narrow = parent->narrow_types.find(outer); narrow != parent->narrow_types.end())
+    narrow_types[id] = narrow->second;
   return id;
 }
 

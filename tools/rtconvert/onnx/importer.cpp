@@ -97,6 +97,11 @@ void Importer::bind(Scope& scope, const std::string& name, ValueId id) {
                  "' is defined twice; every name may be an input, an initializer or a node's output once"));
 }
 
+void Importer::note_type(ValueId id, int onnx_type) {
+  if (id != kNoValue && tools::narrow_type_of_onnx(onnx_type) != nullptr)
+    frame_->narrow_types[id] = onnx_type;
+}
+
 void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
   for (rt_onnx::TensorProto& proto : *graph.mutable_initializer()) {
     auto read = initializers_.read(proto);
@@ -104,6 +109,7 @@ void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
     if (read.ok()) {
       id = builder().constant(read->info, std::move(read->data));
       if (id != kNoValue) builder().graph()[id].name = proto.name();
+      note_type(id, proto.data_type());
     } else if (read.status().code() == Code::Unsupported) {
       report_value("initializer", proto.name(), read.status().message());
     } else {
@@ -144,6 +150,7 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
                    name_of(static_cast<DType>(*type))));
     const ValueId id = builder().constant(baked->second.info, baked->second.data);
     if (id != kNoValue) builder().graph()[id].name = name;
+    note_type(id, tensor.elem_type());
     return bind(scope, name, id);
   }
   if (!tensor.has_shape()) {
@@ -153,6 +160,7 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   std::vector<Dim> dims = input_dims(name, tensor.shape());
   const ValueId id = builder().input(name, static_cast<DType>(*type), std::move(dims));
   if (id == kNoValue) problem(builder().take_failure().message());
+  note_type(id, tensor.elem_type());
   bind(scope, name, id);
 }
 
@@ -369,14 +377,20 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
 
   builder().set_scope(name);
   const size_t first_new = builder().graph().values.size();
-  NodeContext context(builder(), node, opset, std::move(inputs));
+  NodeContext context(builder(), frame_->narrow_types, node, opset, std::move(inputs));
   Status status = row->import(context);
   if (Status failure = builder().take_failure(); !failure.ok()) status = std::move(failure);
   if (status.ok()) status = context.check_all_read();
   for (size_t i = 0; i < context.output_count() && status.ok(); ++i)
     if (context.wants(i) && (i >= context.outputs.size() || context.outputs[i] == kNoValue))
       status = cannot("output ", i, " is not supported; leave it out");
-  if (status.ok()) return bind_outputs(node, scope, context.outputs, first_new);
+  if (status.ok()) {
+    if (const int narrow = context.narrow_type(0); narrow != 0)
+      for (ValueId output : context.outputs)
+        if (output != kNoValue && context.value(output).dtype == context.dtype(0))
+          frame_->narrow_types.try_emplace(output, narrow);
+    return bind_outputs(node, scope, context.outputs, first_new);
+  }
   // A shape rule refuses with InvalidArgument what it does not do, such as an element type.
   if (status.code() == Code::Unsupported || status.code() == Code::InvalidArgument)
     report_unsupported(node, name, opset, context.inputs, status.message());

@@ -51,6 +51,7 @@ class Importer {
     Frame* parent = nullptr;
     std::map<ValueId, ValueId> known = {};  ///< the parent's values that are here already
     std::vector<ValueId> captured = {};     ///< those of them that are inputs, in order
+    NarrowTypes narrow_types = {};
     int depth = 0;
 
    private:
@@ -141,6 +142,8 @@ class Importer {
   /// Functions and bodies within each other.
   static constexpr int kMaxDepth = 32;
 
+  /// Remembers the ONNX type of a value that is held in a wider one.
+  void note_type(ValueId id, int onnx_type);
   void problem(std::string text);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
                           std::span<const ValueId> inputs, const std::string& message);

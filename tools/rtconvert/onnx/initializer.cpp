@@ -125,13 +125,19 @@ Result<Initializer> InitializerReader::read(rt_onnx::TensorProto& proto) {
       .data = {}};
   const bool is_bool = result.info.dtype == DType::Bool;
   if (proto.data_location() == 1) {
-    RT_ASSIGN(result.data, external(proto, outline->bytes, size_of(result.info.dtype)));
+    const size_t alignment = outline->narrow != nullptr ? 1 : size_of(result.info.dtype);
+    RT_ASSIGN(result.data, external(proto, outline->stored_bytes, alignment));
+    if (outline->narrow != nullptr) {
+      std::vector<std::byte> bytes(outline->bytes);
+      tools::widen_elements(*outline->narrow, {result.data.data, result.data.size}, bytes);
+      result.data = Blob::own(std::move(bytes));
+    }
     const std::string_view bytes(reinterpret_cast<const char*>(result.data.data), result.data.size);
     if (is_bool && !only_bools(bytes)) return invalid_model("external booleans other than 0 and 1");
     return result;
   }
   if (!tools::has_elements(proto, *outline, error)) return invalid_model(error);
-  if (proto.has_raw_data() && !(is_bool && !only_bools(proto.raw_data()))) {
+  if (proto.has_raw_data() && outline->narrow == nullptr && !(is_bool && !only_bools(proto.raw_data()))) {
     auto owner = std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
     result.data.data = reinterpret_cast<const std::byte*>(owner->data());
     result.data.size = owner->size();
@@ -139,7 +145,7 @@ Result<Initializer> InitializerReader::read(rt_onnx::TensorProto& proto) {
     return result;
   }
   std::vector<std::byte> bytes(outline->bytes);
-  if (!tools::copy_elements(proto, outline->type, bytes, error)) return invalid_model(error);
+  if (!tools::copy_elements(proto, *outline, bytes, error)) return invalid_model(error);
   result.data = Blob::own(std::move(bytes));
   return result;
 }

@@ -13,9 +13,14 @@ namespace {
 enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7 };
 }
 
-NodeContext::NodeContext(compiler::Builder& builder, const rt_onnx::NodeProto& proto, int64_t opset_version,
-                         std::vector<ValueId> node_inputs)
-    : emit(builder), node(proto), opset(opset_version), inputs(std::move(node_inputs)) {}
+NodeContext::NodeContext(compiler::Builder& builder, NarrowTypes& narrow, const rt_onnx::NodeProto& proto,
+                         int64_t opset_version, std::vector<ValueId> node_inputs)
+    : emit(builder), node(proto), opset(opset_version), inputs(std::move(node_inputs)), narrow_(narrow) {}
+
+int NodeContext::narrow_type(size_t i) const {
+  const auto found = narrow_.find(input(i));
+  return found == narrow_.end() ? 0 : found->second;
+}
 
 size_t NodeContext::output_count() const {
   return static_cast<size_t>(node.output_size());
@@ -108,7 +113,7 @@ Result<std::vector<double>> NodeContext::known_reals(size_t i, std::string_view 
   return numbers;
 }
 
-Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) const {
+Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) {
   std::string error;
   const auto outline = tools::outline_of(proto, error);
   if (!outline) return cannot(error, "; store the tensor as one of librt's types");
@@ -119,9 +124,12 @@ Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) cons
                   " dimensions are supported");
   if (!tools::has_elements(proto, *outline, error)) return invalid_model(error);
   std::vector<std::byte> bytes(outline->bytes);
-  if (!tools::copy_elements(proto, outline->type, bytes, error)) return invalid_model(error);
-  return emit.constant({.dtype = static_cast<DType>(outline->type), .shape = Shape(std::span(outline->dims))},
-                       Blob::own(std::move(bytes)));
+  if (!tools::copy_elements(proto, *outline, bytes, error)) return invalid_model(error);
+  const ValueId id =
+      emit.constant({.dtype = static_cast<DType>(outline->type), .shape = Shape(std::span(outline->dims))},
+                    Blob::own(std::move(bytes)));
+  if (outline->narrow != nullptr) set_narrow_type(id, outline->narrow->onnx);
+  return id;
 }
 
 Status NodeContext::expect_inputs(size_t least, size_t most) const {

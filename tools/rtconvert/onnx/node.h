@@ -8,6 +8,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -27,10 +28,14 @@ class TensorProto;
 
 namespace rt::onnx {
 
+/// Values whose ONNX type has fewer bits than the type that holds them: its number, 0 for a value that was
+/// looked at and has none.
+using NarrowTypes = std::map<ValueId, int>;
+
 class NodeContext {
  public:
-  NodeContext(compiler::Builder& builder, const rt_onnx::NodeProto& proto, int64_t opset_version,
-              std::vector<ValueId> node_inputs);
+  NodeContext(compiler::Builder& builder, NarrowTypes& narrow, const rt_onnx::NodeProto& proto,
+              int64_t opset_version, std::vector<ValueId> node_inputs);
 
   compiler::Builder& emit;
   const rt_onnx::NodeProto& node;
@@ -45,6 +50,10 @@ class NodeContext {
   int rank(size_t i = 0) const { return value(inputs[i]).rank(); }
   /// The extent of an axis of input i, -1 while unknown.
   int64_t extent(size_t i, int axis) const { return value(inputs[i]).dims[static_cast<size_t>(axis)].extent; }
+  /// The ONNX type of input i where librt holds it in a wider one, else 0.
+  int narrow_type(size_t i) const;
+  /// Says which narrow ONNX type a result has; without it, one of input 0's type and narrowness.
+  void set_narrow_type(ValueId id, int type) { narrow_[id] = type; }
   size_t output_count() const;
   /// Whether the node asks for output i.
   bool wants(size_t i) const;
@@ -66,7 +75,7 @@ class NodeContext {
   /// The integers of an input that is known while importing; unsupported otherwise, naming `what`.
   Result<std::vector<int64_t>> known_integers(size_t i, std::string_view what) const;
   Result<std::vector<double>> known_reals(size_t i, std::string_view what) const;
-  Result<ValueId> constant_of(const rt_onnx::TensorProto& proto) const;
+  Result<ValueId> constant_of(const rt_onnx::TensorProto& proto);
 
   /// The one output.
   Status result(ValueId id) {
@@ -81,6 +90,7 @@ class NodeContext {
  private:
   const rt_onnx::AttributeProto* typed(std::string_view name, int type);
 
+  NarrowTypes& narrow_;
   std::vector<std::string> mistyped_;
   std::set<std::string, std::less<>> read_;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/rtconvert/onnx/shapes.h"
+
 namespace rt::onnx {
 
 std::pair<int64_t, int64_t> split_padding(int64_t total, bool lower) {
@@ -64,6 +66,24 @@ Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_d
     std::tie(window.pads[i], window.pads[i + count]) = split_padding(total, mode == "SAME_LOWER");
   }
   return window;
+}
+
+Result<std::vector<int64_t>> kernel_of(const NodeContext& c, size_t i) {
+  if (c.rank(i) != c.rank(0))
+    return invalid_model("the weight has rank ", c.rank(i), ", the input has rank ", c.rank(0));
+  std::vector<int64_t> kernel;
+  for (int axis = 2; axis < c.rank(i); ++axis) {
+    if (c.extent(i, axis) < 0) return cannot("the kernel's extents are not known; fix them with --dim");
+    kernel.push_back(c.extent(i, axis));
+  }
+  return kernel;
+}
+
+ValueId weight_channels_last(NodeContext& c, size_t i) {
+  std::vector<int64_t> permutation = {0};
+  for (int axis = 2; axis < c.rank(i); ++axis) permutation.push_back(axis);
+  permutation.push_back(1);
+  return transposed(c.emit, c.input(i), std::move(permutation));
 }
 
 }  // namespace rt::onnx

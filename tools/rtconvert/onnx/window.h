@@ -24,6 +24,11 @@ enum class AutoPad { Apply, Ignore };
 Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_dilations,
                          AutoPad auto_pad = AutoPad::Apply);
 
+/// The spatial extents of the weight [O,C,K..] that input i is, which must be static.
+Result<std::vector<int64_t>> kernel_of(const NodeContext& c, size_t i);
+/// Input i [A,B,K..] as [A,K..,B].
+ValueId weight_channels_last(NodeContext& c, size_t i);
+
 /// Splits the total padding of one axis; SAME_LOWER puts the odd one first.
 std::pair<int64_t, int64_t> split_padding(int64_t total, bool lower);
 

@@ -4,6 +4,7 @@
 
 #include "runtime/core/element.h"
 #include "tools/common/tensor_proto.h"
+#include "tools/rtconvert/onnx/narrow.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/onnx.pb.h"
 #include "tools/rtconvert/onnx/shapes.h"
@@ -75,17 +76,30 @@ Status range(NodeContext& c) {
   return c.result(c.emit.emit(op::RangeAttributes{}, {bounds[0], bounds[1], bounds[2]}));
 }
 
-Result<DType> target_type(int64_t number) {
-  const auto type = tools::element_type_of_onnx(static_cast<int>(number));
-  if (!type)
-    return cannot("casting to ", tools::onnx_type_name(static_cast<int>(number)),
-                  " is not supported; use one of librt's types");
-  return static_cast<DType>(*type);
+// To a narrow integer: the low bits, of floats after they were cut to an integer. To other types: what Cast
+// does.
+Status cast_to(NodeContext& c, const OnnxType& target) {
+  const bool saturate = c.integer("saturate", 1) != 0;
+  const OnnxType source = type_of_input(c, 0);
+  ValueId y = c.input(0);
+  if (source.dtype == target.dtype && source.narrow == target.narrow) return c.result(y);
+  if (target.narrow_float()) {
+    y = to_narrow_float(c.emit, y, *target.narrow, saturate);
+  } else if (target.narrow_integer()) {
+    if (is_float(source.dtype)) y = c.emit.cast(y, DType::I32);
+    y = c.emit.cast(low_bits(c.emit, y, *target.narrow), target.dtype);
+  } else if (source.dtype != target.dtype) {
+    y = c.emit.cast(y, target.dtype);
+  } else {
+    y = c.emit.emit(op::IdentityAttributes{}, {y});  // the same bits under another type
+  }
+  c.set_narrow_type(y, target.narrow != nullptr ? target.narrow->onnx : 0);
+  return c.result(y);
 }
 
 Status cast(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  c.ignore({"saturate", "round_mode"});  // both are about 8-bit floats
+  c.ignore({"round_mode"});  // of float8e8m0
   int64_t to = 0;
   if (c.opset < 6) {
     constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
@@ -96,14 +110,14 @@ Status cast(NodeContext& c) {
   } else {
     to = c.integer("to", 0);
   }
-  RT_ASSIGN(const DType dtype, target_type(to));
-  return c.result(c.dtype() == dtype ? c.input(0) : c.emit.cast(c.input(0), dtype));
+  RT_ASSIGN(const OnnxType target, onnx_type(to));
+  return cast_to(c, target);
 }
 
 Status cast_like(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
-  c.ignore({"saturate", "round_mode"});
-  return c.result(c.dtype(0) == c.dtype(1) ? c.input(0) : c.emit.cast(c.input(0), c.dtype(1)));
+  c.ignore({"round_mode"});
+  return cast_to(c, type_of_input(c, 1));
 }
 
 ValueId dim_scalar(NodeContext& c, ValueId x, int axis) {
@@ -138,7 +152,8 @@ Status eye_like(NodeContext& c) {
   if (c.rank() != 2) return invalid_model("expected a matrix, found rank ", c.rank());
   DType dtype = c.dtype();
   if (c.attribute("dtype") != nullptr) {
-    RT_ASSIGN(dtype, target_type(c.integer("dtype", 1)));
+    RT_ASSIGN(const OnnxType named, onnx_type(c.integer("dtype", 1)));
+    dtype = named.dtype;
   }
   const ValueId columns = counting(c, dim_scalar(c, c.input(0), 1));
   const ValueId rows = reshape_to(c.emit, counting(c, dim_scalar(c, c.input(0), 0)), {-1, 1});

@@ -9,29 +9,9 @@
 namespace rt::onnx {
 namespace {
 
-// The spatial extents of a weight [O,C,K..], which must be static.
-Result<std::vector<int64_t>> kernel_of(const NodeContext& c) {
-  if (c.rank(1) != c.rank(0))
-    return invalid_model("the weight has rank ", c.rank(1), ", the input has rank ", c.rank(0));
-  std::vector<int64_t> kernel;
-  for (int axis = 2; axis < c.rank(1); ++axis) {
-    if (c.extent(1, axis) < 0) return cannot("the kernel's extents are not known; fix them with --dim");
-    kernel.push_back(c.extent(1, axis));
-  }
-  return kernel;
-}
-
-// [A,B,K..] -> [A,K..,B]
-ValueId weight_channels_last(NodeContext& c) {
-  std::vector<int64_t> permutation = {0};
-  for (int axis = 2; axis < c.rank(1); ++axis) permutation.push_back(axis);
-  permutation.push_back(1);
-  return transposed(c.emit, c.input(1), std::move(permutation));
-}
-
 Status conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 3));
-  RT_ASSIGN(auto kernel, kernel_of(c));
+  RT_ASSIGN(auto kernel, kernel_of(c, 1));
   RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true));
   op::ConvAttributes attributes;
   attributes.strides = window.strides;
@@ -39,7 +19,7 @@ Status conv(NodeContext& c) {
   attributes.dilations = window.dilations;
   attributes.groups = c.integer("group", 1);
   const ValueId x = to_channels_last(c.emit, c.input(0));
-  const ValueId weight = weight_channels_last(c);
+  const ValueId weight = weight_channels_last(c, 1);
   if (!c.has(2)) return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight})));
   attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
   attributes.epilogue->has_bias = true;
@@ -71,7 +51,7 @@ Status pad_to_output(NodeContext& c, Window& window, std::vector<int64_t>& outpu
 
 Status conv_transpose(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 3));
-  RT_ASSIGN(auto kernel, kernel_of(c));
+  RT_ASSIGN(auto kernel, kernel_of(c, 1));
   const std::string mode = c.string("auto_pad", "NOTSET");
   std::vector<int64_t> output_shape = c.integers("output_shape");
   // Old exporters give batch and channels as well.
@@ -95,7 +75,7 @@ Status conv_transpose(NodeContext& c) {
   attributes.output_padding = output_padding;
   attributes.groups = c.integer("group", 1);
   const ValueId x = to_channels_last(c.emit, c.input(0));
-  const ValueId weight = weight_channels_last(c);
+  const ValueId weight = weight_channels_last(c, 1);
   const ValueId y = c.has(2) ? c.emit.emit(std::move(attributes), {x, weight, kNoValue, c.input(2)})
                              : c.emit.emit(std::move(attributes), {x, weight});
   return c.result(to_channels_first(c.emit, y));

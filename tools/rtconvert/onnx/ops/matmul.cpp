@@ -43,24 +43,9 @@ Status gemm(NodeContext& c) {
   return c.result(c.emit.add(y, addend));
 }
 
-// Products of 8-bit integers, exact in i32. A vector of zero points of `a` belongs to its rows.
-Status matmul_integer(NodeContext& c) {
-  RT_TRY(c.expect_inputs(2, 4));
-  ValueId factors[2];
-  for (size_t i = 0; i < 2; ++i) {
-    factors[i] = c.emit.cast(c.input(i), DType::I32);
-    if (!c.has(i + 2)) continue;
-    ValueId zero = c.emit.cast(c.input(i + 2), DType::I32);
-    if (i == 0 && c.rank(2) == 1) zero = unsqueeze(c.emit, zero, {{1}});
-    factors[i] = c.emit.sub(factors[i], zero);
-  }
-  return c.result(product(c, factors[0], factors[1]));
-}
-
 constexpr ImportRow kMatmulRows[] = {
     {"", "MatMul", 1, kNewestOpset, matmul},
     {"", "Gemm", 1, kNewestOpset, gemm},
-    {"", "MatMulInteger", 10, kNewestOpset, matmul_integer},
 };
 
 }  // namespace
