@@ -95,6 +95,39 @@ std::optional<Place> place_of(const Graph& graph, int32_t symbol) {
   return std::nullopt;
 }
 
+/// The symbols whose sum a symbol's name says it is: "past_sequence_length + sequence_length", or "total_x"
+/// beside "past_x" and "x". Numbers in a name ("past + 1") go to `constant`. Empty: it is no sum.
+std::vector<int32_t> terms_of(const Graph& graph, const std::string& name, int64_t& constant) {
+  const auto find = [&](std::string_view wanted) {
+    const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                                 [&](const Symbol& symbol) { return symbol.name == wanted; });
+    return at == graph.symbols.end() ? -1 : static_cast<int32_t>(at - graph.symbols.begin());
+  };
+  constexpr std::string_view kTotal = "total_";
+  std::vector<std::string> parts;
+  if (name.starts_with(kTotal)) {
+    parts = {name.substr(kTotal.size()), text("past_", name.substr(kTotal.size()))};
+  } else {
+    parts.emplace_back();
+    for (const char c : name)
+      if (c == '+')
+        parts.emplace_back();
+      else if (c != ' ')
+        parts.back() += c;
+  }
+  std::vector<int32_t> terms;
+  for (const std::string& part : parts) {
+    const bool number = !part.empty() && part.size() < 10 &&
+                        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (number)
+      constant += std::stoll(part);
+    else
+      terms.push_back(find(part));
+  }
+  const bool sum = parts.size() > 1 && std::find(terms.begin(), terms.end(), -1) == terms.end();
+  return sum ? terms : std::vector<int32_t>{};
+}
+
 Status check_node(const Graph& graph, const Node& node, const ops::Page& page) {
   const auto out_of = [](size_t count, ops::Arity arity) {
     return count < arity.least || (arity.most != ops::kUnbounded && count > arity.most);
@@ -140,6 +173,16 @@ void Builder::add_symbol_probes() {
     const auto symbol = static_cast<int32_t>(i);
     symbol_probes_.push_back(
         within(choose(strategy_, symbol, place_of(graph_, symbol)), graph_.symbols[i].bound));
+  }
+  for (size_t i = 0; i < graph_.symbols.size(); ++i) {
+    int64_t constant = 0;
+    const std::vector<int32_t> terms = terms_of(graph_, graph_.symbols[i].name, constant);
+    if (terms.empty()) continue;
+    for (size_t probe = 0; probe < kProbes; ++probe) {
+      int64_t sum = constant;
+      for (const int32_t term : terms) sum += symbol_probes_[static_cast<size_t>(term)][probe];
+      symbol_probes_[i][probe] = sum;
+    }
   }
 }
 
