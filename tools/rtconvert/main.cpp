@@ -10,6 +10,7 @@
 #include "runtime/graph/print.h"
 #include "runtime/model/reader.h"
 #include "tools/common/exit_code.h"
+#include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
@@ -98,6 +99,12 @@ int report_import_failure(const Options& options, const Status& status,
   return rt::tools::report_failure("rtconvert", status);
 }
 
+std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) rt::append(all, rt::text(all.empty() ? "" : ", ", name));
+  return all;
+}
+
 struct Summary {
   size_t nodes_before = 0;
   rt::compiler::GraphReport after;
@@ -105,6 +112,7 @@ struct Summary {
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
   std::vector<rt::convert::Coverage> coverage;
+  rt::compiler::CacheReport cache;
 };
 
 Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -123,6 +131,12 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
                         {"trained_elements", summary.training.trained_elements}};
+  if (options.cache_length > 0)
+    json["cache"] = {{"length", options.cache_length},
+                     {"states", summary.cache.states},
+                     {"bytes", summary.cache.bytes},
+                     {"inputs", summary.cache.inputs},
+                     {"outputs", summary.cache.outputs}};
   json["file_bytes"] = summary.file_bytes;
   for (const auto& backend : summary.coverage)
     json["backends"][backend.backend] = {
@@ -156,6 +170,10 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     print_line(rt::text("on ", backend.backend,
                         std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
   if (options.train) print_line(rt::convert::training_text(summary.training));
+  if (options.cache_length > 0)
+    print_line(rt::text("cache       ", options.cache_length, " positions, ", summary.cache.states,
+                        " states in ", rt::bytes_text(summary.cache.bytes),
+                        "; gone: ", joined(summary.cache.inputs), " and ", joined(summary.cache.outputs)));
   if (!options.output.empty())
     print_line(rt::text("file        ", options.output, ", ", rt::bytes_text(summary.file_bytes)));
   for (const VerifyLine& line : summary.verified)
@@ -192,6 +210,10 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   pipeline.disabled = options.disabled_passes;
   rt::compiler::PipelineReport passes;
   RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  if (options.cache_length > 0) {
+    RT_TRY(rt::compiler::add_cache(model, {options.cache_length, options.cache_pairs}, &summary.cache));
+    RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  }
   if (options.verbose) progress(passes.table());
   RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));
   summary.coverage = rt::convert::coverage_of(model.entries[0].graph);

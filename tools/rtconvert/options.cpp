@@ -13,6 +13,7 @@ namespace {
 struct Raw {
   std::vector<std::string> dims;
   std::vector<std::string> inputs;
+  std::vector<std::string> caches;
 };
 
 // Splits at the last '=', since names of tensors may hold one.
@@ -83,6 +84,19 @@ void declare_training(CLI::App& app, Options& options) {
       ->group(group);
 }
 
+void declare_cache(CLI::App& app, Options& options, Raw& raw) {
+  const std::string group = "Language models";
+  app.add_option("--cache-length", options.cache_length,
+                 "Keep keys and values in the model, up to this many positions: inputs that grow by a "
+                 "Concat, and the "
+                 "outputs that hand them on, become states")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--cache", raw.caches, "INPUT=OUTPUT: keep only these; default: all that grow")
+      ->take_all()
+      ->group(group);
+}
+
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
@@ -92,6 +106,13 @@ void check(const Options& options) {
     throw CLI::ValidationError("--input", "--input and --verify-backend are for --verify");
   if (!options.checkpoint.empty() && (options.train || !options.input.ends_with(".rt")))
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
+  if (options.cache_length == 0 && !options.cache_pairs.empty())
+    throw CLI::ValidationError("--cache", "needs --cache-length");
+  if (options.cache_length > 0 && options.train)
+    throw CLI::ValidationError("--cache-length", "is for inference, not for --train");
+  if (options.cache_length > 0 && options.verify)
+    throw CLI::ValidationError("--verify",
+                               "the model's inputs change with --cache-length; verify without it");
   if (!options.train && !options.trainable.empty())
     throw CLI::ValidationError("--trainable", "is for --train");
 }
@@ -105,6 +126,7 @@ Parsed parse_options(int argc, char** argv) {
   app.footer(tools::kExitCodeHelp);
   declare(app, parsed.options, raw);
   declare_training(app, parsed.options);
+  declare_cache(app, parsed.options, raw);
   try {
     app.parse(argc, argv);
     std::string name;
@@ -122,6 +144,11 @@ Parsed parse_options(int argc, char** argv) {
       if (!split(text, name, value))
         throw CLI::ValidationError("--input", "expected NAME=FILE, found " + text);
       parsed.options.verify_inputs[name] = value;
+    }
+    for (const std::string& text : raw.caches) {
+      if (!split(text, name, value))
+        throw CLI::ValidationError("--cache", "expected INPUT=OUTPUT, found " + text);
+      parsed.options.cache_pairs.emplace_back(name, value);
     }
     check(parsed.options);
   } catch (const CLI::ParseError& error) {

@@ -33,6 +33,8 @@ struct Options {
   std::vector<std::string> trainable;  ///< shell patterns; empty: every weight
   double batch_norm_momentum = 0.9;
   bool batch_norm_unbiased = false;
+  int64_t cache_length = 0;  ///< 0: the model keeps its inputs for keys and values
+  std::vector<std::pair<std::string, std::string>> cache_pairs;
   std::string checkpoint;  ///< weights to put into the model
 
   uint64_t seed = 1;
