@@ -12,6 +12,9 @@ std::vector<Case> cases_matmul() {
       make_case("matmul_batch_broadcast", op::MatMulAttributes{}, {f32({2, 1, 4, 5}), f32({3, 5, 6})}));
   cases.push_back(make_case("matmul_3d_weight", op::MatMulAttributes{}, {f32({2, 9, 8}), weight({8, 12})}));
   cases.push_back(make_case("matmul_row", op::MatMulAttributes{}, {f32({1, 64}), weight({64, 33})}));
+  cases.push_back(make_case("matmul_row_wide", op::MatMulAttributes{}, {f32({1, 19}), weight({19, 300})}));
+  cases.push_back(
+      make_case("matmul_row_batched", op::MatMulAttributes{}, {f32({2, 3, 1, 7}), f32({2, 3, 7, 83})}));
   cases.push_back(make_case("matmul_odd", op::MatMulAttributes{}, {f32({33, 65}), weight({65, 31})}));
   cases.push_back(no_gradient(make_case("matmul_vectors", op::MatMulAttributes{}, {f32({6}), f32({6})})));
   cases.push_back(
@@ -26,6 +29,7 @@ std::vector<Case> cases_matmul() {
   cases.push_back(make_case("matmul_transpose_both", transposed, {f32({2, 7, 5}), f32({2, 3, 7})}));
   transposed.transpose_a = false;
   cases.push_back(make_case("matmul_transpose_b", transposed, {f32({5, 7}), weight({3, 7})}));
+  cases.push_back(make_case("matmul_row_transpose_b", transposed, {f32({1, 40}), weight({21, 40})}));
   cases.push_back(
       make_case("matmul_transpose_b_batched", transposed, {f32({2, 2, 5, 8}), f32({2, 2, 6, 8})}));
 
@@ -39,6 +43,8 @@ std::vector<Case> cases_matmul() {
   };
   cases.push_back(make_case("matmul_bias", fused(op::Activation::None, true, false),
                             {f32({6, 8}), weight({8, 5}), weight({5})}));
+  cases.push_back(no_gradient(make_case("matmul_row_epilogue", fused(op::Activation::Silu, true, true),
+                                        {f32({1, 8}), weight({8, 81}), weight({81}), f32({1, 81})})));
   cases.push_back(make_case("matmul_bias_residual", fused(op::Activation::None, true, true),
                             {f32({6, 8}), weight({8, 5}), weight({5}), f32({6, 5})}));
   for (int a = 1; a <= static_cast<int>(op::Activation::MAX); ++a) {

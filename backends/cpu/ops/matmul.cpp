@@ -1,4 +1,4 @@
-// Matrix products: oneDNN for f32, plain loops for everything else.
+// Matrix products: oneDNN for f32, vector loops for single rows, plain loops for everything else.
 #include "runtime/graph/matmul_geometry.h"
 
 #include "backends/cpu/elements.h"
@@ -59,6 +59,49 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           Finish(device.simd(), g.result, epilogue, node.shape(static_cast<size_t>(inputs.bias))), inputs};
   }
   return onednn::make_matmul(device, product);
+}
+
+// --- one row times a matrix: a language model's step
+
+/// Columns that a thread takes at a time.
+constexpr int64_t kColumns = 64;
+
+/// Each matrix of b is read for one row of a, so a library's packing and its call cost more than they gain.
+Status supports_row(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const int64_t rows = g.m * g.batch.elements() / g.b_batch.elements();
+  return rows == 1 ? Status() : unsupported("each matrix is read for ", rows, " rows, not one");
+}
+
+Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
+  const Shape bias = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
+  const Finish finish(device.simd(), g.result, epilogue_of(node), bias);
+  return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
+    const auto *a = call.in<float>(0), *b = call.in<float>(1);
+    auto* y = call.out<float>();
+    const int64_t blocks = (g.n + kColumns - 1) / kColumns;
+    // A vector instruction multiplies eight or more.
+    parallel_for(g.batch.elements() * blocks, g.k * kColumns / 8, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   while (begin < end) {
+                     const int64_t batch = begin / blocks, first = begin % blocks * kColumns;
+                     const int64_t last = std::min(g.n, (std::min(end - batch * blocks, blocks)) * kColumns);
+                     const float* row = a + g.operand_index(g.a_batch, batch) * g.k;
+                     const float* matrix = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
+                     float* result = y + batch * g.n + first;
+                     if (g.transpose_b)
+                       simd.matrix_vector(matrix + first * g.k, g.k, row, result, last - first, g.k);
+                     else
+                       simd.vector_matrix(row, matrix + first, g.n, result, g.k, last - first);
+                     begin = std::min(end, (batch + 1) * blocks);
+                   }
+                 });
+    finish.run(y, inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
+               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  });
 }
 
 // --- plain loops
@@ -156,6 +199,7 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
 std::span<const KernelRow> rows_matmul();
 std::span<const KernelRow> rows_matmul() {
   static constexpr KernelRow kRows[] = {
+      row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
       row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
       row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumbers, -10),
   };

@@ -9,6 +9,7 @@ void fill_unary(Simd& table) noexcept;
 void fill_binary(Simd& table) noexcept;
 void fill_rows(Simd& table) noexcept;
 void fill_norms(Simd& table) noexcept;
+void fill_products(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;
 void fill_integer(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;

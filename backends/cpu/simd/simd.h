@@ -101,6 +101,11 @@ struct Simd {
   void (*combine)(float* y, const float* g, const float* x, const float* a, const float* b, const float* c,
                   int64_t n);
 
+  /// y[j] = sum over i of a[i] b[i * stride + j], j < n, i < k.
+  void (*vector_matrix)(const float* a, const float* b, int64_t stride, float* y, int64_t k, int64_t n);
+  /// y[j] = sum over i of b[j * stride + i] a[i].
+  void (*matrix_vector)(const float* b, int64_t stride, const float* a, float* y, int64_t n, int64_t k);
+
   /// y = exp(x - max) / sum, or its logarithm.
   void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
   /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.

@@ -15,6 +15,7 @@ const Simd& table() noexcept {
     fill_binary(filled);
     fill_rows(filled);
     fill_norms(filled);
+    fill_products(filled);
     fill_convert(filled);
     fill_integer(filled);
     fill_optimizer(filled);

@@ -1,0 +1,94 @@
+// Products of a vector and a matrix, which is read once, as it lies. Bound by memory, so nothing is packed.
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/math.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+using Vector = float __attribute__((vector_size(kLanes * sizeof(float))));
+
+RT_INLINE Vector load(const float* from) {
+  Vector value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+RT_INLINE void store(float* to, Vector value) {
+  __builtin_memcpy(to, &value, sizeof value);
+}
+
+/// y[0..4 kLanes) = sum over i of a[i] b[i, ..]: four sums in registers.
+RT_INLINE void four_vectors(const float* a, const float* b, int64_t stride, float* y, int64_t k) {
+  Vector s0{}, s1{}, s2{}, s3{};
+  for (int64_t i = 0; i < k; ++i, b += stride) {
+    const Vector factor = a[i] - Vector{};
+    s0 += factor * load(b);
+    s1 += factor * load(b + kLanes);
+    s2 += factor * load(b + 2 * kLanes);
+    s3 += factor * load(b + 3 * kLanes);
+  }
+  store(y, s0);
+  store(y + kLanes, s1);
+  store(y + 2 * kLanes, s2);
+  store(y + 3 * kLanes, s3);
+}
+RT_INLINE void one_vector(const float* a, const float* b, int64_t stride, float* y, int64_t k) {
+  Vector even{}, odd{};
+  int64_t i = 0;
+  for (; i + 2 <= k; i += 2, b += 2 * stride) {
+    even += (a[i] - Vector{}) * load(b);
+    odd += (a[i + 1] - Vector{}) * load(b + stride);
+  }
+  if (i < k) even += (a[i] - Vector{}) * load(b);
+  store(y, even + odd);
+}
+
+void vector_matrix(const float* a, const float* b, int64_t stride, float* y, int64_t k, int64_t n) {
+  int64_t j = 0;
+  for (; j + 4 * kLanes <= n; j += 4 * kLanes) four_vectors(a, b + j, stride, y + j, k);
+  for (; j + kLanes <= n; j += kLanes) one_vector(a, b + j, stride, y + j, k);
+  if (j == n) return;
+  if (n >= kLanes) return one_vector(a, b + n - kLanes, stride, y + n - kLanes, k);  // some a second time
+  for (j = 0; j < n; ++j) y[j] = 0;
+  for (int64_t i = 0; i < k; ++i)
+    for (j = 0; j < n; ++j) y[j] += a[i] * b[i * stride + j];
+}
+
+void matrix_vector(const float* b, int64_t stride, const float* a, float* y, int64_t n, int64_t k) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4, b += 4 * stride) {
+    float s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3)
+    for (int64_t i = 0; i < k; ++i) {
+      s0 += a[i] * b[i];
+      s1 += a[i] * b[stride + i];
+      s2 += a[i] * b[2 * stride + i];
+      s3 += a[i] * b[3 * stride + i];
+    }
+    y[j] = s0;
+    y[j + 1] = s1;
+    y[j + 2] = s2;
+    y[j + 3] = s3;
+  }
+  for (; j < n; ++j, b += stride) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < k; ++i) sum += a[i] * b[i];
+    y[j] = sum;
+  }
+}
+
+}  // namespace
+
+void fill_products(Simd& table) noexcept {
+  table.vector_matrix = &vector_matrix;
+  table.matrix_vector = &matrix_vector;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA
