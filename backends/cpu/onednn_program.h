@@ -19,8 +19,16 @@ using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 
+/// Plans keep the primitives that they use. What oneDNN keeps besides, for those that come back, is bounded by
+/// count only, and a primitive with its code may take a few hundred KB.
+inline constexpr int kMostCachedPrimitives = 256;
+
 inline const dnnl::engine& engine() {
-  static const dnnl::engine kEngine(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine kEngine = [] {
+    if (dnnl::get_primitive_cache_capacity() > kMostCachedPrimitives)
+      dnnl::set_primitive_cache_capacity(kMostCachedPrimitives);
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return kEngine;
 }
 

@@ -123,7 +123,7 @@ class Printer {
       append(inputs, text(i == 0 ? "" : ", ", reference(node.inputs[i])));
     const std::string attributes = attributes_text(node.op);
     line(outputs, " = ", name_of(node.kind()), "(", inputs, ")", attributes.empty() ? "" : " ", attributes);
-    if (!options_.bodies) return;
+    if (!options_.bodies && node.kind() != OpKind::If && node.kind() != OpKind::Loop) return;
     for (const Graph& body : node.bodies) out_ += Printer(body, options_, indent_ + 2).run();
   }
 

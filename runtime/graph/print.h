@@ -17,7 +17,7 @@
 namespace rt {
 
 struct PrintOptions {
-  bool bodies = false;          ///< also the bodies of composite nodes, indented
+  bool bodies = false;          ///< also the bodies of composite nodes, indented as those of If and Loop
   int64_t inline_elements = 8;  ///< constants up to this size are written where they are used
 };
 

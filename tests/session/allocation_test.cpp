@@ -107,7 +107,7 @@ int check(const Status& status) {
 }  // namespace
 
 int main() {
-  if (const auto found = find_backend("cpu"); !found.ok()) {
+  if (const auto found = open_device("cpu", {}); !found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
     return 77;
   }
