@@ -119,14 +119,7 @@ Result<std::vector<ops::HostTensor>> reference(const Case& c, const Values& valu
     return ops::evaluate_graph(body, present);
   }
   for (size_t i = 0; i < c.outputs; ++i) node.outputs.push_back(static_cast<ValueId>(values.size() + i));
-  std::vector<TensorInfo> infos;
-  RT_TRY(ops::infer_node({.node = node, .inputs = operands}, infos));
-  std::vector<ops::HostTensor> outputs;
-  std::vector<TensorView> targets;
-  for (const TensorInfo& info : infos) outputs.emplace_back(info);
-  for (ops::HostTensor& output : outputs) targets.push_back(output.view());
-  RT_TRY(ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views, targets));
-  return outputs;
+  return ops::evaluate_node({.node = node, .inputs = operands}, views);
 }
 
 Complaint take(rt_status* status) {

@@ -1,0 +1,87 @@
+// dynamic, non_max_suppression: operators whose results' extents depend on data.
+#include <cmath>
+
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+op::UniqueAttributes unique_of(bool sorted) {
+  op::UniqueAttributes attributes;
+  attributes.sorted = sorted;
+  return attributes;
+}
+
+op::UniqueAttributes unique_along(int64_t axis, bool sorted) {
+  op::UniqueAttributes attributes = unique_of(sorted);
+  attributes.flatten = false;
+  attributes.axis = axis;
+  return attributes;
+}
+
+/// Integers in a small range, so that some are equal.
+CaseInput few(DType dtype, Shape shape) {
+  return in_range(tensor(dtype, shape), 0, 2.4);
+}
+
+CaseInput scalar(DType dtype, double value) {
+  CaseInput input = tensor(dtype, {});
+  input.values = {value};
+  return input;
+}
+
+std::vector<double> overlapping_boxes(bool center) {
+  std::vector<double> corners = {0, 0,  1, 1,  0, 0.1, 1, 1.1,  0, -0.1, 1, 0.9,
+                                 0, 10, 1, 11, 1, 11,  0, 10.1, 0, 100,  1, 101};
+  for (size_t i = 0; center && i < corners.size(); i += 4)
+    for (size_t axis = i; axis < i + 2; ++axis) {
+      const double a = corners[axis], b = corners[axis + 2];
+      corners[axis] = (a + b) / 2;
+      corners[axis + 2] = b > a ? b - a : a - b;
+    }
+  return corners;
+}
+
+}  // namespace
+
+std::vector<Case> cases_dynamic() {
+  std::vector<Case> cases;
+  for (const DType dtype : {DType::F32, DType::F16, DType::I64, DType::U8, DType::Bool})
+    cases.push_back(
+        make_case(text("non_zero_", name_of(dtype)), op::NonZeroAttributes{}, {few(dtype, {4, 3, 5})}));
+  cases.push_back(make_case("non_zero_vector", op::NonZeroAttributes{}, {few(DType::I32, {17})}));
+  cases.push_back(make_case("non_zero_scalar", op::NonZeroAttributes{}, {scalar(DType::F32, 3)}));
+  cases.push_back(
+      make_case("non_zero_none", op::NonZeroAttributes{}, {with_values(f32({2, 2}), {0, 0, 0, 0})}));
+  cases.push_back(make_case("non_zero_empty", op::NonZeroAttributes{}, {f32({0, 3})}));
+  const auto unique = [&](std::string name, op::UniqueAttributes attributes, CaseInput x) {
+    cases.push_back(
+        with_outputs(no_gradient(make_case(std::move(name), std::move(attributes), {std::move(x)})), 4));
+  };
+  unique("unique", unique_of(true), few(DType::I64, {3, 7}));
+  unique("unique_unsorted", unique_of(false), few(DType::I32, {21}));
+  unique("unique_f32", unique_of(true),
+         with_values(f32({7}), {2, -1, 1e9, -1, std::nan(""), 2, std::nan("")}));
+  unique("unique_u64", unique_of(true), few(DType::U64, {9}));
+  unique("unique_rows", unique_along(0, true), few(DType::U8, {9, 2}));
+  unique("unique_columns_unsorted", unique_along(-1, false), few(DType::I8, {2, 2, 9}));
+  unique("unique_empty", unique_of(true), f32({0}));
+  unique("unique_scalar", unique_of(true), scalar(DType::F32, 3));
+  for (const bool center : {false, true}) {
+    op::NonMaxSuppressionAttributes attributes;
+    attributes.center_point_box = center;
+    cases.push_back(make_case(
+        center ? "nms_center" : "nms_corners", attributes,
+        {with_values(f32({1, 6, 4}), overlapping_boxes(center)),
+         with_values(f32({1, 2, 6}), {0.9, 0.75, 0.6, 0.95, 0.5, 0.3, 0.9, 0.9, 0.9, 0.1, 0.2, 0.2}),
+         scalar(DType::I64, 3), scalar(DType::F32, 0.5), scalar(DType::F32, 0.15)}));
+  }
+  cases.push_back(make_case("nms_batches", op::NonMaxSuppressionAttributes{},
+                            {in_range(f32({2, 20, 4}), 0, 1), in_range(f32({2, 3, 20}), 0, 1),
+                             scalar(DType::I64, 100), scalar(DType::F32, 0.3)}));
+  cases.push_back(make_case("nms_without_limits", op::NonMaxSuppressionAttributes{},
+                            {in_range(f32({1, 5, 4}), 0, 1), in_range(f32({1, 1, 5}), 0, 1)}));
+  return cases;
+}
+
+}  // namespace rt::test
