@@ -1,24 +1,28 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Joins the chains of scatter_chain.comp to y [rows,inner], which holds the data: y = y + update (0), y * update (3),
-// or the larger (1) or smaller (2) one, in the order of the updates [positions,inner].
+// Joins updates [positions,inner] to y [rows,inner], which holds the data: y = y + update (0), y * update (3), or the
+// larger (1) or smaller (2) one. The positions are sorted by their row, so that those of one row follow each other in
+// their order; the first of them joins them all.
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
 layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
 layout(set = 0, binding = 1, std430) buffer Y { T y[]; };
-layout(set = 0, binding = 2, std430) readonly buffer T0 { uint target[]; };
-layout(set = 0, binding = 3, std430) readonly buffer N { uint next[]; };
-layout(set = 0, binding = 4, std430) readonly buffer F { uint first[]; };
+layout(set = 0, binding = 2, std430) readonly buffer R { uint row[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Q { uint position[]; };
 layout(push_constant) uniform P { uint count; uint inner; };
 
 void main() {
   uint i = invocation_number();
   if (i >= count) return;
-  uint position = i / inner;
-  if (first[position] == 0) return;
-  uint at = target[position] * inner + i % inner;
+  uint column = i % inner;
+  uint first = i / inner;
+  uint mine = row[first];
+  if (first > 0 && row[first - 1] == mine) return;
+  uint at = mine * inner + column;
+  uint positions = count / inner;
   T total = y[at];
-  for (uint j = position; j != 0xffffffffu; j = next[j]) total = reduce_step(kFunction, total, updates[j * inner + i % inner]);
+  for (uint j = first; j < positions && row[j] == mine; ++j)
+    total = reduce_step(kFunction, total, updates[position[j] * inner + column]);
   y[at] = total;
 }

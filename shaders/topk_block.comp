@@ -70,15 +70,15 @@ void main() {
   for (uint size = min(2 * kSorted, kBlock); size <= kBlock; size *= 2) {
     if (kSorted < kBlock) {
       for (uint c = lane; c < kBlock / 2; c += gl_WorkGroupSize.x) {
-        uint half_size = size / 2;
-        uint first = c / half_size * size;
-        compare(first + c % half_size, first + size - 1 - c % half_size);
+        uint inside = c & (size / 2 - 1);
+        uint first = 2 * (c - inside);
+        compare(first + inside, first + size - 1 - inside);
       }
       barrier();
     }
     for (uint step = kSorted < kBlock ? size / 4 : size / 2; step > 0; step /= 2) {
       for (uint c = lane; c < kBlock / 2; c += gl_WorkGroupSize.x) {
-        uint a = c / step * 2 * step + c % step;
+        uint a = 2 * c - (c & (step - 1));
         compare(a, a + step);
       }
       barrier();

@@ -12,9 +12,10 @@ layout(push_constant) uniform P { uint count; uint apart; };
 void main() {
   uint i = invocation_number();
   if (i >= count) return;
-  uint first = i / apart * 2 * apart;
-  uint a = first + i % apart;
-  uint b = kMirror ? first + 2 * apart - 1 - i % apart : a + apart;
+  uint inside = i & (apart - 1);
+  uint first = 2 * (i - inside);
+  uint a = first + inside;
+  uint b = kMirror ? first + 2 * apart - 1 - inside : a + apart;
   K key_a = keys[a], key_b = keys[b];
   uint place_a = places[a], place_b = places[b];
   if (!precedes(key_b, place_b, key_a, place_a)) return;

@@ -1,8 +1,9 @@
 // GatherElements, GatherND, ScatterElements and ScatterND: the places that indices name are computed first,
 // then rows are read or written there. Scatters give the same result at every run: without a reduction the
-// last of equal indices is chosen before anything is written, with one their updates are chained in order.
+// last of equal indices is chosen before anything is written, with one the indices are sorted and the updates
+// of equal ones joined in order.
 #include "backends/common/indexing.h"
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/sort_steps.h"
 
 namespace rt::vulkan {
 namespace {
@@ -16,8 +17,6 @@ struct Places {
   int64_t count = 0;  ///< indices or tuples
   int64_t rows = 0;   ///< of the data, of `inner` elements
   int64_t inner = 1;
-  /// Equal places occur only inside a group; see scatter_chain.comp.
-  int64_t group = 1, stride = 1;
 };
 
 int64_t index_words(const NodeView& node) {
@@ -35,13 +34,8 @@ struct Elements {
                          " are supported");
     return plan;
   }
-  static Places places(const NodeView& node, const ElementPlan& plan) {
-    const auto axis = static_cast<size_t>(plan.axis);
-    return {.count = node.input(1).elements(),
-            .rows = node.input(0).elements(),
-            .inner = 1,
-            .group = plan.indices[axis],
-            .stride = plan.index_strides[axis]};
+  static Places places(const NodeView& node, const ElementPlan&) {
+    return {.count = node.input(1).elements(), .rows = node.input(0).elements(), .inner = 1};
   }
   static void record(Program& program, const NodeView& node, const ElementPlan& plan, const Ref& targets) {
     program.dispatch_each(Shader::index_elements, node.input(1).elements(), 64)
@@ -68,7 +62,7 @@ struct Tuples {
     return plan;
   }
   static Places places(const NodeView&, const TuplePlan& plan) {
-    return {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner, .group = plan.tuples, .stride = 1};
+    return {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner};
   }
   static void record(Program& program, const NodeView& node, const TuplePlan& plan, const Ref& targets) {
     program.dispatch_each(Shader::index_tuples, plan.tuples, 64)
@@ -132,20 +126,14 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
   return finish(std::move(program));
 }
 
-/// Chaining compares all pairs of a group.
-constexpr double kMostPairs = 1 << 30;
-
 template <class Kind, class Attributes>
 Status scatter_supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
-  RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
+  RT_TRY(Kind::template plan<Attributes>(node).status());
   if (node.as<Attributes>().reduction == ScatterReduction::None) return {};
   const DType dtype = node.dtype(0);
   if (dtype != DType::F32 && dtype != DType::I32 && dtype != DType::I64)
     return unsupported("reductions of ", name_of(dtype));
-  const Places places = Kind::places(node, plan);
-  if (static_cast<double>(places.count) * static_cast<double>(places.group) > kMostPairs)
-    return unsupported("a reduction by ", places.count, " indices");
   return {};
 }
 
@@ -170,15 +158,9 @@ void record_last(Program& program, const NodeView& node, const Places& places, c
 }
 
 void record_join(Program& program, const NodeView& node, const Places& places, const Ref& targets,
-                 ScatterReduction reduction, uint32_t lanes) {
-  const Ref next = program.scratch(words(places.count)), first = program.scratch(words(places.count));
-  program.dispatch_each(Shader::scatter_chain, places.count, 64)
-      .push(places.count)
-      .push(places.group)
-      .push(places.stride)
-      .read(0, targets)
-      .write(1, next)
-      .write(2, first);
+                 ScatterReduction reduction, const DevicePlan& plan) {
+  const SortedRows sorted =
+      add_sort(program, plan, Shader::topk_load_u32, targets, {.length = places.count, .kept = places.count});
   const Shader shader = node.dtype(0) == DType::F32   ? Shader::scatter_join_f32
                         : node.dtype(0) == DType::I32 ? Shader::scatter_join_i32
                                                       : Shader::scatter_join_i64;
@@ -186,21 +168,20 @@ void record_join(Program& program, const NodeView& node, const Places& places, c
                             : reduction == ScatterReduction::Maximum ? 1
                             : reduction == ScatterReduction::Minimum ? 2
                                                                      : 3;
-  program.dispatch_each(shader, places.count * places.inner, lanes)
+  program.dispatch_each(shader, places.count * places.inner, plan.elementwise_lanes)
       .spec(function)
       .push(places.count * places.inner)
       .push(places.inner)
       .read(0, in(2))
       .write(1, out(0))
-      .read(2, targets)
-      .read(3, next)
-      .read(4, first);
+      .read(2, sorted.keys)
+      .read(3, sorted.places);
 }
 
 template <class Kind, class Attributes>
 Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const ScatterReduction reduction = node.as<Attributes>().reduction;
-  const uint32_t lanes = cast(device).plan().elementwise_lanes;
+  const DevicePlan& device_plan = cast(device).plan();
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
   const Places places = Kind::places(node, plan);
   auto program = std::make_unique<Program>("scatter_places");
@@ -210,9 +191,9 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
   const Ref targets = program->scratch(words(places.count));
   Kind::record(*program, node, plan, targets);
   if (reduction == ScatterReduction::None)
-    record_last(*program, node, places, targets, lanes);
+    record_last(*program, node, places, targets, device_plan.elementwise_lanes);
   else
-    record_join(*program, node, places, targets, reduction, lanes);
+    record_join(*program, node, places, targets, reduction, device_plan);
   return finish(std::move(program));
 }
 
