@@ -18,6 +18,7 @@
 #include "tools/rtconvert/coverage.h"
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/options.h"
+#include "tools/rtconvert/planned_peak.h"
 #include "tools/rtconvert/training.h"
 #include "tools/rtconvert/verify.h"
 
@@ -108,6 +109,7 @@ std::string joined(const std::vector<std::string>& names) {
 struct Summary {
   size_t nodes_before = 0;
   rt::compiler::GraphReport after;
+  rt::Result<uint64_t> peak = 0;  ///< of a session on the cpu backend
   uintmax_t file_bytes = 0;
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
@@ -125,7 +127,10 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
   json["parameters"] = summary.after.parameters;
   json["parameter_bytes"] = summary.after.parameter_bytes;
   json["flops"] = summary.after.flops;
-  json["live_bytes"] = summary.after.live_bytes;
+  if (summary.peak.ok())
+    json["peak_bytes"] = *summary.peak;
+  else
+    json["live_bytes"] = summary.after.live_bytes;
   json["extents"] = summary.after.extents;
   if (options.train)
     json["training"] = {{"trained", summary.training.trained},
@@ -165,7 +170,11 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   for (const auto& [name, extent] : summary.after.extents)
     at += rt::text(at.empty() ? " at " : ", ", name, "=", extent);
   print_line(rt::text("work        ", rt::grouped(static_cast<uint64_t>(summary.after.flops)), " flops", at));
-  print_line(rt::text("activations ", rt::bytes_text(summary.after.live_bytes), " alive at once", at));
+  if (summary.peak.ok())
+    print_line(rt::text("memory      ", rt::bytes_text(*summary.peak), " of working memory on cpu", at));
+  else
+    print_line(rt::text("memory      at least ", rt::bytes_text(summary.after.live_bytes),
+                        " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
   for (const auto& backend : summary.coverage)
     print_line(rt::text("on ", backend.backend,
                         std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
@@ -217,6 +226,8 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   if (options.verbose) progress(passes.table());
   RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));
   summary.coverage = rt::convert::coverage_of(model.entries[0].graph);
+  summary.peak =
+      rt::convert::planned_peak(model.entries[0].graph, model.states, summary.after.extents, "cpu");
   const TemporaryFile temporary;
   const std::string& path = options.output.empty() ? temporary.path() : options.output;
   if (!options.output.empty() || options.verify) {
