@@ -44,6 +44,27 @@ TEST(Layout, ClassifierKeepsOnlyTheInputsTranspose) {
   EXPECT_EQ(count(net.graph, OpKind::Reshape), 1u) << print(net.graph);
 }
 
+TEST(Layout, MovesThroughQuantization) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({{.extent = 3}, {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  ValueId y = net.conv(x, {4, 3, 3, 3}, 1, {1, 1, 1, 1});
+  op::QuantizeLinearAttributes quantize;  // along the channels
+  quantize.to = static_cast<uint8_t>(DType::I8);
+  y = b.emit(quantize, {y, random_constant(b, {4}, 2, 0.02, 0.1)});
+  op::DequantizeLinearAttributes blocks;
+  blocks.axis = 2;
+  blocks.block_size = 3;
+  y = b.emit(blocks, {y, random_constant(b, {3, 4, 3, 8}, 3, 0.02, 0.1)});
+  y = net.conv(y, {5, 1, 1, 4}, 6);
+  op::DequantizeLinearAttributes whole;
+  quantize.axis = 7;  // one number for all: the axis says nothing
+  y = b.emit(whole, {b.emit(quantize, {y, b.scalar(0.05, DType::F32)}), b.scalar(0.05, DType::F32)});
+  net.output(net.conv(y, {2, 1, 1, 5}, 7));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
+}
+
 TEST(Layout, PatchesOfAVisionTransformer) {
   Net net;
   Builder& b = net.b;
