@@ -12,11 +12,11 @@ struct Scan {
 };
 
 /// Integers wrap.
-template <class T, bool kProduct>
-T join(T a, T b) noexcept {
-  if constexpr (std::is_integral_v<T>) {
-    const auto wide = static_cast<uint64_t>(a), other = static_cast<uint64_t>(b);
-    return static_cast<T>(kProduct ? wide * other : wide + other);
+template <bool kProduct, class Wide>
+Wide join(Wide a, Wide b) noexcept {
+  if constexpr (std::is_integral_v<Wide>) {
+    const auto bits = static_cast<uint64_t>(a), other = static_cast<uint64_t>(b);
+    return static_cast<Wide>(kProduct ? bits * other : bits + other);
   } else {
     return kProduct ? a * b : a + b;
   }
@@ -25,16 +25,17 @@ T join(T a, T b) noexcept {
 /// Elements [begin, end) of the inner dimension of one outer part. y may be x.
 template <class T, bool kProduct>
 void scan_part(const Scan& scan, const T* x, T* y, int64_t begin, int64_t end) noexcept {
+  using Wide = decltype(widen(T{}));
   constexpr int64_t kRun = 64;
-  T total[kRun];
+  Wide total[kRun];
   for (int64_t first = begin; first < end; first += kRun) {
     const int64_t count = std::min(kRun, end - first);
-    std::fill(total, total + count, static_cast<T>(kProduct ? 1 : 0));
+    std::fill(total, total + count, static_cast<Wide>(kProduct ? 1 : 0));
     for (int64_t step = 0; step < scan.extent; ++step) {
       const int64_t at = (scan.reverse ? scan.extent - 1 - step : step) * scan.inner + first;
       for (int64_t i = 0; i < count; ++i) {
-        const T next = join<T, kProduct>(total[i], x[at + i]);
-        y[at + i] = scan.exclusive ? total[i] : next;
+        const Wide next = join<kProduct>(total[i], widen(x[at + i]));
+        y[at + i] = narrow<T>(scan.exclusive ? total[i] : next);
         total[i] = next;
       }
     }
@@ -48,7 +49,7 @@ Result<KernelPtr> create(CpuDevice&, const NodeView& node, Producers) {
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const Scan scan{x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank()), attributes.exclusive,
                   attributes.reverse};
-  return with_number(node.dtype(0), [&](auto tag) -> KernelPtr {
+  return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel(
         [=](const Call& call) noexcept {
@@ -71,8 +72,8 @@ Result<KernelPtr> create(CpuDevice&, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_scan();
 std::span<const KernelRow> rows_scan() {
   static constexpr KernelRow kRows[] = {
-      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNativeNumbers),
-      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNativeNumbers),
+      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumbers),
+      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumbers),
   };
   return kRows;
 }
