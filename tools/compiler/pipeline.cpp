@@ -32,6 +32,7 @@ constexpr Pass kPasses[] = {
     {"fold", "widen small constants", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},
     {"recognize", "find Silu, HardSwish, Gelu and LayerNorm that are spelled out", recognize},
+    {"attention", "find scaled dot product attention that is spelled out", attention},
     {"fuse", "move additions and activations into the epilogue of MatMul and Conv", fuse},
     {"fold", "reshape biases", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},

@@ -94,4 +94,49 @@ void keep_names(GraphEdit& edit, const Names& names, ValueId moved, ValueId move
   name(movement, ".moved");
 }
 
+std::vector<int64_t> permutation_of(GraphEdit& edit, const Node& transpose) {
+  std::vector<int64_t> permutation = transpose.as<op::TransposeAttributes>().permutation;
+  if (permutation.empty())
+    for (int64_t axis = edit.value(transpose.inputs[0]).rank(); axis-- > 0;) permutation.push_back(axis);
+  return permutation;
+}
+
+ValueId permuted(GraphEdit& edit, ValueId x, std::vector<int64_t> permutation) {
+  if (const Node* inner = edit.producer(x, OpKind::Transpose)) {
+    permutation = compose(permutation_of(edit, *inner), permutation);
+    x = inner->inputs[0];
+  }
+  return is_identity(permutation) ? x : edit.emit(transpose_by(std::move(permutation)), {x});
+}
+
+ValueId reshape_to(GraphEdit& edit, ValueId x, const std::vector<Extents>& shape) {
+  std::vector<int64_t> numbers;
+  std::vector<ValueId> parts;
+  int unknown = 0;
+  bool empty = false;
+  for (const Extents& extents : shape)
+    for (size_t axis = extents.first; axis < extents.last; ++axis) {
+      const Dim dim = extents.source == kNoValue ? Dim{.extent = 1} : edit.value(extents.source).dims[axis];
+      unknown += !dim.is_known();
+      empty |= dim.is_known() && dim.extent == 0;
+      numbers.push_back(dim.is_known() ? dim.extent : -1);
+    }
+  Builder& builder = edit.builder();
+  if (unknown <= 1 && !(unknown == 1 && empty))
+    return edit.emit(op::ReshapeAttributes{}, {x, builder.ints(numbers)});
+  for (const Extents& extents : shape) {
+    if (extents.first == extents.last) continue;
+    if (extents.source == kNoValue) {
+      parts.push_back(builder.ints(std::vector<int64_t>(extents.last - extents.first, 1)));
+      continue;
+    }
+    op::ShapeAttributes attributes;
+    attributes.start = static_cast<int64_t>(extents.first);
+    attributes.end = static_cast<int64_t>(extents.last);
+    parts.push_back(edit.emit(attributes, {extents.source}));
+  }
+  const ValueId target = parts.size() == 1 ? parts[0] : edit.emit(op::ConcatAttributes{}, parts);
+  return edit.emit(op::ReshapeAttributes{}, {x, target});
+}
+
 }  // namespace rt::compiler

@@ -22,6 +22,19 @@ std::optional<std::vector<int64_t>> reshape_target(const Value& y);
 
 /// Transpose after Transpose becomes one or none; one that moves nothing becomes a Reshape.
 void simplify_transpose(GraphEdit& edit, NodeId id);
+/// Extents [first, last) of a value's shape.
+struct Extents {
+  ValueId source;
+  size_t first, last;
+};
+/// x reshaped to these extents one after the other; a source of kNoValue gives ones.
+ValueId reshape_to(GraphEdit& edit, ValueId x, const std::vector<Extents>& shape);
+
+/// A Transpose's permutation, also where an empty one stands for the reversal.
+std::vector<int64_t> permutation_of(GraphEdit& edit, const Node& transpose);
+/// x transposed; a Transpose that made x is taken into account.
+ValueId permuted(GraphEdit& edit, ValueId x, std::vector<int64_t> permutation);
+
 /// Drops a Reshape that does nothing, joins two, and gives it a constant shape operand where that is
 /// possible.
 void simplify_reshape(GraphEdit& edit, NodeId id);

@@ -14,6 +14,7 @@ Status precision(Graph& graph, const PassContext& context);
 Status batch_norm(Graph& graph, const PassContext& context);
 Status layout(Graph& graph, const PassContext& context);
 Status recognize(Graph& graph, const PassContext& context);
+Status attention(Graph& graph, const PassContext& context);
 Status fuse(Graph& graph, const PassContext& context);
 Status expand(Graph& graph, const PassContext& context);
 Status order(Graph& graph, const PassContext& context);

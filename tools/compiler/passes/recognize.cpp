@@ -6,28 +6,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/passes/pattern.h"
 
 namespace rt::compiler {
 namespace {
 
 bool is_near(std::optional<double> number, double wanted) {
   return number && std::abs(*number - wanted) <= 1e-3 * std::abs(wanted);
-}
-
-/// Nodes that a pattern consists of, without its root.
-using Interior = std::vector<NodeId>;
-
-bool is_closed(GraphEdit& edit, NodeId root, const Interior& interior) {
-  return std::all_of(interior.begin(), interior.end(), [&](NodeId id) {
-    for (ValueId output : edit.node(id).outputs) {
-      if (edit.is_output(output)) return false;
-      for (NodeId user : edit.users(output))
-        if (user != root && std::find(interior.begin(), interior.end(), user) == interior.end()) return false;
-    }
-    return true;
-  });
 }
 
 /// A product of factors and a number, through nested Mul, Div by constants, and Neg.
