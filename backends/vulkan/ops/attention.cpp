@@ -1,4 +1,4 @@
-// Attention in tiles of queries and keys, without the matrix of scores; TensorScatter.
+// Attention in tiles of queries and keys, without the matrix of scores; rotary embedding; TensorScatter.
 #include <algorithm>
 #include <cmath>
 
@@ -22,8 +22,9 @@ Problem problem_of(const NodeView& node) {
 }
 
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(all_storable(device, node));
+  RT_TRY(fits(device, node));
   const DType mask = node.has(kMask) ? node.dtype(kMask) : DType::F32;
+  RT_TRY(storable(device, mask));
   if (mask != DType::F32 && mask != DType::Bool) return unsupported("masks of type ", name_of(mask));
   // A workgroup keeps its rows' results in registers.
   constexpr int64_t kMostColumns = 1 << 14;
@@ -149,10 +150,29 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   return finish(std::move(program));
 }
 
+// --- RotaryEmbedding
+
+Status rotary_supports(const Device& device, const NodeView& node) noexcept {
+  return fits(device, node);
+}
+
+Result<KernelPtr> create_rotary(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const Shape &x = node.shape(0), &table = node.shape(1);
+  const int64_t pairs = table[2], count = x.elements(0, 3) * (x[3] - pairs);
+  auto program = std::make_unique<Program>("rotary");
+  Step& step = program->dispatch_each(Shader::rotary, count, cast(device).plan().elementwise_lanes);
+  step.spec(node.as<op::RotaryEmbeddingAttributes>().interleaved);
+  step.push(count).push(x[1]).push(x[2]).push(x[3]).push(pairs).push(table[0] == 1 ? int64_t{0} : x[2]);
+  step.read(0, in(0)).write(1, out(0)).read(2, in(1)).read(3, in(2));
+  program->in_place(0);
+  return finish(std::move(program));
+}
+
 // --- TensorScatter
 
 Status scatter_supports(const Device& device, const NodeView& node) noexcept {
-  return all_storable(device, node);
+  RT_TRY(fits(device, node));
+  return size_of(node.dtype(0)) >= sizeof(uint32_t) ? Status() : storable(device, node.dtype(0));
 }
 
 Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
@@ -179,6 +199,7 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
 
 constexpr KernelRow kRows[] = {
     {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, supports, create},
+    {OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}, rotary_supports, create_rotary},
     {OpKind::TensorScatter, "tensor_scatter", kAnyDType, scatter_supports, create_scatter},
 };
 
