@@ -151,6 +151,13 @@ void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t ind
   simd.attention(task);
 }
 
+/// How many keys are valid in some batch: a cache has room for more.
+int64_t valid_keys(const Geometry& g, const Call& call) {
+  const auto* lengths = call.in<int64_t>(kKvLength);
+  if (lengths == nullptr) return g.keys;
+  return std::clamp<int64_t>(*std::max_element(lengths, lengths + g.batch), 0, g.keys);
+}
+
 void merge_block(const Geometry& g, const Call& call, int64_t item, const float* parts) {
   const int64_t block = spread(item % g.blocks, g.blocks);
   const int64_t floats = scratch_of(g).part_floats;
@@ -179,7 +186,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
       [=, &simd](const Call& call) noexcept {
         float* parts = call.scratch<float>() + parts_at;
         const int64_t rows = std::min(kAttentionRows, g.rows);
-        parallel_for(g.items() * g.splits, rows * g.keys * (g.d + g.e) / g.splits / 4, 1,
+        parallel_for(g.items() * g.splits, rows * valid_keys(g, call) * (g.d + g.e) / g.splits / 4, 1,
                      [&](int64_t begin, int64_t end) noexcept {
                        for (int64_t i = begin; i < end; ++i) run_part(g, simd, call, i, parts);
                      });
