@@ -22,4 +22,10 @@ ids=$(run --generate 30 --tokenizer "$folder/tok512.bin" --prompt "Once upon a t
 # Sampling is reproducible.
 sampled() { run --generate 20 --temperature 1 --top-k 50 --top-p 0.9 --seed "$1"; }
 [[ $(sampled 3) == "$(sampled 3)" ]] || { echo "equal seeds, different ids"; exit 1; }
+# A cache serves all steps with one plan, and says so when it is too small.
+if [[ $* == *--cache-length* ]]; then
+  run --generate 50 --json | grep -q '"plans": 1$' || { echo "more than one plan"; exit 1; }
+  if run --generate 400 2>"$scratch/refusal.txt"; then echo "the cache is too small, and nobody said so"; exit 1; fi
+  grep -q "cache holds" "$scratch/refusal.txt"
+fi
 echo "text, prompt and sampling agree"

@@ -11,7 +11,7 @@
 
 #include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
-#include "tools/compiler/builder.h"
+#include "tests/session/cached_decoder.h"
 
 extern "C" {
 void* __libc_malloc(size_t bytes);
@@ -104,13 +104,7 @@ int check(const Status& status) {
   return status.ok() ? 0 : 1;
 }
 
-}  // namespace
-
-int main() {
-  if (const auto found = open_device("cpu", {}); !found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
+int several_shapes() {
   auto session = Session::create(model(), {.backend = "cpu", .strict = true});
   if (!session.ok()) return check(session.status());
   alignas(64) static float x[8 * 64];
@@ -133,4 +127,37 @@ int main() {
     if (allocations != 0) return 1;
   }
   return 0;
+}
+
+/// Steps of generation: the cache grows, memory does not.
+int cached_steps() {
+  const auto decoder = test::cached_decoder(64);
+  if (!decoder.ok()) return check(decoder.status());
+  auto session = Session::create(*decoder, {.backend = "cpu", .strict = true});
+  if (!session.ok()) return check(session.status());
+  alignas(64) static float x[32];
+  if (check((*session)->bind_input(0, {x, {DType::F32, {1, 1, 32}}}, sizeof x)) != 0) return 1;
+  if (check((*session)->run()) != 0) return 1;
+  allocations = 0;
+  counting = true;
+  Status status;
+  for (int i = 0; i < 20 && status.ok(); ++i) {
+    x[i] = 1;
+    status = (*session)->run();
+  }
+  counting = false;
+  if (check(status) != 0) return 1;
+  const auto plans = static_cast<int>((*session)->memory().plans);
+  std::printf("cache: %ld allocations in 20 runs, %d plan(s)\n", allocations.load(), plans);
+  return allocations == 0 && plans == 1 ? 0 : 1;
+}
+
+}  // namespace
+
+int main() {
+  if (const auto found = open_device("cpu", {}); !found.ok()) {
+    std::printf("skipped: %s\n", found.status().message().c_str());
+    return 77;
+  }
+  return several_shapes() == 0 && cached_steps() == 0 ? 0 : 1;
 }
