@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/common/exit_code.h"
@@ -100,13 +101,36 @@ class Generator {
                       {"weights", memory.weights},
                       {"peak_planned", memory.peak_planned},
                       {"plans", memory.plans}};
-    if (const uint64_t runs = session_.profile_runs(); runs > 0) {
-      uint64_t nanoseconds = 0;
-      for (const rt_profile_entry& entry : session_.profile()) nanoseconds += entry.nanoseconds;
-      if (nanoseconds > 0) json["kernel_seconds_per_run"] = 1e-9 * double(nanoseconds) / double(runs);
-    }
+    add_profile(json);
     // A text cut within a character is no valid UTF-8; JSON needs it to be.
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  }
+
+  /// Time of one run by kernel, the longest first.
+  void add_profile(nlohmann::ordered_json& json) const {
+    struct Kernel {
+      uint64_t nanoseconds = 0;
+      int64_t nodes = 0;
+    };
+    std::map<std::string, Kernel> kernels;
+    uint64_t total = 0;
+    for (const rt_profile_entry& entry : session_.profile()) {
+      Kernel& kernel = kernels[entry.kernel];
+      kernel.nanoseconds += entry.nanoseconds;
+      ++kernel.nodes;
+      total += entry.nanoseconds;
+    }
+    if (total == 0) return;
+    const double per_run = 1e-9 / static_cast<double>(session_.profile_runs());
+    json["kernel_seconds"] = static_cast<double>(total) * per_run;
+    std::vector<std::pair<std::string, Kernel>> sorted(kernels.begin(), kernels.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return a.second.nanoseconds > b.second.nanoseconds;
+    });
+    for (const auto& [name, kernel] : sorted)
+      json["kernels"].push_back({{"kernel", name},
+                                 {"nodes", kernel.nodes},
+                                 {"seconds", static_cast<double>(kernel.nanoseconds) * per_run}});
   }
 
   LanguageModel& model_;

@@ -223,7 +223,7 @@ void declare_generation(CLI::App& app, Options& options) {
   app.add_option("--mask-input", generate.mask_input, "Is set to ones; default: attention_mask")
       ->group(group);
   app.add_option("--logits-output", generate.logits, "Default: logits, or the only output")->group(group);
-  app.add_flag("--profile", options.session.profile, "With --json: also the kernels' time of a run")
+  app.add_flag("--profile", options.session.profile, "With --json: also the time of each kernel in a run")
       ->group(group);
 }
 
