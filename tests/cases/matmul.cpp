@@ -13,6 +13,8 @@ std::vector<Case> cases_matmul() {
   cases.push_back(make_case("matmul_3d_weight", op::MatMulAttributes{}, {f32({2, 9, 8}), weight({8, 12})}));
   cases.push_back(make_case("matmul_row", op::MatMulAttributes{}, {f32({1, 64}), weight({64, 33})}));
   cases.push_back(make_case("matmul_row_wide", op::MatMulAttributes{}, {f32({1, 19}), weight({19, 300})}));
+  cases.push_back(no_gradient(
+      make_case("matmul_row_large", op::MatMulAttributes{}, {f32({1, 133}), weight({133, 2101})})));
   cases.push_back(
       make_case("matmul_row_batched", op::MatMulAttributes{}, {f32({2, 3, 1, 7}), f32({2, 3, 7, 83})}));
   cases.push_back(make_case("matmul_odd", op::MatMulAttributes{}, {f32({33, 65}), weight({65, 31})}));

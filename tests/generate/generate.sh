@@ -10,6 +10,8 @@ if [[ ! -d $folder ]]; then
   exit 77
 fi
 mkdir -p "$scratch"
+# Where other programs use the same cores, waiting threads should not keep them.
+export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}
 model=$scratch/$graph-$backend.rt
 "$bin/rtconvert" "$folder/$graph/model.onnx" -o "$model" "$@"
 run() { "$bin/rtrun" "$model" --backend "$backend" "$@"; }

@@ -1,4 +1,7 @@
-// Products of a vector and a matrix, which is read once, as it lies. Bound by memory, so nothing is packed.
+// Products of a vector and a matrix, which is read once, as it lies. Bound by memory, so nothing is packed: a
+// matrix that fits a cache is taken in columns whose sums stay in registers, a larger one in rows, long
+// stretches of eight at a time, because jumping from row to row costs address translation and prefetching
+// more than it saves.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -49,7 +52,42 @@ RT_INLINE void one_vector(const float* a, const float* b, int64_t stride, float*
   store(y, even + odd);
 }
 
+/// Up to this many numbers a matrix is taken in columns.
+constexpr int64_t kCached = 1 << 17;
+/// Columns whose sums stay in the first cache.
+constexpr int64_t kStretch = 2048;
+constexpr int kRows = 8;
+
+/// y[j] += sum over eight rows of a[i] b[i, j].
+RT_INLINE void add_rows(const float* a, const float* b, int64_t stride, float* y, int64_t n) {
+  Vector factor[kRows];
+  for (int i = 0; i < kRows; ++i) factor[i] = a[i] - Vector{};
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    Vector even = load(y + j), odd{};
+    for (int i = 0; i < kRows; i += 2) {
+      even += factor[i] * load(b + i * stride + j);
+      odd += factor[i + 1] * load(b + (i + 1) * stride + j);
+    }
+    store(y + j, even + odd);
+  }
+  for (; j < n; ++j)
+    for (int i = 0; i < kRows; ++i) y[j] += a[i] * b[i * stride + j];
+}
+
+void vector_rows(const float* a, const float* b, int64_t stride, float* y, int64_t k, int64_t n) {
+  for (int64_t first = 0; first < n; first += kStretch, b += kStretch, y += kStretch) {
+    const int64_t count = n - first < kStretch ? n - first : kStretch;
+    for (int64_t j = 0; j < count; ++j) y[j] = 0;
+    int64_t i = 0;
+    for (; i + kRows <= k; i += kRows) add_rows(a + i, b + i * stride, stride, y, count);
+    for (; i < k; ++i)
+      for (int64_t j = 0; j < count; ++j) y[j] += a[i] * b[i * stride + j];
+  }
+}
+
 void vector_matrix(const float* a, const float* b, int64_t stride, float* y, int64_t k, int64_t n) {
+  if (k * n > kCached && n >= 4 * kLanes) return vector_rows(a, b, stride, y, k, n);
   int64_t j = 0;
   for (; j + 4 * kLanes <= n; j += 4 * kLanes) four_vectors(a, b + j, stride, y + j, k);
   for (; j + kLanes <= n; j += kLanes) one_vector(a, b + j, stride, y + j, k);
