@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/session/session.h"
+#include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/rtconvert/planned_peak.h"
@@ -40,6 +41,28 @@ TEST(PlannedPeak, OfAConvolutionNetIsWhatTheSessionReports) {
 
 TEST(PlannedPeak, OfATransformerLayerIsWhatTheSessionReports) {
   compare("bert_layer", {{"batch", 2}, {"sequence", 16}});
+}
+
+/// Of attention with 8 heads of 32 columns over a sequence and itself.
+uint64_t attention_peak(int64_t sequence) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  Graph& graph = model.entries[0].graph;
+  compiler::Builder builder(graph);
+  const Dim positions{.symbol = graph.symbol("sequence")};
+  const ValueId x = builder.input("x", DType::F32, {{.extent = 1}, {.extent = 8}, positions, {.extent = 32}});
+  builder.output(builder.emit(op::ReluAttributes{}, {builder.emit(op::AttentionAttributes{}, {x, x, x})}));
+  EXPECT_TRUE(compiler::optimize(model, {}, nullptr).ok());
+  const auto peak = convert::planned_peak(graph, {}, {{"sequence", sequence}}, "cpu");
+  EXPECT_TRUE(peak.ok()) << peak.status().message();
+  return peak.ok() ? *peak : 0;
+}
+
+TEST(PlannedPeak, OfAttentionGrowsWithTheSequenceNotItsSquare) {
+  const uint64_t one = attention_peak(512), four = attention_peak(2048);
+  const uint64_t scores = uint64_t{8} * 2048 * 2048 * sizeof(float);
+  EXPECT_LT(four, scores / 32);
+  EXPECT_LE(four, 4 * one);
 }
 
 }  // namespace
