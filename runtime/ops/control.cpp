@@ -143,6 +143,8 @@ class Scanned {
   Status append(const ConstTensorView& slice, uint64_t expected) {
     if (count_ == 0) {
       slice_ = slice.info;
+      if (slice_.shape.rank() >= kMaxRank)
+        return unsupported("scanned output ", output_, " of rank ", kMaxRank, " needs one axis more");
     } else if (!(slice.info == slice_)) {
       return invalid_argument("scanned output ", output_, ": expected ", slice_,
                               " from every iteration, found ", slice.info, " from iteration ", count_);
@@ -209,6 +211,9 @@ Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, u
           " times and does not end; let its condition become false, or allow more iterations");
     iteration = static_cast<int64_t>(i);
     RT_ASSIGN(const auto outputs, run_body(0, operands));
+    if (outputs[0].info.dtype != DType::Bool || outputs[0].info.elements() != 1)
+      return invalid_argument("expected one bool as the condition of the next iteration, found ",
+                              outputs[0].info);
     condition = truth(outputs[0]);
     std::copy_n(outputs.begin() + 1, carried, operands.begin() + kLoopHead);
     for (size_t k = 0; k < scanned.size(); ++k)

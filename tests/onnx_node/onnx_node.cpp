@@ -29,6 +29,7 @@ struct Settings {
   bool strict = false;
   bool verbose = false;
   bool write_skips = false;
+  bool unbaked = false;
   bool refuse = false;
 };
 
@@ -73,7 +74,7 @@ std::string run_case(const Settings& settings, Case rules) {
   rt::onnx::ImportOptions options;
   for (const auto& input : *inputs)
     for (const std::string& name : rules.baked)
-      if (input && input->name == name) options.constants[name] = baked_input(*input);
+      if (!settings.unbaked && input && input->name == name) options.constants[name] = baked_input(*input);
   auto model = rt::onnx::import_onnx(folder + "/model.onnx", options, report);
   if (!model.ok())
     return report.unsupported.empty() ? "import: " + model.status().message()
@@ -156,6 +157,8 @@ int main(int argc, char** argv) {
   app.add_flag("--strict", settings.strict, "No node may fall back to another backend");
   app.add_flag("--verbose", settings.verbose, "Also name what passes and what is skipped");
   app.add_flag("--refuse", settings.refuse, "Only convert; a refusal must name what is not supported");
+  app.add_flag("--unbaked", settings.unbaked,
+               "Operands that give shapes stay inputs instead of becoming constants");
   app.add_flag("--write-skips", settings.write_skips, "Print failures as lines for a skip file");
   CLI11_PARSE(app, argc, argv);
 

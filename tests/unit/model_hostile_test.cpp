@@ -348,6 +348,40 @@ TEST(ModelHostile, UnknownOperator) {
   EXPECT_TRUE(testing::equal(read.value(), second.value()));
 }
 
+TEST(ModelHostile, ControlFlow) {
+  const auto empty = [](Sketch& s, std::vector<uint8_t> inputs, std::vector<uint8_t> outputs) {
+    Sketch body{s.fbb};
+    std::vector<uint32_t> in, out;
+    for (const uint8_t dtype : inputs) in.push_back(body.value({}, kInput, kNoValue, dtype));
+    for (const uint8_t dtype : outputs) {
+      out.push_back(body.value({}, file::Role::Intermediate, kNoValue, dtype));
+      body.node(op::Op::Identity, op::CreateIdentity(s.fbb).Union(), {in[0]}, {out.back()}, {}, "Identity");
+    }
+    return body.graph(in, out);
+  };
+  const auto loop = [&](std::vector<uint32_t> in, int64_t carried, auto bodies) {
+    return one_node([&](Sketch& s, uint32_t x, uint32_t y) {
+      for (uint32_t& id : in)
+        if (id == 0) id = x;
+      s.node(op::Op::Loop, op::CreateLoop(s.fbb, carried).Union(), in, {y}, bodies(s), "Loop");
+    });
+  };
+  const auto none = [](Sketch&) { return std::vector<Offset<file::Graph>>(); };
+  constexpr auto kI64 = static_cast<uint8_t>(DType::I64), kBool = static_cast<uint8_t>(DType::Bool);
+  expect_refused(loop({kNoValue, kNoValue}, 0, none), "bodies");
+  expect_refused(loop({0}, 0, none), "operands");
+  const auto body = [&](std::vector<uint8_t> in, std::vector<uint8_t> out) {
+    return [=](Sketch& s) { return std::vector{empty(s, in, out)}; };
+  };
+  expect_refused(loop({kNoValue, kNoValue}, 0, body({kI64}, {kI64, kI64})), "inputs");
+  expect_refused(loop({kNoValue, kNoValue}, 0, body({kI64, kBool}, {kI64})), "outputs");
+  expect_refused(loop({kNoValue, kNoValue, kNoValue}, 1, body({kI64, kBool, 0}, {kI64, 0})), "absent");
+  expect_refused(loop({kNoValue, kNoValue}, 1, body({kI64, kBool}, {kI64, kI64})), "");
+  expect_refused(loop({kNoValue, kNoValue}, -1, body({kI64, kBool}, {kI64, kI64})), "carried");
+  // The condition is no bool.
+  expect_refused(loop({kNoValue, kNoValue}, 0, body({kI64, kBool}, {kI64, kI64})), "condition");
+}
+
 /// A field that a newer version added: dropping it would compute something else.
 TEST(ModelHostile, NewerAttribute) {
   const auto newer = [](Sketch& s, uint32_t x, uint32_t y, bool body) {

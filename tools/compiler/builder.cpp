@@ -7,6 +7,7 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
+#include "tools/compiler/assume.h"
 
 namespace rt::compiler {
 namespace {
@@ -14,6 +15,9 @@ namespace {
 /// Values up to this many elements are computed while building; that is plenty for shapes, and cheap.
 constexpr int64_t kFoldElements = 4096;
 constexpr int64_t kFoldInputElements = 65536;
+
+/// A shape operand has no more: one for each axis, or two (Pad).
+constexpr int64_t kMostEntries = 2 * kMaxRank;
 
 /// Where a symbol first appears among the graph's inputs.
 struct Place {
@@ -282,8 +286,15 @@ Status Builder::infer_open(const NodeView& view, int probe, std::vector<TensorIn
   static const Value kNone;
   const std::vector<ValueId>& inputs = view.node.inputs;
   std::vector<Entries> entries(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i] != kNoValue) entries[i] = entries_of(inputs[i], probe);
+  const uint32_t shape_operands = ops::page_of(view.kind())->shape_operands;
+  for (size_t i = 0; i < inputs.size() && i < 32; ++i) {
+    if (inputs[i] == kNoValue || (shape_operands >> i & 1u) == 0) continue;
+    const Probes& known = probes_[inputs[i]];
+    if (known[0].info != known[1].info || known[0].info.elements() > kMostEntries)
+      return unsupported(describe(view.node), ": how many entries input ", i,
+                         " has depends on the extents of the inputs, so the rank of the result is not known");
+    entries[i] = entries_of(inputs[i], probe);
+  }
   return infer_unknown(view, entries, inputs[0] != kNoValue ? graph_[inputs[0]] : kNone, infos)
       .in(describe(view.node));
 }
@@ -291,7 +302,7 @@ Status Builder::infer_open(const NodeView& view, int probe, std::vector<TensorIn
 Entries Builder::entries_of(ValueId id, int probe) const {
   const ProbeValue& known = probes_[id][static_cast<size_t>(probe)];
   const int64_t count = known.info.elements();
-  if (count > kMaxRank * 2) return {};
+  if (count > kMostEntries) return {};
   Entries entries(static_cast<size_t>(count));
   if (known.value.data != nullptr && !is_float(known.info.dtype)) {
     for (size_t i = 0; i < entries.size(); ++i)
@@ -316,8 +327,28 @@ Entries Builder::entries_of(ValueId id, int probe) const {
       }
       return joined.size() == entries.size() ? joined : entries;
     }
+    case OpKind::Slice: {
+      const auto start = known_value(producer->inputs[1]);
+      const auto& attributes = producer->as<op::SliceAttributes>();
+      const Entries whole = entries_of(producer->inputs[0], probe);
+      if (!start || known.info.shape.rank() != 1 || attributes.steps != std::vector<int64_t>{1})
+        return entries;
+      int64_t first = load_integer(start->data, start->info.dtype, 0);
+      if (first < 0) first += static_cast<int64_t>(whole.size());
+      for (size_t i = 0; i < entries.size() && static_cast<size_t>(first) + i < whole.size(); ++i)
+        entries[i] = whole[static_cast<size_t>(first) + i];
+      return entries;
+    }
     default: return entries;
   }
+}
+
+Entries Builder::known_entries(ValueId id) const {
+  Entries entries = entries_of(id, 0);
+  const Entries other = entries_of(id, 1);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (i >= other.size() || entries[i] != other[i]) entries[i].reset();
+  return entries;
 }
 
 Status Builder::infer(const Node& node, std::vector<Probes>& outputs) const {
@@ -327,60 +358,21 @@ Status Builder::infer(const Node& node, std::vector<Probes>& outputs) const {
 }
 
 bool Builder::infer_assuming(const Node& node, std::vector<Probes>& outputs) const {
-  using Extent = std::array<int64_t, kProbes>;
-  constexpr size_t kMostOpen = 4;
-  std::vector<Probes> given(node.inputs.size());
-  std::vector<Extent> open, candidates = {{1, 1}};
-  const auto add = [](std::vector<Extent>& list, const Extent& extent) {
-    if (std::find(list.begin(), list.end(), extent) == list.end()) list.push_back(extent);
-  };
-  for (size_t i = 0; i < given.size(); ++i) {
+  std::vector<Probes> inputs(node.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (node.inputs[i] != kNoValue) inputs[i] = probes_[node.inputs[i]];
+  Assumptions assumptions(std::move(inputs),
+                          [&](const std::vector<Probes>& assumed, std::vector<Probes>& found) {
+                            return infer_with(node, &assumed, found).ok();
+                          });
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
-    given[i] = probes_[node.inputs[i]];
     const std::vector<Dim>& dims = graph_[node.inputs[i]].dims;
-    for (size_t axis = 0; axis < dims.size(); ++axis) {
-      const auto at = static_cast<int>(axis);
-      const Extent extent = {given[i][0].info.shape[at], given[i][1].info.shape[at]};
-      add(candidates, extent);
+    for (size_t axis = 0; axis < dims.size(); ++axis)
       if (!dims[axis].is_known() && (dims[axis].symbol < 0 || !place_of(graph_, dims[axis].symbol)))
-        add(open, extent);
-    }
+        assumptions.open(i, static_cast<int>(axis));
   }
-  if (open.size() > kMostOpen) return false;
-  bool found = false, one_rank = true;
-  const auto attempt = [&](std::span<const std::pair<Extent, Extent>> changes) {
-    std::vector<Probes> assumed = given;
-    for (Probes& input : assumed)
-      for (int axis = 0; axis < input[0].info.shape.rank(); ++axis)
-        for (const auto& [from, to] : changes) {
-          if (input[0].info.shape[axis] != from[0] || input[1].info.shape[axis] != from[1]) continue;
-          input[0].info.shape[axis] = to[0];
-          input[1].info.shape[axis] = to[1];
-          break;
-        }
-    std::vector<Probes> results;
-    if (!infer_with(node, &assumed, results).ok()) return;
-    if (!found) outputs = results;
-    found = true;
-    // What follows from the assumption alone is not known.
-    for (size_t i = 0; i < results.size(); ++i) {
-      one_rank = one_rank && results[i][0].info.shape.rank() == outputs[i][0].info.shape.rank();
-      for (int axis = 0; one_rank && axis < results[i][0].info.shape.rank(); ++axis)
-        for (size_t probe = 0; probe < kProbes; ++probe)
-          if (results[i][probe].info.shape[axis] != outputs[i][probe].info.shape[axis])
-            outputs[i][0].info.shape[axis] = outputs[i][1].info.shape[axis] = ops::kUnknownExtent;
-    }
-  };
-  for (const Extent& from : open)
-    for (const Extent& to : candidates)
-      if (from != to) attempt(std::array{std::pair(from, to)});
-  for (size_t i = 0; i < open.size() && !found; ++i)
-    for (size_t j = i + 1; j < open.size(); ++j)
-      for (const Extent& first : candidates)
-        for (const Extent& second : candidates)
-          attempt(std::array{std::pair(open[i], first), std::pair(open[j], second)});
-  for (Probes& output : outputs) output[0].value = output[1].value = {};
-  return found && one_rank;
+  return assumptions.run(outputs);
 }
 
 Status Builder::infer_with(const Node& node, const std::vector<Probes>* assumed,

@@ -72,6 +72,8 @@ class Builder final : public Emitter {
 
   /// The value's bytes when they do not depend on the inputs (equal under all probes).
   std::optional<ConstTensorView> known_value(ValueId id) const;
+  /// What is known of the entries of a short vector of integers, looking through what puts it together.
+  Entries known_entries(ValueId id) const;
   const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
   Graph& graph() noexcept { return graph_; }
   /// Whether some extent is a symbol that no input carries.

@@ -4,6 +4,7 @@
 
 #include "runtime/core/text.h"
 #include "runtime/graph/node_view.h"
+#include "runtime/ops/control.h"
 #include "tools/operators_document.h"
 
 namespace rt::convert {
@@ -75,32 +76,44 @@ std::string list_of(const std::map<std::string, size_t>& nodes) {
   return list;
 }
 
+using Operators = std::map<std::string, std::map<std::string, Support>>;
+
+/// Bodies are run by the same devices; their nodes count like those of the graph.
+void count_nodes(const Graph& graph, const Operators& operators, Coverage& coverage) {
+  const std::vector<bool> planned = planned_nodes(graph);
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    if (ops::runs_on_host(node.kind())) {
+      ++coverage.host;
+      for (const Graph& body : node.bodies) count_nodes(body, operators, coverage);
+      continue;
+    }
+    if (planned[i] || node.kind() == OpKind::Identity || node.kind() == OpKind::Reshape) continue;
+    ++coverage.nodes;
+    const std::string op(op_name(node));
+    ValueId first = kNoValue;
+    for (const ValueId input : node.inputs)
+      if (first == kNoValue) first = input;
+    const std::string type(first == kNoValue ? "" : name_of(graph[first].dtype));
+    const auto row = operators.find(op);
+    const auto found = row == operators.end() ? decltype(row->second.find(type)){} : row->second.find(type);
+    const bool listed = row != operators.end() && found != row->second.end();
+    if (!listed)
+      ++coverage.elsewhere[rt::text(op, " ", type)];
+    else if (found->second == Support::Some)
+      ++coverage.depends[rt::text(op, " ", type)];
+  }
+}
+
 }  // namespace
 
 std::vector<Coverage> coverage_of(const Graph& graph) {
   static const Table kTable = read_table();
-  const std::vector<bool> planned = planned_nodes(graph);
   std::vector<Coverage> result;
   for (const auto& [backend, operators] : kTable) {
     Coverage& coverage = result.emplace_back();
     coverage.backend = backend;
-    for (size_t i = 0; i < graph.nodes.size(); ++i) {
-      const Node& node = graph.nodes[i];
-      if (planned[i] || node.kind() == OpKind::Identity || node.kind() == OpKind::Reshape) continue;
-      ++coverage.nodes;
-      const std::string op(op_name(node));
-      ValueId first = kNoValue;
-      for (const ValueId input : node.inputs)
-        if (first == kNoValue) first = input;
-      const std::string type(first == kNoValue ? "" : name_of(graph[first].dtype));
-      const auto row = operators.find(op);
-      const auto found = row == operators.end() ? decltype(row->second.find(type)){} : row->second.find(type);
-      const bool listed = row != operators.end() && found != row->second.end();
-      if (!listed)
-        ++coverage.elsewhere[rt::text(op, " ", type)];
-      else if (found->second == Support::Some)
-        ++coverage.depends[rt::text(op, " ", type)];
-    }
+    count_nodes(graph, operators, coverage);
   }
   return result;
 }
@@ -111,6 +124,7 @@ std::string Coverage::text() const {
   std::string line =
       away == 0 ? rt::text("all ", nodes, " nodes") : rt::text(nodes - away, " of ", nodes, " nodes");
   if (!elsewhere.empty()) line += rt::text("; not ", list_of(elsewhere));
+  if (host > 0) line += rt::text("; ", host, " on the host in between");
   if (!depends.empty()) line += rt::text("; depending on their form ", list_of(depends));
   return line;
 }

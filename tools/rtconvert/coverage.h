@@ -16,6 +16,7 @@ namespace rt::convert {
 struct Coverage {
   std::string backend;
   size_t nodes = 0;  ///< that run on a device; shape arithmetic is done while planning
+  size_t host = 0;   ///< control flow, and what finds out its results' extents while it runs
   /// "TopK f16" and how many nodes: those that another backend has to run, and those where it depends on the
   /// form.
   std::map<std::string, size_t> elsewhere;

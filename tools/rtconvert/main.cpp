@@ -144,8 +144,10 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                      {"outputs", summary.cache.outputs}};
   json["file_bytes"] = summary.file_bytes;
   for (const auto& backend : summary.coverage)
-    json["backends"][backend.backend] = {
-        {"nodes", backend.nodes}, {"elsewhere", backend.elsewhere}, {"depends", backend.depends}};
+    json["backends"][backend.backend] = {{"nodes", backend.nodes},
+                                         {"host", backend.host},
+                                         {"elsewhere", backend.elsewhere},
+                                         {"depends", backend.depends}};
   json["warnings"] = import.warnings;
   json["verified"] = Json::array();
   for (const VerifyLine& line : summary.verified)

@@ -41,6 +41,32 @@ Status dropout(NodeContext& c) {
 
 // A 0 in the shape copies the dimension of the input in the same place. The entries that are 0 must not
 // depend on the inputs' extents; the others may.
+/// The shape of a Reshape where entries depend on data: 0, which copies a dimension, is found out while it
+/// runs.
+ValueId shape_from_data(NodeContext& c, ValueId shape, bool allow_zero) {
+  const compiler::Entries entries = c.emit.known_entries(shape);
+  std::vector<ValueId> parts;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const auto axis = static_cast<int>(i);
+    const bool may_copy = !allow_zero && axis < c.rank();
+    if (entries[i] && (*entries[i] != 0 || !may_copy)) {
+      parts.push_back(c.emit.ints({&*entries[i], 1}));
+      continue;
+    }
+    const ValueId copied = may_copy ? dims_product(c.emit, c.input(0), axis, axis + 1) : kNoValue;
+    const ValueId given = slice(c.emit, shape, 0, at, at + 1);
+    const int64_t zero = 0;
+    parts.push_back(entries[i] ? copied
+                    : may_copy
+                        ? c.emit.emit(op::WhereAttributes{},
+                                      {c.emit.emit(op::EqualAttributes{}, {given, c.emit.ints({&zero, 1})}),
+                                       copied, given})
+                        : given);
+  }
+  return join(c.emit, std::move(parts));
+}
+
 Status reshape_input(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   const bool allow_zero = c.integer("allowzero", 0) != 0;
@@ -53,7 +79,7 @@ Status reshape_input(NodeContext& c) {
   const int64_t rank = first.info.elements();
   if (rank == 0) return c.result(c.emit.reshape(c.input(0), c.emit.ints({})));
   if (first.value.data == nullptr || second.value.data == nullptr)
-    return cannot("the shape is computed from the data of an input; make it a constant in the model");
+    return c.result(c.emit.reshape(c.input(0), shape_from_data(c, shape, allow_zero)));
   std::vector<int64_t> zeros;
   for (int64_t i = 0; i < rank && !allow_zero; ++i)
     if (load_integer(first.value.data, DType::I64, i) == 0 &&
@@ -223,6 +249,22 @@ Status split_evenly(NodeContext& c, int axis) {
   return {};
 }
 
+/// Sizes that are known only when shapes are, or even the data.
+Status split_by_value(NodeContext& c, int axis, ValueId sizes) {
+  const int64_t zero = 0;
+  ValueId start = c.emit.ints({&zero, 1});
+  for (size_t i = 0; i < c.output_count(); ++i) {
+    op::SliceAttributes attributes;
+    attributes.axes = {axis};
+    attributes.steps = {1};
+    const auto at = static_cast<int64_t>(i);
+    const ValueId end = c.emit.add(start, slice(c.emit, sizes, 0, at, at + 1));
+    c.outputs.push_back(c.emit.emit(std::move(attributes), {c.input(0), start, end}));
+    start = end;
+  }
+  return {};
+}
+
 Status split(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 2));
   if (c.output_count() == 0) return invalid_model("the node has no outputs");
@@ -231,8 +273,8 @@ Status split(NodeContext& c) {
       c.integer("num_outputs", 0) != static_cast<int64_t>(c.output_count()))
     return invalid_model("num_outputs is ", c.integer("num_outputs", 0), ", the node has ", c.output_count());
   if (c.has(1)) {
-    RT_ASSIGN(const auto sizes, c.known_integers(1, "split"));
-    return split_sized(c, axis, sizes);
+    const auto sizes = c.known_integers(1, "split");
+    return sizes.ok() ? split_sized(c, axis, *sizes) : split_by_value(c, axis, as_vector(c.emit, c.input(1)));
   }
   if (c.opset < 13)
     if (const auto sizes = c.optional_integers("split"); sizes && !sizes->empty())
