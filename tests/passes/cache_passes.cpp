@@ -41,6 +41,21 @@ std::vector<ops::HostTensor> run(const Graph& graph, const std::vector<ops::Host
 /// A decoder layer by layer: features [1,S,F] in, and keys and values as `join` makes them of new ones
 /// [1,G,S,D].
 struct Decoder : Net {
+  bool spelled_out = false;
+
+  /// As exporters write it: keys and values repeated for the heads that share them, products, a softmax.
+  ValueId written_attention(ValueId q, ValueId k, ValueId v, ValueId mask) {
+    const auto repeated = [&](ValueId x) {
+      const ValueId column = b.reshape(x, b.ints(std::vector<int64_t>{1, kGroups, 1, -1, kWidth}));
+      const ValueId wide = b.emit(op::ExpandAttributes{},
+                                  {column, b.ints(std::vector<int64_t>{1, 1, kHeads / kGroups, 1, 1})});
+      return b.reshape(wide, b.ints(std::vector<int64_t>{1, kHeads, -1, kWidth}));
+    };
+    ValueId scores = b.emit(op::MatMulAttributes{}, {q, b.transpose(repeated(k), {0, 1, 3, 2})});
+    scores = b.mul(scores, b.scalar(1 / std::sqrt(double(kWidth)), DType::F32));
+    if (mask != kNoValue) scores = b.add(scores, mask);
+    return b.emit(op::MatMulAttributes{}, {b.emit(op::SoftmaxAttributes{}, {scores}), repeated(v)});
+  }
   ValueId heads(ValueId x, int64_t count, uint32_t seed) {
     const ValueId product =
         b.emit(op::MatMulAttributes{}, {x, random_constant(b, {kFeatures, count * kWidth}, seed)});
@@ -56,7 +71,8 @@ struct Decoder : Net {
   ValueId layer(ValueId x, uint32_t seed, ValueId mask, const Join& join) {
     const ValueId q = heads(x, kHeads, seed);
     const ValueId k = join(heads(x, kGroups, seed + 1), 0), v = join(heads(x, kGroups, seed + 2), 1);
-    const ValueId y = b.emit(op::AttentionAttributes{}, {q, k, v, mask});
+    const ValueId y =
+        spelled_out ? written_attention(q, k, v, mask) : b.emit(op::AttentionAttributes{}, {q, k, v, mask});
     return b.add(x, b.reshape(b.transpose(y, {0, 2, 1, 3}), b.ints(std::vector<int64_t>{1, -1, kFeatures})));
   }
 };
@@ -89,7 +105,7 @@ Graph stacked(bool reversed = false) {
 /// A pair of inputs for each layer, any number of tokens a step, learned positions and a mask made of shapes
 /// and of an input of ones.
 struct Direct : Decoder {
-  ValueId x, mask_input, past[4], mask, present[4];
+  ValueId x, mask_input = kNoValue, past[4], mask, present[4];
   Dim past_length = symbol("past_length"), fresh = symbol("length"), total = symbol("past_length + length");
 
   ValueId extent_of(ValueId value, int64_t axis) {
@@ -99,9 +115,10 @@ struct Direct : Decoder {
   ValueId range(ValueId from, ValueId to) {
     return b.emit(op::RangeAttributes{}, {from, to, b.scalar(1, DType::I64)});
   }
-  explicit Direct(bool causal = true) {
+  explicit Direct(bool causal = true, bool spelled = false, bool with_input = true) {
+    spelled_out = spelled;
     x = input({{.extent = 1}, fresh, {.extent = kFeatures}});
-    mask_input = input({{.extent = 1}, total}, "attention_mask", DType::I64);
+    if (with_input) mask_input = input({{.extent = 1}, total}, "attention_mask", DType::I64);
     for (size_t i = 0; i < 4; ++i)
       past[i] =
           input({{.extent = 1}, {.extent = kGroups}, past_length, {.extent = kWidth}}, text("past.", i));
@@ -113,7 +130,8 @@ struct Direct : Decoder {
     const ValueId column = b.reshape(positions, b.ints(std::vector<int64_t>{-1, 1}));
     const ValueId row = causal ? range(zero, end) : b.add(range(zero, end), b.scalar(1, DType::I64));
     const ValueId seen = b.emit(op::LessOrEqualAttributes{}, {row, column});
-    const ValueId keep = b.emit(op::AndAttributes{}, {seen, b.cast(mask_input, DType::Bool)});
+    const ValueId keep =
+        with_input ? b.emit(op::AndAttributes{}, {seen, b.cast(mask_input, DType::Bool)}) : seen;
     const ValueId hidden = b.scalar(-3e38, DType::F32);
     mask = b.emit(op::WhereAttributes{}, {keep, b.scalar(0, DType::F32), hidden});
     for (size_t layer = 0; layer < 2; ++layer)
@@ -189,6 +207,11 @@ TEST(Cache, LayersStackedInOneInput) {
 
 TEST(Cache, PairsWithMaskAndPositions) {
   compare_steps(Direct().graph, true, {3, 1, 2, 1});
+}
+
+TEST(Cache, AttentionAsExportersWriteIt) {
+  compare_steps(Direct(true, true).graph, true, {3, 1, 2, 1});
+  compare_steps(Direct(true, true, false).graph, false, {2, 1, 1});
 }
 
 TEST(Cache, ModelHoldsCapacity) {
