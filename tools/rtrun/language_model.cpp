@@ -1,6 +1,7 @@
 #include "tools/rtrun/language_model.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "tools/common/compare.h"
@@ -41,7 +42,8 @@ int64_t one_at(std::span<const int64_t>, int64_t) {
 rt::Result<LanguageModel> LanguageModel::open(const rt::Model& model, rt::Session& session,
                                               const InputNames& names) {
   LanguageModel made(session);
-  if (const auto capacity = model.metadata("cache.capacity")) made.capacity_ = std::stoll(*capacity);
+  if (const auto capacity = model.metadata("cache.capacity"))
+    made.capacity_ = std::strtoll(capacity->c_str(), nullptr, 10);
   if (rt::Status status = made.find_inputs(names); !status) return status;
   if (rt::Status status = made.find_logits(names.logits); !status) return status;
   return made;
