@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/openmp_wait.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/report.h"
 
@@ -213,6 +214,7 @@ int run(Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rt::tools::spin_briefly();
   CLI::App app(
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");

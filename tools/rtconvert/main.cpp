@@ -10,6 +10,7 @@
 #include "runtime/graph/print.h"
 #include "runtime/model/reader.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/openmp_wait.h"
 #include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
@@ -269,6 +270,7 @@ int convert(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rt::tools::spin_briefly();
   const rt::convert::Parsed parsed = rt::convert::parse_options(argc, argv);
   if (parsed.leave) return parsed.exit_code;
   if (parsed.options.list_ops) return list_ops(parsed.options.json);

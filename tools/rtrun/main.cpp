@@ -10,6 +10,7 @@
 #include "tools/common/compare.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/npy.h"
+#include "tools/common/openmp_wait.h"
 #include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
 
@@ -230,6 +231,7 @@ void declare_generation(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rt::tools::spin_briefly();
   CLI::App app("Runs a compiled model on files and, if asked, compares the outputs with expected ones.");
   app.footer(rt::tools::kExitCodeHelp);
   Options options;

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/openmp_wait.h"
 #include "tools/rttrain/loop.h"
 
 namespace {
@@ -34,6 +35,7 @@ std::vector<rt::TensorSpec> data_inputs(const rt::Model& model) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  rt::tools::spin_briefly();
   using namespace rt::tools;
   CLI::App app(
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
