@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "tests/cases/case.h"
 
 namespace rt::test {
@@ -68,6 +70,13 @@ void add_quantize(std::vector<Case>& cases) {
   add(cases, make_case("quantize_ties", quantize(DType::I8),
                        {with_values(f32({8}), {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 1e30, -1e30}),
                         number(DType::F32, 1), number(DType::I8, 1)}));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> corners = {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 3, -3, 0};
+  corners.resize(40, 5);  // more than a vector of any machine
+  add(cases, make_case("quantize_corners", quantize(DType::I8),
+                       {with_values(f32({40}), corners), number(DType::F32, 2)}));
+  add(cases, make_case("quantize_by_zero", quantize(DType::I8),
+                       {with_values(f32({3}), {1, -1, 0}), number(DType::F32, 0)}));
   add(cases, make_case("quantize_axis", quantize(DType::U8, 1), {x, f32({4}), codes(DType::U8, {4})}));
   add(cases, make_case("quantize_last_axis", quantize(DType::I8, -1), {x, f32({5}), codes(DType::I8, {5})}));
   add(cases, make_case("quantize_first_axis", quantize(DType::I8, 0), {x, f32({3})}));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 #include "backends/cpu/elementwise.h"
@@ -97,25 +98,14 @@ Requirements scales_scratch(const NodeView& node) {
   return requirements;
 }
 
-/// x[first..) as f32 in `buffer`, or where it lies.
-const float* widened_data(const Simd& simd, DType dtype, const std::byte* x, const Run& run,
-                          float* buffer) noexcept {
-  if (dtype == DType::F32) return reinterpret_cast<const float*>(x) + run.first;
-  if (dtype == DType::I32) {
-    const auto* integers = reinterpret_cast<const int32_t*>(x) + run.first;
-    for (int64_t i = 0; i < run.count; ++i) buffer[i] = static_cast<float>(integers[i]);
-  } else {
-    widen_block(simd, dtype, reinterpret_cast<const uint16_t*>(x) + run.first, buffer, run.count);
-  }
-  return buffer;
-}
-
 /// The quotients of 16-bit floats, which are 16-bit floats themselves.
-void divide_in(const Simd& simd, DType dtype, float* x, const float* scale, int64_t n, bool each) noexcept {
+void divide_halves(const Simd& simd, DType dtype, const uint16_t* x, const float* scale, float* quotient,
+                   int64_t n, bool each) noexcept {
   uint16_t narrow[kWideBlock];
-  simd.binary[static_cast<int>(BinaryFunction::Div)][each ? 0 : 1](x, scale, x, n);
-  narrow_block(simd, dtype, x, narrow, n);
-  widen_block(simd, dtype, narrow, x, n);
+  widen_block(simd, dtype, x, quotient, n);
+  simd.binary[static_cast<int>(BinaryFunction::Div)][each ? 0 : 1](quotient, scale, quotient, n);
+  narrow_block(simd, dtype, quotient, narrow, n);
+  widen_block(simd, dtype, narrow, quotient, n);
 }
 
 constexpr auto kOnes = [] {
@@ -124,30 +114,60 @@ constexpr auto kOnes = [] {
   return ones;
 }();
 
-Result<KernelPtr> create_quantize(CpuDevice& device, const NodeView& node, Producers) {
-  RT_ASSIGN(const ScaleGroups groups, groups_of<op::QuantizeLinearAttributes>(node));
-  const Runs runs(groups);
-  const DType from = node.dtype(0), real = node.dtype(1), to = node.output(0).dtype;
+/// Halves, whose scales are widened into the scratch.
+KernelPtr make_quantize_halves(const CpuDevice& device, const NodeView& node, const Runs& runs) {
+  const DType from = node.dtype(0), to = node.output(0).dtype;
   const auto quantize = device.simd().quantize[code_of(to)];
   const auto size = static_cast<int64_t>(size_of(to));
   const int64_t scales = node.input(1).elements();
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
-        const float* scale = widened_scales(simd, real, scales, call);
+        const float* scale = widened_scales(simd, from, scales, call);
         const auto* zero = call.in<std::byte>(2);
-        const bool each = runs.each();
         for_each_run(runs, [&](const Run& run) noexcept {
-          float buffer[kWideBlock];
-          const float* divisor = scale + run.scale;
-          const float* x = widened_data(simd, from, call.in<std::byte>(0), run, buffer);
-          const auto* run_zero = zero == nullptr ? nullptr : zero + run.scale * size;
-          auto* y = call.out<std::byte>() + run.first * size;
-          if (!kHalves.contains(from)) return quantize(x, divisor, run_zero, y, run.count, each);
-          divide_in(simd, from, buffer, divisor, run.count, each);
-          quantize(x, kOnes.data(), run_zero, y, run.count, each);
+          float quotient[kWideBlock];
+          divide_halves(simd, from, call.in<uint16_t>(0) + run.first, scale + run.scale, quotient, run.count,
+                        runs.each());
+          quantize(quotient, kOnes.data(), kOnes.data(), zero == nullptr ? nullptr : zero + run.scale * size,
+                   call.out<std::byte>() + run.first * size, run.count, runs.each());
         });
       },
       scales_scratch(node));
+}
+
+/// 1 / scale for all scales; null where one of them is no normal number.
+const float* inverse_of(const float* scale, float* inverse, int64_t count) noexcept {
+  bool normal = true;
+  for (int64_t i = 0; i < count; ++i) {
+    inverse[i] = 1 / scale[i];
+    normal = normal && std::isnormal(inverse[i]) && std::isnormal(scale[i]);
+  }
+  return normal ? inverse : nullptr;
+}
+
+Result<KernelPtr> create_quantize(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ScaleGroups groups, groups_of<op::QuantizeLinearAttributes>(node));
+  const Runs runs(groups);
+  if (kHalves.contains(node.dtype(0))) return make_quantize_halves(device, node, runs);
+  const DType to = node.output(0).dtype;
+  const Simd& simd = device.simd();
+  const auto quantize = (node.dtype(0) == DType::I32 ? simd.quantize_sums : simd.quantize)[code_of(to)];
+  const auto size = static_cast<int64_t>(size_of(to));
+  const int64_t scales = node.input(1).elements();
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(scales) * sizeof(float);
+  return make_kernel(
+      [=](const Call& call) noexcept {
+        const float* inverse = inverse_of(call.in<float>(1), call.scratch<float>(), scales);
+        const auto* zero = call.in<std::byte>(2);
+        for_each_run(runs, [&](const Run& run) noexcept {
+          quantize(call.in<float>(0) + run.first, call.in<float>(1) + run.scale,
+                   inverse == nullptr ? nullptr : inverse + run.scale,
+                   zero == nullptr ? nullptr : zero + run.scale * size,
+                   call.out<std::byte>() + run.first * size, run.count, runs.each());
+        });
+      },
+      requirements);
 }
 
 Result<KernelPtr> create_dequantize(CpuDevice& device, const NodeView& node, Producers) {

@@ -120,10 +120,13 @@ struct Simd {
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);
   void (*f32_to_bf16)(const float* x, uint16_t* y, int64_t n);
 
-  /// y = saturate(round(x / scale) + zero); x = (y - zero) scale. zero may be null; with `each`, scale and
-  /// zero advance with x. No quantize for I32.
-  void (*quantize[static_cast<int>(IntegerCode::Count)])(const float* x, const float* scale, const void* zero,
-                                                         void* y, int64_t n, bool each);
+  /// y = saturate(round(x / scale) + zero), of f32 and of i32 sums; no I32 result. zero may be null; with
+  /// `each`, scale, inverse and zero advance with x. inverse: 1 / scale, all of them normal numbers, or null.
+  using Quantize = void (*)(const void* x, const float* scale, const float* inverse, const void* zero,
+                            void* y, int64_t n, bool each);
+  Quantize quantize[static_cast<int>(IntegerCode::Count)];
+  Quantize quantize_sums[static_cast<int>(IntegerCode::Count)];
+  /// x = (y - zero) scale
   void (*dequantize[static_cast<int>(IntegerCode::Count)])(const void* x, const float* scale,
                                                            const void* zero, float* y, int64_t n, bool each);
   void (*narrow_float)(const float* x, float* y, int64_t n, const FloatFormat& format);
