@@ -86,7 +86,7 @@ Status Executor::run(std::span<const ConstTensorView> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     Slot& slot = slots_[graph_.inputs[i]];
     slot.view = inputs[i];
-    if (slot.view.data != nullptr && is_aligned(slot.view.data, shared_.devices->alignment())) continue;
+    if (slot.view.data != nullptr && is_aligned(slot.view.data, kHostAlignment)) continue;
     const size_t bytes = slot.view.info.bytes();
     RT_TRY(slot.own[0].reserve(std::max<size_t>(bytes, 1)));
     if (bytes > 0) std::memcpy(slot.own[0].data(), slot.view.data, bytes);
