@@ -1,0 +1,132 @@
+// Graphs inside ONNX nodes: what bodies see of the graphs around them, and what is refused.
+#include <gtest/gtest.h>
+
+#include "runtime/ops/evaluate.h"
+#include "tools/rtconvert/onnx/import.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+
+namespace rt::onnx {
+namespace {
+
+enum ElementType { kFloat = 1, kInt64 = 7, kBool = 9 };
+
+void value(rt_onnx::ValueInfoProto& info, const std::string& name, int type,
+           const std::vector<int64_t>& dims) {
+  info.set_name(name);
+  auto* tensor = info.mutable_type()->mutable_tensor_type();
+  tensor->set_elem_type(type);
+  tensor->mutable_shape();
+  for (const int64_t extent : dims) {
+    auto* dim = tensor->mutable_shape()->add_dim();
+    if (extent < 0)
+      dim->set_dim_param("n");
+    else
+      dim->set_dim_value(extent);
+  }
+}
+
+rt_onnx::NodeProto& node(rt_onnx::GraphProto& graph, const std::string& op,
+                         const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  auto* made = graph.add_node();
+  made->set_op_type(op);
+  for (const auto& name : inputs) made->add_input(name);
+  for (const auto& name : outputs) made->add_output(name);
+  return *made;
+}
+
+rt_onnx::GraphProto& body_of(rt_onnx::NodeProto& made, const std::string& attribute) {
+  auto* added = made.add_attribute();
+  added->set_name(attribute);
+  added->set_type(5);
+  return *added->mutable_g();
+}
+
+void output(rt_onnx::GraphProto& graph, const std::string& name) {
+  graph.add_output()->set_name(name);
+}
+
+/// for i < trips: s = s + (flag ? -twice : x), where twice = x + x is made outside; scanned: s. rank: of s in
+/// the body's result.
+rt_onnx::ModelProto nested(bool change_rank = false) {
+  rt_onnx::ModelProto model;
+  model.set_ir_version(8);
+  auto* opset = model.add_opset_import();
+  opset->set_domain("");
+  opset->set_version(16);
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "x", kFloat, {-1});
+  value(*graph.add_input(), "trips", kInt64, {});
+  value(*graph.add_input(), "flag", kBool, {});
+  node(graph, "Add", {"x", "x"}, {"twice"});
+  auto& loop = node(graph, "Loop", {"trips", "", "x"}, {"sum", "sums"});
+  rt_onnx::GraphProto& body = body_of(loop, "body");
+  value(*body.add_input(), "i", kInt64, {});
+  value(*body.add_input(), "go", kBool, {});
+  value(*body.add_input(), "s", kFloat, {-1});
+  auto& branch = node(body, "If", {"flag"}, {"step"});
+  rt_onnx::GraphProto& yes = body_of(branch, "then_branch");
+  node(yes, "Neg", {"twice"}, {"minus"});
+  output(yes, "minus");
+  rt_onnx::GraphProto& no = body_of(branch, "else_branch");
+  node(no, "Identity", {"x"}, {"same"});
+  output(no, "same");
+  node(body, "Add", {"s", "step"}, {change_rank ? "added" : "next"});
+  if (change_rank) {
+    node(body, "Shape", {"go"}, {"nothing"});
+    auto& axes = node(body, "Constant", {}, {"axes"});
+    auto* ints = axes.add_attribute();
+    ints->set_name("value_ints");
+    ints->set_type(7);
+    ints->add_ints(0);
+    node(body, "Unsqueeze", {"added", "axes"}, {"next"});
+  }
+  for (const char* name : {"go", "next", "next"}) output(body, name);
+  output(graph, "sum");
+  output(graph, "sums");
+  return model;
+}
+
+Result<ModelGraph> convert(const rt_onnx::ModelProto& model, ImportReport& report) {
+  const std::string bytes = model.SerializeAsString();
+  return import_onnx_bytes(std::as_bytes(std::span(bytes)), {}, report);
+}
+
+TEST(ImporterControl, BranchesInLoopsSeeTheOuterGraph) {
+  ImportReport report;
+  const auto model = convert(nested(), report);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Graph& graph = model->entries[0].graph;
+  EXPECT_EQ(graph[graph.outputs[0]].dims, graph[graph.inputs[0]].dims);
+  const float x[] = {1, 2};
+  for (const bool flag : {false, true})
+    for (const int64_t trips : {0, 1, 3}) {
+      const ConstTensorView inputs[] = {
+          {x, {DType::F32, {2}}}, {&trips, {DType::I64, {}}}, {&flag, {DType::Bool, {}}}};
+      const auto outputs = ops::evaluate_graph(graph, inputs);
+      ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+      const float step = flag ? -2.0f : 1.0f;
+      const auto* sum = reinterpret_cast<const float*>((*outputs)[0].bytes.data());
+      EXPECT_EQ(sum[1], 2 * (1 + static_cast<float>(trips) * step));
+      EXPECT_EQ((*outputs)[1].info.shape[0], trips);
+    }
+}
+
+TEST(ImporterControl, AnotherRankIsRefused) {
+  ImportReport report;
+  EXPECT_FALSE(convert(nested(true), report).ok());
+  ASSERT_EQ(report.unsupported.size(), 1u);
+  EXPECT_NE(report.unsupported[0].reason.find("rank"), std::string::npos) << report.unsupported[0].reason;
+}
+
+TEST(ImporterControl, BodiesMustFit) {
+  rt_onnx::ModelProto model = nested();
+  model.mutable_graph()->mutable_node(1)->mutable_attribute(0)->mutable_g()->mutable_input()->RemoveLast();
+  ImportReport report;
+  const auto result = convert(model, report);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.status().message().find("carried values do not fit"), std::string::npos)
+      << result.status().message();
+}
+
+}  // namespace
+}  // namespace rt::onnx
