@@ -221,5 +221,77 @@ TEST(Attention, NotWhenAFactorFollowsAMask) {
   EXPECT_EQ(count(net.graph, OpKind::Attention), 0u);
 }
 
+struct Turned : Net {
+  ValueId piece(ValueId x, int64_t start, int64_t end) {
+    op::SliceAttributes attributes;
+    attributes.axes = {b.value(x).rank() - 1};
+    attributes.steps = {1};
+    return b.emit(std::move(attributes), {x, b.ints({&start, 1}), b.ints({&end, 1})});
+  }
+  ValueId joined(ValueId first, ValueId second) {
+    op::ConcatAttributes attributes;
+    attributes.axis = -1;
+    return b.emit(attributes, {first, second});
+  }
+  ValueId pair(ValueId x, ValueId cos, ValueId sin, int64_t half) {
+    const ValueId first = piece(x, 0, half), second = piece(x, half, 2 * half);
+    return joined(b.sub(b.mul(first, cos), b.mul(second, sin)), b.add(b.mul(second, cos), b.mul(sin, first)));
+  }
+  void expect_one(bool interleaved) {
+    ASSERT_EQ(count(graph, OpKind::RotaryEmbedding), 1u) << print(graph);
+    EXPECT_EQ(count(graph, OpKind::Slice), 0u) << print(graph);
+    for (const Node& node : graph.nodes) {
+      if (node.kind() != OpKind::RotaryEmbedding) continue;
+      EXPECT_EQ(node.as<op::RotaryEmbeddingAttributes>().interleaved, interleaved);
+    }
+  }
+};
+
+TEST(Rotary, PairsAsTheLastAxis) {
+  Turned net;
+  const Dim tokens = net.symbol("tokens");
+  const ValueId x = net.input({tokens, {.extent = 4}, {.extent = 3}, {.extent = 2}}, "x");
+  const ValueId cos = net.input({tokens, {.extent = 1}, {.extent = 3}, {.extent = 1}}, "cos");
+  const ValueId sin = net.input({tokens, {.extent = 1}, {.extent = 3}, {.extent = 1}}, "sin");
+  net.output(net.pair(x, cos, sin, 1));
+  transform(net.graph, {"rotary"}, 1e-5);
+  net.expect_one(true);
+}
+
+TEST(Rotary, HalvesTurnedAgainstEachOther) {
+  Turned net;
+  const Dim batch = net.symbol("batch"), sequence = net.symbol("sequence");
+  const ValueId x = net.input({batch, {.extent = 4}, sequence, {.extent = 6}}, "x");
+  const ValueId angles = net.input({{.extent = 1}, {.extent = 1}, sequence, {.extent = 3}}, "angles");
+  const ValueId both = net.joined(angles, angles);
+  const ValueId cos = net.unary(op::CosAttributes{}, both), sin = net.unary(op::SinAttributes{}, both);
+  const ValueId turned = net.joined(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
+  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(turned, sin)));
+  transform(net.graph, {"rotary"}, 1e-5);
+  EXPECT_EQ(count(net.graph, OpKind::RotaryEmbedding), 1u) << print(net.graph);
+}
+
+TEST(Rotary, TablesForEachBatch) {
+  Turned net;
+  const Dim batch = net.symbol("batch"), sequence = net.symbol("sequence");
+  const ValueId x = net.input({batch, {.extent = 4}, sequence, {.extent = 6}}, "x");
+  const ValueId cos = net.input({batch, {.extent = 1}, sequence, {.extent = 3}}, "cos");
+  const ValueId sin = net.input({batch, {.extent = 1}, sequence, {.extent = 3}}, "sin");
+  net.output(net.pair(x, cos, sin, 3));
+  transform(net.graph, {"rotary"}, 1e-5);
+  net.expect_one(false);
+}
+
+TEST(Rotary, NotWhenTheHalvesOfTheTablesMayDiffer) {
+  Turned net;
+  const ValueId x = net.input({{.extent = 4}, {.extent = 5}, {.extent = 6}}, "x");
+  const ValueId cos = net.input({{.extent = 5}, {.extent = 6}}, "cos"),
+                sin = net.input({{.extent = 5}, {.extent = 6}}, "sin");
+  const ValueId turned = net.joined(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
+  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(turned, sin)));
+  transform(net.graph, {"rotary"});
+  EXPECT_EQ(count(net.graph, OpKind::RotaryEmbedding), 0u);
+}
+
 }  // namespace
 }  // namespace rt::compiler::test

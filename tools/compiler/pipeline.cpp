@@ -33,6 +33,7 @@ constexpr Pass kPasses[] = {
     {"common_subexpr", "compute equal things once", common_subexpr},
     {"recognize", "find Silu, HardSwish, Gelu and LayerNorm that are spelled out", recognize},
     {"attention", "find scaled dot product attention that is spelled out", attention},
+    {"rotary", "find rotary position embeddings that are spelled out", rotary},
     {"fuse", "move additions and activations into the epilogue of MatMul and Conv", fuse},
     {"fold", "reshape biases", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},

@@ -15,6 +15,7 @@ Status batch_norm(Graph& graph, const PassContext& context);
 Status layout(Graph& graph, const PassContext& context);
 Status recognize(Graph& graph, const PassContext& context);
 Status attention(Graph& graph, const PassContext& context);
+Status rotary(Graph& graph, const PassContext& context);
 Status fuse(Graph& graph, const PassContext& context);
 Status expand(Graph& graph, const PassContext& context);
 Status order(Graph& graph, const PassContext& context);
