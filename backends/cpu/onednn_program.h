@@ -19,8 +19,8 @@ using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 
-/// Plans keep the primitives that they use. What oneDNN keeps besides, for those that come back, is bounded by
-/// count only, and a primitive with its code may take a few hundred KB.
+/// Plans keep the primitives that they use. What oneDNN keeps besides, for those that come back, is bounded
+/// by count only, and a primitive with its code may take a few hundred KB.
 inline constexpr int kMostCachedPrimitives = 256;
 
 inline const dnnl::engine& engine() {
