@@ -40,12 +40,13 @@ class [[nodiscard]] Status {
   /// Where memory for the message is short too, the status is Code::OutOfMemory.
   Status(Code code, std::string_view message) noexcept;
   Status(const Status& other) noexcept : failure_(other.ok() ? nullptr : copy_of(*other.failure_)) {}
-  Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
+  [[gnu::always_inline]] Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
   Status& operator=(Status other) noexcept {
     std::swap(failure_, other.failure_);
     return *this;
   }
-  ~Status() {
+  /// In line, because nearly always the compiler knows what it finds.
+  [[gnu::always_inline]] ~Status() {
     if (failure_ != nullptr) release(failure_);
   }
 

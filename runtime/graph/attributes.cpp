@@ -114,7 +114,30 @@ void append_fields(std::string& out, OpKind owner, const void* attributes, const
   out += '}';
 }
 
+void copy_field(const AttributeField& field, const void* from, void* to) {
+  const auto copy = [&]<class T>(std::type_identity<T>) { field.of<T>(to) = field.of<T>(from); };
+  switch (field.type) {
+    case FieldType::Bool: return copy(std::type_identity<bool>());
+    case FieldType::U8: return copy(std::type_identity<uint8_t>());
+    case FieldType::I64: return copy(std::type_identity<int64_t>());
+    case FieldType::F32: return copy(std::type_identity<float>());
+    case FieldType::F64: return copy(std::type_identity<double>());
+    case FieldType::I64List: return copy(std::type_identity<std::vector<int64_t>>());
+    case FieldType::F32List: return copy(std::type_identity<std::vector<float>>());
+    case FieldType::ActivationList: return copy(std::type_identity<std::vector<op::RecurrentActivation>>());
+    case FieldType::Epilogue:
+      using Epilogue = std::unique_ptr<op::EpilogueAttributes>;
+      if (const Epilogue& epilogue = field.of<Epilogue>(from))
+        field.of<Epilogue>(to) = std::make_unique<op::EpilogueAttributes>(*epilogue);
+  }
+}
+
 }  // namespace
+
+op::OpUnion::OpUnion(const OpUnion& other) : OpUnion(default_attributes(other.type)) {
+  if (value == nullptr) return;  // NONE
+  for (const AttributeField& field : fields_of(type)) copy_field(field, other.value, value);
+}
 
 std::span<const AttributeField> fields_of(OpKind owner) noexcept {
   const AttributeField* first = std::begin(kFields);

@@ -1,5 +1,5 @@
-// The fields of all attribute structs as data, so that reading, checking and printing them takes one loop and
-// no code per operator.
+// The fields of all attribute structs as data, so that reading, checking, copying and printing them takes one
+// loop and no code per operator.
 //
 // Knows: names, types and offsets of fields, generated from schema/ops.fbs. Must not know: what a field
 // means; files.

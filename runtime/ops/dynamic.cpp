@@ -1,7 +1,7 @@
 // NonZero and Unique: the extents of their results depend on data.
 #include <algorithm>
-#include <numeric>
 
+#include "runtime/core/order.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
@@ -51,11 +51,12 @@ class Slices {
   }
 
   /// Negative, 0 or positive, as slice a comes before b, equals it, or comes after.
-  int compare(int64_t a, int64_t b) const {
+  int compare(size_t a, size_t b) const {
     for (int64_t outer = 0; outer < view_.outer; ++outer)
       for (int64_t inner = 0; inner < view_.inner; ++inner) {
-        const auto at = [&](int64_t slice) {
-          return static_cast<size_t>((outer * view_.extent + slice) * view_.inner + inner);
+        const auto at = [&](size_t slice) {
+          return static_cast<size_t>((outer * view_.extent + static_cast<int64_t>(slice)) * view_.inner +
+                                     inner);
         };
         if (const int order = compare_elements(at(a), at(b)); order != 0) return order;
       }
@@ -88,25 +89,22 @@ struct Distinct {
 };
 
 Distinct find_distinct(const Slices& slices, int64_t extent, bool sorted) {
-  std::vector<int64_t> order(static_cast<size_t>(extent));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return slices.compare(a, b) < 0; });
+  const std::vector<size_t> order =
+      sorted_order(static_cast<size_t>(extent), [&](size_t a, size_t b) { return slices.compare(a, b) < 0; });
   Distinct found;
   found.inverse.resize(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
     if (i == 0 || slices.compare(order[i - 1], order[i]) != 0) {
-      found.first.push_back(order[i]);
+      found.first.push_back(static_cast<int64_t>(order[i]));
       found.counts.push_back(0);
     }
     ++found.counts.back();
-    found.inverse[static_cast<size_t>(order[i])] = static_cast<int64_t>(found.first.size()) - 1;
+    found.inverse[order[i]] = static_cast<int64_t>(found.first.size()) - 1;
   }
   if (sorted) return found;
   // In the order of first occurrence.
-  std::vector<size_t> rank(found.first.size());
-  std::iota(rank.begin(), rank.end(), size_t{0});
-  std::sort(rank.begin(), rank.end(), [&](size_t a, size_t b) { return found.first[a] < found.first[b]; });
+  const std::vector<size_t> rank =
+      sorted_order(found.first.size(), [&](size_t a, size_t b) { return found.first[a] < found.first[b]; });
   Distinct ordered{.first = {}, .inverse = std::vector<int64_t>(order.size()), .counts = {}};
   std::vector<int64_t> place(rank.size());
   for (size_t i = 0; i < rank.size(); ++i) {

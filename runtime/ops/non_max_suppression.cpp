@@ -1,6 +1,7 @@
 // NonMaxSuppression: boxes by descending score, without those that overlap a kept one too much.
 #include <algorithm>
 
+#include "runtime/core/order.h"
 #include "runtime/ops/page_support.h"
 
 namespace rt::ops {
@@ -62,22 +63,24 @@ struct Limits {
 /// The kept boxes of one batch entry and class. scores_at: of the first score.
 std::vector<int64_t> keep(std::span<const Box> boxes, const ConstTensorView& scores, int64_t scores_at,
                           const Limits& limits) {
-  const auto score = [&](int64_t box) { return load(scores, scores_at + box); };
-  std::vector<int64_t> order;
-  for (int64_t box = 0; box < static_cast<int64_t>(boxes.size()); ++box)
-    if (!limits.score || score(box) > *limits.score) order.push_back(box);
+  const auto score = [&](size_t box) { return load(scores, scores_at + static_cast<int64_t>(box)); };
+  std::vector<size_t> candidates;
+  for (size_t box = 0; box < boxes.size(); ++box)
+    if (!limits.score || score(box) > *limits.score) candidates.push_back(box);
   // Equal scores: the lower index first. NaN comes last.
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return score(a) > score(b) || (std::isnan(score(b)) && !std::isnan(score(a)));
+  const std::vector<size_t> order = sorted_order(candidates.size(), [&](size_t a, size_t b) {
+    const double first = score(candidates[a]), second = score(candidates[b]);
+    return first > second || (std::isnan(second) && !std::isnan(first));
   });
   std::vector<int64_t> kept;
-  for (const int64_t box : order) {
+  for (const size_t place : order) {
     if (static_cast<int64_t>(kept.size()) >= limits.most) break;
-    const Box& candidate = boxes[static_cast<size_t>(box)];
+    const size_t box = candidates[place];
+    const Box& candidate = boxes[box];
     if (std::none_of(kept.begin(), kept.end(), [&](int64_t other) {
           return overlap(candidate, boxes[static_cast<size_t>(other)]) > limits.iou;
         }))
-      kept.push_back(box);
+      kept.push_back(static_cast<int64_t>(box));
   }
   return kept;
 }

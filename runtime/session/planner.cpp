@@ -1,7 +1,8 @@
 #include "runtime/session/planner.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "runtime/core/order.h"
 
 namespace rt {
 
@@ -39,12 +40,9 @@ size_t find_gap(const std::vector<Placed>& placed, const Lifetime& life, size_t 
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment) {
   MemoryPlan plan;
   plan.offsets.resize(lifetimes.size());
-  std::vector<size_t> order(lifetimes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+  const std::vector<size_t> order = sorted_order(lifetimes.size(), [&](size_t a, size_t b) {
     if (lifetimes[a].bytes != lifetimes[b].bytes) return lifetimes[a].bytes > lifetimes[b].bytes;
-    if (lifetimes[a].first != lifetimes[b].first) return lifetimes[a].first < lifetimes[b].first;
-    return a < b;
+    return lifetimes[a].first < lifetimes[b].first;
   });
   std::vector<Placed> placed;
   placed.reserve(lifetimes.size());
