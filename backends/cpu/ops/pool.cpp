@@ -127,7 +127,8 @@ Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers
     return make_kernel([=, column_major = attributes.column_major](const Call& call) noexcept {
       const T* x = call.in<T>(0);
       int64_t* y = call.out<int64_t>();
-      const auto& [d, h, w] = pool.axes;
+      // Names of their own: clang 14 does not let a lambda capture a structured binding.
+      const auto &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
       const int64_t channels = pool.width;
       parallel_for(
           pool.images * pool.out_points, channels * pool.taps, 1, [&](int64_t begin, int64_t end) noexcept {

@@ -298,7 +298,7 @@ class RecurrentKernel final : public Kernel {
     const size_t packed = net_->weights.bytes(g);
     requirements_.scratch = static_cast<size_t>(g.directions * net_->direction_floats()) * sizeof(float);
     constant_ = true;
-    for (size_t i : {1, 2, 3, 7}) {
+    for (const size_t i : {1u, 2u, 3u, 7u}) {
       if (!node.has(i)) continue;
       sources_[i] = static_cast<const float*>(node.inputs[i].value);
       constant_ = constant_ && sources_[i] != nullptr;
@@ -311,7 +311,7 @@ class RecurrentKernel final : public Kernel {
     requirements_.packed = packed;
     requirements_.packed_key =
         0x7265637572ull + static_cast<uint64_t>(g.kind) * 2 + (g.linear_before_reset ? 1 : 0);
-    for (size_t i : {1, 2, 3, 7})
+    for (const size_t i : {1u, 2u, 3u, 7u})
       if (node.has(i)) requirements_.replaced_inputs |= 1u << i;
   }
 

@@ -11,7 +11,7 @@ namespace {
 /// Sign of the divisor, as in Python.
 RT_INLINE float floor_mod(float a, float b) {
   const float r = fmodf(a, b);
-  return (r != 0.0f) & ((r < 0.0f) != (b < 0.0f)) ? r + b : r;
+  return ((r != 0.0f) & ((r < 0.0f) != (b < 0.0f))) ? r + b : r;
 }
 
 #define RT_TWO_OPERANDS(Name, Out, expression)                                         \

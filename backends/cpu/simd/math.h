@@ -31,10 +31,10 @@ RT_INLINE float pick(bool condition, float yes, float no) {
 }
 /// NaN if either is.
 RT_INLINE float minimum(float a, float b) {
-  return (a < b) | (a != a) ? a : b;
+  return ((a < b) | (a != a)) ? a : b;
 }
 RT_INLINE float maximum(float a, float b) {
-  return (a > b) | (a != a) ? a : b;
+  return ((a > b) | (a != a)) ? a : b;
 }
 
 /// Into [0, 1].

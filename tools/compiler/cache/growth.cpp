@@ -185,7 +185,7 @@ Result<Growths> find_growths(const Graph& graph, const std::vector<State>& state
   Growths growths;
   for (const auto& [input, output] : pairs)
     if (std::none_of(graph.inputs.begin(), graph.inputs.end(),
-                     [&](ValueId id) { return graph[id].name == input; }))
+                     [&, &wanted = input](ValueId id) { return graph[id].name == wanted; }))
       return invalid_argument("cache: the model has no input '", input, "'");
   for (const ValueId input : graph.inputs) {
     const std::string* output = partner(pairs, graph[input].name);
