@@ -121,6 +121,25 @@ float exact_erf(float x) {
   return x < 0.0 ? -y : y;
 }
 
+// |x| > 1: pi/2 - atan(1/x); then, above tan(pi/8), pi/4 + atan((t - 1) / (t + 1)); a series on what is left.
+float exact_atan(float x) {
+  if (is_nan(x)) return x;
+  float a = abs(x);
+  float unit = a > 1.0 ? 1.0 / a : a;
+  bool upper = unit > 0.414213562;
+  float t = upper ? (unit - 1.0) / (unit + 1.0) : unit;
+  float s = t * t;
+  float q = -6.083456145e-02;
+  q = q * s + 1.059600274e-01;
+  q = q * s - 1.424384891e-01;
+  q = q * s + 1.999848945e-01;
+  q = q * s - 3.333331551e-01;
+  float y = t + t * s * q;
+  if (upper) y += 0.785398163;
+  if (a > 1.0) y = 1.57079633 - y;
+  return uintBitsToFloat(floatBitsToUint(y) | (floatBitsToUint(x) & 0x80000000u));
+}
+
 float round_half_even(float x) {
   float t = roundEven(x);
   return abs(x) < 8388608.0 ? t : x;
@@ -156,6 +175,7 @@ float apply_function(uint f, float x, float alpha, float beta) {
     case 23: return is_nan(x) ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
     case 24: return is_nan(x) ? x : (x > 0.0 ? x : 0.0) + exact_log(1.0 + exact_exp(-abs(x)));  // Softplus
     case 25: return x < 0.0 ? alpha * (exact_exp(x) - 1.0) : x;               // Elu
+    case 27: return exact_atan(x);
   }
   return x;
 }

@@ -208,3 +208,10 @@ endforeach()
 rt_shader(narrow_float narrow_float.comp)
 rt_shader(matmul_integer matmul_integer.comp)
 rt_shader(conv_integer conv_integer.comp)
+
+# Bits of integers, random numbers.
+foreach(bits 8 16 32 64)
+  rt_shader(bits_u${bits} bits.comp -DT=uint${bits}_t -DWIDTH=${bits})
+  rt_shader(bits_i${bits} bits.comp -DT=int${bits}_t -DWIDTH=${bits} -DSIGNED=1)
+endforeach()
+rt_shader(random random.comp)

@@ -33,6 +33,7 @@ enum class Function : uint32_t {
   Softplus = 24,
   Elu = 25,
   Not = 26,
+  Atan = 27,
 };
 
 }  // namespace rt::vulkan

@@ -63,6 +63,7 @@ std::vector<Case> cases_elementwise() {
   add_unary<op::SinAttributes>(cases, "sin");
   add_unary<op::CosAttributes>(cases, "cos");
   add_unary<op::TanhAttributes>(cases, "tanh");
+  add_unary<op::AtanAttributes>(cases, "atan");
   add_unary<op::SigmoidAttributes>(cases, "sigmoid");
   add_unary<op::ReluAttributes>(cases, "relu");
   add_unary<op::ErfAttributes>(cases, "erf");

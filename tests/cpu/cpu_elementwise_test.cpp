@@ -224,5 +224,16 @@ TEST(CpuCast, SpecialValues) {
   }
 }
 
+TEST(CpuRandom, DoublesHaveMoreBits) {
+  const auto shape = tensor_of({DType::I64, Shape{2}}, {3, 71});
+  op::RandomUniformAttributes uniform;
+  uniform.to = static_cast<uint8_t>(DType::F64);
+  uniform.seed = 7;
+  check_node(cpu_device(), make_node(uniform, 1), {shape}, 1u << 0, ops::Tolerance{1e-15, 0});
+  op::RandomNormalAttributes normal;
+  normal.to = static_cast<uint8_t>(DType::F64);
+  check_node(cpu_device(), make_node(normal, 1), {shape}, 1u << 0, ops::Tolerance{1e-13, 1e-13});
+}
+
 }  // namespace
 }  // namespace rt::test

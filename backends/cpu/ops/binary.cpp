@@ -227,6 +227,42 @@ Result<KernelPtr> create_logic(CpuDevice&, const NodeView& node, Producers) {
   return make_scalar(node, &erased<uint8_t, uint8_t, logic<kLogic>>);
 }
 
+enum class Bits : uint8_t { And, Or, Xor, ShiftLeft, ShiftRight };
+
+/// A shift by the type's width or more, or by less than 0, leaves 0, or the sign.
+template <Bits kBits, class T>
+T bits(T a, T b) noexcept {
+  if constexpr (kBits == Bits::And) return static_cast<T>(a & b);
+  if constexpr (kBits == Bits::Or) return static_cast<T>(a | b);
+  if constexpr (kBits == Bits::Xor) return static_cast<T>(a ^ b);
+  constexpr uint64_t kWidth = 8 * sizeof(T);
+  const auto count = static_cast<uint64_t>(b);
+  if constexpr (kBits == Bits::ShiftLeft)
+    return count < kWidth ? static_cast<T>(static_cast<uint64_t>(a) << count) : T{0};
+  if (count < kWidth) return static_cast<T>(a >> count);
+  return a < T{0} ? static_cast<T>(-1) : T{0};
+}
+
+template <Bits kBits>
+KernelPtr make_bits(const NodeView& node) {
+  return make_scalar(node, with_number(node.dtype(0), [](auto tag) -> ErasedLoop {
+                       using T = typename decltype(tag)::type;
+                       if constexpr (std::is_integral_v<T>)
+                         return &erased<T, T, bits<kBits, T>>;
+                       else
+                         return nullptr;  // the rows name integers only
+                     }));
+}
+
+template <Bits kBits>
+Result<KernelPtr> create_bits(CpuDevice&, const NodeView& node, Producers) {
+  return make_bits<kBits>(node);
+}
+Result<KernelPtr> create_shift(CpuDevice&, const NodeView& node, Producers) {
+  return node.as<op::BitShiftAttributes>().left ? make_bits<Bits::ShiftLeft>(node)
+                                                : make_bits<Bits::ShiftRight>(node);
+}
+
 }  // namespace
 
 std::span<const KernelRow> rows_binary();
@@ -251,6 +287,10 @@ std::span<const KernelRow> rows_binary() {
       RT_LOGIC(And, "and"),
       RT_LOGIC(Or, "or"),
       RT_LOGIC(Xor, "xor"),
+      row<create_bits<Bits::And>>(OpKind::BitwiseAnd, "bitwise_and", kIntegers),
+      row<create_bits<Bits::Or>>(OpKind::BitwiseOr, "bitwise_or", kIntegers),
+      row<create_bits<Bits::Xor>>(OpKind::BitwiseXor, "bitwise_xor", kIntegers),
+      row<create_shift>(OpKind::BitShift, "bit_shift", kIntegers),
   };
 #undef RT_BINARY
 #undef RT_COMPARE

@@ -33,6 +33,7 @@ Parameters parameters_of(const NodeView& node) {
     case OpKind::Softplus: return {Function::Softplus};
     case OpKind::HardSwish: return {Function::HardSwish};
     case OpKind::Silu: return {Function::Silu};
+    case OpKind::Atan: return {Function::Atan};
     case OpKind::LeakyRelu: return {Function::LeakyRelu, node.as<op::LeakyReluAttributes>().alpha};
     case OpKind::Elu: return {Function::Elu, node.as<op::EluAttributes>().alpha};
     case OpKind::Gelu:
@@ -113,6 +114,7 @@ constexpr KernelRow kRows[] = {
     RT_FLOAT_ROW(Clip),
     RT_FLOAT_ROW(Gelu),
     RT_FLOAT_ROW(Silu),
+    RT_FLOAT_ROW(Atan),
     RT_INTEGER_ROW(Abs),
     RT_INTEGER_ROW(Neg),
     RT_INTEGER_ROW(Sign),

@@ -147,6 +147,25 @@ Status is_inf(NodeContext& c) {
       c.emit.emit(op::LessAttributes{}, {c.emit.emit(op::AbsAttributes{}, {x}), c.emit.scalar_like(0, x)}));
 }
 
+Status bit_shift(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  const std::string direction = c.string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return invalid_model("direction: expected LEFT or RIGHT, found ", direction);
+  op::BitShiftAttributes attributes;
+  attributes.left = direction == "LEFT";
+  return c.result(c.emit.emit(attributes, {c.input(0), c.input(1)}));
+}
+
+// x xor a number of ones
+Status bitwise_not(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  const TensorInfo info{.dtype = c.dtype(), .shape = {}};
+  const ValueId ones =
+      c.emit.constant(info, Blob::own(std::vector<std::byte>(info.bytes(), std::byte{0xff})));
+  return c.result(c.emit.emit(op::BitwiseXorAttributes{}, {c.input(0), ones}));
+}
+
 Status tan(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   const ValueId x = c.input(0);
@@ -201,6 +220,11 @@ constexpr ImportRow kElementwiseRows[] = {
     {"", "And", 1, kNewestOpset, binary<op::AndAttributes>},
     {"", "Or", 1, kNewestOpset, binary<op::OrAttributes>},
     {"", "Xor", 1, kNewestOpset, binary<op::XorAttributes>},
+    {"", "BitwiseAnd", 18, kNewestOpset, binary<op::BitwiseAndAttributes>},
+    {"", "BitwiseOr", 18, kNewestOpset, binary<op::BitwiseOrAttributes>},
+    {"", "BitwiseXor", 18, kNewestOpset, binary<op::BitwiseXorAttributes>},
+    {"", "BitwiseNot", 18, kNewestOpset, bitwise_not},
+    {"", "BitShift", 11, kNewestOpset, bit_shift},
     {"", "Sum", 1, kNewestOpset, variadic<op::AddAttributes>},
     {"", "Mean", 1, kNewestOpset, mean},
     {"", "Min", 1, kNewestOpset, variadic<op::MinimumAttributes>},

@@ -16,29 +16,6 @@ Status identity(NodeContext& c) {
   return c.result(c.input(0));
 }
 
-// Inference only: nothing is dropped and the mask is all true.
-Status dropout(NodeContext& c) {
-  RT_TRY(c.expect_inputs(1, 3));
-  c.ignore({"ratio", "seed", "is_test", "consumed_inputs"});
-  if (c.has(2)) {
-    RT_ASSIGN(const auto training, c.known_integers(2, "training_mode"));
-    bool drops = !training.empty() && training[0] != 0;
-    if (drops && c.has(1)) {
-      RT_ASSIGN(const auto ratio, c.known_reals(1, "ratio"));
-      drops = ratio.empty() || ratio[0] != 0;
-    }
-    if (drops) return cannot("dropout in training mode; export the model for inference");
-  }
-  c.outputs = {c.input(0)};
-  if (c.wants(1)) {
-    op::ConstantOfShapeAttributes ones;
-    ones.dtype = static_cast<uint8_t>(c.opset < 10 ? c.dtype() : DType::Bool);
-    ones.value = 1;
-    c.outputs.push_back(c.emit.emit(ones, {c.emit.shape_of(c.input(0))}));
-  }
-  return {};
-}
-
 // A 0 in the shape copies the dimension of the input in the same place. The entries that are 0 must not
 // depend on the inputs' extents; the others may.
 /// The shape of a Reshape where entries depend on data: 0, which copies a dimension, is found out while it
@@ -382,7 +359,6 @@ Status gather(NodeContext& c) {
 
 constexpr ImportRow kMovementRows[] = {
     {"", "Identity", 1, kNewestOpset, identity},
-    {"", "Dropout", 1, kNewestOpset, dropout},
     {"", "Reshape", 1, 4, reshape_attribute},
     {"", "Reshape", 5, kNewestOpset, reshape_input},
     {"", "Flatten", 1, kNewestOpset, flatten},

@@ -9,26 +9,26 @@
 namespace rt::onnx {
 namespace {
 
-using Function = op::RecurrentActivation;
+using CellActivation = op::RecurrentActivation;
 
 struct ActivationName {
   std::string_view name;
-  Function function;
+  CellActivation function;
   bool has_alpha, has_beta;
   float alpha, beta;  ///< where the lists hold none
 };
 constexpr ActivationName kActivations[] = {
-    {"relu", Function::Relu, false, false, 0, 0},
-    {"tanh", Function::Tanh, false, false, 0, 0},
-    {"sigmoid", Function::Sigmoid, false, false, 0, 0},
-    {"affine", Function::Affine, true, true, 1, 0},
-    {"leakyrelu", Function::LeakyRelu, true, false, 0.01f, 0},
-    {"thresholdedrelu", Function::ThresholdedRelu, true, false, 1, 0},
-    {"scaledtanh", Function::ScaledTanh, true, true, 1, 1},
-    {"hardsigmoid", Function::HardSigmoid, true, true, 0.2f, 0.5f},
-    {"elu", Function::Elu, true, false, 1, 0},
-    {"softsign", Function::Softsign, false, false, 0, 0},
-    {"softplus", Function::Softplus, false, false, 0, 0},
+    {"relu", CellActivation::Relu, false, false, 0, 0},
+    {"tanh", CellActivation::Tanh, false, false, 0, 0},
+    {"sigmoid", CellActivation::Sigmoid, false, false, 0, 0},
+    {"affine", CellActivation::Affine, true, true, 1, 0},
+    {"leakyrelu", CellActivation::LeakyRelu, true, false, 0.01f, 0},
+    {"thresholdedrelu", CellActivation::ThresholdedRelu, true, false, 1, 0},
+    {"scaledtanh", CellActivation::ScaledTanh, true, true, 1, 1},
+    {"hardsigmoid", CellActivation::HardSigmoid, true, true, 0.2f, 0.5f},
+    {"elu", CellActivation::Elu, true, false, 1, 0},
+    {"softsign", CellActivation::Softsign, false, false, 0, 0},
+    {"softplus", CellActivation::Softplus, false, false, 0, 0},
 };
 
 Result<const ActivationName*> activation_named(std::string name) {

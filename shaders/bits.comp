@@ -1,0 +1,40 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Bits of integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. T is the element's type. A shift
+// by WIDTH, its bits, or more, or by less than 0, leaves 0, or the sign.
+#include "common.glsl"
+#include "axes.glsl"
+layout(constant_id = 1) const uint kFunction = 0;
+layout(constant_id = 2) const uint kRank = 1;
+layout(set = 0, binding = 0, std430) readonly buffer A { T a[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Y { T y[]; };
+layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint rest = i, at_a = 0, at_b = 0;
+  RT_FOR_AXES_REVERSED(axis) {
+    uint here = rest % extent[axis];
+    rest /= extent[axis];
+    at_a += here * stride_a[axis];
+    at_b += here * stride_b[axis];
+  }
+  T u = a[at_a];
+  T v = b[at_b];
+  bool inside = v >= T(0) && v < T(WIDTH);
+  T sign_of_u = T(0);
+#ifdef SIGNED
+  if (u < T(0)) sign_of_u = T(-1);
+#endif
+  T r = u;
+  switch (kFunction) {
+    case 0: r = u & v; break;
+    case 1: r = u | v; break;
+    case 2: r = u ^ v; break;
+    case 3: r = inside ? u << v : T(0); break;
+    case 4: r = inside ? u >> v : sign_of_u; break;
+  }
+  y[i] = r;
+}
