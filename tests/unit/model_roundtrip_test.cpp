@@ -135,6 +135,7 @@ TEST(ModelRoundTrip, EveryOperatorKeepsItsAttributes) {
       for (const ValueId output : node.outputs) {
         graph[output].dtype = DType::Bool;
         graph[output].dims.clear();
+        if (loop) graph[output].dims.push_back(Dim{});  // one entry for each iteration
       }
     }
     graph.nodes.push_back(std::move(node));
