@@ -69,4 +69,17 @@ void RecurrentWeights::pack_panel(const RecurrentGeometry& g, const float* from_
   }
 }
 
+void TransposedWeights::pack(const RecurrentGeometry& g, const float* from_r, float* to) const noexcept {
+  parallel_for(g.directions * panels, rows * kColumns, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t i = begin; i < end; ++i) {
+      const float* from = from_r + i / panels * rows * g.hidden;
+      const int64_t first = i % panels * kColumns, count = std::min(kColumns, g.hidden - first);
+      float* panel = to + i * rows * kColumns;
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t j = 0; j < kColumns; ++j)
+          panel[row * kColumns + j] = j < count ? from[row * g.hidden + first + j] : 0.0f;
+    }
+  });
+}
+
 }  // namespace rt::cpu

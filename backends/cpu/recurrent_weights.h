@@ -36,6 +36,18 @@ struct RecurrentWeights {
                   const float* from_b, const float* from_p, int64_t panel, float* to) const noexcept;
 };
 
+/// r for products from the right: columns in panels of kColumns, [panels][gates * hidden][kColumns] a
+/// direction.
+struct TransposedWeights {
+  static constexpr int64_t kColumns = 4 * RecurrentLoops::kUnits;
+  int64_t rows, panels;
+
+  explicit TransposedWeights(const RecurrentGeometry& geometry) noexcept
+      : rows(geometry.gates * geometry.hidden), panels((geometry.hidden + kColumns - 1) / kColumns) {}
+  int64_t floats() const noexcept { return panels * rows * kColumns; }  ///< of one direction
+  void pack(const RecurrentGeometry& geometry, const float* from_r, float* to) const noexcept;
+};
+
 /// The activations of one direction, for the loops.
 CellNumbers cell_numbers(const RecurrentGeometry& geometry, int64_t direction) noexcept;
 

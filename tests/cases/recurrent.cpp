@@ -1,4 +1,5 @@
 // recurrent: LSTM, GRU, RNN and the gradients of their gates.
+#include "runtime/core/element.h"
 #include "tests/cases/case.h"
 
 namespace rt::test {
@@ -15,11 +16,7 @@ constexpr int64_t kGates = 4;
 template <>
 constexpr int64_t kGates<op::GRUAttributes> = 3;
 template <>
-constexpr int64_t kGates<op::GRUGradAttributes> = 3;
-template <>
 constexpr int64_t kGates<op::RNNAttributes> = 1;
-template <>
-constexpr int64_t kGates<op::RNNGradAttributes> = 1;
 
 template <class Attributes>
 constexpr bool kIsLstm = kGates<Attributes> == 4;
@@ -123,27 +120,86 @@ void add_activations(std::vector<Case>& cases, const std::string& name) {
   cases.push_back(cell(name + "_clip", clipped, std::move(inputs)));
 }
 
-/// The gradient operators against their reference. y is computed anew by some kernels and read by others, so
-/// it must be the true one: that of a net whose r is zero would be as good as any, which is why these cases
-/// have one step.
-template <class Attributes>
-void add_gradient(std::vector<Case>& cases, const std::string& name, size_t outputs) {
-  const Extents e{1, 3, 4, 18};
-  auto attributes = attributes_of<Attributes>(e.hidden, op::Direction::Reverse);
-  auto inputs = operands(e, attributes, false);
-  const Shape state{1, e.batch, e.hidden}, sequence{e.steps, 1, e.batch, e.hidden};
-  inputs.push_back(f32(sequence));
-  inputs.push_back(f32({1, 2 * kGates<Attributes> * e.hidden}));
-  inputs.push_back(lengths({1, 0, 1}));
-  inputs.push_back(f32(state));
-  inputs.push_back(f32(sequence));
-  inputs.push_back(f32(state));
-  if (kIsLstm<Attributes>) {
-    inputs.push_back(f32(state));
-    inputs.push_back(f32({1, 3 * e.hidden}));
-    inputs.push_back(f32(state));
+/// The values that a case computes, by its page.
+std::vector<ops::HostTensor> results_of(const Case& source,
+                                        const std::vector<std::optional<ops::HostTensor>>& values) {
+  Node node;
+  node.op = source.op;
+  std::vector<Operand> operands;
+  std::vector<ConstTensorView> views;
+  for (const auto& value : values) {
+    node.inputs.push_back(value ? static_cast<ValueId>(operands.size()) : kNoValue);
+    operands.push_back(value ? Operand{true, value->info, value->bytes.data()} : Operand{});
+    views.push_back(value ? value->view() : ConstTensorView{});
   }
-  cases.push_back(no_gradient(with_outputs(make_case(name, attributes, std::move(inputs)), outputs)));
+  for (size_t i = 0; i < source.outputs; ++i) node.outputs.push_back(static_cast<ValueId>(values.size() + i));
+  std::vector<TensorInfo> infos;
+  if (!ops::infer_node({.node = node, .inputs = operands}, infos).ok()) return {};
+  auto results = ops::evaluate_node({.node = node, .inputs = operands, .outputs = infos}, views);
+  return results.ok() ? std::move(results).value() : std::vector<ops::HostTensor>{};
+}
+
+CaseInput with_data(const ops::HostTensor& tensor) {
+  CaseInput input{.info = tensor.info};
+  for (int64_t i = 0; i < tensor.info.elements(); ++i)
+    input.values.push_back(load_element(tensor.bytes.data(), tensor.info.dtype, i));
+  return input;
+}
+
+/// The operator of gradients behind a forward case: it is given the y that this case computes.
+template <class GradAttributes, class Attributes>
+void add_gradient(std::vector<Case>& cases, const Case& forward, const Attributes& attributes) {
+  GradAttributes gradient;
+  gradient.hidden = attributes.hidden;
+  gradient.direction = attributes.direction;
+  gradient.clip = attributes.clip;
+  gradient.activations = attributes.activations;
+  gradient.alphas = attributes.alphas;
+  gradient.betas = attributes.betas;
+  if constexpr (requires { gradient.input_forget; }) gradient.input_forget = attributes.input_forget;
+  if constexpr (requires { gradient.linear_before_reset; })
+    gradient.linear_before_reset = attributes.linear_before_reset;
+  const auto values = case_values(forward);
+  const auto results = results_of(forward, values);
+  if (results.empty()) return;
+  const auto operand = [&](size_t i) -> std::optional<CaseInput> {
+    if (i >= values.size() || !values[i]) return std::nullopt;
+    return with_data(*values[i]);
+  };
+  std::vector<std::optional<CaseInput>> inputs{operand(0), operand(1), operand(2), with_data(results[0]),
+                                               operand(3), operand(4), operand(5)};
+  inputs.push_back(CaseInput{.info = results[0].info});
+  inputs.push_back(CaseInput{.info = results[1].info});
+  if (kIsLstm<Attributes>) {
+    inputs.push_back(operand(6));
+    inputs.push_back(operand(7));
+    inputs.push_back(CaseInput{.info = results[2].info});
+  }
+  cases.push_back(
+      no_gradient(with_outputs(make_case(forward.name + "_grad", std::move(gradient), std::move(inputs)),
+                               kGates<Attributes> == 1 ? 3 : 5)));
+}
+
+template <class GradAttributes, class Attributes>
+void add_gradients(std::vector<Case>& cases, const std::string& name) {
+  using enum op::Direction;
+  const auto add = [&](const char* variant, const Extents& e, Attributes attributes, bool optional,
+                       std::vector<double> row_lengths) {
+    attributes.hidden = e.hidden;
+    auto inputs = operands(e, attributes, false);
+    if (optional) add_optional(inputs, e, attributes, std::move(row_lengths));
+    add_gradient<GradAttributes>(cases, cell(name + "_" + variant, attributes, std::move(inputs)),
+                                 attributes);
+  };
+  add("bare", {4, 3, 5, 7}, attributes_of<Attributes>(7, Forward), false, {});
+  add("turned", {5, 2, 3, 18}, attributes_of<Attributes>(18, Reverse), true, {});
+  add("two_ways", {4, 7, 3, 66}, attributes_of<Attributes>(66, Bidirectional), true, {});
+  add("uneven", {4, 3, 2, 20}, attributes_of<Attributes>(20, Bidirectional), true, {1, 0, 4});
+  auto special = attributes_of<Attributes>(9, Bidirectional);
+  special.clip = 0.4f;
+  if constexpr (requires { special.input_forget; }) special.input_forget = true;
+  if constexpr (requires { special.linear_before_reset; }) special.linear_before_reset = true;
+  add("special", {3, 2, 3, 9}, special, true, {2, 3});
 }
 
 }  // namespace
@@ -175,9 +231,9 @@ std::vector<Case> cases_recurrent() {
   add_optional(inputs, wide, linear, {});
   cases.push_back(no_gradient(cell("gru_linear_before_reset_wide", linear, inputs)));
 
-  // add_gradient<op::LSTMGradAttributes>(cases, "lstm_grad", 5);
-  // add_gradient<op::GRUGradAttributes>(cases, "gru_grad", 5);
-  // add_gradient<op::RNNGradAttributes>(cases, "rnn_grad", 3);
+  add_gradients<op::LSTMGradAttributes, op::LSTMAttributes>(cases, "lstm");
+  add_gradients<op::GRUGradAttributes, op::GRUAttributes>(cases, "gru");
+  add_gradients<op::RNNGradAttributes, op::RNNAttributes>(cases, "rnn");
   return cases;
 }
 

@@ -230,10 +230,144 @@ void rnn(const CellNumbers& numbers, const float* pre, float* h, int64_t n) {
   apply(numbers.f, numbers.clip, pre, h, n);
 }
 
+// --- backwards
+// -----------------------------------------------------------------------------------------------
+
+/// f'(x), where y is f(x); 0 behind the bound.
+void apply_slope(const CellFunction& function, float clip, const float* in, const float* values, float* out,
+                 int64_t n) {
+  const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
+#define RT_SLOPE(expression)                                \
+  _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) {     \
+    const float x = in[i];                                  \
+    [[maybe_unused]] const float y = values[i];             \
+    out[i] = pick(absolute(x) > bound, 0.0f, (expression)); \
+  }                                                         \
+  return
+  switch (function.kind) {
+    case CellFunctionKind::Relu: RT_SLOPE(pick(x > 0.0f, 1.0f, 0.0f));
+    case CellFunctionKind::Tanh: RT_SLOPE(1.0f - y * y);
+    case CellFunctionKind::Sigmoid: RT_SLOPE(y * (1.0f - y));
+    case CellFunctionKind::Affine: RT_SLOPE(alpha);
+    case CellFunctionKind::LeakyRelu: RT_SLOPE(pick(x < 0.0f, alpha, 1.0f));
+    case CellFunctionKind::ThresholdedRelu: RT_SLOPE(pick(x > alpha, 1.0f, 0.0f));
+    case CellFunctionKind::ScaledTanh: RT_SLOPE(alpha * beta * (1.0f - tanh(beta * x) * tanh(beta * x)));
+    case CellFunctionKind::HardSigmoid: RT_SLOPE(pick((y > 0.0f) & (y < 1.0f), alpha, 0.0f));
+    case CellFunctionKind::Elu: RT_SLOPE(pick(x < 0.0f, y + alpha, 1.0f));
+    case CellFunctionKind::Softsign: RT_SLOPE(1.0f / ((1.0f + absolute(x)) * (1.0f + absolute(x))));
+    case CellFunctionKind::Softplus: RT_SLOPE(sigmoid(x));
+  }
+#undef RT_SLOPE
+}
+
+/// A gate's argument, value and slope.
+struct Gate {
+  float x[kUnits], y[kUnits], slope[kUnits];
+
+  void set(const CellFunction& function, float clip, const float* pre, const float* peephole,
+           const float* c) {
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) x[j] = pre[j] + peephole[j] * c[j];
+    finish(function, clip);
+  }
+  void set(const CellFunction& function, float clip, const float* pre) {
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) x[j] = pre[j];
+    finish(function, clip);
+  }
+  void finish(const CellFunction& function, float clip) {
+    apply(function, clip, x, y, kUnits);
+    apply_slope(function, clip, x, y, slope, kUnits);
+  }
+};
+
+void lstm_state(const CellNumbers& numbers, const CellBack& block, const float* peepholes, float* c) {
+  float pre[4 * kUnits], h[kUnits];
+  for (int q = 0; q < 4; ++q)
+    for (int j = 0; j < kUnits; ++j) pre[q * kUnits + j] = block.pre[q * kUnits + j];
+  lstm(numbers, {pre, kUnits}, peepholes, c, h);
+}
+
+void lstm_back(const CellNumbers& numbers, const CellBack& block, const float* peepholes, const float* c,
+               float* grad_c, float* grad_peepholes) {
+  Gate i, o, f, g, state;
+  i.set(numbers.f, numbers.clip, block.pre, peepholes, block.before);
+  o.set(numbers.f, numbers.clip, block.pre + kUnits, peepholes + kUnits, c);
+  f.set(numbers.f, numbers.clip, block.pre + 2 * kUnits, peepholes + 2 * kUnits, block.before);
+  g.set(numbers.g, numbers.clip, block.pre + 3 * kUnits);
+  state.set(numbers.h, numbers.clip, c);
+  float *grad_i = block.grad, *grad_o = grad_i + block.stride, *grad_f = grad_o + block.stride,
+        *grad_g = grad_f + block.stride;
+  const bool coupled = numbers.input_forget;
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    const float before = block.before[j], forget = pick(coupled, 1.0f - i.y[j], f.y[j]);
+    const float to_o = block.grad_h[j] * state.y[j] * o.slope[j];
+    const float to_c = grad_c[j] + block.grad_h[j] * o.y[j] * state.slope[j] + to_o * peepholes[kUnits + j];
+    const float to_i = to_c * pick(coupled, g.y[j] - before, g.y[j]) * i.slope[j];
+    const float to_f = pick(coupled, 0.0f, to_c * before * f.slope[j]);
+    grad_i[j] = to_i;
+    grad_o[j] = to_o;
+    grad_f[j] = to_f;
+    grad_g[j] = to_c * i.y[j] * g.slope[j];
+    grad_peepholes[j] += to_i * before;
+    grad_peepholes[kUnits + j] += to_o * c[j];
+    grad_peepholes[2 * kUnits + j] += to_f * before;
+    grad_c[j] = to_c * forget + to_i * peepholes[j] + to_f * peepholes[2 * kUnits + j];
+  }
+}
+
+void gru_reset(const CellNumbers& numbers, const float* pre, float* reset) {
+  apply(numbers.f, numbers.clip, pre, reset, kUnits);
+}
+
+void gru_back(const CellNumbers& numbers, const CellBack& block, const float* recurrent, const float* reset,
+              float* grad_product) {
+  Gate z, gate;
+  float sum[kUnits];
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j)
+    sum[j] = block.pre[2 * kUnits + j] + (recurrent == nullptr ? 0.0f : reset[j] * recurrent[j]);
+  z.set(numbers.f, numbers.clip, block.pre);
+  gate.set(numbers.g, numbers.clip, sum);
+  float *grad_z = block.grad, *grad_gate = block.grad + 2 * block.stride;
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    grad_z[j] = block.grad_h[j] * (block.before[j] - gate.y[j]) * z.slope[j];
+    grad_gate[j] = block.grad_h[j] * (1.0f - z.y[j]) * gate.slope[j];
+    grad_product[j] = grad_gate[j] * (recurrent == nullptr ? 1.0f : reset[j]);
+    block.grad_h[j] *= z.y[j];
+  }
+}
+
+void gru_reset_back(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
+                    const float* reset, const float* through) {
+  Gate r;
+  r.set(numbers.f, numbers.clip, block.pre + kUnits);
+  float *grad_r = block.grad + block.stride, *grad_gate = grad_r + block.stride;
+#pragma omp simd
+  for (int j = 0; j < kUnits; ++j) {
+    const float to_r = recurrent == nullptr ? through[j] * block.before[j] : grad_gate[j] * recurrent[j];
+    grad_r[j] = to_r * r.slope[j];
+    block.grad_h[j] += through[j] * (recurrent == nullptr ? reset[j] : 1.0f);
+  }
+}
+
+void rnn_back(const CellNumbers& numbers, const float* pre, const float* grad_h, float* grad, int64_t n) {
+  for (int64_t at = 0; at < n; at += kUnits) {
+    Gate gate;
+    gate.set(numbers.f, numbers.clip, pre + at);
+#pragma omp simd
+    for (int j = 0; j < kUnits; ++j) grad[at + j] = grad_h[at + j] * gate.slope[j];
+  }
+}
+
 }  // namespace
 
 void fill_recurrent(Simd& table) noexcept {
-  static constexpr RecurrentLoops kLoops{&product, &lstm, &gru_gates, &gru, &rnn};
+  static constexpr RecurrentLoops kLoops{&product,  &lstm,           &gru_gates, &gru,
+                                         &rnn,      &lstm_state,     &lstm_back, &gru_reset,
+                                         &gru_back, &gru_reset_back, &rnn_back};
   table.recurrent = &kLoops;
 }
 

@@ -41,6 +41,15 @@ struct CellBlock {
   int64_t stride = 0;
 };
 
+/// A block on the way back. Gradients of the gates go to `grad`, gate q at grad + q * stride as in CellBlock.
+struct CellBack {
+  const float* pre = nullptr;  ///< before the activations, without peepholes
+  float* grad = nullptr;
+  int64_t stride = 0;
+  const float* before = nullptr;  ///< LSTM: c before the step; GRU: h before it
+  float* grad_h = nullptr;        ///< behind the step
+};
+
 struct RecurrentLoops {
   static constexpr int64_t kUnits = 16;
 
@@ -58,6 +67,22 @@ struct RecurrentLoops {
   void (*gru)(const CellNumbers& numbers, const CellBlock& block, const float* recurrent, const float* h,
               float* y);
   void (*rnn)(const CellNumbers& numbers, const float* pre, float* h, int64_t n);
+
+  /// c behind a step, of gates that stay as they are.
+  void (*lstm_state)(const CellNumbers& numbers, const CellBack& block, const float* peepholes, float* c);
+  /// grad_c becomes that before the step; adds to grad_peepholes [3][kUnits].
+  void (*lstm_back)(const CellNumbers& numbers, const CellBack& block, const float* peepholes, const float* c,
+                    float* grad_c, float* grad_peepholes);
+  /// The reset gate's value.
+  void (*gru_reset)(const CellNumbers& numbers, const float* pre, float* reset);
+  /// Gates z and h, of which `recurrent` is what follows the reset gate (linear) or null, and grad_h times z.
+  /// grad_product is the gradient of the product with r's third block.
+  void (*gru_back)(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
+                   const float* reset, float* grad_product);
+  /// The reset gate, once `through`, the gradient of that product's operand, is known; the rest of grad_h.
+  void (*gru_reset_back)(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
+                         const float* reset, const float* through);
+  void (*rnn_back)(const CellNumbers& numbers, const float* pre, const float* grad_h, float* grad, int64_t n);
 };
 
 }  // namespace rt::cpu
