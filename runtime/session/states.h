@@ -9,6 +9,7 @@
 
 #include "runtime/graph/graph.h"
 #include "runtime/session/device_set.h"
+#include "runtime/session/memory.h"
 
 namespace rt {
 
