@@ -99,7 +99,7 @@ void add_forms(std::vector<Case>& cases, const std::string& name) {
 
 template <class Attributes>
 void add_activations(std::vector<Case>& cases, const std::string& name) {
-  using enum Activation;
+  using enum op::RecurrentActivation;
   constexpr size_t kSlots = kIsLstm<Attributes> ? 3 : kGates<Attributes> == 3 ? 2 : 1;
   const Activation all[] = {Relu,       Tanh,        Sigmoid, Affine,   LeakyRelu, ThresholdedRelu,
                             ScaledTanh, HardSigmoid, Elu,     Softsign, Softplus};
