@@ -40,6 +40,7 @@ RT_INLINE T quantized(float quotient, float zero) {
   return static_cast<T>(static_cast<int32_t>(q));
 }
 
+#if defined(__FMA__)
 /// x / scale with inverse = 1 / scale: one correction makes the product what the division gives (Markstein
 /// 1990). The product is bounded first, so that an infinite x stays infinite.
 RT_INLINE float divided(float x, float scale, float inverse) {
@@ -48,6 +49,7 @@ RT_INLINE float divided(float x, float scale, float inverse) {
   q = q > 262144.0f ? 262144.0f : q;
   return __builtin_fmaf(__builtin_fmaf(-q, scale, x), inverse, q);
 }
+#endif
 
 #if defined(__AVX512F__)
 RT_INLINE __m512 load_real(const float* x) {
