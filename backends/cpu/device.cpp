@@ -1,5 +1,7 @@
 #include "backends/cpu/device.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -65,6 +67,8 @@ Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
   void* block = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (block == nullptr)
     return Status(Code::OutOfMemory, text("host memory: cannot allocate ", bytes_text(bytes)));
+  // Only advice: a kernel without huge pages answers with an error and small pages.
+  if (alignment == kHugePage) madvise(block, rounded, MADV_HUGEPAGE);
   return make_slab(block, bytes, true);
 }
 
