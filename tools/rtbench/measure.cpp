@@ -238,6 +238,7 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   quick.profile = false;
   quick.precision.clear();
   quick.dims.clear();
+  quick.threads = 0;  // the device's peak, also for a model on fewer threads
   quick.seconds = 0.3;
   std::string error;
   const int64_t size = device.type == RT_SOFTWARE_GPU ? 512 : device.type == RT_CPU ? 1024 : 4096;
