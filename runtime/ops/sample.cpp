@@ -1,4 +1,4 @@
-// GridSample and RoiAlign: weighted sums of few input points for each output point.
+// GridSample, RoiAlign and its gradient: weighted sums of few input points for each output point.
 #include <algorithm>
 #include <array>
 
@@ -95,8 +95,18 @@ Cost cost_grid_sample(const NodeView& node) {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
 
-Status infer_roi_align(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  const auto& attributes = node.as<op::RoiAlignAttributes>();
+op::RoiAlignAttributes forward_of(const op::RoiAlignGradAttributes& backward) {
+  op::RoiAlignAttributes attributes;
+  attributes.height = backward.height;
+  attributes.width = backward.width;
+  attributes.sampling_ratio = backward.sampling_ratio;
+  attributes.spatial_scale = backward.spatial_scale;
+  attributes.maximum = backward.maximum;
+  attributes.half_pixel = backward.half_pixel;
+  return attributes;
+}
+
+Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes, Shape& result) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_same_dtype(node, 1, "rois", 0, "x"));
   RT_TRY(expect_dtype(node, 2, "batch_indices", kIndexTypes));
@@ -110,62 +120,132 @@ Status infer_roi_align(const NodeView& node, std::vector<TensorInfo>& outputs) {
         "expected a height and width in [1, 2^31) and a sampling ratio from 0 to 2^20, found ",
         attributes.height, ", ", attributes.width, " and ", attributes.sampling_ratio);
   const Shape& x = node.shape(0);
-  const Shape result{node.shape(2)[0], attributes.height, attributes.width, x[3]};
+  result = {node.shape(2)[0], attributes.height, attributes.width, x[3]};
   if (x.elements() == 0 && x[3] != 0 && result[0] != 0)
     return invalid_argument("expected something to sample, found ", x);
+  return {};
+}
+
+Status infer_roi_align(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  Shape result;
+  RT_TRY(infer_roi(node, node.as<op::RoiAlignAttributes>(), result));
   return add_output(outputs, node.dtype(0), result);
 }
 
-/// One sampling point of one channel. The maximum is over the weighted neighbours, as ONNX's definition has
-/// it.
-double roi_sample(const double* image, const Shape& x, const SampleTaps& v, const SampleTaps& u, int64_t c,
-                  bool maximum) {
-  double value = 0;
-  for (size_t i = 0; i < 2 && v.count > 0 && u.count > 0; ++i)
-    for (size_t j = 0; j < 2; ++j) {
-      const double part = v.weight[i] * u.weight[j] * image[(v.index[i] * x[2] + u.index[j]) * x[3] + c];
-      value = !maximum ? value + part : i + j == 0 ? part : std::max(value, part);
+Status infer_roi_align_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  Shape result;
+  RT_TRY(infer_roi(node, forward_of(node.as<op::RoiAlignGradAttributes>()), result));
+  RT_TRY(expect_same_dtype(node, 3, "grad_output", 0, "x"));
+  RT_TRY(expect_shape(node, 3, "grad_output", result));
+  return infer_like_first(node, outputs);
+}
+
+/// A neighbour of a sampling point: its offset in the image's channel, and its weight.
+struct RoiPart {
+  int64_t offset = 0;
+  double weight = 0;
+};
+
+/// Calls body(element, image, parts) for every element of the result: the parts of all its sampling points,
+/// of which RoiAlign is the mean of the weighted sums over the points, or the largest weighted value, as
+/// ONNX's definition has it.
+template <class Body>
+Status for_each_roi_element(const op::RoiAlignAttributes& attributes, std::span<const ConstTensorView> inputs,
+                            const Body& body) {
+  const Shape& shape = inputs[0].info.shape;
+  const int64_t regions = inputs[2].info.shape[0];
+  std::vector<RoiPart> parts;
+  for (int64_t r = 0; r < regions && shape[3] != 0; ++r) {
+    const int64_t batch = load_integer(inputs[2].data, inputs[2].info.dtype, r);
+    if (batch < 0 || batch >= shape[0])
+      return invalid_argument("expected batch indices in [0, ", shape[0], "), found ", batch);
+    const auto corner = [&](int64_t i) { return static_cast<float>(load(inputs[1], r * 4 + i)); };
+    const RoiAxis rows = roi_axis(corner(1), corner(3), attributes.height, attributes);
+    const RoiAxis columns = roi_axis(corner(0), corner(2), attributes.width, attributes);
+    const double count = static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
+    for (int64_t bin = 0; bin < attributes.height * attributes.width; ++bin) {
+      parts.clear();
+      for (int64_t i = 0; i < rows.samples; ++i)
+        for (int64_t j = 0; j < columns.samples; ++j) {
+          const SampleTaps v = roi_taps(rows.position(bin / attributes.width, i), shape[1]);
+          const SampleTaps u = roi_taps(columns.position(bin % attributes.width, j), shape[2]);
+          if (v.count == 0 || u.count == 0) {
+            parts.push_back({});  // a sample outside is 0
+            continue;
+          }
+          for (size_t k = 0; k < 4; ++k)
+            parts.push_back({(v.index[k / 2] * shape[2] + u.index[k % 2]) * shape[3],
+                             v.weight[k / 2] * u.weight[k % 2] / (attributes.maximum ? 1 : count)});
+        }
+      const int64_t result = (r * attributes.height * attributes.width + bin) * shape[3];
+      for (int64_t c = 0; c < shape[3]; ++c) body(result + c, batch * shape.elements(1, 4) + c, parts);
     }
-  return value;
+  }
+  return {};
+}
+
+/// The first of the parts with the largest weighted value; null when there are none.
+const RoiPart* largest_part(const double* image, const std::vector<RoiPart>& parts) {
+  const RoiPart* best = nullptr;
+  for (const RoiPart& part : parts)
+    if (best == nullptr || part.weight * image[part.offset] > best->weight * image[best->offset])
+      best = &part;
+  return best;
 }
 
 Status eval_roi_align(const NodeView& node, std::span<const ConstTensorView> inputs,
                       std::span<const TensorView> outputs) {
   const auto& attributes = node.as<op::RoiAlignAttributes>();
-  const Shape& shape = inputs[0].info.shape;
-  const Shape& result = outputs[0].info.shape;
   const std::vector<double> x = load_all<double>(inputs[0]);
-  std::vector<double> y;
-  y.reserve(static_cast<size_t>(result.elements()));
-  for (int64_t r = 0; r < result[0] && result.elements() != 0; ++r) {
-    const int64_t batch = load_integer(inputs[2].data, inputs[2].info.dtype, r);
-    if (batch < 0 || batch >= shape[0])
-      return invalid_argument("expected batch indices in [0, ", shape[0], "), found ", batch);
-    const auto corner = [&](int64_t i) { return static_cast<float>(load(inputs[1], r * 4 + i)); };
-    const RoiAxis rows = roi_axis(corner(1), corner(3), result[1], attributes);
-    const RoiAxis columns = roi_axis(corner(0), corner(2), result[2], attributes);
-    const double* image = x.data() + batch * shape.elements(1, 4);
-    const double count = static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
-    for (int64_t bin = 0; bin < result[1] * result[2]; ++bin)
-      for (int64_t c = 0; c < shape[3]; ++c) {
-        double total = 0;
-        for (int64_t i = 0; i < rows.samples; ++i) {
-          const SampleTaps v = roi_taps(rows.position(bin / result[2], i), shape[1]);
-          for (int64_t j = 0; j < columns.samples; ++j) {
-            const SampleTaps u = roi_taps(columns.position(bin % result[2], j), shape[2]);
-            const double value = roi_sample(image, shape, v, u, c, attributes.maximum);
-            total = !attributes.maximum ? total + value : i + j == 0 ? value : std::max(total, value);
-          }
-        }
-        y.push_back(attributes.maximum ? total : total / count);
-      }
-  }
+  std::vector<double> y(static_cast<size_t>(outputs[0].info.elements()));
+  RT_TRY(for_each_roi_element(attributes, inputs, [&](int64_t at, int64_t first, const auto& parts) {
+    const double* image = x.data() + first;
+    double& value = y[static_cast<size_t>(at)];
+    if (!attributes.maximum) {
+      for (const RoiPart& part : parts) value += part.weight * image[part.offset];
+    } else if (const RoiPart* best = largest_part(image, parts)) {
+      value = best->weight * image[best->offset];
+    }
+  }));
   store_all<double>(outputs[0], y);
   return {};
 }
 
+Status eval_roi_align_grad(const NodeView& node, std::span<const ConstTensorView> inputs,
+                           std::span<const TensorView> outputs) {
+  const op::RoiAlignAttributes attributes = forward_of(node.as<op::RoiAlignGradAttributes>());
+  const std::vector<double> x = load_all<double>(inputs[0]), grad = load_all<double>(inputs[3]);
+  std::vector<double> grad_x(x.size());
+  RT_TRY(for_each_roi_element(attributes, inputs, [&](int64_t at, int64_t first, const auto& parts) {
+    const double g = grad[static_cast<size_t>(at)];
+    if (!attributes.maximum) {
+      for (const RoiPart& part : parts) grad_x[static_cast<size_t>(first + part.offset)] += part.weight * g;
+    } else if (const RoiPart* best = largest_part(x.data() + first, parts)) {
+      grad_x[static_cast<size_t>(first + best->offset)] += best->weight * g;
+    }
+  }));
+  store_all<double>(outputs[0], grad_x);
+  return {};
+}
+
+void gradient_of_roi_align(GradContext& context) {
+  if (context.needs(1))
+    return context.emit.fail(unsupported("RoiAlign has a gradient for x only, not for the regions"));
+  const auto& attributes = context.node.as<op::RoiAlignAttributes>();
+  op::RoiAlignGradAttributes backward;
+  backward.height = attributes.height;
+  backward.width = attributes.width;
+  backward.sampling_ratio = attributes.sampling_ratio;
+  backward.spatial_scale = attributes.spatial_scale;
+  backward.maximum = attributes.maximum;
+  backward.half_pixel = attributes.half_pixel;
+  context.set(0, context.emit.emit(std::move(backward),
+                                   {context.input(0), context.input(1), context.input(2), context.grad()}));
+}
+
+template <class Attributes>
 Cost cost_roi_align(const NodeView& node) {
-  const auto ratio = node.as<op::RoiAlignAttributes>().sampling_ratio;
+  const auto ratio = node.as<Attributes>().sampling_ratio;
   const double samples = ratio > 0 ? static_cast<double>(ratio * ratio) : 4;
   return elementwise_cost(node, 8 * samples);
 }
@@ -177,11 +257,18 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
                        .infer = infer_grid_sample,
                        .cost = cost_grid_sample,
                        .domain = {-1, 1}};
-RT_PAGE(RoiAlign) = {
-    .kind = OpKind::RoiAlign, .inputs = {3, 3}, .infer = infer_roi_align, .cost = cost_roi_align};
+RT_PAGE(RoiAlign) = {.kind = OpKind::RoiAlign,
+                     .inputs = {3, 3},
+                     .infer = infer_roi_align,
+                     .cost = cost_roi_align<op::RoiAlignAttributes>};
+RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
+                         .inputs = {4, 4},
+                         .infer = infer_roi_align_grad,
+                         .cost = cost_roi_align<op::RoiAlignGradAttributes>};
 
 RT_COMPILER_PAGE(GridSample) = {.eval = eval_grid_sample, .gradient = grid_sample_gradient};
-RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align,
-                              .no_gradient = "gradient not written yet: it scatters to the sampled points"};
+RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_roi_align};
+RT_COMPILER_PAGE(RoiAlignGrad) = {.eval = eval_roi_align_grad,
+                                  .no_gradient = "is itself a gradient; second derivatives are not written"};
 
 }  // namespace rt::ops

@@ -12,10 +12,17 @@ Status supports_moments(const NodeView& node, size_t first, size_t last) {
       return unsupported("moments must be f32, not ", name_of(node.dtype(i)));
   return {};
 }
+Status supports_fixed(const NodeView& node, size_t first) {
+  for (size_t i = first; i < node.inputs.size(); ++i)
+    if (node.has(i)) return unsupported("a scaled or skipped step");
+  return {};
+}
 Status supports_sgd(const CpuDevice&, const NodeView& node) {
+  RT_TRY(supports_fixed(node, 4));
   return supports_moments(node, 2, 2);
 }
 Status supports_adam(const CpuDevice&, const NodeView& node) {
+  RT_TRY(supports_fixed(node, 6));
   return supports_moments(node, 2, 3);
 }
 

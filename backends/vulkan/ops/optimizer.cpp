@@ -13,6 +13,8 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   for (size_t i = 0; i < moments; ++i)
     if (node.has(i) && node.dtype(i) != DType::F32)
       return unsupported("input ", i, " of type ", name_of(node.dtype(i)), ", only f32 is supported");
+  for (size_t i = node.kind() == OpKind::AdamStep ? 6 : 4; i < node.inputs.size(); ++i)
+    if (node.has(i)) return unsupported("a scaled or skipped step");
   return {};
 }
 

@@ -1,0 +1,21 @@
+// What the pages of the optimizer steps share: operand checks, and the frame of the bodies.
+//
+// Knows: the conventions of the steps in schema/ops.fbs. Must not know: any step's formula.
+#pragma once
+
+#include "runtime/ops/page_support.h"
+
+namespace rt::ops {
+
+/// Input i has the parameter's shape, and its type or f32.
+Status expect_moment(const NodeView& node, size_t i, std::string_view what);
+/// Inputs 0 and 1.
+Status expect_parameter_and_gradient(const NodeView& node);
+/// Input i is present, a scalar of this type.
+Status expect_scalar(const NodeView& node, size_t i, std::string_view what, DType dtype);
+/// The optional inputs [gradient_scale] and [skip] that every step ends with.
+Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale);
+/// A number in [0, 1).
+Status expect_decay_rate(std::string_view what, float rate);
+
+}  // namespace rt::ops
