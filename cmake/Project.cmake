@@ -15,10 +15,11 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
 find_program(RT_CCACHE ccache)
 if(RT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${RT_CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER "${RT_CCACHE}")
 endif()
 
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers -Werror
-  -ffunction-sections -fdata-sections)
+# nvcc has options of its own (backends/cuda).
+add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-missing-field-initializers;-Werror;-ffunction-sections;-fdata-sections>")
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # A loop that it does not vectorize, though asked to, is slow and not wrong.
   add_compile_options(-Wno-missing-braces -Wno-pass-failed)

@@ -1,0 +1,95 @@
+// CudaDevice: one CUDA device opened for work, behind the backend contract.
+//
+// Knows: streams, slabs, transfers through pinned memory. Must not know: what kernels compute. CUDA's current
+// device is a property of the calling thread, so every entry sets it first.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "backends/cuda/device_choice.h"
+#include "runtime/backend/kernel_table.h"
+
+namespace rt::cuda {
+
+class CudaSlab final : public Slab {
+ public:
+  CudaSlab(int ordinal, std::byte* address, size_t size)
+      : ordinal_(ordinal), address_(address), size_(size) {}
+  CudaSlab(const CudaSlab&) = delete;
+  CudaSlab& operator=(const CudaSlab&) = delete;
+  ~CudaSlab() override;
+  size_t size() const noexcept override { return size_; }
+  void* host() noexcept override { return nullptr; }
+  std::byte* address() const noexcept { return address_; }
+
+ private:
+  int ordinal_;
+  std::byte* address_;
+  size_t size_;
+};
+
+/// Copies between the host's pageable memory and the device in parts through two pinned buffers, so that the
+/// host fills or empties one while the other is on its way.
+class Transfers {
+ public:
+  ~Transfers();
+  Status open();
+  Status upload(std::byte* to, std::span<const std::byte> bytes);
+  Status download(std::span<std::byte> to, const std::byte* from);
+  cudaStream_t upload_stream() const noexcept { return upload_; }
+  cudaStream_t download_stream() const noexcept { return download_; }
+
+ private:
+  struct Part {
+    void* memory = nullptr;
+    cudaEvent_t done = nullptr;
+  };
+  cudaStream_t upload_ = nullptr, download_ = nullptr;
+  Part parts_[2];
+};
+
+class CudaDevice final : public Device {
+ public:
+  static Result<DevicePtr> open(const DeviceOptions& options);
+  ~CudaDevice() override;
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  const KernelTable& kernels() const noexcept override { return *kernels_; }
+  Result<SlabPtr> allocate(size_t bytes) noexcept override;
+  Result<SlabPtr> wrap(void* bytes, size_t size) noexcept override;
+  Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept override;
+  Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept override;
+  Result<CommandListPtr> begin(const RecordOptions& options) noexcept override;
+
+  /// Makes this the calling thread's CUDA device.
+  Status activate() const noexcept;
+  cudaStream_t compute_stream() const noexcept { return compute_; }
+  const DeviceFacts& facts() const noexcept { return facts_; }
+  bool deterministic() const noexcept { return deterministic_; }
+  bool validation() const noexcept { return validation_; }
+
+ private:
+  CudaDevice() = default;
+  /// What is queued on `later` from now on starts after what `earlier` holds.
+  Status order(cudaStream_t earlier, cudaStream_t later) noexcept;
+
+  DeviceFacts facts_;
+  DeviceInfo info_;
+  bool deterministic_ = false, validation_ = false;
+  cudaStream_t compute_ = nullptr;
+  cudaEvent_t ordered_ = nullptr;
+  Transfers transfers_;
+  std::unique_ptr<KernelTable> kernels_;
+};
+
+/// The device a kernel's factory or predicate is given is always ours.
+inline CudaDevice& cast(Device& device) noexcept {
+  return static_cast<CudaDevice&>(device);
+}
+inline const CudaDevice& cast(const Device& device) noexcept {
+  return static_cast<const CudaDevice&>(device);
+}
+
+}  // namespace rt::cuda

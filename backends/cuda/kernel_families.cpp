@@ -1,0 +1,17 @@
+#include "backends/cuda/kernel_families.h"
+
+namespace rt::cuda {
+
+#define RT_FAMILY(stem) std::span<const KernelRow> rows_##stem();
+#include "cuda_families.inc"
+#undef RT_FAMILY
+
+std::vector<std::span<const KernelRow>> kernel_families() {
+  return {
+#define RT_FAMILY(stem) rows_##stem(),
+#include "cuda_families.inc"
+#undef RT_FAMILY
+  };
+}
+
+}  // namespace rt::cuda

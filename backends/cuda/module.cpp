@@ -1,0 +1,36 @@
+// The module's one exported symbol.
+#include "runtime/backend/module.h"
+
+#include "backends/cuda/device.h"
+#include "runtime/backend/abi.h"
+
+namespace rt::cuda {
+namespace {
+
+Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
+  std::vector<DeviceFacts> facts;
+  if (const Status status = list_devices(facts); !status.ok()) {
+    reason = status.message();
+    return {};
+  }
+  for (const DeviceFacts& device : facts) {
+    if (const Status status = usable(device); !status.ok())
+      reason = status.message();
+    else
+      devices.push_back(describe(device));
+  }
+  return {};
+}
+
+Result<DevicePtr> open(const DeviceOptions& options) noexcept {
+  return CudaDevice::open(options);
+}
+
+constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, RT_CUDA_BACKEND, probe, open};
+
+}  // namespace
+}  // namespace rt::cuda
+
+const rt::BackendModule* rt_backend_module(void) {
+  return &rt::cuda::kModule;
+}

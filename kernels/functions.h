@@ -1,0 +1,48 @@
+// Elementary functions of one number, by number. Plain C++.
+#pragma once
+
+#include <cstdint>
+
+namespace rt::cuda {
+
+/// The first ones are op::Activation's, for epilogues.
+enum class Function : uint8_t {
+  Identity,
+  Relu,
+  Clip,
+  Sigmoid,
+  Tanh,
+  HardSwish,
+  Silu,
+  Gelu,
+  GeluTanh,
+  LeakyRelu,
+  HardSigmoid,
+  Abs,
+  Neg,
+  Exp,
+  Log,
+  Sqrt,
+  Reciprocal,
+  Sin,
+  Cos,
+  Erf,
+  Floor,
+  Ceil,
+  Round,
+  Sign,
+  Softplus,
+  Elu,
+  Atan,
+  Not,
+};
+
+/// A function with its attributes: Clip's minimum and maximum; LeakyRelu's, Elu's, HardSigmoid's slope;
+/// HardSigmoid's offset.
+struct FunctionCall {
+  Function function = Function::Identity;
+  double alpha = 0;
+  double beta = 0;
+};
+
+}  // namespace rt::cuda

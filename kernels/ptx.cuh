@@ -1,0 +1,153 @@
+// Every PTX instruction that kernels use, and nothing else has `asm`. Differences between chips end here: on
+// sm_75 asynchronous copies are plain copies, an m16n8k16 product of halves is two of m16n8k8, and one of
+// bytes four of m8n8k16. bf16 and tf32 need sm_80; hosts choose other kernels on older chips.
+//
+// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k*"): with group = lane / 4 and thread = lane % 4,
+//   16-bit m16n8k16: a[0] row group columns 2t,2t+1; a[1] row group+8; a[2] columns +8; a[3] both. b[0] rows
+//   2t,2t+1 of
+//                    column group; b[1] rows +8. d[0..1] row group columns 2t,2t+1; d[2..3] row group+8.
+//   tf32 m16n8k8:    a[0] row group column t; a[1] row group+8; a[2] column t+4; a[3] both. b[0] row t column
+//   group;
+//                    b[1] row t+4. d as above.
+//   s8 m16n8k32:     as 16-bit with four bytes for two halves: a[0] columns 4t..4t+3, a[2] columns +16.
+#pragma once
+
+#include "kernels/port.cuh"
+
+#if defined(RT_CUDA_EMULATED)
+#include "cuda_emulator/ptx.h"
+#else
+namespace rt::cuda::ptx {
+
+RT_DEVICE uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/// 16 bytes from global to shared memory, both 16-byte aligned; the bytes from `source_bytes` on become zero.
+/// Arrives at the wait for its group.
+RT_DEVICE void copy_async_16(void* destination, const void* source, int source_bytes = 16) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(destination)),
+               "l"(source), "r"(source_bytes)
+               : "memory");
+#else
+  uint4 value = make_uint4(0, 0, 0, 0);
+  if (source_bytes == 16)
+    value = *static_cast<const uint4*>(source);
+  else
+    for (int i = 0; i < source_bytes; ++i)
+      reinterpret_cast<char*>(&value)[i] = static_cast<const char*>(source)[i];
+  *static_cast<uint4*>(destination) = value;
+#endif
+}
+/// Closes the group of the copies since the last commit.
+RT_DEVICE void copy_async_commit() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+}
+/// Waits until at most the kPending newest groups are under way. Others' copies are seen after a barrier.
+template <int kPending>
+RT_DEVICE void copy_async_wait() {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(kPending) : "memory");
+#endif
+}
+
+/// Lane i names row i of the 8x8 matrices of 16-bit elements, 8 rows each, 16-byte aligned in shared memory.
+RT_DEVICE void load_matrix_x4(uint32_t (&r)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+RT_DEVICE void load_matrix_x2(uint32_t (&r)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(shared_address(row))
+               : "memory");
+}
+RT_DEVICE void load_matrix_x4_transposed(uint32_t (&r)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+RT_DEVICE void load_matrix_x2_transposed(uint32_t (&r)[2], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+/// d (16x8, f32) += a (16x16, row-major) * b (16x8, column-major). The last argument only names the type.
+RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], __half) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[2]), "r"(a[3]), "r"(b[1]));
+#endif
+}
+RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], __nv_bfloat16) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
+#endif
+}
+/// The bits of a float rounded to tf32 (10 bits of mantissa).
+RT_DEVICE uint32_t to_tf32(float x) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t bits;
+  asm("cvt.rna.tf32.f32 %0, %1;\n" : "=r"(bits) : "f"(x));
+  return bits;
+#else
+  return __float_as_uint(x);
+#endif
+}
+/// d (16x8, f32) += a (16x8, tf32, row-major) * b (8x8, tf32, column-major).
+RT_DEVICE void mma_16x8x8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  __trap();
+#endif
+}
+/// d (16x8, s32) += a (16x32, s8, row-major) * b (32x8, s8, column-major).
+RT_DEVICE void mma_16x8x32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};\n"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  for (int half = 0; half < 2; ++half)       // rows 0..7, 8..15
+    for (int depth = 0; depth < 2; ++depth)  // k 0..15, 16..31
+      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};\n"
+                   : "+r"(d[2 * half]), "+r"(d[2 * half + 1])
+                   : "r"(a[half + 2 * depth]), "r"(b[depth]));
+#endif
+}
+
+}  // namespace rt::cuda::ptx
+#endif

@@ -1,0 +1,20 @@
+// y = f(x), element by element. y may lie over x.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/functions.h"
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+struct UnaryArguments {
+  ElementType type;  ///< integers: Abs, Neg, Relu, Sign, Clip; bool: Not
+  FunctionCall call;
+  const void* x;
+  void* y;
+  int64_t count;
+};
+cudaError_t unary(const UnaryArguments& arguments, cudaStream_t stream);
+
+}  // namespace rt::cuda

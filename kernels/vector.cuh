@@ -1,0 +1,48 @@
+// Several neighbouring elements read or written at once. Operands of kernels begin at multiples of 256 bytes,
+// so 16-byte accesses at multiples of 16 bytes from there are aligned.
+#pragma once
+
+#include "kernels/port.cuh"
+
+namespace rt::cuda {
+
+template <class T, int kWidth>
+struct alignas(sizeof(T) * kWidth) Vector {
+  T values[kWidth];
+  RT_DEVICE T& operator[](int i) { return values[i]; }
+  RT_DEVICE const T& operator[](int i) const { return values[i]; }
+};
+
+/// How many elements 16 bytes hold.
+template <class T>
+inline constexpr int kVectorWidth = static_cast<int>(16 / sizeof(T));
+
+template <int kWidth, class T>
+RT_DEVICE Vector<T, kWidth> load_vector(const T* from) {
+  return *reinterpret_cast<const Vector<T, kWidth>*>(from);
+}
+template <class T, int kWidth>
+RT_DEVICE void store_vector(T* to, const Vector<T, kWidth>& vector) {
+  *reinterpret_cast<Vector<T, kWidth>*>(to) = vector;
+}
+
+/// load_vector() of the elements before `count`; the rest is T{}. `first` is a multiple of kWidth.
+template <int kWidth, class T>
+RT_DEVICE Vector<T, kWidth> load_before(const T* from, int64_t first, int64_t count) {
+  if (first + kWidth <= count) return load_vector<kWidth>(from + first);
+  Vector<T, kWidth> vector{};
+  for (int i = 0; i < kWidth; ++i)
+    if (first + i < count) vector[i] = from[first + i];
+  return vector;
+}
+template <class T, int kWidth>
+RT_DEVICE void store_before(T* to, const Vector<T, kWidth>& vector, int64_t first, int64_t count) {
+  if (first + kWidth <= count) {
+    store_vector(to + first, vector);
+    return;
+  }
+  for (int i = 0; i < kWidth; ++i)
+    if (first + i < count) to[first + i] = vector[i];
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,112 @@
+// A functional emulator of CUDA on the CPU, for tests: what kernels (device.h, ptx.h), the runtime
+// (runtime.cpp) and tests see of its scheduler.
+//
+// One block runs at a time; each CUDA thread is a fiber on a stack of its own. A barrier or a warp operation
+// suspends the fiber until all that take part have arrived; the last one computes for all through pointers
+// into the suspended stacks.
+#pragma once
+
+#include <vector_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+namespace cuda_emulator {
+
+/// Where in a kernel's source something was called.
+struct Site {
+  const char* file = nullptr;
+  unsigned line = 0;
+};
+// Default arguments that name the caller.
+#define RT_CALLER_PARAMETERS \
+  const char *caller_file = __builtin_FILE(), unsigned caller_line = __builtin_LINE()
+#define RT_CALLER            \
+  ::cuda_emulator::Site {    \
+    caller_file, caller_line \
+  }
+
+struct ThreadContext {
+  uint3 index{};
+  unsigned number = 0;  ///< in the block
+  unsigned lane = 0;
+  unsigned warp = 0;
+};
+struct BlockContext {
+  uint3 index{};
+  dim3 block, grid;
+  void* dynamic_shared = nullptr;
+  unsigned dynamic_shared_bytes = 0;
+};
+extern ThreadContext* current_thread;
+extern BlockContext* current_block;
+
+inline void* dynamic_shared() {
+  return current_block->dynamic_shared;
+}
+
+/// Waits for all threads of the block.
+void block_barrier(Site site);
+/// A barrier that also counts the threads for which `predicate` holds.
+int block_count(bool predicate, Site site);
+
+/// Waits for every lane in `mask`; the last one to arrive runs `operation` on the lanes' records, which stay
+/// valid on the suspended stacks. Lanes outside the mask have no record.
+using WarpOperation = void (*)(void** records, unsigned mask);
+void warp_collective(unsigned mask, void* record, WarpOperation operation, const char* what, Site site);
+unsigned live_lanes();
+
+/// A mistake of the kernel after which the block cannot go on: the launch fails.
+[[noreturn]] void fault(const char* what, Site site);
+/// A mistake that is reported, after which the block goes on.
+void complain(const char* what, Site site);
+/// Lets other threads run.
+void yield();
+bool in_shared(const void* address, size_t bytes);
+
+/// cp.async: copies wait here until the thread waits for them.
+struct AsyncCopy {
+  void* destination;
+  const void* source;
+  int bytes;
+};
+void push_copy(const AsyncCopy& copy);
+void commit_copies();
+/// The next copy that is older than the newest `pending` groups.
+bool pop_copy(int pending, AsyncCopy& copy);
+
+/// Runs all blocks of a grid now. False when a fault stopped it.
+bool run_grid(const std::function<void()>& body, dim3 grid, dim3 block, unsigned shared_bytes);
+
+// What tests set and read.
+
+/// The order in which blocks and threads start, and ready threads go on.
+enum class Order { Forward, Reverse, Random };
+struct Options {
+  Order order = Order::Forward;
+  uint64_t seed = 1;
+  bool lazy_streams = false;  ///< run queued work only when something waits for it
+  bool late_copies = true;    ///< data of cp.async arrive at the wait only
+  bool poison = true;         ///< shared memory begins as NaN in each block
+  int compute_capability = 90;
+  size_t memory_bytes = size_t{8} << 30;
+};
+/// From RT_EMULATOR_ORDER (forward, reverse, random) and RT_EMULATOR_STREAMS (eager, lazy) at first.
+Options& options();
+
+struct Counts {
+  uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, barriers = 0, collectives = 0, errors = 0;
+};
+const Counts& counts();
+/// The first complaint or fault since clear_errors(); empty if there was none.
+const char* error_text();
+void clear_errors();
+
+// The fake runtime's, for its tests.
+
+/// Clears errors that CUDA would keep for the rest of the process.
+void reset_runtime();
+size_t device_bytes();
+
+}  // namespace cuda_emulator

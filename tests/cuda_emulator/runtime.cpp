@@ -1,0 +1,542 @@
+// A CUDA runtime on the host, linked instead of cudart: the real signatures, streams that run eagerly or
+// lazily, events, capture and replay of graphs, pinned and pageable memory. Calls that the backend does not
+// use are missing: using one is a link error. What CUDA forbids while a stream captures is refused with
+// CUDA's own error.
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "cuda_emulator/device.h"
+
+namespace {
+
+using Work = std::function<void()>;
+using Clock = std::chrono::steady_clock;
+
+struct EventState {
+  uint64_t recorded = 0, done = 0;
+  Clock::time_point time;
+  CUstream_st* stream = nullptr;
+  CUgraph_st* capture = nullptr;  ///< recorded while this graph was captured
+  size_t position = 0;            ///< in that graph
+};
+using EventPtr = std::shared_ptr<EventState>;
+
+struct Operation {
+  enum class Kind { Run, Record, Wait } kind;
+  Work work;
+  EventPtr event;
+  uint64_t generation = 0;
+};
+
+}  // namespace
+
+struct CUgraph_st {
+  std::vector<Work> work;
+};
+struct CUgraphExec_st {
+  std::vector<Work> work;
+};
+struct CUevent_st {
+  EventPtr state = std::make_shared<EventState>();
+};
+struct CUstream_st {
+  std::deque<Operation> queue;
+  bool blocking = true;
+  CUgraph_st* capture = nullptr;
+  bool origin = false, invalid = false;
+  size_t position = 0, joined = 0;  ///< in the captured graph: own work, and what the origin has joined
+};
+
+namespace {
+
+struct Allocation {
+  size_t bytes;
+  bool pinned;  ///< host memory; else device memory
+};
+
+struct Runtime {
+  std::recursive_mutex mutex;
+  std::map<uintptr_t, Allocation> allocations;
+  std::set<CUstream_st*> streams;
+  std::map<const void*, unsigned> dynamic_shared_limits;
+  CUstream_st null_stream;
+  cudaError_t last = cudaSuccess, sticky = cudaSuccess;
+  size_t bytes = 0;
+  int captures = 0;
+};
+Runtime& runtime() {
+  static auto* const instance = new Runtime;
+  return *instance;
+}
+
+cudaError_t result(cudaError_t error) {
+  if (error != cudaSuccess) runtime().last = error;
+  return error;
+}
+
+#define RT_LOCKED                                 \
+  const std::lock_guard rt_lock(runtime().mutex); \
+  if (runtime().sticky != cudaSuccess) return result(runtime().sticky)
+
+cudaError_t refuse_while_capturing() {
+  for (CUstream_st* stream : runtime().streams)
+    if (stream->capture != nullptr) stream->invalid = true;
+  return result(cudaErrorStreamCaptureUnsupported);
+}
+#define RT_NOT_WHILE_CAPTURING \
+  if (runtime().captures > 0) return refuse_while_capturing()
+
+const Allocation* find(const void* address, uintptr_t* base = nullptr) {
+  const auto number = reinterpret_cast<uintptr_t>(address);
+  auto found = runtime().allocations.upper_bound(number);
+  if (found == runtime().allocations.begin()) return nullptr;
+  --found;
+  if (number >= found->first + std::max<size_t>(found->second.bytes, 1)) return nullptr;
+  if (base != nullptr) *base = found->first;
+  return &found->second;
+}
+bool on_device(const void* address, size_t bytes) {
+  uintptr_t base = 0;
+  const Allocation* allocation = find(address, &base);
+  return allocation != nullptr && !allocation->pinned &&
+         reinterpret_cast<uintptr_t>(address) + bytes <= base + allocation->bytes;
+}
+
+CUstream_st* real(cudaStream_t stream) {
+  const bool null = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
+  return null ? &runtime().null_stream : stream;
+}
+
+bool step(CUstream_st* stream);
+void drain(const EventPtr& event, uint64_t generation) {
+  while (event->done < generation && event->stream != nullptr && step(event->stream)) {
+  }
+}
+void complete(EventState& event, uint64_t generation) {
+  event.done = std::max(event.done, generation);
+  event.time = Clock::now();
+}
+/// Runs the next operation of a stream; false when there is none.
+bool step(CUstream_st* stream) {
+  if (stream->queue.empty()) return false;
+  const Operation operation = std::move(stream->queue.front());
+  stream->queue.pop_front();
+  switch (operation.kind) {
+    case Operation::Kind::Run: operation.work(); break;
+    case Operation::Kind::Record: complete(*operation.event, operation.generation); break;
+    case Operation::Kind::Wait: drain(operation.event, operation.generation); break;
+  }
+  return true;
+}
+void drain(CUstream_st* stream) {
+  while (step(stream)) {
+  }
+}
+void drain_all() {
+  for (CUstream_st* stream : runtime().streams) drain(stream);
+  drain(&runtime().null_stream);
+}
+
+cudaError_t push(CUstream_st* stream, Operation operation) {
+  if (stream->capture != nullptr) {
+    if (operation.kind == Operation::Kind::Run) stream->capture->work.push_back(std::move(operation.work));
+    stream->position = stream->capture->work.size();
+    return cudaSuccess;
+  }
+  CUstream_st* const null = &runtime().null_stream;
+  if (stream == null)
+    for (CUstream_st* other : runtime().streams)
+      if (other->blocking) drain(other);
+  if (stream->blocking && stream != null) drain(null);
+  stream->queue.push_back(std::move(operation));
+  if (!cuda_emulator::options().lazy_streams) drain(stream);
+  return runtime().sticky;
+}
+cudaError_t push_work(cudaStream_t stream, Work work) {
+  return push(real(stream), {Operation::Kind::Run, std::move(work), nullptr, 0});
+}
+
+cudaError_t allocate(void** pointer, size_t bytes, bool pinned) {
+  Runtime& r = runtime();
+  if (!pinned && r.bytes + bytes > cuda_emulator::options().memory_bytes) return cudaErrorMemoryAllocation;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 256, std::max<size_t>(bytes, 1)) != 0) return cudaErrorMemoryAllocation;
+  std::memset(memory, 0xff, bytes);  // NaN in every format of floats
+  r.allocations[reinterpret_cast<uintptr_t>(memory)] = {bytes, pinned};
+  if (!pinned) r.bytes += bytes;
+  *pointer = memory;
+  return cudaSuccess;
+}
+cudaError_t release(void* pointer, bool pinned) {
+  if (pointer == nullptr) return cudaSuccess;
+  Runtime& r = runtime();
+  const auto found = r.allocations.find(reinterpret_cast<uintptr_t>(pointer));
+  if (found == r.allocations.end() || found->second.pinned != pinned) return cudaErrorInvalidValue;
+  if (!pinned) r.bytes -= found->second.bytes;
+  r.allocations.erase(found);
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t copy_now(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const Allocation *target = find(to), *source = find(from);
+  const bool to_device = target != nullptr && !target->pinned,
+             from_device = source != nullptr && !source->pinned;
+  if ((to_device && !on_device(to, bytes)) || (from_device && !on_device(from, bytes)))
+    return cudaErrorInvalidValue;
+  if (kind == cudaMemcpyHostToDevice && (!to_device || from_device)) return cudaErrorInvalidValue;
+  if (kind == cudaMemcpyDeviceToHost && (to_device || !from_device)) return cudaErrorInvalidValue;
+  if (kind == cudaMemcpyDeviceToDevice && !(to_device && from_device)) return cudaErrorInvalidValue;
+  std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+namespace cuda_emulator {
+
+cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigned shared_bytes,
+                   cudaStream_t stream) {
+  RT_LOCKED;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const auto found = runtime().dynamic_shared_limits.find(symbol);
+  const unsigned limit = found != runtime().dynamic_shared_limits.end() ? found->second : 48u << 10;
+  if (threads == 0 || threads > 1024 || block.z > 64 || grid.x == 0 || grid.y == 0 || grid.z == 0 ||
+      grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
+    return result(cudaErrorInvalidConfiguration);
+  if (shared_bytes > limit) return result(cudaErrorInvalidValue);
+  return result(push_work(stream, [body = std::move(body), grid, block, shared_bytes] {
+    if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
+      runtime().sticky = cudaErrorLaunchFailure;
+  }));
+}
+
+void reset_runtime() {
+  const std::lock_guard lock(runtime().mutex);
+  runtime().sticky = runtime().last = cudaSuccess;
+}
+size_t device_bytes() {
+  return runtime().bytes;
+}
+
+}  // namespace cuda_emulator
+
+extern "C" {
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaSuccess ? "cudaSuccess" : "cudaError";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+    case cudaErrorLaunchFailure:
+      return *cuda_emulator::error_text() != 0 ? cuda_emulator::error_text() : "unspecified launch failure";
+    default: return "emulated CUDA error";
+  }
+}
+cudaError_t cudaGetLastError() {
+  return std::exchange(runtime().last, cudaSuccess);
+}
+cudaError_t cudaPeekAtLastError() {
+  return runtime().last;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  RT_LOCKED;
+  const CUstream_st* const own = real(stream);
+  *status = own->capture == nullptr ? cudaStreamCaptureStatusNone
+            : own->invalid          ? cudaStreamCaptureStatusInvalidated
+                                    : cudaStreamCaptureStatusActive;
+  return cudaSuccess;
+}
+
+static int shared_memory_limit() {
+  const int chip = cuda_emulator::options().compute_capability;
+  if (chip == 75) return 64 << 10;
+  if (chip == 80 || chip == 87) return 163 << 10;
+  return chip >= 90 && chip < 120 ? 227 << 10 : 99 << 10;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return result(cudaErrorInvalidDevice);
+  *properties = {};
+  const int chip = cuda_emulator::options().compute_capability;
+  std::strcpy(properties->name, "CUDA emulated on the CPU");
+  for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
+  properties->totalGlobalMem = cuda_emulator::options().memory_bytes;
+  properties->major = chip / 10;
+  properties->minor = chip % 10;
+  properties->multiProcessorCount = 4;
+  properties->warpSize = 32;
+  properties->sharedMemPerBlock = 48 << 10;
+  properties->sharedMemPerBlockOptin = static_cast<size_t>(shared_memory_limit());
+  properties->maxThreadsPerBlock = 1024;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (device != 0) return result(cudaErrorInvalidDevice);
+  const int chip = cuda_emulator::options().compute_capability;
+  switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor: *value = chip / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = chip % 10; break;
+    case cudaDevAttrMultiProcessorCount: *value = 4; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = shared_memory_limit(); break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    default: return result(cudaErrorInvalidValue);
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
+  *total = cuda_emulator::options().memory_bytes;
+  *free_bytes = *total - runtime().bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+  RT_LOCKED;
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > shared_memory_limit())
+    return result(cudaErrorInvalidValue);
+  runtime().dynamic_shared_limits[function] = static_cast<unsigned>(value);
+  return cudaSuccess;
+}
+
+// --- memory
+
+cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  return result(allocate(pointer, bytes, false));
+}
+cudaError_t cudaFree(void* pointer) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  drain_all();
+  return result(release(pointer, false));
+}
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+  RT_LOCKED;
+  return result(allocate(pointer, bytes, true));
+}
+cudaError_t cudaFreeHost(void* pointer) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  drain_all();
+  return result(release(pointer, true));
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  RT_LOCKED;
+  CUstream_st* const own = real(stream);
+  const auto run = [=](const void* source) {
+    if (const cudaError_t error = copy_now(to, source, bytes, kind); error != cudaSuccess)
+      runtime().sticky = error;
+  };
+  if (find(from) == nullptr) {  // pageable: CUDA stages it before it returns
+    if (own->capture != nullptr) {
+      own->invalid = true;
+      return result(cudaErrorStreamCaptureUnsupported);
+    }
+    const auto* first = static_cast<const char*>(from);
+    auto staged = std::make_shared<std::vector<char>>(first, first + bytes);
+    return result(push_work(stream, [=] { run(staged->data()); }));
+  }
+  const cudaError_t error = push_work(stream, [=] { run(from); });
+  if (find(to) == nullptr && own->capture == nullptr) drain(own);  // pageable: CUDA waits
+  return result(error != cudaSuccess ? error : runtime().sticky);
+}
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  for (CUstream_st* stream : runtime().streams)
+    if (stream->blocking) drain(stream);
+  drain(&runtime().null_stream);
+  return result(copy_now(to, from, bytes, kind));
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  RT_LOCKED;
+  return result(push_work(stream, [=] {
+    if (on_device(to, bytes))
+      std::memset(to, value, bytes);
+    else
+      runtime().sticky = cudaErrorInvalidValue;
+  }));
+}
+
+// --- streams and events
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  RT_LOCKED;
+  *stream = new CUstream_st;
+  (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
+  runtime().streams.insert(*stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  const std::lock_guard lock(runtime().mutex);
+  drain(stream);
+  runtime().streams.erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  drain(real(stream));
+  return result(runtime().sticky);
+}
+cudaError_t cudaDeviceSynchronize() {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  drain_all();
+  return result(runtime().sticky);
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  RT_LOCKED;
+  CUstream_st* const own = real(stream);
+  const EventPtr& state = event->state;
+  if (own->capture != nullptr && flags == cudaEventRecordExternal) {  // a node of the graph
+    return push(own, {Operation::Kind::Run, [state] { complete(*state, ++state->recorded); }, nullptr, 0});
+  }
+  if (own->capture != nullptr) {
+    state->capture = own->capture;
+    state->stream = own;
+    state->position = own->position;
+    return cudaSuccess;
+  }
+  state->capture = nullptr;
+  state->stream = own;
+  return result(push(own, {Operation::Kind::Record, {}, state, ++state->recorded}));
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  RT_LOCKED;
+  CUstream_st* const own = real(stream);
+  const EventPtr& state = event->state;
+  if (state->capture != nullptr) {
+    if (own->capture == nullptr) {  // fork: this stream takes part in the capture
+      own->capture = state->capture;
+      own->position = own->joined = own->capture->work.size();
+    } else {  // join
+      state->stream->joined = std::max(state->stream->joined, state->position);
+    }
+    return cudaSuccess;
+  }
+  if (own->capture != nullptr) {
+    own->invalid = true;
+    return result(cudaErrorStreamCaptureIsolation);
+  }
+  return result(push(own, {Operation::Kind::Wait, {}, state, state->recorded}));
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  drain(event->state, event->state->recorded);
+  return result(runtime().sticky);
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
+  if (event->state->done < event->state->recorded) step(event->state->stream);
+  return event->state->done < event->state->recorded ? cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  RT_LOCKED;
+  if (start->state->done == 0 || end->state->done == 0) return result(cudaErrorInvalidResourceHandle);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->state->time - start->state->time).count();
+  return cudaSuccess;
+}
+
+// --- graphs
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  RT_LOCKED;
+  if (real(stream) == &runtime().null_stream) return result(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture != nullptr) return result(cudaErrorIllegalState);
+  stream->capture = new CUgraph_st;
+  stream->origin = true;
+  stream->invalid = false;
+  stream->position = 0;
+  ++runtime().captures;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  RT_LOCKED;
+  if (stream->capture == nullptr || !stream->origin) return result(cudaErrorIllegalState);
+  CUgraph_st* const captured = stream->capture;
+  bool invalid = false, unjoined = false;
+  for (CUstream_st* other : runtime().streams) {
+    if (other->capture != captured) continue;
+    invalid = invalid || other->invalid;
+    if (other != stream && other->position > other->joined) unjoined = true;
+    other->capture = nullptr;
+    other->origin = other->invalid = false;
+  }
+  --runtime().captures;
+  *graph = nullptr;
+  if (invalid || unjoined) {
+    delete captured;
+    return result(unjoined ? cudaErrorStreamCaptureUnjoined : cudaErrorStreamCaptureInvalidated);
+  }
+  *graph = captured;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  RT_LOCKED;
+  *executable = new CUgraphExec_st{graph->work};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  RT_LOCKED;
+  return result(push_work(stream, [executable] {
+    for (const Work& work : executable->work) work();
+  }));
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+}  // extern "C"
