@@ -21,8 +21,11 @@ layout(push_constant) uniform P {
   uint batch_extent[2];
   uint batch_a[2];        // strides in vec4, outermost first
   uint batch_b[2];
-  uint batch_c;
-  uint bias_batch, bias_row, bias_column;
+  uint batch_c[2];        // of the result, in elements
+  uint batch_bias[2];
+  uint ldc, bias_row, bias_column;
+  uint first_a, first_b;  // where the operands begin in what is bound, in vec4
+  uint first_c, first_bias;
   float alpha, beta;
 };
 const uint kFours = kColumns / 4;
@@ -41,8 +44,10 @@ void main() {
   if (batch >= batch_extent[0] * batch_extent[1]) return;
   uint inner = batch % batch_extent[1];
   uint outer = batch / batch_extent[1];
-  uint base_a = outer * batch_a[0] + inner * batch_a[1];
-  uint base_b = outer * batch_b[0] + inner * batch_b[1];
+  uint base_a = first_a + outer * batch_a[0] + inner * batch_a[1];
+  uint base_b = first_b + outer * batch_b[0] + inner * batch_b[1];
+  uint base_c = first_c + outer * batch_c[0] + inner * batch_c[1];
+  uint base_bias = first_bias + outer * batch_bias[0] + inner * batch_bias[1];
   uint column = (column_group * kLanesN * kFours + lane % kLanesN) * 4;
 #ifndef SUBGROUP
   if (row >= m || column >= n) return;
@@ -146,17 +151,17 @@ void main() {
     uint first = column + j * kLanesN * 4;
     if (first < n) {
       vec4 bias_here = vec4(0.0);
-      if (kForm == 1 && kBias) bias_here = bias4[first / 4];
+      if (kForm == 1 && kBias) bias_here = bias4[(base_bias + first) / 4];
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (row + i < m) {
-          uint at = batch * batch_c + (row + i) * n + first;
+          uint at = base_c + (row + i) * ldc + first;
           if (kForm == 1) {
             store_four(at / 4, bias_here,
                        vec4(acc[i][j * 4], acc[i][j * 4 + 1], acc[i][j * 4 + 2], acc[i][j * 4 + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint c = 0; c < 4; ++c)
               if (first + c < n)
-                store_result(at + c, batch * bias_batch + (row + i) * bias_row + (first + c) * bias_column,
+                store_result(at + c, base_bias + (row + i) * bias_row + (first + c) * bias_column,
                              acc[i][j * 4 + c], alpha, beta);
           }
         }

@@ -15,6 +15,7 @@ layout(push_constant) uniform P {
   uint count;
   uint word;
   uint from;                    // first element of x that counts
+  uint to;                      // first element of y to write
   uint extent[6];
   int before[6];
   int limit[6];
@@ -44,7 +45,7 @@ void main() {
     }
     at += uint(here) * stride[axis];
   }
-  if (inside) y[i] = x[at];
-  else if (kFromBuffer) y[i] = fill[0];
-  else y[i] = T(word);
+  if (inside) y[to + i] = x[at];
+  else if (kFromBuffer) y[to + i] = fill[0];
+  else y[to + i] = T(word);
 }

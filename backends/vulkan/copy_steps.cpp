@@ -1,5 +1,7 @@
 #include "backends/vulkan/copy_steps.h"
 
+#include "backends/vulkan/split.h"
+
 namespace rt::vulkan {
 
 Status copy_supports(const Device& device, DType dtype, StridedSpace space) {
@@ -41,16 +43,25 @@ void add_copy(Program& program, const VulkanDevice& device, StridedCopy copy, co
                         : copy.size == 4 ? Shader::copy_4
                         : copy.size == 8 ? Shader::copy_8
                                          : Shader::copy_16;
-  program.dispatch_each(shader, space.elements(), device.plan().elementwise_lanes)
-      .spec(space.rank())
-      .push(space.elements())
-      .push(copy.from)
-      .push(copy.to)
-      .push_axes(space.extents, 1)
-      .push_axes(space.strides[0], 0)
-      .push_axes(space.strides[1], 0)
-      .read(0, source)
-      .write(1, destination);
+  const auto size = static_cast<int64_t>(copy.size);
+  Walk from{source, space.strides[0], size, copy.from * size},
+      to{destination, space.strides[1], size, copy.to * size};
+  for (Walk* walk : {&from, &to})
+    for (int64_t& stride : walk->strides) stride *= size;
+  const Walk walks[] = {from, to};
+  for (const Part& part : parts_of(device, space.extents, {}, walks)) {
+    const Window read = window_of(device, from, part), written = window_of(device, to, part);
+    program.dispatch_each(shader, part.elements(), device.plan().elementwise_lanes)
+        .spec(space.rank())
+        .push(part.elements())
+        .push(read.first)
+        .push(written.first)
+        .push_axes(part.count, 1)
+        .push_axes(space.strides[0], 0)
+        .push_axes(space.strides[1], 0)
+        .read(0, read.ref)
+        .write(1, written.ref);
+  }
 }
 
 }  // namespace rt::vulkan

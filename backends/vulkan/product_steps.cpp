@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/split.h"
+
 namespace rt::vulkan {
 namespace {
 
@@ -42,30 +44,96 @@ RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, bo
   return tile;
 }
 
+/// The axes of a product: two of the batch, m, n, k.
+enum Axis : size_t { kOuter, kInner, kM, kN, kK, kAxes };
+
+Walk walk_factor(const ProductFactor& factor, Axis rows, Axis columns) {
+  Walk walk{factor.ref, std::vector<int64_t>(kAxes, 0)};
+  walk.strides[kOuter] = factor.batch_strides[0] * 16;
+  walk.strides[kInner] = factor.batch_strides[1] * 16;
+  walk.strides[rows] = factor.row_stride * 16;
+  walk.strides[columns] = sizeof(float);
+  return walk;
+}
+
+/// Of the result or the bias, from strides in elements.
+Walk walk_elements(const Ref& ref, const TiledProduct& product, int64_t batch, int64_t row, int64_t column) {
+  Walk walk{ref, {batch * product.batch[1], batch, row, column, 0}};
+  for (int64_t& stride : walk.strides) stride *= sizeof(float);
+  return walk;
+}
+
+struct ProductWalks {
+  Walk a, b, result, bias, residual;
+};
+
+void add_part(Program& program, const VulkanDevice& device, const TiledProduct& product,
+              const ProductWalks& walks, const Part& part) {
+  const auto window = [&](const Walk& walk) { return window_of(device, walk, part); };
+  const bool opens = part.first[kK] == 0, closes = part.first[kK] + part.count[kK] == product.k;
+  const Window a = window(walks.a), b = window(walks.b), result = window(walks.result);
+  const Window bias = window(walks.bias);
+  EpiloguePlan epilogue = product.epilogue;
+  epilogue.has_residual = epilogue.has_residual || !opens;
+  if (!closes) {
+    epilogue.has_bias = false;
+    epilogue.activation = 0;
+  }
+  TiledProduct sizes;
+  sizes.m = part.count[kM];
+  sizes.n = part.count[kN];
+  sizes.a.transposed = product.a.transposed;
+  sizes.b.transposed = product.b.transposed;
+  const bool texel = through_texels(device, std::max(a.bytes(), b.bytes()));
+  const RegisterTile tile = choose_tile(sizes, device.plan(), texel);
+  const bool fours =
+      product.n % 4 == 0 && (!product.epilogue.has_bias ||
+                             (product.bias_column == 1 && product.bias_row == 0 && product.bias_batch == 0));
+  const int64_t row_tiles = ceil_div(sizes.m, tile.rows * (tile.lanes / tile.lanes_n));
+  const int64_t column_groups = ceil_div(sizes.n, tile.columns * tile.lanes_n);
+  const int64_t batches = part.count[kOuter] * part.count[kInner];
+  Step& step = program.dispatch(shader_of(sizes, tile.load),
+                                static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
+  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
+  epilogue.specialize(step);
+  const auto push_strides = [&](const Walk& walk, int64_t unit) {
+    step.push(walk.strides[kOuter] / unit).push(walk.strides[kInner] / unit);
+  };
+  step.push(sizes.m).push(sizes.n).push(part.count[kK]);
+  step.push(product.a.row_stride).push(product.b.row_stride);
+  step.push(row_tiles).push(column_groups).push(part.count[kOuter]).push(part.count[kInner]);
+  push_strides(walks.a, 16);
+  push_strides(walks.b, 16);
+  push_strides(walks.result, sizeof(float));
+  push_strides(walks.bias, sizeof(float));
+  step.push(product.n).push(product.bias_row).push(product.bias_column);
+  step.push(a.first / 4).push(b.first / 4).push(result.first).push(bias.first);
+  step.push(epilogue.alpha).push(epilogue.beta);
+  step.matrix(0, a.ref, texel).matrix(1, b.ref, texel).write(2, result.ref);
+  if (epilogue.has_bias) step.read(3, bias.ref);
+  if (epilogue.has_residual) step.read(4, opens ? window(walks.residual).ref : result.ref);
+}
+
 }  // namespace
 
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result) {
-  const bool texel = through_texels(device, std::max(product.a.bytes, product.b.bytes));
-  const RegisterTile tile = choose_tile(product, device.plan(), texel);
-  const bool fours =
-      product.n % 4 == 0 && (!product.epilogue.has_bias ||
-                             (product.bias_column == 1 && product.bias_row == 0 && product.bias_batch == 0));
-  const int64_t row_tiles = ceil_div(product.m, tile.rows * (tile.lanes / tile.lanes_n));
-  const int64_t column_groups = ceil_div(product.n, tile.columns * tile.lanes_n);
-  const int64_t batches = product.batch[0] * product.batch[1];
-  Step& step = program.dispatch(shader_of(product, tile.load),
-                                static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
-  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
-  product.epilogue.specialize(step);
-  step.push(product.m).push(product.n).push(product.k).push(product.a.row_stride).push(product.b.row_stride);
-  step.push(row_tiles).push(column_groups).push(product.batch[0]).push(product.batch[1]);
-  step.push(product.a.batch_strides[0]).push(product.a.batch_strides[1]);
-  step.push(product.b.batch_strides[0]).push(product.b.batch_strides[1]);
-  step.push(product.m * product.n).push(product.bias_batch).push(product.bias_row).push(product.bias_column);
-  step.push(product.epilogue.alpha).push(product.epilogue.beta);
-  step.matrix(0, product.a.ref, texel).matrix(1, product.b.ref, texel).write(2, result);
-  product.epilogue.bind(step);
+  if (product.m * product.n * product.batch[0] * product.batch[1] == 0) return;
+  const auto walk_result = [&](const Ref& ref) {
+    return walk_elements(ref, product, product.m * product.n, product.n, 1);
+  };
+  const ProductWalks walks{
+      product.a.transposed ? walk_factor(product.a, kK, kM) : walk_factor(product.a, kM, kK),
+      product.b.transposed ? walk_factor(product.b, kN, kK) : walk_factor(product.b, kK, kN),
+      walk_result(result),
+      walk_elements(in(product.epilogue.bias), product, product.bias_batch, product.bias_row,
+                    product.bias_column),
+      walk_result(in(product.epilogue.residual))};
+  const int64_t extents[] = {product.batch[0], product.batch[1], product.m, product.n, product.k};
+  const int64_t multiples[] = {1, 1, 4, 4, 4};
+  const Walk all[] = {walks.a, walks.b, walks.result, walks.bias};
+  for (const Part& part : parts_of(device, extents, multiples, all))
+    add_part(program, device, product, walks, part);
 }
 
 }  // namespace rt::vulkan

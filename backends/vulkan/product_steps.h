@@ -15,7 +15,6 @@ struct ProductFactor {
   bool transposed = false;
   int64_t row_stride = 0;                    ///< vec4
   std::vector<int64_t> batch_strides{0, 0};  ///< vec4
-  uint64_t bytes = 0;
 };
 
 struct TiledProduct {
@@ -27,7 +26,8 @@ struct TiledProduct {
   EpiloguePlan epilogue;
 };
 
-/// result [batch.., M, N] = epilogue(a b).
+/// result [batch.., M, N] = epilogue(a b). Where an operand is larger than the device binds at once, the
+/// product is made in parts; parts along k add to what the earlier ones have stored.
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
 

@@ -59,6 +59,26 @@ std::vector<Case> cases_matmul() {
   }
   cases.push_back(no_gradient(make_case("matmul_residual_relu", fused(op::Activation::Relu, true, true),
                                         {f32({3, 4, 8}), weight({8, 16}), weight({16}), f32({3, 4, 16})})));
+
+  // More than a device with small limits binds at once: along every axis, in every operand.
+  cases.push_back(no_gradient(make_case("matmul_large_result", fused(op::Activation::Relu, true, true),
+                                        {f32({613, 9}), weight({9, 444}), weight({444}), f32({613, 444})})));
+  cases.push_back(no_gradient(make_case("matmul_large_bias", fused(op::Activation::Silu, true, false),
+                                        {f32({2, 301, 8}), f32({2, 8, 451}), f32({2, 301, 451})})));
+  cases.push_back(
+      no_gradient(make_case("matmul_large_depth", fused(op::Activation::Relu, true, true),
+                            {f32({3, 2101}), weight({2101, 133}), weight({133}), f32({3, 133})})));
+  cases.push_back(no_gradient(
+      make_case("matmul_large_batches", op::MatMulAttributes{}, {f32({2, 33, 65, 66}), f32({33, 66, 3})})));
+  transposed.transpose_b = true;
+  cases.push_back(
+      no_gradient(make_case("matmul_large_transpose_b", transposed, {f32({3, 604}), weight({501, 604})})));
+  transposed.transpose_a = true;
+  cases.push_back(
+      no_gradient(make_case("matmul_large_transpose_both", transposed, {f32({2103, 130}), f32({5, 2103})})));
+  transposed.transpose_b = false;
+  cases.push_back(
+      no_gradient(make_case("matmul_large_transpose_a", transposed, {f32({2103, 130}), f32({2103, 5})})));
   return cases;
 }
 

@@ -46,6 +46,12 @@ std::vector<Case> cases_movement() {
   cases.push_back(make_case("transpose_u8", permuted({1, 0}), {in_range(tensor(DType::U8, {5, 7}), 0, 50)}));
   cases.push_back(make_case("transpose_i64", permuted({1, 2, 0}), {tensor(DType::I64, {2, 3, 4})}));
   cases.push_back(no_gradient(make_case("transpose_f16", permuted({1, 0}), {tensor(DType::F16, {6, 5})})));
+  // More than a device with small limits binds at once.
+  cases.push_back(no_gradient(make_case("transpose_large", permuted({1, 0}), {f32({617, 443})})));
+  cases.push_back(no_gradient(
+      make_case("concat_large", on_axis<op::ConcatAttributes>(1), {f32({501, 301}), f32({501, 303})})));
+  cases.push_back(no_gradient(make_case("slice_large", sliced({0, 1}, {-1, 2}),
+                                        {f32({617, 443}), ints({-1, 1}), ints({-1000, 1000})})));
   cases.push_back(make_case("concat_last", on_axis<op::ConcatAttributes>(-1),
                             {f32({2, 3, 4}), f32({2, 3, 5}), f32({2, 3, 1})}));
   cases.push_back(make_case("concat_first", on_axis<op::ConcatAttributes>(0), {f32({2, 3}), f32({4, 3})}));

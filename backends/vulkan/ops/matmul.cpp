@@ -92,8 +92,7 @@ Result<Problem> describe_problem(const NodeView& node) {
   return problem;
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
+Status supports(const Device&, const NodeView& node) noexcept {
   return describe_problem(node).status();
 }
 
@@ -111,7 +110,6 @@ ProductFactor load(Program& program, const VulkanDevice& device, const NodeView&
   loaded.row_stride = columns / 4;
   loaded.batch_strides.clear();
   for (int64_t stride : factor.batch_strides) loaded.batch_strides.push_back(stride * rows * columns / 4);
-  loaded.bytes = static_cast<uint64_t>(factor.matrices * rows * columns) * sizeof(float);
   if (columns != factor.columns || rows != factor.rows) {
     const auto* constant = static_cast<const float*>(node.inputs[input].value);
     loaded.ref = padded_copy(program, device, in(input),

@@ -86,7 +86,6 @@ Result<std::vector<StridedCopy>> copies_of(const NodeView& node) {
 }
 
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
   if (node.kind() == OpKind::Slice) {
     RT_TRY(known_on_host(node, 1, "starts"));
     RT_TRY(known_on_host(node, 2, "ends"));
@@ -176,7 +175,7 @@ Result<KernelPtr> create_pad(Device& device, const NodeView& node, std::span<con
   step.spec(space.extents.size())
       .spec(static_cast<uint64_t>(node.as<op::PadAttributes>().mode))
       .spec(node.has(2));
-  step.push(count).push(0).push(space.from);
+  step.push(count).push(0).push(space.from).push(0);
   step.push_axes(space.extents, 1)
       .push_axes(space.before, 0)
       .push_axes(space.limit, 1)

@@ -72,7 +72,6 @@ Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView&
     made.ref = whole_rows(program, device, node, input, count, g.input);
     made.transposed = transposed;
     made.row_stride = round_up4(g.input) / 4;
-    made.bytes = floats(count * round_up4(g.input));
     return made;
   };
   TiledProduct product;

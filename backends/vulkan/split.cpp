@@ -1,0 +1,86 @@
+#include "backends/vulkan/split.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace rt::vulkan {
+namespace {
+
+constexpr int64_t kFour = 16;  ///< bytes that shaders read at once
+constexpr int64_t kTile = 16;  ///< long parts have whole tiles of so many rows
+
+int64_t steps(const Part& part, size_t axis) {
+  return std::max<int64_t>(part.count[axis] - 1, 0);
+}
+
+/// The axis along which the window of `walk` is longest and can be cut.
+std::optional<size_t> axis_to_cut(const Walk& walk, const Part& part, std::span<const int64_t> multiples) {
+  std::optional<size_t> longest;
+  int64_t most = 0;
+  for (size_t axis = 0; axis < part.count.size(); ++axis) {
+    const int64_t length = steps(part, axis) * std::abs(walk.strides[axis]);
+    const int64_t multiple = multiples.empty() ? 1 : multiples[axis];
+    if (length <= most || part.count[axis] <= multiple) continue;
+    most = length;
+    longest = axis;
+  }
+  return longest;
+}
+
+}  // namespace
+
+int64_t Part::elements() const noexcept {
+  int64_t product = 1;
+  for (int64_t extent : count) product *= extent;
+  return product;
+}
+
+Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part) {
+  int64_t begin = walk.from, before = 0, length = walk.element;
+  for (size_t axis = 0; axis < part.count.size(); ++axis) {
+    if (part.count[axis] == 0 && walk.strides[axis] != 0) return {walk.ref};
+    begin += part.first[axis] * walk.strides[axis];
+    const int64_t reach = steps(part, axis) * walk.strides[axis];
+    if (reach < 0) before -= reach;
+    length += std::abs(reach);
+  }
+  const auto alignment = std::max(kFour, static_cast<int64_t>(std::max(device.facts().storage_alignment,
+                                                                       device.facts().texel_alignment)));
+  const int64_t low = begin - before, aligned = low / alignment * alignment;
+  Window window;
+  window.ref = walk.ref;
+  window.ref.offset += static_cast<uint64_t>(aligned);
+  window.ref.bytes = static_cast<uint64_t>(low - aligned + length);
+  window.first = (begin - aligned) / walk.element;
+  return window;
+}
+
+std::vector<Part> parts_of(const VulkanDevice& device, std::span<const int64_t> extents,
+                           std::span<const int64_t> multiples, std::span<const Walk> walks) {
+  const uint64_t most = device.plan().max_binding_bytes;
+  std::vector<Part> parts;
+  std::vector<Part> open{{std::vector<int64_t>(extents.size(), 0), {extents.begin(), extents.end()}}};
+  while (!open.empty()) {
+    Part part = std::move(open.back());
+    open.pop_back();
+    std::optional<size_t> axis;
+    for (const Walk& walk : walks)
+      if (!axis && window_of(device, walk, part).bytes() > most) axis = axis_to_cut(walk, part, multiples);
+    if (!axis) {
+      parts.push_back(std::move(part));
+      continue;
+    }
+    const int64_t count = part.count[*axis];
+    const int64_t multiple = count >= 4 * kTile ? kTile : multiples.empty() ? 1 : multiples[*axis];
+    const int64_t half = ceil_div(ceil_div(count, 2), multiple) * multiple;
+    Part rest = part;
+    part.count[*axis] = half;
+    rest.first[*axis] += half;
+    rest.count[*axis] -= half;
+    open.push_back(std::move(rest));
+    open.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace rt::vulkan

@@ -1,0 +1,41 @@
+// Operands larger than a device binds at once: an index space in parts, each with the windows it needs.
+//
+// Knows: ranges of bytes and index spaces. Must not know: operators, shaders.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backends/vulkan/support.h"
+
+namespace rt::vulkan {
+
+/// How a step walks through an operand.
+struct Walk {
+  Ref ref;
+  std::vector<int64_t> strides;  ///< bytes, one for each axis of the index space
+  int64_t element = 4;           ///< bytes at one index
+  int64_t from = 0;              ///< bytes before the element at index 0
+};
+
+struct Part {
+  std::vector<int64_t> first, count;  ///< by axis
+
+  int64_t elements() const noexcept;
+};
+
+/// What to bind for a part.
+struct Window {
+  Ref ref;
+  int64_t first = 0;  ///< elements in it before the one at the part's first index
+  uint64_t bytes() const noexcept { return ref.bytes; }
+};
+
+/// Parts of an index space, small enough that all their windows can be bound. Where an axis is cut, the parts
+/// with lower indices come first and begin at a multiple of its entry in `multiples` (empty: 1 each).
+std::vector<Part> parts_of(const VulkanDevice& device, std::span<const int64_t> extents,
+                           std::span<const int64_t> multiples, std::span<const Walk> walks);
+
+Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part);
+
+}  // namespace rt::vulkan
