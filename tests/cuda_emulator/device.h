@@ -263,6 +263,18 @@ inline float __logf(float x) {
 inline float __fdividef(float a, float b) {
   return a / b;
 }
+inline float __fadd_rn(float a, float b) {
+  return a + b;
+}
+inline float __fmul_rn(float a, float b) {
+  return a * b;
+}
+inline double __dadd_rn(double a, double b) {
+  return a + b;
+}
+inline double __dmul_rn(double a, double b) {
+  return a * b;
+}
 inline float rsqrtf(float x) {
   return 1.0f / std::sqrt(x);
 }

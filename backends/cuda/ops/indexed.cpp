@@ -1,0 +1,220 @@
+// GatherElements, GatherND, ScatterElements, ScatterND: the places that indices name are computed first, then
+// rows are read or written there. Scatters give the same result at every run: without a reduction the last of
+// equal indices is chosen before anything is written, with one the indices are sorted and the updates of
+// equal ones joined in order. TensorScatter writes rows behind each other.
+#include "kernels/indexed.h"
+
+#include "backends/common/indexing.h"
+#include "backends/cuda/places.h"
+
+namespace rt::cuda {
+namespace {
+
+using op::ScatterReduction;
+
+/// What both kinds of index have in common once the places are known.
+struct Places {
+  int64_t count = 0;  ///< indices or tuples
+  int64_t rows = 0;   ///< of the data, of `inner` elements
+  int64_t inner = 1;
+};
+
+template <class Attributes>
+struct Elements {
+  ElementPlaces arguments;
+  Places places;
+
+  explicit Elements(const NodeView& node) {
+    const Shape& data = node.shape(0);
+    const ElementPlan plan =
+        element_plan(data, node.shape(1), *normalized_axis(node.as<Attributes>().axis, data.rank()));
+    places = {.count = node.input(1).elements(), .rows = node.input(0).elements()};
+    arguments.wide_indices = is_wide(node, 1);
+    arguments.rank = plan.rank;
+    arguments.axis = plan.axis;
+    arguments.count = places.count;
+    std::copy_n(plan.indices.begin(), plan.rank, arguments.index_extents);
+    std::copy_n(plan.data.begin(), plan.rank, arguments.data_extents);
+  }
+  cudaError_t find(const Call& call, uint32_t* to) const {
+    ElementPlaces a = arguments;
+    a.indices = call.in(1);
+    return element_places(a, to, call.stream);
+  }
+};
+
+template <class Attributes>
+struct Tuples {
+  TuplePlaces arguments;
+  Places places;
+
+  explicit Tuples(const NodeView& node) {
+    int batch = 0;
+    if constexpr (requires(Attributes a) { a.batch_dimensions; })
+      batch = static_cast<int>(node.as<Attributes>().batch_dimensions);
+    const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), batch);
+    places = {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner};
+    arguments.wide_indices = is_wide(node, 1);
+    arguments.length = plan.length;
+    arguments.count = plan.tuples;
+    arguments.in_batch = plan.in_batch;
+    std::copy_n(plan.extent.begin(), plan.length, arguments.extents);
+  }
+  cudaError_t find(const Call& call, uint32_t* to) const {
+    TuplePlaces a = arguments;
+    a.indices = call.in(1);
+    return tuple_places(a, to, call.stream);
+  }
+};
+
+template <class Indexed>
+Status supports(const CudaDevice&, const NodeView& node) {
+  const Places places = Indexed(node).places;
+  return places_fit(places.count, places.rows);
+}
+
+size_t place_bytes(int64_t count) {
+  return static_cast<size_t>(count) * sizeof(uint32_t);
+}
+
+template <class Indexed>
+Result<KernelPtr> create_gather(CudaDevice&, const NodeView& node) {
+  const Indexed indexed(node);
+  const Places& places = indexed.places;
+  const Units units = units_of(node.dtype(0), places.inner);
+  Requirements requirements;
+  const size_t found = book_scratch(requirements, place_bytes(places.count));
+  return make_kernel(
+      [=](const Call& call) {
+        if (indexed.places.rows == 0) return cudaSuccess;
+        if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
+        return read_places({.from = call.in(0),
+                            .to = call.out(),
+                            .places = call.scratch<uint32_t>(found),
+                            .unit = units.bytes,
+                            .count = indexed.places.count,
+                            .inner = units.inner},
+                           call.stream);
+      },
+      requirements);
+}
+
+cudaError_t copy_data(const Call& call, size_t bytes) {
+  if (call.in(0) == call.out() || bytes == 0) return cudaSuccess;
+  return cudaMemcpyAsync(call.out(), call.in(0), bytes, cudaMemcpyDeviceToDevice, call.stream);
+}
+
+/// The last of equal indices writes.
+template <class Indexed>
+KernelPtr make_last(const NodeView& node, const Indexed& indexed) {
+  const Units units = units_of(node.dtype(0), indexed.places.inner);
+  Requirements requirements = in_place();
+  const size_t found = book_scratch(requirements, place_bytes(indexed.places.count));
+  const size_t winners = book_scratch(requirements, place_bytes(indexed.places.rows));
+  return make_kernel(
+      [=, bytes = node.input(0).bytes()](const Call& call) {
+        if (const cudaError_t error = copy_data(call, bytes)) return error;
+        if (indexed.places.count * indexed.places.inner == 0) return cudaSuccess;
+        if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
+        return write_places({.from = call.in(2),
+                             .to = call.out(),
+                             .places = call.scratch<uint32_t>(found),
+                             .unit = units.bytes,
+                             .count = indexed.places.count,
+                             .inner = units.inner},
+                            call.scratch<uint32_t>(winners), indexed.places.rows, call.stream);
+      },
+      requirements);
+}
+
+JoinFunction function_of(ScatterReduction reduction) {
+  switch (reduction) {
+    case ScatterReduction::Mul: return JoinFunction::Mul;
+    case ScatterReduction::Minimum: return JoinFunction::Minimum;
+    case ScatterReduction::Maximum: return JoinFunction::Maximum;
+    default: return JoinFunction::Add;
+  }
+}
+
+template <class Indexed>
+KernelPtr make_join(const NodeView& node, const Indexed& indexed, ScatterReduction reduction) {
+  const Places& places = indexed.places;
+  Requirements requirements = in_place();
+  const size_t found = book_scratch(requirements, place_bytes(places.count));
+  const SortScratch scratch(requirements,
+                            {.type = ElementType::U32, .length = places.count, .kept = places.count});
+  const JoinArguments join{.type = element_type(node.dtype(0)),
+                           .function = function_of(reduction),
+                           .extent = places.rows,
+                           .inner = places.inner,
+                           .count = places.count};
+  return make_kernel(
+      [=, bytes = node.input(0).bytes()](const Call& call) {
+        if (const cudaError_t error = copy_data(call, bytes)) return error;
+        if (join.count * join.inner == 0) return cudaSuccess;
+        if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
+        SortedRows sorted;
+        if (const cudaError_t error = scratch.sort(call, call.scratch(found), sorted)) return error;
+        JoinArguments a = join;
+        a.updates = call.in(2);
+        a.result = call.out();
+        return join_places(a, sorted, call.stream);
+      },
+      requirements);
+}
+
+template <class Indexed, class Attributes>
+Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
+  const ScatterReduction reduction = node.as<Attributes>().reduction;
+  const Indexed indexed(node);
+  if (reduction == ScatterReduction::None) return make_last(node, indexed);
+  return make_join(node, indexed, reduction);
+}
+
+Result<KernelPtr> create_tensor_scatter(CudaDevice&, const NodeView& node) {
+  const auto& attributes = node.as<op::TensorScatterAttributes>();
+  const Shape& cache = node.shape(0);
+  const int axis = *normalized_axis(attributes.axis, cache.rank());
+  const Units units = units_of(node.dtype(0), cache.elements(axis + 1, cache.rank()));
+  const TensorScatterArguments arguments{.wide_indices = is_wide(node, 2),
+                                         .circular = attributes.circular,
+                                         .unit = units.bytes,
+                                         .batch = cache[0],
+                                         .middle = cache.elements(1, axis),
+                                         .positions = cache[axis],
+                                         .written = node.shape(1)[axis],
+                                         .inner = units.inner};
+  return make_kernel(
+      [arguments, bytes = node.input(0).bytes()](const Call& call) {
+        if (const cudaError_t error = copy_data(call, bytes)) return error;
+        TensorScatterArguments a = arguments;
+        a.update = call.in(1);
+        a.write_indices = call.in(2);
+        a.cache = call.out();
+        return tensor_scatter(a, call.stream);
+      },
+      in_place());
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_indexed();
+std::span<const KernelRow> rows_indexed() {
+  using GatherElements = Elements<op::GatherElementsAttributes>;
+  using GatherTuples = Tuples<op::GatherNDAttributes>;
+  using ScatterElements = Elements<op::ScatterElementsAttributes>;
+  using ScatterTuples = Tuples<op::ScatterNDAttributes>;
+  static constexpr KernelRow kRows[] = {
+      row<create_gather<GatherElements>, supports<GatherElements>>(OpKind::GatherElements, "gather_elements",
+                                                                   kAnyDType),
+      row<create_gather<GatherTuples>, supports<GatherTuples>>(OpKind::GatherND, "gather_nd", kAnyDType),
+      row<create_scatter<ScatterElements, op::ScatterElementsAttributes>, supports<ScatterElements>>(
+          OpKind::ScatterElements, "scatter_elements", kAnyDType),
+      row<create_scatter<ScatterTuples, op::ScatterNDAttributes>, supports<ScatterTuples>>(
+          OpKind::ScatterND, "scatter_nd", kAnyDType),
+      row<create_tensor_scatter>(OpKind::TensorScatter, "tensor_scatter", kAnyDType),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,166 @@
+// LSTM, GRU, RNN and their gradients: one product of x with w for all steps, then the steps, all in one
+// recorded list.
+#include "kernels/recurrent.h"
+
+#include "backends/cuda/kernel.h"
+#include "runtime/graph/recurrent_geometry.h"
+
+namespace rt::cuda {
+namespace {
+
+static_assert(static_cast<int>(CellFunction::Softplus) ==
+                  static_cast<int>(op::RecurrentActivation::Softplus) &&
+              static_cast<int>(CellFunction::Sigmoid) == static_cast<int>(op::RecurrentActivation::Sigmoid) &&
+              static_cast<int>(CellFunction::Elu) == static_cast<int>(op::RecurrentActivation::Elu) &&
+              static_cast<int>(CellFunction::Softplus) == static_cast<int>(op::RecurrentActivation::MAX));
+static_assert(static_cast<int>(CellType::RNN) == static_cast<int>(CellKind::RNN) &&
+              static_cast<int>(CellType::GRU) == static_cast<int>(CellKind::GRU));
+
+RecurrentNet net_of(const RecurrentGeometry& g) {
+  RecurrentNet net{.type = static_cast<CellType>(g.kind),
+                   .starts_reversed = g.starts_reversed,
+                   .input_forget = g.input_forget,
+                   .linear_before_reset = g.linear_before_reset,
+                   .clip = g.clip,
+                   .directions = g.directions,
+                   .steps = g.steps,
+                   .batch = g.batch,
+                   .hidden = g.hidden,
+                   .gates = g.gates};
+  for (size_t i = 0; i < g.activations.size(); ++i)
+    net.activations[i] = {static_cast<CellFunction>(g.activations[i].function), g.activations[i].alpha,
+                          g.activations[i].beta};
+  return net;
+}
+
+/// Null for an operand that this operator does not have.
+const float* operand(const Call& call, int index) {
+  return index < 0 ? nullptr : call.in<float>(static_cast<size_t>(index));
+}
+
+RecurrentNet bound(RecurrentNet net, const RecurrentGeometry& g, const Call& call) {
+  net.r = call.in<float>(2);
+  net.bias = operand(call, g.operands.bias);
+  net.lengths = call.in<int32_t>(static_cast<size_t>(g.operands.lengths));
+  if (g.kind == CellKind::LSTM) net.peepholes = operand(call, g.operands.peepholes);
+  return net;
+}
+
+/// x times w for all steps and directions: [steps, batch, directions, gates, hidden].
+cudaError_t multiply_with_w(const RecurrentGeometry& g, const Call& call, float* result) {
+  const int64_t rows = g.steps * g.batch, columns = g.directions * g.gates * g.hidden;
+  return row_products({.a = call.in<float>(0),
+                       .b = call.in<float>(1),
+                       .result = result,
+                       .rows = rows,
+                       .columns = columns,
+                       .depth = g.input,
+                       .a_stride = g.input,
+                       .b_stride = g.input,
+                       .result_stride = columns},
+                      call.stream);
+}
+
+Status supports(const CudaDevice&, const NodeView& node) {
+  return recurrent_geometry(node).status();
+}
+
+size_t floats(int64_t count) {
+  return static_cast<size_t>(count) * sizeof(float);
+}
+
+Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
+  const int64_t states = g.directions * g.batch * g.hidden;
+  Requirements requirements;
+  const size_t from_x = book_scratch(requirements, floats(g.steps * g.gates * states));
+  const size_t other_h = book_scratch(requirements, floats(states));
+  const bool two_products = g.kind == CellKind::GRU && !g.linear_before_reset;
+  const size_t update = book_scratch(requirements, two_products ? floats(states) : 0);
+  const size_t reset_h = book_scratch(requirements, two_products ? floats(states) : 0);
+  return make_kernel(
+      [=, net = net_of(g)](const Call& call) {
+        RecurrentForward a;
+        a.net = bound(net, g, call);
+        a.from_x = call.scratch<float>(from_x);
+        a.h0 = operand(call, g.operands.h0);
+        a.y = call.out<float>(0);
+        a.h = call.out<float>(1);
+        a.other_h = call.scratch<float>(other_h);
+        a.update = call.scratch<float>(update);
+        a.reset_h = call.scratch<float>(reset_h);
+        if (g.kind == CellKind::LSTM) {
+          a.c0 = operand(call, g.operands.c0);
+          a.c = call.out<float>(2);
+        }
+        const cudaError_t error = multiply_with_w(g, call, call.scratch<float>(from_x));
+        return error != cudaSuccess ? error : recurrent_forward(a, call.stream);
+      },
+      requirements);
+}
+
+/// Offsets of what a gradient keeps in scratch.
+struct GradientScratch {
+  size_t pre, transposed, states, partial;
+
+  GradientScratch(const RecurrentGeometry& g, Requirements& requirements) {
+    const int64_t units = g.directions * g.batch * g.hidden;
+    const bool gru = g.kind == CellKind::GRU;
+    pre = book_scratch(requirements, floats(g.steps * g.gates * units));
+    transposed = book_scratch(requirements, floats(g.directions * g.gates * g.hidden * g.hidden));
+    states = book_scratch(requirements, floats(g.kind == CellKind::RNN ? 0 : g.steps * units));
+    partial = book_scratch(requirements, floats(gru ? units : 0));
+  }
+};
+
+Result<KernelPtr> create_gradient(CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
+  Requirements requirements;
+  const GradientScratch scratch(g, requirements);
+  return make_kernel(
+      [=, net = net_of(g)](const Call& call) {
+        RecurrentBackward a;
+        a.net = bound(net, g, call);
+        a.y = operand(call, g.operands.y);
+        a.h0 = operand(call, g.operands.h0);
+        a.grad_y = operand(call, g.operands.grad_y);
+        a.grad_h = operand(call, g.operands.grad_h);
+        a.pre = call.scratch<float>(scratch.pre);
+        a.transposed = call.scratch<float>(scratch.transposed);
+        a.states = call.scratch<float>(scratch.states);
+        a.partial = call.scratch<float>(scratch.partial);
+        a.grad_gates = call.out<float>(0);
+        a.before = call.out<float>(1);
+        a.grad_h0 = call.out<float>(2);
+        if (g.kind == CellKind::LSTM) {
+          a.c0 = operand(call, g.operands.c0);
+          a.grad_c = operand(call, g.operands.grad_c);
+          a.grad_c0 = call.out<float>(3);
+          a.grad_peepholes = call.out<float>(4);
+        } else if (g.kind == CellKind::GRU) {
+          a.grad_recurrent = call.out<float>(3);
+          a.candidate = call.out<float>(4);
+        }
+        const cudaError_t error = multiply_with_w(g, call, a.pre);
+        return error != cudaSuccess ? error : recurrent_backward(a, call.stream);
+      },
+      requirements);
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_recurrent();
+std::span<const KernelRow> rows_recurrent() {
+  constexpr DTypeSet kF32{DType::F32};
+  static constexpr KernelRow kRows[] = {
+      row<create, supports>(OpKind::LSTM, "lstm", kF32),
+      row<create, supports>(OpKind::GRU, "gru", kF32),
+      row<create, supports>(OpKind::RNN, "rnn", kF32),
+      row<create_gradient, supports>(OpKind::LSTMGrad, "lstm_grad", kF32),
+      row<create_gradient, supports>(OpKind::GRUGrad, "gru_grad", kF32),
+      row<create_gradient, supports>(OpKind::RNNGrad, "rnn_grad", kF32),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,25 @@
+// Values that do not depend on data: one number everywhere, or numbers in equal steps.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+/// Every element becomes the first `unit` bytes of `bits`: 1, 2, 4 or 8.
+cudaError_t fill(void* result, uint64_t bits, int unit, int64_t count, cudaStream_t stream);
+
+/// Element i becomes start + i delta: as integers of 64 bits, which wrap, or in double.
+struct RangeArguments {
+  void* result = nullptr;
+  ElementType type = ElementType::I64;
+  int64_t start = 0, delta = 1;           ///< of integers
+  double real_start = 0, real_delta = 1;  ///< of floats
+  int64_t count = 0;
+};
+cudaError_t range(const RangeArguments& arguments, cudaStream_t stream);
+
+}  // namespace rt::cuda

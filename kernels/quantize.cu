@@ -1,0 +1,110 @@
+#include "kernels/quantize.h"
+
+#include "kernels/common.cuh"
+
+namespace rt::cuda {
+namespace {
+
+RT_DEVICE int64_t scale_of(const Scales& scales, int64_t i) {
+  const int64_t inner = i % scales.inner, row = i / scales.inner;
+  return row / scales.extent * scales.outer_stride +
+         row % scales.extent / scales.block * scales.block_stride + inner * scales.inner_stride;
+}
+
+template <class From, class Scale, class To>
+__global__ void quantize_each(const From* data, To* result, Scales scales, int64_t count) {
+  const int64_t i = global_index();
+  if (i >= count) return;
+  const int64_t at = scale_of(scales, i);
+  // The quotient is a number of the scale's type.
+  const float x = static_cast<float>(widen(data[i]));
+  const float quotient = widen(narrow<Scale>(x / widen(static_cast<const Scale*>(scales.scale)[at])));
+  const float whole = quotient != quotient ? 0.0f : rintf(quotient);
+  const auto* zero_point = static_cast<const To*>(scales.zero_point);
+  const float zero = zero_point == nullptr ? 0.0f : static_cast<float>(zero_point[at]);
+  result[i] = narrow<To>(whole + zero);
+}
+
+template <class From, class Scale, class To>
+__global__ void dequantize_each(const From* data, To* result, Scales scales, int64_t count) {
+  const int64_t i = global_index();
+  if (i >= count) return;
+  const int64_t at = scale_of(scales, i);
+  const auto* zero_point = static_cast<const From*>(scales.zero_point);
+  const int64_t difference =
+      static_cast<int64_t>(data[i]) - (zero_point == nullptr ? 0 : static_cast<int64_t>(zero_point[at]));
+  const float scale = widen(static_cast<const Scale*>(scales.scale)[at]);
+  if constexpr (sizeof(From) == 4)  // more bits than a float holds
+    result[i] = narrow<To>(static_cast<float>(static_cast<double>(difference) * static_cast<double>(scale)));
+  else
+    result[i] = narrow<To>(static_cast<float>(difference) * scale);
+}
+
+template <class F>
+cudaError_t with_code(ElementType type, F&& f) {
+  switch (type) {
+    case ElementType::I8: return f(TypeTag<int8_t>{});
+    case ElementType::U8: return f(TypeTag<uint8_t>{});
+    case ElementType::I16: return f(TypeTag<int16_t>{});
+    case ElementType::U16: return f(TypeTag<uint16_t>{});
+    default: return cudaErrorInvalidValue;
+  }
+}
+
+/// Steps of the last place are 2^(exponent of x - mantissa), of the least normal number at least.
+__global__ void narrow_each(const float* data, float* result, int64_t count, NarrowFormat format) {
+  const int64_t i = global_index();
+  if (i >= count) return;
+  const float x = data[i];
+  float y = x;
+  if (x != x) {
+    result[i] = format.nan ? x : -0.0f;
+    return;
+  }
+  if (fabsf(x) < INFINITY && x != 0) {
+    const int exponent = max(ilogbf(x), format.exponent);
+    y = ldexpf(rintf(ldexpf(x, format.mantissa - exponent)), exponent - format.mantissa);
+  }
+  if (fabsf(y) > format.largest) y = copysignf(format.beyond, y);
+  result[i] = y == 0 && !format.minus_zero ? 0.0f : y;
+}
+
+}  // namespace
+
+cudaError_t quantize(const QuantizeArguments& arguments, cudaStream_t stream) {
+  const LaunchConfig config = launch_each(arguments.count, stream);
+  return with_code(arguments.to, [&](auto to_tag) {
+    using To = typename decltype(to_tag)::type;
+    const auto from = [&](auto from_tag, auto scale_tag) {
+      using From = typename decltype(from_tag)::type;
+      using Scale = typename decltype(scale_tag)::type;
+      return launch(quantize_each<From, Scale, To>, config, static_cast<const From*>(arguments.data),
+                    static_cast<To*>(arguments.result), arguments.scales, arguments.count);
+    };
+    if (arguments.from == ElementType::I32) return from(TypeTag<int32_t>{}, TypeTag<float>{});
+    return with_float(arguments.from, [&](auto tag) { return from(tag, tag); });
+  });
+}
+
+cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream) {
+  const LaunchConfig config = launch_each(arguments.count, stream);
+  const auto from = [&](auto from_tag) {
+    using From = typename decltype(from_tag)::type;
+    return with_float(arguments.scale, [&](auto scale_tag) {
+      using Scale = typename decltype(scale_tag)::type;
+      return with_float(arguments.to, [&](auto to_tag) {
+        using To = typename decltype(to_tag)::type;
+        return launch(dequantize_each<From, Scale, To>, config, static_cast<const From*>(arguments.data),
+                      static_cast<To*>(arguments.result), arguments.scales, arguments.count);
+      });
+    });
+  };
+  return arguments.from == ElementType::I32 ? from(TypeTag<int32_t>{}) : with_code(arguments.from, from);
+}
+
+cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,
+                         cudaStream_t stream) {
+  return launch(narrow_each, launch_each(count, stream), data, result, count, format);
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,52 @@
+// QuantizeLinear, DequantizeLinear, NarrowFloat: an element each.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+/// A tensor seen as [outer, extent, inner]; element (o, e, i) has scale
+/// o * outer_stride + e / block * block_stride + i * inner_stride.
+struct Scales {
+  const void* scale = nullptr;
+  const void* zero_point = nullptr;  ///< of the integers' type; may be null
+  int64_t extent = 1, inner = 1, block = 1;
+  int64_t outer_stride = 0, block_stride = 0, inner_stride = 0;
+};
+
+/// f32, f16, bf16 with scales of the same type, or i32 with scales of f32, to i8, u8, i16, u16:
+/// round(x / scale) + zero_point, ties to even, saturated; NaN counts as 0.
+struct QuantizeArguments {
+  const void* data = nullptr;
+  void* result = nullptr;
+  ElementType from = ElementType::F32, to = ElementType::U8;
+  Scales scales;
+  int64_t count = 0;
+};
+cudaError_t quantize(const QuantizeArguments& arguments, cudaStream_t stream);
+
+/// i8, u8, i16, u16, i32 to f32, f16, bf16, with scales of one of these: (x - zero_point) * scale.
+struct DequantizeArguments {
+  const void* data = nullptr;
+  void* result = nullptr;
+  ElementType from = ElementType::U8, scale = ElementType::F32, to = ElementType::F32;
+  Scales scales;
+  int64_t count = 0;
+};
+cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream);
+
+/// A format of fewer bits: what follows `mantissa` bits behind the point is rounded to even.
+struct NarrowFormat {
+  int mantissa = 3;
+  int exponent = -6;                  ///< the least of a normal number
+  float largest = 448, beyond = 448;  ///< what takes the place of more
+  bool nan = true, minus_zero = true;
+};
+cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,
+                         cudaStream_t stream);
+
+}  // namespace rt::cuda

@@ -1,0 +1,229 @@
+// Forward through time: one launch a step (two for a GRU whose reset gate comes before the product). A warp
+// makes one unit of up to eight rows: all gates' products with r, then the cell.
+#include "kernels/recurrent.cuh"
+
+namespace rt::cuda {
+namespace {
+
+__global__ void __launch_bounds__(kCellThreads) multiply_each(RowProducts p) {
+  const int64_t groups = (p.rows + kCellRows - 1) / kCellRows, warp = global_index() / kWarpSize;
+  const int64_t column = warp % p.columns, group = warp / p.columns % groups,
+                batch = warp / p.columns / groups;
+  if (batch >= p.batches) return;  // whole warps
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const float* rows[kCellRows];
+  RT_UNROLL
+  for (int i = 0; i < kCellRows; ++i) {
+    const int64_t row = group * kCellRows + i;
+    rows[i] = row < p.rows ? p.a + batch * p.a_batch + row * p.a_stride : nullptr;
+  }
+  float sum[1];
+  multiply_rows(rows, p.b + batch * p.b_batch + column * p.b_stride, 0, p.depth, lane, sum);
+  const int64_t row = group * kCellRows + lane;
+  if (lane >= kCellRows || row >= p.rows) return;
+  float& to = p.result[batch * p.result_batch + row * p.result_stride + column];
+  to = p.adds ? to + sum[0] : sum[0];
+}
+
+/// Rows of h before a step; null behind the last row.
+RT_DEVICE void rows_of(const RecurrentNet& net, const CellBlock& block, const float* h,
+                       const float* (&rows)[kCellRows]) {
+  RT_UNROLL
+  for (int i = 0; i < kCellRows; ++i) {
+    const int64_t n = block.first_row + i;
+    rows[i] = n < net.batch ? h + (block.direction * net.batch + n) * net.hidden : nullptr;
+  }
+}
+
+/// Where this lane's row and unit stand at one step.
+struct CellPlace {
+  bool running;
+  int64_t state;  ///< in [D, N, H]
+  int64_t y;      ///< in [T, D, N, H]
+  int64_t gate;   ///< in [T, N, D, G H]; other gates lie H apart
+
+  RT_DEVICE CellPlace(const RecurrentNet& net, const CellBlock& block, int64_t s) {
+    const int64_t n = block.row(), length = length_of(net, n),
+                  time = time_of(net, block.direction, s, length);
+    running = s < length;
+    state = (block.direction * net.batch + n) * net.hidden + block.unit;
+    y = ((time * net.directions + block.direction) * net.batch + n) * net.hidden + block.unit;
+    gate = ((time * net.batch + n) * net.directions + block.direction) * net.gates * net.hidden + block.unit;
+  }
+};
+
+/// A gate's operand but for its activation: what comes from x, from h, and the biases.
+struct GateSums {
+  const RecurrentForward& to;
+  const CellBlock& block;
+  const CellPlace& place;
+
+  RT_DEVICE float from_x(int gate) const {
+    return to.from_x[place.gate + gate * to.net.hidden] +
+           bias_of(to.net, block.direction, gate, block.unit, true, false);
+  }
+  RT_DEVICE float operator()(int gate, float product) const {
+    return from_x(gate) + product + bias_of(to.net, block.direction, gate, block.unit, false, true);
+  }
+};
+
+RT_DEVICE float peephole(const RecurrentNet& net, const CellBlock& block, int gate) {
+  return net.peepholes == nullptr ? 0.0f
+                                  : net.peepholes[(block.direction * 3 + gate) * net.hidden + block.unit];
+}
+
+__global__ void __launch_bounds__(kCellThreads)
+    step_lstm(RecurrentForward to, const float* h, float* next_h, int64_t s) {
+  const CellBlock block = CellBlock::of(to.net);
+  if (!block.exists(to.net)) return;  // whole warps
+  const int64_t hidden = to.net.hidden;
+  const float* rows[kCellRows];
+  rows_of(to.net, block, h, rows);
+  float sums[4];
+  multiply_rows(rows, to.net.r + (block.direction * 4 * hidden + block.unit) * hidden, hidden * hidden,
+                hidden, block.lane, sums);
+  if (!block.has_row(to.net)) return;
+  const CellPlace place(to.net, block, s);
+  if (!place.running) {
+    next_h[place.state] = h[place.state];
+    to.y[place.y] = 0;
+    return;
+  }
+  const GateSums pre{to, block, place};
+  const CellFunctions f = functions_of(to.net, block.direction);
+  const float before = to.c[place.state];
+  const float input = f.value(0, pre(0, sums[0]) + peephole(to.net, block, 0) * before);
+  const float forget =
+      to.net.input_forget ? 1 - input : f.value(0, pre(2, sums[2]) + peephole(to.net, block, 2) * before);
+  const float c = forget * before + input * f.value(1, pre(3, sums[3]));
+  const float output = f.value(0, pre(1, sums[1]) + peephole(to.net, block, 1) * c);
+  const float made = output * f.value(2, c);
+  to.c[place.state] = c;
+  next_h[place.state] = made;
+  to.y[place.y] = made;
+}
+
+__global__ void __launch_bounds__(kCellThreads)
+    step_rnn(RecurrentForward to, const float* h, float* next_h, int64_t s) {
+  const CellBlock block = CellBlock::of(to.net);
+  if (!block.exists(to.net)) return;  // whole warps
+  const int64_t hidden = to.net.hidden;
+  const float* rows[kCellRows];
+  rows_of(to.net, block, h, rows);
+  float sums[1];
+  multiply_rows(rows, to.net.r + (block.direction * hidden + block.unit) * hidden, 0, hidden, block.lane,
+                sums);
+  if (!block.has_row(to.net)) return;
+  const CellPlace place(to.net, block, s);
+  float made = h[place.state];
+  if (place.running)
+    made = functions_of(to.net, block.direction).value(0, GateSums{to, block, place}(0, sums[0]));
+  next_h[place.state] = made;
+  to.y[place.y] = place.running ? made : 0.0f;
+}
+
+/// Writes what a GRU's step makes of its gates.
+RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, float update, float candidate,
+                          const float* h, float* next_h) {
+  const float made = place.running ? (1 - update) * candidate + update * h[place.state] : h[place.state];
+  next_h[place.state] = made;
+  to.y[place.y] = place.running ? made : 0.0f;
+}
+
+/// The reset gate behind the product.
+__global__ void __launch_bounds__(kCellThreads)
+    step_gru_linear(RecurrentForward to, const float* h, float* next_h, int64_t s) {
+  const CellBlock block = CellBlock::of(to.net);
+  if (!block.exists(to.net)) return;  // whole warps
+  const int64_t hidden = to.net.hidden;
+  const float* rows[kCellRows];
+  rows_of(to.net, block, h, rows);
+  float sums[3];
+  multiply_rows(rows, to.net.r + (block.direction * 3 * hidden + block.unit) * hidden, hidden * hidden,
+                hidden, block.lane, sums);
+  if (!block.has_row(to.net)) return;
+  const CellPlace place(to.net, block, s);
+  const GateSums pre{to, block, place};
+  const CellFunctions f = functions_of(to.net, block.direction);
+  const float update = f.value(0, pre(0, sums[0])), reset = f.value(0, pre(1, sums[1]));
+  const float product = sums[2] + bias_of(to.net, block.direction, 2, block.unit, false, true);
+  finish_gru(to, place, update, f.value(1, pre.from_x(2) + reset * product), h, next_h);
+}
+
+/// The reset gate before the product: first both gates, then the candidate.
+__global__ void __launch_bounds__(kCellThreads)
+    step_gru_gates(RecurrentForward to, const float* h, int64_t s) {
+  const CellBlock block = CellBlock::of(to.net);
+  if (!block.exists(to.net)) return;  // whole warps
+  const int64_t hidden = to.net.hidden;
+  const float* rows[kCellRows];
+  rows_of(to.net, block, h, rows);
+  float sums[2];
+  multiply_rows(rows, to.net.r + (block.direction * 3 * hidden + block.unit) * hidden, hidden * hidden,
+                hidden, block.lane, sums);
+  if (!block.has_row(to.net)) return;
+  const CellPlace place(to.net, block, s);
+  const GateSums pre{to, block, place};
+  const CellFunctions f = functions_of(to.net, block.direction);
+  to.update[place.state] = f.value(0, pre(0, sums[0]));
+  to.reset_h[place.state] = f.value(0, pre(1, sums[1])) * h[place.state];
+}
+
+__global__ void __launch_bounds__(kCellThreads)
+    step_gru_candidate(RecurrentForward to, const float* h, float* next_h, int64_t s) {
+  const CellBlock block = CellBlock::of(to.net);
+  if (!block.exists(to.net)) return;  // whole warps
+  const int64_t hidden = to.net.hidden;
+  const float* rows[kCellRows];
+  rows_of(to.net, block, to.reset_h, rows);
+  float sums[1];
+  multiply_rows(rows, to.net.r + ((block.direction * 3 + 2) * hidden + block.unit) * hidden, 0, hidden,
+                block.lane, sums);
+  if (!block.has_row(to.net)) return;
+  const CellPlace place(to.net, block, s);
+  const float candidate =
+      functions_of(to.net, block.direction).value(1, GateSums{to, block, place}(2, sums[0]));
+  finish_gru(to, place, to.update[place.state], candidate, h, next_h);
+}
+
+/// A state begins as a copy, or as zeros.
+cudaError_t begin_state(const RecurrentNet& net, float* state, const float* from, cudaStream_t stream) {
+  const size_t bytes = static_cast<size_t>(net.directions * net.batch * net.hidden) * sizeof(float);
+  if (bytes == 0 || state == from) return cudaSuccess;
+  return from == nullptr ? cudaMemsetAsync(state, 0, bytes, stream)
+                         : cudaMemcpyAsync(state, from, bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t step(const RecurrentForward& to, const float* h, float* next_h, int64_t s, cudaStream_t stream) {
+  const LaunchConfig config = launch_cells(to.net, stream);
+  switch (to.net.type) {
+    case CellType::LSTM: return launch(step_lstm, config, to, h, next_h, s);
+    case CellType::RNN: return launch(step_rnn, config, to, h, next_h, s);
+    case CellType::GRU: break;
+  }
+  if (to.net.linear_before_reset) return launch(step_gru_linear, config, to, h, next_h, s);
+  const cudaError_t error = launch(step_gru_gates, config, to, h, s);
+  return error != cudaSuccess ? error : launch(step_gru_candidate, config, to, h, next_h, s);
+}
+
+}  // namespace
+
+cudaError_t row_products(const RowProducts& arguments, cudaStream_t stream) {
+  const int64_t warps = arguments.batches * arguments.columns * ceil_div(arguments.rows, kCellRows);
+  return launch(multiply_each, launch_each(warps * kWarpSize, stream, kCellThreads), arguments);
+}
+
+cudaError_t recurrent_forward(const RecurrentForward& arguments, cudaStream_t stream) {
+  const RecurrentNet& net = arguments.net;
+  // h moves to and fro so that it ends in its result.
+  float* h[2] = {arguments.h, arguments.other_h};
+  const auto place = [&](int64_t s) { return h[(net.steps - s) & 1]; };
+  cudaError_t error = begin_state(net, place(0), arguments.h0, stream);
+  if (error == cudaSuccess && net.type == CellType::LSTM)
+    error = begin_state(net, arguments.c, arguments.c0, stream);
+  for (int64_t s = 0; s < net.steps && error == cudaSuccess; ++s)
+    error = step(arguments, place(s), place(s + 1), s, stream);
+  return error;
+}
+
+}  // namespace rt::cuda

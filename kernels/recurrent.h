@@ -1,0 +1,92 @@
+// LSTM, GRU and RNN in f32, and their gradients: what lies between the large products with the weights.
+//
+// Shapes: T steps, N rows, D directions, H hidden units, G gates (LSTM i o f c, GRU z r h, RNN one). A row n
+// with length L makes step s at time s, or L - 1 - s where its direction is reversed; behind L it stands
+// still and its results are zero.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace rt::cuda {
+
+enum class CellType : uint8_t { LSTM, GRU, RNN };
+
+/// In the order of op::RecurrentActivation (backends/cuda/ops/recurrent.cpp checks that).
+enum class CellFunction : uint8_t {
+  Default,
+  Relu,
+  Tanh,
+  Sigmoid,
+  Affine,
+  LeakyRelu,
+  ThresholdedRelu,
+  ScaledTanh,
+  HardSigmoid,
+  Elu,
+  Softsign,
+  Softplus
+};
+
+struct CellNumbers {
+  CellFunction function = CellFunction::Tanh;
+  float alpha = 0, beta = 0;
+};
+
+/// What all kernels of one node share.
+struct RecurrentNet {
+  CellType type = CellType::LSTM;
+  bool starts_reversed = false;  ///< direction 0 runs from the end; direction 1 always does
+  bool input_forget = false, linear_before_reset = false;
+  float clip = 0;
+  CellNumbers activations[6];  ///< three a direction
+  int64_t directions = 1, steps = 0, batch = 0, hidden = 0, gates = 4;
+  const float* r = nullptr;          ///< [D, G H, H]
+  const float* bias = nullptr;       ///< [D, 2 G H], may be null
+  const float* peepholes = nullptr;  ///< [D, 3 H], LSTM, may be null
+  const int32_t* lengths = nullptr;  ///< [N], may be null: T each
+};
+
+/// result[row, column] = sum over k of a[row, k] b[column, k], added to what is there if `adds`.
+struct RowProducts {
+  const float *a = nullptr, *b = nullptr;
+  float* result = nullptr;
+  bool adds = false;
+  int64_t rows = 0, columns = 0, depth = 0;
+  int64_t a_stride = 0, b_stride = 0, result_stride = 0;  ///< from row to row
+  int64_t batches = 1, a_batch = 0, b_batch = 0, result_batch = 0;
+};
+cudaError_t row_products(const RowProducts& arguments, cudaStream_t stream);
+
+struct RecurrentForward {
+  RecurrentNet net;
+  const float* from_x = nullptr;                ///< [T, N, D, G H]: x times w
+  const float* h0 = nullptr;                    ///< [D, N, H], may be null: zeros
+  const float* c0 = nullptr;                    ///< the same, LSTM
+  float* y = nullptr;                           ///< [T, D, N, H]
+  float* h = nullptr;                           ///< [D, N, H]
+  float* c = nullptr;                           ///< [D, N, H], LSTM
+  float* other_h = nullptr;                     ///< scratch [D, N, H]
+  float *update = nullptr, *reset_h = nullptr;  ///< scratch [D, N, H] each, GRU unless linear_before_reset
+};
+cudaError_t recurrent_forward(const RecurrentForward& arguments, cudaStream_t stream);
+
+struct RecurrentBackward {
+  RecurrentNet net;
+  const float* y = nullptr;  ///< [T, D, N, H]
+  const float *h0 = nullptr, *c0 = nullptr;
+  const float *grad_y = nullptr, *grad_h = nullptr, *grad_c = nullptr;  ///< may be null: zeros
+  float* pre = nullptr;         ///< scratch [T, N, D, G H]: x times w when it begins
+  float* transposed = nullptr;  ///< scratch [D, H, G H]
+  float* states = nullptr;      ///< scratch [D, T, N, H]: LSTM c; GRU with linear_before_reset r3 h + bias
+  float* partial = nullptr;     ///< scratch [D, N, H], GRU
+  float* grad_gates = nullptr;  ///< [D, T, N, G H]
+  float* before = nullptr;      ///< [D, T, N, H]
+  float* grad_h0 = nullptr;     ///< [D, N, H]
+  float *grad_c0 = nullptr, *grad_peepholes = nullptr;    ///< LSTM: [D, N, H], [D, 3 H]
+  float *grad_recurrent = nullptr, *candidate = nullptr;  ///< GRU: [D, T, N, H] each
+};
+cudaError_t recurrent_backward(const RecurrentBackward& arguments, cudaStream_t stream);
+
+}  // namespace rt::cuda

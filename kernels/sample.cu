@@ -1,0 +1,223 @@
+// A group of lanes shares a sample: all compute its taps, in double as runtime/graph/sample_geometry.h states
+// them, and each sums some of the channels.
+#include "kernels/sample.h"
+
+#include <algorithm>
+
+#include "kernels/index.cuh"
+
+namespace rt::cuda {
+namespace {
+
+constexpr int kMostTaps = 4;
+
+/// Along one axis; an index of -1 is a zero outside.
+struct Taps {
+  int count = 0;
+  int64_t index[kMostTaps];
+  double weight[kMostTaps];
+};
+
+RT_DEVICE double clamped(double x, double low, double high) {
+  return x < low ? low : x > high ? high : x;
+}
+
+RT_DEVICE double reflected(double x, double low, double high) {
+  const double range = high - low;
+  if (range <= 0) return low;
+  const double distance = fmod(fabs(x - low), 2 * range);
+  return low + (distance > range ? 2 * range - distance : distance);
+}
+
+RT_DEVICE int64_t padded(double x, double last, SamplePadding padding, double low, double high) {
+  if (x >= 0 && x <= last) return static_cast<int64_t>(x);
+  if (padding == SamplePadding::Zeros) return -1;
+  return static_cast<int64_t>(
+      clamped(padding == SamplePadding::Border ? x : reflected(x, low, high), 0.0, last));
+}
+
+/// Keys' cubic convolution (1981) with a = -0.75.
+RT_DEVICE double cubic(double distance) {
+  constexpr double a = -0.75;
+  const double d = fabs(distance);
+  if (d >= 2) return 0;
+  return d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+}
+
+RT_DEVICE Taps grid_taps(double coordinate, int64_t extent, const GridSampleArguments& to) {
+  const double size = static_cast<double>(extent), last = size - 1;
+  const double low = to.align_corners ? 0 : -0.5, high = to.align_corners ? last : last + 0.5;
+  double x = to.align_corners ? (coordinate + 1) / 2 * last : ((coordinate + 1) * size - 1) / 2;
+  if (!(fabs(x) < 0x1p30)) x = to.padding == SamplePadding::Border && x > 0 ? last : -9;
+  if (to.mode == SampleMode::Nearest) x = rint(x);
+  if (x < low || x > high) {
+    if (to.padding == SamplePadding::Border) x = clamped(x, 0.0, last);
+    if (to.padding == SamplePadding::Reflection) x = reflected(x, low, high);
+  }
+  Taps taps;
+  const double before = floor(x), r = x - before;
+  double first = before;
+  if (to.mode == SampleMode::Nearest) {
+    taps.count = 1;
+    taps.weight[0] = 1;
+    first = x;
+  } else if (to.mode == SampleMode::Linear) {
+    taps.count = 2;
+    taps.weight[0] = 1 - r;
+    taps.weight[1] = r;
+  } else {
+    taps.count = 4;
+    RT_UNROLL
+    for (int t = 0; t < 4; ++t) taps.weight[t] = cubic(t - 1 - r);
+    first = before - 1;
+  }
+  RT_UNROLL
+  for (int t = 0; t < kMostTaps; ++t)
+    if (t < taps.count) taps.index[t] = padded(first + t, last, to.padding, low, high);
+  return taps;
+}
+
+/// The channels of a group's lane: lane, lane + lanes, ...
+struct Group {
+  int lanes;
+  RT_DEVICE int64_t sample() const { return global_index() / lanes; }
+  RT_DEVICE int64_t lane() const { return global_index() % lanes; }
+};
+
+template <int kRank>
+__global__ void sample_grid(GridSampleArguments to, Group group) {
+  const int64_t i = group.sample();
+  if (i >= to.batch * to.samples) return;
+  Taps taps[kRank];
+  int combinations = 1;
+  RT_UNROLL
+  for (int d = 0; d < kRank; ++d) {
+    taps[d].count = 1;
+    taps[d].index[0] = 0;
+    taps[d].weight[0] = 1;
+    if (d < to.rank)
+      taps[d] = grid_taps(static_cast<double>(to.grid[(i + 1) * to.rank - 1 - d]), to.extents[d], to);
+    combinations *= taps[d].count;
+  }
+  int64_t points = 1;
+  for (int d = 0; d < to.rank; ++d) points *= to.extents[d];
+  const float* image = to.data + i / to.samples * points * to.channels;
+  for (int64_t c = group.lane(); c < to.channels; c += group.lanes) {
+    float sum = 0;
+    for (int combination = 0; combination < combinations; ++combination) {
+      int64_t point = 0;
+      double weight = 1;
+      int rest = combination, stride = combinations;
+      RT_UNROLL
+      for (int d = 0; d < kRank; ++d) {
+        stride /= taps[d].count;
+        const int tap = rest / stride;
+        rest %= stride;
+        const int64_t index = taps[d].index[tap];
+        point = point < 0 || index < 0 ? -1 : point * (d < to.rank ? to.extents[d] : 1) + index;
+        weight *= taps[d].weight[tap];
+      }
+      if (point >= 0 && weight != 0) sum += static_cast<float>(weight) * image[point * to.channels + c];
+    }
+    to.result[i * to.channels + c] = sum;
+  }
+}
+
+// --- RoiAlign
+
+/// Bin b of an axis has `samples` points, point i at start + (b + (i + 1/2) / samples) bin.
+struct RoiAxis {
+  float start, bin;
+  int64_t samples;
+
+  RT_DEVICE RoiAxis(float begin, float end, int64_t bins, const RoiAlignArguments& to) {
+    const float offset = to.half_pixel ? 0.5f : 0.0f;
+    start = begin * to.spatial_scale - offset;
+    float length = end * to.spatial_scale - offset - start;
+    if (!to.half_pixel) length = fmaxf(length, 1.0f);
+    bin = length / static_cast<float>(bins);
+    samples = to.sampling_ratio;
+    if (samples <= 0) samples = bin > 0 ? static_cast<int64_t>(ceilf(fminf(bin, 0x1p20f))) : 0;
+  }
+  RT_DEVICE float position(int64_t b, int64_t i) const {
+    return start + static_cast<float>(b) * bin +
+           (static_cast<float>(i) + 0.5f) * bin / static_cast<float>(samples);
+  }
+};
+
+struct RoiTaps {
+  bool inside;
+  int64_t index[2];
+  double weight[2];
+
+  RT_DEVICE RoiTaps(float position, int64_t extent) {
+    inside = position >= -1.0f && position <= static_cast<float>(extent);
+    const double x =
+        clamped(inside ? static_cast<double>(position) : 0, 0.0, static_cast<double>(extent - 1));
+    index[0] = static_cast<int64_t>(x);
+    index[1] = min(index[0] + 1, extent - 1);
+    weight[1] = x - static_cast<double>(index[0]);
+    weight[0] = 1 - weight[1];
+  }
+};
+
+__global__ void align_regions(RoiAlignArguments to, Group group) {
+  const int64_t i = group.sample(), bins = to.rows * to.columns;
+  if (i >= to.regions * bins) return;
+  const int64_t region = i / bins;
+  const float* corner = to.corners + region * 4;
+  const Indices batch{to.batch, to.wide_batch};
+  const int64_t image = max(int64_t{0}, min(batch[region], to.images - 1));
+  const RoiAxis rows(corner[1], corner[3], to.rows, to), columns(corner[0], corner[2], to.columns, to);
+  const double share = 1 / static_cast<double>(max(rows.samples * columns.samples, int64_t{1}));
+  const float* from = to.data + image * to.height * to.width * to.channels;
+  for (int64_t c = group.lane(); c < to.channels; c += group.lanes) {
+    float result = 0;
+    for (int64_t p = 0; p < rows.samples; ++p) {
+      const RoiTaps v(rows.position(i % bins / to.columns, p), to.height);
+      for (int64_t q = 0; q < columns.samples; ++q) {
+        const RoiTaps u(columns.position(i % to.columns, q), to.width);
+        float extreme = 0;
+        RT_UNROLL
+        for (int k = 0; k < 4; ++k) {
+          if (!v.inside || !u.inside) continue;
+          const double weight = v.weight[k / 2] * u.weight[k % 2];
+          const float value = from[(v.index[k / 2] * to.width + u.index[k % 2]) * to.channels + c];
+          if (to.maximum) {
+            const float part = static_cast<float>(weight) * value;
+            extreme = k == 0 ? part : fmaxf(extreme, part);
+          } else {
+            result += static_cast<float>(weight * share) * value;
+          }
+        }
+        if (to.maximum) result = p + q == 0 ? extreme : fmaxf(result, extreme);
+      }
+    }
+    to.result[i * to.channels + c] = result;
+  }
+}
+
+Group group_of(int64_t channels) {
+  Group group{1};
+  while (group.lanes < 32 && group.lanes < channels) group.lanes *= 2;
+  return group;
+}
+
+}  // namespace
+
+cudaError_t grid_sample(const GridSampleArguments& arguments, cudaStream_t stream) {
+  const Group group = group_of(arguments.channels);
+  const LaunchConfig config = launch_each(arguments.batch * arguments.samples * group.lanes, stream, 128);
+  if (arguments.rank <= 2) return launch(sample_grid<2>, config, arguments, group);
+  if (arguments.rank == 3) return launch(sample_grid<3>, config, arguments, group);
+  return launch(sample_grid<kMaxSampleAxes>, config, arguments, group);
+}
+
+cudaError_t roi_align(const RoiAlignArguments& arguments, cudaStream_t stream) {
+  if (arguments.images == 0) return cudaSuccess;
+  const Group group = group_of(arguments.channels);
+  const int64_t bins = arguments.regions * arguments.rows * arguments.columns;
+  return launch(align_regions, launch_each(bins * group.lanes, stream, 128), arguments, group);
+}
+
+}  // namespace rt::cuda
