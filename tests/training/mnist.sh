@@ -8,11 +8,7 @@ if [[ ! -d $folder ]]; then
   exit 77
 fi
 mkdir -p "$scratch"
-[[ -e $scratch/train.npz ]] || "$bin/idx_to_npz" "$scratch/train.npz" "$folder"/train-images-part?-idx3-ubyte.gz "$folder/train-labels-idx1-ubyte.gz"
-[[ -e $scratch/test.npz ]] || "$bin/idx_to_npz" "$scratch/test.npz" "$folder/t10k-images-idx3-ubyte.gz" "$folder/t10k-labels-idx1-ubyte.gz"
 "$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5.rt" --train --loss cross_entropy --optimizer adam
-"$bin/rttrain" "$scratch/lenet5.rt" --data "$scratch/train.npz" --validate "$scratch/test.npz" --scale 0.00392157 \
-  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend.ckpt" --json | tee "$scratch/$backend.log"
-accuracy=$(tail -n 1 "$scratch/$backend.log" | grep -o '"validation_accuracy":[0-9.]*' | cut -d: -f2)
-echo "test accuracy $accuracy"
-awk -v accuracy="$accuracy" 'BEGIN { exit accuracy >= 0.985 ? 0 : 1 }'
+"$bin/rttrain" "$scratch/lenet5.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
+  --validate "$folder/t10k-images-idx3-ubyte.gz" --validate-labels "$folder/t10k-labels-idx1-ubyte.gz" --scale 0.00392157 \
+  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend.ckpt" --target accuracy=0.985

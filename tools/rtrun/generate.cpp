@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/tokenizer.h"
 #include "tools/rtrun/language_model.h"
-#include "tools/rtrun/tokenizer.h"
 
 namespace rt::run {
 namespace {
@@ -51,16 +51,16 @@ class Generator {
 
   rt::Status read_prompt() {
     if (!options_.tokenizer.empty()) {
-      auto tokenizer = Tokenizer::load(options_.tokenizer);
-      if (!tokenizer) return tokenizer.status();
-      tokenizer_ = std::move(*tokenizer);
+      std::string error;
+      tokenizer_ = tools::Tokenizer::load(options_.tokenizer, error);
+      if (!tokenizer_) return {rt::Code::Io, error};
     }
     ids_ = options_.prompt_tokens;
     if (!options_.prompt.empty()) {
       if (!tokenizer_) return bad("--prompt: the text needs a --tokenizer; or give --prompt-tokens");
       ids_ = tokenizer_->encode(options_.prompt);
     }
-    if (ids_.empty()) ids_ = {Tokenizer::kBegin};
+    if (ids_.empty()) ids_ = {tools::Tokenizer::kBegin};
     prompt_size_ = ids_.size();
     // The last token is chosen but not read.
     const int64_t needed = static_cast<int64_t>(ids_.size()) + options_.count - 1;
@@ -137,7 +137,7 @@ class Generator {
   rt::Session& session_;
   const GenerateOptions& options_;
   Sampler sampler_;
-  std::optional<Tokenizer> tokenizer_;
+  std::optional<tools::Tokenizer> tokenizer_;
   std::vector<int64_t> ids_;
   size_t prompt_size_ = 0;
   std::string text_;

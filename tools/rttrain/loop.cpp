@@ -7,8 +7,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <nlohmann/json.hpp>
-#include <numeric>
+#include <filesystem>
+#include <limits>
 
 namespace rt::train {
 
@@ -22,26 +22,65 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// What a validation run measured: accuracy for class labels, mean squared error otherwise.
-struct Measure {
-  const char* name = "accuracy";
-  double value = 0;
-};
-
 // Where a run stands; all that is needed, with the states, to continue it bit for bit.
 struct Position {
   uint64_t epoch = 0;  ///< epochs finished
   uint64_t batch = 0;  ///< batches done of the epoch in progress
   uint64_t step = 0;   ///< steps since the beginning
+  double loss_sum = 0;
+  uint64_t seen = 0;     ///< samples of the epoch in progress that loss_sum is over
+  uint64_t waiting = 0;  ///< epochs since the best one
+  double best = std::numeric_limits<double>::quiet_NaN();
 };
+
+// Exact: hexadecimal for floating point.
+std::string text_of(uint64_t value) {
+  return std::to_string(value);
+}
+std::string text_of(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%a", value);
+  return text;
+}
+
+bool parse(const std::string& text, uint64_t& value) {
+  return std::from_chars(text.data(), text.data() + text.size(), value).ptr == text.data() + text.size();
+}
+bool parse(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return !text.empty() && end == text.c_str() + text.size();
+}
+
+// The members of Position by the names they have in a checkpoint.
+template <class Visit>
+void for_each_field(Position& position, Visit visit) {
+  visit("rttrain.epoch", position.epoch);
+  visit("rttrain.batch", position.batch);
+  visit("rttrain.step", position.step);
+  visit("rttrain.loss_sum", position.loss_sum);
+  visit("rttrain.seen", position.seen);
+  visit("rttrain.waiting", position.waiting);
+  visit("rttrain.best", position.best);
+}
 
 class Loop {
  public:
-  Loop(rt::Trainer& trainer, const Dataset& training, const Dataset* validation, const LoopOptions& options)
-      : trainer_(trainer), training_(training), validation_(validation), options_(options) {}
+  Loop(rt::Trainer& trainer, const Samples& training, const Samples* validation, bool probabilities,
+       RunLog& log, const LoopOptions& options)
+      : trainer_(trainer),
+        training_(training),
+        validation_(validation),
+        probabilities_(probabilities),
+        log_(log),
+        options_(options),
+        batches_(Loader::batches(training.source.size(), options.batch, options.drop_last)) {}
 
-  rt::Status run() {
-    if (rt::Status status = trainer_.set_learning_rate(options_.learning_rate); !status) return status;
+  rt::Result<Outcome> run() {
+    if (batches_ == 0)
+      return bad_data("the batch size " + std::to_string(options_.batch) +
+                      " exceeds the number of samples, " + std::to_string(training_.source.size()));
+    if (rt::Status status = check_folders(); !status) return status;
     if (options_.resume)
       if (rt::Status status = load(); !status) return status;
     if (validation_ != nullptr) {
@@ -49,180 +88,313 @@ class Loop {
       if (!session) return session.status();
       infer_.emplace(std::move(*session));
     }
-    while (position_.epoch < options_.epochs && !g_stop)
+    const uint64_t first = position_.epoch * batches_ + position_.batch;
+    loader_.emplace(training_.source, training_.transform,
+                    LoaderOptions{.batch = options_.batch,
+                                  .seed = options_.seed,
+                                  .shuffle = options_.shuffle,
+                                  .drop_last = options_.drop_last,
+                                  .workers = options_.workers,
+                                  .prefetch = options_.prefetch,
+                                  .first = first,
+                                  .end = std::max(first, total_steps())});
+    while (!done() && !g_stop)
       if (rt::Status status = epoch(); !status) return status;
-    if (g_stop) {
-      if (options_.checkpoint.empty()) {
-        std::fprintf(stderr, "rttrain: stopped after step %lu; nothing saved (no --checkpoint)\n",
-                     static_cast<unsigned long>(position_.step));
-        return {};
-      }
-      if (rt::Status status = save(); !status) return status;
-      std::fprintf(stderr, "rttrain: stopped after step %lu; continue with --resume\n",
-                   static_cast<unsigned long>(position_.step));
-    }
-    return {};
+    const Outcome outcome = reached_ ? Outcome::Reached : done() ? Outcome::Finished : Outcome::Stopped;
+    if (!options_.checkpoint.empty() && unsaved_)
+      if (rt::Status status = save(options_.checkpoint); !status) return status;
+    if (outcome == Outcome::Stopped)
+      std::fprintf(
+          stderr, "rttrain: stopped after step %lu; %s\n", static_cast<unsigned long>(position_.step),
+          options_.checkpoint.empty() ? "nothing saved (no --checkpoint)" : "continue with --resume");
+    return outcome;
   }
 
  private:
-  rt::Status epoch() {
-    const auto order = epoch_order(training_.size(), options_.seed, position_.epoch, options_.shuffle);
-    const size_t batches = options_.drop_last ? order.size() / options_.batch
-                                              : (order.size() + options_.batch - 1) / options_.batch;
-    if (batches == 0)
-      return {rt::Code::InvalidArgument, "the batch size " + std::to_string(options_.batch) +
-                                             " exceeds the number of samples, " +
-                                             std::to_string(order.size())};
-    const Clock::time_point start = Clock::now();
-    double loss_sum = 0;
-    size_t seen = 0;
-    for (; position_.batch < batches && !g_stop; ++position_.batch, ++position_.step) {
-      const size_t first = position_.batch * options_.batch;
-      const size_t count = std::min(options_.batch, order.size() - first);
-      for (const Column& column : training_.columns()) {
-        const rt::Tensor tensor = training_.batch(column, order, first, count);
-        if (rt::Status status = trainer_.session().set_input(column.input, tensor); !status) return status;
-      }
-      const auto loss = trainer_.step();
-      if (!loss) return loss.status();
-      if (!std::isfinite(*loss))
-        return {rt::Code::InvalidArgument, "the loss is not finite after step " +
-                                               std::to_string(position_.step + 1) +
-                                               "; lower --lr, or check the data for NaN"};
-      loss_sum += static_cast<double>(*loss) * static_cast<double>(count);
-      seen += count;
-      if (options_.progress) show_progress(start, batches, loss_sum / static_cast<double>(seen), seen);
-    }
-    if (options_.progress) std::fprintf(stderr, "\r\033[K");
-    if (position_.batch < batches) return {};  // stopped by a signal
-    const double seconds = seconds_since(start);
-    position_.batch = 0;
-    ++position_.epoch;
-    Measure measure;
-    if (validation_ != nullptr)
-      if (rt::Status status = validate(measure); !status) return status;
-    report(loss_sum / static_cast<double>(std::max<size_t>(seen, 1)), static_cast<double>(seen) / seconds,
-           measure);
-    return options_.checkpoint.empty() ? rt::Status() : save();
+  uint64_t total_steps() const {
+    const uint64_t all = options_.epochs * batches_;
+    return options_.steps > 0 ? std::min(options_.steps, all) : all;
+  }
+  bool out_of_steps() const { return options_.steps > 0 && position_.step >= options_.steps; }
+  bool out_of_patience() const { return options_.patience > 0 && position_.waiting >= options_.patience; }
+  bool done() const {
+    return position_.epoch >= options_.epochs || reached_ || out_of_patience() || out_of_steps();
   }
 
-  void show_progress(Clock::time_point start, size_t batches, double loss, size_t seen) {
+  rt::Status epoch() {
+    const Clock::time_point start = Clock::now();
+    const double waited_before = loader_->waited();
+    const uint64_t seen_before = position_.seen;
+    start_interval();
+    while (position_.batch < batches_ && !out_of_steps() && !g_stop) {
+      if (rt::Status status = step(); !status) return status;
+      if (options_.progress) show_progress(start, position_.seen - seen_before);
+      if (options_.checkpoint_every > 0 && position_.step % options_.checkpoint_every == 0)
+        if (rt::Status status = save(options_.checkpoint); !status) return status;
+    }
+    if (options_.progress) std::fprintf(stderr, "\r\033[K");
+    const bool whole = position_.batch >= batches_;
+    if (!whole && !out_of_steps()) return {};  // stopped by a signal
+    const double seconds = seconds_since(start);
+    EpochRecord record{
+        .epoch = position_.epoch + 1,
+        .step = position_.step,
+        .loss = position_.loss_sum / static_cast<double>(std::max<uint64_t>(position_.seen, 1)),
+        .samples_per_second = static_cast<double>(position_.seen - seen_before) / seconds,
+        .seconds = seconds,
+        .data_wait_seconds = loader_->waited() - waited_before,
+        .validation = {}};
+    if (validation_ != nullptr) {
+      if (rt::Status status = validate(record.validation); !status) return status;
+      if (g_stop) return {};  // the epoch ends, with its validation, when the run is resumed
+    }
+    if (rt::Status status = report(record); !status) return status;
+    if (!whole) return {};
+    ++position_.epoch;
+    position_.batch = 0;
+    position_.seen = 0;
+    position_.loss_sum = 0;
+    unsaved_ = true;
+    if (rt::Status status = judge(record); !status) return status;
+    return options_.checkpoint.empty() ? rt::Status() : save(options_.checkpoint);
+  }
+
+  rt::Status step() {
+    const auto batch = loader_->next();
+    if (!batch) return batch.status();
+    const std::vector<Column>& columns = training_.source.columns();
+    for (size_t c = 0; c < columns.size(); ++c)
+      if (rt::Status status = trainer_.session().set_input(columns[c].input, (*batch)->tensors[c]); !status)
+        return status;
+    if (rt::Status status = trainer_.set_learning_rate(options_.learning_rate); !status) return status;
+    const auto loss = trainer_.step();
+    if (!loss) return loss.status();
+    ++position_.batch;
+    ++position_.step;
+    unsaved_ = true;
+    if (!std::isfinite(*loss))
+      return bad_data("the loss is not finite after step " + std::to_string(position_.step) +
+                      "; lower --lr, or check the data for NaN");
+    const size_t samples = (*batch)->samples;
+    position_.loss_sum += static_cast<double>(*loss) * static_cast<double>(samples);
+    position_.seen += samples;
+    interval_.loss += static_cast<double>(*loss);
+    interval_.samples += samples;
+    ++interval_.steps;
+    return log_step();
+  }
+
+  // --- the record
+
+  struct Interval {
+    Clock::time_point start;
+    double waited = 0, loss = 0;
+    uint64_t samples = 0, steps = 0;
+  };
+
+  void start_interval() { interval_ = {.start = Clock::now(), .waited = loader_->waited()}; }
+
+  rt::Status log_step() {
+    if (!log_.active() || position_.step % options_.log_every != 0) return {};
+    const rt::Status status = log_.write(StepRecord{
+        .step = position_.step,
+        .epoch = position_.epoch + 1,
+        .loss = interval_.loss / static_cast<double>(interval_.steps),
+        .learning_rate = static_cast<double>(options_.learning_rate),
+        .samples_per_second = static_cast<double>(interval_.samples) / seconds_since(interval_.start),
+        .data_wait_seconds = loader_->waited() - interval_.waited});
+    start_interval();
+    return status;
+  }
+
+  void show_progress(Clock::time_point start, uint64_t seen) {
     const double elapsed = seconds_since(start);
     if (elapsed - last_shown_ < 0.2 && last_shown_ <= elapsed) return;
     last_shown_ = elapsed;
-    const double done = static_cast<double>(position_.batch + 1) / static_cast<double>(batches);
-    std::fprintf(stderr,
-                 "\r\033[Kepoch %lu/%lu  %3.0f %%  loss %.4f  %.0f samples/s  %.0f s left in this epoch",
-                 static_cast<unsigned long>(position_.epoch + 1), static_cast<unsigned long>(options_.epochs),
-                 100 * done, loss, static_cast<double>(seen) / elapsed, elapsed / done * (1 - done));
+    const uint64_t left = total_steps() - std::min(total_steps(), position_.step);
+    const double rate = static_cast<double>(seen) / elapsed;
+    std::fprintf(
+        stderr,
+        "\r\033[Kepoch %lu/%lu  %3.0f %%  loss %.4f  lr %.3g  %.0f samples/s  %.0f s left  waited %.1f s for "
+        "data",
+        static_cast<unsigned long>(position_.epoch + 1), static_cast<unsigned long>(options_.epochs),
+        100 * static_cast<double>(position_.batch) / static_cast<double>(batches_),
+        position_.loss_sum / static_cast<double>(position_.seen), static_cast<double>(options_.learning_rate),
+        rate, static_cast<double>(left * options_.batch) / rate, loader_->waited());
   }
 
-  void report(double loss, double rate, const Measure& measure) const {
+  rt::Status report(const EpochRecord& record) {
     if (options_.json) {
-      nlohmann::ordered_json line = {{"epoch", position_.epoch}, {"step", position_.step}, {"loss", loss}};
-      if (validation_ != nullptr) line[std::string("validation_") + measure.name] = measure.value;
-      line["samples_per_second"] = rate;
-      std::printf("%s\n", line.dump().c_str());
+      std::printf("%s\n", json_of(record).c_str());
     } else {
-      std::printf("epoch %lu/%lu  loss %.6f", static_cast<unsigned long>(position_.epoch),
-                  static_cast<unsigned long>(options_.epochs), loss);
-      if (validation_ != nullptr) std::printf("  validation %s %.6f", measure.name, measure.value);
-      std::printf("  %.0f samples/s\n", rate);
+      std::printf("epoch %lu/%lu  loss %.6f", static_cast<unsigned long>(record.epoch),
+                  static_cast<unsigned long>(options_.epochs), record.loss);
+      if (!record.validation.empty()) std::printf("  validation");
+      for (const Measured& measured : record.validation)
+        std::printf(" %s %.6f", measured.name.c_str(), measured.value);
+      std::printf("  %.0f samples/s, waited %.1f s for data\n", record.samples_per_second,
+                  record.data_wait_seconds);
     }
     std::fflush(stdout);
+    return log_.write(record);
   }
 
-  rt::Status validate(Measure& measure) {
-    const Column* labels = validation_->column("labels");
-    const Column* target = labels != nullptr ? labels : validation_->column("target");
-    std::vector<uint32_t> order(validation_->size());
-    std::iota(order.begin(), order.end(), 0u);
-    double sum = 0;
-    size_t count_of = 0;
-    for (size_t first = 0; first < order.size(); first += options_.batch) {
-      const size_t count = std::min(options_.batch, order.size() - first);
-      for (const Column& column : validation_->columns()) {
-        if (&column == target) continue;
-        if (rt::Status status =
-                infer_->set_input(column.input, validation_->batch(column, order, first, count));
-            !status)
-          return status;
-      }
-      if (rt::Status status = infer_->run(); !status) return status;
-      auto output = infer_->output(0);
-      if (!output) return output.status();
-      const auto values = output->values<float>();
-      const rt::Tensor expected = validation_->batch(*target, order, first, count);
-      if (labels != nullptr) {
-        const size_t classes = values.size() / count;
-        for (size_t i = 0; i < count; ++i) {
-          const auto row = values.subspan(i * classes, classes);
-          const auto best = std::max_element(row.begin(), row.end()) - row.begin();
-          sum += best == expected.values<int64_t>()[i];
-        }
-        count_of += count;
-      } else {
-        const auto wanted = expected.values<float>();
-        for (size_t i = 0; i < wanted.size(); ++i)
-          sum += static_cast<double>((values[i] - wanted[i]) * (values[i] - wanted[i]));
-        count_of += wanted.size();
-      }
+  // --- validation
+
+  rt::Status validate(std::vector<Measured>& results) {
+    Metrics metrics(probabilities_, options_.top_k);
+    const uint64_t count = Loader::batches(validation_->source.size(), options_.batch, false);
+    Loader loader(validation_->source, validation_->transform,
+                  {.batch = options_.batch,
+                   .seed = 0,
+                   .shuffle = false,
+                   .workers = options_.workers,
+                   .prefetch = options_.prefetch,
+                   .end = count});
+    for (uint64_t i = 0; i < count && !g_stop; ++i) {
+      const auto batch = loader.next();
+      if (!batch) return batch.status();
+      if (rt::Status status = measure(**batch, metrics); !status) return status;
     }
-    measure = {labels != nullptr ? "accuracy" : "mse",
-               sum / static_cast<double>(std::max<size_t>(count_of, 1))};
+    results = metrics.results();
     return {};
   }
 
-  rt::Status save() {
-    return trainer_.session().save_checkpoint(options_.checkpoint,
-                                              {{"rttrain.epoch", std::to_string(position_.epoch)},
-                                               {"rttrain.batch", std::to_string(position_.batch)},
-                                               {"rttrain.step", std::to_string(position_.step)},
-                                               {"rttrain.batch_size", std::to_string(options_.batch)},
-                                               {"rttrain.seed", std::to_string(options_.seed)}});
+  rt::Status measure(const Batch& batch, Metrics& metrics) {
+    const std::vector<Column>& columns = validation_->source.columns();
+    const rt::Tensor* expected = nullptr;
+    for (size_t c = 0; c < columns.size(); ++c) {
+      if (columns[c].is_label)
+        expected = &batch.tensors[c];
+      else if (rt::Status status = infer_->set_input(columns[c].input, batch.tensors[c]); !status)
+        return status;
+    }
+    if (rt::Status status = infer_->run(); !status) return status;
+    const auto output = infer_->output(0);
+    if (!output) return output.status();
+    const auto values = output->values<float>();
+    const auto count = expected == nullptr ? 0 : static_cast<size_t>(expected->elements());
+    const bool classes = expected != nullptr && expected->dtype() == rt::DType::I64;
+    if (output->dtype() != rt::DType::F32 || count == 0 ||
+        (classes ? values.size() % count != 0 : values.size() != count))
+      return {rt::Code::Unsupported, "validation: cannot compare the first output, " +
+                                         std::string(rt::name_of(output->dtype())) + " with " +
+                                         std::to_string(values.size()) + " elements, with " +
+                                         std::to_string(count) + " labels; leave out --validate"};
+    if (classes)
+      metrics.add(values, expected->values<int64_t>());
+    else
+      metrics.add(values, expected->values<float>());
+    return {};
+  }
+
+  // --- when to stop
+
+  rt::Result<double> value_of(const EpochRecord& record, const std::string& metric) const {
+    std::string names;
+    for (const Measured& measured : record.validation) {
+      if (measured.name == metric) return measured.value;
+      names += (names.empty() ? "" : ", ") + measured.name;
+    }
+    return bad_data("there is no metric '" + metric + "'; this model's are " + names);
+  }
+
+  rt::Status judge(const EpochRecord& record) {
+    if (options_.target) {
+      const auto value = value_of(record, options_.target->metric);
+      if (!value) return value.status();
+      reached_ = larger_is_better(options_.target->metric) ? *value >= options_.target->value
+                                                           : *value <= options_.target->value;
+    }
+    if (options_.patience == 0 && options_.best.empty()) return {};
+    const std::string fallback = record.validation.empty() ? "loss" : record.validation[0].name;
+    const std::string& metric = !options_.monitor.empty() ? options_.monitor
+                                : options_.target         ? options_.target->metric
+                                                          : fallback;
+    const auto value = value_of(record, metric);
+    if (!value) return value.status();
+    const bool better = std::isnan(position_.best) ||
+                        (larger_is_better(metric) ? *value > position_.best : *value < position_.best);
+    position_.waiting = better ? 0 : position_.waiting + 1;
+    if (!better) return {};
+    position_.best = *value;
+    return options_.best.empty() ? rt::Status() : save(options_.best);
+  }
+
+  // --- checkpoints
+
+  std::vector<std::pair<std::string, std::string>> must_be_equal() const {
+    return {{"rttrain.batch_size", std::to_string(options_.batch)},
+            {"rttrain.seed", std::to_string(options_.seed)},
+            {"rttrain.samples", std::to_string(training_.source.size())},
+            {"rttrain.order", std::string(options_.shuffle ? "shuffled" : "file") +
+                                  (options_.drop_last ? ", last batch dropped" : "")},
+            {"rttrain.data", options_.data_text}};
+  }
+
+  rt::Status save(const std::string& path) {
+    auto pairs = must_be_equal();
+    for_each_field(position_, [&](const char* key, auto& value) { pairs.emplace_back(key, text_of(value)); });
+    pairs.insert(pairs.end(), options_.notes.begin(), options_.notes.end());
+    rt::Status status = trainer_.session().save_checkpoint(path, pairs);
+    if (status && &path == &options_.checkpoint) unsaved_ = false;
+    // check_folders() found a place that can be written to: what fails now is the disk.
+    return status.code() == rt::Code::Io ? rt::Status(rt::Code::Device, status.message()) : status;
+  }
+
+  // Before hours of training, not after them.
+  rt::Status check_folders() const {
+    for (const std::string* path : {&options_.checkpoint, &options_.best}) {
+      if (path->empty()) continue;
+      std::error_code error;
+      const auto folder = std::filesystem::absolute(*path, error).parent_path();
+      if (std::filesystem::is_directory(*path, error) || access(folder.c_str(), W_OK | X_OK) != 0)
+        return bad_data(*path + ": expected a file in a folder that can be written to");
+    }
+    return {};
   }
 
   rt::Status load() {
     rt::Session& session = trainer_.session();
     if (rt::Status status = session.load_checkpoint(options_.checkpoint); !status) return status;
-    uint64_t batch_size = options_.batch, seed = options_.seed;
-    struct Field {
-      const char* key;
-      uint64_t* value;
-    };
-    const Field fields[] = {{"rttrain.epoch", &position_.epoch},
-                            {"rttrain.batch", &position_.batch},
-                            {"rttrain.step", &position_.step},
-                            {"rttrain.batch_size", &batch_size},
-                            {"rttrain.seed", &seed}};
-    for (const Field& field : fields) {
-      const auto text = session.checkpoint_value(field.key);
-      if (!text || std::from_chars(text->data(), text->data() + text->size(), *field.value).ptr !=
-                       text->data() + text->size())
-        return {rt::Code::InvalidArgument,
-                options_.checkpoint + ": has no " + field.key + "; it was not written by rttrain"};
+    std::string problem;
+    for_each_field(position_, [&](const char* key, auto& value) {
+      const auto text = session.checkpoint_value(key);
+      if (problem.empty() && (!text || !parse(*text, value)))
+        problem = std::string("has no ") + key + "; it was not written by rttrain";
+    });
+    for (const auto& [key, value] : must_be_equal()) {
+      const std::string found = session.checkpoint_value(key).value_or("");
+      if (problem.empty() && found != value)
+        problem = "was written with " + key + " = " + found + ", now it is " + value +
+                  "; continue with the same, or the batches would differ";
     }
-    if (batch_size != options_.batch || seed != options_.seed)
-      return {rt::Code::InvalidArgument, options_.checkpoint + ": was written with --batch " +
-                                             std::to_string(batch_size) + " --seed " + std::to_string(seed) +
-                                             "; continue with the same, or the batches would differ"};
+    if (!problem.empty()) return bad_data(options_.checkpoint + ": " + problem);
+    std::fprintf(stderr, "rttrain: continues after step %lu\n", static_cast<unsigned long>(position_.step));
     return {};
   }
 
   rt::Trainer& trainer_;
-  const Dataset& training_;
-  const Dataset* validation_;
+  const Samples& training_;
+  const Samples* validation_;
+  const bool probabilities_;
+  RunLog& log_;
   const LoopOptions& options_;
+  const uint64_t batches_;
   std::optional<rt::Session> infer_;
+  std::optional<Loader> loader_;
   Position position_;
+  Interval interval_;
+  bool reached_ = false;
+  bool unsaved_ = false;
   double last_shown_ = 0;
 };
 
 }  // namespace
 
-rt::Status run_training(rt::Trainer& trainer, const Dataset& training, const Dataset* validation,
-                        const LoopOptions& options) {
-  return Loop(trainer, training, validation, options).run();
+rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
+                                 bool probabilities, RunLog& log, const LoopOptions& options) {
+  return Loop(trainer, training, validation, probabilities, log, options).run();
 }
 
 }  // namespace rt::train

@@ -1,34 +1,74 @@
-// The training loop: epochs of shuffled batches, validation, checkpoints, a report.
+// The training loop: epochs of shuffled batches, validation, early stopping, checkpoints.
 //
-// Knows: Trainer and Session, how to measure a validation set, when to save. Must not know: the command line,
-// files other than the checkpoint.
+// Knows: Trainer and Session, when to measure, save and stop. Must not know: the command line, where data
+// comes from.
 #pragma once
 
 #include <csignal>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "tools/rttrain/dataset.h"
+#include "tools/rttrain/loader.h"
+#include "tools/rttrain/log.h"
 
 namespace rt::train {
 
+/// A value of a metric that ends the training when it is reached.
+struct Target {
+  std::string metric;
+  double value = 0;
+};
+
 struct LoopOptions {
   uint64_t epochs = 1;
+  uint64_t steps = 0;  ///< stop after so many, 0: no limit
   size_t batch = 32;
   float learning_rate = 0.01f;
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out the last, smaller batch of an epoch
-  std::string checkpoint;  ///< empty: none; else written after every epoch and on a signal
-  bool resume = false;     ///< start from `checkpoint`
-  bool json = false;       ///< one JSON object a line on stdout
-  bool progress = false;   ///< a live line on stderr
+  unsigned workers = 2;    ///< threads that prepare batches
+  size_t prefetch = 4;     ///< batches they may be ahead
+
+  size_t top_k = 5;
+  std::optional<Target> target;
+  uint64_t patience = 0;  ///< epochs without a better value after which to stop, 0: never
+  std::string monitor;    ///< metric that patience and `best` look at; empty: the target's, or "loss"
+  std::string best;       ///< checkpoint of the epoch with the best value; empty: none
+
+  std::string checkpoint;         ///< empty: none; else written after every epoch, at the end and on a signal
+  uint64_t checkpoint_every = 0;  ///< also after so many steps
+  bool resume = false;            ///< start from `checkpoint`
+  /// What else must be equal for a resumed run to see the same batches; part of the checkpoint, compared.
+  std::string data_text;
+  /// Further pairs for the checkpoint.
+  std::vector<std::pair<std::string, std::string>> notes;
+
+  bool json = false;        ///< one JSON object an epoch on stdout
+  bool progress = false;    ///< a live line on stderr
+  uint64_t log_every = 10;  ///< steps of a record in the log
 };
 
 /// Set by SIGINT and SIGTERM: the loop finishes its step, saves and returns.
 extern volatile std::sig_atomic_t g_stop;
 
-/// Trains; results on stdout. An error leaves the last checkpoint as it was.
-rt::Status run_training(rt::Trainer& trainer, const Dataset& training, const Dataset* validation,
-                        const LoopOptions& options);
+enum class Outcome : uint8_t {
+  Finished,  ///< all epochs or steps, or no better for `patience` epochs; the target, if any, not reached
+  Reached,   ///< the target
+  Stopped,   ///< by a signal
+};
+
+/// Data as the loop takes it.
+struct Samples {
+  const Source& source;
+  const Transform& transform;
+};
+
+/// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null.
+/// probabilities: the first output of `infer` is a softmax's.
+rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
+                                 bool probabilities, RunLog& log, const LoopOptions& options);
 
 }  // namespace rt::train

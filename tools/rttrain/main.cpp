@@ -1,17 +1,200 @@
 // rttrain: fine-tunes a model that was compiled with `rtconvert --train`.
 //
-// Knows: the command line. The loop is in loop.cpp, data in dataset.cpp; librt is used through its public
+// Knows: the command line. The loop is in loop.cpp, data in data.cpp; librt is used through its public
 // headers.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/openmp_wait.h"
+#include "tools/rttrain/data.h"
 #include "tools/rttrain/loop.h"
 
 namespace {
+
+using rt::train::bad_data;
+
+struct Options {
+  std::string model;
+  rt::train::DataFiles training, validation;
+  double validate_fraction = 0;
+  rt::train::DataOptions data;
+  rt::train::Normalization normalization;
+  std::vector<std::string> augment;
+  rt::SessionOptions session;
+  rt::train::LoopOptions loop;
+  bool no_header = false, no_shuffle = false;
+  std::string target, log, tensorboard;
+};
+
+void declare_data(CLI::App& app, Options& options) {
+  const std::string group = "Data";
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app.add_option(name, value, help)->group(group);
+  };
+  const auto flag = [&](const char* name, bool& value, const char* help) {
+    app.add_flag(name, value, help)->group(group);
+  };
+  add("--data", options.training.paths,
+      "Training data: .npz with one array for each input; .csv or .tsv; a folder with a subfolder of "
+      "pictures "
+      "for each class; IDX files (plain or .gz) with --labels; a .txt for language models")
+      ->required();
+  add("--labels", options.training.labels, "IDX file with the labels of --data");
+  add("--validate", options.validation.paths, "Validation data, measured after each epoch");
+  add("--validate-labels", options.validation.labels, "IDX file with the labels of --validate");
+  add("--validate-fraction", options.validate_fraction,
+      "Keep this part of --data for validation: samples chosen by --seed; of a text its end")
+      ->check(CLI::Range(0.0, 0.9));
+  add("--format", options.data.format, "What the data is, when its name and content do not say")
+      ->check(CLI::IsMember({"auto", "npz", "csv", "tsv", "idx", "images", "text"}))
+      ->capture_default_str();
+  flag("--no-header", options.no_header, "Tables: the first line is data; columns are numbered from 0");
+  add("--label-column", options.data.label_column,
+      "Tables: name or number; default: label, labels, target, class or y");
+  add("--columns", options.data.columns, "Tables: the numeric columns to use; default: all but the label")
+      ->delimiter(',');
+  add("--text-column", options.data.text_column,
+      "Tables of texts, for models that read tokens: name or number; default: the first that is no label");
+  flag("--standardize", options.data.standardize,
+       "Tables: columns to mean 0 and deviation 1, by the training data");
+  flag("--skip-missing", options.data.skip_missing, "Tables: leave out rows with empty fields");
+  add("--tokenizer", options.data.tokenizer, "Texts: bytes, or a tokenizer file of llama2.c (.bin)")
+      ->capture_default_str();
+  add("--sequence", options.data.sequence, "Texts: tokens of a sample, where the model leaves it open")
+      ->check(CLI::PositiveNumber);
+  add("--stride", options.data.stride, "Texts: from one window to the next; default: the window's length")
+      ->check(CLI::PositiveNumber);
+  add("--padding", options.data.padding, "Tables of texts: token behind a short text")->capture_default_str();
+  add("--size", options.data.size, "Pictures: HEIGHT,WIDTH, where the model leaves them open")
+      ->delimiter(',')
+      ->expected(2);
+  flag("--bgr", options.data.bgr, "Pictures: blue first");
+  add("--cache", options.data.cache_bytes, "Pictures: memory for decoded ones, for example 512MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("512MiB");
+  add("--scale", options.normalization.scale, "Factor for float inputs, for example 0.00392157 for bytes");
+  add("--mean", options.normalization.mean, "Subtracted after scaling: one number, or one for each channel")
+      ->delimiter(',');
+  add("--std", options.normalization.deviation, "Divided by after that: one number, or one for each channel")
+      ->delimiter(',');
+  add("--augment", options.augment,
+      "Training pictures: flip (left and right, every other time), crop=N (moved by up to N pixels)")
+      ->delimiter(',');
+  flag("--no-shuffle", options.no_shuffle, "Take the samples in file order");
+  flag("--drop-last", options.loop.drop_last, "Leave out the last, smaller batch of an epoch");
+  add("--workers", options.loop.workers, "Threads that prepare batches; 0: none. Batches do not depend on it")
+      ->check(CLI::Range(0u, 256u))
+      ->capture_default_str();
+  add("--prefetch", options.loop.prefetch, "Batches that may be ready ahead")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+}
+
+void declare_training(CLI::App& app, Options& options) {
+  const std::string group = "Training";
+  rt::train::LoopOptions& loop = options.loop;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app.add_option(name, value, help)->group(group);
+  };
+  add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
+  add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
+  add("--batch", loop.batch, "Samples in a step")->check(CLI::PositiveNumber)->capture_default_str();
+  add("--lr", loop.learning_rate, "Learning rate")->capture_default_str();
+  add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
+  add("--top-k", loop.top_k, "K of the metric topK")->check(CLI::PositiveNumber)->capture_default_str();
+  add("--target", options.target,
+      "METRIC=VALUE, for example accuracy=0.985: stop when the validation reaches it; exit code 1 when it "
+      "never does");
+  add("--patience", loop.patience, "Stop after so many epochs without a better value of --monitor");
+  add("--monitor", loop.monitor,
+      "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae. "
+      "Default: that of --target, or loss (mse)");
+  add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
+  add("--device", options.session.device, "Device of the backend: index, part of its name, or UUID");
+  add("--threads", options.session.threads, "CPU threads; 0: all this process may use");
+  app.add_flag("--deterministic", options.session.deterministic, "Equal results from run to run")
+      ->group(group);
+}
+
+void declare_files(CLI::App& app, Options& options) {
+  const std::string group = "Checkpoints and logs";
+  rt::train::LoopOptions& loop = options.loop;
+  const auto add = [&](const char* name, auto& value, const char* help) {
+    return app.add_option(name, value, help)->group(group);
+  };
+  auto* checkpoint =
+      add("--checkpoint", loop.checkpoint,
+          "Written after each epoch, and on Ctrl-C or SIGTERM: weights, optimizer, position in the data");
+  add("--checkpoint-every", loop.checkpoint_every, "Also after so many steps")->needs(checkpoint);
+  app.add_flag("--resume", loop.resume,
+               "Continue from --checkpoint; with the same options the result is the same, bit for bit")
+      ->needs(checkpoint)
+      ->group(group);
+  add("--best", loop.best, "Checkpoint of the epoch with the best value of --monitor");
+  add("--log", options.log, "JSON lines: one object every --log-every steps, and one an epoch");
+  add("--log-every", loop.log_every, "Steps between records")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  add("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files");
+  app.add_flag("--json", loop.json, "One JSON object for each epoch on stdout")->group(group);
+}
+
+rt::Status check(Options& options) {
+  options.data.header = !options.no_header;
+  options.loop.shuffle = !options.no_shuffle;
+  options.loop.progress = isatty(STDERR_FILENO) != 0;
+  const bool validates = !options.validation.paths.empty() || options.validate_fraction > 0;
+  if (!options.validation.paths.empty() && options.validate_fraction > 0)
+    return bad_data("--validate and --validate-fraction exclude each other");
+  if (!validates && (!options.target.empty() || options.loop.patience > 0 || !options.loop.best.empty()))
+    return bad_data("--target, --patience and --best need --validate or --validate-fraction");
+  if (!options.target.empty()) {
+    const size_t equals = options.target.find('=');
+    char* end = nullptr;
+    const double value =
+        equals == std::string::npos ? 0 : std::strtod(options.target.c_str() + equals + 1, &end);
+    if (end == nullptr || end == options.target.c_str() + equals + 1 || *end != '\0')
+      return bad_data("--target " + options.target + ": expected METRIC=VALUE");
+    options.loop.target = {options.target.substr(0, equals), value};
+  }
+  return {};
+}
+
+// What decides over the batches besides the seed: compared when a run is resumed.
+std::string data_text(const Options& options) {
+  const rt::train::DataOptions& data = options.data;
+  return nlohmann::json({{"augment", options.augment},
+                         {"scale", options.normalization.scale},
+                         {"mean", options.normalization.mean},
+                         {"std", options.normalization.deviation},
+                         {"columns", data.columns},
+                         {"standardize", data.standardize},
+                         {"tokenizer", data.tokenizer},
+                         {"sequence", data.sequence},
+                         {"stride", data.stride},
+                         {"padding", data.padding},
+                         {"size", data.size},
+                         {"bgr", data.bgr},
+                         {"validate_fraction", options.validate_fraction}})
+      .dump();
+}
+
+// What a user of the trained model needs to know of its data.
+std::vector<std::pair<std::string, std::string>> notes_of(const rt::train::DataFacts& facts) {
+  std::vector<std::pair<std::string, std::string>> notes;
+  const auto add = [&](const char* key, const auto& list) {
+    if (!list.empty()) notes.emplace_back(key, nlohmann::json(list).dump());
+  };
+  add("data.classes", facts.classes);
+  add("data.features", facts.features);
+  add("data.mean", facts.mean);
+  add("data.deviation", facts.deviation);
+  return notes;
+}
 
 void stop(int) {
   rt::train::g_stop = 1;
@@ -32,6 +215,61 @@ std::vector<rt::TensorSpec> data_inputs(const rt::Model& model) {
   return inputs;
 }
 
+// The last extent of the first output where the labels are classes; 0 when it is not known.
+int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& inputs) {
+  const auto outputs = model.outputs("infer");
+  const bool classes =
+      std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.name == "labels"; });
+  if (!classes || outputs.empty() || outputs[0].dims.empty()) return 0;
+  return std::max<int64_t>(outputs[0].dims.back().extent, 0);
+}
+
+rt::Result<rt::train::Outcome> train(Options& options) {
+  using namespace rt::train;
+  if (rt::Status status = check(options); !status) return status;
+  const auto augmentation = parse_augmentation(options.augment);
+  if (!augmentation) return augmentation.status();
+  const auto model = rt::Model::load(options.model);
+  if (!model) return model.status();
+  const std::vector<rt::TensorSpec> inputs = data_inputs(*model);
+  if (inputs.empty())
+    return bad_data(options.model + " has no entry train_step; compile it with rtconvert --train");
+
+  DataFacts facts;
+  const int64_t classes = class_count(*model, inputs);
+  const Part training_part{0, 1 - options.validate_fraction, options.loop.seed};
+  const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
+  if (!training) return training.status();
+  const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
+  if (!transform) return transform.status();
+  rt::Result<SourcePtr> validation = SourcePtr();
+  if (!options.validation.paths.empty() || options.validate_fraction > 0) {
+    const bool part = options.validation.paths.empty();
+    validation =
+        open_source(part ? options.training : options.validation, options.data,
+                    part ? Part{training_part.end, 1, options.loop.seed} : Part{}, inputs, classes, facts);
+    if (!validation) return validation.status();
+  }
+  const auto plain = Transform::create((*training)->columns(), options.normalization, {});
+  if (!plain) return plain.status();
+
+  auto trainer = rt::Trainer::create(*model, options.session);
+  if (!trainer) return trainer.status();
+  const rt::DeviceInfo device = trainer->session().device();
+  std::fprintf(stderr, "rttrain: %zu samples on %s (%s)\n", (*training)->size(), device.backend.c_str(),
+               device.name.c_str());
+  auto log = RunLog::open(options.log, options.tensorboard, options.loop.resume);
+  if (!log) return log.status();
+  options.loop.data_text = data_text(options);
+  options.loop.notes = notes_of(facts);
+  stop_on_signals();
+  const Samples training_samples{**training, *transform};
+  std::optional<Samples> validation_samples;
+  if (*validation != nullptr) validation_samples.emplace(Samples{**validation, *plain});
+  return run_training(*trainer, training_samples, validation_samples ? &*validation_samples : nullptr,
+                      model->metadata("train.output") == "probabilities", *log, options.loop);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -41,64 +279,28 @@ int main(int argc, char** argv) {
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
       "The weights after training are in the checkpoint; `rtconvert MODEL.rt --checkpoint FILE -o NEW.rt` "
       "puts them into a model.");
-  app.footer(kExitCodeHelp);
-  std::string model_path, data_path, validation_path;
-  double scale = 1;
-  rt::SessionOptions session;
-  rt::train::LoopOptions loop;
-  bool no_shuffle = false;
-  app.add_option("model", model_path, "Compiled model (.rt) with the entry train_step")->required();
-  app.add_option("--data", data_path,
-                 "Training data (.npz): one array for each input, first axis counts samples")
-      ->required();
-  app.add_option("--validate", validation_path, "Validation data (.npz), measured after each epoch");
-  app.add_option("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
-  app.add_option("--batch", loop.batch, "Samples in a step")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--lr", loop.learning_rate, "Learning rate")->capture_default_str();
-  app.add_option("--scale", scale, "Factor for float inputs, for example 0.00392157 for bytes");
-  app.add_option("--backend", session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
-  app.add_option("--device", session.device, "Device of the backend: index, part of its name, or UUID");
-  app.add_option("--threads", session.threads, "CPU threads; 0: all this process may use");
-  app.add_option("--checkpoint", loop.checkpoint, "Written after each epoch, and on Ctrl-C or SIGTERM");
-  app.add_flag("--resume", loop.resume, "Continue from --checkpoint")->needs("--checkpoint");
-  app.add_option("--seed", loop.seed, "Order of the samples")->capture_default_str();
-  app.add_flag("--no-shuffle", no_shuffle, "Take the samples in file order");
-  app.add_flag("--drop-last", loop.drop_last, "Leave out the last, smaller batch of an epoch");
-  app.add_flag("--deterministic", session.deterministic, "Equal results from run to run");
-  app.add_flag("--json", loop.json, "One JSON object for each epoch");
+  app.footer(
+      std::string(kExitCodeHelp) +
+      "\nHere 1 means that the target was not reached. Ctrl-C and SIGTERM end a run after its step: with "
+      "--checkpoint it is saved and the code is 0.");
+  Options options;
+  app.add_option("model", options.model, "Compiled model (.rt) with the entry train_step")->required();
+  declare_data(app, options);
+  declare_training(app, options);
+  declare_files(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kFine : kBadInput;
   }
-  loop.shuffle = !no_shuffle;
-  loop.progress = isatty(STDERR_FILENO) != 0;
-
-  const auto model = rt::Model::load(model_path);
-  if (!model) return report_failure("rttrain", model.status());
-  const std::vector<rt::TensorSpec> inputs = data_inputs(*model);
-  if (inputs.empty()) {
-    std::fprintf(stderr, "rttrain: %s has no entry train_step; compile it with rtconvert --train\n",
-                 model_path.c_str());
-    return kBadInput;
+  try {
+    const auto outcome = train(options);
+    if (!outcome) return report_failure("rttrain", outcome.status());
+    if (*outcome != rt::train::Outcome::Finished || options.target.empty()) return kFine;
+    std::fprintf(stderr, "rttrain: the target %s was not reached\n", options.target.c_str());
+    return kDifferent;
+  } catch (const std::bad_alloc&) {
+    std::fputs("rttrain: not enough memory\n", stderr);
+    return kBadMachine;
   }
-  const auto training = rt::train::Dataset::load(data_path, inputs, scale);
-  if (!training) return report_failure("rttrain", training.status());
-  std::optional<rt::train::Dataset> validation;
-  if (!validation_path.empty()) {
-    auto loaded = rt::train::Dataset::load(validation_path, inputs, scale);
-    if (!loaded) return report_failure("rttrain", loaded.status());
-    validation = std::move(*loaded);
-  }
-  auto trainer = rt::Trainer::create(*model, session);
-  if (!trainer) return report_failure("rttrain", trainer.status());
-  const rt::DeviceInfo device = trainer->session().device();
-  std::fprintf(stderr, "rttrain: %zu samples on %s (%s)\n", training->size(), device.backend.c_str(),
-               device.name.c_str());
-  stop_on_signals();
-  const rt::Status status =
-      rt::train::run_training(*trainer, *training, validation ? &*validation : nullptr, loop);
-  return status ? kFine : report_failure("rttrain", status);
 }

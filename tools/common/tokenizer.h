@@ -8,21 +8,20 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "rt/rt.hpp"
-
-namespace rt::run {
+namespace rt::tools {
 
 class Tokenizer {
  public:
   static constexpr int64_t kBegin = 1;
   static constexpr int64_t kEnd = 2;
 
-  static rt::Result<Tokenizer> load(const std::string& path);
+  static std::optional<Tokenizer> load(const std::string& path, std::string& error);
 
   size_t size() const noexcept { return pieces_.size(); }
   /// kBegin, then the text's tokens: its characters (bytes where the vocabulary has no such character),
@@ -39,4 +38,4 @@ class Tokenizer {
   std::map<std::string, int64_t, std::less<>> ids_;
 };
 
-}  // namespace rt::run
+}  // namespace rt::tools

@@ -1,11 +1,11 @@
-#include "tools/rtrun/tokenizer.h"
+#include "tools/common/tokenizer.h"
 
 #include <bit>
 #include <cstring>
 
 #include "tools/common/array.h"
 
-namespace rt::run {
+namespace rt::tools {
 namespace {
 
 constexpr int64_t kFirstByte = 3;
@@ -49,11 +49,10 @@ size_t character_length(std::string_view text) {
 
 }  // namespace
 
-rt::Result<Tokenizer> Tokenizer::load(const std::string& path) {
+std::optional<Tokenizer> Tokenizer::load(const std::string& path, std::string& error) {
   static_assert(std::endian::native == std::endian::little, "the file is little endian");
-  std::string error;
-  const auto bytes = tools::read_file(path, error);
-  if (!bytes) return rt::Status(rt::Code::Io, error);
+  const auto bytes = read_file(path, error);
+  if (!bytes) return std::nullopt;
   Tokenizer tokenizer;
   Cursor cursor(*bytes);
   cursor.number<int32_t>();
@@ -63,11 +62,12 @@ rt::Result<Tokenizer> Tokenizer::load(const std::string& path) {
     const auto piece = cursor.take(length < 0 || length > kLongestPiece ? bytes->size() : size_t(length));
     tokenizer.pieces_.emplace_back(reinterpret_cast<const char*>(piece.data()), piece.size());
   }
-  if (!cursor.ok() || tokenizer.pieces_.size() < size_t{kFirstByte + kBytes})
-    return rt::Status(rt::Code::InvalidArgument,
-                      path +
-                          ": expected a tokenizer of llama2.c (a score, a length and bytes for each of "
-                          "at least 259 tokens), found something else or a part of it");
+  if (!cursor.ok() || tokenizer.pieces_.size() < size_t{kFirstByte + kBytes}) {
+    error = path +
+            ": expected a tokenizer of llama2.c (a score, a length and bytes for each of at least 259 "
+            "tokens), found something else or a part of it";
+    return std::nullopt;
+  }
   for (size_t id = 0; id < tokenizer.pieces_.size(); ++id)
     tokenizer.ids_.try_emplace(tokenizer.pieces_[id], static_cast<int64_t>(id));
   return tokenizer;
@@ -118,4 +118,4 @@ std::string Tokenizer::decode(int64_t previous, int64_t token) const {
   return previous == kBegin && piece.starts_with(' ') ? piece.substr(1) : piece;
 }
 
-}  // namespace rt::run
+}  // namespace rt::tools

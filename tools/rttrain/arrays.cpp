@@ -1,0 +1,179 @@
+#include "tools/rttrain/arrays.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "tools/common/compare.h"
+
+namespace rt::train {
+namespace {
+
+using tools::Array;
+using tools::ElementType;
+
+template <class T>
+void store(std::byte* target, size_t i, T value) noexcept {
+  std::memcpy(target + i * sizeof(T), &value, sizeof(T));
+}
+
+class ArraySource final : public Source {
+ public:
+  size_t size() const noexcept override { return size_; }
+
+  rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
+    for (size_t c = 0; c < columns_.size(); ++c) convert(arrays_[c], columns_[c], index, targets[c]);
+    return {};
+  }
+
+  rt::Status add(Array array, Column column, const std::string& where, int64_t class_count) {
+    const auto rows = static_cast<size_t>(array.dims[0]);
+    if (!columns_.empty() && rows != size_)
+      return bad_data(where + ": array '" + array.name + "' has " + std::to_string(rows) +
+                      " samples, the ones before " + std::to_string(size_));
+    size_ = rows;
+    if (rt::Status status = check(array, column, where, class_count); !status) return status;
+    arrays_.push_back(std::move(array));
+    columns_.push_back(std::move(column));
+    return {};
+  }
+
+  void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
+
+ private:
+  // What reading could not report as clearly: values that the input's type cannot hold, labels out of range.
+  static rt::Status check(const Array& array, const Column& column, const std::string& where,
+                          int64_t class_count) {
+    const bool integers = column.dtype == rt::DType::I64 || column.dtype == rt::DType::I32;
+    if (column.dtype != rt::DType::F32 && !integers &&
+        static_cast<int>(array.type) != static_cast<int>(column.dtype))
+      return {rt::Code::Unsupported, where + ": input '" + column.input + "' has type " +
+                                         std::string(rt::name_of(column.dtype)) + ", array '" + array.name +
+                                         "' " + std::string(tools::element_name(array.type)) +
+                                         "; convert the data"};
+    if (!integers) return {};
+    const size_t elements = column.elements();
+    const size_t count = static_cast<size_t>(array.dims[0]) * elements;
+    for (size_t i = 0; i < count; ++i) {
+      const double value = tools::element_of(array, i);
+      const std::string at = where + ": array '" + array.name + "', sample " + std::to_string(i / elements);
+      if (value != std::floor(value))
+        return bad_data(at + ": expected a whole number for input '" + column.input + "', found " +
+                        std::to_string(value));
+      if (column.is_label && class_count > 0 && value >= static_cast<double>(class_count))
+        return bad_data(at + ": label " + std::to_string(static_cast<int64_t>(value)) + ", the model has " +
+                        std::to_string(class_count) + " classes");
+    }
+    return {};
+  }
+
+  static void convert(const Array& array, const Column& column, size_t index, std::byte* target) noexcept {
+    const size_t count = column.elements();
+    const size_t first = index * count;
+    if (static_cast<int>(array.type) == static_cast<int>(column.dtype)) {
+      std::memcpy(target, array.bytes.data() + first * tools::element_size(array.type), column.bytes);
+      return;
+    }
+    if (column.dtype == rt::DType::F32 && array.type == ElementType::U8) {  // pictures
+      const std::byte* bytes = array.bytes.data() + first;
+      for (size_t i = 0; i < count; ++i)
+        store(target, i, static_cast<float>(std::to_integer<unsigned>(bytes[i])));
+      return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const double value = tools::element_of(array, first + i);
+      if (column.dtype == rt::DType::F32)
+        store(target, i, static_cast<float>(value));
+      else if (column.dtype == rt::DType::I64)
+        store(target, i, static_cast<int64_t>(value));
+      else
+        store(target, i, static_cast<int32_t>(value));
+    }
+  }
+
+  size_t size_ = 0;
+  std::vector<Array> arrays_;  ///< one for each column
+};
+
+Array* find_array(std::vector<Array>& arrays, const std::string& input) {
+  for (Array& array : arrays)
+    if (array.name == input) return &array;
+  static constexpr std::array<std::string_view, 6> kData = {"inputs", "input", "x",
+                                                            "images", "data",  "features"};
+  static constexpr std::array<std::string_view, 6> kLabels = {"labels",  "label",  "y",
+                                                              "targets", "target", "classes"};
+  for (std::string_view name : is_label_name(input) ? kLabels : kData)
+    for (Array& array : arrays)
+      if (array.name == name) return &array;
+  return nullptr;
+}
+
+}  // namespace
+
+std::string shape_text(std::span<const int64_t> dims) {
+  std::string out = "[";
+  for (size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
+  return out + "]";
+}
+
+rt::Result<Column> column_for(const rt::TensorSpec& input, const std::vector<int64_t>& dims) {
+  if (input.dims.empty())
+    return bad_data("input '" + input.name +
+                    "' is a scalar; data is fed to inputs whose first axis counts samples");
+  Column column{.input = input.name, .dtype = input.dtype, .is_label = is_label_name(input.name)};
+  size_t elements = 1;
+  for (size_t axis = 1; axis < input.dims.size(); ++axis) {
+    int64_t extent = input.dims[axis].extent;
+    if (extent < 0 && axis < dims.size()) extent = dims[axis];
+    if (extent <= 0)
+      return bad_data("input '" + input.name + "': the data does not say how long axis " +
+                      std::to_string(axis) + " is; fix it with rtconvert --dim");
+    column.dims.push_back(extent);
+    elements *= static_cast<size_t>(extent);
+  }
+  column.bytes = elements * rt::size_of(input.dtype);
+  return column;
+}
+
+rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& inputs, const char* kind) {
+  std::vector<rt::TensorSpec> data;
+  std::string names;
+  for (const rt::TensorSpec& input : inputs) {
+    if (is_label_name(input.name)) continue;
+    data.push_back(input);
+    names += (names.empty() ? "" : ", ") + input.name;
+  }
+  if (data.size() == 1) return data[0];
+  return bad_data(std::string(kind) + " feed one input, the model has " + std::to_string(data.size()) + ": " +
+                  names + "; give a .npz with one array for each");
+}
+
+rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
+                                const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
+                                std::vector<std::string> classes) {
+  auto source = std::make_unique<ArraySource>();
+  for (const rt::TensorSpec& input : inputs) {
+    Array* array = find_array(arrays, input.name);
+    if (array == nullptr) {
+      std::string names;
+      for (const Array& other : arrays) names += (names.empty() ? "" : ", ") + other.name;
+      return bad_data(where + ": no array for input '" + input.name + "'; name one '" + input.name +
+                      "'; there are: " + names);
+    }
+    auto column = column_for(input, array->dims);
+    if (!column) return bad_data(where + ": " + column.status().message());
+    const size_t elements = array->bytes.size() / tools::element_size(array->type);
+    if (array->dims.empty() || array->dims[0] <= 0 ||
+        elements != static_cast<size_t>(array->dims[0]) * column->elements())
+      return bad_data(where + ": array '" + array->name + "' is " + shape_text(array->dims) + ", input '" +
+                      input.name + "' wants samples of " + shape_text(column->dims));
+    if (rt::Status status = source->add(*array, std::move(*column), where, class_count); !status)
+      return status;
+  }
+  source->set_classes(std::move(classes));
+  return SourcePtr(std::move(source));
+}
+
+}  // namespace rt::train

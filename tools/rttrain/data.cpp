@@ -1,0 +1,121 @@
+#include "tools/rttrain/data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "tools/common/idx.h"
+#include "tools/common/npz.h"
+#include "tools/rttrain/arrays.h"
+#include "tools/rttrain/images.h"
+#include "tools/rttrain/order.h"
+#include "tools/rttrain/table.h"
+#include "tools/rttrain/text.h"
+
+namespace rt::train {
+namespace {
+
+// Some of the samples of another source.
+class PartSource final : public Source {
+ public:
+  PartSource(SourcePtr whole, std::vector<uint32_t> samples)
+      : whole_(std::move(whole)), samples_(std::move(samples)) {
+    columns_ = whole_->columns();
+    classes_ = whole_->classes();
+  }
+  size_t size() const noexcept override { return samples_.size(); }
+  rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
+    return whole_->read(samples_[index], targets);
+  }
+
+ private:
+  SourcePtr whole_;
+  std::vector<uint32_t> samples_;
+};
+
+rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& options) {
+  if (options.format != "auto") return options.format;
+  const std::string& path = files.paths[0];
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return std::string("images");
+  if (!std::filesystem::exists(path, error))
+    return rt::Status(rt::Code::NotFound, path + ": there is no such file");
+  for (const char* format : {"npz", "csv", "tsv"})
+    if (path.ends_with(std::string(".") + format)) return std::string(format);
+  if (tools::is_idx_file(path)) return std::string("idx");
+  if (path.ends_with(".txt")) return std::string("text");
+  return bad_data(path +
+                  ": its name and content do not say what it is; add --format npz, csv, tsv, idx, "
+                  "images or text");
+}
+
+rt::Result<SourcePtr> open_npz(const DataFiles& files, const std::vector<rt::TensorSpec>& inputs,
+                               int64_t class_count) {
+  std::string error;
+  auto arrays = tools::read_npz(files.paths[0], error);
+  if (!arrays) return rt::Status(rt::Code::Io, error);
+  return source_of(std::move(*arrays), files.paths[0], inputs, class_count);
+}
+
+rt::Result<SourcePtr> open_idx(const DataFiles& files, const std::vector<rt::TensorSpec>& inputs,
+                               int64_t class_count) {
+  if (files.labels.empty())
+    return bad_data(
+        files.paths[0] +
+        ": IDX files keep labels in a file of their own; name it with --labels (--validate-labels)");
+  auto input = only_data_input(inputs, "IDX files");
+  if (!input) return input.status();
+  std::string error;
+  std::vector<tools::Array> arrays(2);
+  for (const std::string& path : files.paths) {
+    auto part = tools::read_idx(path, error);
+    if (!part) return rt::Status(rt::Code::Io, error);
+    if (arrays[0].dims.empty()) {
+      arrays[0] = std::move(*part);
+      continue;
+    }
+    if (part->type != arrays[0].type || !std::equal(part->dims.begin() + 1, part->dims.end(),
+                                                    arrays[0].dims.begin() + 1, arrays[0].dims.end()))
+      return bad_data(path + ": its samples are " + std::string(tools::element_name(part->type)) + " " +
+                      shape_text(std::span(part->dims).subspan(1)) + ", those before " +
+                      std::string(tools::element_name(arrays[0].type)) + " " +
+                      shape_text(std::span(arrays[0].dims).subspan(1)));
+    arrays[0].dims[0] += part->dims[0];
+    arrays[0].bytes.insert(arrays[0].bytes.end(), part->bytes.begin(), part->bytes.end());
+  }
+  arrays[0].name = input->name;
+  auto labels = tools::read_idx(files.labels, error);
+  if (!labels) return rt::Status(rt::Code::Io, error);
+  arrays[1] = std::move(*labels);
+  arrays[1].name = "labels";
+  return source_of(std::move(arrays), files.paths[0] + " with " + files.labels, inputs, class_count);
+}
+
+}  // namespace
+
+rt::Result<SourcePtr> open_source(const DataFiles& files, const DataOptions& options, const Part& part,
+                                  const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
+                                  DataFacts& facts) {
+  const auto format = format_of(files, options);
+  if (!format) return format.status();
+  if (files.paths.size() > 1 && *format != "idx")
+    return bad_data(*format + " data is one file or folder; several are for IDX files");
+  if (!files.labels.empty() && *format != "idx")
+    return bad_data(files.labels + ": --labels is for IDX files; " + *format + " data holds its labels");
+  if (*format == "text") return open_text(files.paths[0], options, part, inputs);
+  auto source = *format == "npz"      ? open_npz(files, inputs, class_count)
+                : *format == "idx"    ? open_idx(files, inputs, class_count)
+                : *format == "images" ? open_images(files.paths[0], options, inputs, class_count, facts)
+                                      : open_table(files.paths[0], options, *format == "tsv" ? '\t' : ',',
+                                                   inputs, class_count, facts);
+  if (!source || (part.begin == 0 && part.end == 1)) return source;
+  std::vector<uint32_t> order = epoch_order((*source)->size(), part.seed, 0, true);
+  const auto at = [&](double fraction) {
+    return static_cast<std::ptrdiff_t>(std::llround(fraction * static_cast<double>(order.size())));
+  };
+  std::vector<uint32_t> chosen(order.begin() + at(part.begin), order.begin() + at(part.end));
+  if (chosen.empty()) return bad_data(files.paths[0] + ": --validate-fraction leaves a part without samples");
+  return SourcePtr(std::make_unique<PartSource>(std::move(*source), std::move(chosen)));
+}
+
+}  // namespace rt::train

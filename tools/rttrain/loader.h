@@ -1,0 +1,88 @@
+// Batches, made ahead by worker threads.
+//
+// Knows: the order of the samples, threads, how many batches may wait. Must not know: files, sessions.
+//
+// A batch depends on (source, transform, seed, epoch, position) alone, so it is the same whatever the number
+// of threads. Memory is bounded: a ring of buffers, made once.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tools/rttrain/source.h"
+#include "tools/rttrain/transform.h"
+
+namespace rt::train {
+
+struct LoaderOptions {
+  size_t batch = 32;
+  uint64_t seed = 1;
+  bool shuffle = true;
+  bool drop_last = false;
+  unsigned workers = 2;  ///< 0: batches are made when they are asked for
+  size_t prefetch = 4;   ///< batches that may wait, at least one a worker
+  uint64_t first = 0;    ///< batches to skip, counted from the beginning of epoch 0
+  uint64_t end = 0;      ///< batches in all, counted the same way
+};
+
+struct Batch {
+  size_t samples = 0;
+  std::vector<rt::Tensor> tensors;  ///< one for each column; refers to the loader's memory
+};
+
+class Loader {
+ public:
+  /// The source and the transform must outlive the loader; the source has samples.
+  Loader(const Source& source, const Transform& transform, const LoaderOptions& options);
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  ~Loader();
+
+  /// The next batch, valid until the following call; at most options.end - options.first times.
+  rt::Result<const Batch*> next();
+  /// Seconds that next() waited for data, since the beginning.
+  double waited() const noexcept { return waited_; }
+
+  /// Batches of an epoch.
+  static uint64_t batches(size_t samples, size_t batch, bool drop_last) noexcept {
+    return drop_last ? samples / batch : (samples + batch - 1) / batch;
+  }
+
+ private:
+  using Order = std::shared_ptr<const std::vector<uint32_t>>;
+  struct Slot {
+    std::vector<rt::Tensor> memory;  ///< of a whole batch, one for each column
+    Batch batch;
+    rt::Status status;
+    uint64_t number = 0;
+    bool ready = false;
+  };
+
+  void work();
+  void fill(Slot& slot, uint64_t number, std::vector<float>& scratch);
+  Order order_of(uint64_t epoch);
+
+  const Source& source_;
+  const Transform& transform_;
+  const LoaderOptions options_;
+  const uint64_t batches_;
+  std::vector<Slot> slots_;  ///< batch n is made in slot n % size
+
+  std::mutex mutex_;
+  std::condition_variable filled_, freed_;
+  uint64_t to_make_ = 0;  ///< the first batch that no worker has taken
+  uint64_t to_take_ = 0;  ///< the first one that next() has not handed out
+  bool stop_ = false;
+
+  std::mutex order_mutex_;
+  std::map<uint64_t, Order> orders_;
+  std::vector<std::thread> threads_;
+  std::vector<float> scratch_;
+  double waited_ = 0;
+};
+
+}  // namespace rt::train

@@ -1,0 +1,33 @@
+// Texts: windows of tokens for language models, and what tables of texts need of tokenizers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/common/tokenizer.h"
+#include "tools/rttrain/data.h"
+
+namespace rt::train {
+
+/// Text to ids: bytes as they are, or a tokenizer file.
+class Encoder {
+ public:
+  /// tokenizer: "bytes" or a file.
+  static rt::Result<Encoder> create(const std::string& tokenizer);
+  std::vector<int64_t> encode(std::string_view text) const;
+
+ private:
+  std::optional<tools::Tokenizer> tokenizer_;
+};
+
+/// Tokens of a sample: the input's own extent, or --sequence.
+rt::Result<int64_t> sequence_length(const rt::TensorSpec& input, const DataOptions& options);
+
+/// Windows of a text: the data input gets tokens [i, i + S), `labels` the tokens [i + 1, i + 1 + S) that
+/// follow each. A text with a tokenizer is encoded line by line.
+rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& options, const Part& part,
+                                const std::vector<rt::TensorSpec>& inputs);
+
+}  // namespace rt::train
