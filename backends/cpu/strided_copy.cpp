@@ -1,5 +1,6 @@
 #include "backends/cpu/strided_copy.h"
 
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -26,6 +27,9 @@ void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
   element_size_ = element_size;
   simd_ = &simd;
   if (rank_ == 0) axes_[static_cast<size_t>(rank_++)] = {1, 1, 1};
+  auto bytes = static_cast<int64_t>(element_size);
+  for (int i = 0; i < rank_; ++i) bytes *= axes_[static_cast<size_t>(i)].extent;
+  past_caches_ = bytes >= kPastCaches;
   // Writing is sequential along the innermost axis. Where reading is not, the axis along which reading is
   // becomes the second innermost, and the two are walked as a matrix transposition.
   const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
@@ -50,7 +54,14 @@ template <class T>
 void StridedCopy::run_inner(const T* from, T* to) const noexcept {
   const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
   switch (mode_) {
-    case Mode::Bytes: std::memcpy(to, from, static_cast<size_t>(inner.extent) * sizeof(T)); return;
+    case Mode::Bytes: {
+      const size_t bytes = static_cast<size_t>(inner.extent) * sizeof(T);
+      if (past_caches_ && bytes >= 256)
+        simd_->stream_copy(from, to, static_cast<int64_t>(bytes));
+      else
+        std::memcpy(to, from, bytes);
+      return;
+    }
     case Mode::Fill: {
       const T value = *from;
       for (int64_t i = 0; i < inner.extent; ++i) to[i] = value;
@@ -62,17 +73,8 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
     case Mode::Transpose: break;
   }
   const Axis columns = axes_[static_cast<size_t>(rank_ - 2)];  // from.stride 1
-  if constexpr (sizeof(T) == sizeof(float)) {
-    simd_->transpose(reinterpret_cast<const float*>(from), inner.from, reinterpret_cast<float*>(to),
-                     columns.to, inner.extent, columns.extent);
-  } else {
-    constexpr int64_t kTile = 64 / static_cast<int64_t>(sizeof(T));
-    for (int64_t j0 = 0; j0 < columns.extent; j0 += kTile)
-      for (int64_t i0 = 0; i0 < inner.extent; i0 += kTile)
-        for (int64_t j = j0; j < std::min(j0 + kTile, columns.extent); ++j)
-          for (int64_t i = i0; i < std::min(i0 + kTile, inner.extent); ++i)
-            to[j * columns.to + i] = from[i * inner.from + j];
-  }
+  simd_->transpose[std::countr_zero(sizeof(T))](from, inner.from, to, columns.to, inner.extent,
+                                                columns.extent, past_caches_);
 }
 
 template <class T>
@@ -86,6 +88,7 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
       StridedCopy part = *this;
       part.axes_[0].extent = end - begin;
       part.run_inner(from + begin * cut.from, to + begin * cut.to);
+      if (past_caches_) simd_->finish_streams();
     });
     return;
   }
@@ -116,6 +119,7 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
         place = 0;
       }
     }
+    if (past_caches_) simd_->finish_streams();
   });
 }
 

@@ -44,6 +44,7 @@ class StridedCopy {
   size_t element_size_ = 4;
   const Simd* simd_ = nullptr;
   bool empty_ = false;
+  bool past_caches_ = false;  ///< what is written will not be found there when it is read
 };
 
 }  // namespace rt::cpu

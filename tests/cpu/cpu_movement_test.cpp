@@ -1,4 +1,8 @@
 // Movement, gather, resize and shape kernels: exact, every element size.
+#include <array>
+#include <bit>
+
+#include "backends/cpu/simd/simd.h"
 #include "tests/cpu/cpu_support.h"
 
 namespace rt::test {
@@ -30,6 +34,39 @@ TEST(CpuMovement, Transpose) {
   transpose({0, 2, 1, 3}, Shape{2, 7, 5, 64});
   transpose({1, 0, 2}, Shape{0, 3, 4});
   transpose({4, 2, 0, 1, 3}, Shape{2, 3, 4, 5, 6});
+}
+
+/// What a matrix larger than the caches would take, on small ones: aligned, not aligned, with remainders.
+TEST(CpuMovement, TransposePastTheCaches) {
+  const auto check_size = [](auto zero, const cpu::Simd& simd) {
+    using T = decltype(zero);
+    for (const auto& [rows, columns, stride] :
+         {std::array<int64_t, 3>{256, 64, 256}, {300, 70, 301}, {513, 33, 520}}) {
+      SCOPED_TRACE(text(simd.name, " ", sizeof(T), " bytes, ", rows, "x", columns));
+      std::vector<T> x(static_cast<size_t>(rows * columns)), y(static_cast<size_t>(columns * stride + 64));
+      for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i * 7 + i / 251);
+      T* to = y.data();
+      while (reinterpret_cast<uintptr_t>(to) % 64 != 0) ++to;
+      simd.transpose[std::countr_zero(sizeof(T))](x.data(), columns, to, stride, rows, columns, true);
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          wrong += to[j * stride + i] != x[static_cast<size_t>(i * columns + j)] ? 1 : 0;
+      EXPECT_EQ(wrong, 0);
+      std::vector<T> copy(x.size() + 1);
+      simd.stream_copy(x.data(), copy.data() + 1, static_cast<int64_t>(x.size() * sizeof(T)));
+      simd.finish_streams();
+      EXPECT_TRUE(std::equal(x.begin(), x.end(), copy.begin() + 1));
+    }
+  };
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  for (int i = 0; i < count; ++i) {
+    check_size(uint8_t{0}, *sets[i]);
+    check_size(uint16_t{0}, *sets[i]);
+    check_size(uint32_t{0}, *sets[i]);
+    check_size(uint64_t{0}, *sets[i]);
+  }
 }
 
 TEST(CpuMovement, SliceConcatExpandTile) {

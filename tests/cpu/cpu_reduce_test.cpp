@@ -89,6 +89,49 @@ TEST(CpuReduce, Arg) {
       }
 }
 
+/// Rows of several runs, with equal elements in different ones, and NaN.
+TEST(CpuReduce, ArgOfLongRows) {
+  for (const DType dtype : {DType::F32, DType::I32})
+    for (const bool last : {false, true})
+      for (const Shape& shape : {Shape{5, 1300}, Shape{7, 512}, Shape{40, 3, 130}}) {
+        ops::HostTensor x = ramp(dtype, shape, 0, 9);
+        if (dtype == DType::F32) {
+          auto* numbers = reinterpret_cast<float*>(x.bytes.data());
+          numbers[700] = numbers[900] = std::nanf("");
+        }
+        op::ArgMaxAttributes most;
+        most.axis = 1;
+        most.select_last = last;
+        check_node(cpu_device(), make_node(most, 1), {x});
+        op::ArgMinAttributes least;
+        least.axis = 1;
+        least.select_last = last;
+        check_node(cpu_device(), make_node(least, 1), {x});
+      }
+}
+
+TEST(CpuScan, RowsAndColumns) {
+  for (const DType dtype : {DType::F32, DType::I64})
+    for (const bool exclusive : {false, true})
+      for (const bool reverse : {false, true})
+        for (const int64_t extent : {1, 7, 16, 100})
+          for (const int64_t axis : {0, 1}) {
+            op::CumSumAttributes sum;
+            sum.axis = axis;
+            sum.exclusive = exclusive;
+            sum.reverse = reverse;
+            const Shape shape = axis == 0 ? Shape{extent, 5} : Shape{5, extent};
+            SCOPED_TRACE(
+                text(name_of(dtype), shape, exclusive ? " exclusive" : "", reverse ? " reverse" : ""));
+            check_node(cpu_device(), make_node(sum, 1), {ramp(dtype, shape, -3, 4)});
+            op::CumProdAttributes product;
+            product.axis = axis;
+            product.exclusive = exclusive;
+            product.reverse = reverse;
+            check_node(cpu_device(), make_node(product, 1), {ramp(dtype, shape, 1, 1.05)});
+          }
+}
+
 TEST(CpuSoftmax, AnyAxis) {
   for (const int64_t axis : {0, 1, 2, -1})
     for (const auto& shape : {Shape{3, 4, 5}, Shape{2, 130, 70}, Shape{20, 2, 1000}}) {

@@ -23,7 +23,10 @@ struct Indices {
   bool wide;
 
   int64_t place(int64_t i, int64_t extent) const noexcept {
-    const int64_t index = wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+    return wide ? inside(static_cast<const int64_t*>(data)[i], extent)
+                : inside(static_cast<const int32_t*>(data)[i], extent);
+  }
+  static int64_t inside(int64_t index, int64_t extent) noexcept {
     return std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
   }
   int64_t row(const TuplePlan& plan, int64_t tuple) const noexcept {
@@ -40,29 +43,46 @@ Indices indices_of(const Call& call, DType dtype) noexcept {
   return {call.in<void>(1), dtype == DType::I64};
 }
 
+/// body(at, data_at) for all elements of the indices, cut among threads so that one line along the axis has
+/// one thread, and is walked in order. Lines that are neighbours are walked together: their elements are.
+template <class Index, class Body>
+void for_elements(const ElementPlan& plan, const Index* indices, const Body& body) noexcept {
+  const auto axis = static_cast<size_t>(plan.axis);
+  const int64_t count = plan.indices[axis], extent = plan.data[axis];
+  const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
+  const int64_t run = plan.axis == plan.rank - 1 ? 1 : plan.indices[static_cast<size_t>(plan.rank - 1)];
+  parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t line = begin; line < end;) {
+      const ElementPlan::Start start = plan.start_of(line);
+      const int64_t lines = std::min(run - line % run, end - line);
+      for (int64_t j = 0; j < count; ++j)
+        for (int64_t k = 0; k < lines; ++k) {
+          const int64_t at = start.index + j * index_stride + k;
+          body(at, start.data + k + Indices::inside(indices[at], extent) * data_stride);
+        }
+      line += lines;
+    }
+  });
+}
+template <class Body>
+void for_elements(const ElementPlan& plan, const Indices& indices, const Body& body) noexcept {
+  if (indices.wide)
+    for_elements(plan, static_cast<const int64_t*>(indices.data), body);
+  else
+    for_elements(plan, static_cast<const int32_t*>(indices.data), body);
+}
+
 Result<KernelPtr> create_gather_elements(CpuDevice&, const NodeView& node, Producers) {
   const Shape& x = node.shape(0);
   const ElementPlan plan = element_plan(
       x, node.shape(1), *normalized_axis(node.as<op::GatherElementsAttributes>().axis, x.rank()));
-  const DType index_type = node.dtype(1);
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
-    return make_kernel([=](const Call& call) noexcept {
+    return make_kernel([=, index_type = node.dtype(1)](const Call& call) noexcept {
       const T* data = call.in<T>(0);
       T* y = call.out<T>();
-      const Indices indices = indices_of(call, index_type);
-      const auto axis = static_cast<size_t>(plan.axis);
-      const int64_t count = plan.indices[axis], extent = plan.data[axis];
-      const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
-      parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
-        for (int64_t line = begin; line < end; ++line) {
-          const ElementPlan::Start start = plan.start_of(line);
-          for (int64_t j = 0; j < count; ++j) {
-            const int64_t at = start.index + j * index_stride;
-            y[at] = data[start.data + indices.place(at, extent) * data_stride];
-          }
-        }
-      });
+      for_elements(plan, indices_of(call, index_type),
+                   [=](int64_t at, int64_t data_at) noexcept { y[at] = data[data_at]; });
     });
   });
 }
@@ -136,18 +156,8 @@ Result<KernelPtr> create_scatter_elements(CpuDevice&, const NodeView& node, Prod
           copy_data<T>(call, elements);
           T* y = call.out<T>();
           const T* updates = call.in<T>(2);
-          const Indices indices = indices_of(call, index_type);
-          const auto axis = static_cast<size_t>(plan.axis);
-          const int64_t count = plan.indices[axis], extent = plan.data[axis];
-          const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
-          parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
-            for (int64_t line = begin; line < end; ++line) {
-              const ElementPlan::Start start = plan.start_of(line);
-              for (int64_t j = 0; j < count; ++j) {
-                const int64_t at = start.index + j * index_stride;
-                join(reduction, y[start.data + indices.place(at, extent) * data_stride], updates[at]);
-              }
-            }
+          for_elements(plan, indices_of(call, index_type), [=](int64_t at, int64_t data_at) noexcept {
+            join(reduction, y[data_at], updates[at]);
           });
         },
         in_place());

@@ -213,7 +213,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   return make_plain_reduction(node.dtype(0), plan, numbers);
 }
 
-/// [outer, extent, inner] -> i64 [outer, inner]; NaN counts as the extreme, as in NumPy.
+/// [outer, extent, inner] -> i64 [outer, inner]; the first NaN counts as the extreme, as in NumPy.
 template <class T, bool kMax>
 int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner, bool last) {
   const T* column = reinterpret_cast<const T*>(x) + first;
@@ -223,8 +223,7 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
     const auto element = widen(column[k * inner]);
     const bool unordered = element != element, was_unordered = value != value;
     const bool better = !was_unordered && (unordered || (kMax ? element > value : element < value));
-    const bool equal = element == value || (unordered && was_unordered);
-    if (better || (last && equal)) {
+    if (better || (last && element == value)) {
       best = k;
       value = element;
     }
@@ -232,12 +231,39 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
   return best;
 }
 
+/// Rows where they are contiguous, else blocks of neighbouring columns.
+KernelPtr make_float_arg(const Simd& simd, bool max, bool last, int64_t outer, int64_t extent,
+                         int64_t inner) {
+  const auto row = simd.arg_row[max ? 1 : 0][last ? 1 : 0];
+  const auto columns = simd.arg_columns[max ? 1 : 0][last ? 1 : 0];
+  const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
+  return make_kernel([=](const Call& call) noexcept {
+    const float* x = call.in<float>(0);
+    int64_t* y = call.out<int64_t>();
+    if (inner == 1) {
+      parallel_for(outer, extent, 8, [&](int64_t begin, int64_t end) noexcept {
+        for (int64_t i = begin; i < end; ++i) y[i] = row(x + i * extent, extent);
+      });
+      return;
+    }
+    parallel_for(outer * blocks, extent * Simd::kColumns, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t part = i / blocks, column = i % blocks * Simd::kColumns;
+        columns(x + part * extent * inner + column, y + part * inner + column, extent, inner,
+                std::min(Simd::kColumns, inner - column));
+      }
+    });
+  });
+}
+
 template <class Attributes, bool kMax>
-Result<KernelPtr> create_arg(CpuDevice&, const NodeView& node, Producers) {
+Result<KernelPtr> create_arg(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<Attributes>();
   const Shape& x = node.shape(0);
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
+  if (node.dtype(0) == DType::F32 && extent < int64_t{1} << 31)
+    return make_float_arg(device.simd(), kMax, attributes.select_last, outer, extent, inner);
   using Search = int64_t (*)(const std::byte*, int64_t, int64_t, int64_t, bool);
   const Search search = with_type(
       node.dtype(0), [](auto tag) -> Search { return &arg_of<typename decltype(tag)::type, kMax>; });

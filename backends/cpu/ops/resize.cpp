@@ -12,6 +12,7 @@ namespace rt::cpu {
 namespace {
 
 constexpr int kMaxAxes = kMaxRank - 2;
+constexpr size_t kMostTaps = 16;  ///< that are added in one pass: cubic ones of an image
 
 /// Which input positions with which weights make each output position, per axis; index already times the
 /// axis' stride in points. A negative index asks for the extrapolation value.
@@ -114,7 +115,19 @@ KernelPtr make_interpolation(const Simd& simd, Tables tables, float extrapolatio
                        std::fill(out, out + channels, extrapolation);
                        continue;
                      }
+                     std::array<const float*, kMostTaps> from;
+                     std::array<float, kMostTaps> weights;
+                     size_t taps = 0;
                      bool first = true;
+                     const auto add_taps = [&] {
+                       if (first)
+                         simd.weighted_sum(from.data(), weights.data(), static_cast<int64_t>(taps), out,
+                                           channels);
+                       else
+                         for (size_t t = 0; t < taps; ++t) simd.axpy(out, from[t], weights[t], channels);
+                       first = first && taps == 0;
+                       taps = 0;
+                     };
                      for (int64_t combination = 0; combination < combinations; ++combination) {
                        int64_t point = 0, tap = combination;
                        float weight = 1;
@@ -126,9 +139,11 @@ KernelPtr make_interpolation(const Simd& simd, Tables tables, float extrapolatio
                          tap /= tables.taps;
                        }
                        if (weight == 0) continue;
-                       (first ? simd.scale : simd.axpy)(out, image + point * channels, weight, channels);
-                       first = false;
+                       if (taps == kMostTaps) add_taps();
+                       from[taps] = image + point * channels;
+                       weights[taps++] = weight;
                      }
+                     add_taps();
                      if (first) std::fill(out, out + channels, 0.0f);
                    }
                  });

@@ -23,21 +23,28 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
         in_place());
   }
   const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
+  // A copy per thread, where it stays in its second cache.
+  const int64_t copied = extent * std::min(inner, Simd::kColumns);
+  constexpr int64_t kMostCopied = (int64_t{1} << 20) / int64_t{sizeof(float)};
+  const bool copies = copied <= kMostCopied;
+  Requirements requirements = in_place();
+  if (copies) requirements.scratch = static_cast<size_t>(max_threads() * copied) * sizeof(float);
   return make_kernel(
       [=, &simd](const Call& call) noexcept {
         const float* in = call.in<float>(0);
         float* out = call.out<float>();
         parallel_for(outer * blocks, extent * Simd::kColumns * 16, 1,
                      [&](int64_t begin, int64_t end) noexcept {
+                       float* copy = copies ? call.scratch<float>() + omp_get_thread_num() * copied : nullptr;
                        for (int64_t i = begin; i < end; ++i) {
                          const int64_t column = i % blocks * Simd::kColumns,
                                        first = i / blocks * extent * inner + column;
                          simd.softmax_columns(in + first, out + first, extent, inner,
-                                              std::min(Simd::kColumns, inner - column), kLogarithm);
+                                              std::min(Simd::kColumns, inner - column), kLogarithm, copy);
                        }
                      });
       },
-      in_place());
+      requirements);
 }
 
 }  // namespace

@@ -186,7 +186,10 @@ Result<KernelPtr> create_not(CpuDevice&, const NodeView& node, Producers) {
         const uint8_t* x = operands.in<uint8_t>(0);
         uint8_t* y = operands.out<uint8_t>();
         parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
-          for (int64_t i = begin; i < end; ++i) y[i] = x[i] == 0 ? 1 : 0;
+          const uint8_t* from = x;
+          uint8_t* to = y;
+#pragma omp simd
+          for (int64_t i = begin; i < end; ++i) to[i] = from[i] == 0 ? 1 : 0;
         });
       },
       in_place());

@@ -36,15 +36,6 @@ RT_INLINE int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/// exp(x) for x <= 0; 0 below the smallest normal number; NaN stays.
-RT_INLINE float exp_down(float x) {
-  const float clamped = pick(x < -87.3f, -87.3f, x);
-  const Reduced e = reduce_exp(clamped);
-  const int32_t n = clamped == clamped ? e.n : 0;
-  const float power = bits_to_float(static_cast<uint32_t>(n + 127) << 23);
-  return pick(x < -87.3f, 0.0f, (expm1_reduced(e.r) + 1.0f) * power);
-}
-
 // --- products: c[r, lane] (+)= sum over k of a(r, k) b[k, lane]
 
 struct Product {

@@ -8,6 +8,8 @@ namespace rt::cpu::RT_SIMD_ISA {
 void fill_unary(Simd& table) noexcept;
 void fill_binary(Simd& table) noexcept;
 void fill_rows(Simd& table) noexcept;
+void fill_scan(Simd& table) noexcept;
+void fill_select(Simd& table) noexcept;
 void fill_norms(Simd& table) noexcept;
 void fill_products(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;

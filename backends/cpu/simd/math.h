@@ -46,63 +46,56 @@ RT_INLINE float clamp_unit(float x) {
 /// Adding and subtracting 1.5 2^23 rounds to the nearest integer; the low bits of the sum hold it.
 inline constexpr float kRounder = 12582912.0f;
 
-struct Reduced {
-  float r;  ///< remainder in [-ln 2 / 2, ln 2 / 2]
-  int32_t n;
+/// exp(x) = 2 (p half + half): x = n ln 2 + r with r in [-ln 2 / 2, ln 2 / 2], p = exp(r) - 1 = r + r^2 q(r),
+/// half = 2^(n - 1 + raise). ln 2 in two parts, so that the larger product is exact. NaN gives p = NaN.
+struct Exponential {
+  float p, half;
 };
-/// x = n ln 2 + r, for |x| < 2^13. ln 2 in three parts, so that the products are exact.
-RT_INLINE Reduced reduce_exp(float x) {
-  const float shifted = x * 1.44269504f + kRounder;
-  const float n = shifted - kRounder;
-  float r = x - n * 0.693115234375f;
-  r = r - n * 3.193318843841553e-05f;
-  r = r - n * 1.2996506981721723e-08f;
-  return {r, static_cast<int32_t>(float_to_bits(shifted)) - static_cast<int32_t>(float_to_bits(kRounder))};
-}
-/// exp(r) - 1 on [-ln 2 / 2, ln 2 / 2]: r + r^2 q(r)
-RT_INLINE float expm1_reduced(float r) {
+inline constexpr float kLeastExponent = -87.0f, kMostExponent = 89.0f;
+/// x in [kLeastExponent, kMostExponent]. 2^n below 2^-125 counts as 0; the last n overflows to infinity in
+/// exp().
+RT_INLINE Exponential exponential(float x, float raise = 0.0f) {
+  const float biased = kRounder + 126.0f + raise;  // the low bits of the sum become half's exponent
+  const float shifted = x * 1.44269504f + biased;
+  const float n = shifted - biased;
+  float r = x - n * 0.693359375f;
+  r = r + n * 2.12194440e-4f;
   float q = 1.991423230e-04f;
   q = q * r + 1.394611462e-03f;
   q = q * r + 8.333272332e-03f;
   q = q * r + 4.166626898e-02f;
   q = q * r + 1.666666682e-01f;
   q = q * r + 5.000000078e-01f;
-  return q * r * r + r;
+  return {q * r * r + r, bits_to_float(float_to_bits(shifted) << 23)};
 }
-/// x 2^n for n in [-252, 254], through denormals and infinity.
-RT_INLINE float scale_by_power(float x, int32_t n) {
-  const int32_t half = n >> 1;
-  const float first = bits_to_float(static_cast<uint32_t>(half + 127) << 23);
-  const float second = bits_to_float(static_cast<uint32_t>(n - half + 127) << 23);
-  return x * first * second;
+/// NaN survives, because comparisons with it are false.
+RT_INLINE float clamp_exponent(float x, float least = kLeastExponent) {
+  x = pick(x < least, least, x);
+  return pick(x > kMostExponent, kMostExponent, x);
 }
-/// NaN survives both, because comparisons with it are false.
-RT_INLINE float clamp_exp(float x) {
-  x = pick(x < -150.0f, -150.0f, x);
-  return pick(x > 100.0f, 100.0f, x);
-}
+/// Through denormals: what is small is computed 2^64 times larger first.
 RT_INLINE float exp(float x) {
-  const float clamped = clamp_exp(x);
-  const Reduced e = reduce_exp(clamped);
-  // A NaN's bits make n meaningless; n is masked, so that the shift stays defined, and NaN times anything is
-  // NaN.
-  const int32_t n = clamped == clamped ? e.n : 0;
-  return scale_by_power(expm1_reduced(e.r) + 1.0f, n);
+  const bool small = x < -80.0f;
+  const Exponential e = exponential(clamp_exponent(x, -110.0f), pick(small, 64.0f, 0.0f));
+  return (2.0f * e.p + 2.0f) * e.half * pick(small, 5.42101086e-20f, 1.0f);
+}
+/// exp(x), but 0 below 1.7e-38.
+RT_INLINE float exp_normal(float x) {
+  const Exponential e = exponential(clamp_exponent(x));
+  return (2.0f * e.p + 2.0f) * e.half;
+}
+/// exp_normal() of x <= 0.
+RT_INLINE float exp_down(float x) {
+  const Exponential e = exponential(pick(x < kLeastExponent, kLeastExponent, x));
+  return (2.0f * e.p + 2.0f) * e.half;
 }
 RT_INLINE float expm1(float x) {
-  const float clamped = clamp_exp(x);
-  const Reduced e = reduce_exp(clamped);
-  const int32_t n = clamped == clamped ? e.n : 0;
-  const float power = scale_by_power(1.0f, n);
-  return pick(x > 88.5f, exp(x), expm1_reduced(e.r) * power + (power - 1.0f));
+  const Exponential e = exponential(clamp_exponent(x));
+  return 2.0f * (e.p * e.half + (e.half - 0.5f));
 }
 
-/// Of positive normal numbers. x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]:
-/// log x = e ln 2 + f - f^2/2 + f^3 q(f); e_extra is added to e.
-RT_INLINE float log_normal(float x, float e_extra) {
-  const uint32_t bits = float_to_bits(x) - 0x3f3504f3u;
-  const float e = static_cast<float>(static_cast<int32_t>(bits) >> 23) + e_extra;
-  const float f = bits_to_float((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f;
+/// e ln 2 + log(1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1]: log(1 + f) = f - f^2/2 + f^3 q(f)
+RT_INLINE float log_sum(float e, float f) {
   float q = 6.746468625e-02f;
   q = q * f - 1.167621805e-01f;
   q = q * f + 1.188856162e-01f;
@@ -116,6 +109,12 @@ RT_INLINE float log_normal(float x, float e_extra) {
   const float y = square * f * q + e * 1.2996506981721723e-08f + e * 3.193318843841553e-05f;
   return y - 0.5f * square + f + e * 0.693115234375f;
 }
+/// Of positive normal numbers: x = 2^e (1 + f). e_extra is added to e.
+RT_INLINE float log_normal(float x, float e_extra) {
+  const uint32_t bits = float_to_bits(x) - 0x3f3504f3u;
+  const float e = static_cast<float>(static_cast<int32_t>(bits) >> 23) + e_extra;
+  return log_sum(e, bits_to_float((bits & 0x007fffffu) + 0x3f3504f3u) - 1.0f);
+}
 RT_INLINE float log(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const float infinity = __builtin_inff();
@@ -124,54 +123,39 @@ RT_INLINE float log(float x) {
   y = pick(x == 0.0f, -infinity, y);
   return pick((x < 0.0f) | (x != x), __builtin_nanf(""), y);
 }
-/// log(1 + u) for u in [0, 1]: the rounding error of 1 + u is divided back in.
+/// log(1 + u) for u in [0, 1]: 1 + u is never rounded.
 RT_INLINE float log1p_unit(float u) {
-  const float sum = 1.0f + u;
-  return log_normal(sum, 0.0f) + (u - (sum - 1.0f)) / sum;
+  const bool upper = u > 0.41421356f;
+  return log_sum(pick(upper, 1.0f, 0.0f), pick(upper, 0.5f * u - 0.5f, u));
 }
 
 RT_INLINE float sigmoid(float x) {
-  return 1.0f / (1.0f + exp(-x));
+  return 1.0f / (1.0f + exp_normal(-x));
 }
 
-/// |x| < 0.625: x + x^3 q(x^2); else 1 - 2 / (exp(2|x|) + 1)
+/// With e = (exp(2|x|) - 1) / 2: e / (e + 1)
 RT_INLINE float tanh(float x) {
   const float magnitude = absolute(x);
-  const float square = x * x;
-  float q = 2.097008500e-03f;
-  q = q * square - 8.128246690e-03f;
-  q = q * square + 2.168135148e-02f;
-  q = q * square - 5.394334983e-02f;
-  q = q * square + 1.333318018e-01f;
-  q = q * square - 3.333333018e-01f;
-  const float small = x + x * square * q;
-  const float large = copy_sign(1.0f - 2.0f / (exp(2.0f * magnitude) + 1.0f), x);
-  return pick(magnitude > 0.625f, large, pick(x == x, small, x));
+  const Exponential parts = exponential(2.0f * pick(magnitude > 9.2f, 9.2f, magnitude));
+  const float e = parts.p * parts.half + (parts.half - 0.5f);
+  return copy_sign(e / (e + 1.0f), x);
 }
 
-/// |x| <= 1: x p(x^2); else 1 - exp(-p(|x|)), where p fits -log(erfc) on [1, 4]
+/// 1 - exp(-t q(t)), t = |x|, where t q(t) fits -log(erfc t) on [0, 4]; as an expm1, so that small results
+/// keep their digits
 RT_INLINE float erf(float x) {
   const float magnitude = absolute(x);
-  const float square = x * x;
-  float p = 7.854208306e-05f;
-  p = p * square - 8.010292185e-04f;
-  p = p * square + 5.188338005e-03f;
-  p = p * square - 2.685381678e-02f;
-  p = p * square + 1.128358525e-01f;
-  p = p * square - 3.761262583e-01f;
-  p = p * square + 1.128379166e+00f;
-  const float small = x * p;
-  const float t = magnitude > 4.0f ? 4.0f : magnitude;
-  float l = 2.168148194e-05f;
-  l = l * t - 4.412716914e-04f;
-  l = l * t + 4.204235347e-03f;
-  l = l * t - 2.520736092e-02f;
-  l = l * t + 1.084171338e-01f;
-  l = l * t + 6.332212602e-01f;
-  l = l * t + 1.129577719e+00f;
-  l = l * t - 1.878874980e-04f;
-  const float large = copy_sign(1.0f - exp(-l), x);
-  return pick(magnitude > 1.0f, large, small);
+  const float t = pick(magnitude > 4.0f, 4.0f, magnitude);
+  float q = 4.070793511e-05f;
+  q = q * t - 3.810007183e-04f;
+  q = q * t + 1.251746900e-03f;
+  q = q * t + 2.057156526e-04f;
+  q = q * t - 1.932171546e-02f;
+  q = q * t + 1.028144136e-01f;
+  q = q * t + 6.366164684e-01f;
+  q = q * t + 1.128379226e+00f;
+  const Exponential e = exponential(-(t * q));
+  return copy_sign(2.0f * ((0.5f - e.half) - e.p * e.half), x);
 }
 
 /// sin(x + quarter pi/2) for |x| < kTrigLimit; pi/2 in three parts.
@@ -225,11 +209,11 @@ RT_INLINE float gelu(float x) {
 /// 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) = x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3))
 RT_INLINE float gelu_tanh(float x) {
   const float u = x * (x * x * (0.044715f * 1.59576912f) + 1.59576912f);
-  return x / (1.0f + exp(-u));
+  return x / (1.0f + exp_normal(-u));
 }
 /// x sigmoid(x). exp(-x) overflows to infinity for x < -88: x / inf = -0.
 RT_INLINE float silu(float x) {
-  return x / (1.0f + exp(-x));
+  return x / (1.0f + exp_normal(-x));
 }
 /// log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|))
 RT_INLINE float softplus(float x) {

@@ -18,7 +18,7 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   float sum = 0;
   if (logarithm) {
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; ++i) sum += exp(x[i] - most);
+    for (int64_t i = 0; i < n; ++i) sum += exp_down(x[i] - most);
     const float shift = log(sum);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - most) - shift;
@@ -26,7 +26,7 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   }
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) {
-    const float e = exp(x[i] - most);
+    const float e = exp_down(x[i] - most);
     y[i] = e;
     sum += e;
   }
@@ -35,42 +35,55 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
-void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, bool logarithm) {
+/// Down columns. Where `copy` is not null, [extent, n] floats of it stay in the caches between the passes:
+/// the rows of x and y, far apart, would not.
+void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, bool logarithm,
+                     float* copy) {
   float most[Simd::kColumns], sum[Simd::kColumns];
   for (int64_t i = 0; i < n; ++i) {
     most[i] = -__builtin_inff();
     sum[i] = 0;
   }
+  const int64_t between_stride = copy != nullptr ? n : stride;
   for (int64_t k = 0; k < extent; ++k) {
     const float* row = x + k * stride;
+    float* kept = copy != nullptr ? copy + k * n : nullptr;
+    if (kept != nullptr) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) kept[i] = row[i];
+    }
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) most[i] = row[i] > most[i] ? row[i] : most[i];
   }
+  const float* from = copy != nullptr ? copy : x;
+  float* between = copy != nullptr ? copy : y;
   for (int64_t k = 0; k < extent; ++k) {
-    const float* row = x + k * stride;
-    float* out = y + k * stride;
+    const float* row = from + k * between_stride;
     if (logarithm) {
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) sum[i] += exp(row[i] - most[i]);
+      for (int64_t i = 0; i < n; ++i) sum[i] += exp_down(row[i] - most[i]);
     } else {
+      float* out = between + k * between_stride;
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) {
-        out[i] = exp(row[i] - most[i]);
-        sum[i] += out[i];
+        const float e = exp_down(row[i] - most[i]);
+        out[i] = e;
+        sum[i] += e;
       }
     }
   }
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) sum[i] = logarithm ? log(sum[i]) : 1.0f / sum[i];
   for (int64_t k = 0; k < extent; ++k) {
-    const float* row = x + k * stride;
     float* out = y + k * stride;
     if (logarithm) {
+      const float* row = from + k * between_stride;
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) out[i] = (row[i] - most[i]) - sum[i];
     } else {
+      const float* row = between + k * between_stride;
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] *= sum[i];
+      for (int64_t i = 0; i < n; ++i) out[i] = row[i] * sum[i];
     }
   }
 }

@@ -71,6 +71,10 @@ struct AdamNumbers {
 
 struct AttentionRows;  // simd/attention.h
 
+/// A result of so many bytes will not be found in the caches by who reads it next: writing it past them saves
+/// reading its lines first.
+inline constexpr int64_t kPastCaches = int64_t{8} << 20;
+
 struct Simd {
   const char* name;  ///< "avx512", "avx2", "baseline"
 
@@ -86,6 +90,21 @@ struct Simd {
   /// y[i] = y[i] op x[i]
   void (*accumulate[static_cast<int>(ReduceFunction::Count)])(float* y, const float* x, int64_t n);
 
+  /// The place of the least [0] or largest [1] element, of equal ones the first [0] or the last [1]; the
+  /// first NaN counts as either. 0 < n < 2^31.
+  int64_t (*arg_row[2][2])(const float* x, int64_t n);
+  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
+  void (*arg_columns[2][2])(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n);
+
+  /// y[i] = a sum (or product) of x[0..i], without x[i] if exclusive, or of x[i..n) if reverse. y may be x.
+  void (*scan_row[2])(const float* x, float* y, int64_t n, bool exclusive, bool reverse);
+
+  /// y = condition ? a : b for elements of 1, 2, 4, 8 bytes; a and b advance or are one element each.
+  void (*select[4])(const uint8_t* condition, const void* a, const void* b, void* y, int64_t n,
+                    bool a_advances, bool b_advances);
+
+  /// y[i] = sum over k < count of weight[k] x[k][i]
+  void (*weighted_sum)(const float* const* x, const float* weight, int64_t count, float* y, int64_t n);
   /// y = y + a x
   void (*axpy)(float* y, const float* x, float a, int64_t n);
   /// y = a x
@@ -108,9 +127,10 @@ struct Simd {
 
   /// y = exp(x - max) / sum, or its logarithm.
   void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
-  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
-  void (*softmax_columns)(const float* x, float* y, int64_t extent, int64_t stride, int64_t n,
-                          bool logarithm);
+  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns. copy: null,
+  /// or place for them all, where they fit into the caches.
+  void (*softmax_columns)(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, bool logarithm,
+                          float* copy);
   /// y = (x - mean) / sqrt(variance + epsilon) [scale] [+ bias]; scale and bias may be null.
   void (*layer_norm_row)(const float* x, float* y, int64_t n, const float* scale, const float* bias,
                          float epsilon);
@@ -149,14 +169,18 @@ struct Simd {
   void (*adam)(const float* p, const float* g, const float* m, const float* v, float* new_p, float* new_m,
                float* new_v, int64_t n, const AdamNumbers& numbers);
 
-  /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns.
-  void (*transpose)(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows,
-                    int64_t columns);
+  /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns, of elements of 1, 2, 4, 8 bytes.
+  /// past_caches: y is too large for them, and is written to memory at once.
+  void (*transpose[4])(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
+                       int64_t columns, bool past_caches);
+  /// Copies to a place that is too large for the caches. Other threads may read it after finish_streams().
+  void (*stream_copy)(const void* x, void* y, int64_t bytes);
+  void (*finish_streams)();
 
   const RecurrentLoops* recurrent;  ///< recurrent.h
   void (*attention)(const AttentionRows& task);
 
-  static constexpr int64_t kColumns = 64;
+  static constexpr int64_t kColumns = 128;
 };
 
 /// The widest set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment asks for a

@@ -14,6 +14,8 @@ const Simd& table() noexcept {
     fill_unary(filled);
     fill_binary(filled);
     fill_rows(filled);
+    fill_scan(filled);
+    fill_select(filled);
     fill_norms(filled);
     fill_products(filled);
     fill_convert(filled);

@@ -1,59 +1,144 @@
-// Transposition of a matrix of 4-byte elements in tiles of 8 x 8, which keep both sides' cache lines whole.
+// A matrix transposed in register tiles, of elements of every size, and copies past the caches.
+//
+// The matrix is walked in blocks of a cache line times a cache line, along the rows that are read: the
+// machine fetches these streams ahead, and every line is read and written once. A result much larger than the
+// caches is written without reading it first.
 #include "backends/cpu/simd/loops.h"
-#include "backends/cpu/simd/math.h"
-
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
+#include "backends/cpu/simd/vector.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
 
-constexpr int64_t kTile = 8;
+/// a0 b0 a1 b1 .. of the lower and of the upper halves.
+template <class V, int... kI>
+RT_INLINE V interleave_low(V a, V b, std::integer_sequence<int, kI...>) {
+  constexpr int n = sizeof...(kI);
+  return __builtin_shufflevector(a, b, (kI % 2 == 0 ? kI / 2 : n + kI / 2)...);
+}
+template <class V, int... kI>
+RT_INLINE V interleave_high(V a, V b, std::integer_sequence<int, kI...>) {
+  constexpr int n = sizeof...(kI);
+  return __builtin_shufflevector(a, b, (n / 2 + (kI % 2 == 0 ? kI / 2 : n + kI / 2))...);
+}
 
-#if defined(__AVX2__)
-/// Three rounds of interleaving: pairs, quadruples, halves.
-RT_INLINE void transpose_tile(const float* x, int64_t x_stride, float* y, int64_t y_stride) {
-  __m256 r[8], t[8];
-  for (int i = 0; i < 8; ++i) r[i] = _mm256_loadu_ps(x + i * x_stride);
-  for (int i = 0; i < 8; i += 2) {
-    t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
+/// n by n elements, n the lanes of a vector: log2 n rounds that interleave row i with row i + n / 2.
+template <class T, int kBytes, bool kStream>
+RT_INLINE void transpose_tile(const T* x, int64_t x_stride, T* y, int64_t y_stride) {
+  constexpr int n = kLanes<T, kBytes>;
+  using V = Vector<T, kBytes>;
+  V r[n], t[n];
+  for (int i = 0; i < n; ++i) r[i] = load<V>(x + i * x_stride);
+  for (int round = 1; round < n; round *= 2) {
+    for (int i = 0; i < n / 2; ++i) {
+      t[2 * i] = interleave_low(r[i], r[i + n / 2], Lanes<n>{});
+      t[2 * i + 1] = interleave_high(r[i], r[i + n / 2], Lanes<n>{});
+    }
+    for (int i = 0; i < n; ++i) r[i] = t[i];
   }
-  for (int i = 0; i < 8; i += 4) {
-    r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-    r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-    r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-    r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(y + i * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-    _mm256_storeu_ps(y + (i + 4) * y_stride, _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+  for (int i = 0; i < n; ++i) {
+    if constexpr (kStream)
+      stream(y + i * y_stride, r[i]);
+    else
+      store(y + i * y_stride, r[i]);
   }
 }
-#else
-RT_INLINE void transpose_tile(const float* x, int64_t x_stride, float* y, int64_t y_stride) {
-  for (int64_t i = 0; i < kTile; ++i)
-    for (int64_t j = 0; j < kTile; ++j) y[j * y_stride + i] = x[i * x_stride + j];
+
+/// Tiles of kBytes times kBytes; what is left over in smaller ones.
+template <class T, int kBytes, bool kStream>
+RT_INLINE void transpose_blocks(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows,
+                                int64_t columns) {
+  constexpr int64_t kTile = kLanes<T, kBytes>, kBlock = kLineBytes / static_cast<int64_t>(sizeof(T));
+  const int64_t whole_rows = rows / kTile * kTile, whole_columns = columns / kTile * kTile;
+  for (int64_t i0 = 0; i0 < whole_rows; i0 += kBlock)
+    for (int64_t j0 = 0; j0 < whole_columns; j0 += kBlock)
+      for (int64_t j = j0; j < j0 + kBlock && j < whole_columns; j += kTile)
+        for (int64_t i = i0; i < i0 + kBlock && i < whole_rows; i += kTile)
+          transpose_tile<T, kBytes, kStream>(x + i * x_stride + j, x_stride, y + j * y_stride + i, y_stride);
+  const auto rest = [&](int64_t row, int64_t row_end, int64_t column, int64_t column_end) {
+    if (row == row_end || column == column_end) return;
+    const T* from = x + row * x_stride + column;
+    T* to = y + column * y_stride + row;
+    if constexpr (kBytes > 16) {
+      transpose_blocks<T, kBytes / 2, false>(from, x_stride, to, y_stride, row_end - row,
+                                             column_end - column);
+    } else {
+      constexpr int64_t kRun = 256;
+      for (int64_t i0 = 0; i0 < row_end - row; i0 += kRun)
+        for (int64_t j = 0; j < column_end - column; ++j)
+          for (int64_t i = i0; i < i0 + kRun && i < row_end - row; ++i)
+            to[j * y_stride + i] = from[i * x_stride + j];
+    }
+  };
+  rest(whole_rows, rows, 0, whole_columns);
+  rest(0, rows, whole_columns, columns);
 }
-#endif
+
+/// The lanes of a tile are at most 16, so that its rows stay in registers.
+template <class T>
+inline constexpr int kTileBytes = sizeof(T) >= 4 ? kVectorBytes : 16;
+
+/// y need not be aligned: what lies before the first and behind the last whole line is copied as usual.
+RT_INLINE void stream_bytes(const uint8_t* x, uint8_t* y, int64_t bytes) {
+  using V = Vector<uint8_t>;
+  int64_t i = -static_cast<int64_t>(reinterpret_cast<uintptr_t>(y)) & (kLineBytes - 1);
+  if (i > bytes) i = bytes;
+  __builtin_memcpy(y, x, static_cast<size_t>(i));
+  for (; i + kLineBytes <= bytes; i += kLineBytes)
+    for (int64_t k = 0; k < kLineBytes; k += kVectorBytes) stream(y + i + k, load<V>(x + i + k));
+  __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
+}
+void stream_copy(const void* x, void* y, int64_t bytes) {
+  stream_bytes(static_cast<const uint8_t*>(x), static_cast<uint8_t*>(y), bytes);
+}
+
+/// Where a tile's rows are not lines of the result, they are put together in a buffer first.
+template <class T>
+void transpose_past_caches(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows,
+                           int64_t columns) {
+  constexpr int64_t kSize = sizeof(T);
+  if (kTileBytes<T> == kLineBytes &&
+      (reinterpret_cast<uintptr_t>(y) | static_cast<uintptr_t>(y_stride * kSize)) % kLineBytes == 0) {
+    transpose_blocks<T, kTileBytes<T>, true>(x, x_stride, y, y_stride, rows, columns);
+    return finish_streams();
+  }
+  constexpr int64_t kRows = 4 * kLineBytes / kSize, kColumns = 64;
+  alignas(kLineBytes) T buffer[kRows * kColumns];
+  for (int64_t i = 0; i < rows; i += kRows)
+    for (int64_t j = 0; j < columns; j += kColumns) {
+      const int64_t m = rows - i < kRows ? rows - i : kRows,
+                    n = columns - j < kColumns ? columns - j : kColumns;
+      transpose_blocks<T, kTileBytes<T>, false>(x + i * x_stride + j, x_stride, buffer, kRows, m, n);
+      for (int64_t k = 0; k < n; ++k)
+        stream_bytes(reinterpret_cast<const uint8_t*>(buffer + k * kRows),
+                     reinterpret_cast<uint8_t*>(y + (j + k) * y_stride + i), m * kSize);
+    }
+  finish_streams();
+}
+
+template <class T>
+void transpose_elements(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
+                        int64_t columns, bool past_caches) {
+  const auto* from = static_cast<const T*>(x);
+  auto* to = static_cast<T*>(y);
+  if (past_caches && rows * static_cast<int64_t>(sizeof(T)) >= 4 * kLineBytes)
+    transpose_past_caches(from, x_stride, to, y_stride, rows, columns);
+  else
+    transpose_blocks<T, kTileBytes<T>, false>(from, x_stride, to, y_stride, rows, columns);
+}
 
 }  // namespace
 
 void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns) {
-  const int64_t whole_rows = rows / kTile * kTile, whole_columns = columns / kTile * kTile;
-  for (int64_t j = 0; j < whole_columns; j += kTile) {
-    for (int64_t i = 0; i < whole_rows; i += kTile)
-      transpose_tile(x + i * x_stride + j, x_stride, y + j * y_stride + i, y_stride);
-    for (int64_t i = whole_rows; i < rows; ++i)
-      for (int64_t k = j; k < j + kTile; ++k) y[k * y_stride + i] = x[i * x_stride + k];
-  }
-  for (int64_t j = whole_columns; j < columns; ++j)
-    for (int64_t i = 0; i < rows; ++i) y[j * y_stride + i] = x[i * x_stride + j];
+  transpose_blocks<float, kVectorBytes, false>(x, x_stride, y, y_stride, rows, columns);
 }
 
 void fill_transpose(Simd& table) noexcept {
-  table.transpose = &transpose;
+  table.transpose[0] = &transpose_elements<uint8_t>;
+  table.transpose[1] = &transpose_elements<uint16_t>;
+  table.transpose[2] = &transpose_elements<uint32_t>;
+  table.transpose[3] = &transpose_elements<uint64_t>;
+  table.stream_copy = &stream_copy;
+  table.finish_streams = [] { finish_streams(); };
 }
 
 }  // namespace rt::cpu::RT_SIMD_ISA

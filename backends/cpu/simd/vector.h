@@ -1,0 +1,71 @@
+// Vectors of numbers as GCC and Clang both know them, and how they are shuffled, loaded and stored past the
+// caches. Included by the sources of this folder alone.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "backends/cpu/simd/math.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+inline constexpr int kLineBytes = 64;  ///< of a cache
+
+template <class T, int kBytes>
+struct VectorType {
+  typedef T type __attribute__((vector_size(kBytes)));
+};
+template <class T, int kBytes = kVectorBytes>
+using Vector = typename VectorType<T, kBytes>::type;
+template <class T, int kBytes = kVectorBytes>
+inline constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
+/// 0, 1, 2, .. as template arguments, for shuffles.
+template <int kCount>
+using Lanes = std::make_integer_sequence<int, kCount>;
+
+template <class V, class T>
+RT_INLINE V load(const T* x) {
+  V v;
+  __builtin_memcpy(&v, x, sizeof v);
+  return v;
+}
+template <class V, class T>
+RT_INLINE void store(T* y, V v) {
+  __builtin_memcpy(y, &v, sizeof v);
+}
+
+/// Stores a vector in memory without reading its cache line first; y is aligned to it.
+template <class V, class T>
+RT_INLINE void stream(T* y, V v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64)
+    return _mm512_stream_si512(reinterpret_cast<__m512i*>(y), reinterpret_cast<__m512i>(v));
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(V) == 32)
+    return _mm256_stream_si256(reinterpret_cast<__m256i*>(y), reinterpret_cast<__m256i>(v));
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof(V) == 16)
+    return _mm_stream_si128(reinterpret_cast<__m128i*>(y), reinterpret_cast<__m128i>(v));
+#endif
+  store(y, v);
+}
+/// Streamed stores are seen by other threads after this.
+RT_INLINE void finish_streams() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA
