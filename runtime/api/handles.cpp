@@ -80,8 +80,7 @@ rt_tensor_spec spec_of(const State& state) noexcept {
 
 rt_device_info device_of(const DeviceInfo& info, std::string& features) {
   features.clear();
-  for (const std::string& feature : info.features)
-    append(features, text(features.empty() ? "" : " ", feature));
+  for (const std::string& feature : info.features) append(features, features.empty() ? "" : " ", feature);
   rt_device_info out = RT_DEVICE_INFO_INIT;
   out.backend = info.backend.c_str();
   out.index = info.index;

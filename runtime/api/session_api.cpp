@@ -57,7 +57,7 @@ Status find(const rt_session* session, const char* name, bool input, size_t* ind
       *index = i;
       return {};
     }
-    rt::append(names, rt::text(names.empty() ? "" : ", ", graph[ids[i]].name));
+    rt::append(names, names.empty() ? "" : ", ", graph[ids[i]].name);
   }
   return Status::make(rt::Code::NotFound, "no ", input ? "input" : "output", " '", name, "'; the entry has ",
                       names);

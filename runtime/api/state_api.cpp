@@ -15,8 +15,8 @@ Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint) {
     const rt::State& expected = states.state(i);
     const rt::State* found = checkpoint.tensor(expected.name);
     if (found != nullptr && found->info == expected.info) continue;
-    rt::append(problems, rt::text("\n  state '", expected.name, "': expected ", expected.info, ", found ",
-                                  found != nullptr ? rt::text(found->info) : "none"));
+    rt::append(problems, "\n  state '", expected.name, "': expected ", expected.info, ", found ",
+               found != nullptr ? rt::text(found->info) : "none");
   }
   if (problems.empty()) return {};
   return Status(rt::Code::InvalidModel, rt::text("the checkpoint does not belong to this model", problems));

@@ -34,7 +34,7 @@ Result<std::vector<const KernelRow*>> KernelTable::candidates(const Device& devi
     if (status.ok()) {
       supporting.push_back(row);
     } else {
-      append(reasons, text(reasons.empty() ? "" : "; ", row->name, ": ", status.message()));
+      append(reasons, reasons.empty() ? "" : "; ", row->name, ": ", status.message());
     }
   }
   if (!supporting.empty()) return supporting;

@@ -1,45 +1,53 @@
 #include "runtime/backend/loader.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
 #include "runtime/backend/abi.h"
 
 namespace rt {
-namespace fs = std::filesystem;
 
 namespace {
 
 /// An address inside the library or program that this file was linked into.
 const char kAnchor = 0;
 
+/// The path without links and dots; empty where there is no such file.
+std::string resolved(const char* path) {
+  char real[PATH_MAX];
+  return realpath(path, real) != nullptr ? real : "";
+}
+
+std::string folder_of(const std::string& file) {
+  return file.substr(0, file.rfind('/'));
+}
+
 std::string own_file() {
   Dl_info info{};
   if (dladdr(&kAnchor, &info) == 0 || info.dli_fname == nullptr) return {};
-  std::error_code error;
-  const fs::path real = fs::canonical(info.dli_fname, error);
-  return error ? std::string() : real.string();
+  return resolved(info.dli_fname);
 }
 
 Result<const BackendModule*> open_module(std::string_view name) {
   const std::string file_name = text("librt_", name, ".so");
   std::string searched;
   for (const std::string& folder : module_folders()) {
-    const fs::path path = fs::path(folder) / file_name;
-    std::error_code error;
-    if (!fs::exists(path, error)) {
-      append(searched, text(searched.empty() ? "" : ", ", folder));
+    const std::string path = text(folder, "/", file_name);
+    if (access(path.c_str(), F_OK) != 0) {
+      append(searched, searched.empty() ? "" : ", ", folder);
       continue;
     }
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
       const char* reason = dlerror();
-      return unsupported(path.string(), " cannot be loaded: ", reason != nullptr ? reason : "unknown reason",
+      return unsupported(path, " cannot be loaded: ", reason != nullptr ? reason : "unknown reason",
                          "; install what is missing");
     }
     using Entry = const BackendModule* (*)();
@@ -47,10 +55,9 @@ Result<const BackendModule*> open_module(std::string_view name) {
     Entry entry = nullptr;
     std::memcpy(&entry, &symbol, sizeof entry);
     if (entry == nullptr)
-      return unsupported(path.string(), " is not a backend module: it lacks the symbol ",
-                         RT_BACKEND_MODULE_SYMBOL);
+      return unsupported(path, " is not a backend module: it lacks the symbol ", RT_BACKEND_MODULE_SYMBOL);
     const BackendModule* module = entry();
-    RT_TRY(check_module(module, name, path.string()));
+    RT_TRY(check_module(module, name, path));
     return module;
   }
   return Status::make(Code::NotFound, "backend ", name, ": ", file_name, " was not found in ",
@@ -62,31 +69,26 @@ Result<const BackendModule*> open_module(std::string_view name) {
 
 std::vector<std::string> module_folders() {
   std::vector<std::string> folders;
-  const auto add = [&](const fs::path& folder) {
-    std::error_code error;
-    const std::string clean = fs::weakly_canonical(folder, error).string();
-    if (error || clean.empty()) return;
-    for (const std::string& known : folders)
-      if (known == clean) return;
-    folders.push_back(clean);
+  const auto add = [&](const std::string& folder) {
+    const std::string real = resolved(folder.c_str());
+    const std::string& known = real.empty() ? folder : real;
+    if (std::find(folders.begin(), folders.end(), known) == folders.end()) folders.push_back(known);
   };
   if (const char* variable = std::getenv("RT_MODULE_PATH"); variable != nullptr && *variable != 0) {
     std::string_view rest = variable;
     while (!rest.empty()) {
       const size_t end = rest.find(':');
-      if (end != 0) add(fs::path(std::string(rest.substr(0, end))));
+      if (end != 0) add(std::string(rest.substr(0, end)));
       rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
     }
     return folders;
   }
-  if (const std::string file = own_file();
-      !file.empty() && fs::path(file).filename().string().find(".so") != std::string::npos)
-    add(fs::path(file).parent_path());
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    add(program.parent_path() / ".." / "lib" / "librt");
-    add(program.parent_path() / ".." / RT_LIBDIR / "librt");
+  if (const std::string file = own_file(); file.find(".so", file.rfind('/')) != std::string::npos)
+    add(folder_of(file));
+  if (const std::string program = resolved("/proc/self/exe"); !program.empty()) {
+    const std::string beside = folder_of(folder_of(program));
+    add(beside + "/lib/librt");
+    add(beside + "/" RT_LIBDIR "/librt");
   }
   return folders;
 }

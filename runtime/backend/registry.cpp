@@ -1,25 +1,32 @@
 #include "runtime/backend/registry.h"
 
+#include <dirent.h>
+
 #include <algorithm>
-#include <filesystem>
+#include <memory>
 
 #include "runtime/backend/loader.h"
 
 namespace rt {
-namespace fs = std::filesystem;
+
+namespace {
+struct CloseFolder {
+  void operator()(DIR* folder) const noexcept { closedir(folder); }
+};
+}  // namespace
 
 std::vector<std::string> backend_names() {
   std::vector<std::string> names = {"cpu", "cuda", "vulkan", "reference"};
   constexpr std::string_view kPrefix = "librt_", kSuffix = ".so";
   for (const std::string& folder : module_folders()) {
-    std::error_code error;
-    for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-      const std::string file = entry->path().filename().string();
+    const std::unique_ptr<DIR, CloseFolder> listing(opendir(folder.c_str()));
+    while (const dirent* entry = listing != nullptr ? readdir(listing.get()) : nullptr) {
+      const std::string_view file = entry->d_name;
       if (file.size() <= kPrefix.size() + kSuffix.size() || !file.starts_with(kPrefix) ||
           !file.ends_with(kSuffix))
         continue;
-      const std::string name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      const auto name = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
     }
   }
   return names;
@@ -50,7 +57,7 @@ Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& opt
   auto device = module->open(options);
   if (!device.ok()) {
     if (device.status().message().find(backend) == std::string::npos)
-      return std::move(device).status().in(text("backend ", backend));
+      return std::move(device).status().in("backend ", backend);
     return std::move(device).status();
   }
   if (*device == nullptr) return internal_error("backend ", backend, " opened no device");

@@ -19,17 +19,33 @@ std::string_view code_name(Code code) noexcept {
   return "unknown code";
 }
 
+Status::Failure* Status::no_memory() noexcept {
+  static Failure failure{Code::OutOfMemory, true, "out of memory"};  // short: the string allocates nothing
+  return &failure;
+}
+
 Status::Failure* Status::make_failure(Code code, std::string_view message) noexcept {
-  static Failure no_memory{Code::OutOfMemory, true, "out of memory"};  // short: the string allocates nothing
   try {
     return new Failure{code, false, std::string(message)};
   } catch (const std::bad_alloc&) {
-    return &no_memory;
+    return no_memory();
   }
 }
 
 Status::Failure* Status::copy_of(const Failure& failure) noexcept {
   return make_failure(failure.code, failure.message);
+}
+
+Status::Failure* Status::join_failure(Code code, const char* letters, va_list arguments,
+                                      const Failure* inner) noexcept {
+  try {
+    std::string message;
+    text_detail::append_parts(message, letters, arguments);
+    if (inner != nullptr) append(message, ": ", inner->message);
+    return new Failure{code, false, std::move(message)};
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
 }
 
 void Status::release(Failure* failure) noexcept {
@@ -44,18 +60,22 @@ const std::string& Status::message() const noexcept {
   return ok() ? none : failure_->message;
 }
 
-Status Status::in(std::string_view where) && {
-  if (ok()) return {};
-  return {code(), text(where, ": ", message())};
-}
-
-Status Status::failure(Code code, const char* letters, ...) {
-  std::string message;
+Status Status::failure(Code code, const char* letters, ...) noexcept {
+  Status status;
   va_list arguments;
   va_start(arguments, letters);
-  text_detail::append_parts(message, letters, arguments);
+  status.failure_ = join_failure(code, letters, arguments, nullptr);
   va_end(arguments);
-  return {code, message};
+  return status;
+}
+
+void Status::prefix(const char* letters, ...) noexcept {
+  if (ok()) return;
+  const Status inner = std::move(*this);
+  va_list arguments;
+  va_start(arguments, letters);
+  failure_ = join_failure(inner.code(), letters, arguments, inner.failure_);
+  va_end(arguments);
 }
 
 }  // namespace rt

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/core/text.h"
@@ -52,7 +53,7 @@ class [[nodiscard]] Status {
 
   /// Builds the message from parts: Status::make(Code::Io, "cannot read ", path).
   template <class... Parts>
-  [[gnu::always_inline]] static Status make(Code code, const Parts&... parts) {
+  [[gnu::always_inline]] static Status make(Code code, const Parts&... parts) noexcept {
     return failure(code, text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(parts)...);
   }
 
@@ -61,8 +62,13 @@ class [[nodiscard]] Status {
   Code code() const noexcept { return ok() ? Code::Ok : failure_->code; }
   const std::string& message() const noexcept;
 
-  /// The same error with "where: " in front; an ok status stays as it is.
-  Status in(std::string_view where) &&;
+  /// The same error with "where: " in front, from parts that are joined only then; an ok status stays as it
+  /// is.
+  template <class... Parts>
+  [[gnu::always_inline]] Status in(const Parts&... where) && noexcept {
+    prefix(text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(where)...);
+    return std::move(*this);
+  }
 
  private:
   struct Failure {
@@ -71,8 +77,12 @@ class [[nodiscard]] Status {
     std::string message;
   };
 
-  /// See text_detail::join.
-  static Status failure(Code code, const char* letters, ...);
+  /// See text_detail::join. Nothing here throws, so that a call needs no code for being unwound.
+  static Status failure(Code code, const char* letters, ...) noexcept;
+  void prefix(const char* letters, ...) noexcept;
+  static Failure* join_failure(Code code, const char* letters, va_list arguments,
+                               const Failure* inner) noexcept;
+  static Failure* no_memory() noexcept;
   static Failure* make_failure(Code code, std::string_view message) noexcept;
   static Failure* copy_of(const Failure& failure) noexcept;
   static void release(Failure* failure) noexcept;
@@ -81,43 +91,39 @@ class [[nodiscard]] Status {
 };
 
 template <class... Parts>
-[[gnu::always_inline]] inline Status invalid_argument(const Parts&... parts) {
+[[gnu::always_inline]] inline Status invalid_argument(const Parts&... parts) noexcept {
   return Status::make(Code::InvalidArgument, parts...);
 }
 template <class... Parts>
-[[gnu::always_inline]] inline Status invalid_model(const Parts&... parts) {
+[[gnu::always_inline]] inline Status invalid_model(const Parts&... parts) noexcept {
   return Status::make(Code::InvalidModel, parts...);
 }
 template <class... Parts>
-[[gnu::always_inline]] inline Status unsupported(const Parts&... parts) {
+[[gnu::always_inline]] inline Status unsupported(const Parts&... parts) noexcept {
   return Status::make(Code::Unsupported, parts...);
 }
 template <class... Parts>
-[[gnu::always_inline]] inline Status internal_error(const Parts&... parts) {
+[[gnu::always_inline]] inline Status internal_error(const Parts&... parts) noexcept {
   return Status::make(Code::Internal, parts...);
 }
 
-/// A value, or the Status that says why there is none.
+/// A value, or the Status that says why there is none. The Status has a place of its own, so that passing it
+/// on is the same code for every T.
 template <class T>
 class [[nodiscard]] Result {
  public:
   Result(T value) noexcept : ok_(true), value_(std::move(value)) {}           // NOLINT: implicit on purpose
-  Result(Status status) noexcept : ok_(false), status_(std::move(status)) {}  // NOLINT
-  Result(Result&& other) noexcept : ok_(other.ok_) {
-    if (ok_)
-      std::construct_at(&value_, std::move(other.value_));
-    else
-      std::construct_at(&status_, std::move(other.status_));
+  Result(Status status) noexcept : status_(std::move(status)), ok_(false) {}  // NOLINT
+  Result(Result&& other) noexcept : status_(std::move(other.status_)), ok_(other.ok_) {
+    if (ok_) std::construct_at(&value_, std::move(other.value_));
   }
   Result& operator=(Result&& other) noexcept {
     std::destroy_at(this);
     return *std::construct_at(this, std::move(other));
   }
-  ~Result() {
-    if (ok_)
-      value_.~T();
-    else
-      status_.~Status();
+  [[gnu::always_inline]] ~Result() {
+    if constexpr (!std::is_trivially_destructible_v<T>)
+      if (ok_) value_.~T();
   }
 
   bool ok() const noexcept { return ok_; }
@@ -132,14 +138,14 @@ class [[nodiscard]] Result {
   const T& operator*() const& noexcept { return value_; }
 
   /// Ok when there is a value.
-  Status status() const& { return ok_ ? Status() : status_; }
-  Status status() && { return ok_ ? Status() : std::move(status_); }
+  const Status& status() const& noexcept { return status_; }
+  Status status() && noexcept { return std::move(status_); }
 
  private:
+  Status status_;
   bool ok_;
   union {
     T value_;
-    Status status_;
   };
 };
 

@@ -57,6 +57,13 @@ void append_parts(std::string& out, const char* letters, va_list arguments) {
   }
 }
 
+void append_all(std::string& out, const char* letters, ...) {
+  va_list arguments;
+  va_start(arguments, letters);
+  append_parts(out, letters, arguments);
+  va_end(arguments);
+}
+
 std::string join(const char* letters, ...) {
   std::string out;
   va_list arguments;

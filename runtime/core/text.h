@@ -100,6 +100,7 @@ template <class T>
 
 /// Appends the arguments, whose types the letters tell.
 void append_parts(std::string& out, const char* letters, va_list arguments);
+void append_all(std::string& out, const char* letters, ...);
 std::string join(const char* letters, ...);
 
 template <class T>
@@ -111,6 +112,14 @@ template <class... Parts>
 [[gnu::always_inline]] inline std::string text(const Parts&... parts) {
   return text_detail::join(text_detail::kLetters<text_detail::Decayed<Parts>...>,
                            text_detail::lower(parts)...);
+}
+
+/// Appends several parts: append(list, list.empty() ? "" : ", ", name). None may be a part of `out`.
+template <class... Parts>
+requires(sizeof...(Parts) > 1)
+    [[gnu::always_inline]] inline void append(std::string& out, const Parts&... parts) {
+  text_detail::append_all(out, text_detail::kLetters<text_detail::Decayed<Parts>...>,
+                          text_detail::lower(parts)...);
 }
 
 /// "1,234,567": digits in groups of three, for people.

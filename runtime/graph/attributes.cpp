@@ -108,7 +108,7 @@ void append_fields(std::string& out, OpKind owner, const void* attributes, const
     std::string value;
     append_value(value, field, attributes, defaults);
     if (value.empty()) continue;
-    append(out, text(first ? "" : ", ", field.name, "=", value));
+    append(out, first ? "" : ", ", field.name, "=", value);
     first = false;
   }
   out += '}';

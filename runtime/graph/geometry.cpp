@@ -42,7 +42,7 @@ Status read_windows(int rank, std::span<const int64_t> kernel, std::span<const i
   return {};
 }
 
-Result<int> spatial_rank(std::string_view what, const Shape& shape) {
+Result<int> spatial_rank(const char* what, const Shape& shape) {
   if (shape.rank() < 3 || shape.rank() > kMaxSpatialRank + 2)
     return invalid_argument("expected ", what, " of rank 3 to ", kMaxSpatialRank + 2,
                             " (batch, 1 to 3 spatial axes, channels), found ", shape);

@@ -6,8 +6,8 @@ std::string_view op_name(const Node& node) {
   return node.kind() == OpKind::NONE && !node.unknown_op.empty() ? node.unknown_op : name_of(node.kind());
 }
 
-std::string describe(const Node& node) {
-  return text("node '", node.name, "' (", op_name(node), ")");
+void append(std::string& out, const NodeName& name) {
+  append(out, "node '", name.node.name, "' (", op_name(name.node), ")");
 }
 
 }  // namespace rt

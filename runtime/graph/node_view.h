@@ -44,7 +44,13 @@ struct NodeView {
 
 /// "Conv"; the name in the file for an operator that this build does not know.
 std::string_view op_name(const Node& node);
-/// "node 'conv1' (Conv)": how messages name a node.
-std::string describe(const Node& node);
+/// "node 'conv1' (Conv)" as a part of a message.
+struct NodeName {
+  const Node& node;
+};
+void append(std::string& out, const NodeName& name);
+inline NodeName describe(const Node& node) {
+  return {node};
+}
 
 }  // namespace rt

@@ -35,7 +35,7 @@ class Printer {
   template <class... Parts>
   void line(const Parts&... parts) {
     out_.append(static_cast<size_t>(indent_), ' ');
-    append(out_, text(parts...));
+    append(out_, parts...);
     out_ += '\n';
   }
 
@@ -105,7 +105,7 @@ class Printer {
         out += '?';
     }
     out += ']';
-    if (value.quantization) append(out, text(" quantized(axis=", value.quantization->axis, ")"));
+    if (value.quantization) append(out, " quantized(axis=", value.quantization->axis, ")");
     return out;
   }
 
@@ -116,11 +116,10 @@ class Printer {
 
   void print_node(const Node& node) {
     std::string outputs;
-    for (ValueId output : node.outputs)
-      append(outputs, text(outputs.empty() ? "" : ", ", definition(output)));
+    for (ValueId output : node.outputs) append(outputs, outputs.empty() ? "" : ", ", definition(output));
     std::string inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i)
-      append(inputs, text(i == 0 ? "" : ", ", reference(node.inputs[i])));
+      append(inputs, i == 0 ? "" : ", ", reference(node.inputs[i]));
     const std::string attributes = attributes_text(node.op);
     line(outputs, " = ", name_of(node.kind()), "(", inputs, ")", attributes.empty() ? "" : " ", attributes);
     if (!options_.bodies && node.kind() != OpKind::If && node.kind() != OpKind::Loop) return;
@@ -146,11 +145,11 @@ std::string print(const ModelGraph& model, const PrintOptions& options) {
   for (size_t i = 0; i < model.states.size(); ++i) {
     const State& state = model.states[i];
     const auto kind = static_cast<size_t>(state.kind);
-    append(out, text("state ", i, " '", state.name, "' : ", state.info, " ", kind < 4 ? kKinds[kind] : "?",
-                     state.initial.data == nullptr ? " = 0" : "", "\n"));
+    append(out, "state ", i, " '", state.name, "' : ", state.info, " ", kind < 4 ? kKinds[kind] : "?",
+           state.initial.data == nullptr ? " = 0" : "", "\n");
   }
   for (const ModelGraph::Entry& entry : model.entries)
-    append(out, text("entry '", entry.name, "'\n", print(entry.graph, options)));
+    append(out, "entry '", entry.name, "'\n", print(entry.graph, options));
   return out;
 }
 

@@ -11,6 +11,16 @@ namespace {
 
 constexpr size_t kMostProblems = 12;
 
+/// "%3 'x'" as a part of a message.
+struct ValueName {
+  const Graph& graph;
+  ValueId id;
+  friend void append(std::string& out, const ValueName& name) {
+    append(out, "%", name.id);
+    if (name.id < name.graph.values.size()) append(out, " '", name.graph.values[name.id].name, "'");
+  }
+};
+
 class Verifier {
  public:
   Verifier(const Graph& graph, std::string where, const std::vector<State>* states,
@@ -35,16 +45,14 @@ class Verifier {
  private:
   template <class... Parts>
   [[gnu::always_inline]] void problem(const Parts&... parts) {
-    add_problem(text(where_, ", ", parts...));
+    append(new_problem(), where_, ", ", parts...);
   }
-  void add_problem(std::string problem) {
-    if (problems_.size() <= kMostProblems) problems_.push_back(std::move(problem));
+  std::string& new_problem() {
+    if (problems_.size() > kMostProblems) problems_.pop_back();
+    return problems_.emplace_back();
   }
 
-  std::string name(ValueId id) const {
-    if (id >= graph_.values.size()) return text("%", id);
-    return text("%", id, " '", graph_.values[id].name, "'");
-  }
+  ValueName name(ValueId id) const { return {graph_, id}; }
   bool is_defined(ValueId id) const { return id < defined_.size() && defined_[id]; }
 
   void check_value(ValueId id) {
@@ -122,15 +130,17 @@ class Verifier {
   }
 
   void check_inputs() {
-    std::set<ValueId> seen;
+    std::vector<bool> listed(graph_.values.size());
     for (ValueId input : graph_.inputs) {
-      if (input >= graph_.values.size() || graph_.values[input].role != Role::Input)
+      if (input >= graph_.values.size() || graph_.values[input].role != Role::Input) {
         problem("input ", name(input), " is not a value with the role of an input");
-      else if (!seen.insert(input).second)
-        problem("input ", name(input), " is listed twice");
+        continue;
+      }
+      if (listed[input]) problem("input ", name(input), " is listed twice");
+      listed[input] = true;
     }
     for (size_t id = 0; id < graph_.values.size(); ++id)
-      if (graph_.values[id].role == Role::Input && !seen.contains(static_cast<ValueId>(id)))
+      if (graph_.values[id].role == Role::Input && !listed[id])
         problem("value ", name(static_cast<ValueId>(id)),
                 " is an input but not listed among the graph's inputs");
   }
@@ -214,7 +224,7 @@ class Verifier {
   }
 
   void check_interface(const Node& node, const std::vector<ValueId>& outer, const Graph& body,
-                       std::span<const ValueId> inner, std::string_view what) {
+                       std::span<const ValueId> inner, const char* what) {
     for (size_t i = 0; i < std::min(outer.size(), inner.size()); ++i) {
       if (!exists(outer[i]) || inner[i] >= body.values.size()) continue;
       const Value& a = graph_[outer[i]];
@@ -230,7 +240,7 @@ class Verifier {
   }
 
   void check_updates() {
-    std::set<uint32_t> seen;
+    std::vector<uint32_t> updated;
     for (const StateUpdate& update : graph_.state_updates) {
       if (update.state >= graph_.values.size() || graph_.values[update.state].role != Role::State) {
         problem("state update: ", name(update.state), " is not a state");
@@ -242,8 +252,9 @@ class Verifier {
       }
       const Value& state = graph_.values[update.state];
       const Value& value = graph_.values[update.value];
-      if (!seen.insert(state.state).second)
+      if (std::find(updated.begin(), updated.end(), state.state) != updated.end())
         problem("state update: ", name(update.state), " is updated twice");
+      updated.push_back(state.state);
       if (value.dtype != state.dtype || (value.is_static() && value.dims != state.dims))
         problem("state update: ", name(update.value), " has not the type and dimensions of ",
                 name(update.state));
@@ -262,7 +273,7 @@ Status report(const std::vector<std::string>& problems) {
   if (problems.empty()) return {};
   std::string all;
   for (size_t i = 0; i < std::min(problems.size(), kMostProblems); ++i)
-    append(all, text(i == 0 ? "" : "\n", problems[i]));
+    append(all, i == 0 ? "" : "\n", problems[i]);
   if (problems.size() > kMostProblems) append(all, "\n...");
   return invalid_model(all);
 }

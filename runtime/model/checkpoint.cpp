@@ -30,33 +30,20 @@ class Reader {
   Result<Checkpoint> run() {
     RT_TRY(check_table(&in_, *saved::CheckpointTypeTable()));
     Checkpoint out;
-    if (in_.producer() != nullptr) out.producer = in_.producer()->str();
+    if (in_.producer() != nullptr) out.producer = in_.producer()->string_view();
     for (uint32_t i = 0; i < count(in_.tensors()); ++i) {
       const saved::Tensor& tensor = *in_.tensors()->Get(i);
-      RT_TRY(
-          read(tensor, out.tensors.emplace_back()).in(text("tensor '", tensor.name()->string_view(), "'")));
+      RT_TRY(read(tensor, out.tensors.emplace_back()).in("tensor '", tensor.name()->string_view(), "'"));
     }
     names_.clear();
     for (uint32_t i = 0; i < count(in_.opaque()); ++i) {
       const saved::Opaque& opaque = *in_.opaque()->Get(i);
-      const std::string where = text("opaque '", opaque.name()->string_view(), "'");
-      RT_TRY(check_table(&opaque, *saved::OpaqueTypeTable()).in(where));
-      RT_TRY(unique(opaque.name()).in(where));
-      auto bytes = segment(opaque.segment());
-      if (!bytes.ok()) return std::move(bytes).status().in(where);
-      out.opaque.emplace_back(opaque.name()->str(), std::move(bytes).value());
+      RT_TRY(read(opaque, out.opaque.emplace_back()).in("opaque '", opaque.name()->string_view(), "'"));
     }
     names_.clear();
     for (uint32_t i = 0; i < count(in_.metadata()); ++i) {
       const saved::Text& pair = *in_.metadata()->Get(i);
-      const std::string where = text("metadata '", pair.key()->string_view(), "'");
-      RT_TRY(check_table(&pair, *saved::TextTypeTable()).in(where));
-      RT_TRY(unique(pair.key()).in(where));
-      // Texts are not shared: together they are no larger than what holds them, or the file is hostile.
-      if (count(pair.value()) > text_left_) return invalid_model(where, ": the texts overlap");
-      text_left_ -= count(pair.value());
-      out.metadata.emplace_back(pair.key()->str(),
-                                pair.value() == nullptr ? std::string() : pair.value()->str());
+      RT_TRY(read(pair, out.metadata.emplace_back()).in("metadata '", pair.key()->string_view(), "'"));
     }
     return out;
   }
@@ -84,7 +71,7 @@ class Reader {
   Status read(const saved::Tensor& in, State& out) {
     RT_TRY(check_table(&in, *saved::TensorTypeTable()));
     RT_TRY(unique(in.name()));
-    out.name = in.name()->str();
+    out.name = in.name()->string_view();
     if (count(in.dims()) > kMaxRank) return invalid_model("rank ", count(in.dims()), ", at most ", kMaxRank);
     out.info.dtype = static_cast<DType>(in.dtype());
     for (uint32_t i = 0; i < count(in.dims()); ++i) out.info.shape.push_back(in.dims()->Get(i));
@@ -96,6 +83,25 @@ class Reader {
     RT_ASSIGN(out.initial, segment(in.segment()));
     if (out.initial.size != out.info.bytes())
       return invalid_model(out.info, " needs ", out.info.bytes(), " bytes, found ", out.initial.size);
+    return {};
+  }
+
+  Status read(const saved::Opaque& in, std::pair<std::string, Blob>& out) {
+    RT_TRY(check_table(&in, *saved::OpaqueTypeTable()));
+    RT_TRY(unique(in.name()));
+    out.first = in.name()->string_view();
+    RT_ASSIGN(out.second, segment(in.segment()));
+    return {};
+  }
+
+  Status read(const saved::Text& in, std::pair<std::string, std::string>& out) {
+    RT_TRY(check_table(&in, *saved::TextTypeTable()));
+    RT_TRY(unique(in.key()));
+    // Texts are not shared: together they are no larger than what holds them, or the file is hostile.
+    if (count(in.value()) > text_left_) return invalid_model("the texts overlap");
+    text_left_ -= count(in.value());
+    out.first = in.key()->string_view();
+    if (in.value() != nullptr) out.second = in.value()->string_view();
     return {};
   }
 

@@ -70,9 +70,9 @@ Status check_node(const Graph& graph, const Node& node) {
 Status check_graph(const Graph& graph) {
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph.nodes[id];
-    const std::string where = text("node ", id, " '", node.name, "' (", op_name(node), ")");
-    for (const Graph& body : node.bodies) RT_TRY(check_graph(body).in(where + ", body"));
-    RT_TRY(check_node(graph, node).in(where));
+    for (const Graph& body : node.bodies)
+      RT_TRY(check_graph(body).in("node ", id, " '", node.name, "' (", op_name(node), "), body"));
+    RT_TRY(check_node(graph, node).in("node ", id, " '", node.name, "' (", op_name(node), ")"));
   }
   return {};
 }
@@ -87,14 +87,17 @@ Status check_names(const Graph& graph, const std::vector<ValueId>& ids, std::str
   return {};
 }
 
+Status check_entry(const Graph& graph) {
+  RT_TRY(check_names(graph, graph.inputs, "input"));
+  RT_TRY(check_names(graph, graph.outputs, "output"));
+  return check_graph(graph);
+}
+
 }  // namespace
 
 Status check_meaning(const ModelGraph& model) {
   for (const ModelGraph::Entry& entry : model.entries) {
-    const std::string where = text("entry '", entry.name, "'");
-    RT_TRY(check_names(entry.graph, entry.graph.inputs, "input").in(where));
-    RT_TRY(check_names(entry.graph, entry.graph.outputs, "output").in(where));
-    RT_TRY(check_graph(entry.graph).in(where));
+    RT_TRY(check_entry(entry.graph).in("entry '", entry.name, "'"));
   }
   return {};
 }

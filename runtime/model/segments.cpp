@@ -6,18 +6,14 @@ namespace rt {
 
 uint32_t SegmentTable::add(const Blob& blob) {
   const uint64_t sum = checksum(blob.data, blob.size);
-  const auto [first, last] = by_checksum_.equal_range(sum);
-  for (auto at = first; at != last; ++at) {
-    const Blob& known = blobs_[at->second];
-    const bool same = known.size == blob.size &&
-                      (known.data == blob.data || std::memcmp(known.data, blob.data, blob.size) == 0);
-    if (same) return at->second;
-  }
+  for (size_t i = 0; i < places_.size(); ++i)
+    if (places_[i].checksum == sum && places_[i].bytes == blob.size &&
+        (blobs_[i].data == blob.data || std::memcmp(blobs_[i].data, blob.data, blob.size) == 0))
+      return static_cast<uint32_t>(i);
   const auto index = static_cast<uint32_t>(places_.size());
   const uint64_t offset = align_up(end_);
   places_.push_back({offset, blob.size, sum});
   blobs_.push_back(blob);
-  by_checksum_.emplace(sum, index);
   end_ = offset + blob.size;
   return index;
 }

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <functional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/graph/graph.h"
@@ -36,7 +35,6 @@ class SegmentTable {
  private:
   std::vector<SegmentPlace> places_;
   std::vector<Blob> blobs_;
-  std::unordered_multimap<uint64_t, uint32_t> by_checksum_;
   uint64_t end_ = 0;
 };
 

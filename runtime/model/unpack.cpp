@@ -9,8 +9,8 @@ namespace {
 
 constexpr uint32_t kNoSegment = 0xffffffffu;
 
-std::string string_of(const flatbuffers::String* text) {
-  return text == nullptr ? std::string() : text->str();
+std::string_view view_of(const flatbuffers::String* text) {
+  return text == nullptr ? std::string_view() : text->string_view();
 }
 
 template <class Vector>
@@ -32,19 +32,14 @@ class Unpacker {
     RT_TRY(check_table(&model_, *file::ModelTypeTable()));
     ModelGraph out;
     RT_TRY(charge_text(model_.producer()));
-    out.producer = string_of(model_.producer());
+    out.producer = view_of(model_.producer());
     for (uint32_t i = 0; i < segments_.size(); ++i)
-      RT_TRY(check_table(model_.segments()->Get(i), *file::SegmentTypeTable()).in(text("segment ", i)));
+      RT_TRY(check_table(model_.segments()->Get(i), *file::SegmentTypeTable()).in("segment ", i));
     RT_TRY(states(out));
     RT_TRY(metadata(out));
     for (uint32_t i = 0; i < model_.entries()->size(); ++i) {
       const file::Entry& entry = *model_.entries()->Get(i);
-      const std::string where = text("entry '", entry.name()->string_view(), "'");
-      RT_TRY(check_table(&entry, *file::EntryTypeTable()).in(where));
-      RT_TRY(charge_text(entry.name()).in(where));
-      ModelGraph::Entry& unpacked = out.entries.emplace_back();
-      unpacked.name = entry.name()->str();
-      RT_TRY(graph(*entry.graph(), unpacked.graph, 0).in(where));
+      RT_TRY(this->entry(entry, out.entries.emplace_back()).in("entry '", entry.name()->string_view(), "'"));
     }
     return out;
   }
@@ -64,49 +59,56 @@ class Unpacker {
     std::optional<Blob>& known = segments_[index];
     if (!known) {
       auto fetched = fetch_(*model_.segments()->Get(index));
-      if (!fetched.ok()) return std::move(fetched).status().in(text("segment ", index));
+      if (!fetched.ok()) return std::move(fetched).status().in("segment ", index);
       known = std::move(fetched).value();
     }
     return *known;
   }
 
+  Status entry(const file::Entry& in, ModelGraph::Entry& out) {
+    RT_TRY(check_table(&in, *file::EntryTypeTable()));
+    RT_TRY(charge_text(in.name()));
+    out.name = in.name()->string_view();
+    return graph(*in.graph(), out.graph, 0);
+  }
+
   Status states(ModelGraph& out) {
-    uint64_t total = 0;
     for (uint32_t i = 0; i < size_of_vector(model_.states()); ++i) {
       const file::State& state = *model_.states()->Get(i);
-      const std::string where = text("state '", state.name()->string_view(), "'");
-      RT_TRY(check_table(&state, *file::StateTypeTable()).in(where));
       RT_TRY(charge(1, sizeof(State)));
       RT_TRY(charge_text(state.name()));
-      if (size_of_vector(state.dims()) > kMaxRank)
-        return invalid_model(where, ": rank ", state.dims()->size(), ", at most ", kMaxRank, " is supported");
-      const std::vector<int64_t> dims = copy(state.dims());
-      State& unpacked = out.states.emplace_back();
-      unpacked.name = state.name()->str();
-      unpacked.info = {static_cast<DType>(state.dtype()), Shape(std::span<const int64_t>(dims))};
-      unpacked.kind = static_cast<StateKind>(state.kind());
-      if (!valid(unpacked.info.dtype) || !unpacked.info.shape.checked_elements())
-        return invalid_model(where, ": ", unpacked.info, " is not a valid type and shape");
-      const uint64_t bytes = unpacked.info.bytes();
-      if (bytes > limits_.memory - total)
-        return invalid_model(where, ": the states need more than the limit of ", bytes_text(limits_.memory));
-      total += bytes;
-      if (state.segment() == kNoSegment) continue;
-      auto initial = segment(state.segment());
-      if (!initial.ok()) return std::move(initial).status().in(where);
-      unpacked.initial = std::move(initial).value();
+      RT_TRY(this->state(state, out.states.emplace_back()).in("state '", state.name()->string_view(), "'"));
     }
+    return {};
+  }
+
+  Status state(const file::State& in, State& out) {
+    RT_TRY(check_table(&in, *file::StateTypeTable()));
+    if (size_of_vector(in.dims()) > kMaxRank)
+      return invalid_model("rank ", in.dims()->size(), ", at most ", kMaxRank, " is supported");
+    out.name = in.name()->string_view();
+    out.info.dtype = static_cast<DType>(in.dtype());
+    for (uint32_t i = 0; i < size_of_vector(in.dims()); ++i) out.info.shape.push_back(in.dims()->Get(i));
+    out.kind = static_cast<StateKind>(in.kind());
+    if (!valid(out.info.dtype) || !out.info.shape.checked_elements())
+      return invalid_model(out.info, " is not a valid type and shape");
+    const uint64_t bytes = out.info.bytes();
+    if (bytes > limits_.memory - state_bytes_)
+      return invalid_model("the states need more than the limit of ", bytes_text(limits_.memory));
+    state_bytes_ += bytes;
+    if (in.segment() == kNoSegment) return {};
+    RT_ASSIGN(out.initial, segment(in.segment()));
     return {};
   }
 
   Status metadata(ModelGraph& out) {
     for (uint32_t i = 0; i < size_of_vector(model_.metadata()); ++i) {
       const file::KeyValue& pair = *model_.metadata()->Get(i);
-      RT_TRY(check_table(&pair, *file::KeyValueTypeTable()).in(text("metadata ", i)));
+      RT_TRY(check_table(&pair, *file::KeyValueTypeTable()).in("metadata ", i));
       RT_TRY(charge(1, sizeof(out.metadata[0])));
       RT_TRY(charge_text(pair.key()));
       RT_TRY(charge_text(pair.value()));
-      out.metadata.emplace_back(pair.key()->str(), string_of(pair.value()));
+      out.metadata.emplace_back(pair.key()->string_view(), view_of(pair.value()));
     }
     return {};
   }
@@ -115,11 +117,11 @@ class Unpacker {
     RT_TRY(check_table(&in, *file::GraphTypeTable()));
     if (depth > kMaxBodyDepth) return invalid_model("bodies are nested more than ", kMaxBodyDepth, " deep");
     RT_TRY(charge_text(in.name()));
-    out.name = string_of(in.name());
+    out.name = view_of(in.name());
     RT_TRY(charge(size_of_vector(in.symbols()), sizeof(Symbol)));
     for (uint32_t i = 0; i < size_of_vector(in.symbols()); ++i) {
       const file::Symbol& symbol = *in.symbols()->Get(i);
-      RT_TRY(check_table(&symbol, *file::SymbolTypeTable()).in(text("symbol ", i)));
+      RT_TRY(check_table(&symbol, *file::SymbolTypeTable()).in("symbol ", i));
       RT_TRY(charge_text(symbol.name()));
       out.symbols.push_back({symbol.name()->str(), symbol.bound()});
     }
@@ -131,8 +133,7 @@ class Unpacker {
     out.values.reserve(value_count);
     for (uint32_t i = 0; i < value_count; ++i) {
       const file::Value& value = *in.values()->Get(i);
-      RT_TRY(this->value(value, out.values.emplace_back())
-                 .in(text("value ", i, " '", string_of(value.name()), "'")));
+      RT_TRY(this->value(value, out.values.emplace_back()).in("value ", i, " '", view_of(value.name()), "'"));
     }
     const uint64_t node_count = size_of_vector(in.nodes());
     if (node_count > limits_.nodes - nodes_)
@@ -146,7 +147,7 @@ class Unpacker {
                                       ? node.op_name()->string_view()
                                       : std::string_view(op::EnumNameOp(node.op_type()));
       RT_TRY(this->node(node, out.nodes.emplace_back(), depth)
-                 .in(text("node ", i, " '", string_of(node.name()), "' (", op, ")")));
+                 .in("node ", i, " '", view_of(node.name()), "' (", op, ")"));
     }
     RT_TRY(charge(size_of_vector(in.inputs()) + size_of_vector(in.outputs()), sizeof(ValueId)));
     out.inputs = copy(in.inputs());
@@ -162,7 +163,7 @@ class Unpacker {
   Status value(const file::Value& in, Value& out) {
     RT_TRY(check_table(&in, *file::ValueTypeTable()));
     RT_TRY(charge_text(in.name()));
-    out.name = string_of(in.name());
+    out.name = view_of(in.name());
     out.dtype = static_cast<DType>(in.dtype());
     out.role = static_cast<Role>(in.role());
     if (size_of_vector(in.dims()) > kMaxRank)
@@ -193,7 +194,7 @@ class Unpacker {
     RT_TRY(check_table(&in, *file::NodeTypeTable()));
     RT_TRY(charge_text(in.name()));
     RT_TRY(charge_text(in.op_name()));
-    out.name = string_of(in.name());
+    out.name = view_of(in.name());
     RT_TRY(charge(size_of_vector(in.inputs()) + size_of_vector(in.outputs()), sizeof(ValueId)));
     out.inputs = copy(in.inputs());
     out.outputs = copy(in.outputs());
@@ -222,8 +223,10 @@ class Unpacker {
       unknown = std::move(known).status();
     }
     if (body_count == 0) return invalid_model(unknown.message(), "; it has no body to run instead");
-    out.unknown_op =
-        in.op_name() != nullptr ? in.op_name()->str() : text("operator ", static_cast<int>(kind));
+    if (in.op_name() != nullptr)
+      out.unknown_op = in.op_name()->string_view();
+    else
+      append(out.unknown_op, "operator ", static_cast<int>(kind));
     return {};
   }
 
@@ -232,6 +235,7 @@ class Unpacker {
   const FetchSegment& fetch_;
   std::vector<std::optional<Blob>> segments_;
   uint64_t graph_bytes_ = 0;
+  uint64_t state_bytes_ = 0;
   uint64_t values_ = 0;
   uint64_t nodes_ = 0;
 };

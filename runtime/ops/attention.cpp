@@ -274,7 +274,7 @@ Status infer_rotary(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_rank(node, 1, "cos", 3, 3));
   const int64_t batch = node.shape(1)[0] == 1 ? 1 : x[0];
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    const std::string_view name = i == 1 ? "cos" : "sin";
+    const char* const name = i == 1 ? "cos" : "sin";
     RT_TRY(expect_dtype(node, i, name, types_beside(node.dtype(0))));
     RT_TRY(expect_shape(node, i, name, Shape{batch, x[2], width / 2}));
   }

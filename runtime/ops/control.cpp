@@ -17,7 +17,7 @@ TensorInfo declared(const Value& value) {
 }
 
 /// Both in one: extents that differ are not known. An error when type or rank differ.
-Result<TensorInfo> common(const TensorInfo& a, const TensorInfo& b, std::string_view what) {
+Result<TensorInfo> common(const TensorInfo& a, const TensorInfo& b, Label what) {
   if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank())
     return invalid_argument("expected one type and rank for ", what, ", found ", a, " and ", b);
   TensorInfo both = a;
@@ -36,7 +36,7 @@ bool truth(const ConstTensorView& condition) {
   return load_integer(condition.data, DType::Bool, 0) != 0;
 }
 
-Status expect_one(const NodeView& node, size_t i, std::string_view what, DTypeSet allowed) {
+Status expect_one(const NodeView& node, size_t i, Label what, DTypeSet allowed) {
   RT_TRY(expect_dtype(node, i, what, allowed));
   if (node.input(i).elements() == 1) return {};
   return invalid_argument("expected ", what, " to have one element, found ", node.input(i));

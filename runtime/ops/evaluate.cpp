@@ -196,7 +196,8 @@ class Evaluation {
         values_(values),
         views_(graph.values.size()),
         owned_(graph.values.size()),
-        uses_(use_counts(graph)) {}
+        uses_(use_counts(graph)),
+        symbols_(graph.symbols.size(), -1) {}
 
   Status bind(std::span<const ConstTensorView> inputs) {
     if (inputs.size() != graph_.inputs.size())
@@ -279,18 +280,22 @@ class Evaluation {
  private:
   /// A symbol stands for one extent in all inputs.
   Status check_input(const Value& value, const TensorInfo& info) {
-    const auto mismatch = [&](std::string_view reason) {
-      return invalid_argument("input '", value.name, "': ", reason, ", found ", info);
-    };
-    if (info.dtype != value.dtype) return mismatch(text("expected type ", name_of(value.dtype)));
-    if (info.shape.rank() != value.rank()) return mismatch(text("expected rank ", value.rank()));
+    if (info.dtype != value.dtype)
+      return invalid_argument("input '", value.name, "': expected type ", name_of(value.dtype), ", found ",
+                              info);
+    if (info.shape.rank() != value.rank())
+      return invalid_argument("input '", value.name, "': expected rank ", value.rank(), ", found ", info);
     for (int axis = 0; axis < value.rank(); ++axis) {
       const Dim& dim = value.dims[static_cast<size_t>(axis)];
       int64_t expected = dim.extent;
-      if (!dim.is_known() && dim.symbol >= 0)
-        expected = symbols_.try_emplace(dim.symbol, info.shape[axis]).first->second;
+      if (!dim.is_known() && dim.symbol >= 0 && static_cast<size_t>(dim.symbol) < symbols_.size()) {
+        int64_t& extent = symbols_[static_cast<size_t>(dim.symbol)];
+        if (extent < 0) extent = info.shape[axis];
+        expected = extent;
+      }
       if (expected >= 0 && info.shape[axis] != expected)
-        return mismatch(text("expected extent ", expected, " in axis ", axis));
+        return invalid_argument("input '", value.name, "': expected extent ", expected, " in axis ", axis,
+                                ", found ", info);
     }
     return {};
   }
@@ -308,7 +313,7 @@ class Evaluation {
       views_;                      ///< by value; empty before it is produced and after last use
   std::vector<HostTensor> owned_;  ///< by value: bytes of the intermediates
   std::vector<uint32_t> uses_;     ///< by value: reads still to come
-  std::map<int32_t, int64_t> symbols_;
+  std::vector<int64_t> symbols_;   ///< -1: not met yet
 };
 
 }  // namespace

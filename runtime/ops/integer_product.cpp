@@ -10,7 +10,7 @@
 namespace rt::ops {
 namespace {
 
-Status check_factors(const NodeView& node, std::string_view first, std::string_view second) {
+Status check_factors(const NodeView& node, Label first, Label second) {
   constexpr DTypeSet kBytes{DType::U8, DType::I8};
   RT_TRY(expect_dtype(node, 0, first, kBytes));
   RT_TRY(expect_dtype(node, 1, second, kBytes));

@@ -18,8 +18,7 @@ DTypeSet parameter_types(DType x) {
 }
 
 /// Input i is a vector of x's channels, of the type of `as`.
-Status expect_channels(const NodeView& node, size_t i, std::string_view what, size_t as,
-                       std::string_view as_what) {
+Status expect_channels(const NodeView& node, size_t i, Label what, size_t as, Label as_what) {
   RT_TRY(expect_shape(node, i, what, Shape{node.shape(0).back()}));
   if (i != as) return expect_same_dtype(node, i, what, as, as_what);
   return expect_dtype(node, i, what, parameter_types(node.dtype(0)));
@@ -184,7 +183,7 @@ Status infer_layer_norm(const NodeView& node, std::vector<TensorInfo>& outputs) 
   const Shape& x = node.shape(0);
   RT_ASSIGN(const int axis, resolve_axis(attributes.axis, x.rank()));
   const Shape normalized(x.dims().subspan(static_cast<size_t>(axis)));
-  constexpr std::array<std::string_view, 3> kNames{"x", "scale", "bias"};
+  constexpr std::array<const char*, 3> kNames{"x", "scale", "bias"};
   for (size_t i = 1; i < 3; ++i) {
     if (!node.has(i)) continue;
     RT_TRY(expect_dtype(node, i, kNames[i], parameter_types(node.dtype(0))));

@@ -8,7 +8,7 @@
 
 namespace rt::ops {
 
-Status expect_moment(const NodeView& node, size_t i, std::string_view what) {
+Status expect_moment(const NodeView& node, size_t i, Label what) {
   RT_TRY(expect_dtype(node, i, what, DTypeSet(node.dtype(0), DType::F32)));
   return expect_shape(node, i, what, node.shape(0));
 }
@@ -19,7 +19,7 @@ Status expect_parameter_and_gradient(const NodeView& node) {
   return expect_shape(node, 1, "gradient", node.shape(0));
 }
 
-Status expect_scalar(const NodeView& node, size_t i, std::string_view what, DType dtype) {
+Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype) {
   if (!node.has(i)) return invalid_argument("expected ", what, " as input ", i, ", found none");
   RT_TRY(expect_dtype(node, i, what, DTypeSet{dtype}));
   return expect_shape(node, i, what, Shape{});
@@ -31,7 +31,7 @@ Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale) {
   return {};
 }
 
-Status expect_decay_rate(std::string_view what, float rate) {
+Status expect_decay_rate(Label what, float rate) {
   if (rate >= 0 && rate < 1) return {};
   return invalid_argument("expected ", what, " in [0, 1), found ", rate);
 }

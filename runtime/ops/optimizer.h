@@ -8,14 +8,14 @@
 namespace rt::ops {
 
 /// Input i has the parameter's shape, and its type or f32.
-Status expect_moment(const NodeView& node, size_t i, std::string_view what);
+Status expect_moment(const NodeView& node, size_t i, Label what);
 /// Inputs 0 and 1.
 Status expect_parameter_and_gradient(const NodeView& node);
 /// Input i is present, a scalar of this type.
-Status expect_scalar(const NodeView& node, size_t i, std::string_view what, DType dtype);
+Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype);
 /// The optional inputs [gradient_scale] and [skip] that every step ends with.
 Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale);
 /// A number in [0, 1).
-Status expect_decay_rate(std::string_view what, float rate);
+Status expect_decay_rate(Label what, float rate);
 
 }  // namespace rt::ops

@@ -15,25 +15,24 @@ std::string names_of(DTypeSet set) {
   return out;
 }
 
-Status expect_dtype(const NodeView& node, size_t i, std::string_view what, DTypeSet allowed) {
+Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed) {
   if (allowed.contains(node.dtype(i))) return {};
   return invalid_argument("expected ", what, " of type ", names_of(allowed), ", found ",
                           name_of(node.dtype(i)));
 }
 
-Status expect_same_dtype(const NodeView& node, size_t i, std::string_view what, size_t as,
-                         std::string_view as_what) {
+Status expect_same_dtype(const NodeView& node, size_t i, Label what, size_t as, Label as_what) {
   if (node.dtype(i) == node.dtype(as)) return {};
   return invalid_argument("expected ", what, " of the same type as ", as_what, ", which is ",
                           name_of(node.dtype(as)), ", found ", name_of(node.dtype(i)), "; insert a Cast");
 }
 
-Status expect_shape(const NodeView& node, size_t i, std::string_view what, const Shape& expected) {
+Status expect_shape(const NodeView& node, size_t i, Label what, const Shape& expected) {
   if (node.shape(i) == expected) return {};
   return invalid_argument("expected ", what, " of shape ", expected, ", found ", node.shape(i));
 }
 
-Status expect_rank(const NodeView& node, size_t i, std::string_view what, int least, int most) {
+Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most) {
   const int rank = node.shape(i).rank();
   if (rank >= least && rank <= most) return {};
   if (least == most)
@@ -41,7 +40,7 @@ Status expect_rank(const NodeView& node, size_t i, std::string_view what, int le
   return invalid_argument("expected ", what, " of rank ", least, " to ", most, ", found ", node.input(i));
 }
 
-Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view what) {
+Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what) {
   if (!node.has(i)) return invalid_argument("expected ", what, " as input ", i, ", found none");
   if (node.dtype(i) != DType::I64 || node.shape(i).rank() != 1)
     return invalid_argument("expected ", what, " to be an i64 vector, found ", node.input(i));

@@ -23,18 +23,26 @@ namespace rt::ops {
 // afterwards
 // --- it checks that the element counts of the outputs do not overflow.
 
+/// What messages call an operand: a literal, or a string that outlives the call. One pointer, because nearly
+/// every shape rule passes some.
+struct Label {
+  Label(const char* literal) noexcept : text(literal) {}               // NOLINT: implicit on purpose
+  Label(const std::string& string) noexcept : text(string.c_str()) {}  // NOLINT
+  operator const char*() const noexcept { return text; }               // NOLINT
+  const char* text;
+};
+
 /// "f32, f16": for messages.
 std::string names_of(DTypeSet set);
 /// Input i has one of these types.
-Status expect_dtype(const NodeView& node, size_t i, std::string_view what, DTypeSet allowed);
+Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed);
 /// Input i has the same type as input `as`.
-Status expect_same_dtype(const NodeView& node, size_t i, std::string_view what, size_t as,
-                         std::string_view as_what);
+Status expect_same_dtype(const NodeView& node, size_t i, Label what, size_t as, Label as_what);
 /// Input i has exactly this shape.
-Status expect_shape(const NodeView& node, size_t i, std::string_view what, const Shape& expected);
-Status expect_rank(const NodeView& node, size_t i, std::string_view what, int least, int most = kMaxRank);
+Status expect_shape(const NodeView& node, size_t i, Label what, const Shape& expected);
+Status expect_rank(const NodeView& node, size_t i, Label what, int least, int most = kMaxRank);
 /// The entries of an i64 vector that is a shape operand: checks type, rank 1 and that the value is known.
-Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, std::string_view what);
+Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what);
 
 /// An axis in [0, rank), or an error that tells the range.
 Result<int> resolve_axis(int64_t axis, int rank);

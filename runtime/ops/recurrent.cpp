@@ -12,7 +12,7 @@ namespace {
 
 struct Optional {
   int index;
-  std::string_view name;
+  const char* name;
   Shape shape;
 };
 

@@ -8,7 +8,7 @@ namespace rt::ops {
 namespace {
 
 /// An f32 vector among the shape operands; none for an absent one.
-Result<std::span<const float>> numbers(const NodeView& node, size_t i, std::string_view what) {
+Result<std::span<const float>> numbers(const NodeView& node, size_t i, Label what) {
   if (!node.has(i)) return std::span<const float>();
   if (node.dtype(i) != DType::F32 || node.shape(i).rank() != 1)
     return invalid_argument("expected ", what, " as an f32 vector, found ", node.input(i));

@@ -1,15 +1,13 @@
 #include "runtime/session/cache.h"
 
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "runtime/core/text.h"
+#include "runtime/model/atomic_file.h"
 
 namespace rt {
-namespace fs = std::filesystem;
 
 std::string cache_folder(std::string_view asked) {
   if (!asked.empty()) return std::string(asked);
@@ -23,7 +21,7 @@ std::string cache_folder(std::string_view asked) {
 std::vector<std::string> read_cache(const std::string& folder, const std::string& file) {
   std::vector<std::string> lines;
   if (folder.empty()) return lines;
-  std::ifstream in(fs::path(folder) / file);
+  std::ifstream in(text(folder, "/", file));
   for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
   return lines;
 }
@@ -31,17 +29,11 @@ std::vector<std::string> read_cache(const std::string& folder, const std::string
 bool write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines) {
   if (folder.empty()) return false;
   std::error_code error;
-  fs::create_directories(folder, error);
-  const fs::path target = fs::path(folder) / file;
-  const fs::path draft = fs::path(folder) / text(file, ".", static_cast<int64_t>(getpid()), ".tmp");
-  {
-    std::ofstream out(draft, std::ios::trunc);
-    for (const std::string& line : lines) out << line << '\n';
-    if (!out.flush()) return false;
-  }
-  fs::rename(draft, target, error);
-  if (error) fs::remove(draft, error);
-  return !error;
+  std::filesystem::create_directories(folder, error);
+  std::string all;
+  for (const std::string& line : lines) append(all, line, "\n");
+  AtomicFile out(text(folder, "/", file));
+  return out.open().ok() && out.write(all.data(), all.size()).ok() && out.commit().ok();
 }
 
 uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed) noexcept {

@@ -23,8 +23,8 @@ std::string key_of(const NodeView& view, std::span<const LayoutId> layouts) {
       key += " -";
       continue;
     }
-    append(key, text(" ", view.input(i), layouts[i] != kDense ? text("@", layouts[i]) : "",
-                     view.inputs[i].value != nullptr ? "c" : ""));
+    append(key, " ", view.input(i), layouts[i] != kDense ? text("@", layouts[i]) : "",
+           view.inputs[i].value != nullptr ? "c" : "");
   }
   return key;
 }

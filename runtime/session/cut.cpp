@@ -1,7 +1,6 @@
 #include "runtime/session/cut.h"
 
 #include <algorithm>
-#include <map>
 
 #include "runtime/ops/control.h"
 
@@ -115,22 +114,21 @@ class Cutter {
     CutStep step{.segment = std::make_unique<Graph>()};
     Graph& made = *step.segment;
     made.name = text(graph_.name, '/', stage);
-    std::map<ValueId, ValueId> map;
+    std::vector<ValueId> map(graph_.values.size(), kNoValue);
     const auto local = [&](ValueId id) {
       if (id == kNoValue) return id;
-      const auto [entry, fresh] = map.try_emplace(id, kNoValue);
-      if (!fresh) return entry->second;
+      if (map[id] != kNoValue) return map[id];
       Value value = graph_[id];
       const bool inside = value.role == Role::Constant || value.role == Role::State || home(id) == stage;
       if (value.role == Role::Input || value.role == Role::Intermediate)
         value.dims.assign(value.dims.size(), Dim{});  // what a run gives is what counts
       value.role = inside ? value.role : Role::Input;
-      entry->second = made.add_value(std::move(value));
+      map[id] = made.add_value(std::move(value));
       if (!inside) {
-        made.inputs.push_back(entry->second);
+        made.inputs.push_back(map[id]);
         step.inputs.push_back(id);
       }
-      return entry->second;
+      return map[id];
     };
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
       if (host_[id] || stage_[id] != stage) continue;

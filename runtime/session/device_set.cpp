@@ -49,7 +49,7 @@ void DeviceSet::open_fallbacks() {
     auto device = open_device(backend, options);
     Status status = device.ok() ? Status() : device.status();
     if (device.ok()) status = add(std::move(device).value());
-    if (!status.ok()) append(notes_, text(notes_.empty() ? "" : "; ", status.message()));
+    if (!status.ok()) append(notes_, notes_.empty() ? "" : "; ", status.message());
   }
 }
 

@@ -201,20 +201,20 @@ void Executor::print(std::string& out, const std::string& indent) const {
   };
   for (const Step& step : steps_) {
     if (step.runner != nullptr) {
-      append(out, text(indent, "segment '", step.cut.segment->name, "', ", step.cut.segment->nodes.size(),
-                       " nodes\n"));
+      append(out, indent, "segment '", step.cut.segment->name, "', ", step.cut.segment->nodes.size(),
+             " nodes\n");
       if (const Plan* plan = step.runner->plan())
         out += steps_text(plan->program(), *shared_.devices, indent + "  ");
       else
-        append(out, text(indent, "  (no plan at hand)\n"));
+        append(out, indent, "  (no plan at hand)\n");
       continue;
     }
     const Node& node = *step.cut.node;
-    append(out, text(indent, "cut: ", op_name(node), "  '", node.name, "'  on the host\n"));
-    for (const ValueId input : node.inputs) append(out, text(indent, "     <- ", value(input), "\n"));
-    for (const ValueId output : node.outputs) append(out, text(indent, "     -> ", value(output), "\n"));
+    append(out, indent, "cut: ", op_name(node), "  '", node.name, "'  on the host\n");
+    for (const ValueId input : node.inputs) append(out, indent, "     <- ", value(input), "\n");
+    for (const ValueId output : node.outputs) append(out, indent, "     -> ", value(output), "\n");
     for (size_t i = 0; i < step.bodies.size(); ++i) {
-      append(out, text(indent, "  body ", i, " '", node.bodies[i].name, "'\n"));
+      append(out, indent, "  body ", i, " '", node.bodies[i].name, "'\n");
       step.bodies[i]->print(out, indent + "    ");
     }
   }

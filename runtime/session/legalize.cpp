@@ -211,8 +211,8 @@ Status Legalizer::assign_device(Step& step, const NodeView& view, bool& inlined)
       inlined = true;
       return {};
     }
-    append(reasons,
-           text(reasons.empty() ? "" : "; ", devices_.entry(i).backend, ": ", candidates.status().message()));
+    append(reasons, reasons.empty() ? "" : "; ", devices_.entry(i).backend, ": ",
+           candidates.status().message());
     if (i == DeviceSet::kChosen) devices_.open_fallbacks();
   }
   step.fallback = reasons;
@@ -226,8 +226,8 @@ Status Legalizer::check_fallbacks() {
   for (const Step& step : p_.steps) {
     if (step.fallback.empty()) continue;
     ++p_.fallbacks;
-    append(step.candidates.empty() ? missing : elsewhere,
-           text("\n  node '", step.name, "' (", name_of(step.node->kind()), "): ", step.fallback));
+    append(step.candidates.empty() ? missing : elsewhere, "\n  node '", step.name, "' (",
+           name_of(step.node->kind()), "): ", step.fallback);
   }
   const std::string notes = devices_.notes().empty() ? "" : text("\n  (", devices_.notes(), ")");
   if (!missing.empty()) return Status(Code::Unsupported, text("no device can run", missing, notes));

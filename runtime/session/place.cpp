@@ -16,7 +16,8 @@ class Placer {
   Status run() {
     std::vector<Step> steps = std::move(p_.steps);
     for (Step& step : steps) {
-      RT_TRY(place(step));
+      RT_TRY(place(step).in("node '", step.name, "' (", name_of(step.node->kind()), ") on ",
+                            devices_.entry(step.device).backend));
       push(std::move(step));
     }
     RT_TRY(place_outputs());
@@ -69,7 +70,7 @@ Result<Ref> Placer::reorder(Ref value, uint32_t device, LayoutId from, LayoutId 
   const PlanValue source = p_.values[value];
   const std::string name = text(source.name, ": ", on.layout_name(from), " -> ", on.layout_name(to));
   auto kernel = on.make_reorder(source.info, from, to);
-  if (!kernel.ok()) return std::move(kernel).status().in(text("reorder ", name));
+  if (!kernel.ok()) return std::move(kernel).status().in("reorder ", name);
   Step step{.kind = StepKind::Reorder, .name = name, .inputs = {value}, .device = device};
   step.kernel = std::move(kernel).value();
   step.needs = step.kernel->requirements();
@@ -162,7 +163,7 @@ Status Placer::make_kernel(Step& step, const NodeView& view, std::span<const Lay
       return {};
     }
     const Status status = kernel.ok() ? internal_error("created nothing") : kernel.status();
-    append(refused, text(refused.empty() ? "" : "; ", row->name, ": ", status.message()));
+    append(refused, refused.empty() ? "" : "; ", row->name, ": ", status.message());
     if (status.code() != Code::Unsupported) return Status(status.code(), refused);
   }
   return unsupported(refused);
@@ -188,16 +189,12 @@ Status Placer::place(Step& step) {
   }
   for (const Ref output : step.outputs) infos.push_back(p_.values[output].info);
   const NodeView view{.node = *step.node, .inputs = operands, .outputs = infos};
-  const std::string where = text("node '", step.name, "' (", name_of(step.node->kind()), ") on ",
-                                 devices_.entry(step.device).backend);
-  RT_TRY(make_kernel(step, view, layouts).in(where));
+  RT_TRY(make_kernel(step, view, layouts));
   step.needs = step.kernel->requirements();
   const uint32_t unbound = unbound_inputs(step);
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     if (step.inputs[i] == kNone || (i < 32 && ((unbound >> i) & 1u) != 0)) continue;
-    auto located = locate(step.inputs[i], step.device, step.kernel->input_layout(i));
-    if (!located.ok()) return std::move(located).status().in(where);
-    step.inputs[i] = *located;
+    RT_ASSIGN(step.inputs[i], locate(step.inputs[i], step.device, step.kernel->input_layout(i)));
   }
   for (size_t i = 0; i < step.outputs.size(); ++i) {
     PlanValue& value = p_.values[step.outputs[i]];
@@ -207,7 +204,7 @@ Status Placer::place(Step& step) {
     value.layout = step.kernel->output_layout(i);
     if (value.layout == kDense) continue;
     value.bytes = device.layout_bytes(value.layout, value.info);
-    if (value.bytes < value.info.bytes()) return internal_error(where, ": layout without size");
+    if (value.bytes < value.info.bytes()) return internal_error("layout without size");
   }
   p_.total.flops += step.cost.flops;
   p_.total.bytes += step.cost.bytes;

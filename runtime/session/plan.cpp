@@ -152,7 +152,7 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
         step.kernel == nullptr
             ? stage.commands->copy(refs.outputs[0], refs.inputs[0])
             : step.kernel->record(*stage.commands, {refs.inputs, refs.outputs, refs.scratch, refs.packed});
-    if (!status.ok()) return std::move(status).in(text("recording '", step.name, "'"));
+    if (!status.ok()) return std::move(status).in("recording '", step.name, "'");
   }
   return stage.commands->finish();
 }

@@ -37,14 +37,14 @@ class Printer {
         text(indent_, i, "  ", kind != nullptr ? std::string_view(kind) : name_of(s.node->kind()), "  '",
              s.name, "'  ", devices_.entry(s.device).backend, s.row != nullptr ? text(" ", s.row->name) : "");
     if (s.in_place) out += "  in place";
-    if (s.needs.scratch > 0) append(out, text("  scratch ", bytes_text(s.needs.scratch)));
-    if (s.needs.packed > 0) append(out, text("  packed ", bytes_text(s.needs.packed)));
-    if (!s.choice.empty()) append(out, text("  (", s.choice, ")"));
+    if (s.needs.scratch > 0) append(out, "  scratch ", bytes_text(s.needs.scratch));
+    if (s.needs.packed > 0) append(out, "  packed ", bytes_text(s.needs.packed));
+    if (!s.choice.empty()) append(out, "  (", s.choice, ")");
     out += '\n';
     for (const Ref input : s.inputs)
-      append(out, text(indent_, "     <- ", input == kNone ? "-" : value(input), "\n"));
-    for (const Ref output : s.outputs) append(out, text(indent_, "     -> ", value(output), "\n"));
-    if (!s.fallback.empty()) append(out, text(indent_, "     fallback: ", s.fallback, "\n"));
+      append(out, indent_, "     <- ", input == kNone ? "-" : value(input), "\n");
+    for (const Ref output : s.outputs) append(out, indent_, "     -> ", value(output), "\n");
+    if (!s.fallback.empty()) append(out, indent_, "     fallback: ", s.fallback, "\n");
     return out;
   }
 
@@ -105,34 +105,31 @@ std::string Session::plan_text() const {
   const DeviceInfo& info = devices().chosen().info();
   std::string out = text("entry '", graph_->name, "' on ", info.backend, " (", info.name, ")\n");
   for (size_t i = 0; i < graph_->inputs.size(); ++i)
-    append(out,
-           text("input ", i, " '", (*graph_)[graph_->inputs[i]].name, "' ", input_views_[i].info,
-                whole_ != nullptr && whole_->reads_while_planning(i) ? "  read while planning" : "", "\n"));
+    append(out, "input ", i, " '", (*graph_)[graph_->inputs[i]].name, "' ", input_views_[i].info,
+           whole_ != nullptr && whole_->reads_while_planning(i) ? "  read while planning" : "", "\n");
   if (cut_ != nullptr) {
     cut_->print(out, "");
     for (size_t k = 0; k < graph_->outputs.size(); ++k)
-      append(out, text("output ", k, " '", (*graph_)[graph_->outputs[k]].name, "' ", outputs_[k].result.info,
-                       "\n"));
+      append(out, "output ", k, " '", (*graph_)[graph_->outputs[k]].name, "' ", outputs_[k].result.info,
+             "\n");
   } else {
     const Program& p = plans[0]->program();
     out += steps_text(p, devices(), "");
     for (size_t k = 0; k < p.outputs.size(); ++k)
-      append(out, text("output ", k, " '", (*graph_)[graph_->outputs[k]].name, "' ",
-                       p.values[p.outputs[k]].info, " @", place_text(p, devices(), p.outputs[k]), "\n"));
+      append(out, "output ", k, " '", (*graph_)[graph_->outputs[k]].name, "' ", p.values[p.outputs[k]].info,
+             " @", place_text(p, devices(), p.outputs[k]), "\n");
   }
   Totals total;
   for (const Plan* plan : plans) total.add(plan->program());
   const MemoryStats stats = memory();
-  append(out, text("total: ", total.steps, " steps, ", total.fallbacks, " fallbacks, ", total.transfers,
-                   " transfers, ", total.reorders, " reorders, ", total.folded,
-                   " nodes evaluated while planning\n"));
-  if (total.updates > 0)
-    append(out, text("states: ", total.updates, " updated, ", total.in_place, " in place\n"));
-  append(out, text("work: ", static_cast<uint64_t>(total.work.flops / 1e6), " Mflop, ",
-                   bytes_text(static_cast<uint64_t>(total.work.bytes)), " moved\n"));
-  append(out, text("memory: arena ", bytes_text(total.arena), " (", bytes_text(total.naive),
-                   " without sharing), weights ", bytes_text(stats.weights), ", packed ",
-                   bytes_text(stats.packed), ", states ", bytes_text(stats.states), "\n"));
+  append(out, "total: ", total.steps, " steps, ", total.fallbacks, " fallbacks, ", total.transfers,
+         " transfers, ", total.reorders, " reorders, ", total.folded, " nodes evaluated while planning\n");
+  if (total.updates > 0) append(out, "states: ", total.updates, " updated, ", total.in_place, " in place\n");
+  append(out, "work: ", static_cast<uint64_t>(total.work.flops / 1e6), " Mflop, ",
+         bytes_text(static_cast<uint64_t>(total.work.bytes)), " moved\n");
+  append(out, "memory: arena ", bytes_text(total.arena), " (", bytes_text(total.naive),
+         " without sharing), weights ", bytes_text(stats.weights), ", packed ", bytes_text(stats.packed),
+         ", states ", bytes_text(stats.states), "\n");
   return out;
 }
 

@@ -5,7 +5,6 @@
 // plans its memory, Plan records and runs it. Must not know: how any of them works.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,8 +88,8 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<size_t> arena_bytes;  ///< for each space: the planner's peak
   std::vector<size_t> naive_bytes;
-  std::deque<AlignedBytes> computed;  ///< bytes of constants that belong to this program
-  size_t folded_nodes = 0;            ///< nodes evaluated while planning
+  std::vector<AlignedBytes> computed;  ///< bytes of constants that belong to this program
+  size_t folded_nodes = 0;             ///< nodes evaluated while planning
   size_t dead_nodes = 0;
   ops::Cost total;
   size_t fallbacks = 0;

@@ -48,7 +48,7 @@ Status Workspace::grow_arenas(const Plan& plan) {
     auto grown = Block::allocate(devices->owner(space), needed);
     if (!grown.ok()) {
       // Leave something to stand on: the next attempt allocates anew.
-      return std::move(grown).status().in(text("working memory of ", bytes_text(needed)));
+      return std::move(grown).status().in("working memory of ", bytes_text(needed));
     }
     arenas[space] = std::move(grown).value();
   }

@@ -67,16 +67,16 @@ Result<DeviceChoice> select_device(const Graph& graph, const std::vector<State>&
   double best_seconds = 0;
   for (const BackendReport& report : probe_backends()) {
     if (report.name == "reference") continue;
-    if (report.devices.empty()) append(listing, text("\n  ", report.name, ": ", report.reason));
+    if (report.devices.empty()) append(listing, "\n  ", report.name, ": ", report.reason);
     for (const DeviceInfo& info : report.devices) {
       const DeviceProfile profile = read_profile(options.cache_folder, info);
       // Without a prediction the processor is the safe choice, as it stands for everything.
       const double seconds = work.ok()                      ? predict(*work, info, profile)
                              : info.type == DeviceType::Cpu ? 0.0
                                                             : 1.0;
-      append(listing, text("\n  ", report.name, " ", info.index, " (", info.name,
-                           "): ", work.ok() ? milliseconds(seconds) : "no prediction",
-                           profile.measured ? ", measured profile" : ", typical profile"));
+      append(listing, "\n  ", report.name, " ", info.index, " (", info.name,
+             "): ", work.ok() ? milliseconds(seconds) : "no prediction",
+             profile.measured ? ", measured profile" : ", typical profile");
       if (!best || seconds < best_seconds) {
         best = info;
         best_seconds = seconds;

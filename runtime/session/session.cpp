@@ -20,7 +20,7 @@ Result<const Graph*> find_entry(const ModelGraph& model, const std::string& aske
     if (model.entries.size() == 1) return &model.entries.front().graph;
   }
   std::string names;
-  for (const auto& entry : model.entries) append(names, text(names.empty() ? "" : ", ", entry.name));
+  for (const auto& entry : model.entries) append(names, names.empty() ? "" : ", ", entry.name);
   return Status::make(Code::NotFound, "the model has no entry '", asked.empty() ? "infer" : asked,
                       "'; it has ", names.empty() ? "none" : names);
 }
@@ -201,7 +201,7 @@ Status Session::prepare() {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (input_views_[i].data == nullptr)
-      append(missing, text(missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'"));
+      append(missing, missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'");
   if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
   return prepare_for(input_views_);
 }

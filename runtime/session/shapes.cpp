@@ -87,8 +87,8 @@ Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs) {
     const Value& value = graph[graph.inputs[i]];
     const std::string why = mismatch(graph, value, inputs[i], symbols);
     if (why.empty()) continue;
-    append(problems, text(problems.empty() ? "" : "; ", "input '", value.name, "': expected ",
-                          declared_text(graph, value), ", found ", inputs[i], " (", why, ")"));
+    append(problems, problems.empty() ? "" : "; ", "input '", value.name, "': expected ",
+           declared_text(graph, value), ", found ", inputs[i], " (", why, ")");
   }
   return problems.empty() ? Status() : Status(Code::InvalidArgument, problems);
 }

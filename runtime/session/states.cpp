@@ -31,7 +31,7 @@ Result<size_t> StateStore::find(std::string_view name) const {
     const std::string& known = model_->states[i].name;
     if (known == name) return i;
     if (similar.size() < 200 && (known.find(name) != std::string::npos || model_->states.size() <= 8))
-      append(similar, text(similar.empty() ? "" : ", ", known));
+      append(similar, similar.empty() ? "" : ", ", known);
   }
   return Status::make(Code::NotFound, "the model has no state '", name, "'",
                       similar.empty() ? "" : text("; it has ", similar));
