@@ -12,11 +12,12 @@ function target(line) {
   if (line ~ /^enum class / || line ~ /^inline const char \*EnumName/ || line ~ /^inline const char \* const \*EnumNames/ ||
       line ~ /^template<.*OpUnionTraits/ || line ~ /^struct OpUnion \{/ || line ~ /^struct [A-Za-z]+Attributes : /)
     return attributes
-  if (line ~ /^inline void OpUnion::Reset\(/ ||
-      line ~ /^inline [A-Za-z]+Attributes::[A-Za-z]+Attributes\(/ || line ~ /^inline [A-Za-z]+Attributes &[A-Za-z]+Attributes::operator=/)
+  if (line ~ /^inline [A-Za-z]+Attributes::[A-Za-z]+Attributes\(/ || line ~ /^inline [A-Za-z]+Attributes &[A-Za-z]+Attributes::operator=/)
     return functions
-  # Verified and copied by the list of fields (attributes.cpp in runtime/model and runtime/graph), without code per operator.
-  if (line ~ /^inline bool VerifyOp\(/ || line ~ /^inline OpUnion::OpUnion\(/) return "/dev/null"
+  # Verified, copied and deleted by the list of fields (attributes.cpp in runtime/model and runtime/graph), without code per
+  # operator.
+  if (line ~ /^inline bool VerifyOp\(/ || line ~ /^inline OpUnion::OpUnion\(/ || line ~ /^inline void OpUnion::Reset\(/)
+    return "/dev/null"
   return tables
 }
 

@@ -114,22 +114,29 @@ void append_fields(std::string& out, OpKind owner, const void* attributes, const
   out += '}';
 }
 
-void copy_field(const AttributeField& field, const void* from, void* to) {
-  const auto copy = [&]<class T>(std::type_identity<T>) { field.of<T>(to) = field.of<T>(from); };
-  switch (field.type) {
-    case FieldType::Bool: return copy(std::type_identity<bool>());
-    case FieldType::U8: return copy(std::type_identity<uint8_t>());
-    case FieldType::I64: return copy(std::type_identity<int64_t>());
-    case FieldType::F32: return copy(std::type_identity<float>());
-    case FieldType::F64: return copy(std::type_identity<double>());
-    case FieldType::I64List: return copy(std::type_identity<std::vector<int64_t>>());
-    case FieldType::F32List: return copy(std::type_identity<std::vector<float>>());
-    case FieldType::ActivationList: return copy(std::type_identity<std::vector<op::RecurrentActivation>>());
-    case FieldType::Epilogue:
-      using Epilogue = std::unique_ptr<op::EpilogueAttributes>;
-      if (const Epilogue& epilogue = field.of<Epilogue>(from))
-        field.of<Epilogue>(to) = std::make_unique<op::EpilogueAttributes>(*epilogue);
+/// Calls visit.operator()<T>() with the field's type.
+template <class Visit>
+void with_type(FieldType type, Visit&& visit) {
+  switch (type) {
+    case FieldType::Bool: return visit.template operator()<bool>();
+    case FieldType::U8: return visit.template operator()<uint8_t>();
+    case FieldType::I64: return visit.template operator()<int64_t>();
+    case FieldType::F32: return visit.template operator()<float>();
+    case FieldType::F64: return visit.template operator()<double>();
+    case FieldType::I64List: return visit.template operator()<std::vector<int64_t>>();
+    case FieldType::F32List: return visit.template operator()<std::vector<float>>();
+    case FieldType::ActivationList: return visit.template operator()<std::vector<op::RecurrentActivation>>();
+    case FieldType::Epilogue: return visit.template operator()<std::unique_ptr<op::EpilogueAttributes>>();
   }
+}
+
+void copy_field(const AttributeField& field, const void* from, void* to) {
+  with_type(field.type, [&]<class T>() {
+    if constexpr (std::is_copy_assignable_v<T>)
+      field.of<T>(to) = field.of<T>(from);
+    else if (const T& epilogue = field.of<T>(from))
+      field.of<T>(to) = std::make_unique<op::EpilogueAttributes>(*epilogue);
+  });
 }
 
 }  // namespace
@@ -137,6 +144,16 @@ void copy_field(const AttributeField& field, const void* from, void* to) {
 op::OpUnion::OpUnion(const OpUnion& other) : OpUnion(default_attributes(other.type)) {
   if (value == nullptr) return;  // NONE
   for (const AttributeField& field : fields_of(type)) copy_field(field, other.value, value);
+}
+
+/// The structs have no members but their fields.
+void op::OpUnion::Reset() {
+  if (value != nullptr)
+    for (const AttributeField& field : fields_of(type))
+      with_type(field.type, [&]<class T>() { std::destroy_at(&field.of<T>(value)); });
+  ::operator delete(value);
+  value = nullptr;
+  type = Op::NONE;
 }
 
 std::span<const AttributeField> fields_of(OpKind owner) noexcept {

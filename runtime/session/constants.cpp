@@ -67,11 +67,12 @@ Place ConstantStore::find(Device& device, const std::byte* data) const {
 }
 
 size_t PackedStore::want(const Request& request) {
-  if (request.key.packed_key != 0)
-    if (const auto known = shared_.find(request.key); known != shared_.end()) return known->second;
+  const bool shared = request.key.packed_key != 0;
+  for (const Shared& known : shared_)
+    if (shared && known.key == request.key) return known.index;
   const size_t index = places_.size();
   places_.push_back({});
-  if (request.key.packed_key != 0) shared_[request.key] = index;
+  if (shared) shared_.push_back({request.key, index});
   wanted_.push_back(request);
   wanted_index_.push_back(index);
   wanted_bytes_ += aligned(request.bytes, *request.device);
@@ -82,8 +83,7 @@ void PackedStore::abandon() noexcept {
   wanted_.clear();
   wanted_index_.clear();
   wanted_bytes_ = 0;
-  for (auto entry = shared_.begin(); entry != shared_.end();)
-    entry = places_[entry->second].block == nullptr ? shared_.erase(entry) : std::next(entry);
+  std::erase_if(shared_, [&](const Shared& entry) { return places_[entry.index].block == nullptr; });
 }
 
 Status PackedStore::commit() {

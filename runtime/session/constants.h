@@ -5,7 +5,6 @@
 #pragma once
 
 #include <map>
-#include <tuple>
 #include <vector>
 
 #include "runtime/session/device_set.h"
@@ -57,10 +56,7 @@ class PackedStore {
     const void* row = nullptr;
     uint64_t packed_key = 0;
     std::vector<const void*> constants;
-    bool operator<(const Key& other) const {
-      return std::tie(device, row, packed_key, constants) <
-             std::tie(other.device, other.row, other.packed_key, other.constants);
-    }
+    bool operator==(const Key& other) const noexcept = default;
   };
   struct Request {
     Key key;
@@ -79,12 +75,16 @@ class PackedStore {
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
 
  private:
+  struct Shared {
+    Key key;
+    size_t index;
+  };
   std::vector<Request> wanted_;
   std::vector<size_t> wanted_index_;
   size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   std::vector<Place> places_;
-  std::map<Key, size_t> shared_;
+  std::vector<Shared> shared_;
 };
 
 }  // namespace rt
