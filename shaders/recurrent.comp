@@ -8,25 +8,7 @@
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
-layout(constant_id = 1) const uint kCell = 0;  // 0: LSTM, 1: GRU, 2: RNN
-layout(constant_id = 2) const uint kForm = 0;
-layout(constant_id = 3) const uint kRows = 1;
-layout(constant_id = 4) const uint kFlags = 0;
-layout(constant_id = 5) const uint kF0 = 3;
-layout(constant_id = 6) const uint kG0 = 4;
-layout(constant_id = 7) const uint kH0 = 4;
-layout(constant_id = 8) const uint kF1 = 3;
-layout(constant_id = 9) const uint kG1 = 4;
-layout(constant_id = 10) const uint kH1 = 4;
-layout(constant_id = 11) const uint kSharedFours = 1;
-const bool kBias = (kFlags & 1u) != 0;
-const bool kLengths = (kFlags & 2u) != 0;
-const bool kPeepholes = (kFlags & 4u) != 0;
-const bool kLinear = (kFlags & 8u) != 0;
-const bool kInputForget = (kFlags & 16u) != 0;
-const bool kReverse = (kFlags & 32u) != 0;
-const bool kClip = (kFlags & 64u) != 0;
-const uint kGates = kCell == 0 ? 4 : (kCell == 1 ? 3 : 1);
+#include "recurrent.glsl"
 const bool kReset = kCell == 1 && !kLinear;
 
 layout(set = 0, binding = 2, std430) readonly buffer FromX { float from_x[]; };  // [steps][batch][direction][gate][unit]
@@ -35,17 +17,9 @@ layout(set = 0, binding = 4, std430) writeonly buffer Y { float y[]; };
 layout(set = 0, binding = 5, std430) coherent buffer H { float h[]; };           // [2][direction][batch][fours * 4]
 layout(set = 0, binding = 5, std430) coherent buffer H4 { vec4 h4[]; };
 layout(set = 0, binding = 6, std430) buffer C { float c[]; };
-layout(set = 0, binding = 7, std430) readonly buffer Lengths { int lengths[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
 layout(set = 0, binding = 9, std430) coherent buffer Reset { float reset[]; };   // r h: [direction][batch][fours * 4]
 layout(set = 0, binding = 9, std430) coherent buffer Reset4 { vec4 reset4[]; };
-layout(push_constant) uniform P {
-  uint steps, batch, directions, hidden, fours;
-  uint first, last, units, unit_groups, phases;
-  float clip_at;
-  float alpha[6];
-  float beta[6];
-};
 // h before and after, and r h: [3][kRows][fours]
 shared vec4 near[kSharedFours];
 
@@ -78,22 +52,6 @@ void meet() {
   barrier();
 }
 
-float activate(uint slot, float x) {
-  if (kClip) x = clip(x, -clip_at, clip_at);
-  uint one = slot == 0 ? kF0 : (slot == 1 ? kG0 : kH0);
-  uint two = slot == 0 ? kF1 : (slot == 1 ? kG1 : kH1);
-  float a = alpha[direction * 3 + slot];
-  float b = beta[direction * 3 + slot];
-  uint f = one == two || direction == 0 ? one : two;
-  switch (f) {
-    case 100: return a * x + b;                            // Affine
-    case 101: return is_nan(x) || x > a ? x : 0.0;         // ThresholdedRelu
-    case 102: return a * exact_tanh(b * x);                // ScaledTanh
-    case 103: return x / (1.0 + abs(x));                   // Softsign
-  }
-  return apply_function(f, x, a, b);
-}
-
 // sum[i][gate] = h (or r h) of row i times r of the gates [from, to).
 void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout float sum[kRows][4]) {
   for (uint k4 = 0; k4 < fours; ++k4) {
@@ -108,9 +66,6 @@ void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout flo
   }
 }
 
-uint length_of(uint n) { return kLengths ? uint(clamp(lengths[n], 0, int(steps))) : steps; }
-bool backwards() { return kReverse || direction == 1; }
-
 float bias_of(uint part, uint gate, uint j) {
   return kBias ? bias[((direction * 2 + part) * kGates + gate) * hidden + j] : 0.0;
 }
@@ -120,11 +75,11 @@ float peephole(uint which, uint j) {
 
 float lstm(float gate[4], uint j, uint at_c) {
   float before = c[at_c];
-  float i = activate(0, gate[0] + peephole(0, j) * before);
-  float f = kInputForget ? 1.0 - i : activate(0, gate[2] + peephole(2, j) * before);
-  float now = f * before + i * activate(1, gate[3]);
+  float i = activate(direction, 0, gate[0] + peephole(0, j) * before);
+  float f = kInputForget ? 1.0 - i : activate(direction, 0, gate[2] + peephole(2, j) * before);
+  float now = f * before + i * activate(direction, 1, gate[3]);
   c[at_c] = now;
-  return activate(0, gate[1] + peephole(1, j) * now) * activate(2, now);
+  return activate(direction, 0, gate[1] + peephole(1, j) * now) * activate(direction, 2, now);
 }
 
 // Unit j of row i behind step s, from the products in `sum`.
@@ -138,7 +93,7 @@ void finish_unit(uint s, uint half_, uint i, uint j, float sum[4]) {
     y[((s * directions + direction) * batch + n) * hidden + j] = 0.0;
     return;
   }
-  uint t = backwards() ? len - 1 - s : s;
+  uint t = time_of(s, len, direction);
   uint at_x = ((t * batch + n) * directions + direction) * kGates * hidden + j;
   float gate[4];
   [[unroll]] for (uint g = 0; g < kGates; ++g) {
@@ -149,12 +104,12 @@ void finish_unit(uint s, uint half_, uint i, uint j, float sum[4]) {
   if (kCell == 0) {
     now = lstm(gate, j, (direction * batch + n) * hidden + j);
   } else if (kCell == 1) {
-    float z = activate(0, gate[0]);
+    float z = activate(direction, 0, gate[0]);
     float candidate = sum[2] + bias_of(1, 2, j);
-    if (kLinear) candidate *= activate(0, gate[1]);
-    now = (1.0 - z) * activate(1, gate[2] + candidate) + z * before;
+    if (kLinear) candidate *= activate(direction, 0, gate[1]);
+    now = (1.0 - z) * activate(direction, 1, gate[2] + candidate) + z * before;
   } else {
-    now = activate(0, gate[0]);
+    now = activate(direction, 0, gate[0]);
   }
   store_unit(1 - half_, i, j, now);
   y[((t * directions + direction) * batch + n) * hidden + j] = now;
@@ -166,10 +121,10 @@ void reset_unit(uint s, uint half_, uint i, uint j, float sum) {
   if (n >= batch) return;
   uint len = length_of(n);
   if (s >= len) return;
-  uint t = backwards() ? len - 1 - s : s;
+  uint t = time_of(s, len, direction);
   float gate = from_x[(((t * batch + n) * directions + direction) * kGates + 1) * hidden + j];
   gate += bias_of(0, 1, j) + bias_of(1, 1, j) + sum;
-  store_reset(i, j, activate(0, gate) * load_unit(half_, i, j));
+  store_reset(i, j, activate(direction, 0, gate) * load_unit(half_, i, j));
 }
 
 void step(uint s, uint begin, uint end) {

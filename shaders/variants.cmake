@@ -174,6 +174,9 @@ rt_shader(pool_positions pool_positions.comp)
 # Recurrent nets.
 rt_shader(recurrent_buffer recurrent.comp)
 rt_shader(recurrent_texel recurrent.comp -DTEXEL=1)
+rt_shader(recurrent_gates recurrent_gates.comp)
+rt_shader(recurrent_grad_buffer recurrent_grad.comp)
+rt_shader(recurrent_grad_texel recurrent_grad.comp -DTEXEL=1)
 
 # Attention: loads through storage buffers or texel buffers, masks of floats or bools.
 foreach(load buffer texel)

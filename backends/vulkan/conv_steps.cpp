@@ -5,10 +5,6 @@
 namespace rt::vulkan {
 namespace {
 
-int64_t round_up4(int64_t n) {
-  return (n + 3) / 4 * 4;
-}
-
 void push_axis_pairs(Step& step, const ConvSides& sides) {
   const auto& [h, w, d] = sides.axes;
   step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);

@@ -36,7 +36,7 @@ int64_t Part::elements() const noexcept {
 }
 
 Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part) {
-  int64_t begin = walk.from, before = 0, length = walk.element;
+  int64_t begin = static_cast<int64_t>(walk.ref.offset) + walk.from, before = 0, length = walk.element;
   for (size_t axis = 0; axis < part.count.size(); ++axis) {
     if (part.count[axis] == 0 && walk.strides[axis] != 0) return {walk.ref};
     begin += part.first[axis] * walk.strides[axis];
@@ -49,7 +49,7 @@ Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part)
   const int64_t low = begin - before, aligned = low / alignment * alignment;
   Window window;
   window.ref = walk.ref;
-  window.ref.offset += static_cast<uint64_t>(aligned);
+  window.ref.offset = static_cast<uint64_t>(aligned);
   window.ref.bytes = static_cast<uint64_t>(low - aligned + length);
   window.first = (begin - aligned) / walk.element;
   return window;

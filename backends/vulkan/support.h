@@ -27,4 +27,8 @@ inline constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+inline constexpr int64_t round_up4(int64_t n) {
+  return ceil_div(n, 4) * 4;
+}
+
 }  // namespace rt::vulkan

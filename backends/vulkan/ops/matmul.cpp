@@ -96,10 +96,6 @@ Status supports(const Device&, const NodeView& node) noexcept {
   return describe_problem(node).status();
 }
 
-int64_t round_up4(int64_t n) {
-  return (n + 3) / 4 * 4;
-}
-
 /// With `rows` rows, of whole vec4s.
 ProductFactor load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
                    const Factor& factor, int64_t rows, bool transposed) {

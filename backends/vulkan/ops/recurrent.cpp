@@ -6,83 +6,10 @@
 #include <algorithm>
 
 #include "backends/vulkan/copy_steps.h"
-#include "backends/vulkan/functions.h"
-#include "backends/vulkan/product_steps.h"
-#include "runtime/graph/recurrent_geometry.h"
+#include "backends/vulkan/recurrent_steps.h"
 
 namespace rt::vulkan {
 namespace {
-
-/// Shared memory that every device has.
-constexpr int64_t kSharedBytes = 16384;
-/// One workgroup reads less of r than this faster than a barrier between dispatches takes.
-constexpr int64_t kLargeMatrix = 512 * 1024;
-constexpr int64_t kMostStepDispatches = 1024;
-
-int64_t round_up4(int64_t n) {
-  return (n + 3) / 4 * 4;
-}
-
-uint64_t floats(int64_t count) {
-  return static_cast<uint64_t>(std::max<int64_t>(count, 1)) * sizeof(float);
-}
-
-/// Numbers beyond Function's are the shader's own.
-uint32_t function_number(op::RecurrentActivation function) {
-  using Cell = op::RecurrentActivation;
-  switch (function) {
-    case Cell::Relu: return static_cast<uint32_t>(Function::Relu);
-    case Cell::Sigmoid: return static_cast<uint32_t>(Function::Sigmoid);
-    case Cell::LeakyRelu: return static_cast<uint32_t>(Function::LeakyRelu);
-    case Cell::HardSigmoid: return static_cast<uint32_t>(Function::HardSigmoid);
-    case Cell::Elu: return static_cast<uint32_t>(Function::Elu);
-    case Cell::Softplus: return static_cast<uint32_t>(Function::Softplus);
-    case Cell::Affine: return 100;
-    case Cell::ThresholdedRelu: return 101;
-    case Cell::ScaledTanh: return 102;
-    case Cell::Softsign: return 103;
-    default: return static_cast<uint32_t>(Function::Tanh);
-  }
-}
-
-/// A matrix [rows, columns] whose rows are whole vec4s.
-Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input, int64_t rows,
-               int64_t columns) {
-  if (columns % 4 == 0) return in(input);
-  const auto* constant = static_cast<const float*>(node.inputs[input].value);
-  if (constant != nullptr) program.replaces(input);
-  return padded_copy(
-      program, device, in(input),
-      {.extents = {rows, columns}, .strides = {columns, 1}, .padded_extents = {rows, round_up4(columns)}},
-      constant);
-}
-
-/// x w^T for all steps and both directions: [steps, batch, directions, gates, hidden].
-Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView& node,
-                   const RecurrentGeometry& g) {
-  const int64_t rows = g.steps * g.batch, columns = g.directions * g.gates * g.hidden;
-  const Ref result = program.scratch(floats(rows * columns));
-  if (rows == 0) return result;
-  if (g.input == 0) {
-    program.fill(result, 0);
-    return result;
-  }
-  const auto factor = [&](size_t input, int64_t count, bool transposed) {
-    ProductFactor made;
-    made.ref = whole_rows(program, device, node, input, count, g.input);
-    made.transposed = transposed;
-    made.row_stride = round_up4(g.input) / 4;
-    return made;
-  };
-  TiledProduct product;
-  product.m = rows;
-  product.n = columns;
-  product.k = round_up4(g.input);
-  product.a = factor(0, rows, false);
-  product.b = factor(1, columns, true);
-  add_product(program, device, product, result);
-  return result;
-}
 
 /// r as [direction][hidden / 4][gate][unit] vec4; zeros behind its columns.
 Ref packed_r(Program& program, const VulkanDevice& device, const NodeView& node, const RecurrentGeometry& g) {
@@ -123,75 +50,29 @@ Ref initial_h(Program& program, const VulkanDevice& device, const NodeView& node
   return h;
 }
 
-struct Steps {
-  uint32_t form = 0;
-  uint32_t lanes = 64, rows = 1;
-  int64_t units = 0;
-  int64_t shared_fours = 1;
-};
-
-Steps choose_steps(const RecurrentGeometry& g, const DevicePlan& plan) {
-  const bool software = plan.texel_loads;
-  Steps steps;
-  steps.rows = static_cast<uint32_t>(std::clamp<int64_t>(software ? g.batch : g.batch / 16, 1, 4));
-  const bool two_phases = g.kind == CellKind::GRU && !g.linear_before_reset;
-  const int64_t fours = round_up4(g.hidden) / 4, halves = two_phases ? 3 : 2;
-  const int64_t r_bytes = g.gates * g.hidden * g.hidden * static_cast<int64_t>(sizeof(float));
-  if (!software && r_bytes > kLargeMatrix && g.steps * (two_phases ? 2 : 1) <= kMostStepDispatches) {
-    steps.form = 2;
-    steps.units = steps.lanes;
-    return steps;
-  }
-  steps.units = g.hidden;
-  steps.lanes = software ? plan.row_lanes : 32;
-  while (!software && steps.lanes < plan.elementwise_lanes && steps.lanes < g.hidden) steps.lanes *= 2;
-  while (steps.rows > 1 && halves * steps.rows * fours * 16 > kSharedBytes) --steps.rows;
-  steps.shared_fours = halves * steps.rows * fours;
-  if (steps.shared_fours * 16 > kSharedBytes) {
-    steps.form = 1;
-    steps.shared_fours = 1;
-  }
-  return steps;
-}
-
 struct Buffers {
   Ref from_x, r, h, c, reset;
 };
 
 void add_steps(Program& program, const VulkanDevice& device, const NodeView& node, const RecurrentGeometry& g,
-               const Steps& steps, const Buffers& buffers, int64_t first, int64_t last, uint32_t phases) {
+               const RecurrentForm& form, const Buffers& buffers, const RecurrentRange& range) {
   const bool texel = through_texels(device, floats(g.directions * g.gates * g.hidden * round_up4(g.hidden)));
-  const int64_t unit_groups = ceil_div(g.hidden, steps.units);
-  const int64_t groups = ceil_div(g.batch, steps.rows) * g.directions * unit_groups;
-  Step& step = program.dispatch(texel ? Shader::recurrent_texel : Shader::recurrent_buffer,
-                                static_cast<uint64_t>(groups), steps.lanes);
+  Step& step = add_recurrent(program, texel ? Shader::recurrent_texel : Shader::recurrent_buffer, node, g,
+                             form, range);
   const bool lstm = g.kind == CellKind::LSTM;
-  const uint32_t flags = (node.has(3) ? 1u : 0u) | (node.has(4) ? 2u : 0u) | (lstm && node.has(7) ? 4u : 0u) |
-                         (g.linear_before_reset ? 8u : 0u) | (g.input_forget ? 16u : 0u) |
-                         (g.starts_reversed ? 32u : 0u) | (g.clip > 0 ? 64u : 0u);
-  step.spec(static_cast<uint32_t>(g.kind)).spec(steps.form).spec(steps.rows).spec(flags);
-  for (const CellActivation& activation : g.activations) step.spec(function_number(activation.function));
-  step.spec(static_cast<uint64_t>(steps.shared_fours));
-  step.push(g.steps).push(g.batch).push(g.directions).push(g.hidden).push(round_up4(g.hidden) / 4);
-  step.push(first).push(last).push(steps.units).push(unit_groups).push(phases).push(g.clip);
-  for (const CellActivation& activation : g.activations) step.push(activation.alpha);
-  for (const CellActivation& activation : g.activations) step.push(activation.beta);
   step.matrix(1, buffers.r, texel).read(2, buffers.from_x).write(4, out(0)).write(5, buffers.h);
   if (node.has(3)) step.read(3, in(3));
-  if (lstm) step.write(6, buffers.c);
   if (node.has(4)) step.read(7, in(4));
   if (lstm && node.has(7)) step.read(8, in(7));
-  if (g.kind == CellKind::GRU && !g.linear_before_reset) step.write(9, buffers.reset);
+  // What a cell does not have is bound to h: the shader names it as written to.
+  step.write(6, lstm ? buffers.c : buffers.h);
+  step.write(9, resets_before(g) ? buffers.reset : buffers.h);
 }
 
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
-  const uint64_t limit = cast(device).plan().max_binding_bytes;
-  const uint64_t gates = floats(g.steps * g.batch * g.directions * g.gates * g.hidden);
-  if (gates > limit)
-    return unsupported("products of ", gates, " bytes for all steps, the device binds at most ", limit);
-  return {};
+  return recurrent_fits(device, g);
 }
 
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
@@ -211,20 +92,14 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   if (g.steps > 0 && g.batch > 0) {
     buffers.from_x = product_with_w(*program, vulkan, node, g);
     buffers.r = packed_r(*program, vulkan, node, g);
-    const bool two_phases = g.kind == CellKind::GRU && !g.linear_before_reset;
-    const Steps steps = choose_steps(g, vulkan.plan());
-    if (two_phases) {
+    const int64_t halves = resets_before(g) ? 3 : 2;
+    const RecurrentForm form = choose_form(g, vulkan.plan(), halves * padded / 4, resets_before(g) ? 2 : 1);
+    if (resets_before(g)) {
       buffers.reset = program->scratch(floats(rows * padded));
       program->fill(buffers.reset, 0);
     }
-    if (steps.form != 2) {
-      add_steps(*program, vulkan, node, g, steps, buffers, 0, g.steps, 3);
-    } else {
-      for (int64_t s = 0; s < g.steps; ++s) {
-        if (two_phases) add_steps(*program, vulkan, node, g, steps, buffers, s, s + 1, 1);
-        add_steps(*program, vulkan, node, g, steps, buffers, s, s + 1, 2);
-      }
-    }
+    for (const RecurrentRange& range : ranges_of(form, g.steps))
+      add_steps(*program, vulkan, node, g, form, buffers, range);
   }
   add_copy(*program, vulkan,
            {.space = {.extents = {rows, g.hidden}, .strides = {{padded, 1}, {g.hidden, 1}}},
