@@ -5,7 +5,7 @@
 namespace rt::cuda {
 namespace {
 
-__global__ void __launch_bounds__(kCellThreads) multiply_each(RowProducts p) {
+__global__ void __launch_bounds__(kCellThreads, 4) multiply_each(RowProducts p) {
   const int64_t groups = (p.rows + kCellRows - 1) / kCellRows, warp = global_index() / kWarpSize;
   const int64_t column = warp % p.columns, group = warp / p.columns % groups,
                 batch = warp / p.columns / groups;
@@ -72,7 +72,7 @@ RT_DEVICE float peephole(const RecurrentNet& net, const CellBlock& block, int ga
                                   : net.peepholes[(block.direction * 3 + gate) * net.hidden + block.unit];
 }
 
-__global__ void __launch_bounds__(kCellThreads)
+__global__ void __launch_bounds__(kCellThreads, 4)
     step_lstm(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
   if (!block.exists(to.net)) return;  // whole warps
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kCellThreads)
   to.y[place.y] = made;
 }
 
-__global__ void __launch_bounds__(kCellThreads)
+__global__ void __launch_bounds__(kCellThreads, 4)
     step_rnn(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
   if (!block.exists(to.net)) return;  // whole warps
@@ -131,7 +131,7 @@ RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, fl
 }
 
 /// The reset gate behind the product.
-__global__ void __launch_bounds__(kCellThreads)
+__global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_linear(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
   if (!block.exists(to.net)) return;  // whole warps
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kCellThreads)
 }
 
 /// The reset gate before the product: first both gates, then the candidate.
-__global__ void __launch_bounds__(kCellThreads)
+__global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_gates(RecurrentForward to, const float* h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
   if (!block.exists(to.net)) return;  // whole warps
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kCellThreads)
   to.reset_h[place.state] = f.value(0, pre(1, sums[1])) * h[place.state];
 }
 
-__global__ void __launch_bounds__(kCellThreads)
+__global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_candidate(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
   if (!block.exists(to.net)) return;  // whole warps

@@ -192,7 +192,7 @@ RT_DEVICE void back_lstm(const RecurrentBackward& to, const Moment& now, int64_t
 }
 
 /// LSTM and RNN. Step -1 leaves the gradient of h0.
-__global__ void __launch_bounds__(kCellThreads) step_back(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kCellThreads, 4) step_back(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
@@ -220,7 +220,7 @@ RT_DEVICE float candidate_operand(const RecurrentBackward& to, const Moment& now
 }
 
 /// A GRU's step up to the product with r's third block.
-__global__ void __launch_bounds__(kCellThreads) step_back_gru(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kCellThreads, 4) step_back_gru(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kCellThreads) step_back_gru(RecurrentBackward 
 }
 
 /// The rest of it: the reset gate, and what goes through it to h.
-__global__ void __launch_bounds__(kCellThreads) step_back_reset(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kCellThreads, 4) step_back_reset(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
