@@ -197,6 +197,89 @@ __global__ void align_regions(RoiAlignArguments to, Group group) {
   }
 }
 
+/// A thread owns one row of one channel of an image, and takes what all regions give to it.
+struct RoiRow {
+  const RoiAlignArguments& to;
+  const float* image;  ///< of the row's image and channel
+  const float* grad;   ///< of the region's channel
+  float* row;          ///< of the gradient
+  int64_t y;
+
+  RT_DEVICE float grad_of(int64_t v, int64_t u) const { return grad[(v * to.columns + u) * to.channels]; }
+  RT_DEVICE void add(int64_t x, double value) const { row[x * to.channels] += static_cast<float>(value); }
+
+  RT_DEVICE void add_mean(const RoiAxis& rows, const RoiAxis& columns, int64_t v, int64_t p) const {
+    const RoiTaps taps(rows.position(v, p), to.height);
+    if (!taps.inside) return;
+    const double own = (taps.index[0] == y ? taps.weight[0] : 0) + (taps.index[1] == y ? taps.weight[1] : 0);
+    if (own == 0) return;
+    const double share = own / static_cast<double>(rows.samples * columns.samples);
+    for (int64_t u = 0; u < to.columns; ++u)
+      for (int64_t q = 0; q < columns.samples; ++q) {
+        const RoiTaps other(columns.position(u, q), to.width);
+        if (!other.inside) continue;
+        RT_UNROLL
+        for (int k = 0; k < 2; ++k) add(other.index[k], share * other.weight[k] * grad_of(v, u));
+      }
+  }
+
+  /// The first of a bin's largest weighted values takes the whole gradient.
+  RT_DEVICE void add_maximum(const RoiAxis& rows, const RoiAxis& columns, int64_t v, int64_t u) const {
+    double best = 0, best_weight = 0;
+    int64_t best_y = -1, best_x = 0;
+    bool first = true;
+    for (int64_t p = 0; p < rows.samples; ++p)
+      for (int64_t q = 0; q < columns.samples; ++q) {
+        const RoiTaps a(rows.position(v, p), to.height), b(columns.position(u, q), to.width);
+        const bool inside = a.inside && b.inside;
+        for (int k = 0; k < (inside ? 4 : 1); ++k) {
+          const double weight = inside ? a.weight[k / 2] * b.weight[k % 2] : 0;
+          const double value =
+              inside ? weight * image[(a.index[k / 2] * to.width + b.index[k % 2]) * to.channels] : 0;
+          if (!first && !(value > best)) continue;
+          first = false;
+          best = value;
+          best_weight = weight;
+          best_y = a.index[k / 2];
+          best_x = b.index[k % 2];
+        }
+      }
+    if (best_y == y && best_weight != 0) add(best_x, best_weight * grad_of(v, u));
+  }
+
+  RT_DEVICE bool touched(const RoiAxis& rows, int64_t v) const {
+    for (int64_t p = 0; p < rows.samples; ++p) {
+      const RoiTaps taps(rows.position(v, p), to.height);
+      if (taps.inside && (taps.index[0] == y || taps.index[1] == y)) return true;
+    }
+    return false;
+  }
+};
+
+__global__ void align_regions_back(RoiAlignArguments to, const float* grad_output, float* grad_data) {
+  const int64_t i = global_index();
+  if (i >= to.images * to.height * to.channels) return;
+  const int64_t channel = i % to.channels, y = i / to.channels % to.height,
+                image = i / to.channels / to.height;
+  RoiRow own{to, to.data + image * to.height * to.width * to.channels + channel, nullptr,
+             grad_data + (image * to.height + y) * to.width * to.channels + channel, y};
+  for (int64_t x = 0; x < to.width; ++x) own.row[x * to.channels] = 0;
+  const Indices batch{to.batch, to.wide_batch};
+  for (int64_t region = 0; region < to.regions; ++region) {
+    if (max(int64_t{0}, min(batch[region], to.images - 1)) != image) continue;
+    const float* corner = to.corners + region * 4;
+    const RoiAxis rows(corner[1], corner[3], to.rows, to), columns(corner[0], corner[2], to.columns, to);
+    own.grad = grad_output + region * to.rows * to.columns * to.channels + channel;
+    for (int64_t v = 0; v < to.rows; ++v) {
+      if (!to.maximum) {
+        for (int64_t p = 0; p < rows.samples; ++p) own.add_mean(rows, columns, v, p);
+      } else if (own.touched(rows, v)) {
+        for (int64_t u = 0; u < to.columns; ++u) own.add_maximum(rows, columns, v, u);
+      }
+    }
+  }
+}
+
 Group group_of(int64_t channels) {
   Group group{1};
   while (group.lanes < 32 && group.lanes < channels) group.lanes *= 2;
@@ -218,6 +301,12 @@ cudaError_t roi_align(const RoiAlignArguments& arguments, cudaStream_t stream) {
   const Group group = group_of(arguments.channels);
   const int64_t bins = arguments.regions * arguments.rows * arguments.columns;
   return launch(align_regions, launch_each(bins * group.lanes, stream, 128), arguments, group);
+}
+
+cudaError_t roi_align_grad(const RoiAlignArguments& arguments, const float* grad_output, float* grad_data,
+                           cudaStream_t stream) {
+  const int64_t rows = arguments.images * arguments.height * arguments.channels;
+  return launch(align_regions_back, launch_each(rows, stream, 128), arguments, grad_output, grad_data);
 }
 
 }  // namespace rt::cuda

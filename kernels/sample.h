@@ -38,5 +38,8 @@ struct RoiAlignArguments {
   int64_t regions = 0, rows = 1, columns = 1;
 };
 cudaError_t roi_align(const RoiAlignArguments& arguments, cudaStream_t stream);
+/// The gradient of data; grad_output has the shape of the result. Sums are made in the order of the regions.
+cudaError_t roi_align_grad(const RoiAlignArguments& arguments, const float* grad_output, float* grad_data,
+                           cudaStream_t stream);
 
 }  // namespace rt::cuda

@@ -183,6 +183,10 @@ std::vector<Case> cases_indexed() {
   add_scatter(cases);
   add_scan<op::CumSumAttributes>(cases, "cum_sum", -1, 1);
   add_scan<op::CumProdAttributes>(cases, "cum_prod", 0.95, 1.05);
+  cases.push_back(make_case("cum_sum_very_long", scan<op::CumSumAttributes>(1, false, false),
+                            {tensor(DType::I32, {2, 40000})}));
+  cases.push_back(make_case("cum_sum_very_long_reverse", scan<op::CumSumAttributes>(0, true, true),
+                            {tensor(DType::I64, {33000})}));
   cases.push_back(make_case("cum_prod_zero", scan<op::CumProdAttributes>(0, false, false),
                             {with_values(f32({5}), {2, 3, 0, 5, 0.5})}));
   cases.push_back(make_case("cum_prod_zeros", scan<op::CumProdAttributes>(0, true, true),

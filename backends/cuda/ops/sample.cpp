@@ -1,4 +1,4 @@
-// GridSample and RoiAlign in f32.
+// GridSample, RoiAlign and its gradient in f32.
 #include "kernels/sample.h"
 
 #include "backends/cuda/kernel.h"
@@ -50,28 +50,45 @@ Result<KernelPtr> create_grid(CudaDevice&, const NodeView& node) {
   });
 }
 
+/// `result` is RoiAlign's.
+template <class Attributes>
+RoiAlignArguments roi_arguments(const NodeView& node, const Shape& result) {
+  const auto& attributes = node.as<Attributes>();
+  const Shape& x = node.shape(0);
+  return {.wide_batch = node.dtype(2) == DType::I64,
+          .maximum = attributes.maximum,
+          .half_pixel = attributes.half_pixel,
+          .sampling_ratio = attributes.sampling_ratio,
+          .spatial_scale = attributes.spatial_scale,
+          .images = x[0],
+          .height = x[1],
+          .width = x[2],
+          .channels = x[3],
+          .regions = result[0],
+          .rows = result[1],
+          .columns = result[2]};
+}
+
+RoiAlignArguments bound(RoiAlignArguments arguments, const Call& call) {
+  arguments.data = call.in<float>(0);
+  arguments.corners = call.in<float>(1);
+  arguments.batch = call.in(2);
+  return arguments;
+}
+
 Result<KernelPtr> create_roi(CudaDevice&, const NodeView& node) {
-  const auto& attributes = node.as<op::RoiAlignAttributes>();
-  const Shape &x = node.shape(0), &result = node.output(0).shape;
-  const RoiAlignArguments arguments{.wide_batch = node.dtype(2) == DType::I64,
-                                    .maximum = attributes.maximum,
-                                    .half_pixel = attributes.half_pixel,
-                                    .sampling_ratio = attributes.sampling_ratio,
-                                    .spatial_scale = attributes.spatial_scale,
-                                    .images = x[0],
-                                    .height = x[1],
-                                    .width = x[2],
-                                    .channels = x[3],
-                                    .regions = result[0],
-                                    .rows = result[1],
-                                    .columns = result[2]};
+  const auto arguments = roi_arguments<op::RoiAlignAttributes>(node, node.output(0).shape);
   return make_kernel([arguments](const Call& call) {
-    RoiAlignArguments a = arguments;
-    a.data = call.in<float>(0);
-    a.corners = call.in<float>(1);
-    a.batch = call.in(2);
+    RoiAlignArguments a = bound(arguments, call);
     a.result = call.out<float>();
     return roi_align(a, call.stream);
+  });
+}
+
+Result<KernelPtr> create_roi_grad(CudaDevice&, const NodeView& node) {
+  const auto arguments = roi_arguments<op::RoiAlignGradAttributes>(node, node.shape(3));
+  return make_kernel([arguments](const Call& call) {
+    return roi_align_grad(bound(arguments, call), call.in<float>(3), call.out<float>(), call.stream);
   });
 }
 
@@ -83,6 +100,7 @@ std::span<const KernelRow> rows_sample() {
   static constexpr KernelRow kRows[] = {
       row<create_grid, supports_grid>(OpKind::GridSample, "grid_sample", kF32),
       row<create_roi>(OpKind::RoiAlign, "roi_align", kF32),
+      row<create_roi_grad>(OpKind::RoiAlignGrad, "roi_align_grad", kF32),
   };
   return kRows;
 }
