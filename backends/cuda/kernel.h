@@ -125,6 +125,18 @@ inline size_t book_scratch(Requirements& requirements, size_t bytes) {
   return offset;
 }
 
+/// y = x, byte by byte; nothing where y lies over x. `replaced`: see Requirements::replaced_inputs.
+inline KernelPtr make_copy(size_t bytes, uint32_t replaced = 0) {
+  Requirements requirements = in_place();
+  requirements.replaced_inputs = replaced;
+  return make_kernel(
+      [bytes](const Call& call) {
+        if (bytes == 0 || call.in(0) == call.out()) return cudaSuccess;
+        return cudaMemcpyAsync(call.out(), call.in(0), bytes, cudaMemcpyDeviceToDevice, call.stream);
+      },
+      requirements);
+}
+
 inline ElementType element_type(DType dtype) noexcept {
   static_assert(static_cast<int>(ElementType::Bool) == static_cast<int>(DType::Bool) &&
                 static_cast<int>(ElementType::BF16) == static_cast<int>(DType::BF16) &&

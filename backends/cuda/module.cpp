@@ -1,6 +1,8 @@
 // The module's one exported symbol.
 #include "runtime/backend/module.h"
 
+#include <new>
+
 #include "backends/cuda/device.h"
 #include "runtime/backend/abi.h"
 
@@ -8,18 +10,22 @@ namespace rt::cuda {
 namespace {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
-  std::vector<DeviceFacts> facts;
-  if (const Status status = list_devices(facts); !status.ok()) {
-    reason = status.message();
-    return {};
-  }
-  for (const DeviceFacts& device : facts) {
-    if (const Status status = usable(device); !status.ok())
+  try {
+    std::vector<DeviceFacts> facts;
+    if (const Status status = list_devices(facts); !status.ok()) {
       reason = status.message();
-    else
-      devices.push_back(describe(device));
+      return {};
+    }
+    for (const DeviceFacts& device : facts) {
+      if (const Status status = usable(device); !status.ok())
+        reason = status.message();
+      else
+        devices.push_back(describe(device));
+    }
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "looking for CUDA devices: no memory");
   }
-  return {};
 }
 
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {

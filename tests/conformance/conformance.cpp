@@ -6,7 +6,10 @@
 // allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it, with the reason,
 // and an entry that is no gap fails.
 //
-//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation]
+//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation] [--device-optional]
+//
+// With --device-optional a backend without a device is no failure: its reason is printed and the exit code
+// is 77.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +18,7 @@
 #include <string>
 
 #include "rt/rt.h"
+#include "runtime/backend/registry.h"
 #include "runtime/core/element.h"
 #include "tests/cases/case.h"
 #include "tests/conformance/failing_new.h"
@@ -30,6 +34,7 @@ struct Options {
   std::string filter;
   std::string gaps;
   bool validation = false;
+  bool device_optional = false;
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
@@ -423,8 +428,8 @@ int main(int argc, char** argv) {
   rt::test::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--validation") {
-      options.validation = true;
+    if (argument == "--validation" || argument == "--device-optional") {
+      (argument == "--validation" ? options.validation : options.device_optional) = true;
       continue;
     }
     std::string* value = argument == "--backend"  ? &options.backend
@@ -436,6 +441,13 @@ int main(int argc, char** argv) {
       return 2;
     }
     *value = argv[++i];
+  }
+  if (options.device_optional) {
+    const auto device = rt::open_device(options.backend, {});
+    if (!device.ok()) {
+      std::printf("SKIPPED: %s\n", device.status().message().c_str());
+      return 77;
+    }
   }
   return rt::test::run_all(options);
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <set>
 #include <vector>
 
@@ -92,6 +93,11 @@ cudaError_t refuse_while_capturing() {
     if (stream->capture != nullptr) stream->invalid = true;
   return result(cudaErrorStreamCaptureUnsupported);
 }
+/// Behind the body of a function that may allocate on the host; tests make that fail.
+#define RT_OR_OUT_OF_MEMORY                   \
+  catch (const std::bad_alloc&) {             \
+    return result(cudaErrorMemoryAllocation); \
+  }
 #define RT_NOT_WHILE_CAPTURING \
   if (runtime().captures > 0) return refuse_while_capturing()
 
@@ -171,7 +177,12 @@ cudaError_t allocate(void** pointer, size_t bytes, bool pinned) {
   void* memory = nullptr;
   if (posix_memalign(&memory, 256, std::max<size_t>(bytes, 1)) != 0) return cudaErrorMemoryAllocation;
   std::memset(memory, 0xff, bytes);  // NaN in every format of floats
-  r.allocations[reinterpret_cast<uintptr_t>(memory)] = {bytes, pinned};
+  try {
+    r.allocations[reinterpret_cast<uintptr_t>(memory)] = {bytes, pinned};
+  } catch (const std::bad_alloc&) {
+    std::free(memory);
+    throw;
+  }
   if (!pinned) r.bytes += bytes;
   *pointer = memory;
   return cudaSuccess;
@@ -205,7 +216,7 @@ cudaError_t copy_now(void* to, const void* from, size_t bytes, cudaMemcpyKind ki
 namespace cuda_emulator {
 
 cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigned shared_bytes,
-                   cudaStream_t stream) {
+                   cudaStream_t stream) try {
   RT_LOCKED;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const auto found = runtime().dynamic_shared_limits.find(symbol);
@@ -219,6 +230,7 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
       runtime().sticky = cudaErrorLaunchFailure;
   }));
 }
+RT_OR_OUT_OF_MEMORY
 
 void reset_runtime() {
   const std::lock_guard lock(runtime().mutex);
@@ -321,31 +333,34 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
   *free_bytes = *total - runtime().bytes;
   return cudaSuccess;
 }
-cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) try {
   RT_LOCKED;
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > shared_memory_limit())
     return result(cudaErrorInvalidValue);
   runtime().dynamic_shared_limits[function] = static_cast<unsigned>(value);
   return cudaSuccess;
 }
+RT_OR_OUT_OF_MEMORY
 
 // --- memory
 
-cudaError_t cudaMalloc(void** pointer, size_t bytes) {
+cudaError_t cudaMalloc(void** pointer, size_t bytes) try {
   RT_LOCKED;
   RT_NOT_WHILE_CAPTURING;
   return result(allocate(pointer, bytes, false));
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaFree(void* pointer) {
   RT_LOCKED;
   RT_NOT_WHILE_CAPTURING;
   drain_all();
   return result(release(pointer, false));
 }
-cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) {
+cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) try {
   RT_LOCKED;
   return result(allocate(pointer, bytes, true));
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaFreeHost(void* pointer) {
   RT_LOCKED;
   RT_NOT_WHILE_CAPTURING;
@@ -353,7 +368,7 @@ cudaError_t cudaFreeHost(void* pointer) {
   return result(release(pointer, true));
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream) {
+                            cudaStream_t stream) try {
   RT_LOCKED;
   CUstream_st* const own = real(stream);
   const auto run = [=](const void* source) {
@@ -373,6 +388,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   if (find(to) == nullptr && own->capture == nullptr) drain(own);  // pageable: CUDA waits
   return result(error != cudaSuccess ? error : runtime().sticky);
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   RT_LOCKED;
   RT_NOT_WHILE_CAPTURING;
@@ -381,7 +397,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind 
   drain(&runtime().null_stream);
   return result(copy_now(to, from, bytes, kind));
 }
-cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) try {
   RT_LOCKED;
   return result(push_work(stream, [=] {
     if (on_device(to, bytes))
@@ -390,16 +406,18 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
       runtime().sticky = cudaErrorInvalidValue;
   }));
 }
+RT_OR_OUT_OF_MEMORY
 
 // --- streams and events
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) try {
   RT_LOCKED;
   *stream = new CUstream_st;
   (*stream)->blocking = (flags & cudaStreamNonBlocking) == 0;
   runtime().streams.insert(*stream);
   return cudaSuccess;
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   const std::lock_guard lock(runtime().mutex);
   drain(stream);
@@ -419,15 +437,16 @@ cudaError_t cudaDeviceSynchronize() {
   drain_all();
   return result(runtime().sticky);
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) try {
   *event = new CUevent_st;
   return cudaSuccess;
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete event;
   return cudaSuccess;
 }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) try {
   RT_LOCKED;
   CUstream_st* const own = real(stream);
   const EventPtr& state = event->state;
@@ -444,10 +463,11 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   state->stream = own;
   return result(push(own, {Operation::Kind::Record, {}, state, ++state->recorded}));
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
 }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) try {
   RT_LOCKED;
   CUstream_st* const own = real(stream);
   const EventPtr& state = event->state;
@@ -466,6 +486,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   }
   return result(push(own, {Operation::Kind::Wait, {}, state, state->recorded}));
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   RT_LOCKED;
   RT_NOT_WHILE_CAPTURING;
@@ -487,7 +508,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
 
 // --- graphs
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) try {
   RT_LOCKED;
   if (real(stream) == &runtime().null_stream) return result(cudaErrorStreamCaptureUnsupported);
   if (stream->capture != nullptr) return result(cudaErrorIllegalState);
@@ -498,7 +519,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   ++runtime().captures;
   return cudaSuccess;
 }
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+RT_OR_OUT_OF_MEMORY
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) try {
   RT_LOCKED;
   if (stream->capture == nullptr || !stream->origin) return result(cudaErrorIllegalState);
   CUgraph_st* const captured = stream->capture;
@@ -519,17 +541,20 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = captured;
   return cudaSuccess;
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+RT_OR_OUT_OF_MEMORY
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) try {
   RT_LOCKED;
   *executable = new CUgraphExec_st{graph->work};
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+RT_OR_OUT_OF_MEMORY
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) try {
   RT_LOCKED;
   return result(push_work(stream, [executable] {
     for (const Work& work : executable->work) work();
   }));
 }
+RT_OR_OUT_OF_MEMORY
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   delete executable;
   return cudaSuccess;

@@ -295,6 +295,7 @@ void fiber_main() {
       (*s.body)();
       order_before(&s.tsan_end);
       thread_exit(thread);
+      thread->fiber = nullptr;
       // The next CUDA thread on the same stack, without any switch.
       Thread* next = RT_EMULATOR_TSAN || s.aborted ? nullptr : take_unborn();
       if (next == nullptr) break;
@@ -302,7 +303,6 @@ void fiber_main() {
       next->state = State::Ready;
       current_thread = thread = next;
     }
-    thread->fiber = nullptr;
     if (!RT_EMULATOR_TSAN) s.idle.push_back(fiber);
     leave(fiber);
   }

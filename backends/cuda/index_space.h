@@ -1,0 +1,65 @@
+// Index spaces for kernels, from shapes.
+//
+// Pure arithmetic. Must not know: operators, devices.
+#pragma once
+
+#include "backends/common/broadcast.h"
+#include "kernels/index_space.h"
+
+namespace rt::cuda {
+
+static_assert(kMaxAxes == kMaxRank);
+
+template <int kOperands>
+IndexSpace<kOperands> index_space(const BroadcastPlan<kOperands>& plan) noexcept {
+  IndexSpace<kOperands> space;
+  space.rank = plan.rank;
+  for (size_t axis = 0; axis < static_cast<size_t>(plan.rank); ++axis) {
+    space.extents[axis] = plan.extent[axis];
+    for (size_t k = 0; k < kOperands; ++k) space.strides[k][axis] = plan.stride[k][axis];
+  }
+  return space;
+}
+
+/// Makes the last axis count groups of `width` neighbours, where every operand is dense or repeated along it
+/// and all other strides and the last extent are multiples of `width`; on a single axis the last group may be
+/// short. False, and nothing changed, where that is not so.
+template <int kOperands>
+bool group_neighbours(IndexSpace<kOperands>& space, int64_t width) noexcept {
+  const int last = space.rank - 1;
+  if (last > 0 && space.extents[last] % width != 0) return false;
+  for (const auto& strides : space.strides) {
+    if (strides[last] != 0 && strides[last] != 1) return false;
+    if (strides[last] == 0) continue;
+    for (int axis = 0; axis < last; ++axis)
+      if (strides[axis] % width != 0) return false;
+  }
+  space.extents[last] = (space.extents[last] + width - 1) / width;
+  for (auto& strides : space.strides) strides[last] *= width;
+  return true;
+}
+
+/// Removes axes of extent 1 and merges neighbours that every operand walks in one stride; at least one axis
+/// remains.
+template <int kOperands>
+void collapse(IndexSpace<kOperands>& space) noexcept {
+  int rank = 0;
+  for (int axis = 0; axis < space.rank; ++axis) {
+    if (space.extents[axis] == 1) continue;
+    bool joins = rank > 0;
+    for (int k = 0; joins && k < kOperands; ++k)
+      joins = space.strides[k][rank - 1] == space.strides[k][axis] * space.extents[axis];
+    const int64_t extent = space.extents[axis];
+    if (!joins) space.extents[rank++] = 1;
+    space.extents[rank - 1] *= extent;
+    for (int k = 0; k < kOperands; ++k) space.strides[k][rank - 1] = space.strides[k][axis];
+  }
+  if (rank == 0) {
+    rank = 1;
+    space.extents[0] = 1;
+    for (auto& strides : space.strides) strides[0] = 0;
+  }
+  space.rank = rank;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,117 @@
+// Arithmetic, comparison, logic, bits and selection with broadcasting.
+#include "kernels/binary.h"
+
+#include "backends/cuda/index_space.h"
+#include "backends/cuda/kernel.h"
+
+namespace rt::cuda {
+namespace {
+
+/// In place over the first operand, from `first` on, that has the result's shape and type.
+Requirements over_operand(const NodeView& node, uint8_t first = 0) {
+  for (uint8_t i = first; i < node.input_count(); ++i)
+    if (node.input(i) == node.output(0)) return in_place(i);
+  return {};
+}
+
+/// Groups of 16 bytes of elements where the space allows that, else single elements.
+template <int kOperands>
+int choose_width(IndexSpace<kOperands>& space, DType dtype) {
+  const int width = 16 / static_cast<int>(size_of(dtype));
+  return group_neighbours(space, width) ? width : 1;
+}
+
+BroadcastArguments arguments_of(const NodeView& node) {
+  BroadcastArguments arguments{};
+  arguments.space = index_space(broadcast_plan<2>(node.output(0).shape, {node.shape(0), node.shape(1)}));
+  arguments.width = choose_width(arguments.space, node.dtype(0));
+  arguments.count = node.output(0).elements();
+  return arguments;
+}
+
+/// launcher(function, type, arguments, stream) on the node's operands.
+template <class Launcher, class Function>
+KernelPtr make_broadcast(const NodeView& node, Launcher launcher, Function function) {
+  return make_kernel(
+      [=, type = element_type(node.dtype(0)), arguments = arguments_of(node)](const Call& call) {
+        BroadcastArguments a = arguments;
+        a.a = call.in(0);
+        a.b = call.in(1);
+        a.y = call.out();
+        return launcher(function, type, a, call.stream);
+      },
+      over_operand(node));
+}
+
+template <BinaryFunction kFunction>
+Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
+  return make_broadcast(node, binary, kFunction);
+}
+Result<KernelPtr> create_mod(CudaDevice&, const NodeView& node) {
+  const bool truncated = node.as<op::ModAttributes>().truncated;
+  return make_broadcast(node, binary, truncated ? BinaryFunction::ModTruncated : BinaryFunction::Mod);
+}
+Result<KernelPtr> create_shift(CudaDevice&, const NodeView& node) {
+  const bool left = node.as<op::BitShiftAttributes>().left;
+  return make_broadcast(node, binary, left ? BinaryFunction::ShiftLeft : BinaryFunction::ShiftRight);
+}
+template <CompareFunction kFunction>
+Result<KernelPtr> create_compare(CudaDevice&, const NodeView& node) {
+  return make_broadcast(node, compare, kFunction);
+}
+
+Result<KernelPtr> create_where(CudaDevice&, const NodeView& node) {
+  WhereArguments arguments{};
+  arguments.space =
+      index_space(broadcast_plan<3>(node.output(0).shape, {node.shape(0), node.shape(1), node.shape(2)}));
+  arguments.width = choose_width(arguments.space, node.output(0).dtype);
+  arguments.count = node.output(0).elements();
+  arguments.element_bytes = size_of(node.output(0).dtype);
+  return make_kernel(
+      [arguments](const Call& call) {
+        WhereArguments a = arguments;
+        a.condition = call.in(0);
+        a.a = call.in(1);
+        a.b = call.in(2);
+        a.y = call.out();
+        return where(a, call.stream);
+      },
+      over_operand(node, 1));
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_binary();
+std::span<const KernelRow> rows_binary() {
+#define RT_BINARY(Name, name, dtypes) row<create<BinaryFunction::Name>>(OpKind::Name, name, dtypes)
+#define RT_COMPARE(Name, name) row<create_compare<CompareFunction::Name>>(OpKind::Name, name, kAnyDType)
+  static constexpr DTypeSet kBool{DType::Bool};
+  static constexpr KernelRow kRows[] = {
+      RT_BINARY(Add, "add", kNumbers),
+      RT_BINARY(Sub, "sub", kNumbers),
+      RT_BINARY(Mul, "mul", kNumbers),
+      RT_BINARY(Div, "div", kNumbers),
+      RT_BINARY(Pow, "pow", kNumbers),
+      RT_BINARY(Minimum, "minimum", kNumbers),
+      RT_BINARY(Maximum, "maximum", kNumbers),
+      row<create_mod>(OpKind::Mod, "mod", kNumbers),
+      RT_COMPARE(Equal, "equal"),
+      RT_COMPARE(Less, "less"),
+      RT_COMPARE(LessOrEqual, "less_or_equal"),
+      RT_COMPARE(Greater, "greater"),
+      RT_COMPARE(GreaterOrEqual, "greater_or_equal"),
+      RT_BINARY(And, "and", kBool),
+      RT_BINARY(Or, "or", kBool),
+      RT_BINARY(Xor, "xor", kBool),
+      RT_BINARY(BitwiseAnd, "bitwise_and", kIntegers),
+      RT_BINARY(BitwiseOr, "bitwise_or", kIntegers),
+      RT_BINARY(BitwiseXor, "bitwise_xor", kIntegers),
+      row<create_shift>(OpKind::BitShift, "bit_shift", kIntegers),
+      row<create_where>(OpKind::Where, "where", kBool),
+  };
+#undef RT_BINARY
+#undef RT_COMPARE
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,24 @@
+// An index space with a stride for each operand along each axis: how kernels see broadcasting, transposes,
+// slices and concatenations. Plain C++.
+#pragma once
+
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+/// Element number i of the space, counted with the last axis fastest, is element sum(index[axis] *
+/// strides[k][axis]) of operand k. At least one axis.
+template <int kOperands>
+struct IndexSpace {
+  int rank = 1;
+  int64_t extents[kMaxAxes] = {1};
+  int64_t strides[kOperands][kMaxAxes] = {};
+
+  int64_t elements() const noexcept {
+    int64_t product = 1;
+    for (int axis = 0; axis < rank; ++axis) product *= extents[axis];
+    return product;
+  }
+};
+
+}  // namespace rt::cuda

@@ -1,0 +1,42 @@
+// The CUDA module loads on every machine and answers with devices or with one sentence.
+//
+//   cuda_probe [WORDS]    the sentence must have these words
+#include <cstdio>
+#include <string>
+
+#include "runtime/backend/loader.h"
+
+int main(int count, char** arguments) {
+  const auto module = rt::load_module("cuda");
+  if (!module.ok()) {
+    std::printf("the module does not load: %s\n", module.status().message().c_str());
+    return 1;
+  }
+  std::vector<rt::DeviceInfo> devices;
+  std::string reason;
+  if (const rt::Status status = (*module)->probe(devices, reason); !status.ok()) {
+    std::printf("probing failed: %s\n", status.message().c_str());
+    return 1;
+  }
+  for (const rt::DeviceInfo& device : devices)
+    std::printf("device %d: %s\n", device.index, device.name.c_str());
+  std::printf("reason: %s\n", reason.c_str());
+  if (devices.empty() == reason.empty()) {
+    std::puts("expected devices or a reason");
+    return 1;
+  }
+  const auto opened = (*module)->open({});
+  if (opened.ok() == devices.empty()) {
+    std::puts("opening and probing disagree");
+    return 1;
+  }
+  if (!opened.ok() && opened.status().message() != reason) {
+    std::printf("opening gives another reason: %s\n", opened.status().message().c_str());
+    return 1;
+  }
+  if (count > 1 && reason.find(arguments[1]) == std::string::npos) {
+    std::printf("expected the words: %s\n", arguments[1]);
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,149 @@
+// Which device is chosen, what is said when there is none, and transfers and graphs of the backend on the
+// emulator.
+#include "backends/cuda/device.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "backends/cuda/kernel.h"
+#include "cuda_emulator/emulator.h"
+#include "kernels/unary.h"
+
+namespace rt::cuda {
+namespace {
+
+bool says(const Status& status, std::string_view words) {
+  return !status.ok() && status.message().find(words) != std::string::npos;
+}
+
+TEST(CudaProbe, SaysWhatIsMissing) {
+  ProbeFacts facts{.runtime_version = 13000};
+  facts.error = cudaErrorInsufficientDriver;
+  EXPECT_TRUE(says(explain(facts), "there is no NVIDIA driver"));
+  facts.driver_version = 12080;
+  EXPECT_TRUE(says(explain(facts), "supports CUDA 12.8, this build needs 13.0"));
+  facts.error = cudaErrorStubLibrary;
+  EXPECT_TRUE(says(explain(facts), "stub"));
+  facts.error = cudaErrorNoDevice;
+  EXPECT_TRUE(says(explain(facts), "lists no device"));
+  facts.visible_set = true;
+  facts.visible = "-1";
+  EXPECT_TRUE(says(explain(facts), "CUDA_VISIBLE_DEVICES='-1'"));
+  facts = {.error = cudaErrorUnknown, .error_text = "unknown error"};
+  EXPECT_TRUE(says(explain(facts), "unknown error"));
+  EXPECT_TRUE(explain({.count = 1}).ok());
+}
+
+TEST(CudaProbe, KnowsWhichChipsItsCodeRunsOn) {
+  EXPECT_TRUE(runs_on("75-real;80-real;90-real", 75));
+  EXPECT_TRUE(runs_on("75-real;80-real;90-real", 86));
+  EXPECT_FALSE(runs_on("75-real;86-real", 80));
+  EXPECT_FALSE(runs_on("75-real;80-real;90-real", 100));
+  EXPECT_TRUE(runs_on("90", 120));  // its PTX
+  EXPECT_FALSE(runs_on("90-real", 120));
+  EXPECT_FALSE(runs_on("90", 89));
+  EXPECT_TRUE(runs_on("90a-real", 90));
+  EXPECT_FALSE(runs_on("90a", 100));
+  EXPECT_FALSE(runs_on("", 90));
+}
+
+TEST(CudaProbe, ChoosesByIndexNameOrUuid) {
+  std::vector<DeviceFacts> devices(3);
+  devices[0] = {.ordinal = 0, .name = "Old", .uuid = "00", .compute_capability = 50};
+  devices[1] = {.ordinal = 1, .name = "NVIDIA H200", .uuid = "a1", .compute_capability = 90};
+  devices[2] = {.ordinal = 2, .name = "NVIDIA L4", .uuid = "b2", .compute_capability = 89};
+  const auto chosen = [&](std::string_view wanted) {
+    const auto result = choose_device(devices, wanted);
+    return result.ok() ? static_cast<int>(*result) : -1;
+  };
+  EXPECT_EQ(chosen(""), 1);
+  EXPECT_EQ(chosen("2"), 2);
+  EXPECT_EQ(chosen("l4"), 2);
+  EXPECT_EQ(chosen("A1"), 1);
+  EXPECT_TRUE(says(choose_device(devices, "0").status(), "compute capability 5.0"));
+  EXPECT_TRUE(says(choose_device(devices, "3").status(), "there is no CUDA device 3"));
+  EXPECT_TRUE(says(choose_device(devices, "A100").status(), "NVIDIA L4"));
+  EXPECT_TRUE(says(choose_device({}, "").status(), "no CUDA device"));
+}
+
+class Emulated : public testing::Test {
+ protected:
+  void SetUp() override {
+    cuda_emulator::options().lazy_streams = true;
+    auto device = CudaDevice::open({});
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    device_ = std::move(*device);
+  }
+  void TearDown() override {
+    device_.reset();
+    cuda_emulator::options() = {};
+    EXPECT_EQ(cuda_emulator::device_bytes(), 0u);
+  }
+  DevicePtr device_;
+};
+
+TEST_F(Emulated, TransfersInParts) {
+  const size_t size = (size_t{9} << 20) + 123;  // more than both pinned parts
+  auto slab = device_->allocate(size + 64);
+  ASSERT_TRUE(slab.ok());
+  std::vector<std::byte> sent(size), received(size);
+  for (size_t i = 0; i < size; ++i) sent[i] = static_cast<std::byte>(i * 31 >> 3);
+  ASSERT_TRUE(device_->upload(**slab, 64, sent).ok());
+  ASSERT_TRUE(device_->download(**slab, 64, received).ok());
+  EXPECT_EQ(sent, received);
+  EXPECT_TRUE(says(device_->upload(**slab, 65, sent), "upload of"));
+}
+
+TEST_F(Emulated, ReplaysWhatItRecorded) {
+  constexpr int64_t kCount = 1000;
+  auto slab = device_->allocate(2 * 4096);
+  ASSERT_TRUE(slab.ok());
+  for (const bool profile : {false, true}) {
+    Slab* const slots[] = {slab->get()};
+    auto commands = device_->begin({.slots = slots, .spans = 2, .profile = profile});
+    ASSERT_TRUE(commands.ok());
+    const BufferRef in{0, 0, kCount * 4}, out{0, 4096, kCount * 4};
+    const auto kernel = make_kernel([](const Call& call) {
+      return unary({ElementType::F32, {Function::Neg}, call.in(0), call.out(), kCount}, call.stream);
+    });
+    ASSERT_TRUE((*commands)->mark(1).ok());
+    ASSERT_TRUE(kernel->record(**commands, {.inputs = {&in, 1}, .outputs = {&out, 1}}).ok());
+    ASSERT_TRUE(says((*commands)->submit(), "before finish"));
+    ASSERT_TRUE((*commands)->finish().ok());
+    for (float run = 1; run < 5; ++run) {
+      std::vector<float> values(kCount, run);
+      ASSERT_TRUE(device_->upload(**slab, 0, std::as_bytes(std::span(values))).ok());
+      ASSERT_TRUE((*commands)->submit().ok());
+      ASSERT_TRUE((*commands)->wait().ok());
+      ASSERT_TRUE(device_->download(**slab, 4096, std::as_writable_bytes(std::span(values))).ok());
+      EXPECT_EQ(values, std::vector<float>(kCount, -run));
+      uint64_t spans[2] = {0, 0};
+      EXPECT_EQ((*commands)->timings(spans).ok(), profile);
+      EXPECT_EQ(spans[0], 0u);
+      EXPECT_EQ(spans[1] > 0, profile);
+    }
+  }
+}
+
+TEST_F(Emulated, AnErrorNamesItsStep) {
+  auto slab = device_->allocate(4096);
+  ASSERT_TRUE(slab.ok());
+  Slab* const slots[] = {slab->get()};
+  auto commands = device_->begin({.slots = slots, .spans = 8});
+  ASSERT_TRUE(commands.ok());
+  const auto kernel = make_kernel([](const Call&) { return cudaErrorInvalidConfiguration; });
+  ASSERT_TRUE((*commands)->mark(7).ok());
+  ASSERT_TRUE(kernel->record(**commands, {}).ok());
+  ASSERT_TRUE((*commands)->finish().ok());
+  EXPECT_TRUE(says((*commands)->submit(), "step 0 (span 7)"));
+}
+
+TEST_F(Emulated, MemoryThatIsNotThereIsAnError) {
+  const auto slab = device_->allocate(size_t{1} << 50);
+  ASSERT_FALSE(slab.ok());
+  EXPECT_EQ(slab.status().code(), Code::OutOfMemory);
+}
+
+}  // namespace
+}  // namespace rt::cuda

@@ -1,0 +1,24 @@
+// One warp that multiplies small matrices with the instructions of kernels/ptx.cuh, for tests on the emulator
+// and on a GPU.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace rt::cuda::test {
+
+/// d[16][8] += a[16][16] b, of f16 or bf16; b is [8][16] (transposed) or, with `b_by_rows`, [16][8].
+cudaError_t product_16(bool bfloat, bool b_by_rows, const uint16_t* a, const uint16_t* b, float* d,
+                       cudaStream_t stream);
+/// d[16][8] += a[16][8] b[8][8], of f32 rounded to tf32.
+cudaError_t product_tf32(const float* a, const float* b, float* d, cudaStream_t stream);
+/// d[16][8] += a[16][32] b, b transposed: [8][32].
+cudaError_t product_s8(const int8_t* a, const int8_t* b, int* d, cudaStream_t stream);
+/// Lane i copies 4 (i % 5) bytes of its 16 in one group and all of its next 16 in a second; out has 512 bytes
+/// as they are after the wait for the first group, then 512 of the second.
+cudaError_t copies(const uint32_t* in, uint32_t* out, cudaStream_t stream);
+/// Warp operations on 32 numbers; 12 results for each lane.
+cudaError_t warp_operations(const uint32_t* in, uint32_t* out, cudaStream_t stream);
+
+}  // namespace rt::cuda::test
