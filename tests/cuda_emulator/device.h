@@ -30,12 +30,9 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// All static shared memory lies in one part of the program (shared_pages.ld), which is poisoned before each
-// block; blocks run one at a time. A section for each variable, because GCC ignores the attribute on
-// variables of templates when others have the same section.
-#define RT_TEXT_OF(number) #number
-#define RT_SHARED_SECTION(number) "cuda_shared." RT_TEXT_OF(number)
-#define __shared__ static __attribute__((section(RT_SHARED_SECTION(__COUNTER__))))
+// Shared memory is static: blocks run one at a time, and the linker puts it in one place (shared_pages.ld),
+// which is poisoned before each block.
+#define __shared__ static
 
 #define threadIdx (::cuda_emulator::current_thread->index)
 #define blockIdx (::cuda_emulator::current_block->index)
