@@ -6,9 +6,10 @@
 
 namespace rt::cuda {
 
-/// y = f(x) for F = float or double; `alpha` and `beta` as in FunctionCall.
+/// y = f(x) for the functions of epilogues, F = float or double; `alpha` and `beta` as in FunctionCall. Apart
+/// from the others, whose code products need not carry.
 template <class F>
-RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
+RT_DEVICE F activation_value(Function function, F x, F alpha, F beta) {
   switch (function) {
     case Function::Relu: return x < F(0) ? F(0) : x;
     case Function::Clip: return x < alpha ? (alpha < beta ? alpha : beta) : x > beta ? beta : x;
@@ -27,6 +28,14 @@ RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
       const F y = alpha * x + beta;
       return y < F(0) ? F(0) : y > F(1) ? F(1) : y;
     }
+    default: return x;
+  }
+}
+
+/// y = f(x) for every function.
+template <class F>
+RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
+  switch (function) {
     case Function::Abs: return fabs(x);
     case Function::Neg: return -x;
     case Function::Exp: return exp(x);
@@ -43,10 +52,8 @@ RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
     case Function::Softplus: return (x > F(0) ? x : F(0)) + log1p(exp(-fabs(x))) + (x != x ? x : F(0));
     case Function::Elu: return x < F(0) ? alpha * expm1(x) : x;
     case Function::Atan: return atan(x);
-    case Function::Identity:
-    case Function::Not: break;
+    default: return activation_value(function, x, alpha, beta);
   }
-  return x;
 }
 
 /// The functions that integers have: Abs, Neg, Relu, Sign, Clip (with bounds of type T), Not. Negation wraps.

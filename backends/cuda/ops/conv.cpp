@@ -1,0 +1,138 @@
+// Convolution, its two gradients, and ConvTranspose, which is one of them: implicit matrix products, and a
+// direct form for groups of few channels.
+#include "kernels/conv.h"
+
+#include "backends/cuda/product_plan.h"
+#include "kernels/matmul.h"
+
+namespace rt::cuda {
+namespace {
+
+constexpr ConvForm form_of(OpKind kind) {
+  return kind == OpKind::ConvTranspose    ? ConvForm::Data
+         : kind == OpKind::ConvWeightGrad ? ConvForm::Weight
+                                          : ConvForm::Forward;
+}
+
+/// The convolution that a Conv, ConvTranspose or ConvWeightGrad node means.
+Result<ConvGeometry> geometry_of(const NodeView& node) {
+  if (node.kind() == OpKind::Conv)
+    return conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>());
+  if (node.kind() == OpKind::ConvWeightGrad)
+    return conv_weight_grad_geometry(node.shape(0), node.shape(1), node.as<op::ConvWeightGradAttributes>());
+  RT_TRY(known_on_host(node, 2, "the output size of a ConvTranspose"));
+  std::optional<std::span<const int64_t>> output_size;
+  if (node.has(2)) output_size = node.ints(2);
+  return conv_transpose_geometry(node.shape(0), node.shape(1), node.as<op::ConvTransposeAttributes>(),
+                                 output_size);
+}
+
+Status supports(const CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
+  return conv_fits(geometry, form_of(node.kind()));
+}
+
+bool lacks_tensor_cores(const CudaDevice& device, DType dtype) {
+  return dtype == DType::BF16 && device.facts().compute_capability < 80;
+}
+
+/// A product would compute 64 columns for the few that a group has.
+Status supports_direct(const CudaDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  constexpr int64_t kFew = 8, kMostGrid = 65535;
+  const bool few =
+      g.groups > 1 && (g.input_channels_per_group() < kFew || g.output_channels_per_group() < kFew);
+  if (!few && !lacks_tensor_cores(device, node.dtype(0)))
+    return unsupported("groups of ", g.input_channels_per_group(), " to ", g.output_channels_per_group(),
+                       " channels are enough for a matrix product");
+  RT_ASSIGN(const ConvWindows w, conv_windows(g));
+  if (node.kind() == OpKind::ConvWeightGrad && w.taps() * w.group_in() > kMostGrid)
+    return unsupported("filters of ", w.taps() * w.group_in(), " elements, at most ", kMostGrid,
+                       " are supported");
+  return {};
+}
+
+template <MatMulWay kWay>
+Status supports_tensor(const CudaDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  if (lacks_tensor_cores(device, node.dtype(0)))
+    return unsupported("products of bf16 on tensor cores need compute capability 8.0");
+  if constexpr (kWay == MatMulWay::Tensor128) {
+    RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
+    RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
+    const Product p = conv_product(windows, form_of(node.kind()));
+    const MatMulTile tile = matmul_tile(kWay);
+    const int64_t tiles =
+        (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
+    if (tiles < device.facts().multiprocessors)
+      return unsupported(tiles, " large tiles do not occupy ", device.facts().multiprocessors,
+                         " multiprocessors");
+  }
+  return {};
+}
+
+constexpr MatMulTile tile_of(ConvWay way) {
+  return {way == ConvWay::Tensor128 ? 128 : 64, 64};
+}
+
+template <ConvWay kWay>
+Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
+  ConvArguments arguments;
+  RT_ASSIGN(arguments.windows, conv_windows(geometry));
+  arguments.type = element_type(node.dtype(0));
+  arguments.form = form_of(node.kind());
+  arguments.way = kWay;
+  arguments.product = conv_product(arguments.windows, arguments.form);
+  Product& p = arguments.product;
+  const int multiprocessors = device.facts().multiprocessors;
+  if (kWay != ConvWay::Direct)
+    p.splits = product_splits(p, tile_of(kWay).rows, tile_of(kWay).columns, multiprocessors);
+  else if (arguments.form == ConvForm::Weight)
+    p.splits = conv_direct_splits(arguments.windows, multiprocessors);
+  EpilogueInputs inputs;
+  Requirements requirements;
+  requirements.scratch = product_partial_bytes(p);
+  if (node.kind() == OpKind::Conv) {
+    const auto* epilogue = node.as<op::ConvAttributes>().epilogue.get();
+    inputs = epilogue_inputs(epilogue, node);
+    p.epilogue.activation = activation_of(epilogue);
+  } else if (node.kind() == OpKind::ConvTranspose) {
+    if (node.has(3)) inputs.bias = 3;
+    if (node.has(2)) requirements.replaced_inputs = 1u << 2;
+  }
+  return make_kernel(
+      [arguments, inputs](const Call& call) {
+        ConvArguments a = arguments;
+        a.first = call.in(0);
+        a.second = call.in(1);
+        bind_product(a.product, inputs, call);
+        return conv(a, call.stream);
+      },
+      requirements);
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_conv();
+std::span<const KernelRow> rows_conv() {
+  constexpr DTypeSet kF32{DType::F32};
+  constexpr DTypeSet kShort{DType::F16, DType::BF16};
+#define RT_CONV(Name, name)                                                                                  \
+  row<create<ConvWay::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30),             \
+      row<create<ConvWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(OpKind::Name,                   \
+                                                                             name ".tensor128", kShort, 20), \
+      row<create<ConvWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::Name, name ".tensor64",   \
+                                                                           kShort, 15),                      \
+      row<create<ConvWay::Plain>, supports>(OpKind::Name, name ".plain", kF32, 10)
+  static constexpr KernelRow kRows[] = {
+      RT_CONV(Conv, "conv"),
+      RT_CONV(ConvTranspose, "conv_transpose"),
+      RT_CONV(ConvWeightGrad, "conv_weight_grad"),
+  };
+#undef RT_CONV
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,125 @@
+// MatMulInteger and ConvInteger: products of bytes less their zero points, summed in i32.
+#include "kernels/integer_product.h"
+
+#include "backends/cuda/product_plan.h"
+#include "runtime/graph/matmul_geometry.h"
+#include "runtime/graph/quantization.h"
+
+namespace rt::cuda {
+namespace {
+
+/// Without addresses. `stride`: of the zero points, if there is more than one.
+IntegerFactor factor_of(const NodeView& node, size_t i) {
+  IntegerFactor factor;
+  factor.is_signed = node.dtype(i) == DType::I8;
+  factor.zero_stride = node.has(i + 2) && node.input(i + 2).elements() != 1 ? 1 : 0;
+  return factor;
+}
+
+void bind(IntegerProductArguments& a, const Call& call) {
+  a.first.bytes = call.in(0);
+  a.second.bytes = call.in(1);
+  a.first.zero_point = call.in(2);
+  a.second.zero_point = call.in(3);
+  a.product.result = call.out();
+}
+
+// --- MatMulInteger
+
+Result<MatMulGeometry> geometry_of(const NodeView& node) {
+  return matmul_geometry(node.shape(0), node.shape(1), {});
+}
+
+Status supports_matmul(const CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  return product_fits(g.m, g.n, g.k, g.batch.elements());
+}
+
+/// Zero points of a matrix: their batch axes, and how many one matrix has.
+struct ZeroPoints {
+  Shape batch;
+  int64_t count = 1;
+};
+ZeroPoints zero_points(const NodeView& node, size_t i, bool along_rows) {
+  ZeroPoints zero;
+  if (!node.has(i) || node.input(i).elements() == 1) return zero;
+  const Shape& shape = node.shape(i);
+  const int rank = shape.rank();
+  zero.count = along_rows ? shape[rank - 2] : shape[rank - 1];
+  if (rank > 2) zero.batch = Shape(shape.dims().first(static_cast<size_t>(rank - 2)));
+  return zero;
+}
+
+Result<KernelPtr> create_matmul(CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  IntegerProductArguments arguments;
+  arguments.first = factor_of(node, 0);
+  arguments.second = factor_of(node, 1);
+  const ZeroPoints a_zero = zero_points(node, 2, true), b_zero = zero_points(node, 3, false);
+  if (a_zero.count == 1) arguments.first.zero_stride = 0;
+  if (b_zero.count == 1) arguments.second.zero_stride = 0;
+  Product& p = arguments.product;
+  p.m = static_cast<int>(g.m);
+  p.n = static_cast<int>(g.n);
+  p.k = static_cast<int>(g.k);
+  p.matrices = g.batch.elements();
+  p.result_row = g.n;
+  const auto plan = broadcast_plan<5>(g.batch, {g.a_batch, g.b_batch, g.batch, a_zero.batch, b_zero.batch});
+  BroadcastPlan<3> of_matrices;
+  BroadcastPlan<2> of_zeros;
+  of_matrices.rank = of_zeros.rank = plan.rank;
+  of_matrices.extent = of_zeros.extent = plan.extent;
+  std::copy_n(plan.stride.begin(), 3, of_matrices.stride.begin());
+  std::copy_n(plan.stride.begin() + 3, 2, of_zeros.stride.begin());
+  fill_batch<3>(p.batch, of_matrices, {ProductBatch::First, ProductBatch::Second, ProductBatch::Result},
+                {g.m * g.k, g.k * g.n, g.m * g.n});
+  fill_batch<2>(arguments.zero_batch, of_zeros, {ProductBatch::First, ProductBatch::Second},
+                {a_zero.count, b_zero.count});
+  return make_kernel([arguments](const Call& call) {
+    IntegerProductArguments a = arguments;
+    bind(a, call);
+    return matmul_integer(a, call.stream);
+  });
+}
+
+// --- ConvInteger
+
+Result<ConvGeometry> conv_of(const NodeView& node) {
+  return conv_geometry(node.shape(0), node.shape(1), as_conv(node.as<op::ConvIntegerAttributes>()));
+}
+
+Status supports_conv(const CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry, conv_of(node));
+  return conv_fits(geometry, ConvForm::Forward);
+}
+
+Result<KernelPtr> create_conv(CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const ConvGeometry geometry, conv_of(node));
+  RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
+  IntegerProductArguments arguments;
+  arguments.first = factor_of(node, 0);
+  arguments.second = factor_of(node, 1);
+  arguments.product = conv_product(windows, ConvForm::Forward);
+  arguments.zero_batch.rank = 1;
+  arguments.zero_batch.extent[0] = windows.groups;
+  arguments.zero_batch.stride[ProductBatch::Second][0] = arguments.second.zero_stride * windows.group_out();
+  return make_kernel([arguments, windows](const Call& call) {
+    IntegerProductArguments a = arguments;
+    bind(a, call);
+    return conv_integer(a, windows, call.stream);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_integer_product();
+std::span<const KernelRow> rows_integer_product() {
+  constexpr DTypeSet kBytes{DType::U8, DType::I8};
+  static constexpr KernelRow kRows[] = {
+      row<create_matmul, supports_matmul>(OpKind::MatMulInteger, "matmul_integer", kBytes),
+      row<create_conv, supports_conv>(OpKind::ConvInteger, "conv_integer", kBytes),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,152 @@
+// Matrix products: tiles of fused multiply-adds for every type, tensor cores for 16-bit floats, and a kernel
+// of its own for a row times a matrix. Long and thin products are cut along k.
+#include "kernels/matmul.h"
+
+#include "backends/cuda/product_plan.h"
+#include "runtime/graph/matmul_geometry.h"
+
+namespace rt::cuda {
+namespace {
+
+const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
+  return node.as<op::MatMulAttributes>().epilogue.get();
+}
+
+Result<MatMulGeometry> geometry_of(const NodeView& node) {
+  return matmul_geometry(node.shape(0), node.shape(1), node.as<op::MatMulAttributes>());
+}
+
+/// How a bias [.., M or 1, N or 1] lies against the result.
+struct BiasPlan {
+  Shape batch;
+  int64_t rows = 1, columns = 1;
+};
+BiasPlan bias_plan(const NodeView& node) {
+  Shape bias = node.shape(2);
+  // The axis that a vector operand lacks is missing in the result and in what broadcasts to it.
+  if (node.shape(1).rank() == 1) bias.insert(bias.rank(), 1);
+  if (node.shape(0).rank() == 1 && bias.rank() > 0) bias.insert(bias.rank() - 1, 1);
+  BiasPlan plan;
+  const int rank = bias.rank();
+  if (rank >= 1) plan.columns = bias[rank - 1];
+  if (rank >= 2) plan.rows = bias[rank - 2];
+  if (rank > 2) plan.batch = Shape(bias.dims().first(static_cast<size_t>(rank - 2)));
+  return plan;
+}
+
+/// Extents, batch, epilogue; the operands as stored. `way` is left open.
+MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
+  const auto* epilogue = epilogue_of(node);
+  MatMulArguments arguments;
+  arguments.type = element_type(node.dtype(0));
+  arguments.transposed_first = g.transpose_a;
+  arguments.transposed_second = g.transpose_b;
+  Product& p = arguments.product;
+  int64_t m = g.m, matrices = g.batch.elements();
+  BiasPlan bias;
+  if (epilogue != nullptr && epilogue->has_bias) bias = bias_plan(node);
+  p.epilogue.activation = activation_of(epilogue);
+  p.epilogue.bias_row = bias.rows == 1 ? 0 : bias.columns;
+  p.epilogue.bias_column = bias.columns == 1 ? 0 : 1;
+  fill_batch<4>(p.batch, broadcast_plan<4>(g.batch, {g.a_batch, g.b_batch, bias.batch, g.batch}),
+                {ProductBatch::First, ProductBatch::Second, ProductBatch::Bias, ProductBatch::Result},
+                {g.m * g.k, g.k * g.n, bias.rows * bias.columns, g.m * g.n});
+  const bool one_bias = bias.batch.elements() == 1 && p.epilogue.bias_row == 0;
+  if (matrices > 1 && g.b_batch.elements() == 1 && g.a_batch.elements() == matrices && !g.transpose_a &&
+      one_bias && m * matrices < (int64_t{1} << 30)) {
+    m *= matrices;  // one matrix for all batches: the rows of all make one product
+    matrices = 1;
+    p.batch = {};
+  }
+  p.m = static_cast<int>(m);
+  p.n = static_cast<int>(g.n);
+  p.k = static_cast<int>(g.k);
+  p.matrices = matrices;
+  p.result_row = g.n;
+  return arguments;
+}
+
+/// A column is the row of the transposed product.
+void swap_factors(MatMulArguments& arguments) {
+  Product& p = arguments.product;
+  arguments.transposed_second = !arguments.transposed_first;
+  arguments.transposed_first = false;
+  std::swap(p.m, p.n);
+  std::swap(p.epilogue.bias_row, p.epilogue.bias_column);
+  for (int i = 0; i < p.batch.rank; ++i)
+    std::swap(p.batch.stride[ProductBatch::First][i], p.batch.stride[ProductBatch::Second][i]);
+  p.result_row = p.n;
+}
+
+Status supports(const CudaDevice&, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  return product_fits(g.m, g.n, g.k, g.batch.elements());
+}
+
+Status supports_vector(const CudaDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const Product p = arguments_of(node, g).product;
+  if (p.m != 1 && p.n != 1) return unsupported("neither one row nor one column, but ", p.m, " x ", p.n);
+  return {};
+}
+
+template <MatMulWay kWay>
+Status supports_tensor(const CudaDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  if (node.dtype(0) == DType::BF16 && device.facts().compute_capability < 80)
+    return unsupported("products of bf16 on tensor cores need compute capability 8.0");
+  if constexpr (kWay == MatMulWay::Tensor128) {
+    RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+    const Product p = arguments_of(node, g).product;
+    const MatMulTile tile = matmul_tile(kWay);
+    const int64_t tiles =
+        (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
+    if (tiles < device.facts().multiprocessors)
+      return unsupported(tiles, " large tiles do not occupy ", device.facts().multiprocessors,
+                         " multiprocessors");
+  }
+  return {};
+}
+
+template <MatMulWay kWay>
+Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  MatMulArguments arguments = arguments_of(node, g);
+  arguments.way = kWay;
+  const bool swapped = kWay == MatMulWay::Vector && arguments.product.m != 1;
+  if (swapped) swap_factors(arguments);
+  Product& p = arguments.product;
+  const MatMulTile tile = matmul_tile(kWay);
+  p.splits = product_splits(p, tile.rows, tile.columns, device.facts().multiprocessors);
+  Requirements requirements;
+  requirements.scratch = product_partial_bytes(p);
+  const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
+  return make_kernel(
+      [arguments, inputs, swapped](const Call& call) {
+        MatMulArguments a = arguments;
+        a.first = call.in(swapped ? 1 : 0);
+        a.second = call.in(swapped ? 0 : 1);
+        bind_product(a.product, inputs, call);
+        return matmul(a, call.stream);
+      },
+      requirements);
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_matmul();
+std::span<const KernelRow> rows_matmul() {
+  constexpr DTypeSet kShort{DType::F16, DType::BF16};
+  static constexpr KernelRow kRows[] = {
+      row<create<MatMulWay::Vector>, supports_vector>(OpKind::MatMul, "matmul.vector", kShortFloats, 30),
+      row<create<MatMulWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(
+          OpKind::MatMul, "matmul.tensor128", kShort, 20),
+      row<create<MatMulWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::MatMul,
+                                                                             "matmul.tensor64", kShort, 15),
+      row<create<MatMulWay::Plain>, supports>(OpKind::MatMul, "matmul.plain", kNumbers, 10),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,86 @@
+#include "backends/cuda/product_plan.h"
+
+namespace rt::cuda {
+namespace {
+
+constexpr int64_t kMost = int64_t{1} << 30;
+
+}  // namespace
+
+EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, const NodeView& node) {
+  EpilogueInputs inputs;
+  if (epilogue == nullptr) return inputs;
+  if (epilogue->has_bias) inputs.bias = 2;
+  if (epilogue->has_residual) inputs.residual = node.input_count() - 1;
+  return inputs;
+}
+
+FunctionCall activation_of(const op::EpilogueAttributes* epilogue) {
+  static_assert(static_cast<int>(Function::HardSigmoid) == static_cast<int>(op::Activation::HardSigmoid) &&
+                static_cast<int>(Function::Gelu) == static_cast<int>(op::Activation::Gelu));
+  if (epilogue == nullptr) return {};
+  return {static_cast<Function>(epilogue->activation), static_cast<double>(epilogue->alpha),
+          static_cast<double>(epilogue->beta)};
+}
+
+void bind_product(Product& product, const EpilogueInputs& inputs, const Call& call) {
+  product.result = call.out();
+  if (inputs.bias != EpilogueInputs::kNone) product.epilogue.bias = call.in(inputs.bias);
+  if (inputs.residual != EpilogueInputs::kNone) product.epilogue.residual = call.in(inputs.residual);
+  product.partial = call.scratch();
+}
+
+Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices) {
+  if (m >= kMost || n >= kMost || k >= kMost)
+    return unsupported("a product of ", m, " x ", n, " x ", k, ", extents must be below 2^30");
+  constexpr int64_t kTile = 64;
+  const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
+  if (tiles > 0 && matrices > 2 * kMost / tiles)
+    return unsupported("a product of ", matrices, " matrices of ", tiles,
+                       " tiles, one launch has at most 2^31 tiles");
+  return {};
+}
+
+Result<ConvWindows> conv_windows(const ConvGeometry& geometry) {
+  ConvWindows windows;
+  int64_t input = geometry.batch, output = geometry.batch;
+  for (int i = 0; i < kMaxSpatialRank; ++i) {
+    const WindowAxis& axis = geometry.axes[static_cast<size_t>(i)];
+    if (axis.input >= kMost || axis.output >= kMost || axis.reach() >= kMost || axis.pad_begin >= kMost ||
+        axis.stride >= kMost || axis.dilation >= kMost)
+      return unsupported("a spatial axis with numbers of 2^30 or more");
+    input *= axis.input;
+    output *= axis.output;
+    if (input >= kMost || output >= kMost) return unsupported("images of 2^30 pixels or more");
+    windows.input[i] = static_cast<int>(axis.input);
+    windows.output[i] = static_cast<int>(axis.output);
+    windows.kernel[i] = static_cast<int>(axis.kernel);
+    windows.stride[i] = static_cast<int>(axis.stride);
+    windows.pad[i] = static_cast<int>(axis.pad_begin);
+    windows.dilation[i] = static_cast<int>(axis.dilation);
+  }
+  if (geometry.input_channels >= kMost || geometry.output_channels >= kMost)
+    return unsupported("2^30 channels or more");
+  windows.batch = static_cast<int>(geometry.batch);
+  windows.groups = static_cast<int>(geometry.groups);
+  windows.input_channels = static_cast<int>(geometry.input_channels);
+  windows.output_channels = static_cast<int>(geometry.output_channels);
+  return windows;
+}
+
+Status conv_fits(const ConvGeometry& geometry, ConvForm form) {
+  RT_ASSIGN(const ConvWindows w, conv_windows(geometry));
+  const auto product = [](int64_t a, int64_t b) { return b > 0 && a > kMost / b ? kMost : a * b; };
+  int64_t taps = 1;
+  for (const int kernel : w.kernel) taps = product(taps, kernel);
+  switch (form) {
+    case ConvForm::Data:
+      return product_fits(w.input_pixels(), w.group_in(), product(taps, w.group_out()), w.groups);
+    case ConvForm::Weight:
+      return product_fits(w.group_out(), product(taps, w.group_in()), w.output_pixels(), w.groups);
+    case ConvForm::Forward: break;
+  }
+  return product_fits(w.output_pixels(), w.group_out(), product(taps, w.group_in()), w.groups);
+}
+
+}  // namespace rt::cuda

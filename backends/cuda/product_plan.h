@@ -1,0 +1,47 @@
+// What the products' kernels (kernels/product.h) are told, from nodes.
+//
+// Knows: geometry, epilogues, batches, limits. Must not know: single rows of the kernel table.
+#pragma once
+
+#include "backends/common/broadcast.h"
+#include "backends/cuda/kernel.h"
+#include "kernels/conv.h"
+#include "runtime/graph/geometry.h"
+
+namespace rt::cuda {
+
+/// Which inputs carry the epilogue's operands; kNone: absent.
+struct EpilogueInputs {
+  static constexpr size_t kNone = ~size_t{0};
+  size_t bias = kNone, residual = kNone;
+};
+
+/// Bias is input 2, residual the last one.
+EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, const NodeView& node);
+FunctionCall activation_of(const op::EpilogueAttributes* epilogue);
+
+/// Sets the addresses of one recorded node: bias, residual, result, partial sums at the start of the scratch.
+void bind_product(Product& product, const EpilogueInputs& inputs, const Call& call);
+
+/// The batch's extents, and for each of `plan`'s operands k its strides times elements[k], in the order of
+/// ProductBatch::Operand.
+template <int kOperands>
+void fill_batch(ProductBatch& batch, const BroadcastPlan<kOperands>& plan,
+                const std::array<int, kOperands>& which, const std::array<int64_t, kOperands>& elements) {
+  batch.rank = plan.rank;
+  for (int i = 0; i < plan.rank; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    batch.extent[i] = plan.extent[axis];
+    for (size_t k = 0; k < kOperands; ++k) batch.stride[which[k]][i] = plan.stride[k][axis] * elements[k];
+  }
+}
+
+/// Ok when the kernels' 32-bit numbers hold m, n, k and the number of tiles.
+Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices);
+
+/// The convolution that a Conv, ConvTranspose, ConvWeightGrad or ConvInteger node means, as kernels take it.
+Result<ConvWindows> conv_windows(const ConvGeometry& geometry);
+/// product_fits() for one of its forms.
+Status conv_fits(const ConvGeometry& geometry, ConvForm form);
+
+}  // namespace rt::cuda

@@ -1,0 +1,119 @@
+// What both kernels of attention know: which block works on what, which keys a row sees, scores under masks.
+//
+// Softmax goes along with the keys (Milakov, Gimelshein: Online normalizer calculation for softmax, 2018): a
+// row keeps its greatest score and the sum of exp(score - greatest), and rescales when a greater one comes.
+// The matrix of scores is never written (Dao et al.: FlashAttention, 2022).
+#pragma once
+
+#include "kernels/attention.h"
+#include "kernels/common.cuh"
+#include "kernels/ptx.cuh"
+#include "kernels/reduce.cuh"
+#include "kernels/vector.cuh"
+
+namespace rt::cuda {
+
+/// The keys of one row.
+struct SeenKeys {
+  int first, last;
+};
+
+/// Keys by position of the rows of one batch.
+struct KeyWindow {
+  int64_t length, position;  ///< valid keys; position of query 0
+
+  RT_DEVICE KeyWindow(const AttentionArguments& a, int batch) {
+    const auto bounded = [&](int64_t n) { return n < 0 ? int64_t{0} : n > a.keys ? int64_t{a.keys} : n; };
+    const int64_t given = a.kv_length != nullptr ? a.kv_length[batch] : a.keys;
+    length = bounded(given);
+    position = a.query_position != nullptr ? a.query_position[a.one_position ? 0 : batch]
+               : a.kv_length != nullptr    ? given - a.queries
+                                           : 0;
+  }
+  RT_DEVICE SeenKeys of_query(const AttentionArguments& a, int query) const {
+    const auto bounded = [&](int64_t n) { return static_cast<int>(n < 0 ? 0 : n > length ? length : n); };
+    const int64_t at = position + query;
+    return {a.left < 0 ? 0 : bounded(at - a.left),
+            a.right < 0 ? static_cast<int>(length) : bounded(at + a.right + 1)};
+  }
+};
+
+/// The part of the work that a block has: `rows` rows of one group of heads from `row` on, columns from
+/// `chunk` on, the keys [begin, end).
+struct AttentionBlock {
+  int64_t pair;  ///< batch and group
+  int batch, group, row, chunk, split;
+  int rows;  ///< of the whole group
+  int begin, end;
+};
+
+/// kBlockRows is a multiple of 32. Every thread of the block calls this.
+template <int kBlockRows>
+RT_DEVICE AttentionBlock attention_block(const AttentionArguments& a, const int chunks) {
+  AttentionBlock b;
+  b.rows = a.heads / a.groups * a.queries;
+  const int blocks = (b.rows + kBlockRows - 1) / kBlockRows;
+  unsigned rest = blockIdx.x;
+  b.split = static_cast<int>(rest % a.splits);
+  rest /= a.splits;
+  b.chunk = static_cast<int>(rest % chunks);
+  rest /= chunks;
+  b.row = static_cast<int>(rest % blocks) * kBlockRows;
+  b.pair = rest / blocks;
+  b.batch = static_cast<int>(b.pair / a.groups);
+  b.group = static_cast<int>(b.pair % a.groups);
+  const KeyWindow window(a, b.batch);
+  int first = a.keys, last = 0;
+  for (int i = static_cast<int>(threadIdx.x) % kWarpSize; i < kBlockRows; i += kWarpSize)
+    if (b.row + i < b.rows) {
+      const SeenKeys seen = window.of_query(a, (b.row + i) % a.queries);
+      if (seen.first < first) first = seen.first;
+      if (seen.last > last) last = seen.last;
+    }
+  first = warp_reduce(first, Minimum{});
+  last = warp_reduce(last, Maximum{});
+  const int count = last > first ? last - first : 0, part = (count + a.splits - 1) / a.splits;
+  b.begin = first + b.split * part;
+  b.end = b.begin + part < first + count ? b.begin + part : first + count;
+  return b;
+}
+
+/// What turns a product into a score, for one row.
+template <class T>
+struct ScoreRow {
+  SeenKeys seen;
+  int64_t mask;  ///< offset of the row in the mask
+
+  RT_DEVICE ScoreRow(const AttentionArguments& a, const AttentionBlock& b, int row) {
+    const int own = row < b.rows ? row : b.rows - 1;
+    const int query = own % a.queries, head = b.group * (a.heads / a.groups) + own / a.queries;
+    seen = KeyWindow(a, b.batch).of_query(a, query);
+    if (seen.first < b.begin) seen.first = b.begin;
+    if (seen.last > b.end) seen.last = b.end;
+    mask = b.batch * a.mask_strides[0] + head * a.mask_strides[1] + query * a.mask_strides[2];
+  }
+  /// -infinity where the row does not see the key.
+  RT_DEVICE float score(const AttentionArguments& a, float product, int key) const {
+    if (key < seen.first || key >= seen.last) return -INFINITY;
+    float s = product * a.scale;
+    if (a.softcap != 0) s = tanhf(s / a.softcap) * a.softcap;
+    if (a.mask == nullptr) return s;
+    const int64_t at = mask + key * a.mask_strides[3];
+    if (a.mask_type == ElementType::Bool) return static_cast<const uint8_t*>(a.mask)[at] != 0 ? s : -INFINITY;
+    const float added = a.mask_type == ElementType::F32 ? static_cast<const float*>(a.mask)[at]
+                                                        : to_float(static_cast<const T*>(a.mask)[at]);
+    return added == -INFINITY ? added : s + added;
+  }
+};
+
+/// exp(score - greatest) needs a finite number to subtract even where no key was seen.
+RT_DEVICE float base_of(float greatest) {
+  return greatest == -INFINITY ? 0.0f : greatest;
+}
+
+/// Where a row's partial result lies: the greatest score, the sum, e numbers.
+RT_DEVICE float* partial_row(const AttentionArguments& a, const AttentionBlock& b, int row) {
+  return a.partial + ((b.pair * b.rows + row) * a.splits + b.split) * (a.e + 2);
+}
+
+}  // namespace rt::cuda

@@ -1,0 +1,179 @@
+// Attention on tensor cores: 64 rows in four warps of 16. The weights of a row stay in registers: the sums of
+// the first product are the fragments of the second one's first factor.
+#include "kernels/attention_tensor.h"
+
+#include "kernels/attention.cuh"
+
+namespace rt::cuda {
+namespace {
+
+constexpr int kRows = kTensorAttentionRows, kThreads = 128;
+
+/// kWidth: what d and e are padded to; kKeys keys at a time. Wide rows take more than 128 registers: 64
+/// results and 16 scores of each thread live through the loop.
+template <int kPaddedWidth>
+struct Tile {
+  static constexpr int kWidth = kPaddedWidth, kKeys = kWidth == 128 ? 32 : 64, kLead = kWidth + 8;
+  static constexpr int kBlocks = kWidth == 128 ? 2 : 3;
+  static constexpr int kElements = (kRows + 2 * kKeys) * kLead;
+};
+
+template <class T>
+RT_DEVICE uint32_t packed_pair(float low, float high) {
+  const Vector<T, 2> pair{{from_float<T>(low), from_float<T>(high)}};
+  uint32_t bits;
+  memcpy(&bits, &pair, sizeof(bits));
+  return bits;
+}
+
+/// Rows [first, last) of a matrix of `columns` columns; zeros elsewhere.
+template <class T, int kCount, int kWidth, int kLead>
+RT_DEVICE void load_rows(T* tile, const T* from, int first, int last, int columns) {
+  for (int i = static_cast<int>(threadIdx.x); i < kCount * kWidth / 8; i += kThreads) {
+    const int r = i / (kWidth / 8), c = i % (kWidth / 8) * 8;
+    const bool inside = first + r < last && c < columns;
+    ptx::copy_async_16(tile + r * kLead + c,
+                       inside ? from + static_cast<int64_t>(first + r) * columns + c : from, inside ? 16 : 0);
+  }
+}
+
+template <class T, class Tile>
+__global__ void __launch_bounds__(kThreads, Tile::kBlocks) attention_tensor_kernel(AttentionArguments a) {
+  constexpr int kWidth = Tile::kWidth, kKeys = Tile::kKeys, kLead = Tile::kLead;
+  T* shared_query = dynamic_shared<T>();
+  T* shared_key = shared_query + kRows * kLead;
+  T* shared_value = shared_key + kKeys * kLead;
+  const AttentionBlock b = attention_block<kRows>(a, 1);
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize,
+            warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const T* key = static_cast<const T*>(a.key) + b.pair * a.keys * a.d;
+  const T* value = static_cast<const T*>(a.value) + b.pair * a.keys * a.e;
+  load_rows<T, kRows, kWidth, kLead>(shared_query, static_cast<const T*>(a.query) + b.pair * b.rows * a.d,
+                                     b.row, b.rows, a.d);
+  const int own_row = b.row + warp * 16 + lane / 4;
+  const ScoreRow<T> rows[2] = {ScoreRow<T>(a, b, own_row), ScoreRow<T>(a, b, own_row + 8)};
+  float result[kWidth / 8][4] = {}, greatest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+
+  for (int first = b.begin; first < b.end; first += kKeys) {
+    load_rows<T, kKeys, kWidth, kLead>(shared_key, key, first, b.end, a.d);
+    ptx::copy_async_commit();
+    load_rows<T, kKeys, kWidth, kLead>(shared_value, value, first, b.end, a.e);
+    ptx::copy_async_commit();
+    ptx::copy_async_wait<1>();
+    __syncthreads();
+    float score[kKeys / 8][4] = {};
+    RT_UNROLL
+    for (int d = 0; d < kWidth; d += 16) {
+      uint32_t q[4];
+      ptx::load_matrix_x4(q, shared_query + (warp * 16 + lane % 16) * kLead + d + lane / 16 * 8);
+      RT_UNROLL
+      for (int j = 0; j < kKeys / 8; j += 2) {
+        uint32_t k[4];
+        ptx::load_matrix_x4(k,
+                            shared_key + (j * 8 + lane / 16 * 8 + lane % 8) * kLead + d + lane / 8 % 2 * 8);
+        const uint32_t low[2] = {k[0], k[1]}, high[2] = {k[2], k[3]};
+        ptx::mma_16x8x16(score[j], q, low, T{});
+        ptx::mma_16x8x16(score[j + 1], q, high, T{});
+      }
+    }
+    RT_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      float next = greatest[h];
+      RT_UNROLL
+      for (int j = 0; j < kKeys / 8; ++j) RT_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        float& s = score[j][h * 2 + c];
+        s = rows[h].score(a, s, first + j * 8 + lane % 4 * 2 + c);
+        next = Maximum{}(next, s);
+      }
+      next = Maximum{}(next, __shfl_xor_sync(kFullMask, next, 1));
+      next = Maximum{}(next, __shfl_xor_sync(kFullMask, next, 2));
+      const float base = base_of(next), factor = expf(greatest[h] - base);
+      greatest[h] = next;
+      sum[h] *= factor;
+      RT_UNROLL
+      for (int j = 0; j < kKeys / 8; ++j) RT_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        float& s = score[j][h * 2 + c];
+        s = expf(s - base);
+        sum[h] += s;
+      }
+      RT_UNROLL
+      for (int j = 0; j < kWidth / 8; ++j) {
+        result[j][h * 2] *= factor;
+        result[j][h * 2 + 1] *= factor;
+      }
+    }
+    ptx::copy_async_wait<0>();
+    __syncthreads();
+    RT_UNROLL
+    for (int t = 0; t < kKeys; t += 16) {
+      uint32_t weight[4];
+      RT_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float* pair = &score[t / 8 + i / 2][i % 2 * 2];
+        weight[i] = packed_pair<T>(pair[0], pair[1]);
+      }
+      RT_UNROLL
+      for (int j = 0; j < kWidth / 8; j += 2) {
+        uint32_t v[4];
+        ptx::load_matrix_x4_transposed(v, shared_value + (t + lane % 16) * kLead + j * 8 + lane / 16 * 8);
+        const uint32_t low[2] = {v[0], v[1]}, high[2] = {v[2], v[3]};
+        ptx::mma_16x8x16(result[j], weight, low, T{});
+        ptx::mma_16x8x16(result[j + 1], weight, high, T{});
+      }
+    }
+    __syncthreads();
+  }
+  ptx::copy_async_wait<0>();
+
+  RT_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    float total = sum[h];
+    total += __shfl_xor_sync(kFullMask, total, 1);
+    total += __shfl_xor_sync(kFullMask, total, 2);
+    const int row = own_row + h * 8;
+    if (row >= b.rows) continue;
+    const bool parts = a.splits > 1;
+    float* partial = parts ? partial_row(a, b, row) : nullptr;
+    if (parts && lane % 4 == 0) partial[0] = greatest[h], partial[1] = total;
+    const float factor = total == 0 ? 0.0f : 1.0f / total;
+    T* y = static_cast<T*>(a.y) + (b.pair * b.rows + row) * a.e;
+    RT_UNROLL
+    for (int j = 0; j < kWidth / 8; ++j) {
+      const int column = j * 8 + lane % 4 * 2;
+      if (column >= a.e) continue;
+      if (parts) {
+        partial[2 + column] = result[j][h * 2];
+        partial[3 + column] = result[j][h * 2 + 1];
+      } else {
+        const Vector<T, 2> pair{
+            {from_float<T>(result[j][h * 2] * factor), from_float<T>(result[j][h * 2 + 1] * factor)}};
+        store_vector(y + column, pair);
+      }
+    }
+  }
+}
+
+template <class T, class Tile>
+cudaError_t run(const AttentionArguments& a, cudaStream_t stream) {
+  const int64_t blocks =
+      ceil_div(int64_t{1} * a.heads / a.groups * a.queries, kRows) * a.batch * a.groups * a.splits;
+  return launch(attention_tensor_kernel<T, Tile>,
+                {dim3(static_cast<unsigned>(blocks)), dim3(kThreads), Tile::kElements * sizeof(T), stream},
+                a);
+}
+
+template <class T>
+cudaError_t run_width(const AttentionArguments& a, cudaStream_t stream) {
+  if (a.d <= 64 && a.e <= 64) return run<T, Tile<64>>(a, stream);
+  return run<T, Tile<128>>(a, stream);
+}
+
+}  // namespace
+
+cudaError_t attention_tensor(const AttentionArguments& a, cudaStream_t stream) {
+  return a.type == ElementType::F16 ? run_width<__half>(a, stream) : run_width<__nv_bfloat16>(a, stream);
+}
+
+}  // namespace rt::cuda

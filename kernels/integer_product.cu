@@ -1,0 +1,173 @@
+// Products of bytes on tensor cores, in tiles of 64 x 64 results.
+//
+// An unsigned byte is taken as the signed byte u - 128, and its zero point with it. With za and zb the zero
+// points,
+//   sum (a - za)(b - zb) = sum a b - zb sum a - za sum b + K za zb,
+// where the sums of a and of b are products with ones. Padding of an image is its zero point, so that it adds
+// nothing.
+#include "kernels/integer_product.h"
+
+#include "kernels/conv_operands.cuh"
+
+namespace rt::cuda {
+namespace {
+
+struct Tile {
+  static constexpr int kRows = 64, kColumns = 64, kDepth = 64, kThreads = 128;
+  static constexpr int kLead = kDepth + 16;
+  static constexpr int kWarpRows = 32, kWarpColumns = 32;
+};
+
+/// The bytes of a tile along k, whatever way they lie in memory. `padding` stands for what is outside, `tail`
+/// for what is behind k_end.
+template <class Operand, int kWidth>
+RT_DEVICE void load_tile(uint8_t* tile, const Operand& operand, int row, int k, int k_end, uint8_t padding,
+                         uint8_t tail) {
+  constexpr int kChunks = Tile::kDepth / kWidth;
+  for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kChunks; i += Tile::kThreads) {
+    // Neighbouring threads read neighbouring bytes.
+    const int r = Operand::kAlongK ? i / kChunks : i % Tile::kRows;
+    const int c = (Operand::kAlongK ? i % kChunks : i / Tile::kRows) * kWidth;
+    uint8_t* to = tile + r * Tile::kLead + c;
+    const bool inside = k + c < k_end;
+    const uint8_t* from = inside ? operand.at(operand.cursor(row + r), k + c) : nullptr;
+    if constexpr (kWidth == 16) {
+      if (from != nullptr) {
+        ptx::copy_async_16(to, from);
+      } else {
+        const uint32_t word = (inside ? padding : tail) * 0x01010101u;
+        *reinterpret_cast<uint4*>(to) = make_uint4(word, word, word, word);
+      }
+    } else {
+      *to = from != nullptr ? *from : inside ? padding : tail;
+    }
+  }
+}
+
+/// What a block needs to know of a factor.
+struct Factor {
+  const uint8_t* zero_points;
+  int64_t zero_stride;
+  uint8_t flip;  ///< 0x80 where the bytes are unsigned
+  RT_DEVICE int zero(int64_t offset, int row) const {
+    return zero_points == nullptr ? static_cast<int8_t>(flip)
+                                  : static_cast<int8_t>(zero_points[offset + row * zero_stride] ^ flip);
+  }
+};
+
+constexpr uint32_t kOnes = 0x01010101u;
+
+template <class First, class Second, int kFirstWidth, int kSecondWidth>
+__global__ void __launch_bounds__(Tile::kThreads, 4)
+    integer_product_kernel(First first, Second second, Factor a_factor, Factor b_factor, Product p,
+                           ProductBatch zero_batch) {
+  constexpr int kCountM = Tile::kWarpRows / 16, kCountN = Tile::kWarpColumns / 8;
+  auto* tile_a = dynamic_shared<uint8_t>();
+  auto* tile_b = tile_a + Tile::kRows * Tile::kLead;
+  const TilePlace place = tile_place<Tile::kRows, Tile::kColumns, Tile::kDepth>(p);
+  first.start(batch_offset(p.batch, place.matrix, ProductBatch::First));
+  second.start(batch_offset(p.batch, place.matrix, ProductBatch::Second));
+  const int64_t zero_a = batch_offset(zero_batch, place.matrix, ProductBatch::First);
+  const int64_t zero_b = batch_offset(zero_batch, place.matrix, ProductBatch::Second);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp % 2 * Tile::kWarpRows, warp_column = warp / 2 * Tile::kWarpColumns;
+  const uint8_t padding = a_factor.zero_points == nullptr ? uint8_t{0} : a_factor.zero_points[zero_a];
+  int sums[kCountM][kCountN][4] = {}, sums_a[kCountM][4] = {}, sums_b[kCountN][4] = {};
+  const uint32_t flip_a = a_factor.flip * kOnes, flip_b = b_factor.flip * kOnes;
+  const uint32_t ones_a[4] = {kOnes, kOnes, kOnes, kOnes}, ones_b[2] = {kOnes, kOnes};
+  for (int k = 0; k < p.k; k += Tile::kDepth) {
+    load_tile<First, kFirstWidth>(tile_a, first, place.row, k, p.k, padding, a_factor.flip);
+    load_tile<Second, kSecondWidth>(tile_b, second, place.column, k, p.k, b_factor.flip, b_factor.flip);
+    ptx::copy_async_commit();
+    ptx::copy_async_wait<0>();
+    __syncthreads();
+    RT_UNROLL
+    for (int step = 0; step < Tile::kDepth; step += 32) {
+      uint32_t a[kCountM][4], b[kCountN][2];
+      RT_UNROLL
+      for (int i = 0; i < kCountM; ++i) {
+        ptx::load_matrix_x4(a[i],
+                            tile_a + (warp_row + i * 16 + lane % 16) * Tile::kLead + step + lane / 16 * 16);
+        RT_UNROLL
+        for (int e = 0; e < 4; ++e) a[i][e] ^= flip_a;
+        ptx::mma_16x8x32_s8(sums_a[i], a[i], ones_b);
+      }
+      RT_UNROLL
+      for (int j = 0; j < kCountN; ++j) {
+        ptx::load_matrix_x2(
+            b[j], tile_b + (warp_column + j * 8 + lane % 8) * Tile::kLead + step + lane / 8 % 2 * 16);
+        b[j][0] ^= flip_b;
+        b[j][1] ^= flip_b;
+        ptx::mma_16x8x32_s8(sums_b[j], ones_a, b[j]);
+      }
+      RT_UNROLL
+      for (int i = 0; i < kCountM; ++i) RT_UNROLL
+      for (int j = 0; j < kCountN; ++j) ptx::mma_16x8x32_s8(sums[i][j], a[i], b[j]);
+    }
+    __syncthreads();
+  }
+  const int64_t start = batch_offset(p.batch, place.matrix, ProductBatch::Result);
+  RT_UNROLL
+  for (int i = 0; i < kCountM; ++i) RT_UNROLL
+  for (int e = 0; e < 4; ++e) {
+    const int row = place.row + warp_row + i * 16 + lane / 4 + e / 2 * 8;
+    if (row >= p.m) continue;
+    const int za = a_factor.zero(zero_a, row);
+    RT_UNROLL
+    for (int j = 0; j < kCountN; ++j) {
+      const int column = place.column + warp_column + j * 8 + lane % 4 * 2 + e % 2;
+      if (column >= p.n) continue;
+      const int zb = b_factor.zero(zero_b, column);
+      // Unsigned, because sums may wrap.
+      const uint32_t value = static_cast<uint32_t>(sums[i][j][e]) -
+                             static_cast<uint32_t>(zb) * static_cast<uint32_t>(sums_a[i][e]) -
+                             static_cast<uint32_t>(za) * static_cast<uint32_t>(sums_b[j][e]) +
+                             static_cast<uint32_t>(p.k) * static_cast<uint32_t>(za * zb);
+      static_cast<int32_t*>(p.result)[start + static_cast<int64_t>(row) * p.result_row + column] =
+          static_cast<int32_t>(value);
+    }
+  }
+}
+
+template <int kFirstWidth, int kSecondWidth, class First, class Second>
+cudaError_t run(const First& first, const Second& second, const IntegerProductArguments& a,
+                cudaStream_t stream) {
+  const Product& p = a.product;
+  const auto factor = [](const IntegerFactor& f) {
+    return Factor{static_cast<const uint8_t*>(f.zero_point), f.zero_stride,
+                  static_cast<uint8_t>(f.is_signed ? 0 : 0x80)};
+  };
+  const int64_t tiles = ceil_div(p.m, Tile::kRows) * ceil_div(p.n, Tile::kColumns) * p.matrices;
+  return launch(integer_product_kernel<First, Second, kFirstWidth, kSecondWidth>,
+                {dim3(static_cast<unsigned>(tiles)), dim3(Tile::kThreads),
+                 (Tile::kRows + Tile::kColumns) * Tile::kLead, stream},
+                first, second, factor(a.first), factor(a.second), p, a.zero_batch);
+}
+
+bool starts_aligned(const ProductBatch& batch, ProductBatch::Operand operand) {
+  for (int i = 0; i < batch.rank; ++i)
+    if (batch.stride[operand][i] % 16 != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+cudaError_t matmul_integer(const IntegerProductArguments& a, cudaStream_t stream) {
+  const Product& p = a.product;
+  const MatrixOperand<uint8_t, true> first{static_cast<const uint8_t*>(a.first.bytes), p.k, p.m};
+  const MatrixOperand<uint8_t, false> second{static_cast<const uint8_t*>(a.second.bytes), p.n, p.n};
+  if (p.k % 16 == 0 && starts_aligned(p.batch, ProductBatch::First))
+    return run<16, 1>(first, second, a, stream);
+  return run<1, 1>(first, second, a, stream);
+}
+
+cudaError_t conv_integer(const IntegerProductArguments& a, const ConvWindows& w, cudaStream_t stream) {
+  const WindowOperand<uint8_t, false> first{static_cast<const uint8_t*>(a.first.bytes), conv_side(w, false),
+                                            Divisor(w.group_in())};
+  const MatrixOperand<uint8_t, true> second{static_cast<const uint8_t*>(a.second.bytes), a.product.k,
+                                            w.group_out()};
+  if (w.group_in() % 16 == 0) return run<16, 16>(first, second, a, stream);
+  return run<1, 1>(first, second, a, stream);
+}
+
+}  // namespace rt::cuda

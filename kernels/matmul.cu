@@ -1,0 +1,216 @@
+// Matrix products: tiles for every combination of transposed factors, one element at a time where rows are no
+// multiples of 16 bytes; and the product of a row with a matrix, which reads the matrix once and is bound by
+// that.
+#include "kernels/matmul.h"
+
+#include "kernels/product.cuh"
+#include "kernels/reduce.cuh"
+
+namespace rt::cuda {
+namespace {
+
+/// A dense matrix by its two strides; for types that are rare.
+template <class T>
+struct StridedOperand {
+  using Element = T;
+  static constexpr bool kAlongK = true;
+  struct Cursor {
+    const T* row;
+  };
+  const T* base;
+  int64_t row_stride, k_stride;
+  int rows;
+
+  RT_DEVICE void start(int64_t offset) { base += offset; }
+  RT_DEVICE Cursor cursor(int row) const { return {row < rows ? base + row * row_stride : nullptr}; }
+  RT_DEVICE const T* at(const Cursor& cursor, int k) const {
+    return cursor.row == nullptr ? nullptr : cursor.row + k * k_stride;
+  }
+};
+
+bool starts_aligned(const Product& p, ProductBatch::Operand operand, int64_t width) {
+  for (int i = 0; i < p.batch.rank; ++i)
+    if (p.batch.stride[operand][i] % width != 0) return false;
+  return true;
+}
+
+/// Whether both factors can be loaded in vectors of 16 bytes.
+template <class T>
+bool vectors_fit(const MatMulArguments& a) {
+  constexpr int64_t kWidth = kVectorWidth<T>;
+  const Product& p = a.product;
+  return (a.transposed_first ? p.m : p.k) % kWidth == 0 && (a.transposed_second ? p.k : p.n) % kWidth == 0 &&
+         starts_aligned(p, ProductBatch::First, kWidth) && starts_aligned(p, ProductBatch::Second, kWidth);
+}
+
+/// f(first, second) with the operands' types.
+template <class T, class F>
+cudaError_t with_operands(const MatMulArguments& a, F&& f) {
+  const Product& p = a.product;
+  const auto *first = static_cast<const T*>(a.first), *second = static_cast<const T*>(a.second);
+  const auto with_second = [&](const auto& left) {
+    if (a.transposed_second) return f(left, MatrixOperand<T, true>{second, p.k, p.n});
+    return f(left, MatrixOperand<T, false>{second, p.n, p.n});
+  };
+  if (a.transposed_first) return with_second(MatrixOperand<T, false>{first, p.m, p.m});
+  return with_second(MatrixOperand<T, true>{first, p.k, p.m});
+}
+
+template <class T>
+cudaError_t run_strided(const MatMulArguments& a, cudaStream_t stream) {
+  const Product& p = a.product;
+  using Operand = StridedOperand<T>;
+  const Operand first{static_cast<const T*>(a.first), a.transposed_first ? 1 : p.k,
+                      a.transposed_first ? p.m : 1, p.m};
+  const Operand second{static_cast<const T*>(a.second), a.transposed_second ? p.k : 1,
+                       a.transposed_second ? 1 : p.n, p.n};
+  return launch_product<PlainProduct<Operand, Operand, 1>>(first, second, p, stream);
+}
+
+cudaError_t run_plain(const MatMulArguments& a, cudaStream_t stream) {
+  if (a.type != ElementType::F32)
+    return with_number(a.type,
+                       [&](auto tag) { return run_strided<typename decltype(tag)::type>(a, stream); });
+  const bool vectors = vectors_fit<float>(a);
+  return with_operands<float>(a, [&](const auto& first, const auto& second) {
+    using First = std::remove_cvref_t<decltype(first)>;
+    using Second = std::remove_cvref_t<decltype(second)>;
+    if (vectors) return launch_product<PlainProduct<First, Second, 4>>(first, second, a.product, stream);
+    return launch_product<PlainProduct<First, Second, 1>>(first, second, a.product, stream);
+  });
+}
+
+template <class T>
+cudaError_t run_tensor(const MatMulArguments& a, cudaStream_t stream) {
+  const bool vectors = vectors_fit<T>(a);
+  return with_operands<T>(a, [&](const auto& first, const auto& second) {
+    using First = std::remove_cvref_t<decltype(first)>;
+    using Second = std::remove_cvref_t<decltype(second)>;
+    if (!vectors)
+      return launch_product<TensorProduct<First, Second, 1, 64>>(first, second, a.product, stream);
+    if (a.way == MatMulWay::Tensor128)
+      return launch_product<TensorProduct<First, Second, 8, 128>>(first, second, a.product, stream);
+    return launch_product<TensorProduct<First, Second, 8, 64>>(first, second, a.product, stream);
+  });
+}
+
+// --- a row times a matrix
+
+constexpr int kVectorThreads = 256, kVectorWarps = kVectorThreads / kWarpSize;
+constexpr int kColumnLanes = 32, kColumnRows = kVectorThreads / kColumnLanes;
+
+template <class T>
+RT_DEVICE void store_sum(const Product& p, int64_t matrix, int column, float sum) {
+  if (p.splits > 1) {
+    static_cast<float*>(p.partial)[(blockIdx.y * p.matrices + matrix) * p.n + column] = sum;
+    return;
+  }
+  const ResultPlace place{batch_offset(p.batch, matrix, ProductBatch::Result),
+                          batch_offset(p.batch, matrix, ProductBatch::Bias)};
+  store_result<T>(p, place, 0, column, sum);
+}
+
+/// The matrix is stored [N,K]: a warp per result.
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, const T* matrix, Product p) {
+  const unsigned groups = (p.n + kVectorWarps - 1) / kVectorWarps;
+  const int64_t z = blockIdx.x / groups;
+  const int column =
+      static_cast<int>(blockIdx.x % groups) * kVectorWarps + static_cast<int>(threadIdx.x) / kWarpSize;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int part = ((p.k + p.splits - 1) / p.splits + kWidth - 1) / kWidth * kWidth;
+  const int begin = static_cast<int>(blockIdx.y) * part, end = begin + part < p.k ? begin + part : p.k;
+  float sum = 0;
+  if (column < p.n) {
+    const T* a = row + batch_offset(p.batch, z, ProductBatch::First);
+    const T* b = matrix + batch_offset(p.batch, z, ProductBatch::Second) + static_cast<int64_t>(column) * p.k;
+    for (int k = begin + lane * kWidth; k < end; k += kWarpSize * kWidth) {
+      const auto x = load_vector<kWidth>(a + k), y = load_vector<kWidth>(b + k);
+      RT_UNROLL
+      for (int i = 0; i < kWidth; ++i) sum += to_float(x[i]) * to_float(y[i]);
+    }
+  }
+  sum = warp_sum(sum);
+  if (lane == 0 && column < p.n) store_sum<T>(p, z, column, sum);
+}
+
+/// The matrix is stored [K,N]: neighbouring lanes have neighbouring columns, kWidth each.
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kVectorThreads)
+    row_times_columns(const T* row, const T* matrix, Product p) {
+  __shared__ float shared[kColumnRows][kColumnLanes * kWidth];
+  constexpr int kColumns = kColumnLanes * kWidth;
+  const unsigned groups = (p.n + kColumns - 1) / kColumns;
+  const int64_t z = blockIdx.x / groups;
+  const int first = static_cast<int>(blockIdx.x % groups) * kColumns;
+  const int lane = static_cast<int>(threadIdx.x) % kColumnLanes,
+            line = static_cast<int>(threadIdx.x) / kColumnLanes;
+  const int part = (p.k + p.splits - 1) / p.splits;
+  const int begin = static_cast<int>(blockIdx.y) * part, end = begin + part < p.k ? begin + part : p.k;
+  float sums[kWidth] = {};
+  if (first + lane * kWidth < p.n) {
+    const T* a = row + batch_offset(p.batch, z, ProductBatch::First);
+    const T* b = matrix + batch_offset(p.batch, z, ProductBatch::Second) + first + lane * kWidth;
+    for (int k = begin + line; k < end; k += kColumnRows) {
+      const float factor = to_float(a[k]);
+      const auto values = load_vector<kWidth>(b + static_cast<int64_t>(k) * p.n);
+      RT_UNROLL
+      for (int i = 0; i < kWidth; ++i) sums[i] += factor * to_float(values[i]);
+    }
+  }
+  RT_UNROLL
+  for (int i = 0; i < kWidth; ++i) shared[line][lane * kWidth + i] = sums[i];
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < kColumns && first + c < p.n; c += kVectorThreads) {
+    float sum = 0;
+    RT_UNROLL
+    for (int i = 0; i < kColumnRows; ++i) sum += shared[i][c];
+    store_sum<T>(p, z, first + c, sum);
+  }
+}
+
+template <class T>
+cudaError_t run_vector(const MatMulArguments& a, cudaStream_t stream) {
+  constexpr int kWidth = kVectorWidth<T>;
+  const Product& p = a.product;
+  const auto *first = static_cast<const T*>(a.first), *second = static_cast<const T*>(a.second);
+  const bool vectors = (a.transposed_second ? p.k : p.n) % kWidth == 0 &&
+                       starts_aligned(p, ProductBatch::Second, kWidth) &&
+                       (!a.transposed_second || starts_aligned(p, ProductBatch::First, kWidth));
+  const int columns = a.transposed_second ? kVectorWarps : kColumnLanes * (vectors ? kWidth : 1);
+  const LaunchConfig config{
+      dim3(static_cast<unsigned>(ceil_div(p.n, columns) * p.matrices), static_cast<unsigned>(p.splits)),
+      dim3(kVectorThreads), 0, stream};
+  const auto kernel = a.transposed_second
+                          ? (vectors ? row_times_rows<T, kWidth> : row_times_rows<T, 1>)
+                          : (vectors ? row_times_columns<T, kWidth> : row_times_columns<T, 1>);
+  const cudaError_t error = launch(kernel, config, first, second, p);
+  if (error != cudaSuccess || p.splits == 1) return error;
+  return launch_join<T>(p, stream);
+}
+
+}  // namespace
+
+MatMulTile matmul_tile(MatMulWay way) {
+  switch (way) {
+    case MatMulWay::Tensor128: return {TensorTile<128>::kRows, TensorTile<128>::kColumns};
+    case MatMulWay::Vector: return {1, kColumnLanes};
+    default: return {PlainTile::kRows, PlainTile::kColumns};
+  }
+}
+
+cudaError_t matmul(const MatMulArguments& a, cudaStream_t stream) {
+  switch (a.way) {
+    case MatMulWay::Vector:
+      return with_float(a.type,
+                        [&](auto tag) { return run_vector<typename decltype(tag)::type>(a, stream); });
+    case MatMulWay::Tensor64:
+    case MatMulWay::Tensor128:
+      return a.type == ElementType::F16 ? run_tensor<__half>(a, stream)
+                                        : run_tensor<__nv_bfloat16>(a, stream);
+    case MatMulWay::Plain: break;
+  }
+  return run_plain(a, stream);
+}
+
+}  // namespace rt::cuda

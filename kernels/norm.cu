@@ -1,0 +1,288 @@
+// Normalization. Statistics are two passes in f32: the mean, then the squares around it, because the
+// difference of squares cancels. Sums over the samples are made in parts, joined in order by the kernel that
+// needs them.
+#include "kernels/norm.h"
+
+#include <algorithm>
+
+#include "kernels/common.cuh"
+#include "kernels/reduce.cuh"
+
+namespace rt::cuda {
+namespace {
+
+constexpr int kLanes = 32, kRows = 8, kThreads = kLanes * kRows;
+
+/// f(TypeTag<T>{}, TypeTag<P>{}) with the types of x and of the parameters.
+template <class F>
+cudaError_t with_types(const NormTypes& types, F&& f) {
+  return with_float(types.x, [&](auto x) {
+    using T = typename decltype(x)::type;
+    return types.parameters == ElementType::F32 ? f(TypeTag<T>{}, TypeTag<float>{})
+                                                : f(TypeTag<T>{}, TypeTag<T>{});
+  });
+}
+
+template <class T, class P>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    batch_norm_kernel(const T* x, T* y, const P* scale, const P* bias, const P* mean, const P* variance,
+                      int64_t count, int64_t channels, float epsilon) {
+  const int64_t i = global_index();
+  if (i >= count) return;
+  const int64_t c = i % channels;
+  const float factor = to_float(scale[c]) / sqrtf(to_float(variance[c]) + epsilon);
+  y[i] = from_float<T>((to_float(x[i]) - to_float(mean[c])) * factor + to_float(bias[c]));
+}
+
+// --- sums over the samples
+
+enum class Terms : int { Plain, Squares, Products };  ///< x; (x - center)^2; g and g (x - center)
+
+/// partial [parts][1 or 2][channels], one part per blockIdx.y.
+template <class T, class P, Terms kTerms>
+__global__ void __launch_bounds__(kThreads)
+    sum_channels(const T* x, const T* g, const float* center, const P* mean, float* partial, int64_t samples,
+                 int64_t channels, int64_t part) {
+  constexpr int kSums = kTerms == Terms::Products ? 2 : 1;
+  __shared__ float shared[kSums][kRows][kLanes];
+  const int lane = static_cast<int>(threadIdx.x) % kLanes, row = static_cast<int>(threadIdx.x) / kLanes;
+  const int64_t channel = static_cast<int64_t>(blockIdx.x) * kLanes + lane;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * part;
+  const int64_t last = first + part < samples ? first + part : samples;
+  float sum = 0, second = 0;
+  if (channel < channels) {
+    float around = 0;
+    if (kTerms == Terms::Squares) around = center[channel];
+    if (kTerms == Terms::Products) around = to_float(mean[channel]);
+    for (int64_t i = first + row; i < last; i += kRows) {
+      const float value = to_float(x[i * channels + channel]) - around;
+      if constexpr (kTerms == Terms::Plain) sum += value;
+      if constexpr (kTerms == Terms::Squares) sum += value * value;
+      if constexpr (kTerms == Terms::Products) {
+        const float gradient = to_float(g[i * channels + channel]);
+        sum += gradient;
+        second += gradient * value;
+      }
+    }
+  }
+  shared[0][row][lane] = sum;
+  if constexpr (kSums == 2) shared[1][row][lane] = second;
+  __syncthreads();
+  if (row < kSums && channel < channels) {
+    float total = 0;
+    RT_UNROLL
+    for (int i = 0; i < kRows; ++i) total += shared[row][i][lane];
+    partial[(static_cast<int64_t>(blockIdx.y) * kSums + row) * channels + channel] = total;
+  }
+}
+
+RT_DEVICE float join(const float* partial, int parts, int64_t stride, int64_t at) {
+  float total = 0;
+  for (int i = 0; i < parts; ++i) total += partial[i * stride + at];
+  return total;
+}
+
+/// What is known of the sums: where the parts lie and where the per channel numbers a, b, c go.
+struct Sums {
+  float* partial;
+  float* numbers;  ///< [3][channels]
+  int parts;
+  int64_t samples, channels;
+};
+
+__global__ void __launch_bounds__(kElementwiseThreads) mean_kernel(Sums sums) {
+  const int64_t c = global_index();
+  if (c >= sums.channels) return;
+  sums.numbers[c] = join(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+}
+
+template <class P>
+struct TrainStatistics {
+  const P *scale, *bias, *running_mean, *running_variance;
+  P *new_mean, *new_variance, *batch_mean, *batch_inverse;
+  float epsilon, momentum, correction;
+};
+template <class P>
+__global__ void __launch_bounds__(kElementwiseThreads) statistics_kernel(Sums sums, TrainStatistics<P> s) {
+  const int64_t c = global_index();
+  if (c >= sums.channels) return;
+  const float mean = sums.numbers[c];
+  const float variance = join(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+  const float inverse = 1.0f / sqrtf(variance + s.epsilon);
+  const float keep = s.momentum;
+  const float old_mean = to_float(s.running_mean[c]), old_variance = to_float(s.running_variance[c]);
+  const float factor = to_float(s.scale[c]) * inverse;
+  s.batch_mean[c] = from_float<P>(mean);
+  s.batch_inverse[c] = from_float<P>(inverse);
+  s.new_mean[c] = from_float<P>(keep * old_mean + (1.0f - keep) * mean);
+  s.new_variance[c] = from_float<P>(keep * old_variance + (1.0f - keep) * variance * s.correction);
+  sums.numbers[sums.channels + c] = factor;
+  sums.numbers[2 * sums.channels + c] = to_float(s.bias[c]) - mean * factor;
+}
+
+template <class P>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    gradient_kernel(Sums sums, const P* scale, const P* mean, const P* inverse, P* grad_scale, P* grad_bias) {
+  const int64_t c = global_index();
+  if (c >= sums.channels) return;
+  const float n = static_cast<float>(sums.samples), i = to_float(inverse[c]);
+  const float for_bias = join(sums.partial, sums.parts, 2 * sums.channels, c);
+  const float for_scale = join(sums.partial, sums.parts, 2 * sums.channels, sums.channels + c) * i;
+  grad_bias[c] = from_float<P>(for_bias);
+  grad_scale[c] = from_float<P>(for_scale);
+  const float a = to_float(scale[c]) * i, b = -a * i * for_scale / n;
+  sums.numbers[c] = a;
+  sums.numbers[sums.channels + c] = b;
+  sums.numbers[2 * sums.channels + c] = -a * for_bias / n - b * to_float(mean[c]);
+}
+
+/// y = g a + x b + c per channel; without g x b + c.
+template <class T>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    combine_kernel(const T* x, const T* g, T* y, const float* numbers, int64_t count, int64_t channels) {
+  const int64_t i = global_index();
+  if (i >= count) return;
+  const int64_t c = i % channels;
+  float value = to_float(x[i]) * numbers[channels + c] + numbers[2 * channels + c];
+  if (g != nullptr) value += to_float(g[i]) * numbers[c];
+  y[i] = from_float<T>(value);
+}
+
+int parts_of(int64_t samples, int64_t channels) {
+  const int64_t wanted = 1024 / std::max<int64_t>(ceil_div(channels, kLanes), 1);
+  return static_cast<int>(std::clamp<int64_t>(std::min(wanted, samples / 64), 1, 1024));
+}
+
+Sums sums_of(float* scratch, int64_t samples, int64_t channels) {
+  const int parts = parts_of(samples, channels);
+  return {scratch, scratch + static_cast<int64_t>(parts) * 2 * channels, parts, samples, channels};
+}
+
+template <class T, class P, Terms kTerms>
+cudaError_t sum(const Sums& sums, const T* x, const T* g, const P* mean, cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(ceil_div(sums.channels, kLanes)), static_cast<unsigned>(sums.parts));
+  return launch(sum_channels<T, P, kTerms>, {grid, dim3(kThreads), 0, stream}, x, g, sums.numbers, mean,
+                sums.partial, sums.samples, sums.channels, ceil_div(sums.samples, sums.parts));
+}
+
+// --- LayerNorm
+
+/// kLanesPerRow: a warp, or the block.
+template <class T, class P, int kLanesPerRow>
+__global__ void __launch_bounds__(kThreads)
+    layer_norm_kernel(const T* x, T* y, const P* scale, const P* bias, int64_t rows, int64_t columns,
+                      int64_t scale_stride, int64_t bias_stride, float epsilon) {
+  __shared__ float shared[kThreads / kWarpSize];
+  const int64_t row = global_index() / kLanesPerRow;
+  const int lane = static_cast<int>(threadIdx.x) % kLanesPerRow;
+  const int64_t count = row < rows ? columns : 0;
+  const T* from = x + (row < rows ? row * columns : 0);
+  T* to = y + (row < rows ? row * columns : 0);
+  const auto total = [&](float value) {
+    if constexpr (kLanesPerRow == kThreads)
+      return block_sum(value, shared);
+    else
+      return warp_sum(value);
+  };
+  const float n = static_cast<float>(columns);
+  float part = 0;
+  for (int64_t i = lane; i < count; i += kLanesPerRow) part += to_float(from[i]);
+  const float mean = total(part) / n;
+  part = 0;
+  for (int64_t i = lane; i < count; i += kLanesPerRow) {
+    const float apart = to_float(from[i]) - mean;
+    part += apart * apart;
+  }
+  const float inverse = 1.0f / sqrtf(total(part) / n + epsilon);
+  for (int64_t i = lane; i < count; i += kLanesPerRow) {
+    float value = (to_float(from[i]) - mean) * inverse;
+    if (scale != nullptr) value *= to_float(scale[i * scale_stride]);
+    if (bias != nullptr) value += to_float(bias[i * bias_stride]);
+    to[i] = from_float<T>(value);
+  }
+}
+
+}  // namespace
+
+size_t batch_norm_scratch_bytes(int64_t samples, int64_t channels) {
+  return static_cast<size_t>(channels) * static_cast<size_t>(2 * parts_of(samples, channels) + 3) *
+         sizeof(float);
+}
+
+#define RT_CHECK(call)                                          \
+  if (const cudaError_t error = (call); error != cudaSuccess) { \
+    return error;                                               \
+  }
+
+cudaError_t batch_norm(const BatchNormArguments& a, cudaStream_t stream) {
+  return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
+    using T = typename decltype(x_tag)::type;
+    using P = typename decltype(parameter_tag)::type;
+    const int64_t count = a.samples * a.channels;
+    return launch(batch_norm_kernel<T, P>, launch_each(count, stream), static_cast<const T*>(a.x),
+                  static_cast<T*>(a.y), static_cast<const P*>(a.scale), static_cast<const P*>(a.bias),
+                  static_cast<const P*>(a.mean), static_cast<const P*>(a.variance), count, a.channels,
+                  a.epsilon);
+  });
+}
+
+cudaError_t batch_norm_train(const BatchNormTrainArguments& a, cudaStream_t stream) {
+  return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
+    using T = typename decltype(x_tag)::type;
+    using P = typename decltype(parameter_tag)::type;
+    const Sums sums = sums_of(a.scratch, a.samples, a.channels);
+    const auto* x = static_cast<const T*>(a.x);
+    const auto each_channel = launch_each(a.channels, stream);
+    RT_CHECK((sum<T, P, Terms::Plain>(sums, x, nullptr, nullptr, stream)))
+    RT_CHECK(launch(mean_kernel, each_channel, sums))
+    RT_CHECK((sum<T, P, Terms::Squares>(sums, x, nullptr, nullptr, stream)))
+    const auto n = static_cast<float>(a.samples);
+    const TrainStatistics<P> statistics{.scale = static_cast<const P*>(a.scale),
+                                        .bias = static_cast<const P*>(a.bias),
+                                        .running_mean = static_cast<const P*>(a.running_mean),
+                                        .running_variance = static_cast<const P*>(a.running_variance),
+                                        .new_mean = static_cast<P*>(a.new_mean),
+                                        .new_variance = static_cast<P*>(a.new_variance),
+                                        .batch_mean = static_cast<P*>(a.batch_mean),
+                                        .batch_inverse = static_cast<P*>(a.batch_inverse),
+                                        .epsilon = a.epsilon,
+                                        .momentum = a.momentum,
+                                        .correction = a.unbiased && a.samples > 1 ? n / (n - 1) : 1.0f};
+    RT_CHECK(launch(statistics_kernel<P>, each_channel, sums, statistics))
+    const int64_t count = a.samples * a.channels;
+    return launch(combine_kernel<T>, launch_each(count, stream), x, static_cast<const T*>(nullptr),
+                  static_cast<T*>(a.y), static_cast<const float*>(sums.numbers), count, a.channels);
+  });
+}
+
+cudaError_t batch_norm_grad(const BatchNormGradArguments& a, cudaStream_t stream) {
+  return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
+    using T = typename decltype(x_tag)::type;
+    using P = typename decltype(parameter_tag)::type;
+    const Sums sums = sums_of(a.scratch, a.samples, a.channels);
+    const auto *x = static_cast<const T*>(a.x), *g = static_cast<const T*>(a.grad_y);
+    const auto* mean = static_cast<const P*>(a.mean);
+    RT_CHECK((sum<T, P, Terms::Products>(sums, x, g, mean, stream)))
+    RT_CHECK(launch(gradient_kernel<P>, launch_each(a.channels, stream), sums, static_cast<const P*>(a.scale),
+                    mean, static_cast<const P*>(a.inverse), static_cast<P*>(a.grad_scale),
+                    static_cast<P*>(a.grad_bias)))
+    const int64_t count = a.samples * a.channels;
+    return launch(combine_kernel<T>, launch_each(count, stream), x, g, static_cast<T*>(a.grad_x),
+                  static_cast<const float*>(sums.numbers), count, a.channels);
+  });
+}
+
+cudaError_t layer_norm(const LayerNormArguments& a, cudaStream_t stream) {
+  return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
+    using T = typename decltype(x_tag)::type;
+    using P = typename decltype(parameter_tag)::type;
+    const int64_t rows = a.columns == 0 ? 0 : a.rows;
+    const bool short_rows = a.columns <= 1024;
+    return launch(short_rows ? layer_norm_kernel<T, P, kWarpSize> : layer_norm_kernel<T, P, kThreads>,
+                  launch_each(rows * (short_rows ? kWarpSize : kThreads), stream, kThreads),
+                  static_cast<const T*>(a.x), static_cast<T*>(a.y), static_cast<const P*>(a.scale),
+                  static_cast<const P*>(a.bias), rows, a.columns, a.scale_stride, a.bias_stride, a.epsilon);
+  });
+}
+
+}  // namespace rt::cuda

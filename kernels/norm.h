@@ -1,0 +1,66 @@
+// Batch and layer normalization: what the launchers take. Channels are the last axis.
+//
+// Types: x f32, f16 or bf16; parameters and statistics have x's type or f32.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+struct NormTypes {
+  ElementType x = ElementType::F32;
+  ElementType parameters = ElementType::F32;
+};
+
+/// y = (x - mean) scale / sqrt(variance + epsilon) + bias; y may be x.
+struct BatchNormArguments {
+  NormTypes types;
+  const void *x = nullptr, *scale = nullptr, *bias = nullptr, *mean = nullptr, *variance = nullptr;
+  void* y = nullptr;
+  int64_t samples = 0, channels = 0;
+  float epsilon = 0;
+};
+cudaError_t batch_norm(const BatchNormArguments& arguments, cudaStream_t stream);
+
+/// Of the training forms, for partial sums and per channel numbers.
+size_t batch_norm_scratch_bytes(int64_t samples, int64_t channels);
+
+struct BatchNormTrainArguments {
+  NormTypes types;
+  const void *x = nullptr, *scale = nullptr, *bias = nullptr, *running_mean = nullptr,
+             *running_variance = nullptr;
+  void *y = nullptr, *new_mean = nullptr, *new_variance = nullptr, *batch_mean = nullptr,
+       *batch_inverse = nullptr;
+  float* scratch = nullptr;
+  int64_t samples = 0, channels = 0;
+  float epsilon = 0, momentum = 0;
+  bool unbiased = false;
+};
+cudaError_t batch_norm_train(const BatchNormTrainArguments& arguments, cudaStream_t stream);
+
+/// With xh = (x - mean) inverse: grad_bias = sum g, grad_scale = sum g xh,
+/// grad_x = scale inverse (g - grad_bias / n - xh grad_scale / n).
+struct BatchNormGradArguments {
+  NormTypes types;
+  const void *x = nullptr, *grad_y = nullptr, *scale = nullptr, *mean = nullptr, *inverse = nullptr;
+  void *grad_x = nullptr, *grad_scale = nullptr, *grad_bias = nullptr;
+  float* scratch = nullptr;
+  int64_t samples = 0, channels = 0;
+};
+cudaError_t batch_norm_grad(const BatchNormGradArguments& arguments, cudaStream_t stream);
+
+/// x, y [rows,columns]: (x - mean) / sqrt(variance + epsilon) scale + bias with the row's statistics. Scale
+/// and bias may be null, have one element for each column, or one for all (stride 0). y may be x.
+struct LayerNormArguments {
+  NormTypes types;
+  const void *x = nullptr, *scale = nullptr, *bias = nullptr;
+  void* y = nullptr;
+  int64_t rows = 0, columns = 0;
+  int64_t scale_stride = 1, bias_stride = 1;
+  float epsilon = 0;
+};
+cudaError_t layer_norm(const LayerNormArguments& arguments, cudaStream_t stream);
+
+}  // namespace rt::cuda

@@ -1,0 +1,20 @@
+// Softmax and LogSoftmax: what the launcher takes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/types.h"
+
+namespace rt::cuda {
+
+/// x, y [outer,extent,inner]; the softmax goes over `extent`. y may be x.
+struct SoftmaxArguments {
+  ElementType type = ElementType::F32;  ///< a float
+  const void* x = nullptr;
+  void* y = nullptr;
+  int64_t outer = 0, extent = 0, inner = 0;
+  bool logarithm = false;
+};
+cudaError_t softmax(const SoftmaxArguments& arguments, cudaStream_t stream);
+
+}  // namespace rt::cuda
