@@ -131,8 +131,8 @@ foreach(size 1 2 4 8 16)
 endforeach()
 rt_shader(scatter_links scatter_links.comp)
 rt_shader(resize resize.comp)
-rt_shader(sgd_step sgd_step.comp)
-rt_shader(adam_step adam_step.comp)
+rt_shader(optimizer_numbers optimizer_numbers.comp)
+rt_shader(optimizer_step optimizer_step.comp)
 
 # Indexed access, scans, selection.
 rt_shader(index_elements index_elements.comp)

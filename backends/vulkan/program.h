@@ -92,12 +92,18 @@ class Program final : public Kernel {
   /// Books packed bytes that `write` fills on the host.
   Ref packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write);
   void in_place(uint8_t input, uint8_t output = 0) { requirements_.in_place = InPlace{input, output}; }
+  /// Further pairs under the same rule.
+  void also_in_place(uint8_t input, uint8_t output) { more_in_place_.push_back({input, output}); }
   /// The device need not hold this input.
   void replaces(size_t input) { requirements_.replaced_inputs |= 1u << input; }
   /// Kernels with the same key and constants have the same packed bytes.
   void packed_key(uint64_t key) { requirements_.packed_key = key; }
 
-  Requirements requirements() const noexcept override { return requirements_; }
+  Requirements requirements() const noexcept override {
+    Requirements requirements = requirements_;
+    requirements.more_in_place = more_in_place_;
+    return requirements;
+  }
   Status pack(std::span<std::byte> bytes) noexcept override;
   Status record(CommandList& commands, const Bindings& bindings) noexcept override;
 
@@ -111,6 +117,7 @@ class Program final : public Kernel {
 
   const char* name_;
   Requirements requirements_;
+  std::vector<InPlace> more_in_place_;
   std::vector<Step> steps_;
   std::vector<Packer> packers_;
 };

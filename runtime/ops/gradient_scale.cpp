@@ -13,7 +13,7 @@ Status expect_floats(const NodeView& node) {
 
 Status infer_global_norm(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_floats(node));
-  return add_output(outputs, DType::F32, {});
+  return add_output(outputs, node.dtype(0) == DType::F64 ? DType::F64 : DType::F32, {});
 }
 
 Status infer_all_finite(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -21,27 +21,29 @@ Status infer_all_finite(const NodeView& node, std::vector<TensorInfo>& outputs) 
   return add_output(outputs, DType::Bool, {});
 }
 
-/// The sum over all inputs of the sum of term(x), an f32 scalar.
+/// The sum over all inputs of the sum of term(x), a scalar of type `to`.
 template <class Term>
-ValueId sum_over_all(Emitter& e, std::span<const ValueId> inputs, Term term) {
+ValueId sum_over_all(Emitter& e, std::span<const ValueId> inputs, DType to, Term term) {
   ValueId sum = kNoValue;
   for (ValueId x : inputs) {
     if (size_of(e.value(x).dtype) < 4) x = e.cast(x, DType::F32);
     ValueId part = e.reduce_sum(term(x), {}, false);
-    if (e.value(part).dtype != DType::F32) part = e.cast(part, DType::F32);
+    if (e.value(part).dtype != to) part = e.cast(part, to);
     sum = sum == kNoValue ? part : e.add(sum, part);
   }
   return sum;
 }
 
 std::vector<ValueId> body_of_global_norm(Emitter& e, const Node&, std::span<const ValueId> inputs) {
-  const ValueId sum = sum_over_all(e, inputs, [&](ValueId x) { return e.mul(x, x); });
+  const DType to = e.value(inputs[0]).dtype == DType::F64 ? DType::F64 : DType::F32;
+  const ValueId sum = sum_over_all(e, inputs, to, [&](ValueId x) { return e.mul(x, x); });
   return {e.emit(op::SqrtAttributes{}, {sum})};
 }
 
 /// Zero times a finite number is zero, and times any other NaN.
 std::vector<ValueId> body_of_all_finite(Emitter& e, const Node&, std::span<const ValueId> inputs) {
-  const ValueId sum = sum_over_all(e, inputs, [&](ValueId x) { return e.mul(x, e.scalar_like(0, x)); });
+  const ValueId sum =
+      sum_over_all(e, inputs, DType::F32, [&](ValueId x) { return e.mul(x, e.scalar_like(0, x)); });
   return {e.emit(op::EqualAttributes{}, {sum, e.scalar(0, DType::F32)})};
 }
 

@@ -340,8 +340,24 @@ void product_gradient(GradContext& context, const Places& places) {
     context.set(2, of(updates, places.gather(emit, zeros, indices), places.gather(emit, product, indices)));
 }
 
-/// Without a reduction the gradient of an update that a later one replaces is left as if it had stayed: which
-/// one is the last cannot be told from the result.
+/// Which updates are in the result, and not replaced by a later one: each is scattered once more as its
+/// number, and looked for.
+template <class Places>
+ValueId stayed(GradContext& context, const Places& places) {
+  Emitter& emit = context.emit;
+  const ValueId indices = context.input(1);
+  const auto filled = [&](double number, ValueId like) {
+    return emit.emit(op::ExpandAttributes{}, {emit.scalar(number, DType::I32), shape_value(emit, like)});
+  };
+  const std::array<int64_t, 1> flat{-1};
+  const ValueId ones = emit.reshape(filled(1, context.input(2)), emit.ints(flat));
+  const ValueId numbers =
+      emit.reshape(emit.emit(op::CumSumAttributes{}, {ones}), shape_value(emit, context.input(2)));
+  const ValueId last =
+      places.scatter(emit, filled(0, context.input(0)), indices, numbers, op::ScatterReduction::None);
+  return emit.emit(op::EqualAttributes{}, {places.gather(emit, last, indices), numbers});
+}
+
 template <class Attributes, class Places>
 void scatter_gradient(GradContext& context) {
   Emitter& emit = context.emit;
@@ -361,7 +377,10 @@ void scatter_gradient(GradContext& context) {
     case op::ScatterReduction::Minimum:
     case op::ScatterReduction::Maximum: return extreme_gradient(context, places);
   }
-  if (context.needs(2)) context.set(2, places.gather(emit, context.grad(), indices));
+  if (!context.needs(2)) return;
+  const ValueId gathered = places.gather(emit, context.grad(), indices);
+  const bool replaces = attributes.reduction == op::ScatterReduction::None;
+  context.set(2, replaces ? keep_where(emit, stayed(context, places), gathered) : gathered);
 }
 
 }  // namespace

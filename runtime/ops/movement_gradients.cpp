@@ -2,6 +2,7 @@
 //
 // Extents may be symbolic, so bounds are computed with Shape nodes; where shapes are known they fold to
 // constants.
+#include <array>
 #include <limits>
 
 #include "runtime/ops/page_support.h"
@@ -125,13 +126,49 @@ void slice_gradient(GradContext& context) {
   context.set(0, gradient);
 }
 
+// Which element of x each place of an axis shows: the axis' positions, padded in the same way.
+ValueId shown_positions(Emitter& emit, const op::PadAttributes& pad, ValueId x, ValueId pads, int axis) {
+  const int rank = emit.value(x).rank();
+  const std::array<int64_t, 2> ends{axis, rank + axis};
+  op::CumSumAttributes count;
+  count.exclusive = true;
+  const ValueId ones =
+      emit.emit(op::ExpandAttributes{}, {emit.scalar(1, DType::I64), extents(emit, x, axis, axis + 1)});
+  return emit.emit(pad,
+                   {emit.emit(count, {ones}), emit.emit(op::GatherAttributes{}, {pads, emit.ints(ends)})});
+}
+
+// Elements that are shown several times get the sum: axis by axis, in the order of the axes.
+void repeating_pad_gradient(GradContext& context) {
+  Emitter& emit = context.emit;
+  const ValueId x = context.input(0), pads = context.input(1);
+  const int rank = emit.value(x).rank();
+  const Value& known = emit.value(pads);
+  std::vector<bool> padded(static_cast<size_t>(rank), true);
+  if (known.role == Role::Constant)
+    for (int d = 0; d < rank; ++d)
+      padded[static_cast<size_t>(d)] = load_integer(known.data.data, known.dtype, d) != 0 ||
+                                       load_integer(known.data.data, known.dtype, rank + d) != 0;
+  ValueId gradient = context.grad();
+  for (int d = 0; d < rank; ++d) {
+    if (!padded[static_cast<size_t>(d)]) continue;
+    op::ConcatAttributes concat;
+    concat.axis = 0;
+    const ValueId shape =
+        emit.emit(concat, {extents(emit, x, 0, d + 1), extents(emit, gradient, d + 1, rank)});
+    op::ScatterAddAttributes add;
+    add.axis = d;
+    const ValueId positions = shown_positions(emit, context.node.as<op::PadAttributes>(), x, pads, d);
+    gradient = emit.emit(add, {shape, positions, gradient});
+  }
+  context.set(0, gradient);
+}
+
 // Padding with the negated pads cuts off what was padded and puts zeros where something was cut off.
 void pad_gradient(GradContext& context) {
   Emitter& emit = context.emit;
-  const auto mode = context.node.as<op::PadAttributes>().mode;
-  if (mode != op::PadMode::Constant)
-    return emit.fail(
-        unsupported("expected Pad of mode Constant to differentiate, found ", op::EnumNamePadMode(mode)));
+  if (context.node.as<op::PadAttributes>().mode != op::PadMode::Constant)
+    return repeating_pad_gradient(context);
   const ValueId inside = emit.emit(op::PadAttributes{}, {context.grad(), emit.neg(context.input(1))});
   if (context.needs(0)) context.set(0, inside);
   if (!context.needs(2)) return;

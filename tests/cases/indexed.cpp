@@ -63,12 +63,9 @@ void add_scatter(std::vector<Case>& cases) {
                      {"min", ScatterReduction::Minimum},
                      {"max", ScatterReduction::Maximum}};
   for (const auto& [name, reduction] : kinds) {
-    // Without a reduction, the gradient rule does not tell which of equal indices came last.
-    const bool unique = reduction == ScatterReduction::None;
     const auto add = [&, kind = name](const char* variant, auto attributes,
                                       std::vector<std::optional<CaseInput>> inputs) {
       cases.push_back(make_case(text(variant, "_", kind), attributes, std::move(inputs)));
-      if (unique) cases.back().gradient = false;
     };
     add("scatter_elements", scattered(1, reduction), {f32({3, 5, 4}), mixed({3, 3, 4}, 5), f32({3, 3, 4})});
     add("scatter_elements_1d", scattered(0, reduction), {f32({20}), mixed({70}, 20), f32({70})});

@@ -77,6 +77,29 @@ bool is_npy(std::span<const std::byte> bytes) noexcept {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+namespace {
+
+/// What NumPy saved in Fortran order (the first axis runs fastest), in ours.
+std::vector<std::byte> row_major(std::span<const std::byte> data, const Array& array) {
+  std::vector<std::byte> out(data.size());
+  const size_t size = element_size(array.type), rank = array.dims.size();
+  std::vector<size_t> strides(rank, 1), index(rank, 0);
+  for (size_t d = 1; d < rank; ++d) strides[d] = strides[d - 1] * static_cast<size_t>(array.dims[d - 1]);
+  size_t from = 0;
+  for (size_t to = 0; to < data.size(); to += size) {
+    std::memcpy(out.data() + to, data.data() + from * size, size);
+    for (size_t d = rank; d-- > 0;) {
+      from += strides[d];
+      if (++index[d] < static_cast<size_t>(array.dims[d])) break;
+      from -= strides[d] * index[d];
+      index[d] = 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& error) {
   if (!is_npy(bytes) || bytes.size() < 12) {
     error = "not a .npy file";
@@ -101,10 +124,6 @@ std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& er
     return std::nullopt;
   }
   if (!parse_type(*descr, array.type, error)) return std::nullopt;
-  if (!order->starts_with("False")) {
-    error = "the .npy file is in Fortran order; save it with numpy.ascontiguousarray";
-    return std::nullopt;
-  }
   const auto data = bytes.subspan(prefix + length);
   const auto wanted = byte_count(array.type, array.dims);
   if (!wanted || *wanted != data.size()) {
@@ -112,7 +131,10 @@ std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& er
             " bytes, the file has " + std::to_string(data.size());
     return std::nullopt;
   }
-  array.bytes.assign(data.begin(), data.end());
+  if (order->starts_with("False"))
+    array.bytes.assign(data.begin(), data.end());
+  else
+    array.bytes = row_major(data, array);
   return array;
 }
 

@@ -12,7 +12,7 @@
 namespace rt::tools {
 
 bool is_npy(std::span<const std::byte> bytes) noexcept;
-/// Refuses Fortran order, big endian and structured types with a message.
+/// Fortran order is turned into row-major; big endian and structured types are refused with a message.
 std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& error);
 /// A version 1 file. NumPy has no bfloat16: such arrays are written as f32, which holds them exactly.
 std::vector<std::byte> format_npy(const Array& array);

@@ -3,11 +3,13 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <map>
+#include <limits>
+#include <utility>
 
 #include "runtime/ops/page.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/training_graph.h"
 
 namespace rt::compiler {
 namespace {
@@ -23,21 +25,42 @@ bool is_batch_norm(const Node& node) {
 class TrainEntry {
  public:
   TrainEntry(ModelGraph& model, const TrainOptions& options, TrainReport& report)
-      : model_(model), options_(options), report_(report), infer_(*model.entry("infer")) {}
+      : model_(model),
+        options_(options),
+        report_(report),
+        infer_(*model.entry("infer")),
+        states_(model.states) {}
 
   Status run() {
     RT_TRY(choose_states());
+    RT_TRY(check_groups());
     RT_TRY(make_infer());
     RT_TRY(make_train_step());
+    if (options_.accumulate) {
+      RT_TRY(make_accumulate());
+      RT_TRY(make_update());
+    }
+    if (options_.optimizer.average_decay) make_averaged_infer();
     return {};
   }
 
  private:
+  static bool is_match(const std::string& pattern, const std::string& name) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  }
   bool matches(const std::string& name) const {
     if (options_.trainable.empty()) return true;
-    return std::any_of(options_.trainable.begin(), options_.trainable.end(), [&](const std::string& pattern) {
-      return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-    });
+    return std::any_of(options_.trainable.begin(), options_.trainable.end(),
+                       [&](const std::string& pattern) { return is_match(pattern, name); });
+  }
+
+  Status check_groups() const {
+    for (const ParameterGroup& group : options_.optimizer.groups)
+      if (std::none_of(report_.trained.begin(), report_.trained.end(),
+                       [&](const std::string& name) { return is_match(group.pattern, name); }))
+        return invalid_argument("train: the group '", group.pattern,
+                                "' matches no trained weight; these are ", joined(report_.trained));
+    return {};
   }
 
   // Turns weights into State values of the infer graph. A weight is a named float constant of more than one
@@ -87,19 +110,8 @@ class TrainEntry {
 
   void to_state(Value& value, StateKind kind) {
     value.role = Role::State;
-    value.state = add_state(value.name, value.info(), kind);
-    model_.states.back().initial = value.data;
+    value.state = states_.make(value.name, value.info(), kind, value.data);
     value.data = {};
-  }
-
-  uint32_t add_state(std::string name, const TensorInfo& info, StateKind kind) {
-    std::string unique = name;
-    for (int copy = 2; std::any_of(model_.states.begin(), model_.states.end(),
-                                   [&](const State& state) { return state.name == unique; });
-         ++copy)
-      unique = text(name, ".", copy);
-    model_.states.push_back({.name = std::move(unique), .info = info, .kind = kind, .initial = {}});
-    return static_cast<uint32_t>(model_.states.size() - 1);
   }
 
   static std::string joined(const std::vector<std::string>& names) {
@@ -108,50 +120,12 @@ class TrainEntry {
     return all.empty() ? "none" : all;
   }
 
-  // Copies `from` node by node through a builder. `replace` may emit something else for a node: it returns
-  // the outputs, or nothing to keep the node.
-  template <class Replace>
-  Status rebuild(const Graph& from, Builder& builder, std::vector<ValueId>& map, Replace replace) {
-    map.assign(from.values.size(), kNoValue);
-    Graph& to = builder.graph();
-    to.name = from.name;
-    to.symbols = from.symbols;
-    for (ValueId id : from.inputs)
-      map[id] = builder.input(from.values[id].name, from.values[id].dtype, from.values[id].dims);
-    for (ValueId id = 0; id < from.values.size(); ++id) {
-      const Value& value = from.values[id];
-      if (value.role == Role::Constant) {
-        map[id] = builder.constant(value.info(), value.data);
-        if (map[id] != kNoValue) to.values[map[id]].name = value.name;
-      } else if (value.role == Role::State) {
-        map[id] = builder.state(value.name, value.state, value.info());
-      }
-    }
-    for (const Node& node : from.nodes) {
-      RT_TRY(Status(builder.status()));
-      Node copy = node;
-      for (ValueId& input : copy.inputs)
-        if (input != kNoValue) input = map[input];
-      builder.set_scope(node.name);
-      std::vector<ValueId> outputs = replace(copy);
-      if (outputs.empty()) outputs = builder.emit_node(copy);
-      RT_TRY(Status(builder.status()).in(describe(node)));
-      for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (node.outputs[i] == kNoValue) continue;
-        map[node.outputs[i]] = outputs[i];
-        if (to.values[outputs[i]].name.empty())
-          to.values[outputs[i]].name = from.values[node.outputs[i]].name;
-      }
-    }
-    return {};
-  }
-
   // Batch normalization exported in training mode computes with its running values in `infer`.
   Status make_infer() {
     Graph graph;
     Builder builder(graph, &model_.states);
     std::vector<ValueId> map;
-    RT_TRY(rebuild(infer_, builder, map, [&](const Node& node) -> std::vector<ValueId> {
+    RT_TRY(copy_graph(infer_, builder, map, [&](const Node& node) -> std::vector<ValueId> {
       if (node.kind() != OpKind::BatchNormTrain) return {};
       op::BatchNormAttributes attributes;
       attributes.epsilon = node.as<op::BatchNormTrainAttributes>().epsilon;
@@ -167,44 +141,160 @@ class TrainEntry {
     return {};
   }
 
-  Status make_train_step() {
+  /// A graph with loss and gradients, before the optimizer.
+  struct Backward {
     Graph graph;
+    std::vector<StateUpdate> statistics;  ///< running values, counters of random numbers
+    std::vector<ValueId> outputs;         ///< the loss, then those of infer
+    std::vector<Gradient> gradients;
+    ValueId loss_scale = kNoValue;
+  };
+
+  // The net in training mode, with what has no gradient rule written out.
+  Status make_training_form(Graph& graph, std::vector<StateUpdate>& updates) {
     Builder builder(graph, &model_.states);
     std::vector<ValueId> map;
-    std::vector<StateUpdate> updates;
-    RT_TRY(rebuild(infer_, builder, map,
-                   [&](const Node& node) { return training_form(builder, node, updates); }));
-    std::vector<ValueId> outputs;
-    for (ValueId id : infer_.outputs) outputs.push_back(map[id]);
-    if (outputs.empty()) return invalid_argument("train: the model has no output");
-
-    builder.set_scope("loss");
-    RT_ASSIGN(const ValueId loss, emit_loss(builder, outputs[0]));
-    std::vector<ValueId> parameters;
-    for (ValueId id = 0; id < graph.values.size(); ++id)
-      if (graph.values[id].role == Role::State &&
-          model_.states[graph.values[id].state].kind == StateKind::Parameter)
-        parameters.push_back(id);
-    RT_ASSIGN(const std::vector<ValueId> gradients, differentiate(builder, loss, parameters));
-
-    builder.set_scope("optimizer");
-    const ValueId learning_rate = builder.input("learning_rate", DType::F32, {});
-    const ValueId step = emit_step_counter(builder, updates);
-    for (size_t i = 0; i < parameters.size(); ++i)
-      if (gradients[i] != kNoValue)
-        emit_update(builder, parameters[i], gradients[i], learning_rate, step, updates);
+    RT_TRY(copy_graph(infer_, builder, map,
+                      [&](const Node& node) { return training_form(builder, node, updates); }));
+    for (ValueId id : infer_.outputs) builder.output(map[id]);
     RT_TRY(Status(builder.status()));
-
-    graph.values[loss].name = "loss";
-    builder.output(loss);
-    for (ValueId output : outputs) builder.output(output);
-    graph.name = "train_step";
     graph.state_updates = std::move(updates);
-    model_.entries.push_back({.name = "train_step", .graph = std::move(graph)});
+    RT_TRY(write_out_composites(graph, model_.states));
+    updates = std::exchange(graph.state_updates, {});
     return {};
   }
 
-  // Composites without a gradient rule are written out; batch normalization uses the batch's statistics.
+  Status make_backward(Backward& backward) {
+    Graph& graph = backward.graph;
+    RT_TRY(make_training_form(graph, backward.statistics));
+    const std::vector<ValueId> outputs = std::exchange(graph.outputs, {});
+    if (outputs.empty()) return invalid_argument("train: the model has no output");
+    Builder builder(graph, &model_.states);
+    RT_TRY(Status(builder.status()));
+    builder.set_scope("loss");
+    RT_ASSIGN(ValueId loss, emit_loss(builder, outputs[0], options_.loss, &report_.stripped_activation));
+    if (builder.value(loss).dtype != DType::F32) loss = builder.cast(loss, DType::F32);
+    backward.loss_scale = emit_loss_scale(builder, options_.optimizer.gradients, states_);
+    const ValueId scaled = backward.loss_scale == kNoValue ? loss : builder.mul(loss, backward.loss_scale);
+    RT_TRY(Status(builder.status()));
+
+    std::vector<ValueId> parameters;
+    for (ValueId id = 0; id < graph.values.size(); ++id)
+      if (graph.values[id].role == Role::State &&
+          states_[graph.values[id].state].kind == StateKind::Parameter)
+        parameters.push_back(id);
+    RT_ASSIGN(const std::vector<ValueId> gradients, differentiate(builder, scaled, parameters));
+    for (size_t i = 0; i < parameters.size(); ++i)
+      if (gradients[i] != kNoValue) backward.gradients.push_back({parameters[i], gradients[i]});
+    if (backward.gradients.empty()) return invalid_argument("train: the loss depends on no trained weight");
+    graph.values[loss].name = "loss";
+    backward.outputs = {loss};
+    backward.outputs.insert(backward.outputs.end(), outputs.begin(), outputs.end());
+    return {};
+  }
+
+  void add_entry(const char* name, Graph graph) {
+    graph.name = name;
+    model_.entries.push_back({.name = name, .graph = std::move(graph)});
+  }
+
+  Status make_train_step() {
+    Backward backward;
+    RT_TRY(make_backward(backward));
+    Builder builder(backward.graph, &model_.states);
+    RT_TRY(Status(builder.status()));
+    const ValueId learning_rate = builder.input("learning_rate", DType::F32, {});
+    std::vector<StateUpdate> updates;
+    const ValueId skip = emit_optimizer(builder, options_.optimizer, backward.gradients, learning_rate,
+                                        backward.loss_scale, kNoValue, states_, updates);
+    for (StateUpdate update : backward.statistics) {
+      if (skip != kNoValue)
+        update.value = builder.emit(op::WhereAttributes{}, {skip, update.state, update.value});
+      updates.push_back(update);
+    }
+    for (ValueId output : backward.outputs) builder.output(output);
+    RT_TRY(Status(builder.status()));
+    backward.graph.state_updates = std::move(updates);
+    add_entry("train_step", std::move(backward.graph));
+    return {};
+  }
+
+  // --- accumulation: sums of gradients are states; a micro-batch that finds no other before it sets them
+
+  ValueId sum_state(Builder& builder, const std::string& parameter, const TensorInfo& info) {
+    const std::string name = text(parameter, ".gradient");
+    return builder.state(name, states_.make(name, info, StateKind::Optimizer), info);
+  }
+  ValueId micro_batches(Builder& builder) {
+    const TensorInfo info{.dtype = DType::I32, .shape = {}};
+    return builder.state("micro_batches", states_.make("micro_batches", info, StateKind::Counter), info);
+  }
+
+  Status make_accumulate() {
+    Backward backward;
+    RT_TRY(make_backward(backward));
+    Builder builder(backward.graph, &model_.states);
+    RT_TRY(Status(builder.status()));
+    builder.set_scope("accumulate");
+    std::vector<StateUpdate> updates = backward.statistics;
+    const ValueId count = micro_batches(builder), zero = builder.scalar(0, DType::I32);
+    const ValueId is_first = builder.emit(op::EqualAttributes{}, {count, zero});
+    for (const Gradient& gradient : backward.gradients) {
+      const Value parameter = builder.value(gradient.parameter);
+      const ValueId sum = sum_state(builder, parameter.name, parameter.info());
+      const ValueId before =
+          builder.emit(op::WhereAttributes{}, {is_first, builder.scalar_like(0, sum), sum});
+      updates.push_back({.state = sum, .value = builder.add(before, gradient.value)});
+      accumulated_.push_back(backward.graph.values[gradient.parameter]);
+    }
+    updates.push_back({.state = count, .value = builder.add(count, builder.scalar(1, DType::I32))});
+    for (ValueId output : backward.outputs) builder.output(output);
+    RT_TRY(Status(builder.status()));
+    backward.graph.state_updates = std::move(updates);
+    add_entry("accumulate", std::move(backward.graph));
+    return {};
+  }
+
+  Status make_update() {
+    Graph graph;
+    Builder builder(graph, &model_.states);
+    const ValueId learning_rate = builder.input("learning_rate", DType::F32, {});
+    const ValueId count = micro_batches(builder);
+    std::vector<Gradient> gradients;
+    for (const Value& parameter : accumulated_)
+      gradients.push_back({builder.state(parameter.name, parameter.state, parameter.info()),
+                           sum_state(builder, parameter.name, parameter.info())});
+    const ValueId loss_scale = emit_loss_scale(builder, options_.optimizer.gradients, states_);
+    // Without a micro-batch there is no gradient: what the last ones left is divided by infinity.
+    const ValueId any = builder.emit(op::GreaterAttributes{}, {count, builder.scalar(0, DType::I32)});
+    const ValueId infinity = builder.scalar(std::numeric_limits<double>::infinity(), DType::F32);
+    const ValueId divisor =
+        builder.emit(op::WhereAttributes{}, {any, builder.cast(count, DType::F32), infinity});
+    std::vector<StateUpdate> updates;
+    emit_optimizer(builder, options_.optimizer, gradients, learning_rate, loss_scale, divisor, states_,
+                   updates);
+    updates.push_back({.state = count, .value = builder.scalar(0, DType::I32)});
+    const ValueId used = builder.emit(op::IdentityAttributes{}, {count});
+    RT_TRY(Status(builder.status()));
+    graph.values[used].name = "micro_batches";
+    builder.output(used);
+    graph.state_updates = std::move(updates);
+    add_entry("update", std::move(graph));
+    return {};
+  }
+
+  void make_averaged_infer() {
+    Graph graph = *model_.entry("infer");
+    for (Value& value : graph.values) {
+      if (value.role != Role::State || states_[value.state].kind != StateKind::Parameter) continue;
+      const std::string name = average_name(value.name);
+      for (uint32_t i = 0; i < model_.states.size(); ++i)
+        if (model_.states[i].name == name) value.state = i;
+    }
+    add_entry("infer_ema", std::move(graph));
+  }
+
+  // Batch normalization uses the batch's statistics; random numbers differ from step to step.
   std::vector<ValueId> training_form(Builder& builder, const Node& node, std::vector<StateUpdate>& updates) {
     if (node.kind() == OpKind::BatchNorm && in_training_mode(builder.graph(), node)) {
       op::BatchNormTrainAttributes attributes;
@@ -217,88 +307,31 @@ class TrainEntry {
           updates.push_back({.state = node.inputs[kRunningMean + i], .value = outputs[1 + i]});
       return {outputs[0]};
     }
-    const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
-    if (page != nullptr && page->gradient == nullptr && page->body != nullptr)
-      return page->body(builder, node, node.inputs);
+    const bool random = node.kind() == OpKind::RandomUniform || node.kind() == OpKind::RandomNormal;
+    if (random && node.inputs.size() == 1) {
+      Node counted = node;
+      counted.inputs.push_back(random_counter(builder, updates));
+      return builder.emit_node(counted);
+    }
     return {};
   }
 
-  Result<ValueId> emit_loss(Builder& builder, ValueId output) {
-    const Value prediction = builder.value(output);
-    if (options_.loss == Loss::MeanSquaredError) {
-      const ValueId target = builder.input("target", prediction.dtype, prediction.dims);
-      const ValueId difference = builder.sub(output, target);
-      return builder.reduce_mean(builder.mul(difference, difference), {}, false);
-    }
-    // A softmax at the end is part of the loss: log(softmax) of its input is computed in one stable step.
-    const auto by_value = producers(builder.graph());
-    if (by_value[output].has_value() && builder.graph().nodes[*by_value[output]].kind() == OpKind::Softmax) {
-      output = builder.graph().nodes[*by_value[output]].inputs[0];
-      report_.stripped_softmax = true;
-    }
-    const Value logits = builder.value(output);
-    if (logits.rank() != 2)
-      return invalid_argument("train: cross entropy needs logits [batch, classes], the first output '",
-                              prediction.name, "' has rank ", logits.rank());
-    const ValueId labels = builder.input("labels", DType::I64, {logits.dims[0]});
-    Node node;
-    node.op = make_op(op::SoftmaxCrossEntropyAttributes{});
-    const std::vector<ValueId> inputs = {output, labels};
-    const std::vector<ValueId> loss =
-        ops::compiler_page_of(OpKind::SoftmaxCrossEntropy)->body(builder, node, inputs);
-    RT_TRY(Status(builder.status()).in("loss"));
-    return loss[0];
-  }
-
-  // The number of the step being made, from 1; only where the optimizer asks for it.
-  ValueId emit_step_counter(Builder& builder, std::vector<StateUpdate>& updates) {
-    if (options_.optimizer == Optimizer::Sgd) return kNoValue;
-    const TensorInfo info{.dtype = DType::I32, .shape = {}};
-    const ValueId counter =
-        builder.state("optimizer.step", add_state("optimizer.step", info, StateKind::Counter), info);
-    const ValueId step = builder.add(counter, builder.scalar(1, DType::I32));
-    updates.push_back({.state = counter, .value = step});
-    return step;
-  }
-
-  void emit_update(Builder& builder, ValueId parameter, ValueId gradient, ValueId learning_rate, ValueId step,
-                   std::vector<StateUpdate>& updates) {
-    const std::string name = builder.value(parameter).name;
-    const TensorInfo info = builder.value(parameter).info();
-    auto moment = [&](const char* suffix) {
-      return builder.state(name + suffix, add_state(name + suffix, info, StateKind::Optimizer), info);
-    };
-    builder.set_scope(text("optimizer.", name));
-    std::vector<ValueId> states = {parameter};
-    std::vector<ValueId> updated;
-    if (options_.optimizer == Optimizer::Sgd) {
-      op::SgdStepAttributes attributes;
-      attributes.momentum = options_.momentum;
-      attributes.weight_decay = options_.weight_decay;
-      attributes.nesterov = options_.nesterov;
-      states.push_back(options_.momentum != 0 ? moment(".velocity") : kNoValue);
-      const std::vector<ValueId> inputs = {parameter, gradient, states[1], learning_rate};
-      updated = builder.emit_many(make_op(attributes), inputs, states[1] == kNoValue ? 1 : 2);
-    } else {
-      op::AdamStepAttributes attributes;
-      attributes.beta1 = options_.beta1;
-      attributes.beta2 = options_.beta2;
-      attributes.epsilon = options_.epsilon;
-      attributes.weight_decay = options_.weight_decay;
-      attributes.decoupled = options_.optimizer == Optimizer::AdamW;
-      states.push_back(moment(".m"));
-      states.push_back(moment(".v"));
-      const std::vector<ValueId> inputs = {parameter, gradient, states[1], states[2], step, learning_rate};
-      updated = builder.emit_many(make_op(attributes), inputs, 3);
-    }
-    if (!builder.status().ok()) return;
-    for (size_t i = 0; i < updated.size(); ++i) updates.push_back({.state = states[i], .value = updated[i]});
+  ValueId random_counter(Builder& builder, std::vector<StateUpdate>& updates) {
+    const TensorInfo info{.dtype = DType::I64, .shape = {}};
+    const uint32_t state = states_.make("random.counter", info, StateKind::Counter);
+    for (ValueId id = 0; id < builder.graph().values.size(); ++id)
+      if (builder.value(id).role == Role::State && builder.value(id).state == state) return id;
+    const ValueId counter = builder.state("random.counter", state, info);
+    updates.push_back({.state = counter, .value = builder.add(counter, builder.scalar(1, DType::I64))});
+    return counter;
   }
 
   ModelGraph& model_;
   const TrainOptions& options_;
   TrainReport& report_;
   Graph& infer_;
+  StateTable states_;
+  std::vector<Value> accumulated_;  ///< the parameters that `accumulate` has gradients of
 };
 
 }  // namespace
@@ -309,7 +342,7 @@ Status add_train_entry(ModelGraph& model, const TrainOptions& options, TrainRepo
     return invalid_argument(
         "train: the model already has an entry 'train_step'; compile it again from its source");
   ModelGraph changed = model;
-  changed.entries.reserve(changed.entries.size() + 1);  // infer_ stays where it is
+  changed.entries.reserve(changed.entries.size() + 4);  // infer_ stays where it is
   TrainReport local;
   RT_TRY(TrainEntry(changed, options, local).run());
   model = std::move(changed);

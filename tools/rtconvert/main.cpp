@@ -114,9 +114,16 @@ struct Summary {
   uintmax_t file_bytes = 0;
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
-  std::vector<rt::convert::Coverage> coverage;
+  std::vector<rt::convert::Coverage> coverage, training_coverage;
   rt::compiler::CacheReport cache;
 };
+
+Json coverage_json(const rt::convert::Coverage& backend) {
+  return {{"nodes", backend.nodes},
+          {"host", backend.host},
+          {"elsewhere", backend.elsewhere},
+          {"depends", backend.depends}};
+}
 
 Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
   Json json;
@@ -144,11 +151,9 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                      {"inputs", summary.cache.inputs},
                      {"outputs", summary.cache.outputs}};
   json["file_bytes"] = summary.file_bytes;
-  for (const auto& backend : summary.coverage)
-    json["backends"][backend.backend] = {{"nodes", backend.nodes},
-                                         {"host", backend.host},
-                                         {"elsewhere", backend.elsewhere},
-                                         {"depends", backend.depends}};
+  for (const auto& backend : summary.coverage) json["backends"][backend.backend] = coverage_json(backend);
+  for (const auto& backend : summary.training_coverage)
+    json["training"]["backends"][backend.backend] = coverage_json(backend);
   json["warnings"] = import.warnings;
   json["verified"] = Json::array();
   for (const VerifyLine& line : summary.verified)
@@ -157,6 +162,12 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                                 {"equal", line.equal},
                                 {"largest_difference", line.largest}});
   return json;
+}
+
+void print_coverage(const char* what, const std::vector<rt::convert::Coverage>& coverage) {
+  for (const auto& backend : coverage)
+    print_line(rt::text(what, backend.backend,
+                        std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
 }
 
 void print_summary(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -178,10 +189,9 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   else
     print_line(rt::text("memory      at least ", rt::bytes_text(summary.after.live_bytes),
                         " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
-  for (const auto& backend : summary.coverage)
-    print_line(rt::text("on ", backend.backend,
-                        std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
+  print_coverage("on ", summary.coverage);
   if (options.train) print_line(rt::convert::training_text(summary.training));
+  print_coverage("train_step on ", summary.training_coverage);
   if (options.cache_length > 0)
     print_line(rt::text("cache       ", options.cache_length, " positions, ", summary.cache.states,
                         " states in ", rt::bytes_text(summary.cache.bytes),
@@ -229,6 +239,7 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   if (options.verbose) progress(passes.table());
   RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));
   summary.coverage = rt::convert::coverage_of(model.entries[0].graph);
+  if (options.train) summary.training_coverage = rt::convert::coverage_of(*model.entry("train_step"));
   summary.peak =
       rt::convert::planned_peak(model.entries[0].graph, model.states, summary.after.extents, "cpu");
   const TemporaryFile temporary;

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tools/common/exit_code.h"
+#include "tools/rtconvert/training_options.h"
 
 namespace rt::convert {
 
@@ -48,37 +49,12 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--atol", options.atol, "For --verify: absolute tolerance");
 }
 
-void declare_training(CLI::App& app, Options& options) {
+void declare_training(CLI::App& app, Options& options, TrainingArguments& arguments) {
   const std::string group = "Training";
   app.add_flag("--train", options.train,
                "Add the entry train_step: loss, backward pass and optimizer, for rttrain")
       ->group(group);
-  app.add_option("--loss", options.loss, "cross_entropy (input `labels`) or mse (input `target`)")
-      ->check(CLI::IsMember({"cross_entropy", "mse"}))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--optimizer", options.optimizer, "sgd, adam or adamw")
-      ->check(CLI::IsMember({"sgd", "adam", "adamw"}))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--momentum", options.momentum, "sgd")->capture_default_str()->group(group);
-  app.add_flag("--nesterov", options.nesterov, "sgd: Nesterov's momentum")->group(group);
-  app.add_option("--beta1", options.beta1, "adam, adamw")->capture_default_str()->group(group);
-  app.add_option("--beta2", options.beta2, "adam, adamw")->capture_default_str()->group(group);
-  app.add_option("--epsilon", options.epsilon, "adam, adamw")->capture_default_str()->group(group);
-  app.add_option("--weight-decay", options.weight_decay, "Weight decay; decoupled with adamw")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--trainable", options.trainable,
-                 "Shell patterns of weight names, for example 'head.*'; the other weights are frozen")
-      ->take_all()
-      ->group(group);
-  app.add_option("--batch-norm-momentum", options.batch_norm_momentum, "Weight of the old running values")
-      ->capture_default_str()
-      ->group(group);
-  app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
-               "Running variance with n - 1, as PyTorch has it; ONNX divides by n")
-      ->group(group);
+  arguments.declare(app);
   app.add_option("--checkpoint", options.checkpoint,
                  "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
       ->group(group);
@@ -113,8 +89,6 @@ void check(const Options& options) {
   if (options.cache_length > 0 && options.verify)
     throw CLI::ValidationError("--verify",
                                "the model's inputs change with --cache-length; verify without it");
-  if (!options.train && !options.trainable.empty())
-    throw CLI::ValidationError("--trainable", "is for --train");
 }
 
 }  // namespace
@@ -125,7 +99,8 @@ Parsed parse_options(int argc, char** argv) {
   CLI::App app("rtconvert compiles a model for librt.");
   app.footer(tools::kExitCodeHelp);
   declare(app, parsed.options, raw);
-  declare_training(app, parsed.options);
+  TrainingArguments training;
+  declare_training(app, parsed.options, training);
   declare_cache(app, parsed.options, raw);
   try {
     app.parse(argc, argv);
@@ -151,6 +126,9 @@ Parsed parse_options(int argc, char** argv) {
       parsed.options.cache_pairs.emplace_back(name, value);
     }
     check(parsed.options);
+    parsed.options.training = training.checked(parsed.options.train);
+    parsed.options.loss = training.loss();
+    parsed.options.optimizer = training.optimizer();
   } catch (const CLI::ParseError& error) {
     parsed.leave = true;
     parsed.exit_code = app.exit(error) == 0 ? tools::kFine : tools::kBadInput;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/compiler/train_entry.h"
+
 namespace rt::convert {
 
 struct Options {
@@ -26,14 +28,9 @@ struct Options {
   std::map<std::string, std::string> verify_inputs;  ///< name -> .npy or .pb
   std::string verify_backend;                        ///< also a session on this backend; empty: none
   bool train = false;
-  std::string loss = "cross_entropy";
-  std::string optimizer = "sgd";
-  double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-  bool nesterov = false;
-  std::vector<std::string> trainable;  ///< shell patterns; empty: every weight
-  double batch_norm_momentum = 0.9;
-  bool batch_norm_unbiased = false;
-  int64_t cache_length = 0;  ///< 0: the model keeps its inputs for keys and values
+  compiler::TrainOptions training;
+  std::string loss, optimizer;  ///< by name
+  int64_t cache_length = 0;     ///< 0: the model keeps its inputs for keys and values
   std::vector<std::pair<std::string, std::string>> cache_pairs;
   std::string checkpoint;  ///< weights to put into the model
 

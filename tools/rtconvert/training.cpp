@@ -8,21 +8,7 @@
 namespace rt::convert {
 
 Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report) {
-  compiler::TrainOptions train;
-  train.loss = options.loss == "mse" ? compiler::Loss::MeanSquaredError : compiler::Loss::CrossEntropy;
-  train.optimizer = options.optimizer == "adam"    ? compiler::Optimizer::Adam
-                    : options.optimizer == "adamw" ? compiler::Optimizer::AdamW
-                                                   : compiler::Optimizer::Sgd;
-  train.momentum = static_cast<float>(options.momentum);
-  train.nesterov = options.nesterov;
-  train.beta1 = static_cast<float>(options.beta1);
-  train.beta2 = static_cast<float>(options.beta2);
-  train.epsilon = static_cast<float>(options.epsilon);
-  train.weight_decay = static_cast<float>(options.weight_decay);
-  train.trainable = options.trainable;
-  train.batch_norm_momentum = static_cast<float>(options.batch_norm_momentum);
-  train.batch_norm_unbiased = options.batch_norm_unbiased;
-  RT_TRY(compiler::add_train_entry(model, train, &report));
+  RT_TRY(compiler::add_train_entry(model, options.training, &report));
   model.metadata.emplace_back("train.loss", options.loss);
   model.metadata.emplace_back("train.optimizer", options.optimizer);
   return {};
@@ -32,7 +18,7 @@ std::string training_text(const compiler::TrainReport& report) {
   std::string out = text("training    ", report.trained.size(), " weights of ",
                          grouped(static_cast<uint64_t>(report.trained_elements)), " elements, ",
                          report.frozen.size(), " frozen");
-  if (report.stripped_softmax) append(out, "; the loss takes the input of the final softmax");
+  if (report.stripped_activation) append(out, "; the loss takes the input of the final activation");
   return out;
 }
 

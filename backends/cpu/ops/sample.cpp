@@ -2,6 +2,7 @@
 // computed once for all channels.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "backends/cpu/kernel.h"
 #include "runtime/graph/sample_geometry.h"
@@ -150,6 +151,80 @@ Result<KernelPtr> create_roi_align(CpuDevice& device, const NodeView& node, Prod
   });
 }
 
+// --- RoiAlignGrad: regions may overlap, so threads share out the channels
+
+/// The largest weighted neighbour over all sampling points of a bin gets the whole gradient.
+void scatter_to_largest(const float* image, float* grad_image, const RoiAxis& rows, const RoiAxis& columns,
+                        const Roi& roi, int64_t bin, const float* grad, int64_t c) noexcept {
+  float best = -std::numeric_limits<float>::infinity(), weight = 0;
+  int64_t at = -1;
+  for (int64_t i = 0; i < rows.samples; ++i) {
+    const SampleTaps v = roi_taps(rows.position(bin / roi.bins_u, i), roi.height);
+    for (int64_t j = 0; j < columns.samples; ++j) {
+      const SampleTaps u = roi_taps(columns.position(bin % roi.bins_u, j), roi.width);
+      if (v.count == 0 || u.count == 0) {
+        if (best < 0) best = 0, weight = 0, at = -1;  // a sample outside is 0
+        continue;
+      }
+      for (size_t k = 0; k < 4; ++k) {
+        const auto share = static_cast<float>(v.weight[k / 2] * u.weight[k % 2]);
+        const int64_t point = (v.index[k / 2] * roi.width + u.index[k % 2]) * roi.channels + c;
+        if (share * image[point] > best) best = share * image[point], weight = share, at = point;
+      }
+    }
+  }
+  if (at >= 0) grad_image[at] += weight * grad[c];
+}
+
+/// Adds bin's part to channels [begin, end) of grad_image.
+void scatter_mean(float* grad_image, const RoiAxis& rows, const RoiAxis& columns, const Roi& roi, int64_t bin,
+                  const float* grad, int64_t begin, int64_t end) noexcept {
+  const double share = 1 / static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
+  for (int64_t i = 0; i < rows.samples; ++i) {
+    const SampleTaps v = roi_taps(rows.position(bin / roi.bins_u, i), roi.height);
+    for (int64_t j = 0; j < columns.samples && v.count > 0; ++j) {
+      const SampleTaps u = roi_taps(columns.position(bin % roi.bins_u, j), roi.width);
+      for (size_t k = 0; k < 4 && u.count > 0; ++k) {
+        const auto weight = static_cast<float>(v.weight[k / 2] * u.weight[k % 2] * share);
+        float* to = grad_image + (v.index[k / 2] * roi.width + u.index[k % 2]) * roi.channels;
+        for (int64_t c = begin; c < end; ++c) to[c] += weight * grad[c];
+      }
+    }
+  }
+}
+
+Result<KernelPtr> create_roi_align_grad(CpuDevice&, const NodeView& node, Producers) {
+  const auto& backward = node.as<op::RoiAlignGradAttributes>();
+  op::RoiAlignAttributes attributes;
+  attributes.height = backward.height;
+  attributes.width = backward.width;
+  attributes.sampling_ratio = backward.sampling_ratio;
+  attributes.spatial_scale = backward.spatial_scale;
+  attributes.half_pixel = backward.half_pixel;
+  const Shape& x = node.shape(0);
+  const Roi roi{x[1], x[2], x[3], backward.height, backward.width, backward.maximum};
+  const int64_t bins = roi.bins_v * roi.bins_u, rois = node.shape(2)[0], images = x[0];
+  return make_kernel([=, wide = node.dtype(2) == DType::I64](const Call& call) noexcept {
+    const float *data = call.in<float>(0), *corners = call.in<float>(1), *grad = call.in<float>(3);
+    float* grad_x = call.out<float>();
+    const int64_t image = roi.height * roi.width * roi.channels;
+    std::fill_n(grad_x, images * image, 0.0f);
+    parallel_for(roi.channels, rois * bins * 16, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = 0; i < rois * bins; ++i) {
+        const int64_t r = i / bins, first = batch_of(call, wide, r, images) * image;
+        const RoiAxis rows = roi_axis(corners[r * 4 + 1], corners[r * 4 + 3], roi.bins_v, attributes);
+        const RoiAxis columns = roi_axis(corners[r * 4], corners[r * 4 + 2], roi.bins_u, attributes);
+        const float* from = grad + i * roi.channels;
+        if (!roi.maximum)
+          scatter_mean(grad_x + first, rows, columns, roi, i % bins, from, begin, end);
+        else
+          for (int64_t c = begin; c < end; ++c)
+            scatter_to_largest(data + first, grad_x + first, rows, columns, roi, i % bins, from, c);
+      }
+    });
+  });
+}
+
 }  // namespace
 
 std::span<const KernelRow> rows_sample();
@@ -158,6 +233,7 @@ std::span<const KernelRow> rows_sample() {
   static constexpr KernelRow kRows[] = {
       row<create_grid_sample, supports_f32>(OpKind::GridSample, "grid_sample", kF32),
       row<create_roi_align>(OpKind::RoiAlign, "roi_align", kF32),
+      row<create_roi_align_grad>(OpKind::RoiAlignGrad, "roi_align_grad", kF32),
   };
   return kRows;
 }

@@ -63,10 +63,21 @@ struct FloatFormat {
   bool minus_zero;
 };
 
-struct AdamNumbers {
-  float beta1, beta2, epsilon, weight_decay, learning_rate;
-  float correction1, correction2;  ///< 1 / (1 - beta^step)
-  bool decoupled;
+/// Optimizer steps; the formulas stand in schema/ops.fbs. LambDirection computes r, into new_p.
+enum class StepFunction : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, LambDirection, Lion, Count };
+struct StepNumbers {
+  float learning_rate, gradient_scale, weight_decay, epsilon;
+  float keep1, keep2;              ///< momentum or the decay rate of the first state; of the second
+  float correction1, correction2;  ///< 1 / (1 - keep^step)
+  float momentum;                  ///< RmsProp
+  float share;                     ///< Sgd: of the gradient in the new velocity
+  bool variant;                    ///< Sgd: Nesterov; Adam: decoupled weight decay
+};
+/// Where a step reads and writes; states that it can do without may be null. New values may lie over the old
+/// ones.
+struct StepOperands {
+  const float *p, *g, *states[3];
+  float *new_p, *new_states[3];
 };
 
 struct AttentionRows;  // simd/attention.h
@@ -163,11 +174,9 @@ struct Simd {
   /// y = x - 128
   void (*flip_signs)(const uint8_t* x, int8_t* y, int64_t n);
 
-  /// v and new_v are null without momentum. New values may lie over the old ones.
-  void (*sgd)(const float* p, const float* g, const float* v, float* new_p, float* new_v, int64_t n,
-              float rate, float momentum, float weight_decay, bool nesterov);
-  void (*adam)(const float* p, const float* g, const float* m, const float* v, float* new_p, float* new_m,
-               float* new_v, int64_t n, const AdamNumbers& numbers);
+  /// Elements [begin, end) of an optimizer step.
+  void (*optimizer_step[static_cast<int>(StepFunction::Count)])(const StepOperands& operands, int64_t begin,
+                                                                int64_t end, const StepNumbers& numbers);
 
   /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns, of elements of 1, 2, 4, 8 bytes.
   /// past_caches: y is too large for them, and is written to memory at once.

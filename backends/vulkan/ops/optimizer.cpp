@@ -1,4 +1,6 @@
-// Optimizer steps, one fused pass over a parameter.
+// Optimizer steps: one invocation works out what all elements share, then one fused pass over a parameter.
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "backends/vulkan/support.h"
@@ -6,52 +8,124 @@
 namespace rt::vulkan {
 namespace {
 
-/// Parameters, gradients and moments in f32.
+/// What tells one step from another: its number in optimizer_step.comp, where its operands stand, its
+/// attributes.
+struct StepForm {
+  uint32_t number = 0;
+  std::array<int, 3> states{-1, -1, -1};
+  int learning_rate = 3, step = -1, gradient_scale = 4;  // skip comes behind
+  float keep1 = 0, keep2 = 0, epsilon = 0, decay = 0, momentum = 0, share = 1;
+  bool variant = false;
+};
+
+StepForm form_of(const NodeView& node) {
+  StepForm form;
+  switch (node.kind()) {
+    case OpKind::SgdStep: {
+      const auto& sgd = node.as<op::SgdStepAttributes>();
+      form = {.number = 0, .states = {2, -1, -1}, .step = 4, .gradient_scale = 5, .keep1 = sgd.momentum};
+      form.decay = sgd.weight_decay;
+      form.share = 1 - sgd.dampening;
+      form.variant = sgd.nesterov;
+      break;
+    }
+    case OpKind::AdamStep: {
+      const auto& adam = node.as<op::AdamStepAttributes>();
+      form = {.number = 1, .states = {2, 3, 6}, .learning_rate = 5, .step = 4, .gradient_scale = 7};
+      form.keep1 = adam.beta1, form.keep2 = adam.beta2;
+      form.epsilon = adam.epsilon, form.decay = adam.weight_decay;
+      form.variant = adam.decoupled;
+      break;
+    }
+    case OpKind::RmsPropStep: {
+      const auto& rms = node.as<op::RmsPropStepAttributes>();
+      form = {.number = 2, .states = {2, 4, 5}, .gradient_scale = 6, .keep1 = rms.alpha};
+      form.epsilon = rms.epsilon, form.decay = rms.weight_decay, form.momentum = rms.momentum;
+      break;
+    }
+    case OpKind::AdagradStep: {
+      const auto& adagrad = node.as<op::AdagradStepAttributes>();
+      form = {.number = 3, .states = {2, -1, -1}};
+      form.epsilon = adagrad.epsilon, form.decay = adagrad.weight_decay;
+      break;
+    }
+    case OpKind::AdadeltaStep: {
+      const auto& adadelta = node.as<op::AdadeltaStepAttributes>();
+      form = {
+          .number = 4, .states = {2, 3, -1}, .learning_rate = 4, .gradient_scale = 5, .keep1 = adadelta.rho};
+      form.epsilon = adadelta.epsilon, form.decay = adadelta.weight_decay;
+      break;
+    }
+    default: {
+      const auto& lion = node.as<op::LionStepAttributes>();
+      form = {.number = 6, .states = {2, -1, -1}, .keep1 = lion.beta1, .keep2 = lion.beta2};
+      form.decay = lion.weight_decay;
+    }
+  }
+  return form;
+}
+
+bool has(const NodeView& node, int i) {
+  return i >= 0 && node.has(static_cast<size_t>(i));
+}
+
+/// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
-  const size_t moments = node.kind() == OpKind::AdamStep ? 4 : 3;
-  for (size_t i = 0; i < moments; ++i)
-    if (node.has(i) && node.dtype(i) != DType::F32)
-      return unsupported("input ", i, " of type ", name_of(node.dtype(i)), ", only f32 is supported");
-  for (size_t i = node.kind() == OpKind::AdamStep ? 6 : 4; i < node.inputs.size(); ++i)
-    if (node.has(i)) return unsupported("a scaled or skipped step");
+  for (int i : form_of(node).states)
+    if (has(node, i) && node.dtype(static_cast<size_t>(i)) != DType::F32)
+      return unsupported("input ", i, " of type ", name_of(node.dtype(static_cast<size_t>(i))),
+                         ", only f32 is supported");
   return {};
 }
 
-Result<KernelPtr> create_sgd(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const auto& sgd = node.as<op::SgdStepAttributes>();
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const StepForm form = form_of(node);
+  const auto or_first = [&](int i) { return in(has(node, i) ? static_cast<size_t>(i) : 0); };
+  const auto rate = static_cast<size_t>(form.learning_rate);
+  const int scale = form.gradient_scale, skip = scale + 1;
+  auto program = std::make_unique<Program>("optimizer_step");
+  const Ref numbers = program->scratch(64);
+  Step& shared = program->dispatch(Shader::optimizer_numbers, 1, 1);
+  shared.spec(has(node, form.step)).spec(has(node, scale)).spec(has(node, skip));
+  shared.push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep1), 1e-30))))
+      .push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep2), 1e-30))))
+      .push(form.share);
+  shared.read(0, in(rate)).read(1, or_first(form.step)).read(2, or_first(scale)).read(3, or_first(skip));
+  shared.write(4, numbers);
+
   const int64_t count = ceil_div(node.input(0).elements(), 4);
-  auto program = std::make_unique<Program>("sgd_step");
-  Step& step = program->dispatch_each(Shader::sgd_step, count, cast(device).plan().elementwise_lanes);
-  step.spec(node.has(2)).spec(sgd.nesterov);
-  step.push(count).push(sgd.momentum).push(sgd.weight_decay);
-  step.read(0, in(0)).read(1, in(1)).read(3, in(3)).write(4, out(0));
-  if (node.has(2)) step.read(2, in(2));
-  step.write(5, out(node.has(2) ? 1 : 0));
+  Step& step = program->dispatch_each(Shader::optimizer_step, count, cast(device).plan().elementwise_lanes);
+  uint32_t present = 0;
+  for (uint32_t i = 0; i < 3; ++i) present |= has(node, form.states[i]) ? 1u << i : 0u;
+  step.spec(form.number).spec(present).spec(form.variant);
+  step.push(count).push(form.keep1).push(form.keep2);
+  step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
+  step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
+  step.push(form.epsilon).push(form.decay).push(form.momentum);
+  step.read(0, in(0)).read(1, in(1)).read(5, numbers).write(6, out(0));
   program->in_place(0);
+  uint8_t result = 0;
+  for (uint32_t i = 0; i < 3; ++i) {
+    step.read(2 + i, or_first(form.states[i]));
+    if ((present >> i & 1u) == 0) {
+      step.write(7 + i, out(0));  // bound, not written
+      continue;
+    }
+    step.write(7 + i, out(++result));
+    program->also_in_place(static_cast<uint8_t>(form.states[i]), result);
+  }
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_adam(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const auto& adam = node.as<op::AdamStepAttributes>();
-  const auto beta1 = static_cast<double>(adam.beta1), beta2 = static_cast<double>(adam.beta2);
-  const int64_t count = ceil_div(node.input(0).elements(), 4);
-  auto program = std::make_unique<Program>("adam_step");
-  Step& step = program->dispatch_each(Shader::adam_step, count, cast(device).plan().elementwise_lanes);
-  step.spec(adam.decoupled);
-  step.push(count).push(adam.beta1).push(adam.beta2);
-  step.push(static_cast<float>(1 - beta1)).push(static_cast<float>(1 - beta2));
-  step.push(static_cast<float>(std::log(beta1))).push(static_cast<float>(std::log(beta2)));
-  step.push(adam.epsilon).push(adam.weight_decay);
-  for (uint32_t i = 0; i < 6; ++i) step.read(i, in(i));
-  for (uint32_t i = 0; i < 3; ++i) step.write(6 + i, out(i));
-  program->in_place(0);
-  return finish(std::move(program));
-}
-
+constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
-    {OpKind::SgdStep, "sgd_step", DTypeSet{DType::F32}, supports, create_sgd},
-    {OpKind::AdamStep, "adam_step", DTypeSet{DType::F32}, supports, create_adam},
+    {OpKind::SgdStep, "sgd_step", kF32, supports, create},
+    {OpKind::AdamStep, "adam_step", kF32, supports, create},
+    {OpKind::RmsPropStep, "rms_prop_step", kF32, supports, create},
+    {OpKind::AdagradStep, "adagrad_step", kF32, supports, create},
+    {OpKind::AdadeltaStep, "adadelta_step", kF32, supports, create},
+    {OpKind::LionStep, "lion_step", kF32, supports, create},
 };
 
 }  // namespace

@@ -1,0 +1,32 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// What is the same for all elements of an optimizer step: learning rate, factor of the gradient, the corrections
+// 1 / (1 - keep^step), Sgd's share of the gradient in the new velocity, and whether the step is skipped.
+// 1 - keep^t is taken as -expm1(t log keep): keep may be close to 1.
+#include "common.glsl"
+#include "functions.glsl"
+layout(constant_id = 1) const bool kStep = false;
+layout(constant_id = 2) const bool kScale = false;
+layout(constant_id = 3) const bool kSkip = false;
+layout(set = 0, binding = 0, std430) readonly buffer L { float rate[]; };
+layout(set = 0, binding = 1, std430) readonly buffer S { int step[]; };
+layout(set = 0, binding = 2, std430) readonly buffer G { float scale[]; };
+layout(set = 0, binding = 3, std430) readonly buffer K { uint8_t skip[]; };
+layout(set = 0, binding = 4, std430) writeonly buffer N { float numbers[]; };
+layout(push_constant) uniform P { float log_keep1, log_keep2, share; };
+
+float one_minus_exp(float y) {
+  if (y > -0.3) return -y * (1.0 + y * (0.5 + y * (1.0 / 6.0 + y * (1.0 / 24.0 + y * (1.0 / 120.0 + y / 720.0)))));
+  return 1.0 - exact_exp(y);
+}
+
+void main() {
+  if (invocation_number() != 0) return;
+  float t = kStep ? float(step[0]) : 1.0;
+  numbers[0] = rate[0];
+  numbers[1] = kScale ? scale[0] : 1.0;
+  numbers[2] = 1.0 / one_minus_exp(t * log_keep1);
+  numbers[3] = 1.0 / one_minus_exp(t * log_keep2);
+  numbers[4] = kStep && step[0] == 1 ? 1.0 : share;
+  numbers[5] = kSkip && skip[0] != 0 ? 1.0 : 0.0;
+}

@@ -1,0 +1,166 @@
+// optimizer steps, what a training step asks about its gradients, ctc.
+#include <limits>
+
+#include "tests/cases/case.h"
+
+namespace rt::test {
+namespace {
+
+using Inputs = std::vector<std::optional<CaseInput>>;
+
+CaseInput state(Shape shape) {
+  return in_range(f32(std::move(shape)), 0.01, 1);
+}
+
+CaseInput scalar(double value) {
+  return with_values(f32({}), {value});
+}
+
+CaseInput truth(bool value) {
+  return with_values(tensor(DType::Bool, {}), {value ? 1.0 : 0.0});
+}
+
+template <class Attributes>
+void add(std::vector<Case>& cases, std::string name, Attributes attributes, Inputs inputs, size_t outputs) {
+  cases.push_back(
+      no_gradient(with_outputs(make_case(std::move(name), attributes, std::move(inputs)), outputs)));
+}
+
+/// The step as it is, with a factor of the gradient, not skipped, and skipped. `inputs` end before the
+/// factor, `operands` is the number of operands before it.
+template <class Attributes>
+void add_forms(std::vector<Case>& cases, const std::string& name, Attributes attributes, Inputs inputs,
+               size_t operands, size_t outputs) {
+  add(cases, name, attributes, inputs, outputs);
+  inputs.resize(operands);
+  inputs.push_back(scalar(0.25));
+  add(cases, name + "_scaled", attributes, inputs, outputs);
+  inputs.push_back(truth(false));
+  add(cases, name + "_not_skipped", attributes, inputs, outputs);
+  inputs.back() = truth(true);
+  add(cases, name + "_skipped", attributes, inputs, outputs);
+}
+
+void add_steps(std::vector<Case>& cases) {
+  const Shape shape{7, 9};
+  const CaseInput p = f32(shape), s = state(shape), rate = scalar(0.05);
+  const CaseInput third = with_values(tensor(DType::I32, {}), {3}),
+                  first = with_values(tensor(DType::I32, {}), {1});
+
+  op::SgdStepAttributes sgd;
+  sgd.momentum = 0.8f;
+  sgd.weight_decay = 0.02f;
+  sgd.dampening = 0.2f;
+  add_forms(cases, "sgd_step_dampening", sgd, {p, p, p, rate, third}, 5, 2);
+  add(cases, "sgd_step_dampening_first", sgd, {p, p, p, rate, first}, 2);
+
+  op::AdamStepAttributes adam;
+  adam.weight_decay = 0.1f;
+  add_forms(cases, "adam_step_largest", adam, {p, p, p, s, third, rate, s}, 7, 4);
+  adam.decoupled = true;
+  add_forms(cases, "adam_step_forms", adam, {p, p, p, s, first, rate}, 7, 3);
+
+  op::RmsPropStepAttributes rms;
+  rms.alpha = 0.9f;
+  add_forms(cases, "rms_prop_step", rms, {p, p, s, rate}, 6, 2);
+  rms.weight_decay = 0.01f;
+  const CaseInput large = in_range(f32(shape), 4.5, 6), small = in_range(f32(shape), -0.5, 0.5);
+  add(cases, "rms_prop_step_centered", rms, {p, p, large, rate, small}, 3);
+  rms.momentum = 0.9f;
+  add(cases, "rms_prop_step_momentum", rms, {p, p, s, rate, std::nullopt, p}, 3);
+  add(cases, "rms_prop_step_centered_momentum", rms, {p, p, large, rate, small, p}, 4);
+
+  op::AdagradStepAttributes adagrad;
+  adagrad.weight_decay = 0.01f;
+  add_forms(cases, "adagrad_step", adagrad, {p, p, s, rate}, 4, 2);
+  op::AdadeltaStepAttributes adadelta;
+  adadelta.weight_decay = 0.01f;
+  add_forms(cases, "adadelta_step", adadelta, {p, p, s, s, rate}, 5, 3);
+  op::LambStepAttributes lamb;
+  add_forms(cases, "lamb_step", lamb, {p, p, p, s, third, rate}, 6, 3);
+  lamb.weight_decay = 0.1f;
+  add(cases, "lamb_step_decay", lamb, {p, p, p, s, first, rate}, 3);
+  const CaseInput nothing = with_values(f32({4}), {0, 0, 0, 0});
+  add(cases, "lamb_step_zero_parameter", lamb, {nothing, f32({4}), f32({4}), state({4}), third, rate}, 3);
+  op::LionStepAttributes lion;
+  lion.weight_decay = 0.1f;
+  add_forms(cases, "lion_step", lion, {p, p, p, rate}, 4, 2);
+  add(cases, "lion_step_zero", lion, {f32({4}), nothing, nothing, rate}, 2);
+}
+
+void add_gradient_checks(std::vector<Case>& cases) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  cases.push_back(make_case("global_norm", op::GlobalNormAttributes{}, {f32({3, 5}), f32({7}), f32({})}));
+  cases.push_back(make_case("global_norm_one", op::GlobalNormAttributes{}, {f32({300})}));
+  add(cases, "all_finite", op::AllFiniteAttributes{}, {f32({3, 5}), f32({40})}, 1);
+  add(cases, "all_finite_infinity", op::AllFiniteAttributes{},
+      {f32({3, 5}), with_values(f32({3}), {1, -infinity, 2})}, 1);
+  add(cases, "all_finite_nan", op::AllFiniteAttributes{},
+      {with_values(f32({2}), {std::numeric_limits<double>::quiet_NaN(), 1}), f32({3, 5})}, 1);
+  op::LossScaleUpdateAttributes update;
+  update.interval = 3;
+  const auto scale = [&](const char* name, double value, double steps, bool finite) {
+    add(cases, name, update, {scalar(value), with_values(tensor(DType::I32, {}), {steps}), truth(finite)}, 2);
+  };
+  scale("loss_scale_good", 1024, 1, true);
+  scale("loss_scale_grows", 1024, 2, true);
+  scale("loss_scale_overflow", 1024, 2, false);
+  scale("loss_scale_least", 1, 2, false);
+}
+
+void add_ctc(std::vector<Case>& cases) {
+  const CaseInput labels = with_values(tensor(DType::I64, {3, 4}), {1, 2, 2, 3, 4, 4, 0, 0, 3, 1, 2, 4});
+  const auto lengths = [](DType dtype, std::vector<double> values) {
+    return with_values(tensor(dtype, {3}), std::move(values));
+  };
+  op::CtcLossAttributes ctc;
+  const CaseInput x = in_range(f32({9, 3, 5}), -3, -0.2);
+  cases.push_back(with_outputs(
+      make_case("ctc_loss", ctc, {x, labels, lengths(DType::I64, {9, 7, 9}), lengths(DType::I64, {4, 2, 3})}),
+      2));
+  ctc.blank = 4;
+  const CaseInput without_blank =
+      with_values(tensor(DType::I32, {3, 4}), {1, 2, 2, 3, 0, 0, 3, 3, 3, 1, 2, 0});
+  cases.push_back(with_outputs(
+      make_case("ctc_loss_last_blank", ctc,
+                {x, without_blank, lengths(DType::I32, {9, 5, 1}), lengths(DType::I32, {4, 2, 0})}),
+      2));
+  ctc.blank = 0;
+  ctc.zero_infinity = true;  // the second label sequence does not fit into its input
+  cases.push_back(
+      with_outputs(make_case("ctc_loss_too_short", ctc,
+                             {x, labels, lengths(DType::I64, {9, 2, 8}), lengths(DType::I64, {4, 2, 4})}),
+                   2));
+}
+
+void add_roi_align_grad(std::vector<Case>& cases) {
+  const auto roi = [&](const char* name, int64_t ratio, bool maximum) {
+    op::RoiAlignGradAttributes attributes;
+    attributes.height = 3;
+    attributes.width = 2;
+    attributes.sampling_ratio = ratio;
+    attributes.spatial_scale = 0.5f;
+    attributes.maximum = maximum;
+    const CaseInput rois =
+        with_values(f32({3, 4}), {0.3, 1.2, 9.1, 7.7, 2.2, 3.1, 13.4, 17.9, -5.5, -3.2, 4.4, 2.1});
+    cases.push_back(no_gradient(make_case(
+        name, attributes,
+        {f32({2, 8, 7, 5}), rois, with_values(tensor(DType::I64, {3}), {0, 1, 0}), f32({3, 3, 2, 5})})));
+  };
+  roi("roi_align_grad", 2, false);
+  roi("roi_align_grad_adaptive", 0, false);
+  roi("roi_align_grad_max", 2, true);
+}
+
+}  // namespace
+
+std::vector<Case> cases_training() {
+  std::vector<Case> cases;
+  add_steps(cases);
+  add_gradient_checks(cases);
+  add_ctc(cases);
+  add_roi_align_grad(cases);
+  return cases;
+}
+
+}  // namespace rt::test

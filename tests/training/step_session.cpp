@@ -1,0 +1,99 @@
+#include "tests/training/step_session.h"
+
+#include <cstring>
+#include <map>
+
+#include "rt/rt.hpp"
+
+namespace rt::test {
+
+namespace {
+
+tools::Array array_of(const std::string& name, const Tensor& tensor) {
+  const auto dims = tensor.dims();
+  const auto* data = static_cast<const std::byte*>(tensor.data());
+  return {.name = name,
+          .type = static_cast<tools::ElementType>(tensor.dtype()),
+          .dims = {dims.begin(), dims.end()},
+          .bytes = {data, data + tensor.bytes()}};
+}
+
+Status run_session(Session& session, std::span<const tools::Array> inputs) {
+  for (const tools::Array& input : inputs) {
+    Tensor tensor(static_cast<DType>(input.type), input.dims);
+    std::memcpy(tensor.data(), input.bytes.data(), input.bytes.size());
+    if (Status status = session.set_input(input.name, tensor); !status) return status;
+  }
+  return session.run();
+}
+
+}  // namespace
+
+struct StepSession::Parts {
+  std::optional<Model> model;
+  std::optional<Session> session;
+  std::map<std::string, Session> others;
+  SessionOptions options;
+};
+
+StepSession::StepSession(std::span<const std::byte> file, const std::string& backend,
+                         const std::string& entry)
+    : parts_(std::make_unique<Parts>()) {
+  auto model = Model::from_memory(file);
+  if (!model) {
+    error_ = "loading: " + model.status().message();
+    return;
+  }
+  parts_->model.emplace(std::move(*model));
+  parts_->options = {.backend = backend, .entry = entry, .deterministic = true};
+  auto session = Session::create(*parts_->model, parts_->options);
+  if (!session) {
+    error_ = "session: " + session.status().message();
+    return;
+  }
+  parts_->session.emplace(std::move(*session));
+}
+
+StepSession::~StepSession() = default;
+
+bool StepSession::run(std::span<const tools::Array> inputs) {
+  if (!error_.empty()) return false;
+  if (Status status = run_session(*parts_->session, inputs); !status) error_ = status.message();
+  return error_.empty();
+}
+
+bool StepSession::run_entry(const std::string& entry, std::span<const tools::Array> inputs) {
+  if (!error_.empty()) return false;
+  auto found = parts_->others.find(entry);
+  if (found == parts_->others.end()) {
+    SessionOptions options = parts_->options;
+    options.entry = entry;
+    options.share_states_with = &*parts_->session;
+    auto session = Session::create(*parts_->model, options);
+    if (!session) {
+      error_ = "session: " + session.status().message();
+      return false;
+    }
+    found = parts_->others.emplace(entry, std::move(*session)).first;
+  }
+  if (Status status = run_session(found->second, inputs); !status) error_ = status.message();
+  return error_.empty();
+}
+
+std::optional<tools::Array> StepSession::output(const std::string& name) {
+  if (!error_.empty()) return std::nullopt;
+  auto tensor = parts_->session->output(name);
+  if (tensor) return array_of(name, *tensor);
+  error_ = tensor.status().message();
+  return std::nullopt;
+}
+
+std::optional<tools::Array> StepSession::state(const std::string& name) {
+  if (!error_.empty()) return std::nullopt;
+  auto tensor = parts_->session->read_state(name);
+  if (tensor) return array_of(name, *tensor);
+  error_ = tensor.status().message();
+  return std::nullopt;
+}
+
+}  // namespace rt::test

@@ -1,0 +1,37 @@
+// A model's training entry in a session, for tests that also use the compiler: librt's public headers and its
+// inner ones name the same things.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tools/common/array.h"
+
+namespace rt::test {
+
+/// Every call that fails leaves a message in error() and makes all later ones fail.
+class StepSession {
+ public:
+  /// On the bytes of a .rt file. An entry of the same states can be run beside the first one.
+  StepSession(std::span<const std::byte> file, const std::string& backend, const std::string& entry);
+  ~StepSession();
+  StepSession(const StepSession&) = delete;
+  StepSession& operator=(const StepSession&) = delete;
+
+  /// Runs the entry on the named inputs (others keep what they were).
+  bool run(std::span<const tools::Array> inputs);
+  /// The same for another entry of the model.
+  bool run_entry(const std::string& entry, std::span<const tools::Array> inputs);
+  std::optional<tools::Array> output(const std::string& name);
+  std::optional<tools::Array> state(const std::string& name);
+  const std::string& error() const { return error_; }
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+  std::string error_;
+};
+
+}  // namespace rt::test

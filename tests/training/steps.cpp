@@ -1,0 +1,231 @@
+// What a training step does beside its optimizer, in sessions of the backend that RT_STEP_BACKEND names:
+// skipped steps, loss scaling, accumulation, averages, groups.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/training/step_session.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/compiler/train_entry.h"
+#include "tools/compiler/writer.h"
+
+namespace rt {
+namespace {
+
+using compiler::TrainOptions;
+using test::StepSession;
+using tools::Array;
+using Numbers = std::vector<float>;
+
+std::string backend() {
+  const char* name = std::getenv("RT_STEP_BACKEND");
+  return name != nullptr ? name : "cpu";
+}
+
+Array array(const char* name, std::vector<int64_t> dims, const Numbers& values) {
+  Array made{.name = name, .type = tools::ElementType::F32, .dims = std::move(dims), .bytes = {}};
+  made.bytes.resize(values.size() * sizeof(float));
+  std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
+  return made;
+}
+
+Numbers numbers(const std::optional<Array>& made) {
+  if (!made) return {};
+  Numbers values(made->bytes.size() / sizeof(float));
+  std::memcpy(values.data(), made->bytes.data(), made->bytes.size());
+  return values;
+}
+
+int32_t integer(const std::optional<Array>& made) {
+  int32_t value = -1;
+  if (made) std::memcpy(&value, made->bytes.data(), sizeof value);
+  return value;
+}
+
+ValueId weight(compiler::Builder& builder, const char* name, Shape shape, float first) {
+  Numbers values(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = first * std::cos(1 + 1.3f * static_cast<float>(i));
+  const ValueId made = builder.constant({.dtype = DType::F32, .shape = shape},
+                                        Blob::copy_of(values.data(), values.size() * sizeof(float)));
+  builder.graph().values[made].name = name;
+  return made;
+}
+
+/// tanh(x w1) w2 with a mean squared error, [batch,3] to [batch,2].
+std::vector<std::byte> make_model(const TrainOptions& options) {
+  ModelGraph model;
+  model.producer = "steps";
+  Graph graph;
+  compiler::Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.symbol = graph.symbol("batch")}, {.extent = 3}});
+  const ValueId hidden = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "w1", {3, 4}, 0.5f)});
+  const ValueId active = builder.emit(op::TanhAttributes{}, {hidden});
+  const ValueId y = builder.emit(op::MatMulAttributes{}, {active, weight(builder, "w2", {4, 2}, 0.7f)});
+  graph.values[y].name = "y";
+  builder.output(y);
+  EXPECT_TRUE(builder.status().ok()) << builder.status().message();
+  graph.name = "infer";
+  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  Status status = compiler::add_train_entry(model, options, nullptr);
+  if (status.ok()) status = compiler::optimize(model, {}, nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  auto bytes = compiler::serialize_model(model);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>();
+}
+
+TrainOptions adam() {
+  TrainOptions options;
+  options.loss.loss = compiler::Loss::MeanSquaredError;
+  options.optimizer.optimizer.optimizer = compiler::Optimizer::Adam;
+  return options;
+}
+
+const Numbers kX = {0.1f, 0.4f, -0.3f, 0.8f, -0.5f, 0.2f, 0.6f, 0.1f, 0.9f, -0.7f, 0.3f, 0.5f};
+const Numbers kTarget = {1, 0, 0, 1, 0.5f, 0.5f, -1, 0.2f};
+
+std::vector<Array> batch(float factor = 1) {
+  Numbers x = kX;
+  for (float& value : x) value *= factor;
+  return {array("x", {4, 3}, x), array("target", {4, 2}, kTarget)};
+}
+std::vector<Array> with_rate(std::vector<Array> inputs, float rate = 0.01f) {
+  inputs.push_back(array("learning_rate", {}, {rate}));
+  return inputs;
+}
+/// Half of the batch.
+std::vector<Array> half(size_t which) {
+  const auto part = [&](const Numbers& all) {
+    const auto count = static_cast<std::ptrdiff_t>(all.size() / 2),
+               at = static_cast<std::ptrdiff_t>(which) * count;
+    return Numbers(all.begin() + at, all.begin() + at + count);
+  };
+  return {array("x", {2, 3}, part(kX)), array("target", {2, 2}, part(kTarget))};
+}
+
+void expect_near(const Numbers& got, const Numbers& want, float tolerance = 1e-6f) {
+  ASSERT_EQ(got.size(), want.size());
+  ASSERT_FALSE(want.empty());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], tolerance) << "element " << i;
+}
+
+TEST(TrainingSteps, AnOverflowIsSkippedAndHalvesTheScale) {
+  TrainOptions options = adam();
+  options.optimizer.gradients.loss_scale = 65536.0f;
+  options.optimizer.gradients.loss_scale_interval = 3;
+  options.optimizer.average_decay = 0.9f;
+  StepSession scaled(make_model(options), backend(), "train_step");
+  TrainOptions without = adam();
+  without.optimizer.average_decay = 0.9f;
+  StepSession plain(make_model(without), backend(), "train_step");
+  const auto check_equal = [&] {
+    for (const char* state : {"w1", "w2", "w1.m", "w2.v", "w1.ema"})
+      expect_near(numbers(scaled.state(state)), numbers(plain.state(state)));
+    EXPECT_EQ(integer(scaled.state("optimizer.step")), integer(plain.state("optimizer.step")));
+  };
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(scaled.run(with_rate(batch()))) << scaled.error();
+    ASSERT_TRUE(plain.run(with_rate(batch()))) << plain.error();
+  }
+  check_equal();
+  EXPECT_EQ(integer(scaled.state("loss_scale.good_steps")), 2);
+  const Numbers before = numbers(scaled.state("w1"));
+
+  // Targets with gradients that overflow once they are multiplied by the factor.
+  std::vector<Array> overflow = batch();
+  overflow[1] = array("target", {4, 2}, Numbers(8, 1e36f));
+  ASSERT_TRUE(scaled.run(with_rate(overflow))) << scaled.error();
+  EXPECT_EQ(numbers(scaled.state("w1")), before);
+  EXPECT_EQ(numbers(scaled.state("loss_scale")), Numbers{32768});
+  EXPECT_EQ(integer(scaled.state("loss_scale.good_steps")), 0);
+  check_equal();
+
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(scaled.run(with_rate(batch()))) << scaled.error();
+    ASSERT_TRUE(plain.run(with_rate(batch()))) << plain.error();
+  }
+  EXPECT_EQ(numbers(scaled.state("loss_scale")), Numbers{65536});
+  EXPECT_NE(numbers(scaled.state("w1")), before);
+  check_equal();
+}
+
+TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {
+  TrainOptions options = adam();
+  options.accumulate = true;
+  options.optimizer.gradients.clip_norm = 0.05f;
+  const auto model = make_model(options);
+  StepSession whole(model, backend(), "train_step"), parts(model, backend(), "accumulate");
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(whole.run(with_rate(batch()))) << whole.error();
+    for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(parts.run(half(i))) << parts.error();
+    ASSERT_TRUE(parts.run_entry("update", with_rate({}))) << parts.error();
+    EXPECT_EQ(integer(parts.state("micro_batches")), 0);
+    for (const char* state : {"w1", "w2", "w2.m", "w1.v"})
+      expect_near(numbers(parts.state(state)), numbers(whole.state(state)), 2e-6f);
+  }
+}
+
+TEST(TrainingSteps, AveragesFollowTheWeights) {
+  TrainOptions options = adam();
+  options.optimizer.average_decay = 0.75f;
+  StepSession session(make_model(options), backend(), "train_step");
+  Numbers average = numbers(session.state("w1"));
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(session.run(with_rate(batch(), 0.1f))) << session.error();
+    const Numbers now = numbers(session.state("w1"));
+    for (size_t i = 0; i < now.size(); ++i) average[i] = 0.75f * average[i] + 0.25f * now[i];
+    expect_near(numbers(session.state("w1.ema")), average);
+  }
+  ASSERT_TRUE(session.run_entry("infer_ema", std::vector<Array>{batch()[0]})) << session.error();
+}
+
+TEST(TrainingSteps, GroupsScaleTheRateAndReplaceTheDecay) {
+  TrainOptions options = adam();
+  options.optimizer.optimizer.optimizer = compiler::Optimizer::Sgd;
+  options.optimizer.optimizer.momentum = 0.0f;
+  options.optimizer.optimizer.weight_decay = 0.5f;
+  StepSession plain(make_model(options), backend(), "train_step");
+  options.optimizer.groups = {{.pattern = "w2", .learning_rate_scale = 0.1f, .weight_decay = 0.0f}};
+  StepSession grouped(make_model(options), backend(), "train_step");
+  options.optimizer.groups = {};
+  options.optimizer.optimizer.weight_decay = 0;
+  StepSession undecayed(make_model(options), backend(), "train_step");
+  const Numbers start = numbers(plain.state("w2"));
+  for (StepSession* session : {&plain, &grouped, &undecayed})
+    ASSERT_TRUE(session->run(with_rate(batch(), 0.1f))) << session->error();
+  expect_near(numbers(grouped.state("w1")), numbers(plain.state("w1")));
+  Numbers expected = numbers(undecayed.state("w2"));
+  for (size_t i = 0; i < start.size(); ++i) expected[i] = start[i] + 0.1f * (expected[i] - start[i]);
+  expect_near(numbers(grouped.state("w2")), expected);
+}
+
+TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
+  TrainOptions options = adam();
+  StepSession full(make_model(options), backend(), "train_step");
+  options.optimizer.optimizer.state_type = DType::BF16;
+  StepSession small(make_model(options), backend(), "train_step");
+  for (int step = 0; step < 10; ++step)
+    for (StepSession* session : {&full, &small})
+      ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
+  EXPECT_EQ(small.state("w1.m")->type, tools::ElementType::BF16);
+  expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
+}
+
+TEST(TrainingSteps, AGroupWithoutAWeightIsAnError) {
+  TrainOptions options = adam();
+  options.optimizer.groups = {{.pattern = "head.*"}};
+  ModelGraph model;
+  Graph graph;
+  compiler::Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.extent = 2}, {.extent = 3}});
+  builder.output(builder.emit(op::MatMulAttributes{}, {x, weight(builder, "w1", {3, 4}, 0.5f)}));
+  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  const Status status = compiler::add_train_entry(model, options, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("'head.*' matches no trained weight; these are w1"), std::string::npos)
+      << status.message();
+}
+
+}  // namespace
+}  // namespace rt

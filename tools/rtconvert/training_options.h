@@ -1,0 +1,35 @@
+// The command line of training: losses, optimizers, what happens to gradients.
+//
+// Knows: options, their help, and for which loss or optimizer each is. Must not know: how anything is done.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tools/compiler/train_entry.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rt::convert {
+
+/// Declares the options of --train on an App and turns what was read into the compiler's options.
+class TrainingArguments {
+ public:
+  TrainingArguments();
+  ~TrainingArguments();
+  void declare(CLI::App& app);
+  /// After parsing. Throws CLI::ValidationError that names the option at fault and what is expected; without
+  /// `train` every option given is one.
+  compiler::TrainOptions checked(bool train) const;
+  /// The names that were chosen: "cross_entropy", "sgd".
+  const std::string& loss() const;
+  const std::string& optimizer() const;
+
+ private:
+  struct Raw;
+  std::unique_ptr<Raw> raw_;
+};
+
+}  // namespace rt::convert
