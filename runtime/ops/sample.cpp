@@ -228,9 +228,9 @@ Status eval_roi_align_grad(const NodeView& node, std::span<const ConstTensorView
   return {};
 }
 
+/// Regions count as constants.
 void gradient_of_roi_align(GradContext& context) {
-  if (context.needs(1))
-    return context.emit.fail(unsupported("RoiAlign has a gradient for x only, not for the regions"));
+  if (!context.needs(0)) return;
   const auto& attributes = context.node.as<op::RoiAlignAttributes>();
   op::RoiAlignGradAttributes backward;
   backward.height = attributes.height;

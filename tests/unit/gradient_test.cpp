@@ -133,7 +133,7 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
     if (value.role != Role::Input || !is_float(value.dtype)) continue;
     // Running statistics do not enter the normalized value.
     if (c.op.type == OpKind::BatchNormTrain && i >= 3) continue;
-    // Regions have no gradient.
+    // Regions count as constants.
     if (c.op.type == OpKind::RoiAlign && i == 1) continue;
     wanted.push_back(test.inputs[i]);
     graph_inputs.push_back(test.of_input[i]);

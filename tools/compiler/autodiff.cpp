@@ -19,9 +19,9 @@ class Walker {
       const Node& node = builder.graph().nodes[i];
       bool any = false;
       for (ValueId input : node.inputs) any |= input != kNoValue && depends_[input];
-      if (any)
-        for (ValueId output : node.outputs)
-          if (output != kNoValue) depends_[output] = true;
+      // What goes through an integer (a shape, an index) carries no gradient.
+      for (ValueId output : node.outputs)
+        if (any && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
     }
   }
 

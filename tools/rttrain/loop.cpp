@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 namespace rt::train {
 
@@ -83,6 +84,8 @@ class Loop {
     if (rt::Status status = check_folders(); !status) return status;
     if (options_.resume)
       if (rt::Status status = load(); !status) return status;
+    if (options_.micro_batch > 0)
+      if (rt::Status status = open_accumulation(); !status) return status;
     if (validation_ != nullptr) {
       auto session = trainer_.open("infer");
       if (!session) return session.status();
@@ -159,15 +162,66 @@ class Loop {
     return options_.checkpoint.empty() ? rt::Status() : save(options_.checkpoint);
   }
 
+  rt::Result<float> train(const std::vector<rt::Tensor>& tensors) {
+    const std::vector<Column>& columns = training_.source.columns();
+    for (size_t c = 0; c < columns.size(); ++c)
+      if (rt::Status status = trainer_.session().set_input(columns[c].input, tensors[c]); !status)
+        return status;
+    if (rt::Status status = trainer_.set_learning_rate(static_cast<float>(rate_)); !status) return status;
+    return trainer_.step();
+  }
+
+  // The batch in micro-batches: their gradients are added up, then make one step.
+  rt::Result<float> train_in_parts(const std::vector<rt::Tensor>& tensors, size_t samples) {
+    const std::vector<Column>& columns = training_.source.columns();
+    const size_t parts = samples / options_.micro_batch;
+    float sum = 0;
+    for (size_t part = 0; part < parts; ++part) {
+      for (size_t c = 0; c < columns.size(); ++c) {
+        std::vector<int64_t> dims(tensors[c].dims().begin(), tensors[c].dims().end());
+        dims[0] = static_cast<int64_t>(options_.micro_batch);
+        const size_t bytes = tensors[c].bytes() / parts;
+        // set_input() copies from it.
+        auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(tensors[c].data())) + part * bytes;
+        const rt::Tensor piece = rt::Tensor::borrow(tensors[c].dtype(), dims, data);
+        if (rt::Status status = accumulate_->set_input(columns[c].input, piece); !status) return status;
+      }
+      if (rt::Status status = accumulate_->run(); !status) return status;
+      const auto loss = accumulate_->output("loss");
+      if (!loss) return loss.status();
+      sum += loss->values<float>()[0];
+    }
+    const auto rate = static_cast<float>(rate_);
+    const rt::Tensor learning_rate = rt::Tensor::of<float>({}, std::vector<float>{rate});
+    if (rt::Status status = update_->set_input("learning_rate", learning_rate); !status) return status;
+    if (rt::Status status = update_->run(); !status) return status;
+    return sum / static_cast<float>(parts);
+  }
+
+  // Micro-batches of unequal sizes would not weigh what their samples do.
+  rt::Status open_accumulation() {
+    const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
+    if (options_.batch % options_.micro_batch != 0 || rest % options_.micro_batch != 0)
+      return bad_data(
+          "--micro-batch " + std::to_string(options_.micro_batch) + ": expected a divisor of --batch " +
+          std::to_string(options_.batch) +
+          (rest > 0 ? " and of the last batch, " + std::to_string(rest) + " samples (or --drop-last)" : ""));
+    for (auto [entry, session] : {std::pair("accumulate", &accumulate_), std::pair("update", &update_)}) {
+      auto opened = trainer_.open(entry);
+      if (!opened)
+        return bad_data("--micro-batch needs a model compiled with rtconvert --train --accumulate: " +
+                        opened.status().message());
+      session->emplace(std::move(*opened));
+    }
+    return {};
+  }
+
   rt::Status step() {
     const auto batch = loader_->next();
     if (!batch) return batch.status();
-    const std::vector<Column>& columns = training_.source.columns();
-    for (size_t c = 0; c < columns.size(); ++c)
-      if (rt::Status status = trainer_.session().set_input(columns[c].input, (*batch)->tensors[c]); !status)
-        return status;
-    if (rt::Status status = trainer_.set_learning_rate(options_.learning_rate); !status) return status;
-    const auto loss = trainer_.step();
+    rate_ = options_.schedule.learning_rate(static_cast<double>(options_.learning_rate), position_.step);
+    const size_t samples = (*batch)->samples;
+    const auto loss = accumulate_ ? train_in_parts((*batch)->tensors, samples) : train((*batch)->tensors);
     if (!loss) return loss.status();
     ++position_.batch;
     ++position_.step;
@@ -175,7 +229,6 @@ class Loop {
     if (!std::isfinite(*loss))
       return bad_data("the loss is not finite after step " + std::to_string(position_.step) +
                       "; lower --lr, or check the data for NaN");
-    const size_t samples = (*batch)->samples;
     position_.loss_sum += static_cast<double>(*loss) * static_cast<double>(samples);
     position_.seen += samples;
     interval_.loss += static_cast<double>(*loss);
@@ -200,7 +253,7 @@ class Loop {
         .step = position_.step,
         .epoch = position_.epoch + 1,
         .loss = interval_.loss / static_cast<double>(interval_.steps),
-        .learning_rate = static_cast<double>(options_.learning_rate),
+        .learning_rate = rate_,
         .samples_per_second = static_cast<double>(interval_.samples) / seconds_since(interval_.start),
         .data_wait_seconds = loader_->waited() - interval_.waited});
     start_interval();
@@ -219,8 +272,8 @@ class Loop {
         "data",
         static_cast<unsigned long>(position_.epoch + 1), static_cast<unsigned long>(options_.epochs),
         100 * static_cast<double>(position_.batch) / static_cast<double>(batches_),
-        position_.loss_sum / static_cast<double>(position_.seen), static_cast<double>(options_.learning_rate),
-        rate, static_cast<double>(left * options_.batch) / rate, loader_->waited());
+        position_.loss_sum / static_cast<double>(position_.seen), rate_, rate,
+        static_cast<double>(left * options_.batch) / rate, loader_->waited());
   }
 
   rt::Status report(const EpochRecord& record) {
@@ -381,12 +434,13 @@ class Loop {
   RunLog& log_;
   const LoopOptions& options_;
   const uint64_t batches_;
-  std::optional<rt::Session> infer_;
+  std::optional<rt::Session> infer_, accumulate_, update_;
   std::optional<Loader> loader_;
   Position position_;
   Interval interval_;
   bool reached_ = false;
   bool unsaved_ = false;
+  double rate_ = 0;  ///< of the last step
   double last_shown_ = 0;
 };
 

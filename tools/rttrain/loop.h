@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tools/common/schedule.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/log.h"
 
@@ -26,6 +27,8 @@ struct LoopOptions {
   uint64_t steps = 0;  ///< stop after so many, 0: no limit
   size_t batch = 32;
   float learning_rate = 0.01f;
+  tools::Schedule schedule = {};  ///< factor of the learning rate at each step
+  size_t micro_batch = 0;  ///< samples that are computed at once and accumulated to a step; 0: the batch
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out the last, smaller batch of an epoch

@@ -28,6 +28,7 @@ struct Options {
   rt::train::LoopOptions loop;
   bool no_header = false, no_shuffle = false;
   std::string target, log, tensorboard;
+  std::string schedule = "constant";
 };
 
 void declare_data(CLI::App& app, Options& options) {
@@ -103,7 +104,15 @@ void declare_training(CLI::App& app, Options& options) {
   add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
   add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
   add("--batch", loop.batch, "Samples in a step")->check(CLI::PositiveNumber)->capture_default_str();
+  add("--micro-batch", loop.micro_batch,
+      "Samples computed at once: a batch's gradients are accumulated and make one step; for models of "
+      "rtconvert "
+      "--train --accumulate");
   add("--lr", loop.learning_rate, "Learning rate")->capture_default_str();
+  add("--schedule", options.schedule,
+      "constant; step,every=N,gamma=0.1; linear,steps=N,end=0; cosine,steps=N,end=0; "
+      "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
+      ->capture_default_str();
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.top_k, "K of the metric topK")->check(CLI::PositiveNumber)->capture_default_str();
   add("--target", options.target,
@@ -152,6 +161,10 @@ rt::Status check(Options& options) {
     return bad_data("--validate and --validate-fraction exclude each other");
   if (!validates && (!options.target.empty() || options.loop.patience > 0 || !options.loop.best.empty()))
     return bad_data("--target, --patience and --best need --validate or --validate-fraction");
+  std::string error;
+  const auto schedule = rt::tools::Schedule::parse(options.schedule, error);
+  if (!schedule) return bad_data("--" + error);
+  options.loop.schedule = *schedule;
   if (!options.target.empty()) {
     const size_t equals = options.target.find('=');
     char* end = nullptr;
