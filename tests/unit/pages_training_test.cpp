@@ -91,7 +91,8 @@ TEST(PagesAdam, FirstStep) {
   const auto before_first = tensor(DType::I32, {}, {0});
   expect_error(adam, {vector_of({1}), vector_of({0.5}), zero, zero, before_first, rate}, "counts from 1");
   adam.beta1 = 1;
-  expect_error(adam, {vector_of({1}), vector_of({0.5}), zero, zero, step, rate}, "expected beta1 in [0, 1), found 1");
+  expect_error(adam, {vector_of({1}), vector_of({0.5}), zero, zero, step, rate},
+               "expected beta1 in [0, 1), found 1");
 }
 
 TEST(PagesCrossEntropy, Shapes) {

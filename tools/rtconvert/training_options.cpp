@@ -148,7 +148,7 @@ void TrainingArguments::Raw::declare_losses(CLI::App& app) {
 
 void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
   compiler::OptimizerOptions& o = options.optimizer.optimizer;
-  const std::string which = "--optimizer";
+  constexpr std::string_view which = "--optimizer";
   const CLI::Range rate(0.0, 0.9999999);
   add(app.add_option("--optimizer", optimizer, "sgd, adam, adamw, rmsprop, adagrad, adadelta, lamb or lion"))
       ->check(CLI::IsMember(names_of(kOptimizers)))
