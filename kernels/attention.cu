@@ -21,8 +21,10 @@ struct Shared {
   float weight[kRows][kKeys];
 };
 
+/// More than 128 registers: 32 results, eight rows' scores and statistics, and what eight rows need to know
+/// of masks.
 template <class T>
-__global__ void __launch_bounds__(kThreads, 4) attention_kernel(AttentionArguments a) {
+__global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArguments a) {
   auto& shared = *dynamic_shared<Shared>();
   const int chunks = (a.e + kColumns - 1) / kColumns;
   const AttentionBlock b = attention_block<kRows>(a, chunks);
