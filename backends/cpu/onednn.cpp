@@ -48,49 +48,18 @@ void add_residual(ProgramBuilder& builder, const Epilogue& epilogue, size_t byte
   });
 }
 
-Desc any_of(const Desc& desc) {
-  return Desc(dims_of(desc), kF32, dnnl::memory::format_tag::any);
-}
 Desc blocked(const Desc& desc) {
   using Tag = dnnl::memory::format_tag;
   const Dims dims = dims_of(desc);
   return Desc(dims, kF32, dims.size() == 3 ? Tag::nCw16c : dims.size() == 4 ? Tag::nChw16c : Tag::nCdhw16c);
 }
 
-/// The descriptors of a convolution's operands as the graph stores them, and its numbers.
-struct ConvDescs {
-  Desc x, weight, y, bias;
-  Dims strides, dilations, pads_begin, pads_end;
-  bool forced_layout = false;
-};
-
+/// Of a convolution in its layout.
 ConvDescs descs_of(const Convolution& convolution) {
-  const ConvGeometry& g = convolution.geometry;
-  Dims x{g.batch}, y{g.batch}, weight;
-  if (g.groups > 1) weight.push_back(g.groups);
-  weight.push_back(g.output_channels_per_group());
-  ConvDescs descs;
-  for (int i = 0; i < g.rank; ++i) {
-    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
-    x.push_back(axis.input);
-    y.push_back(axis.output);
-    weight.push_back(axis.kernel);
-    descs.strides.push_back(axis.stride);
-    descs.dilations.push_back(axis.dilation - 1);
-    descs.pads_begin.push_back(axis.pad_begin);
-    descs.pads_end.push_back(axis.effective_pad_end());
-  }
-  x.push_back(g.input_channels);
-  y.push_back(g.output_channels);
-  weight.push_back(g.input_channels_per_group());
-  descs.x = channels_last(x);
-  descs.y = channels_last(y);
-  descs.weight = channels_last(weight, g.groups > 1);
-  if (convolution.layout == kBlocked16) {
-    descs.forced_layout = true;
-    descs.x = blocked(descs.x);
-    descs.y = blocked(descs.y);
-  }
+  ConvDescs descs = conv_descs(convolution.geometry);
+  if (convolution.layout != kBlocked16) return descs;
+  descs.x = blocked(descs.x);
+  descs.y = blocked(descs.y);
   return descs;
 }
 
@@ -198,7 +167,7 @@ Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolut
     // This is how oneDNN is told which of its two Winograd convolutions is meant.
     const auto kind = convolution.algorithm == Algorithm::Winograd4x4 ? dnnl::prop_kind::forward_training
                                                                       : dnnl::prop_kind::forward_inference;
-    const bool fixed = d.forced_layout || epilogue.residual_input >= 0;
+    const bool fixed = convolution.layout == kBlocked16 || epilogue.residual_input >= 0;
     const auto desc = first_fast([&](bool free_layouts) {
       return forward_desc(convolution, d, kind, free_layouts && !fixed,
                           epilogue.bias_input >= 0 ? &bias : nullptr, attributes);
@@ -222,7 +191,7 @@ Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const 
   return caught("this transposed convolution", [&]() -> KernelPtr {
     const ConvDescs d = descs_of(convolution);
     const auto desc = first_fast([&](bool free_layouts) {
-      const bool free = free_layouts && !d.forced_layout;
+      const bool free = free_layouts && convolution.layout != kBlocked16;
       const auto hint =
           forward_desc(convolution, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
       return describe_backward<dnnl::convolution_backward_data>(
@@ -257,7 +226,7 @@ Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice&, const Convo
   return caught("this convolution's weight gradient", [&]() -> KernelPtr {
     const ConvDescs d = descs_of(convolution);
     const auto desc = first_fast([&](bool free_layouts) {
-      const bool free = free_layouts && !d.forced_layout;
+      const bool free = free_layouts && convolution.layout != kBlocked16;
       const auto hint =
           forward_desc(convolution, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
       return describe_backward<dnnl::convolution_backward_weights>(

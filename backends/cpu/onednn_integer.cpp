@@ -120,48 +120,18 @@ Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type) {
   return padded;
 }
 
-/// A convolution of bytes: its operands as the graph stores them, and the weight as oneDNN likes it.
-struct IntegerConvDescs {
-  Desc x, weight, y, any_weight;
-  Dims strides, dilations, pads_begin, pads_end;
-};
-
-IntegerConvDescs integer_descs(const ConvGeometry& g, Type x_type) {
-  Dims x{g.batch}, y{g.batch}, weight, any;
-  if (g.groups > 1) weight.push_back(g.groups);
-  weight.push_back(g.output_channels_per_group());
-  any = weight;
-  any.push_back(g.input_channels_per_group());
-  IntegerConvDescs descs;
-  for (int i = 0; i < g.rank; ++i) {
-    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
-    x.push_back(axis.input);
-    y.push_back(axis.output);
-    weight.push_back(axis.kernel);
-    any.push_back(axis.kernel);
-    descs.strides.push_back(axis.stride);
-    descs.dilations.push_back(axis.dilation - 1);
-    descs.pads_begin.push_back(axis.pad_begin);
-    descs.pads_end.push_back(axis.effective_pad_end());
-  }
-  x.push_back(g.input_channels);
-  y.push_back(g.output_channels);
-  weight.push_back(g.input_channels_per_group());
-  descs.x = channels_last(x, false, x_type);
-  descs.y = channels_last(y, false, Type::s32);
-  descs.weight = channels_last(weight, g.groups > 1, Type::s8);
-  descs.any_weight = Desc(any, Type::s8, dnnl::memory::format_tag::any);
-  return descs;
+ConvDescs integer_descs(const ConvGeometry& g, Type x_type) {
+  return conv_descs(g, {x_type, Type::s8, Type::s32});
 }
 
 /// weight_of(plain, wanted) says where the weights come from.
 template <class WeightOf>
 void add_integer_convolution(ProgramBuilder& builder, const ConvGeometry& g, const Tensor& x, Type x_type,
                              const Place& result, const WeightOf& weight_of) {
-  const IntegerConvDescs d = integer_descs(g, x_type);
+  const ConvDescs d = integer_descs(g, x_type);
   const auto desc = describe<dnnl::convolution_forward>(
       engine(), user_scratchpad(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-      d.x, d.any_weight, d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+      d.x, any_of(d.weight, Type::s8), d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
   const Tensor weight = weight_of(d.weight, desc.weights_desc());
   builder.add(dnnl::convolution_forward(desc),
               {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, {result, d.y}}},

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn_compat.h"
+#include "runtime/graph/geometry.h"
 
 namespace rt::cpu::onednn {
 
@@ -333,6 +334,44 @@ inline Desc channels_last(const Dims& ours, bool grouped = false,
   dims.insert(dims.end(), ours.begin() + static_cast<ptrdiff_t>(front), ours.end() - 1);
   moved.insert(moved.end(), strides.begin() + static_cast<ptrdiff_t>(front), strides.end() - 1);
   return Desc(dims, type, moved);
+}
+
+/// The descriptors of a convolution's operands as the graph stores them, and its numbers.
+struct ConvDescs {
+  Desc x, weight, y;
+  Dims strides, dilations, pads_begin, pads_end;
+};
+struct ConvTypes {
+  using Type = dnnl::memory::data_type;
+  Type x = Type::f32, weight = Type::f32, y = Type::f32;
+};
+inline ConvDescs conv_descs(const ConvGeometry& g, const ConvTypes& types = {}) {
+  Dims x{g.batch}, y{g.batch}, weight;
+  if (g.groups > 1) weight.push_back(g.groups);
+  weight.push_back(g.output_channels_per_group());
+  ConvDescs descs;
+  for (int i = 0; i < g.rank; ++i) {
+    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
+    x.push_back(axis.input);
+    y.push_back(axis.output);
+    weight.push_back(axis.kernel);
+    descs.strides.push_back(axis.stride);
+    descs.dilations.push_back(axis.dilation - 1);
+    descs.pads_begin.push_back(axis.pad_begin);
+    descs.pads_end.push_back(axis.effective_pad_end());
+  }
+  x.push_back(g.input_channels);
+  y.push_back(g.output_channels);
+  weight.push_back(g.input_channels_per_group());
+  descs.x = channels_last(x, false, types.x);
+  descs.y = channels_last(y, false, types.y);
+  descs.weight = channels_last(weight, g.groups > 1, types.weight);
+  return descs;
+}
+
+/// The same operand in an arrangement of oneDNN's choice.
+inline Desc any_of(const Desc& desc, dnnl::memory::data_type type = kF32) {
+  return Desc(dims_of(desc), type, dnnl::memory::format_tag::any);
 }
 
 /// Reference implementations are named "ref:any" and the like: plain loops, up to 200 times slower than

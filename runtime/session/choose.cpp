@@ -127,11 +127,15 @@ Chooser::DeviceCache& Chooser::cache_of(const Device& device) {
 Result<size_t> Chooser::choose(Device& device, const NodeView& view,
                                const std::vector<const KernelRow*>& rows,
                                std::span<const LayoutId> producer_layouts, std::string& how) {
-  if (!options_.enabled || rows.size() == 1) return size_t{0};
+  // A row with a negative priority is the last resort. It is not timed beside others: its loops on one thread
+  // would win on a machine whose other cores are busy for a moment, and be remembered.
+  size_t plausible = 1;
+  while (plausible < std::min(rows.size(), kPlausible) && rows[plausible]->priority >= 0) ++plausible;
+  if (!options_.enabled || plausible == 1) return size_t{0};
   DeviceCache& cache = cache_of(device);
   const std::string key = key_of(view, producer_layouts);
   if (const auto known = cache.winners.find(key); known != cache.winners.end())
-    for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t i = 0; i < plausible; ++i)
       if (known->second == rows[i]->name) {
         how = "tuned earlier";
         return i;
@@ -139,7 +143,7 @@ Result<size_t> Chooser::choose(Device& device, const NodeView& view,
   std::optional<size_t> best;
   double best_seconds = 0;
   size_t timed = 0;
-  for (size_t i = 0; i < std::min(rows.size(), kPlausible); ++i) {
+  for (size_t i = 0; i < plausible; ++i) {
     if (Clock::now() > deadline_) {
       how = "tuning ran out of time";
       return size_t{0};

@@ -1,18 +1,10 @@
 #include "tests/cases/case.h"
+#include "tests/support/attributes.h"
 
 namespace rt::test {
 namespace {
 
 using List = std::vector<int64_t>;
-
-op::ConvAttributes conv(List strides, List pads, List dilations, int64_t groups = 1) {
-  op::ConvAttributes attributes;
-  attributes.strides = std::move(strides);
-  attributes.pads = std::move(pads);
-  attributes.dilations = std::move(dilations);
-  attributes.groups = groups;
-  return attributes;
-}
 
 op::ConvAttributes fused(op::ConvAttributes attributes, op::Activation activation, bool residual) {
   attributes.epilogue = std::make_unique<op::EpilogueAttributes>();

@@ -1,36 +1,10 @@
 #include <limits>
 
 #include "tests/cases/case.h"
+#include "tests/support/attributes.h"
 
 namespace rt::test {
 namespace {
-
-using List = std::vector<int64_t>;
-
-op::QuantizeLinearAttributes quantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
-  op::QuantizeLinearAttributes attributes;
-  attributes.to = static_cast<uint8_t>(to);
-  attributes.axis = axis;
-  attributes.block_size = block_size;
-  return attributes;
-}
-
-op::DequantizeLinearAttributes dequantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
-  op::DequantizeLinearAttributes attributes;
-  attributes.to = static_cast<uint8_t>(to);
-  attributes.axis = axis;
-  attributes.block_size = block_size;
-  return attributes;
-}
-
-op::ConvIntegerAttributes conv(List strides, List pads, List dilations, int64_t groups = 1) {
-  op::ConvIntegerAttributes attributes;
-  attributes.strides = std::move(strides);
-  attributes.pads = std::move(pads);
-  attributes.dilations = std::move(dilations);
-  attributes.groups = groups;
-  return attributes;
-}
 
 op::NarrowFloatAttributes narrow(op::NarrowFormat format, bool saturate) {
   op::NarrowFloatAttributes attributes;
@@ -137,7 +111,7 @@ void add_products(std::vector<Case>& cases) {
       add(cases, make_case("matmul_integer_constant_" + types, product,
                            {codes(a, {6, 64}), constant(codes(b, {64, 32})), number(a, 3), number(b, 11)}));
       add(cases,
-          make_case("conv_integer_" + types, conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+          make_case("conv_integer_" + types, conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
                     {codes(a, {2, 6, 5, 4}), constant(codes(b, {8, 3, 3, 4})), number(a, 5), number(b, 2)}));
     }
   const CaseInput a = codes(DType::U8, {4, 17}), b = codes(DType::I8, {17, 6});
@@ -158,25 +132,27 @@ void add_products(std::vector<Case>& cases) {
       make_case("matmul_integer_empty", product, {codes(DType::U8, {2, 0}), codes(DType::U8, {0, 3})}));
 
   const CaseInput x = codes(DType::U8, {1, 7, 8, 4});
-  add(cases, make_case("conv_integer_plain", conv({2, 1}, {0, 0, 0, 0}, {1, 1}),
+  add(cases, make_case("conv_integer_plain", conv<op::ConvIntegerAttributes>({2, 1}, {0, 0, 0, 0}, {1, 1}),
                        {x, codes(DType::I8, {6, 3, 2, 4})}));
   add(cases,
-      make_case("conv_integer_channels", conv({1, 1}, {1, 0, 2, 1}, {1, 2}),
+      make_case("conv_integer_channels", conv<op::ConvIntegerAttributes>({1, 1}, {1, 0, 2, 1}, {1, 2}),
                 {x, constant(codes(DType::U8, {6, 3, 3, 4})), number(DType::U8, 7), codes(DType::U8, {6})}));
   add(cases,
-      make_case("conv_integer_grouped", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
+      make_case("conv_integer_grouped", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
                 {x, constant(codes(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7), codes(DType::U8, {6})}));
-  add(cases, make_case("conv_integer_depthwise", conv({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
-                       {codes(DType::U8, {1, 6, 6, 16}), constant(codes(DType::I8, {16, 3, 3, 1})),
-                        number(DType::U8, 7)}));
-  add(cases, make_case("conv_integer_wide", conv({1, 1}, {1, 1, 1, 1}, {1, 1}),
+  add(cases,
+      make_case("conv_integer_depthwise", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
+                {codes(DType::U8, {1, 6, 6, 16}), constant(codes(DType::I8, {16, 3, 3, 1})),
+                 number(DType::U8, 7)}));
+  add(cases, make_case("conv_integer_wide", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
                        {codes(DType::U8, {1, 8, 8, 32}), constant(codes(DType::I8, {32, 3, 3, 32})),
                         number(DType::U8, 7)}));
-  add(cases, make_case("conv_integer_1d", conv({2}, {1, 1}, {1}),
+  add(cases, make_case("conv_integer_1d", conv<op::ConvIntegerAttributes>({2}, {1, 1}, {1}),
                        {codes(DType::I8, {2, 9, 3}), codes(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
-  add(cases, make_case("conv_integer_3d", conv({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
-                       {codes(DType::U8, {1, 4, 5, 4, 3}), constant(codes(DType::I8, {4, 2, 3, 2, 3})),
-                        number(DType::U8, 4)}));
+  add(cases,
+      make_case("conv_integer_3d", conv<op::ConvIntegerAttributes>({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
+                {codes(DType::U8, {1, 4, 5, 4, 3}), constant(codes(DType::I8, {4, 2, 3, 2, 3})),
+                 number(DType::U8, 4)}));
 }
 
 }  // namespace

@@ -110,6 +110,26 @@ TEST(CpuReduce, ArgOfLongRows) {
       }
 }
 
+/// Rows that are cut down by a bound before they are sorted, and such that are not; equal elements and NaN.
+TEST(CpuTopK, LongRows) {
+  for (const double range : {1e6, 5.0})
+    for (const bool largest : {false, true})
+      for (const int64_t k : {1, 10, 100})
+        for (const Shape& shape : {Shape{3, 300}, Shape{2, 2100}, Shape{2, 1500, 18}}) {
+          SCOPED_TRACE(text(shape, " k ", k, largest ? " largest" : " least", " range ", range));
+          ops::HostTensor x = ramp(DType::F32, shape, -range, range);
+          auto* numbers = reinterpret_cast<float*>(x.bytes.data());
+          for (int64_t i = 0; i < shape.elements(); ++i)
+            if (range < 10) numbers[i] = std::floor(numbers[i]);
+          numbers[1] = -0.0f;
+          numbers[200] = numbers[290] = std::nanf("");
+          op::TopKAttributes top;
+          top.axis = 1;
+          top.largest = largest;
+          check_node(cpu_device(), make_node(top, 2, 2), {x, ints_tensor({k})});
+        }
+}
+
 TEST(CpuScan, RowsAndColumns) {
   for (const DType dtype : {DType::F32, DType::I64})
     for (const bool exclusive : {false, true})

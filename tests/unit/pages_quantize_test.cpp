@@ -1,24 +1,9 @@
 // Values and errors of the quantized operators.
+#include "tests/support/attributes.h"
 #include "tests/unit/page_test_support.h"
 
 namespace rt::test {
 namespace {
-
-op::QuantizeLinearAttributes quantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
-  op::QuantizeLinearAttributes attributes;
-  attributes.to = static_cast<uint8_t>(to);
-  attributes.axis = axis;
-  attributes.block_size = block_size;
-  return attributes;
-}
-
-op::DequantizeLinearAttributes dequantize(DType to, int64_t axis = 1, int64_t block_size = 0) {
-  op::DequantizeLinearAttributes attributes;
-  attributes.to = static_cast<uint8_t>(to);
-  attributes.axis = axis;
-  attributes.block_size = block_size;
-  return attributes;
-}
 
 TEST(PagesQuantize, RoundsTiesToEvenAndSaturates) {
   const auto x = f32({9}, {-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 1e30, -kInfinity, kNaN});

@@ -55,11 +55,19 @@ void for_elements(const ElementPlan& plan, const Index* indices, const Body& bod
     for (int64_t line = begin; line < end;) {
       const ElementPlan::Start start = plan.start_of(line);
       const int64_t lines = std::min(run - line % run, end - line);
-      for (int64_t j = 0; j < count; ++j)
-        for (int64_t k = 0; k < lines; ++k) {
-          const int64_t at = start.index + j * index_stride + k;
-          body(at, start.data + k + Indices::inside(indices[at], extent) * data_stride);
+      if (lines == 1) {
+        const Index* from = indices + start.index;
+        for (int64_t j = 0; j < count; ++j) {
+          const int64_t at = j * index_stride;
+          body(start.index + at, start.data + Indices::inside(from[at], extent) * data_stride);
         }
+      } else {
+        for (int64_t j = 0; j < count; ++j)
+          for (int64_t k = 0; k < lines; ++k) {
+            const int64_t at = start.index + j * index_stride + k;
+            body(at, start.data + k + Indices::inside(indices[at], extent) * data_stride);
+          }
+      }
       line += lines;
     }
   });

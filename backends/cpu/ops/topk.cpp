@@ -47,12 +47,58 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-Result<KernelPtr> create(CpuDevice&, const NodeView& node, Producers) {
+/// Lines of f32: most elements are dropped by a bound before anything is sorted. Lines that are not
+/// contiguous are made so, a few neighbours at a time.
+KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t inner, int64_t k,
+                     bool largest) {
+  const int64_t width = std::min<int64_t>(inner, 16), blocks = (inner + width - 1) / width;
+  const size_t line = static_cast<size_t>(extent + 15) / 16 * 16;
+  const size_t bytes =
+      line * (sizeof(uint64_t) + sizeof(uint32_t) + static_cast<size_t>(width) * sizeof(float));
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(max_threads()) * bytes;
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const float* x = call.in<float>(0);
+        float* values = call.out<float>(0);
+        int64_t* positions = call.out<int64_t>(1);
+        parallel_for(outer * blocks, 4 * extent * width, 1, [&](int64_t begin, int64_t end) noexcept {
+          std::byte* own = call.scratch<std::byte>() + static_cast<size_t>(omp_get_thread_num()) * bytes;
+          auto* entries = reinterpret_cast<uint64_t*>(own);
+          auto* keys = reinterpret_cast<uint32_t*>(entries + line);
+          auto* lines = reinterpret_cast<float*>(keys + line);
+          for (int64_t block = begin; block < end; ++block) {
+            const int64_t o = block / blocks, first = block % blocks * width;
+            const int64_t columns = std::min(width, inner - first);
+            const float* from = x + o * extent * inner + first;
+            if (inner > 1) {
+              simd.transpose[2](from, inner, lines, extent, extent, columns, false);
+              from = lines;
+            }
+            for (int64_t i = 0; i < columns; ++i, from += extent) {
+              const int64_t count = simd.top_candidates(from, extent, k, largest, keys, entries);
+              select(entries, count, k);
+              for (int64_t j = 0; j < k; ++j) {
+                const int64_t to = (o * k + j) * inner + first + i;
+                const auto position = static_cast<int64_t>(entries[j] & 0xffffffffu);
+                values[to] = from[position];
+                positions[to] = position;
+              }
+            }
+          }
+        });
+      },
+      requirements);
+}
+
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<op::TopKAttributes>();
   const Shape& x = node.shape(0);
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
   const int64_t k = node.output(0).shape[axis];
+  if (node.dtype(0) == DType::F32)
+    return make_float(device.simd(), outer, extent, inner, k, attributes.largest);
   return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     using E = Entry<decltype(ordered(T{}))>;

@@ -1,4 +1,4 @@
-// Picking by condition, of elements of every size.
+// Picking by condition, of elements of every size; picking the elements that may be among the largest.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -37,9 +37,66 @@ void select_elements(const uint8_t* condition, const void* yes, const void* no, 
   }
 }
 
+/// The number's order as an unsigned integer.
+RT_INLINE uint32_t order_of(float x, bool largest) {
+  const uint32_t bits = float_to_bits(x + 0.0f);
+  const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  const uint32_t ascending = x == x ? ordered : ~uint32_t{0};
+  return largest ? ~ascending : ascending;
+}
+
+/// The least keys of kLanes sets that split the row: there are k elements up to the k-th least of them, so
+/// none behind it is wanted. Its upper 16 bits are enough.
+template <int kLanes>
+uint32_t bound(const uint32_t* keys, int64_t n, int64_t k) {
+  uint32_t least[kLanes];
+  for (int i = 0; i < kLanes; ++i) least[i] = keys[i];
+  int64_t at = kLanes;
+  for (; at + kLanes <= n; at += kLanes) {
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) least[i] = keys[at + i] < least[i] ? keys[at + i] : least[i];
+  }
+  for (int i = 0; at < n; ++i, ++at) least[i] = keys[at] < least[i] ? keys[at] : least[i];
+  uint32_t limit = 0;
+  for (uint32_t bit = 0x80000000u; bit >= 0x10000u; bit >>= 1) {
+    const uint32_t trial = limit | (bit - 1);
+    int32_t count = 0;
+#pragma omp simd reduction(+ : count)
+    for (int i = 0; i < kLanes; ++i) count += least[i] <= trial ? 1 : 0;
+    if (count < k) limit |= bit;
+  }
+  return limit | 0xffffu;
+}
+
+int64_t top_candidates(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
+                       uint64_t* entries) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) keys[i] = order_of(x[i], largest);
+  uint32_t limit = ~uint32_t{0};
+  if (k <= 16 && n >= 256)
+    limit = bound<64>(keys, n, k);
+  else if (k <= 128 && n >= 1024)
+    limit = bound<512>(keys, n, k);
+  int64_t count = 0;
+  constexpr int64_t kRun = 32;
+  for (int64_t i = 0; i < n; i += kRun) {
+    const int64_t end = i + kRun < n ? i + kRun : n;
+    int32_t hits = 0;
+#pragma omp simd reduction(| : hits)
+    for (int64_t j = i; j < end; ++j) hits |= keys[j] <= limit ? 1 : 0;
+    if (hits == 0) continue;
+    for (int64_t j = i; j < end; ++j) {
+      entries[count] = uint64_t{keys[j]} << 32 | static_cast<uint64_t>(j);
+      count += keys[j] <= limit ? 1 : 0;
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 void fill_select(Simd& table) noexcept {
+  table.top_candidates = &top_candidates;
   table.select[0] = &select_elements<uint8_t>;
   table.select[1] = &select_elements<uint16_t>;
   table.select[2] = &select_elements<uint32_t>;

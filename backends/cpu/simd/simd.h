@@ -107,6 +107,12 @@ struct Simd {
   /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
   void (*arg_columns[2][2])(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n);
 
+  /// Elements of x, among them the k largest (or least), as (key << 32 | place) by place; returns how many.
+  /// The least keys belong to what is wanted first; NaN is the largest number, -0 is 0. keys and entries have
+  /// room for n; n < 2^32.
+  int64_t (*top_candidates)(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
+                            uint64_t* entries);
+
   /// y[i] = a sum (or product) of x[0..i], without x[i] if exclusive, or of x[i..n) if reverse. y may be x.
   void (*scan_row[2])(const float* x, float* y, int64_t n, bool exclusive, bool reverse);
 
