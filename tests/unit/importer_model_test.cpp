@@ -26,7 +26,7 @@ class Model {
     opset->set_version(version);
   }
   rt_onnx::GraphProto& graph() { return *proto.mutable_graph(); }
-  // A dim below -1 stands for the symbol "batch".
+  // A dim below -1 stands for the symbol "batch"; -1 has no name.
   void value(rt_onnx::ValueInfoProto& info, const std::string& name, std::vector<int64_t> dims) {
     info.set_name(name);
     auto* tensor = info.mutable_type()->mutable_tensor_type();
@@ -165,6 +165,64 @@ TEST(Importer, KeepsSymbolsAndNamesUnknownDimensions) {
   EXPECT_EQ(bound->entries[0].graph[bound->entries[0].graph.inputs[0]].dims[0].extent, 8);
   options.dims["depth"] = 1;
   EXPECT_TRUE(contains(error_of(model, options), "batch, x_2")) << error_of(model, options);
+}
+
+std::vector<int64_t> extents_of(const Graph& graph, ValueId id) {
+  std::vector<int64_t> extents;
+  for (const Dim& dim : graph[id].dims) extents.push_back(dim.extent);
+  return extents;
+}
+
+TEST(Importer, SymbolsBecomeWhatANodeDemands) {
+  Model model;
+  model.input("x", {-1, -1});
+  model.input("y", {-1, -1});
+  model.initializer("w", std::vector<float>(12)).clear_dims();
+  for (const int64_t extent : {4, 3}) model.graph().mutable_initializer(0)->add_dims(extent);
+  model.node("MatMul", {"x", "y"}, {"p"});
+  model.node("MatMul", {"p", "w"}, {"z"});
+  model.output("z");
+  const auto result = model.convert();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Graph& graph = result->entries[0].graph;
+  EXPECT_EQ(extents_of(graph, graph.inputs[1]), (std::vector<int64_t>{-1, 4}));
+  EXPECT_EQ(extents_of(graph, graph.outputs[0]), (std::vector<int64_t>{-1, 3}));
+  EXPECT_TRUE(graph[graph.inputs[0]].dims[1] == graph[graph.inputs[1]].dims[0]);
+  EXPECT_EQ(graph.symbols.size(), 2u);
+  ASSERT_EQ(model.report.warnings.size(), 2u);
+  EXPECT_TRUE(contains(model.report.warnings[0], "'x_1' is 'y_0': node 'MatMul_0'"))
+      << model.report.warnings[0];
+  EXPECT_TRUE(contains(model.report.warnings[1], "'y_1' is 4: node 'MatMul_1'")) << model.report.warnings[1];
+}
+
+TEST(Importer, WhatMayBroadcastStaysOpen) {
+  Model model;
+  model.input("x", {-1, 5});
+  model.input("y", {3, -1});
+  model.node("Add", {"x", "y"}, {"z"});
+  model.output("z");
+  const auto result = model.convert();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Graph& graph = result->entries[0].graph;
+  EXPECT_EQ(extents_of(graph, graph.inputs[0]), (std::vector<int64_t>{-1, 5}));
+  EXPECT_EQ(extents_of(graph, graph.inputs[1]), (std::vector<int64_t>{3, -1}));
+  EXPECT_TRUE(model.report.warnings.empty());
+}
+
+TEST(Importer, APartBehindShortProbesIsNotEmpty) {
+  Model model;
+  model.input("x", {-1});
+  auto& sizes = *model.graph().add_initializer();
+  sizes.set_name("sizes");
+  sizes.set_data_type(7);
+  sizes.add_dims(2);
+  for (const int64_t size : {40, 2}) sizes.add_int64_data(size);
+  model.node("Split", {"x", "sizes"}, {"a", "b"});
+  model.output("b");
+  const auto result = model.convert();
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  const Graph& graph = result->entries[0].graph;
+  EXPECT_EQ(extents_of(graph, graph.outputs[0]), (std::vector<int64_t>{2}));
 }
 
 TEST(Importer, ListsAllUnsupportedNodes) {

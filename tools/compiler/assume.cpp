@@ -24,7 +24,7 @@ bool Assumptions::is_open(const Extent& extent) const {
 }
 
 /// Infers with each extent `first` replaced by `second`.
-void Assumptions::attempt(const Changes& changes) {
+bool Assumptions::infer(const Changes& changes, std::vector<Probes>& results) const {
   std::vector<Probes> inputs = given_;
   for (Probes& input : inputs)
     for (int axis = 0; axis < input[0].info.shape.rank(); ++axis)
@@ -33,8 +33,27 @@ void Assumptions::attempt(const Changes& changes) {
         for (size_t probe = 0; probe < kProbes; ++probe) input[probe].info.shape[axis] = to[probe];
         break;
       }
+  return infer_(inputs, results);
+}
+
+/// Those of the changes that are needed.
+Assumptions::Changes Assumptions::without_idle(Changes changes) const {
   std::vector<Probes> results;
-  if (!infer_(inputs, results)) return;
+  if (!infer(changes, results)) return changes;
+  for (size_t i = 0; i < changes.size();) {
+    Changes others = changes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (infer(others, results))
+      changes = std::move(others);
+    else
+      ++i;
+  }
+  return changes;
+}
+
+void Assumptions::attempt(const Changes& changes) {
+  std::vector<Probes> results;
+  if (!infer(changes, results)) return;
   if (!found_) results_ = results;
   found_ = true;
   // What follows from this assumption alone is not known.
@@ -72,12 +91,13 @@ bool Assumptions::run(std::vector<Probes>& outputs) {
   for (const Extent& from : open_)
     for (const Extent& to : candidates_)
       if (from != to) attempt({{from, to}});
-  if (!found_)
-    for (const bool first : {true, false}) attempt(equal_by_axis(first));
-  for (size_t i = 0; i < open_.size() && !found_; ++i)
+  const bool one_does = found_;
+  for (size_t i = 0; i < open_.size() && !one_does; ++i)
     for (size_t j = i + 1; j < open_.size(); ++j)
       for (const Extent& first : candidates_)
         for (const Extent& second : candidates_) attempt({{open_[i], first}, {open_[j], second}});
+  if (!found_)
+    for (const bool first : {true, false}) attempt(without_idle(equal_by_axis(first)));
   for (Probes& result : results_)
     for (ProbeValue& probe : result) probe.value = {};
   outputs = std::move(results_);

@@ -34,6 +34,8 @@ class Assumptions {
     return {value[0].info.shape[axis], value[1].info.shape[axis]};
   }
   bool is_open(const Extent& extent) const;
+  bool infer(const Changes& changes, std::vector<Probes>& results) const;
+  Changes without_idle(Changes changes) const;
   void attempt(const Changes& changes);
   Changes equal_by_axis(bool first) const;
 

@@ -4,30 +4,21 @@
 
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/fit_symbols.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/pipeline.h"
 
 namespace rt::compiler {
 namespace {
 
-/// Whether the graph, or a body of it that calls it the same, has the symbol.
-Status drop_symbol(Graph& graph, std::string_view name, int64_t extent, bool& found) {
-  for (Node& node : graph.nodes)
+/// Whether the symbol may have the extent, wherever it stands.
+Status check_bound(const Graph& graph, std::string_view name, int64_t extent) {
+  for (const Node& node : graph.nodes)
     if (ops::is_control(node.kind()))
-      for (Graph& body : node.bodies) RT_TRY(drop_symbol(body, name, extent, found));
-  const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
-                               [&](const Symbol& candidate) { return candidate.name == name; });
-  if (at == graph.symbols.end()) return {};
-  found = true;
-  if (at->bound > 0 && extent > at->bound)
-    return invalid_argument("dimension '", name, "': ", extent, " is above its bound ", at->bound);
-  const auto symbol = static_cast<int32_t>(at - graph.symbols.begin());
-  for (Value& value : graph.values)
-    for (Dim& dim : value.dims) {
-      if (dim.symbol == symbol) dim = {.extent = extent};
-      if (dim.symbol > symbol) --dim.symbol;
-    }
-  graph.symbols.erase(at);
+      for (const Graph& body : node.bodies) RT_TRY(check_bound(body, name, extent));
+  for (const Symbol& symbol : graph.symbols)
+    if (symbol.name == name && symbol.bound > 0 && extent > symbol.bound)
+      return invalid_argument("dimension '", name, "': ", extent, " is above its bound ", symbol.bound);
   return {};
 }
 
@@ -58,9 +49,8 @@ Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent) {
   bool found = false;
   for (ModelGraph::Entry& entry : model.entries) {
     Graph& graph = entry.graph;
-    bool here = false;
-    RT_TRY(drop_symbol(graph, symbol, extent, here));
-    if (!here) continue;
+    RT_TRY(check_bound(graph, symbol, extent));
+    if (!replace_symbol(graph, symbol, extent)) continue;
     found = true;
     // Bodies hold the symbols too; they are written anew.
     bool had_bodies = false;

@@ -8,6 +8,7 @@
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/assume.h"
+#include "tools/compiler/fit_symbols.h"
 
 namespace rt::compiler {
 namespace {
@@ -32,7 +33,9 @@ enum Strategy {
   kByAxis,  ///< symbols on the same axis are equal: inputs whose lengths are named apart but must agree
   kByAxisLarge,
   kSquare,     ///< all axes but the first are equal multiples of 64
+  kHuge,       ///< all axes are long: the best 1000 of many
   kAllEqual,   ///< every symbol is the same small number
+  kFree,       ///< as kDistinct, and what follows from two extents that must fit is not known
   kOneSample,  ///< the first axes are 1: models exported for one sample only
   kOneSampleLarge,
   kAllOne,
@@ -64,10 +67,12 @@ std::array<int64_t, kProbes> choose(int strategy, int symbol, std::optional<Plac
   const bool first = place.axis == 0;
   const auto one = std::array<int64_t, kProbes>{1, 1};
   switch (strategy) {
+    case kFree:
     case kDistinct: return prime_pair(symbol, place.rank >= 4 && !first ? 64 : 1);
     case kDistinctLarge: return prime_pair(symbol, first ? 1 : 64);
     case kByAxis: return prime_pair(place.axis, place.rank >= 4 && !first ? 64 : 1);
     case kByAxisLarge: return prime_pair(place.axis, first ? 1 : 64);
+    case kHuge: return prime_pair(symbol, 1024);
     case kSquare: return first ? prime_pair(0, 1) : prime_pair(1, 64);
     case kAllEqual: return prime_pair(0, 1);
     case kOneSample: return first ? one : prime_pair(symbol + 1, place.rank >= 4 ? 64 : 1);
@@ -159,6 +164,10 @@ Builder::Builder(Graph& graph, const std::vector<State>* states) : graph_(graph)
     ++strategy_;
     choose_symbol_probes();
     if (infer_all().ok()) first = Status();
+    if (!first.ok() && strategy_ + 1 == kStrategies && !accept_empty_) {
+      accept_empty_ = true;
+      strategy_ = -1;
+    }
   }
   if (!first.ok()) fail(std::move(first));
 }
@@ -353,8 +362,22 @@ Entries Builder::known_entries(ValueId id) const {
 
 Status Builder::infer(const Node& node, std::vector<Probes>& outputs) const {
   Status plain = infer_with(node, nullptr, outputs);
-  if (plain.ok() || !depends_on_data() || !infer_assuming(node, outputs)) return plain;
+  if (plain.ok() && !accept_empty_ && is_emptied(node, outputs))
+    return unsupported(describe(node), ": the part lies behind the extents that were tried");
+  const bool open = strategy_ == kFree || depends_on_data();
+  if (plain.ok() || !open || !infer_assuming(node, outputs)) return plain;
   return {};
+}
+
+bool Builder::is_emptied(const Node& node, std::span<const Probes> outputs) const {
+  if (node.kind() != OpKind::Slice) return false;
+  const std::vector<Dim>& dims = graph_[node.inputs[0]].dims;
+  const Probes& result = outputs[0];
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    const auto at = static_cast<int>(axis);
+    if (!dims[axis].is_known() && result[0].info.shape[at] == 0 && result[1].info.shape[at] == 0) return true;
+  }
+  return false;
 }
 
 bool Builder::infer_assuming(const Node& node, std::vector<Probes>& outputs) const {
@@ -369,7 +392,8 @@ bool Builder::infer_assuming(const Node& node, std::vector<Probes>& outputs) con
     if (node.inputs[i] == kNoValue) continue;
     const std::vector<Dim>& dims = graph_[node.inputs[i]].dims;
     for (size_t axis = 0; axis < dims.size(); ++axis)
-      if (!dims[axis].is_known() && (dims[axis].symbol < 0 || !place_of(graph_, dims[axis].symbol)))
+      if (!dims[axis].is_known() &&
+          (strategy_ == kFree || dims[axis].symbol < 0 || !place_of(graph_, dims[axis].symbol)))
         assumptions.open(i, static_cast<int>(axis));
   }
   return assumptions.run(outputs);
@@ -482,15 +506,107 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
   Status first = infer(node, outputs);
   if (first.ok() || graph_.symbols.empty()) return first;
   const int before = strategy_;
-  for (int step = 1; step < kStrategies; ++step) {
-    strategy_ = (before + step) % kStrategies;
+  const auto attempt = [&](int strategy) {
+    strategy_ = strategy;
     choose_symbol_probes();
-    if (infer_all().ok() && infer(node, outputs).ok()) return {};
+    return infer_all().ok() && infer(node, outputs).ok();
+  };
+  // From the present way on; first those that say most of the results.
+  const auto attempt_all = [&](int begin, int end) {
+    for (int step = 0; step < end - begin; ++step)
+      if (attempt(begin + (std::max(before, begin) - begin + step) % (end - begin))) return true;
+    return false;
+  };
+  if (attempt_all(kDistinct, kAllEqual)) return {};
+  if (node.kind() == OpKind::Slice && !accept_empty_) {
+    accept_empty_ = true;
+    if (attempt(before)) return {};
   }
+  if (fitted_ != nullptr && change_symbols(node) && attempt_all(kDistinct, kAllEqual)) return {};
+  if (attempt_all(kAllEqual, kStrategies)) return {};
   strategy_ = before;
   choose_symbol_probes();
   RT_TRY(infer_all());
   return first;
+}
+
+bool Builder::change_symbols(const Node& node) {
+  // Here other extents than those at hand may fit as well.
+  if (node.kind() == OpKind::Slice || node.kind() == OpKind::GatherND || node.kind() == OpKind::ScatterND)
+    return false;
+  // A group's channels are a part of all.
+  int64_t groups = 1;
+  if (node.kind() == OpKind::Conv) groups = node.as<op::ConvAttributes>().groups;
+  if (node.kind() == OpKind::ConvInteger) groups = node.as<op::ConvIntegerAttributes>().groups;
+  std::vector<int32_t> open;
+  std::vector<Dim> dims;  // what the node's operands offer instead
+  const auto collect = [&] {
+    const auto add = [](auto& list, const auto& entry) {
+      if (std::find(list.begin(), list.end(), entry) == list.end()) list.push_back(entry);
+    };
+    open.clear();
+    dims.clear();
+    for (const ValueId input : node.inputs) {
+      if (input == kNoValue) continue;
+      for (const Dim& dim : graph_[input].dims) {
+        if (dim.is_known()) {
+          add(dims, dim);
+          if (groups > 1) add(dims, Dim{.extent = dim.extent * groups});
+        } else if (dim.symbol >= 0 && place_of(graph_, dim.symbol)) {
+          add(open, dim.symbol);
+          add(dims, dim);
+        }
+      }
+      for (const auto& entry : known_entries(input))
+        if (entry && *entry > 0) add(dims, Dim{.extent = *entry});
+    }
+    if (node.kind() == OpKind::Reshape) dims.clear();  // its product decides; 1 is always tried
+  };
+  const auto replaced = [&](std::span<const SymbolChange> changes, const Dim& dim) {
+    for (const auto& [symbol, with] : changes)
+      if (dim.symbol == symbol) return with;
+    return dim;
+  };
+  const auto fits = [&](std::span<const SymbolChange> changes) {
+    std::vector<Probes> assumed(node.inputs.size());
+    for (size_t i = 0; i < assumed.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      assumed[i] = probes_[node.inputs[i]];
+      const std::vector<Dim>& own = graph_[node.inputs[i]].dims;
+      for (int probe = 0; probe < kProbes; ++probe)
+        for (size_t axis = 0; axis < own.size(); ++axis)
+          if (const Dim dim = replaced(changes, own[axis]); dim != own[axis])
+            assumed[i][static_cast<size_t>(probe)].info.shape[static_cast<int>(axis)] =
+                dim.is_known() ? dim.extent : symbol_probe(dim.symbol, probe);
+    }
+    std::vector<Probes> found;
+    return infer_with(node, &assumed, found).ok();
+  };
+  for (const int strategy : {kDistinct, kDistinctLarge}) {
+    strategy_ = strategy;
+    choose_symbol_probes();
+    if (!infer_all().ok()) continue;
+    collect();
+    const std::vector<SymbolChange> changes = compiler::fit_symbols(open, dims, fits);
+    if (changes.empty()) continue;
+    // By name: indices change with every symbol that is dropped.
+    const auto name_of_symbol = [&](int32_t symbol) {
+      return symbol < 0 ? std::string() : graph_.symbols[static_cast<size_t>(symbol)].name;
+    };
+    std::vector<std::array<std::string, 2>> names;
+    for (const auto& [symbol, with] : changes)
+      names.push_back({name_of_symbol(symbol), name_of_symbol(with.symbol)});
+    for (size_t i = 0; i < changes.size(); ++i) {
+      const auto& [name, other] = names[i];
+      const int64_t extent = changes[i].second.extent;
+      replace_symbol(graph_, name, extent, other);
+      fitted_->push_back(text("dimension '", name, "' is ",
+                              other.empty() ? text(extent) : text("'", other, "'"), ": ", describe(node),
+                              " fits nothing else"));
+    }
+    return true;
+  }
+  return false;
 }
 
 std::string Builder::unique_name(std::string_view wanted) {

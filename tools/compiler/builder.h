@@ -14,7 +14,8 @@
 //
 // A model may be valid for some extents only (sides that are multiples of 32, two symbols that must be equal,
 // batch 1). When a node cannot be inferred, the builder goes through other ways of choosing the probes and
-// infers all nodes again; only when none fits does it fail, naming the node.
+// infers all nodes again. Where it may, it also gives symbols the extents that the node demands (a channel
+// count that a weight tells). Only when nothing fits does it fail, naming the node.
 #pragma once
 
 #include <array>
@@ -58,6 +59,8 @@ class Builder final : public Emitter {
   /// wrong with a model. The graph holds what was emitted before the failure.
   Status take_failure() { return std::exchange(status_, Status()); }
 
+  /// From now on inputs' symbols may become what a node demands; `fitted` gets a sentence for each.
+  void fit_symbols(std::vector<std::string>& fitted) { fitted_ = &fitted; }
   /// A graph input. dims may carry symbols added with graph().symbol().
   ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
   ValueId state(std::string name, uint32_t state, const TensorInfo& info);
@@ -89,6 +92,8 @@ class Builder final : public Emitter {
   Status infer_with(const Node& node, const std::vector<Probes>* assumed, std::vector<Probes>& outputs) const;
   Status infer_probe(const Node& node, int probe, const std::vector<Probes>* assumed,
                      std::vector<ProbeValue>& outputs) const;
+  /// Whether a Slice of an open extent is empty only because the probes are short.
+  bool is_emptied(const Node& node, std::span<const Probes> outputs) const;
   /// For a node whose shape rule refuses extents that depend on data (two that must be equal): what all ways
   /// of making them fit have in common.
   bool infer_assuming(const Node& node, std::vector<Probes>& outputs) const;
@@ -104,6 +109,8 @@ class Builder final : public Emitter {
   Status infer_all();
   /// Infers `node`, changing the way of choosing probes if need be.
   Status infer_somehow(const Node& node, std::vector<Probes>& outputs);
+  /// Gives symbols of the graph's inputs what the node's shape rule demands of them, if it does.
+  bool change_symbols(const Node& node);
   void choose_symbol_probes();
   void add_symbol_probes();
   void set_source_probes(ValueId id);
@@ -114,7 +121,9 @@ class Builder final : public Emitter {
   const std::vector<State>* states_;
   std::vector<Probes> probes_;  ///< by value
   std::vector<std::array<int64_t, kProbes>> symbol_probes_;
-  int strategy_ = 0;  ///< how probes are chosen, see choose_symbol_probes()
+  std::vector<std::string>* fitted_ = nullptr;
+  bool accept_empty_ = false;  ///< what is_emptied() finds is so at all extents
+  int strategy_ = 0;           ///< how probes are chosen, see choose_symbol_probes()
   std::string scope_;
   std::map<std::string, int, std::less<>> names_;
   Status status_;

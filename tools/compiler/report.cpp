@@ -128,7 +128,18 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
     status = builder.status();
     if (status.ok()) return count_all(concrete, states, builder, std::move(report));
   }
-  return status;
+  // No single number fits: those under which the symbols were inferred do.
+  Graph symbolic = graph;
+  const Builder inferred(symbolic, &states);
+  if (!inferred.status().ok()) return status;
+  std::map<std::string, int64_t> fitting = extents;
+  for (size_t i = 0; i < graph.symbols.size(); ++i)
+    fitting.try_emplace(graph.symbols[i].name, inferred.symbol_probe(static_cast<int32_t>(i), 0));
+  GraphReport report;
+  Graph concrete = bound(graph, report, fitting, 1);
+  const Builder builder(concrete, &states);
+  if (!builder.status().ok()) return status;
+  return count_all(concrete, states, builder, std::move(report));
 }
 
 std::string GraphReport::text() const {

@@ -47,6 +47,7 @@ Status Importer::run(rt_onnx::ModelProto& model) {
   RT_TRY(read_header(model));
   rt_onnx::GraphProto& graph = *model.mutable_graph();
   builder().graph().name = graph.name();
+  builder().fit_symbols(report_.warnings);
   report_.onnx_nodes = static_cast<size_t>(graph.node_size());
   Scope scope{.parent = nullptr,
               .frame = &root_,

@@ -54,18 +54,46 @@ Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_d
   if (mode == "VALID") return window;
   if (mode != "SAME_UPPER" && mode != "SAME_LOWER")
     return invalid_model("auto_pad: expected NOTSET, VALID, SAME_UPPER or SAME_LOWER, found ", mode);
-  for (size_t i = 0; i < count; ++i) {
+  window.lower = mode == "SAME_LOWER";
+  for (size_t i = 0; i < count; ++i)
+    window.pads_are_open |= window.strides[i] != 1 && c.extent(0, static_cast<int>(i) + 2) < 0;
+  if (window.pads_are_open && auto_pad == AutoPad::Apply)
+    return cannot("auto_pad ", mode, " with a stride needs to know the extents; fix them with --dim");
+  for (size_t i = 0; i < count && !window.pads_are_open; ++i) {
     const int64_t reach = window.dilations[i] * (window.kernel[i] - 1) + 1;
     const int64_t stride = window.strides[i];
     const int64_t extent = c.extent(0, static_cast<int>(i) + 2);
-    if (extent < 0 && stride != 1)
-      return cannot("auto_pad ", mode, " with a stride needs to know the extents; fix them with --dim");
     const int64_t steps = extent < 0 ? 0 : (extent + stride - 1) / stride;
     const int64_t total =
         stride == 1 ? reach - 1 : std::max<int64_t>((steps - 1) * stride + reach - extent, 0);
-    std::tie(window.pads[i], window.pads[i + count]) = split_padding(total, mode == "SAME_LOWER");
+    std::tie(window.pads[i], window.pads[i + count]) = split_padding(total, window.lower);
   }
   return window;
+}
+
+// total = max((ceil(S / stride) - 1) stride + reach - S, 0) on each axis, in whole numbers.
+ValueId pad_same(Emitter& emit, ValueId x, const Window& window, double fill) {
+  if (!window.pads_are_open) return x;
+  const auto number = [&](int64_t n) { return shape_vector(emit, std::vector{Extent::of(n)}); };
+  std::vector<ValueId> begins = {number(0)}, ends = {number(0)};
+  for (size_t i = 0; i < window.kernel.size(); ++i) {
+    const int64_t reach = window.dilations[i] * (window.kernel[i] - 1) + 1;
+    const int axis = static_cast<int>(i) + 1;
+    const ValueId stride = number(window.strides[i]);
+    const ValueId extent = dims_product(emit, x, axis, axis + 1);
+    const ValueId steps =
+        emit.emit(op::DivAttributes{}, {emit.add(extent, number(window.strides[i] - 1)), stride});
+    const ValueId covered = emit.add(emit.mul(emit.add(steps, number(-1)), stride), number(reach));
+    const ValueId total = emit.emit(op::MaximumAttributes{}, {emit.sub(covered, extent), number(0)});
+    const ValueId small = emit.emit(op::DivAttributes{}, {total, number(2)});
+    const ValueId large = emit.sub(total, small);
+    begins.push_back(window.lower ? large : small);
+    ends.push_back(window.lower ? small : large);
+  }
+  begins.push_back(number(0));
+  ends.push_back(number(0));
+  begins.insert(begins.end(), ends.begin(), ends.end());
+  return emit.emit(op::PadAttributes{}, {x, join(emit, begins), emit.scalar_like(fill, x)});
 }
 
 Result<std::vector<int64_t>> kernel_of(const NodeContext& c, size_t i) {

@@ -14,15 +14,24 @@ struct Window {
   std::vector<int64_t> dilations;
   std::vector<int64_t> pads;  ///< all begins, then all ends
   int spatial = 0;            ///< number of spatial axes
+  /// SAME padding that depends on extents which are not known: pads are 0, and pad_same() must be called.
+  bool pads_are_open = false;
+  bool lower = false;  ///< SAME_LOWER
 };
 
-/// Whether auto_pad turns into pads, or is left to the caller.
-enum class AutoPad { Apply, Ignore };
+/// Whether auto_pad turns into pads, into pads or pad_same() where extents are not known, or is left to the
+/// caller.
+enum class AutoPad { Apply, ApplyOrDefer, Ignore };
 
 /// Reads and checks kernel_shape (or takes `kernel` where the weight tells), strides, dilations, pads and
-/// auto_pad of a node whose input 0 is [N,C,S..]. SAME padding needs static extents unless the stride is 1.
+/// auto_pad of a node whose input 0 is [N,C,S..]. SAME padding with a stride needs static extents unless
+/// deferred.
 Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_dilations,
                          AutoPad auto_pad = AutoPad::Apply);
+
+/// x [N,S..,C], with as much `fill` around it as SAME padding takes at the extents of each run where that is
+/// open.
+ValueId pad_same(Emitter& emit, ValueId x, const Window& window, double fill);
 
 /// The spatial extents of the weight [O,C,K..] that input i is, which must be static.
 Result<std::vector<int64_t>> kernel_of(const NodeContext& c, size_t i);

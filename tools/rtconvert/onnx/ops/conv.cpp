@@ -12,13 +12,13 @@ namespace {
 Status conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 3));
   RT_ASSIGN(auto kernel, kernel_of(c, 1));
-  RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true));
+  RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true, AutoPad::ApplyOrDefer));
   op::ConvAttributes attributes;
   attributes.strides = window.strides;
   attributes.pads = window.pads;
   attributes.dilations = window.dilations;
   attributes.groups = c.integer("group", 1);
-  const ValueId x = to_channels_last(c.emit, c.input(0));
+  const ValueId x = pad_same(c.emit, to_channels_last(c.emit, c.input(0)), window, 0);
   const ValueId weight = weight_channels_last(c, 1);
   if (!c.has(2)) return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight})));
   attributes.epilogue = std::make_unique<op::EpilogueAttributes>();

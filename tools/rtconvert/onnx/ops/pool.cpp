@@ -1,6 +1,7 @@
 // Pools: channels-last inside.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
@@ -22,10 +23,13 @@ Attributes with_window(const Window& window, bool ceil_mode) {
 
 Status max_pool(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  RT_ASSIGN(const Window window, window_of(c, {}, true, AutoPad::ApplyOrDefer));
   const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
   const bool column_major = c.integer("storage_order", 0) != 0;  // of the second output
-  const ValueId x = to_channels_last(c.emit, c.input(0));
+  if (window.pads_are_open && c.wants(1))
+    return cannot("positions under SAME padding with a stride need to know the extents; fix them with --dim");
+  const ValueId x = pad_same(c.emit, to_channels_last(c.emit, c.input(0)), window,
+                             -std::numeric_limits<double>::infinity());
   c.outputs = {
       to_channels_first(c.emit, c.emit.emit(with_window<op::MaxPoolAttributes>(window, ceil_mode), {x}))};
   if (!c.wants(1)) return {};
@@ -38,12 +42,22 @@ Status max_pool(NodeContext& c) {
 ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode, bool count_include_pad) {
   auto attributes = with_window<op::AveragePoolAttributes>(window, ceil_mode);
   attributes.count_include_pad = count_include_pad;
-  return to_channels_first(c.emit, c.emit.emit(std::move(attributes), {to_channels_last(c.emit, x)}));
+  x = to_channels_last(c.emit, x);
+  const ValueId padded = pad_same(c.emit, x, window, 0);
+  const ValueId means = c.emit.emit(op::AveragePoolAttributes(attributes), {padded});
+  if (!window.pads_are_open || count_include_pad) return to_channels_first(c.emit, means);
+  // The mean over the window, divided by the part of it that is no padding.
+  std::vector<Extent> extents = extents_of(c.emit, x);
+  extents.front() = extents.back() = Extent::of(1);
+  const ValueId ones =
+      c.emit.emit(op::ExpandAttributes{}, {c.emit.scalar_like(1, x), shape_vector(c.emit, extents)});
+  const ValueId parts = c.emit.emit(std::move(attributes), {pad_same(c.emit, ones, window, 0)});
+  return to_channels_first(c.emit, c.emit.emit(op::DivAttributes{}, {means, parts}));
 }
 
 Status average_pool(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  RT_ASSIGN(const Window window, window_of(c, {}, true, AutoPad::ApplyOrDefer));
   const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
   return c.result(average(c, c.input(0), window, ceil_mode, c.integer("count_include_pad", 0) != 0));
 }
@@ -51,7 +65,7 @@ Status average_pool(NodeContext& c) {
 // (sum |x|^p)^(1/p), the sum being the mean over the whole window times its size.
 Status lp_pool(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  RT_ASSIGN(const Window window, window_of(c, {}, true));
+  RT_ASSIGN(const Window window, window_of(c, {}, true, AutoPad::ApplyOrDefer));
   if (c.integer("ceil_mode", 0) != 0) return cannot("ceil_mode is not supported; pad the input instead");
   const auto p = static_cast<double>(c.integer("p", 2));
   double size = 1;

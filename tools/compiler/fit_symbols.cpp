@@ -1,0 +1,75 @@
+#include "tools/compiler/fit_symbols.h"
+
+#include <algorithm>
+
+#include "runtime/ops/control.h"
+
+namespace rt::compiler {
+namespace {
+
+constexpr size_t kMostOpen = 8, kMostDims = 12, kMostChanges = 4;
+
+using Fits = std::function<bool(std::span<const SymbolChange>)>;
+
+/// Adds `wanted` further changes, of symbols from `first` on, until they fit.
+bool search(std::span<const int32_t> open, std::span<const Dim> dims, size_t first, size_t wanted,
+            const Fits& fits, std::vector<SymbolChange>& changes) {
+  if (wanted == 0) return fits(changes);
+  for (size_t i = first; i < open.size(); ++i)
+    for (const Dim& dim : dims) {
+      // A symbol that takes another's place must keep its own.
+      const bool dropped = std::any_of(changes.begin(), changes.end(), [&](const SymbolChange& change) {
+        return dim.symbol >= 0 && change.first == dim.symbol;
+      });
+      const bool used = std::any_of(changes.begin(), changes.end(), [&](const SymbolChange& change) {
+        return change.second.symbol == open[i];
+      });
+      if (dim.symbol == open[i] || dropped || used) continue;
+      changes.emplace_back(open[i], dim);
+      if (search(open, dims, i + 1, wanted - 1, fits, changes)) return true;
+      changes.pop_back();
+    }
+  return false;
+}
+
+}  // namespace
+
+std::vector<SymbolChange> fit_symbols(std::span<const int32_t> open, std::vector<Dim> dims,
+                                      const Fits& fits) {
+  if (open.empty() || open.size() > kMostOpen) return {};
+  const Dim one{.extent = 1};
+  std::erase(dims, one);
+  dims.resize(std::min(dims.size(), kMostDims));
+  dims.push_back(one);
+  std::vector<SymbolChange> changes;
+  for (size_t wanted = 1; wanted <= kMostChanges; ++wanted)
+    if (search(open, dims, 0, wanted, fits, changes)) break;
+  std::vector<SymbolChange> demanded;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    std::vector<SymbolChange> others = changes;
+    others[i].second = one;
+    if (changes[i].second == one || !fits(others)) demanded.push_back(changes[i]);
+  }
+  return demanded;
+}
+
+bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other) {
+  bool found = false;
+  for (Node& node : graph.nodes)
+    if (ops::is_control(node.kind()))
+      for (Graph& body : node.bodies) found |= replace_symbol(body, name, extent, other);
+  const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
+                               [&](const Symbol& candidate) { return candidate.name == name; });
+  if (at == graph.symbols.end()) return found;
+  const auto symbol = static_cast<int32_t>(at - graph.symbols.begin());
+  const Dim with = other.empty() ? Dim{.extent = extent} : Dim{.symbol = graph.symbol(other)};
+  for (Value& value : graph.values)
+    for (Dim& dim : value.dims) {
+      if (dim.symbol == symbol) dim = with;
+      if (dim.symbol > symbol) --dim.symbol;
+    }
+  graph.symbols.erase(graph.symbols.begin() + symbol);
+  return true;
+}
+
+}  // namespace rt::compiler
