@@ -1,10 +1,10 @@
-// Arithmetic, comparison and selection with broadcasting.
+// Arithmetic, comparison, selection and bits of integers with broadcasting.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {
 namespace {
 
-/// Numbers of shaders/binary_functions.glsl, binary_integer.comp and compare.comp.
+/// Numbers of shaders/binary_functions.glsl, binary_integer.comp, compare.comp and bits.comp.
 uint32_t function_of(const NodeView& node) {
   switch (node.kind()) {
     case OpKind::Sub: return 1;
@@ -21,6 +21,9 @@ uint32_t function_of(const NodeView& node) {
     case OpKind::LessOrEqual: return 2;
     case OpKind::Greater: return 3;
     case OpKind::GreaterOrEqual: return 4;
+    case OpKind::BitwiseOr: return 1;
+    case OpKind::BitwiseXor: return 2;
+    case OpKind::BitShift: return node.as<op::BitShiftAttributes>().left ? 3 : 4;
     default: return 0;
   }
 }
@@ -90,11 +93,24 @@ struct Typed {
   }
 };
 
-Result<KernelPtr> create_typed(Device& device, const NodeView& node, const Typed& shaders, bool in_place) {
+Shader bits_shader(DType dtype) {
+  switch (dtype) {
+    case DType::U8: return Shader::bits_u8;
+    case DType::I8: return Shader::bits_i8;
+    case DType::U16: return Shader::bits_u16;
+    case DType::I16: return Shader::bits_i16;
+    case DType::U32: return Shader::bits_u32;
+    case DType::U64: return Shader::bits_u64;
+    case DType::I64: return Shader::bits_i64;
+    default: return Shader::bits_i32;
+  }
+}
+
+Result<KernelPtr> create_typed(Device& device, const NodeView& node, Shader shader, bool in_place) {
   const StridedSpace space = space_of(node);
   auto program = std::make_unique<Program>("binary");
   const int64_t count = node.output(0).elements();
-  program->dispatch_each(shaders[node.dtype(0)], count, cast(device).plan().elementwise_lanes)
+  program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
       .spec(function_of(node))
       .spec(space.rank())
       .push(count)
@@ -109,14 +125,17 @@ Result<KernelPtr> create_typed(Device& device, const NodeView& node, const Typed
 }
 
 Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  return create_typed(device, node,
-                      {Shader::binary_u8, Shader::binary_i32, Shader::binary_i64, Shader::binary_u8}, true);
+  constexpr Typed kShaders{Shader::binary_u8, Shader::binary_i32, Shader::binary_i64, Shader::binary_u8};
+  return create_typed(device, node, kShaders[node.dtype(0)], true);
 }
 
 Result<KernelPtr> create_compare(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  return create_typed(device, node,
-                      {Shader::compare_f32, Shader::compare_i32, Shader::compare_i64, Shader::compare_u8},
-                      false);
+  constexpr Typed kShaders{Shader::compare_f32, Shader::compare_i32, Shader::compare_i64, Shader::compare_u8};
+  return create_typed(device, node, kShaders[node.dtype(0)], false);
+}
+
+Result<KernelPtr> create_bits(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  return create_typed(device, node, bits_shader(node.dtype(0)), true);
 }
 
 Result<KernelPtr> create_where(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
@@ -156,6 +175,8 @@ constexpr DTypeSet kComparable = kF32 | kInts | kBool;
   { OpKind::Name, "compare." #Name, kComparable, supports, create_compare }
 #define RT_LOGIC(Name) \
   { OpKind::Name, "logic." #Name, kBool, supports, create_integer }
+#define RT_BITS(Name) \
+  { OpKind::Name, "bits." #Name, kIntegers, supports, create_bits }
 
 constexpr KernelRow kRows[] = {
     RT_ROWS(Add),
@@ -174,6 +195,10 @@ constexpr KernelRow kRows[] = {
     RT_LOGIC(And),
     RT_LOGIC(Or),
     RT_LOGIC(Xor),
+    RT_BITS(BitwiseAnd),
+    RT_BITS(BitwiseOr),
+    RT_BITS(BitwiseXor),
+    RT_BITS(BitShift),
     {OpKind::Where, "where", kBool, supports, create_where},
 };
 
