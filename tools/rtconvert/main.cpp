@@ -260,6 +260,17 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   return {};
 }
 
+int export_onnx(const Options& options) {
+  const auto weights = rt::convert::export_trained(options);
+  if (!weights.ok()) return rt::tools::report_failure("rtconvert", weights.status());
+  if (options.json)
+    print_line(Json({{"output", options.export_onnx}, {"weights", *weights}}).dump(2));
+  else
+    print_line(
+        rt::text("file        ", options.export_onnx, ", ", *weights, " weights of ", options.checkpoint));
+  return rt::tools::kFine;
+}
+
 int convert(const Options& options) {
   rt::onnx::ImportReport import;
   if (options.verbose) progress("reading " + options.input);
@@ -287,7 +298,7 @@ int main(int argc, char** argv) {
   if (parsed.options.list_ops) return list_ops(parsed.options.json);
   if (parsed.options.list_passes) return list_passes();
   try {
-    return convert(parsed.options);
+    return parsed.options.export_onnx.empty() ? convert(parsed.options) : export_onnx(parsed.options);
   } catch (const std::bad_alloc&) {
     std::fputs("rtconvert: not enough memory\n", stderr);
     return rt::tools::kBadMachine;

@@ -58,6 +58,11 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
   app.add_option("--checkpoint", options.checkpoint,
                  "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
       ->group(group);
+  app.add_option(
+         "--export-onnx", options.export_onnx,
+         "MODEL.onnx with the --checkpoint of a training of it: write a copy of the ONNX file with the "
+         "trained weights")
+      ->group(group);
 }
 
 void declare_cache(CLI::App& app, Options& options, Raw& raw) {
@@ -76,6 +81,14 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
+  if (!options.export_onnx.empty()) {
+    const bool onnx = !options.input.starts_with("zoo:") && !options.input.ends_with(".rt");
+    if (!onnx || options.checkpoint.empty())
+      throw CLI::ValidationError("--export-onnx", "needs the MODEL.onnx that was trained, and --checkpoint");
+    if (!options.output.empty() || options.inspect || options.verify || options.train)
+      throw CLI::ValidationError("--export-onnx", "writes the ONNX file alone; compile in another call");
+    return;
+  }
   if (options.output.empty() && !options.inspect && !options.verify)
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
   if (!options.verify && (!options.verify_inputs.empty() || !options.verify_backend.empty()))

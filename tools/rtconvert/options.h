@@ -32,7 +32,8 @@ struct Options {
   std::string loss, optimizer;  ///< by name
   int64_t cache_length = 0;     ///< 0: the model keeps its inputs for keys and values
   std::vector<std::pair<std::string, std::string>> cache_pairs;
-  std::string checkpoint;  ///< weights to put into the model
+  std::string checkpoint;   ///< weights to put into the model
+  std::string export_onnx;  ///< a copy of the ONNX file with the weights of the checkpoint; empty: none
 
   uint64_t seed = 1;
   double rtol = 1e-3;

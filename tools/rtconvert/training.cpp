@@ -4,6 +4,7 @@
 
 #include "runtime/model/checkpoint.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/rtconvert/onnx/export.h"
 
 namespace rt::convert {
 
@@ -42,6 +43,11 @@ Status apply_checkpoint(ModelGraph& model, const std::string& path) {
   if (model.entries.empty()) return invalid_argument(path, ": the model has no entry for inference");
   std::erase_if(model.metadata, [](const auto& pair) { return pair.first.starts_with("train."); });
   return compiler::freeze_states(model);
+}
+
+Result<size_t> export_trained(const Options& options) {
+  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+  return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx);
 }
 
 }  // namespace rt::convert

@@ -16,4 +16,8 @@ std::string training_text(const compiler::TrainReport& report);
 /// Replaces the weights by those of a checkpoint and drops train_step, so that the optimizer can fold them.
 Status apply_checkpoint(ModelGraph& model, const std::string& path);
 
+/// Writes options.input, an ONNX file, with the weights of options.checkpoint to options.export_onnx; how
+/// many weights.
+Result<size_t> export_trained(const Options& options);
+
 }  // namespace rt::convert

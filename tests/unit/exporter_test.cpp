@@ -1,0 +1,141 @@
+// Weights into an ONNX file: every element comes back to where the importer took it from.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+#include "tests/unit/model_support.h"
+#include "tools/compiler/train_entry.h"
+#include "tools/rtconvert/onnx/export.h"
+#include "tools/rtconvert/onnx/import.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+
+namespace rt::onnx {
+namespace {
+
+void add_weight(rt_onnx::TensorProto& tensor, const std::string& name, std::vector<int64_t> dims, float first,
+                bool raw) {
+  tensor.set_name(name);
+  tensor.set_data_type(1);
+  int64_t count = 1;
+  for (int64_t extent : dims) {
+    tensor.add_dims(extent);
+    count *= extent;
+  }
+  std::vector<float> values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), first);
+  if (raw)
+    tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+  else
+    for (float value : values) tensor.add_float_data(value);
+}
+
+rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const std::string& op,
+                             std::vector<std::string> inputs, const std::string& output) {
+  auto* node = graph.add_node();
+  node->set_op_type(op);
+  for (const auto& name : inputs) node->add_input(name);
+  node->add_output(output);
+  return *node;
+}
+
+// Conv with equal extents everywhere, BatchNormalization, a Constant node as a weight, Gemm.
+rt_onnx::ModelProto sample() {
+  rt_onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(13);
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  auto* input = graph.add_input();
+  input->set_name("x");
+  auto* type = input->mutable_type()->mutable_tensor_type();
+  type->set_elem_type(1);
+  type->mutable_shape()->add_dim()->set_dim_param("batch");
+  for (int64_t extent : {3, 5, 5}) type->mutable_shape()->add_dim()->set_dim_value(extent);
+  add_weight(*graph.add_initializer(), "conv.weight", {3, 3, 3, 3}, 0.5f, true);
+  float first = 1;
+  for (const char* name : {"bn.scale", "bn.bias", "bn.mean", "bn.var"})
+    add_weight(*graph.add_initializer(), name, {3}, first += 10, false);
+  add_weight(*graph.add_initializer(), "fc.bias", {2}, 70, false);
+  add_node(graph, "Conv", {"x", "conv.weight"}, "c");
+  add_node(graph, "BatchNormalization", {"c", "bn.scale", "bn.bias", "bn.mean", "bn.var"}, "b");
+  add_node(graph, "Flatten", {"b"}, "f");
+  auto& constant = add_node(graph, "Constant", {}, "fc.weight");
+  auto* value = constant.add_attribute();
+  value->set_name("value");
+  value->set_type(4);
+  add_weight(*value->mutable_t(), "", {27, 2}, 100, true);
+  add_node(graph, "Gemm", {"f", "fc.weight", "fc.bias"}, "y");
+  graph.add_output()->set_name("y");
+  return model;
+}
+
+std::vector<float> elements_of(const rt_onnx::TensorProto& tensor) {
+  if (!tensor.has_raw_data()) return {tensor.float_data().begin(), tensor.float_data().end()};
+  std::vector<float> values(tensor.raw_data().size() / sizeof(float));
+  std::memcpy(values.data(), tensor.raw_data().data(), tensor.raw_data().size());
+  return values;
+}
+
+TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
+  const testing::TemporaryFolder folder;
+  rt_onnx::ModelProto model = sample();
+  const std::string source = folder.path("model.onnx");
+  std::ofstream(source, std::ios::binary) << model.SerializeAsString();
+  ImportReport report;
+  auto imported = import_onnx(source, {}, report);
+  ASSERT_TRUE(imported.ok()) << imported.status().message();
+  ASSERT_TRUE(compiler::add_train_entry(*imported, {}, nullptr).ok());
+  // "Training": every element e becomes 1000 - e.
+  size_t weights = 0;
+  for (State& state : imported->states) {
+    if (state.kind != StateKind::Parameter && state.kind != StateKind::Statistic) continue;
+    ++weights;
+    std::vector<float> values(state.initial.size / sizeof(float));
+    std::memcpy(values.data(), state.initial.data, state.initial.size);
+    for (float& value : values) value = 1000 - value;
+    state.initial = testing::blob_of_numbers(values);
+  }
+  EXPECT_EQ(weights, 7u);
+  const std::string target = folder.path("trained.onnx");
+  const auto written = export_weights(source, imported->states, target);
+  ASSERT_TRUE(written.ok()) << written.status().message();
+  EXPECT_EQ(*written, 7u);
+
+  rt_onnx::ModelProto trained;
+  std::ifstream in(target, std::ios::binary);
+  ASSERT_TRUE(trained.ParseFromIstream(&in));
+  const auto compare = [](const rt_onnx::TensorProto& before, const rt_onnx::TensorProto& after) {
+    std::vector<float> expected = elements_of(before);
+    for (float& value : expected) value = 1000 - value;
+    EXPECT_EQ(elements_of(after), expected) << before.name();
+    EXPECT_TRUE(
+        std::equal(before.dims().begin(), before.dims().end(), after.dims().begin(), after.dims().end()));
+  };
+  for (int i = 0; i < model.graph().initializer_size(); ++i)
+    compare(model.graph().initializer(i), trained.graph().initializer(i));
+  compare(model.graph().node(3).attribute(0).t(), trained.graph().node(3).attribute(0).t());
+}
+
+TEST(Exporter, RefusesWhatHasNoPlace) {
+  const testing::TemporaryFolder folder;
+  const std::string source = folder.path("model.onnx");
+  std::ofstream(source, std::ios::binary) << sample().SerializeAsString();
+  const auto message = [&](State state) {
+    const auto result = export_weights(source, {std::move(state)}, folder.path("out.onnx"));
+    return result.ok() ? std::string() : result.status().message();
+  };
+  const Blob three = testing::blob_of_numbers<float>({1, 2, 3});
+  EXPECT_NE(message({.name = "other", .info = {DType::F32, {3}}, .initial = three}).find("'other'"),
+            std::string::npos);
+  EXPECT_NE(message({.name = "fc.bias", .info = {DType::F32, {3}}, .initial = three}).find("2 elements"),
+            std::string::npos);
+  EXPECT_EQ(folder.list(), std::vector<std::string>{"model.onnx"});
+  // Optimizer state is no weight.
+  EXPECT_EQ(
+      message({.name = "other", .info = {DType::F32, {3}}, .kind = StateKind::Optimizer, .initial = three}),
+      "");
+}
+
+}  // namespace
+}  // namespace rt::onnx

@@ -1,0 +1,157 @@
+#include "tools/rtconvert/onnx/export.h"
+
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <numeric>
+
+#include "runtime/model/atomic_file.h"
+#include "tools/common/array.h"
+#include "tools/common/tensor_proto.h"
+#include "tools/rtconvert/onnx/import.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
+
+namespace rt::onnx {
+namespace {
+
+using Weights = std::map<std::string, rt_onnx::TensorProto*, std::less<>>;
+
+// Initializers, and what Constant nodes of the main graph hold, by the names of their values.
+Weights weights_of(rt_onnx::ModelProto& model) {
+  Weights weights;
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  for (auto& tensor : *graph.mutable_initializer()) weights[tensor.name()] = &tensor;
+  for (auto& node : *graph.mutable_node()) {
+    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.name() == "value" && attribute.has_t()) weights[node.output(0)] = attribute.mutable_t();
+  }
+  return weights;
+}
+
+template <class T>
+void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) {
+  static_assert(sizeof(T) == sizeof(float));
+  tensor.clear_float_data();
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.set_raw_data(elements.data(), elements.size() * sizeof(T));
+}
+
+class Exporter {
+ public:
+  Exporter(std::string folder, const std::vector<State>& states) : folder_(std::move(folder)) {
+    for (const State& state : states)
+      if (state.kind == StateKind::Parameter || state.kind == StateKind::Statistic) states_.push_back(&state);
+  }
+
+  Status run(rt_onnx::ModelProto& model) {
+    const Weights weights = weights_of(model);
+    std::string problems;
+    for (const State* state : states_) {
+      const auto found = weights.find(state->name);
+      if (const std::string problem = place_problem(*state, found == weights.end() ? nullptr : found->second);
+          !problem.empty())
+        append(problems, text("\n  '", state->name, "': ", problem));
+    }
+    if (!problems.empty())
+      return invalid_argument("the checkpoint does not belong to this ONNX file", problems,
+                              "\n  give the file that the trained model was converted from");
+    RT_TRY(find_origins(model, weights));
+    for (const State* state : states_) {
+      const std::vector<uint32_t>& origin = origins_[state->name];
+      std::vector<float> elements(origin.size());
+      const auto* trained = reinterpret_cast<const float*>(state->initial.data);
+      for (size_t i = 0; i < origin.size(); ++i) elements[origin[i]] = trained[i];
+      set_elements(*weights.at(state->name), elements);
+    }
+    return {};
+  }
+
+  size_t count() const noexcept { return states_.size(); }
+
+ private:
+  static std::string place_problem(const State& state, const rt_onnx::TensorProto* tensor) {
+    if (tensor == nullptr) return "there is no initializer of this name";
+    std::string error;
+    const auto outline = tools::outline_of(*tensor, error);
+    if (!outline) return error;
+    if (outline->type != tools::ElementType::F32 || state.info.dtype != DType::F32)
+      return text("expected f32, found ", tools::element_name(outline->type));
+    if (outline->bytes != state.info.bytes())
+      return text("the checkpoint has ", state.info, ", the file ", outline->bytes / sizeof(float),
+                  " elements");
+    if (state.initial.size != state.info.bytes()) return "the checkpoint holds no values for it";
+    return {};
+  }
+
+  // The importer moves elements (weights of convolutions become channels-last). Importing the model with each
+  // weight's elements numbered tells which element of the file became which of the state.
+  Status find_origins(const rt_onnx::ModelProto& model, const Weights& weights) {
+    rt_onnx::ModelProto numbered = model;
+    const Weights places = weights_of(numbered);
+    for (const State* state : states_) {
+      std::vector<uint32_t> numbers(state->info.bytes() / sizeof(float));
+      std::iota(numbers.begin(), numbers.end(), 0u);
+      set_elements(*places.at(state->name), numbers);
+    }
+    const std::string bytes = numbered.SerializeAsString();
+    ImportReport report;
+    ImportOptions options;
+    options.external_folder = folder_;
+    RT_ASSIGN(const ModelGraph imported, import_onnx_bytes(std::as_bytes(std::span(bytes)), options, report));
+    std::map<std::string_view, const Value*> constants;
+    for (const Value& value : imported.entry("infer")->values)
+      if (value.role == Role::Constant) constants[value.name] = &value;
+    for (const State* state : states_) {
+      const auto found = constants.find(state->name);
+      if (found == constants.end() || found->second->info() != state->info)
+        return invalid_argument("weight '", state->name, "': expected ", state->info,
+                                " after the import, found ",
+                                found == constants.end() ? "none" : text(found->second->info()),
+                                "; give the file that the trained model was converted from");
+      std::vector<uint32_t> origin(state->info.bytes() / sizeof(float));
+      std::memcpy(origin.data(), found->second->data.data, state->info.bytes());
+      std::vector<bool> seen(origin.size());
+      for (uint32_t from : origin) {
+        if (from >= seen.size() || seen[from])
+          return unsupported("weight '", state->name,
+                             "': the import computes with it, which cannot be undone");
+        seen[from] = true;
+      }
+      origins_[state->name] = std::move(origin);
+    }
+    return {};
+  }
+
+  std::string folder_;
+  std::vector<const State*> states_;
+  std::map<std::string, std::vector<uint32_t>> origins_;  ///< element of the file for each of the state
+};
+
+}  // namespace
+
+Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
+                              const std::string& target) {
+  std::string error;
+  const auto bytes = tools::read_file(source, error);
+  if (!bytes) return Status(Code::Io, error);
+  rt_onnx::ModelProto model;
+  if (bytes->size() > INT_MAX || !model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
+    return invalid_model(source, ": the file is not an ONNX model, is cut short, or exceeds 2 GiB");
+  std::string folder = std::filesystem::path(source).parent_path().string();
+  Exporter exporter(folder.empty() ? "." : folder, states);
+  RT_TRY(exporter.run(model).in(source));
+  if (model.ByteSizeLong() > INT_MAX)
+    return unsupported(target, ": the model has ", bytes_text(model.ByteSizeLong()),
+                       ", Protocol Buffers hold 2 GiB");
+  const std::string out = model.SerializeAsString();
+  AtomicFile file(target);
+  RT_TRY(file.open());
+  RT_TRY(file.write(out.data(), out.size()));
+  RT_TRY(file.commit());
+  return exporter.count();
+}
+
+}  // namespace rt::onnx
