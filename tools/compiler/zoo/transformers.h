@@ -1,4 +1,4 @@
-// Transformer networks of the zoo.
+// Networks of the zoo that read texts.
 #pragma once
 
 #include "runtime/graph/graph.h"
@@ -11,5 +11,10 @@ Result<ModelGraph> build_bert_base();
 Result<ModelGraph> build_bert_layer();
 /// GPT-2 small: token ids [batch, sequence] -> logits [batch, sequence, 50257].
 Result<ModelGraph> build_gpt2_small();
+/// A small one over bytes, for training: 4 layers, width 128, at most 256 positions; logits [batch, sequence,
+/// 256].
+Result<ModelGraph> build_char_transformer();
+/// Convolutions over bytes [batch, sequence] -> logits [batch, 2].
+Result<ModelGraph> build_text_classifier();
 
 }  // namespace rt::compiler

@@ -25,15 +25,26 @@ Result<ModelGraph> build_lenet5() {
 
 namespace {
 
-// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier.
+// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier. For pictures of 28x28 the stem
+// is 3x3 without stride and pool, as the paper has it for CIFAR-10.
 class ResNet {
  public:
   ResNet(const char* name, uint64_t seed) : net_(name, seed) {}
 
   Result<ModelGraph> build(std::initializer_list<int> depths, bool bottleneck) {
-    ValueId x = net_.input("input", DType::F32, {"batch", "224", "224", "3"});
-    x = net_.relu(conv_norm("conv1", "bn1", x, 64, {.kernel = 7, .stride = 2, .padding = 3}));
-    x = net_.max_pool(x, 3, 2, 1);
+    const ValueId x = net_.input("input", DType::F32, {"batch", "224", "224", "3"});
+    const ValueId stem =
+        net_.relu(conv_norm("conv1", "bn1", x, 64, {.kernel = 7, .stride = 2, .padding = 3}));
+    return stages(net_.max_pool(stem, 3, 2, 1), depths, bottleneck, 1000);
+  }
+  Result<ModelGraph> build_for_mnist(std::initializer_list<int> depths) {
+    const ValueId x = net_.input("input", DType::F32, {"batch", "28", "28", "1"});
+    return stages(net_.relu(conv_norm("conv1", "bn1", x, 64, {.kernel = 3, .padding = 1})), depths, false,
+                  10);
+  }
+
+ private:
+  Result<ModelGraph> stages(ValueId x, std::initializer_list<int> depths, bool bottleneck, int64_t classes) {
     int64_t width = 64;
     int stage = 1;
     for (int depth : depths) {
@@ -45,10 +56,9 @@ class ResNet {
       width *= 2;
       ++stage;
     }
-    return net_.finish({{"logits", net_.linear("fc", net_.global_average_pool(x), 1000)}});
+    return net_.finish({{"logits", net_.linear("fc", net_.global_average_pool(x), classes)}});
   }
 
- private:
   ValueId conv_norm(const std::string& conv, const std::string& norm, ValueId x, int64_t channels,
                     const ConvOptions& options) {
     return net_.batch_norm(norm, net_.conv(conv, x, channels, options));
@@ -85,6 +95,10 @@ Result<ModelGraph> build_resnet18() {
 }
 Result<ModelGraph> build_resnet50() {
   return ResNet("resnet50", 4).build({3, 4, 6, 3}, true);
+}
+
+Result<ModelGraph> build_resnet18_mnist() {
+  return ResNet("resnet18_mnist", 11).build_for_mnist({2, 2, 2, 2});
 }
 
 // Sandler et al. 2018, table 2: expansion, channels, repeats, stride.

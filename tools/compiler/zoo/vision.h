@@ -9,6 +9,8 @@ Result<ModelGraph> build_mlp();
 Result<ModelGraph> build_lenet5();
 Result<ModelGraph> build_resnet18();
 Result<ModelGraph> build_resnet50();
+/// ResNet-18 for small grey pictures: a stem of 3x3 without stride and pooling, ten classes.
+Result<ModelGraph> build_resnet18_mnist();
 Result<ModelGraph> build_mobilenet_v2();
 
 }  // namespace rt::compiler
