@@ -58,7 +58,7 @@ class Exporter {
     if (!problems.empty())
       return invalid_argument("the checkpoint does not belong to this ONNX file", problems,
                               "\n  give the file that the trained model was converted from");
-    RT_TRY(find_origins(model, weights));
+    RT_TRY(find_origins(model));
     for (const State* state : states_) {
       const std::vector<uint32_t>& origin = origins_[state->name];
       std::vector<float> elements(origin.size());
@@ -88,7 +88,7 @@ class Exporter {
 
   // The importer moves elements (weights of convolutions become channels-last). Importing the model with each
   // weight's elements numbered tells which element of the file became which of the state.
-  Status find_origins(const rt_onnx::ModelProto& model, const Weights& weights) {
+  Status find_origins(const rt_onnx::ModelProto& model) {
     rt_onnx::ModelProto numbered = model;
     const Weights places = weights_of(numbered);
     for (const State* state : states_) {
