@@ -2,7 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Steps of an LSTM, GRU or RNN: the product of h with r, gates, the new state. The products of x with w are there.
 // A workgroup has kRows rows of one direction. It goes through steps [first, last) with all hidden units, meeting at
-// barriers (kForm 0: h in shared memory, 1: in a buffer), or does `units` of them of one step (kForm 2; a GRU whose
+// barriers (kForm 0: h in shared memory), or does `units` of them of one step (kForm 1: h in a buffer; a GRU whose
 // reset gate comes before the product then takes two dispatches, `phases` telling which).
 // r is [direction][h/4][gate][unit] vec4, so that the lanes, along the units, load what lies side by side.
 #include "common.glsl"
@@ -14,12 +14,12 @@ const bool kReset = kCell == 1 && !kLinear;
 layout(set = 0, binding = 2, std430) readonly buffer FromX { float from_x[]; };  // [steps][batch][direction][gate][unit]
 layout(set = 0, binding = 3, std430) readonly buffer Bias { float bias[]; };     // [direction][2][gate][unit]
 layout(set = 0, binding = 4, std430) writeonly buffer Y { float y[]; };
-layout(set = 0, binding = 5, std430) coherent buffer H { float h[]; };           // [2][direction][batch][fours * 4]
-layout(set = 0, binding = 5, std430) coherent buffer H4 { vec4 h4[]; };
+layout(set = 0, binding = 5, std430) buffer H { float h[]; };           // [2][direction][batch][fours * 4]
+layout(set = 0, binding = 5, std430) buffer H4 { vec4 h4[]; };
 layout(set = 0, binding = 6, std430) buffer C { float c[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
-layout(set = 0, binding = 9, std430) coherent buffer Reset { float reset[]; };   // r h: [direction][batch][fours * 4]
-layout(set = 0, binding = 9, std430) coherent buffer Reset4 { vec4 reset4[]; };
+layout(set = 0, binding = 9, std430) buffer Reset { float reset[]; };   // r h: [direction][batch][fours * 4]
+layout(set = 0, binding = 9, std430) buffer Reset4 { vec4 reset4[]; };
 // h before and after, and r h: [3][kRows][fours]
 shared vec4 near[kSharedFours];
 
@@ -47,9 +47,7 @@ void store_reset(uint i, uint j, float value) {
   else reset[at_reset(i) * 4 + j] = value;
 }
 void meet() {
-  if (kForm == 2) return;
-  if (kForm == 1) memoryBarrierBuffer();
-  barrier();
+  if (kForm == 0) barrier();
 }
 
 // sum[i][gate] = h (or r h) of row i times r of the gates [from, to).

@@ -2,16 +2,16 @@
 #extension GL_GOOGLE_include_directive : require
 // The way back through an LSTM, GRU or RNN: gradients of what the activations of every step are applied to, and of h.
 // A workgroup has kRows rows of one direction and goes through turns [first, last), the last step first, with all
-// hidden units (kForm 0: the gates' gradients in shared memory, 1: in a buffer), or does `units` of them of one turn
-// (kForm 2). A turn ends the step behind it, by the product with r, and begins its own; the turn after the last step
+// hidden units (kForm 0: the gates' gradients in shared memory), or does `units` of them of one turn (kForm 1: in a
+// buffer). A turn ends the step behind it, by the product with r, and begins its own; the turn after the last step
 // ends only. A GRU's turn has two phases: the reset gate needs the product with r's third block.
 // r is [direction][gate][h/4][unit] vec4 of four rows.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
 #include "recurrent.glsl"
-layout(set = 0, binding = 0, std430) coherent buffer Block { float block[]; };  // [2][direction][batch][gate][fours * 4]
-layout(set = 0, binding = 0, std430) coherent buffer Block4 { vec4 block4[]; };
+layout(set = 0, binding = 0, std430) buffer Block { float block[]; };  // [2][direction][batch][gate][fours * 4]
+layout(set = 0, binding = 0, std430) buffer Block4 { vec4 block4[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Gates { float gates[]; };     // [direction][time][batch][gate][unit]
 layout(set = 0, binding = 3, std430) buffer GradGates { float grad_gates[]; };     // as Gates
 layout(set = 0, binding = 4, std430) readonly buffer GradY { float grad_y[]; };    // [time][direction][batch][unit]
@@ -39,9 +39,7 @@ void store_block(uint half_, uint i, uint g, uint j, float value) {
   else block[at_block(half_, i, g) * 4 + j] = value;
 }
 void meet() {
-  if (kForm == 2) return;
-  if (kForm == 1) memoryBarrierBuffer();
-  barrier();
+  if (kForm == 0) barrier();
 }
 
 // sum[i] = gradients of the gates [from, to) of row i times column k of r.

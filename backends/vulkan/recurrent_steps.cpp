@@ -120,8 +120,9 @@ RecurrentForm choose_form(const RecurrentGeometry& g, const DevicePlan& plan, in
   form.phases = phases;
   form.rows = static_cast<uint32_t>(std::clamp<int64_t>(software ? g.batch : g.batch / 16, 1, 4));
   const int64_t r_bytes = g.gates * g.hidden * g.hidden * static_cast<int64_t>(sizeof(float));
-  if (!software && r_bytes > kLargeMatrix && g.steps * phases <= kMostStepDispatches) {
-    form.number = 2;
+  const bool fits = fours * 16 <= kSharedBytes;
+  if (!fits || (!software && r_bytes > kLargeMatrix && g.steps * phases <= kMostStepDispatches)) {
+    form.number = 1;
     form.units = form.lanes;
     return form;
   }
@@ -130,15 +131,11 @@ RecurrentForm choose_form(const RecurrentGeometry& g, const DevicePlan& plan, in
   while (!software && form.lanes < plan.elementwise_lanes && form.lanes < g.hidden) form.lanes *= 2;
   while (form.rows > 1 && fours * form.rows * 16 > kSharedBytes) --form.rows;
   form.shared_fours = fours * form.rows;
-  if (form.shared_fours * 16 > kSharedBytes) {
-    form.number = 1;
-    form.shared_fours = 1;
-  }
   return form;
 }
 
 std::vector<RecurrentRange> ranges_of(const RecurrentForm& form, int64_t steps) {
-  if (form.number != 2) return {{0, steps, 3}};
+  if (form.number == 0) return {{0, steps, 3}};
   std::vector<RecurrentRange> ranges;
   for (int64_t s = 0; s < steps; ++s) {
     if (form.phases == 2) ranges.push_back({s, s + 1, 1});

@@ -28,8 +28,7 @@ Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& nod
 Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView& node,
                    const RecurrentGeometry& g);
 
-/// How steps are dispatched: 0 all in one workgroup with shared memory, 1 the same with buffers, 2 a dispatch
-/// each.
+/// How steps are dispatched: 0 all in one workgroup with shared memory, 1 a dispatch each.
 struct RecurrentForm {
   uint32_t number = 0;
   uint32_t lanes = 64, rows = 1;
