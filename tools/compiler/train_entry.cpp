@@ -64,9 +64,10 @@ class TrainEntry {
   }
 
   // Turns weights into State values of the infer graph. A weight is a named float constant of more than one
-  // element that some operator computes with; frozen ones stay constants.
+  // element that some operator computes with, and that decides over no shape; frozen ones stay constants.
   Status choose_states() {
     std::vector<bool> running(infer_.values.size()), statistic_only(infer_.values.size(), true);
+    const std::vector<bool> decides_shape = find_shape_operands();
     for (const Node& node : infer_.nodes)
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (node.inputs[i] == kNoValue) continue;
@@ -81,6 +82,8 @@ class TrainEntry {
       if (value.info().elements() < 2 && !running[id]) continue;
       if (running[id] && statistic_only[id]) continue;  // follows its batch normalization
       if (statistic_only[id]) continue;                 // nothing reads it
+      // Resize's scales; a weight may lead to a shape by way of data, but is larger.
+      if (decides_shape[id] && value.info().elements() <= 2 * kMaxRank) continue;
       if (!matches(value.name)) {
         report_.frozen.push_back(value.name);
         continue;
@@ -101,6 +104,22 @@ class TrainEntry {
           if (value.role == Role::Constant) to_state(value, StateKind::Statistic);
         }
     return {};
+  }
+
+  // Values that give a shape, or are computed on the way to one.
+  std::vector<bool> find_shape_operands() const {
+    std::vector<bool> found(infer_.values.size());
+    for (auto node = infer_.nodes.rbegin(); node != infer_.nodes.rend(); ++node) {
+      const uint32_t operands = ops::page_of(node->kind())->shape_operands;
+      const bool leads_to_shape =
+          node->kind() != OpKind::Shape &&
+          std::any_of(node->outputs.begin(), node->outputs.end(),
+                      [&](ValueId output) { return output != kNoValue && found[output]; });
+      for (size_t i = 0; i < node->inputs.size(); ++i)
+        if (node->inputs[i] != kNoValue && (leads_to_shape || (i < 32 && (operands >> i & 1u) != 0)))
+          found[node->inputs[i]] = true;
+    }
+    return found;
   }
 
   static bool in_training_mode(const Graph& graph, const Node& node) {

@@ -237,7 +237,7 @@ typedef struct rt_session_options {
   const char* entry;     /* NULL: "infer", or the model's only entry */
   const char* precision; /* "fp32" = NULL; what is not supported is refused with a reason */
   /* CPU threads; 0: what cgroup and affinity allow. They are OpenMP's: on a machine shared with other
-   * programs start yours with GOMP_SPINCOUNT=1000 in the environment, or they waste what they wait for. */
+   * programs start yours with GOMP_SPINCOUNT=4000 in the environment, or they waste what they wait for. */
   int32_t threads;
   int32_t strict;        /* 1: a node the device cannot run is an error that lists all such nodes */
   int32_t profile;       /* 1: time every node, see rt_session_profile */

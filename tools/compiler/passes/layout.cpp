@@ -478,11 +478,15 @@ Status layout(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states);
   RT_TRY(Status(edit.status()));
   const double cost = cost_of_transposes(edit);
-  // A Transpose moves down by one operator at a time, so the graph's length bounds the rounds.
+  // A Transpose moves down by one operator at a time, so the graph's length bounds the rounds. Moves that
+  // gain nothing can go in circles (a value and its gradient each asking for the other's order), so the nodes
+  // are counted too.
   const size_t rounds = graph.nodes.size() + 8;
-  for (size_t round = 0; round < rounds && edit.status().ok(); ++round) {
+  const size_t most_nodes = 16 * rounds;
+  const auto goes_on = [&] { return edit.status().ok() && edit.node_count() < most_nodes; };
+  for (size_t round = 0; round < rounds && goes_on(); ++round) {
     const size_t changes = edit.changes();
-    for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) step(edit, id);
+    for (NodeId id = 0; id < edit.node_count() && goes_on(); ++id) step(edit, id);
     if (edit.changes() == changes) break;
   }
   RT_TRY(Status(edit.status()));

@@ -172,6 +172,13 @@ ValueId transposed(compiler::Builder& builder, ValueId x, std::vector<int64_t> p
   for (int64_t axis : permutation) to.shape.push_back(from.shape[static_cast<int>(axis)]);
   Blob data = transposed_bytes(value, from.shape, to.shape, permutation);
   std::string name = value.name;
+  // A weight that several nodes share stays one: training must not take it for two.
+  const std::vector<Value>& values = builder.graph().values;
+  const auto same = std::find_if(values.begin(), values.end(), [&](const Value& other) {
+    return other.role == Role::Constant && other.name == name && other.info() == to &&
+           std::memcmp(other.data.data, data.data, data.size) == 0;
+  });
+  if (!name.empty() && same != values.end()) return static_cast<ValueId>(same - values.begin());
   const ValueId id = builder.constant(to, std::move(data));
   if (id != kNoValue) builder.graph()[id].name = std::move(name);
   return id;
