@@ -6,6 +6,7 @@
 // the end, both with t's own symbol:
 //   loss = -log p,  d loss / d log_probabilities[t][c] = -sum over k with z[k] = c of alpha[t][k] beta[t][k]
 //   / (p y[t][c]).
+#include <initializer_list>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +26,7 @@ Status infer_ctc(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const Shape& x = node.shape(0);
   if (ctc.blank < 0 || ctc.blank >= x[2])
     return invalid_argument("expected a blank in [0, ", x[2], "), the number of classes, found ", ctc.blank);
-  for (size_t i : {1, 2, 3})
+  for (const auto i : std::initializer_list<size_t>{1, 2, 3})
     RT_TRY(expect_dtype(node, i,
                         i == 1   ? "labels"
                         : i == 2 ? "input_lengths"

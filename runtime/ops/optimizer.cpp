@@ -112,7 +112,7 @@ Status infer_adam(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_scalar(node, 5, "learning_rate", DType::F32));
   if (node.has(6)) RT_TRY(expect_moment(node, 6, "largest second moment"));
   RT_TRY(expect_scale_and_skip(node, 7));
-  for (size_t i : {0, 2, 3, 6})
+  for (const auto i : std::initializer_list<size_t>{0, 2, 3, 6})
     if (node.has(i)) outputs.push_back(node.input(i));
   return {};
 }
