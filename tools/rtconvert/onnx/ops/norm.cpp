@@ -60,14 +60,24 @@ Normalized normalize(NodeContext& c, ValueId x, const std::vector<int64_t>& axes
   return result;
 }
 
+ValueId per_channel(NodeContext& c, ValueId vector, int rank) {
+  std::vector<int64_t> extents(static_cast<size_t>(rank - 1), 1);
+  extents[0] = -1;
+  return c.emit.reshape(vector, c.emit.ints(extents));
+}
+
+// x [N,C,S..]: a layer normalization of each sample's channel, which is one pass over x where a backend has
+// the kernel.
 Status instance_norm(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   c.ignore({"consumed_inputs"});
   if (c.rank() < 3) return invalid_model("expected an input [N,C,S..], found rank ", c.rank());
-  const ValueId x = to_channels_last(c.emit, c.input(0));
-  ValueId y = normalize(c, x, axes_between(1, c.rank() - 1), c.real("epsilon", 1e-5f)).y;
-  y = c.emit.add(c.emit.mul(y, c.input(1)), c.input(2));
-  return c.result(to_channels_first(c.emit, y));
+  op::LayerNormAttributes attributes;
+  attributes.axis = 2;
+  attributes.epsilon = c.real("epsilon", 1e-5f);
+  const ValueId y = c.emit.emit(std::move(attributes), {c.input(0)});
+  const ValueId scaled = c.emit.mul(y, per_channel(c, c.input(1), c.rank()));
+  return c.result(c.emit.add(scaled, per_channel(c, c.input(2), c.rank())));
 }
 
 // stash_type asks for f32 inside where the elements are shorter.
@@ -76,12 +86,6 @@ Result<bool> widens(NodeContext& c) {
   if (stash != 1 && stash != 10 && stash != 16 && stash != 11)
     return invalid_model("stash_type: found ", stash);
   return stash == 1 && (c.dtype() == DType::F16 || c.dtype() == DType::BF16);
-}
-
-ValueId per_channel(NodeContext& c, ValueId vector, int rank) {
-  std::vector<int64_t> extents(static_cast<size_t>(rank - 1), 1);
-  extents[0] = -1;
-  return c.emit.reshape(vector, c.emit.ints(extents));
 }
 
 // x [N,C,S..] as [N,G,C/G S..]. Scale and bias are per group before opset 21 and per channel since.
