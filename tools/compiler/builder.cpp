@@ -255,7 +255,8 @@ Status Builder::infer_probe(const Node& node, int probe, const std::vector<Probe
   std::vector<Operand> operands(node.inputs.size());
   std::vector<ConstTensorView> views(node.inputs.size());
   bool foldable = !page->impure && (page->run != nullptr || ops::can_evaluate(node, ops::host_value));
-  bool open = false;  // a shape operand is not known
+  // A shape operand is not known, or what is known does not fit extents that are made up.
+  bool open = strategy_ == kFree && node.kind() == OpKind::Reshape;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
     const Probes& both = assumed != nullptr ? (*assumed)[i] : probes_[node.inputs[i]];
@@ -531,9 +532,8 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
 }
 
 bool Builder::change_symbols(const Node& node) {
-  // Here other extents than those at hand may fit as well.
-  if (node.kind() == OpKind::Slice || node.kind() == OpKind::GatherND || node.kind() == OpKind::ScatterND)
-    return false;
+  if (node.kind() == OpKind::Slice) return false;  // other extents than those at hand may fit as well
+  const bool has_tuples = node.kind() == OpKind::GatherND || node.kind() == OpKind::ScatterND;
   // A group's channels are a part of all.
   int64_t groups = 1;
   if (node.kind() == OpKind::Conv) groups = node.as<op::ConvAttributes>().groups;
@@ -546,9 +546,13 @@ bool Builder::change_symbols(const Node& node) {
     };
     open.clear();
     dims.clear();
-    for (const ValueId input : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
       if (input == kNoValue) continue;
-      for (const Dim& dim : graph_[input].dims) {
+      const size_t rank = graph_[input].dims.size();
+      for (size_t axis = 0; axis < rank; ++axis) {
+        const Dim& dim = graph_[input].dims[axis];
+        if (has_tuples && i == 1 && axis + 1 == rank) continue;  // any length of a tuple up to x's rank fits
         if (dim.is_known()) {
           add(dims, dim);
           if (groups > 1) add(dims, Dim{.extent = dim.extent * groups});

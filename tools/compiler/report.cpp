@@ -136,10 +136,8 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
   for (size_t i = 0; i < graph.symbols.size(); ++i)
     fitting.try_emplace(graph.symbols[i].name, inferred.symbol_probe(static_cast<int32_t>(i), 0));
   GraphReport report;
-  Graph concrete = bound(graph, report, fitting, 1);
-  const Builder builder(concrete, &states);
-  if (!builder.status().ok()) return status;
-  return count_all(concrete, states, builder, std::move(report));
+  bound(graph, report, fitting, 1);
+  return count_all(symbolic, states, inferred, std::move(report));
 }
 
 std::string GraphReport::text() const {
