@@ -6,9 +6,9 @@
 // the end, both with t's own symbol:
 //   loss = -log p,  d loss / d log_probabilities[t][c] = -sum over k with z[k] = c of alpha[t][k] beta[t][k]
 //   / (p y[t][c]).
-#include <initializer_list>
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 
 #include "runtime/ops/page_support.h"
