@@ -88,17 +88,18 @@ class Unknown {
 Status infer_reshape(const NodeView& node, const Entries& entries, std::vector<TensorInfo>& outputs) {
   if (entries.size() > kMaxRank) return unsupported("a result of more than ", kMaxRank, " axes");
   TensorInfo info{node.dtype(0), {}};
-  int64_t known = 1, open = 0;
+  Shape fixed;  // the entries that are known
   for (const auto& entry : entries) {
-    const bool fixed = entry && *entry >= 0;
-    info.shape.push_back(fixed ? *entry : kUnknownExtent);
-    known *= fixed ? *entry : 1;
-    open += !fixed;
+    const bool known = entry && *entry >= 0;
+    info.shape.push_back(known ? *entry : kUnknownExtent);
+    if (known) fixed.push_back(*entry);
   }
+  const auto count = fixed.checked_elements();
+  if (!count) return invalid_model(describe(node.node), ": a shape of too many elements, ", fixed);
   const int64_t elements = node.input(0).elements();
-  if (open == 1 && known > 0 && elements % known == 0)
+  if (fixed.rank() + 1 == info.shape.rank() && *count > 0 && elements % *count == 0)
     for (int axis = 0; axis < info.shape.rank(); ++axis)
-      if (info.shape[axis] < 0) info.shape[axis] = elements / known;
+      if (info.shape[axis] < 0) info.shape[axis] = elements / *count;
   outputs.push_back(info);
   return {};
 }
