@@ -132,11 +132,9 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
   Graph symbolic = graph;
   const Builder inferred(symbolic, &states);
   if (!inferred.status().ok()) return status;
-  std::map<std::string, int64_t> fitting = extents;
-  for (size_t i = 0; i < graph.symbols.size(); ++i)
-    fitting.try_emplace(graph.symbols[i].name, inferred.symbol_probe(static_cast<int32_t>(i), 0));
   GraphReport report;
-  bound(graph, report, fitting, 1);
+  for (size_t i = 0; i < graph.symbols.size(); ++i)
+    report.extents[graph.symbols[i].name] = inferred.symbol_probe(static_cast<int32_t>(i), 0);
   return count_all(symbolic, states, inferred, std::move(report));
 }
 
