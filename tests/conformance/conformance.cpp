@@ -6,10 +6,7 @@
 // allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it, with the reason,
 // and an entry that is no gap fails.
 //
-//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation] [--device-optional]
-//
-// With --device-optional a backend without a device is no failure: its reason is printed and the exit code
-// is 77.
+//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation]
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -34,7 +31,6 @@ struct Options {
   std::string filter;
   std::string gaps;
   bool validation = false;
-  bool device_optional = false;
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
@@ -428,8 +424,8 @@ int main(int argc, char** argv) {
   rt::test::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--validation" || argument == "--device-optional") {
-      (argument == "--validation" ? options.validation : options.device_optional) = true;
+    if (argument == "--validation") {
+      options.validation = true;
       continue;
     }
     std::string* value = argument == "--backend"  ? &options.backend
@@ -441,13 +437,6 @@ int main(int argc, char** argv) {
       return 2;
     }
     *value = argv[++i];
-  }
-  if (options.device_optional) {
-    const auto device = rt::open_device(options.backend, {});
-    if (!device.ok()) {
-      std::printf("SKIPPED: %s\n", device.status().message().c_str());
-      return 77;
-    }
   }
   return rt::test::run_all(options);
 }

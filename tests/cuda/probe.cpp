@@ -1,6 +1,7 @@
 // The CUDA module loads on every machine and answers with devices or with one sentence.
 //
-//   cuda_probe [WORDS]    the sentence must have these words
+//   cuda_probe [WORDS]      the sentence must have these words
+//   cuda_probe --device     exit code 77 without a device
 #include <cstdio>
 #include <string>
 
@@ -34,6 +35,7 @@ int main(int count, char** arguments) {
     std::printf("opening gives another reason: %s\n", opened.status().message().c_str());
     return 1;
   }
+  if (count > 1 && arguments[1] == std::string("--device")) return devices.empty() ? 77 : 0;
   if (count > 1 && reason.find(arguments[1]) == std::string::npos) {
     std::printf("expected the words: %s\n", arguments[1]);
     return 1;

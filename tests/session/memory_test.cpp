@@ -1,4 +1,4 @@
-// Memory of a session that meets 50 shapes again and again on the cpu backend, with a cache of plans that
+// Memory of a session that meets 50 shapes again and again on the backend argv[1], with a cache of plans that
 // holds them all and one that does not: after the first rounds it stays as it is. A program of its own: it
 // looks at the whole process.
 #include <malloc.h>
@@ -79,9 +79,9 @@ Status round(Session& session) {
   return {};
 }
 
-int check(uint64_t plan_cache_bytes) {
+int check(const char* backend, uint64_t plan_cache_bytes) {
   auto session =
-      Session::create(model(), {.backend = "cpu", .threads = 1, .plan_cache_bytes = plan_cache_bytes});
+      Session::create(model(), {.backend = backend, .threads = 1, .plan_cache_bytes = plan_cache_bytes});
   if (!session.ok()) {
     std::printf("%s\n", session.status().message().c_str());
     return 1;
@@ -105,10 +105,11 @@ int check(uint64_t plan_cache_bytes) {
 
 }  // namespace
 
-int main() {
-  if (const auto found = open_device("cpu", {}); !found.ok()) {
+int main(int argc, char** argv) {
+  const char* const backend = argc > 1 ? argv[1] : "cpu";
+  if (const auto found = open_device(backend, {}); !found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
     return 77;
   }
-  return check(0) + check(100'000);
+  return check(backend, 0) + check(backend, 100'000);
 }

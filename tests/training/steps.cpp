@@ -1,5 +1,5 @@
-// What a training step does beside its optimizer, in sessions of the backend that RT_STEP_BACKEND names:
-// skipped steps, loss scaling, accumulation, averages, groups.
+// What a training step does beside its optimizer, in sessions of the backend argv[1]: skipped
+// steps, loss scaling, accumulation, averages, groups.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,10 +18,7 @@ using test::StepSession;
 using tools::Array;
 using Numbers = std::vector<float>;
 
-std::string backend() {
-  const char* name = std::getenv("RT_STEP_BACKEND");
-  return name != nullptr ? name : "cpu";
-}
+std::string backend = "cpu";
 
 Array array(const char* name, std::vector<int64_t> dims, const Numbers& values) {
   Array made{.name = name, .type = tools::ElementType::F32, .dims = std::move(dims), .bytes = {}};
@@ -115,10 +112,10 @@ TEST(TrainingSteps, AnOverflowIsSkippedAndHalvesTheScale) {
   options.optimizer.gradients.loss_scale = 65536.0f;
   options.optimizer.gradients.loss_scale_interval = 3;
   options.optimizer.average_decay = 0.9f;
-  StepSession scaled(make_model(options), backend(), "train_step");
+  StepSession scaled(make_model(options), backend, "train_step");
   TrainOptions without = adam();
   without.optimizer.average_decay = 0.9f;
-  StepSession plain(make_model(without), backend(), "train_step");
+  StepSession plain(make_model(without), backend, "train_step");
   const auto check_equal = [&] {
     for (const char* state : {"w1", "w2", "w1.m", "w2.v", "w1.ema"})
       expect_near(numbers(scaled.state(state)), numbers(plain.state(state)));
@@ -155,7 +152,7 @@ TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {
   options.accumulate = true;
   options.optimizer.gradients.clip_norm = 0.05f;
   const auto model = make_model(options);
-  StepSession whole(model, backend(), "train_step"), parts(model, backend(), "accumulate");
+  StepSession whole(model, backend, "train_step"), parts(model, backend, "accumulate");
   for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(whole.run(with_rate(batch()))) << whole.error();
     for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(parts.run(half(i))) << parts.error();
@@ -169,7 +166,7 @@ TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {
 TEST(TrainingSteps, AveragesFollowTheWeights) {
   TrainOptions options = adam();
   options.optimizer.average_decay = 0.75f;
-  StepSession session(make_model(options), backend(), "train_step");
+  StepSession session(make_model(options), backend, "train_step");
   Numbers average = numbers(session.state("w1"));
   for (int step = 0; step < 3; ++step) {
     ASSERT_TRUE(session.run(with_rate(batch(), 0.1f))) << session.error();
@@ -185,12 +182,12 @@ TEST(TrainingSteps, GroupsScaleTheRateAndReplaceTheDecay) {
   options.optimizer.optimizer.optimizer = compiler::Optimizer::Sgd;
   options.optimizer.optimizer.momentum = 0.0f;
   options.optimizer.optimizer.weight_decay = 0.5f;
-  StepSession plain(make_model(options), backend(), "train_step");
+  StepSession plain(make_model(options), backend, "train_step");
   options.optimizer.groups = {{.pattern = "w2", .learning_rate_scale = 0.1f, .weight_decay = 0.0f}};
-  StepSession grouped(make_model(options), backend(), "train_step");
+  StepSession grouped(make_model(options), backend, "train_step");
   options.optimizer.groups = {};
   options.optimizer.optimizer.weight_decay = 0;
-  StepSession undecayed(make_model(options), backend(), "train_step");
+  StepSession undecayed(make_model(options), backend, "train_step");
   const Numbers start = numbers(plain.state("w2"));
   for (StepSession* session : {&plain, &grouped, &undecayed})
     ASSERT_TRUE(session->run(with_rate(batch(), 0.1f))) << session->error();
@@ -202,9 +199,9 @@ TEST(TrainingSteps, GroupsScaleTheRateAndReplaceTheDecay) {
 
 TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   TrainOptions options = adam();
-  StepSession full(make_model(options), backend(), "train_step");
+  StepSession full(make_model(options), backend, "train_step");
   options.optimizer.optimizer.state_type = DType::BF16;
-  StepSession small(make_model(options), backend(), "train_step");
+  StepSession small(make_model(options), backend, "train_step");
   for (int step = 0; step < 10; ++step)
     for (StepSession* session : {&full, &small})
       ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
@@ -229,3 +226,9 @@ TEST(TrainingSteps, AGroupWithoutAWeightIsAnError) {
 
 }  // namespace
 }  // namespace rt
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc > 1) rt::backend = argv[1];
+  return RUN_ALL_TESTS();
+}
