@@ -27,6 +27,7 @@ struct Options {
   MeasureOptions measure;
   std::string check = "reference";
   std::string trace;
+  std::string mode = "infer";
   bool no_tuning = false;
   bool devices = false;
   bool measure_devices = false;
@@ -75,10 +76,11 @@ rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& device
   return chosen;
 }
 
-std::map<std::string, int64_t> extents_of(const rt::Model& model, int64_t batch, const Options& options) {
+std::map<std::string, int64_t> extents_of(const BenchModel& model, const rt::Model& loaded, int64_t batch,
+                                          const Options& options) {
   std::map<std::string, int64_t> extents = options.measure.dims;
   int64_t fixed = 1;
-  const std::string symbol = batch_symbol(model, fixed);
+  const std::string symbol = batch_symbol(model, loaded, fixed);
   if (!symbol.empty()) extents[symbol] = batch;
   return extents;
 }
@@ -101,14 +103,14 @@ rt::Status bench_model(const BenchModel& model, const std::vector<rt::DeviceInfo
   if (!loaded) return loaded.status();
   int64_t fixed = 1;
   std::vector<int64_t> batches = options.batches;
-  if (batch_symbol(*loaded, fixed).empty()) {
+  if (batch_symbol(model, *loaded, fixed).empty()) {
     if (batches.size() != 1 || batches[0] != fixed)
       std::fprintf(stderr, "rtbench: %s has a fixed batch of %ld; measuring that\n", model.name.c_str(),
                    static_cast<long>(fixed));
     batches = {fixed};
   }
   for (int64_t batch : batches) {
-    const auto flops = flops_of(model, extents_of(*loaded, batch, options));
+    const auto flops = flops_of(model, extents_of(model, *loaded, batch, options));
     // Outputs are compared at the first batch size; further ones run the same kernels.
     const bool check = options.check != "none" && batch == batches.front();
     std::optional<Outputs> want;
@@ -212,7 +214,7 @@ int run(Options& options) {
   std::vector<Measurement> results;
   for (const std::string& source : options.models) {
     std::string error;
-    const auto model = open_model(source, error);
+    const auto model = open_model(source, options.mode == "train" ? Mode::Train : Mode::Infer, error);
     if (!model) {
       std::fprintf(stderr, "rtbench: %s\n", error.c_str());
       return rt::tools::kBadInput;
@@ -242,6 +244,17 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--dim", options.dims, "NAME=EXTENT of another open dimension, for example sequence=128");
+  app.add_option(
+         "--mode", options.mode,
+         "infer, or train: steps of forward, backward and optimizer, for models of rtconvert --train; "
+         "models of the zoo train with cross entropy and Adam")
+      ->check(CLI::IsMember({"infer", "train"}))
+      ->capture_default_str();
+  CLI::Option* rate =
+      app.add_option("--lr", options.measure.learning_rate, "train: learning rate")->capture_default_str();
+  CLI::Option* target =
+      app.add_option("--target-loss", options.measure.target_loss,
+                     "train: also time until the loss of the one batch, which is made up, is no larger");
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
   app.add_option("--precision", options.measure.precision, "fp32; others are refused with a reason");
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
@@ -264,6 +277,10 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
+  }
+  if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
+    std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");
+    return rt::tools::kBadInput;
   }
   options.measure.tuning = !options.no_tuning;
   options.measure.profile |= !options.trace.empty();

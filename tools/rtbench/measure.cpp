@@ -23,9 +23,11 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
 }
 
-rt::SessionOptions session_options(const rt::DeviceInfo& device, const MeasureOptions& options) {
+rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo& device,
+                                   const MeasureOptions& options) {
   return {.backend = device.backend,
           .device = std::to_string(device.index),
+          .entry = model.entry,
           .precision = options.precision,
           .threads = options.threads,
           .profile = options.profile,
@@ -66,20 +68,122 @@ rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOpt
   return times;
 }
 
+// A tensor of the input's extents at a batch size.
+rt::Result<rt::Tensor> shaped(const rt::TensorSpec& spec, const std::string& batch_name, int64_t batch,
+                              const MeasureOptions& options) {
+  std::vector<int64_t> dims;
+  for (const rt::Dim& dim : spec.dims) {
+    int64_t extent = dim.extent;
+    if (extent < 0) {
+      const auto given = options.dims.find(dim.symbol);
+      if (given != options.dims.end())
+        extent = given->second;
+      else if (dim.symbol == batch_name)
+        extent = batch;
+      else
+        return rt::Status(rt::Code::InvalidArgument, "input '" + spec.name + "' has the open dimension '" +
+                                                         dim.symbol + "'; give --dim " + dim.symbol + "=N");
+    }
+    dims.push_back(extent);
+  }
+  return rt::Tensor(spec.dtype, dims);
+}
+
+// Floats in [-1, 1), wide integers in [0, bound), of narrow ones 0 and 1.
+void fill(rt::Tensor& tensor, uint64_t bound, uint64_t& state) {
+  const auto next = [&state] { return split_mix(state); };
+  switch (tensor.dtype()) {
+    case rt::DType::F32:
+      for (float& value : tensor.values<float>()) value = static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f;
+      break;
+    case rt::DType::F16:  // sign, exponents 2^-5..2^-1, any fraction
+      for (uint16_t& value : tensor.values<uint16_t>()) {
+        const uint64_t bits = next();
+        value = static_cast<uint16_t>((bits & 0x83ffu) | ((10 + (bits >> 16) % 5) << 10));
+      }
+      break;
+    case rt::DType::I64:
+      for (int64_t& value : tensor.values<int64_t>()) value = static_cast<int64_t>(next() % bound);
+      break;
+    case rt::DType::I32:
+      for (int32_t& value : tensor.values<int32_t>()) value = static_cast<int32_t>(next() % bound);
+      break;
+    default:  // any byte pattern is a value of the other integer types; bool needs 0 or 1
+      for (size_t i = 0; i < tensor.bytes(); ++i)
+        static_cast<uint8_t*>(tensor.data())[i] = static_cast<uint8_t>(next() & 1);
+      break;
+  }
+}
+
+// Seeded inputs for a batch size.
+rt::Result<std::vector<rt::Tensor>> make_inputs(const BenchModel& model, const rt::Model& loaded,
+                                                int64_t batch, const MeasureOptions& options) {
+  if (!model.entry.empty() && loaded.metadata("train.loss") == "ctc")
+    return rt::Status(rt::Code::Unsupported,
+                      "no inputs can be made up for the loss ctc: lengths must fit its labels");
+  int64_t fixed = 1;
+  const std::string symbol = batch_symbol(model, loaded, fixed);
+  std::vector<rt::Tensor> inputs;
+  uint64_t state = 42;
+  for (const rt::TensorSpec& spec : loaded.inputs(model.entry)) {
+    auto tensor = shaped(spec, symbol, batch, options);
+    if (!tensor) return tensor.status();
+    if (!model.entry.empty() && spec.name == "learning_rate") {
+      tensor->values<float>()[0] = options.learning_rate;
+    } else {
+      const auto bound = model.index_bounds.find(spec.name);
+      fill(*tensor, bound == model.index_bounds.end() ? 1000 : static_cast<uint64_t>(bound->second), state);
+    }
+    inputs.push_back(std::move(*tensor));
+  }
+  return inputs;
+}
+
+// Trains from the initial weights, always on the same batch, until the loss is reached. The first step, which
+// plans, counts like the second.
+rt::Status time_to_target(const BenchModel& model, const rt::Model& loaded, const rt::DeviceInfo& device,
+                          const std::vector<rt::Tensor>& inputs, const MeasureOptions& options,
+                          Measurement& result) {
+  MeasureOptions plain = options;
+  plain.profile = false;
+  auto session = rt::Session::create(loaded, session_options(model, device, plain));
+  if (!session) return session.status();
+  if (rt::Status status = feed(*session, inputs); !status) return status;
+  result.target_steps = 0;
+  Clock::time_point start = Clock::now();
+  for (int step = 1;; ++step) {
+    if (step == 2) start = Clock::now();
+    if (rt::Status status = session->run(); !status) return status;
+    const auto loss = session->output(0);
+    if (!loss) return loss.status();
+    const double seconds =
+        step == 1 ? result.median_ms * 1e-3 : ms_since(start) * 1e-3 * step / static_cast<double>(step - 1);
+    result.target_seconds = seconds;
+    if (loss->values<float>()[0] <= *options.target_loss) {
+      result.target_steps = step;
+      return {};
+    }
+    if (seconds > options.most_seconds) return {};
+  }
+}
+
 rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                         const MeasureOptions& options, Outputs* outputs, Measurement& result) {
   const Clock::time_point start = Clock::now();
   auto loaded = load(model);
   if (!loaded) return loaded.status();
   result.load_ms = ms_since(start);
-  auto inputs = make_inputs(*loaded, batch, options);
+  auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
   const Clock::time_point first = Clock::now();
-  auto session = rt::Session::create(*loaded, session_options(device, options));
+  auto session = rt::Session::create(*loaded, session_options(model, device, options));
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;
   result.first_run_ms = ms_since(first);
+  // Every training step changes the weights: the first is compared.
+  if (outputs != nullptr)
+    if (rt::Status status = collect(*session, *outputs); !status) return status;
   auto times = time_runs(*session, options);
   if (!times) return times.status();
   std::sort(times->begin(), times->end());
@@ -98,7 +202,8 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
       result.ops.push_back({entry.name, entry.op, entry.kernel, entry.device,
                             static_cast<double>(entry.nanoseconds) / 1e6 / runs, entry.flops, entry.bytes});
   }
-  return outputs == nullptr ? rt::Status() : collect(*session, *outputs);
+  if (options.target_loss) return time_to_target(model, *loaded, device, *inputs, options, result);
+  return {};
 }
 
 }  // namespace
@@ -107,9 +212,9 @@ rt::Result<rt::Model> load(const BenchModel& model) {
   return model.path.empty() ? rt::Model::from_memory(model.bytes, false) : rt::Model::load(model.path);
 }
 
-std::string batch_symbol(const rt::Model& model, int64_t& fixed) {
+std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed) {
   fixed = 1;
-  for (const rt::TensorSpec& input : model.inputs()) {
+  for (const rt::TensorSpec& input : loaded.inputs(model.entry)) {
     if (input.dims.empty()) continue;
     fixed = input.dims[0].extent;
     return input.dims[0].extent >= 0 ? std::string() : input.dims[0].symbol;
@@ -117,61 +222,11 @@ std::string batch_symbol(const rt::Model& model, int64_t& fixed) {
   return {};
 }
 
-rt::Result<std::vector<rt::Tensor>> make_inputs(const rt::Model& model, int64_t batch,
-                                                const MeasureOptions& options) {
-  int64_t fixed = 1;
-  const std::string symbol = batch_symbol(model, fixed);
-  std::vector<rt::Tensor> inputs;
-  uint64_t state = 42;
-  for (const rt::TensorSpec& spec : model.inputs()) {
-    std::vector<int64_t> dims;
-    for (const rt::Dim& dim : spec.dims) {
-      int64_t extent = dim.extent;
-      if (extent < 0) {
-        const auto given = options.dims.find(dim.symbol);
-        if (given != options.dims.end())
-          extent = given->second;
-        else if (dim.symbol == symbol)
-          extent = batch;
-        else
-          return rt::Status(rt::Code::InvalidArgument, "input '" + spec.name + "' has the open dimension '" +
-                                                           dim.symbol + "'; give --dim " + dim.symbol + "=N");
-      }
-      dims.push_back(extent);
-    }
-    rt::Tensor tensor(spec.dtype, dims);
-    auto next = [&state] { return split_mix(state); };
-    switch (spec.dtype) {
-      case rt::DType::F32:
-        for (float& value : tensor.values<float>())
-          value = static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f;
-        break;
-      case rt::DType::F16:  // in [-1, 1): sign, exponents 2^-5..2^-1, any fraction
-        for (uint16_t& value : tensor.values<uint16_t>()) {
-          const uint64_t bits = next();
-          value = static_cast<uint16_t>((bits & 0x83ffu) | ((10 + (bits >> 16) % 5) << 10));
-        }
-        break;
-      case rt::DType::I64:
-        for (int64_t& value : tensor.values<int64_t>()) value = static_cast<int64_t>(next() % 1000);
-        break;
-      case rt::DType::I32:
-        for (int32_t& value : tensor.values<int32_t>()) value = static_cast<int32_t>(next() % 1000);
-        break;
-      default:  // any byte pattern is a value of the other integer types; bool needs 0 or 1
-        for (size_t i = 0; i < tensor.bytes(); ++i)
-          static_cast<uint8_t*>(tensor.data())[i] = static_cast<uint8_t>(next() & 1);
-        break;
-    }
-    inputs.push_back(std::move(tensor));
-  }
-  return inputs;
-}
-
 Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                     const MeasureOptions& options, Outputs* outputs) {
   Measurement result;
   result.model = model.name;
+  result.mode = model.entry.empty() ? Mode::Infer : Mode::Train;
   result.backend = device.backend;
   result.device = device.name;
   result.batch = batch;
@@ -183,9 +238,9 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
 rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, const MeasureOptions& options) {
   auto loaded = load(model);
   if (!loaded) return loaded.status();
-  auto inputs = make_inputs(*loaded, batch, options);
+  auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
-  auto session = rt::Session::create(*loaded, {.backend = "reference"});
+  auto session = rt::Session::create(*loaded, {.backend = "reference", .entry = model.entry});
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;
@@ -238,6 +293,7 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   quick.profile = false;
   quick.precision.clear();
   quick.dims.clear();
+  quick.target_loss.reset();
   quick.threads = 0;  // the device's peak, also for a model on fewer threads
   quick.seconds = 0.3;
   std::string error;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct MeasureOptions {
   int least_runs = 5;
   std::string precision;
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
+  // Of training:
+  float learning_rate = 1e-3f;
+  std::optional<double> target_loss;  ///< also train anew on the batch until the loss is no larger
+  double most_seconds = 60;           ///< of that
 };
 
 struct OpTime {
@@ -30,6 +35,7 @@ struct OpTime {
 
 struct Measurement {
   std::string model, backend, device;
+  Mode mode = Mode::Infer;  ///< what a run is: of the model, or a training step
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured
   int runs = 0;
@@ -43,16 +49,17 @@ struct Measurement {
   double error_to_reference = -1;  ///< largest |got - want| / largest |want|; negative: not compared
   std::string compared_with;
   size_t fallbacks = 0;
+  // With a target loss: steps until it was reached, 0 when it was not, and their seconds.
+  std::optional<int> target_steps;
+  double target_seconds = 0;
   std::vector<OpTime> ops;
 };
 
 using Outputs = std::vector<rt::Tensor>;
 
-/// Seeded inputs for a batch size. The symbol of the first input's first dimension is the batch.
-rt::Result<std::vector<rt::Tensor>> make_inputs(const rt::Model& model, int64_t batch,
-                                                const MeasureOptions& options);
-/// The batch's symbol; empty when the batch is fixed, and then `fixed` is its extent.
-std::string batch_symbol(const rt::Model& model, int64_t& fixed);
+/// The symbol of the first input's first dimension, which is the batch; empty when the batch is fixed, and
+/// then `fixed` is its extent.
+std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed);
 
 rt::Result<rt::Model> load(const BenchModel& model);
 

@@ -6,8 +6,10 @@
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/index_bounds.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
+#include "tools/compiler/train_entry.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
 
@@ -29,7 +31,11 @@ std::optional<BenchModel> in_memory(std::string name, Result<ModelGraph> graph, 
     error = text(name, ": ", bytes.status().message());
     return std::nullopt;
   }
-  BenchModel model{.name = std::move(name), .path = {}, .bytes = std::move(bytes).value()};
+  BenchModel model{.name = std::move(name),
+                   .path = {},
+                   .bytes = std::move(bytes).value(),
+                   .entry = {},
+                   .index_bounds = {}};
   model.file_bytes = model.bytes.size();
   return model;
 }
@@ -58,6 +64,16 @@ Result<ModelGraph> negation_graph(int64_t elements) {
   return model;
 }
 
+Result<ModelGraph> zoo_model(std::string_view name, Mode mode) {
+  RT_ASSIGN(ModelGraph model, compiler::build_zoo_model(name));
+  if (mode == Mode::Infer) return model;
+  compiler::TrainOptions training;
+  training.loss.class_axis = -1;
+  training.optimizer.optimizer.optimizer = compiler::Optimizer::Adam;
+  RT_TRY(compiler::add_train_entry(model, training, nullptr));
+  return model;
+}
+
 Result<ModelGraph> read(const BenchModel& model) {
   if (!model.path.empty()) return load_model(model.path);
   Blob blob;
@@ -66,13 +82,38 @@ Result<ModelGraph> read(const BenchModel& model) {
   return read_model(blob);
 }
 
+const Graph* entry_of(const ModelGraph& model, const BenchModel& bench) {
+  if (const Graph* graph = model.entry(bench.entry.empty() ? "infer" : bench.entry)) return graph;
+  return bench.entry.empty() && model.entries.size() == 1 ? &model.entries[0].graph : nullptr;
+}
+
+// Which entry is measured, and what its integer inputs may hold.
+std::optional<BenchModel> with_entry(BenchModel model, Mode mode, std::string& error) {
+  if (mode == Mode::Train) model.entry = "train_step";
+  const auto graph = read(model);
+  if (!graph.ok()) {
+    error = graph.status().message();
+    return std::nullopt;
+  }
+  const Graph* entry = entry_of(*graph, model);
+  if (entry == nullptr) {
+    error = mode == Mode::Train
+                ? text(model.name, ": has no entry 'train_step'; make one with rtconvert --train")
+                : text(model.name, ": has several entries, and none is 'infer'");
+    return std::nullopt;
+  }
+  model.index_bounds = compiler::index_bounds(*entry);
+  return model;
+}
+
 }  // namespace
 
-std::optional<BenchModel> open_model(const std::string& source, std::string& error) {
+std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::string& error) {
   constexpr std::string_view kZoo = "zoo:";
   if (source.starts_with(kZoo)) {
     const std::string name = source.substr(kZoo.size());
-    return in_memory(name, compiler::build_zoo_model(name), error);
+    auto model = in_memory(name, zoo_model(name, mode), error);
+    return model ? with_entry(std::move(*model), mode, error) : std::nullopt;
   }
   std::error_code missing;
   const auto bytes = std::filesystem::file_size(source, missing);
@@ -80,10 +121,13 @@ std::optional<BenchModel> open_model(const std::string& source, std::string& err
     error = text(source, ": ", missing.message(), "; expected a .rt file or zoo:NAME");
     return std::nullopt;
   }
-  return BenchModel{.name = std::filesystem::path(source).stem().string(),
-                    .path = source,
-                    .bytes = {},
-                    .file_bytes = bytes};
+  return with_entry({.name = std::filesystem::path(source).stem().string(),
+                     .path = source,
+                     .bytes = {},
+                     .file_bytes = bytes,
+                     .entry = {},
+                     .index_bounds = {}},
+                    mode, error);
 }
 
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error) {
@@ -96,8 +140,10 @@ std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {
 
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {
   const auto graph = read(model);
-  if (!graph.ok() || graph->entry("infer") == nullptr) return std::nullopt;
-  const auto cost = compiler::report_of(*graph->entry("infer"), graph->states, extents);
+  if (!graph.ok()) return std::nullopt;
+  const Graph* entry = entry_of(*graph, model);
+  if (entry == nullptr) return std::nullopt;
+  const auto cost = compiler::report_of(*entry, graph->states, extents);
   if (!cost.ok()) return std::nullopt;
   return cost->flops;
 }

@@ -13,23 +13,29 @@
 
 namespace rt::bench {
 
+enum class Mode : uint8_t { Infer, Train };
+
 struct BenchModel {
   std::string name;              ///< "resnet18", or the file's stem
   std::string path;              ///< of a file; empty for the zoo
   std::vector<std::byte> bytes;  ///< a compiled zoo model
   uint64_t file_bytes = 0;
+  std::string entry;  ///< what a run is: "train_step"; empty: "infer", or the only entry
+  /// Integer inputs that index something: how many entries it has.
+  std::map<std::string, int64_t> index_bounds;
 };
 
-/// "zoo:NAME" or a path of a .rt file. Without a value `error` tells why.
-std::optional<BenchModel> open_model(const std::string& source, std::string& error);
+/// "zoo:NAME" or a path of a .rt file. Without a value `error` tells why. To train, a file must hold the
+/// entry `train_step`; networks of the zoo get one: cross entropy over the last axis of their output, and
+/// Adam.
+std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::string& error);
 
 /// A square matrix product [size,size] x [size,size] with a constant factor, and a copy-like y = -x over
 /// `elements`: what a device's peak rates are measured with.
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error);
 std::optional<BenchModel> copy_model(int64_t elements, std::string& error);
 
-/// Floating point operations of one run of "infer" with these extents for the symbols; nullopt when shapes do
-/// not fit.
+/// Floating point operations of one run with these extents for the symbols; nullopt when shapes do not fit.
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);
 
 /// "NAME  description" lines.

@@ -87,6 +87,13 @@ std::string table(const std::vector<Measurement>& measurements) {
   }
   std::string out = rows.size() > 1 ? columns(rows, 2) : std::string();
   for (const Measurement& m : measurements)
+    if (m.target_steps)
+      out += format(
+          "%s on %s, batch %ld: %s %.3f s\n", m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch),
+          *m.target_steps > 0 ? format("the target loss was reached after %d steps,", *m.target_steps).c_str()
+                              : "the target loss was not reached within",
+          m.target_seconds);
+  for (const Measurement& m : measurements)
     if (m.fallbacks > 0 && m.error.empty())
       out += format("%s on %s, batch %ld: %zu nodes ran on the cpu instead (rtrun --plan shows them)\n",
                     m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch), m.fallbacks);
@@ -183,8 +190,11 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
   nlohmann::ordered_json all;
   all["measurements"] = nlohmann::ordered_json::array();
   for (const Measurement& m : measurements) {
-    nlohmann::ordered_json row = {
-        {"model", m.model}, {"backend", m.backend}, {"device", m.device}, {"batch", m.batch}};
+    nlohmann::ordered_json row = {{"model", m.model},
+                                  {"mode", m.mode == Mode::Train ? "train" : "infer"},
+                                  {"backend", m.backend},
+                                  {"device", m.device},
+                                  {"batch", m.batch}};
     if (!m.error.empty()) {
       row["failure"] = m.error;
     } else {
@@ -203,6 +213,10 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
       if (m.error_to_reference >= 0) {
         row["relative_error"] = m.error_to_reference;
         row["compared_with"] = m.compared_with;
+      }
+      if (m.target_steps) {
+        row["target_steps"] = *m.target_steps;
+        row["target_seconds"] = m.target_seconds;
       }
       for (const OpTime& op : m.ops)
         row["ops"].push_back({{"name", op.name},

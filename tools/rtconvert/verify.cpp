@@ -9,6 +9,7 @@
 #include "tools/common/array.h"
 #include "tools/common/compare.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/index_bounds.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/rtconvert/run_session.h"
 
@@ -28,8 +29,8 @@ Result<std::vector<TensorInfo>> input_infos(const ModelGraph& model) {
   return infos;
 }
 
-// Floats in [-1, 1); integers 0 and 1, which are valid indices nearly everywhere.
-Array random_array(const std::string& name, const TensorInfo& info, uint64_t& state) {
+// Floats in [-1, 1); integers in [0, bound).
+Array random_array(const std::string& name, const TensorInfo& info, uint64_t bound, uint64_t& state) {
   const auto dims = info.shape.dims();
   Array array{.name = name,
               .type = static_cast<tools::ElementType>(info.dtype),
@@ -37,8 +38,8 @@ Array random_array(const std::string& name, const TensorInfo& info, uint64_t& st
               .bytes = std::vector<std::byte>(info.bytes())};
   for (int64_t i = 0; i < info.elements(); ++i) {
     const uint64_t bits = split_mix(state);
-    const double number =
-        is_float(info.dtype) ? static_cast<double>(bits >> 11) * 0x1p-52 - 1 : static_cast<double>(bits & 1);
+    const double number = is_float(info.dtype) ? static_cast<double>(bits >> 11) * 0x1p-52 - 1
+                                               : static_cast<double>((bits >> 11) % bound);
     store_element(array.bytes.data(), info.dtype, i, number);
   }
   return array;
@@ -53,12 +54,15 @@ Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOpti
   }
   RT_ASSIGN(const std::vector<TensorInfo> infos, input_infos(model));
   std::vector<Array> inputs;
+  const auto bounds = compiler::index_bounds(graph);
   uint64_t state = options.seed;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];
     const auto file = options.inputs.find(value.name);
     if (file == options.inputs.end()) {
-      inputs.push_back(random_array(value.name, infos[i], state));
+      const auto bound = bounds.find(value.name);  // 0 and 1 are valid nearly everywhere
+      inputs.push_back(random_array(value.name, infos[i],
+                                    bound == bounds.end() ? 2 : static_cast<uint64_t>(bound->second), state));
       continue;
     }
     std::string error;

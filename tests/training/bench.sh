@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# bench.sh BIN BACKEND INFERENCE_MODEL: rtbench measures training steps, compares the first with the reference, and says when the loss is low.
+set -euo pipefail
+bin=$1 backend=$2 inference_model=$3
+
+fail() { echo "FAILED: $*"; exit 1; }
+
+out=$("$bin/rtbench" --mode train zoo:lenet5 zoo:text_classifier --batch 4 --dim sequence=24 --backends "$backend" --time 0.05 \
+  --no-tuning --target-loss 0.4)
+echo "$out"
+[[ $(grep -c 'the target loss was reached after' <<<"$out") == 2 ]] || fail "expected two targets reached"
+
+error=$("$bin/rtbench" --mode train "$inference_model" 2>&1) && fail "a file that cannot be trained must be refused"
+[[ $? == 2 && $error == *train_step* ]] || fail "expected exit code 2 and a word about train_step, found: $error"
