@@ -373,7 +373,7 @@ double value_of(const Metrics& metrics, const std::string& name) {
 }
 
 TEST(MetricsTest, Classes) {
-  Metrics metrics(false, 2);
+  Metrics metrics({.top_k = 2});
   const std::vector<float> scores = {2, 1, 0, 0, 1, 2, 1, 3, 2, 5, 5, 5};
   const std::vector<int64_t> labels = {0, 0, 2, 1};
   metrics.add(std::span(scores).first(6), std::span(labels).first(2));
@@ -393,17 +393,43 @@ TEST(MetricsTest, Classes) {
 }
 
 TEST(MetricsTest, ProbabilitiesAndNumbers) {
-  Metrics classes(true, 5);
+  Metrics classes({.probabilities = true});
   const std::vector<float> probabilities = {0.25f, 0.75f};
   const std::vector<int64_t> label = {1};
   classes.add(probabilities, label);
   EXPECT_NEAR(value_of(classes, "loss"), -std::log(0.75), 1e-7);
-  Metrics numbers(false, 5);
+  Metrics numbers({});
   const std::vector<float> values = {1, 2}, targets = {0, 4};
   numbers.add(values, targets);
   EXPECT_DOUBLE_EQ(value_of(numbers, "mse"), 2.5);
   EXPECT_DOUBLE_EQ(value_of(numbers, "mae"), 1.5);
+  Metrics binary({.binary = true}), sigmoid({.probabilities = true, .binary = true});
+  const std::vector<float> logits = {0, 1, -2, 3}, sides = {0.5f, 0.7310586f, 0.1192029f, 0.9525741f},
+                           truth = {1, 1, 0, 0};
+  binary.add(logits, truth);
+  sigmoid.add(sides, truth);
+  const double loss =
+      -(std::log(0.5) + std::log(0.7310586) + std::log(1 - 0.1192029) + std::log(1 - 0.9525741)) / 4;
+  EXPECT_NEAR(value_of(binary, "loss"), loss, 1e-6);
+  EXPECT_NEAR(value_of(sigmoid, "loss"), loss, 1e-6);
+  EXPECT_DOUBLE_EQ(value_of(binary, "accuracy"), 0.5);
+  EXPECT_DOUBLE_EQ(value_of(sigmoid, "accuracy"), 0.5);
   EXPECT_TRUE(larger_is_better("top5") && larger_is_better("accuracy") && !larger_is_better("perplexity"));
+}
+
+TEST(MetricsTest, ClassesBeforeOtherAxes) {
+  Metrics metrics({.ignored = 2});
+  // [1, 3 classes, 4 places]
+  const std::vector<float> scores = {5, 0, 0, 9, 1, 7, 0, 0, 0, 0, 6, 0};
+  const std::vector<int64_t> labels = {0, 1, 0, 2};
+  metrics.add(scores, labels, 4);
+  EXPECT_DOUBLE_EQ(value_of(metrics, "accuracy"), 2.0 / 3);  // the last place is ignored
+  const double e = std::exp(1.0);
+  EXPECT_NEAR(value_of(metrics, "loss"),
+              (std::log(std::pow(e, 5) + e + 1) - 5 + std::log(std::pow(e, 7) + 2) - 7 +
+               std::log(std::pow(e, 6) + 2)) /
+                  3,
+              1e-12);
 }
 
 // --- event files

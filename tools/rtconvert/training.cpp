@@ -12,6 +12,12 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
   RT_TRY(compiler::add_train_entry(model, options.training, &report));
   model.metadata.emplace_back("train.loss", options.loss);
   model.metadata.emplace_back("train.optimizer", options.optimizer);
+  // What rttrain's metrics must know of outputs and labels.
+  const compiler::LossOptions& loss = options.training.loss;
+  if (report.stripped_activation) model.metadata.emplace_back("train.output", "probabilities");
+  model.metadata.emplace_back("train.class_axis", std::to_string(loss.class_axis));
+  if (loss.ignore_index)
+    model.metadata.emplace_back("train.ignore_index", std::to_string(*loss.ignore_index));
   return {};
 }
 

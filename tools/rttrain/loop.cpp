@@ -67,12 +67,11 @@ void for_each_field(Position& position, Visit visit) {
 
 class Loop {
  public:
-  Loop(rt::Trainer& trainer, const Samples& training, const Samples* validation, bool probabilities,
-       RunLog& log, const LoopOptions& options)
+  Loop(rt::Trainer& trainer, const Samples& training, const Samples* validation, RunLog& log,
+       const LoopOptions& options)
       : trainer_(trainer),
         training_(training),
         validation_(validation),
-        probabilities_(probabilities),
         log_(log),
         options_(options),
         batches_(Loader::batches(training.source.size(), options.batch, options.drop_last)) {}
@@ -295,7 +294,7 @@ class Loop {
   // --- validation
 
   rt::Status validate(std::vector<Measured>& results) {
-    Metrics metrics(probabilities_, options_.top_k);
+    Metrics metrics(options_.scoring);
     const uint64_t count = Loader::batches(validation_->source.size(), options_.batch, false);
     Loader loader(validation_->source, validation_->transform,
                   {.batch = options_.batch,
@@ -311,6 +310,14 @@ class Loop {
     }
     results = metrics.results();
     return {};
+  }
+
+  // Elements of a sample's output behind its class axis.
+  size_t inner_extent(std::span<const int64_t> dims) const {
+    size_t inner = 1;
+    for (size_t axis = dims.size(); axis-- > options_.scoring.class_axis_of(dims.size()) + 1;)
+      inner *= static_cast<size_t>(dims[axis]);
+    return inner;
   }
 
   rt::Status measure(const Batch& batch, Metrics& metrics) {
@@ -335,7 +342,7 @@ class Loop {
                                          std::to_string(values.size()) + " elements, with " +
                                          std::to_string(count) + " labels; leave out --validate"};
     if (classes)
-      metrics.add(values, expected->values<int64_t>());
+      metrics.add(values, expected->values<int64_t>(), inner_extent(output->dims()));
     else
       metrics.add(values, expected->values<float>());
     return {};
@@ -430,7 +437,6 @@ class Loop {
   rt::Trainer& trainer_;
   const Samples& training_;
   const Samples* validation_;
-  const bool probabilities_;
   RunLog& log_;
   const LoopOptions& options_;
   const uint64_t batches_;
@@ -447,8 +453,8 @@ class Loop {
 }  // namespace
 
 rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
-                                 bool probabilities, RunLog& log, const LoopOptions& options) {
-  return Loop(trainer, training, validation, probabilities, log, options).run();
+                                 RunLog& log, const LoopOptions& options) {
+  return Loop(trainer, training, validation, log, options).run();
 }
 
 }  // namespace rt::train

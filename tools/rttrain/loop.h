@@ -13,6 +13,7 @@
 #include "tools/common/schedule.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/log.h"
+#include "tools/rttrain/metrics.h"
 
 namespace rt::train {
 
@@ -35,7 +36,7 @@ struct LoopOptions {
   unsigned workers = 2;    ///< threads that prepare batches
   size_t prefetch = 4;     ///< batches they may be ahead
 
-  size_t top_k = 5;
+  Scoring scoring;
   std::optional<Target> target;
   uint64_t patience = 0;  ///< epochs without a better value after which to stop, 0: never
   std::string monitor;    ///< metric that patience and `best` look at; empty: the target's, or "loss"
@@ -70,8 +71,7 @@ struct Samples {
 };
 
 /// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null.
-/// probabilities: the first output of `infer` is a softmax's.
 rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
-                                 bool probabilities, RunLog& log, const LoopOptions& options);
+                                 RunLog& log, const LoopOptions& options);
 
 }  // namespace rt::train

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
@@ -114,7 +115,9 @@ void declare_training(CLI::App& app, Options& options) {
       "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
       ->capture_default_str();
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
-  add("--top-k", loop.top_k, "K of the metric topK")->check(CLI::PositiveNumber)->capture_default_str();
+  add("--top-k", loop.scoring.top_k, "K of the metric topK")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   add("--target", options.target,
       "METRIC=VALUE, for example accuracy=0.985: stop when the validation reaches it; exit code 1 when it "
       "never does");
@@ -228,13 +231,39 @@ std::vector<rt::TensorSpec> data_inputs(const rt::Model& model) {
   return inputs;
 }
 
-// The last extent of the first output where the labels are classes; 0 when it is not known.
-int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& inputs) {
+rt::Result<std::optional<int64_t>> number_of(const rt::Model& model, const char* key) {
+  const auto text = model.metadata(key);
+  if (!text) return std::optional<int64_t>();
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size())
+    return bad_data(std::string("the model's metadata ") + key + ": expected a whole number, found '" +
+                    *text + "'");
+  return std::optional(number);
+}
+
+// What the metrics must know of outputs and labels, as rtconvert --train has written it down.
+rt::Status read_scoring(const rt::Model& model, rt::train::Scoring& scoring) {
+  scoring.probabilities = model.metadata("train.output") == "probabilities";
+  scoring.binary = model.metadata("train.loss") == "bce_with_logits";
+  const auto class_axis = number_of(model, "train.class_axis");
+  if (!class_axis) return class_axis.status();
+  scoring.class_axis = class_axis->value_or(scoring.class_axis);
+  const auto ignored = number_of(model, "train.ignore_index");
+  if (!ignored) return ignored.status();
+  scoring.ignored = *ignored;
+  return {};
+}
+
+// Extent of the first output's class axis where the labels are classes; 0 when it is not known.
+int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& inputs,
+                    const rt::train::Scoring& scoring) {
   const auto outputs = model.outputs("infer");
   const bool classes =
       std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.name == "labels"; });
   if (!classes || outputs.empty() || outputs[0].dims.empty()) return 0;
-  return std::max<int64_t>(outputs[0].dims.back().extent, 0);
+  const size_t axis = scoring.class_axis_of(outputs[0].dims.size());
+  return axis < outputs[0].dims.size() ? std::max<int64_t>(outputs[0].dims[axis].extent, 0) : 0;
 }
 
 rt::Result<rt::train::Outcome> train(Options& options) {
@@ -249,14 +278,18 @@ rt::Result<rt::train::Outcome> train(Options& options) {
     return bad_data(options.model + " has no entry train_step; compile it with rtconvert --train");
 
   DataFacts facts;
-  const int64_t classes = class_count(*model, inputs);
+  const bool validates = !options.validation.paths.empty() || options.validate_fraction > 0;
+  if (validates && model->metadata("train.loss") == "ctc")
+    return rt::Status(rt::Code::Unsupported, "validation: the loss ctc has no metrics; leave out --validate");
+  if (rt::Status status = read_scoring(*model, options.loop.scoring); !status) return status;
+  const int64_t classes = class_count(*model, inputs, options.loop.scoring);
   const Part training_part{0, 1 - options.validate_fraction, options.loop.seed};
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
   if (!training) return training.status();
   const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
   if (!transform) return transform.status();
   rt::Result<SourcePtr> validation = SourcePtr();
-  if (!options.validation.paths.empty() || options.validate_fraction > 0) {
+  if (validates) {
     const bool part = options.validation.paths.empty();
     validation =
         open_source(part ? options.training : options.validation, options.data,
@@ -279,8 +312,8 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   const Samples training_samples{**training, *transform};
   std::optional<Samples> validation_samples;
   if (*validation != nullptr) validation_samples.emplace(Samples{**validation, *plain});
-  return run_training(*trainer, training_samples, validation_samples ? &*validation_samples : nullptr,
-                      model->metadata("train.output") == "probabilities", *log, options.loop);
+  return run_training(*trainer, training_samples, validation_samples ? &*validation_samples : nullptr, *log,
+                      options.loop);
 }
 
 }  // namespace

@@ -9,36 +9,56 @@ bool larger_is_better(const std::string& metric) noexcept {
   return metric == "accuracy" || metric == "f1_macro" || metric.starts_with("top");
 }
 
-void Metrics::add(std::span<const float> scores, std::span<const int64_t> labels) {
+void Metrics::count_class(size_t label, size_t predicted) {
+  ++counted_;
+  ++labelled_[label];
+  ++predicted_[predicted];
+  hits_[label] += predicted == label;
+  right_ += predicted == label;
+}
+
+void Metrics::add(std::span<const float> scores, std::span<const int64_t> labels, size_t inner) {
   const size_t classes = labels.empty() ? 0 : scores.size() / labels.size();
   if (hits_.size() < classes)
     for (auto* list : {&hits_, &predicted_, &labelled_}) list->resize(classes);
+  row_.resize(classes);
   for (size_t i = 0; i < labels.size(); ++i) {
-    if (labels[i] < 0 || static_cast<size_t>(labels[i]) >= classes) continue;
+    if (labels[i] < 0 || static_cast<size_t>(labels[i]) >= classes || labels[i] == scoring_.ignored) continue;
     const auto label = static_cast<size_t>(labels[i]);
-    const auto row = scores.subspan(i * classes, classes);
-    const auto best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
-    ++counted_;
-    ++labelled_[label];
-    ++predicted_[best];
-    hits_[label] += best == label;
-    right_ += best == label;
+    const size_t first = i / inner * classes * inner + i % inner;
+    for (size_t c = 0; c < classes; ++c) row_[c] = static_cast<double>(scores[first + c * inner]);
+    const auto best = static_cast<size_t>(std::max_element(row_.begin(), row_.end()) - row_.begin());
+    count_class(label, best);
     // Classes before it in a stable order from the best to the worst.
     size_t ahead = 0;
-    for (size_t c = 0; c < classes; ++c) ahead += row[c] > row[label] || (row[c] == row[label] && c < label);
-    among_top_ += ahead < top_k_;
-    if (probabilities_) {
-      loss_ -= std::log(static_cast<double>(row[label]));
+    for (size_t c = 0; c < classes; ++c)
+      ahead += row_[c] > row_[label] || (row_[c] == row_[label] && c < label);
+    among_top_ += ahead < scoring_.top_k;
+    if (scoring_.probabilities) {
+      loss_ -= std::log(row_[label]);
     } else {
-      const auto largest = static_cast<double>(row[best]);
       double sum = 0;
-      for (float score : row) sum += std::exp(static_cast<double>(score) - largest);
-      loss_ += std::log(sum) + largest - static_cast<double>(row[label]);
+      for (double score : row_) sum += std::exp(score - row_[best]);
+      loss_ += std::log(sum) + row_[best] - row_[label];
     }
   }
 }
 
+void Metrics::add_binary(double value, bool target) {
+  count_class(target, value > (scoring_.probabilities ? 0.5 : 0.0));
+  if (scoring_.probabilities)
+    loss_ -= std::log(target ? value : 1 - value);
+  else  // softplus(-x) or softplus(x)
+    loss_ += std::max(target ? -value : value, 0.0) + std::log1p(std::exp(-std::fabs(value)));
+}
+
 void Metrics::add(std::span<const float> values, std::span<const float> targets) {
+  if (scoring_.binary) {
+    for (auto* list : {&hits_, &predicted_, &labelled_}) list->resize(2);
+    for (size_t i = 0; i < targets.size(); ++i)
+      add_binary(static_cast<double>(values[i]), targets[i] >= 0.5f);
+    return;
+  }
   numbers_ = true;
   for (size_t i = 0; i < targets.size(); ++i) {
     const double difference = static_cast<double>(values[i]) - static_cast<double>(targets[i]);
@@ -59,10 +79,10 @@ std::vector<Measured> Metrics::results() const {
     ++occur;
   }
   std::vector<Measured> all = {{"loss", loss_ / count}, {"accuracy", static_cast<double>(right_) / count}};
-  if (hits_.size() > top_k_)
-    all.push_back({"top" + std::to_string(top_k_), static_cast<double>(among_top_) / count});
+  if (hits_.size() > scoring_.top_k && !scoring_.binary)
+    all.push_back({"top" + std::to_string(scoring_.top_k), static_cast<double>(among_top_) / count});
   all.push_back({"f1_macro", f1 / static_cast<double>(std::max<size_t>(occur, 1))});
-  all.push_back({"perplexity", std::exp(loss_ / count)});
+  if (!scoring_.binary) all.push_back({"perplexity", std::exp(loss_ / count)});
   return all;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,25 +17,40 @@ struct Measured {
 /// False for losses, errors and perplexity.
 bool larger_is_better(const std::string& metric) noexcept;
 
+/// What the outputs and labels of a model mean; from its loss.
+struct Scoring {
+  bool probabilities = false;      ///< outputs are those of a softmax or sigmoid, else logits
+  bool binary = false;             ///< float targets are 0 or 1, and outputs what the sigmoid makes of them
+  std::optional<int64_t> ignored;  ///< a label that is not counted; others are those outside the classes
+  int64_t class_axis = -1;         ///< of the scores; negative counts from the end
+  size_t top_k = 5;
+
+  size_t class_axis_of(size_t rank) const {
+    return static_cast<size_t>(class_axis < 0 ? class_axis + static_cast<int64_t>(rank) : class_axis);
+  }
+};
+
 /// For class labels: accuracy, topK (when there are more than K classes), f1_macro (mean over the classes
-/// that occur, as label or as prediction), loss (cross entropy in nats), perplexity (e^loss). For numbers:
-/// mse, mae. Computed in double.
+/// that occur, as label or as prediction), loss (cross entropy in nats), perplexity (e^loss). For binary
+/// targets: loss, accuracy and f1_macro of each element. For numbers: mse, mae. Computed in double.
 class Metrics {
  public:
-  /// probabilities: the output is a softmax's, else logits.
-  Metrics(bool probabilities, size_t top_k) : probabilities_(probabilities), top_k_(top_k) {}
+  explicit Metrics(const Scoring& scoring) : scoring_(scoring) {}
 
-  /// scores [count, classes]; a label below 0 is not counted.
-  void add(std::span<const float> scores, std::span<const int64_t> labels);
+  /// scores [outer, classes, inner], labels [outer, inner].
+  void add(std::span<const float> scores, std::span<const int64_t> labels, size_t inner = 1);
   void add(std::span<const float> values, std::span<const float> targets);
   std::vector<Measured> results() const;
 
  private:
-  bool probabilities_;
-  size_t top_k_;
+  void count_class(size_t label, size_t predicted);
+  void add_binary(double value, bool target);
+
+  Scoring scoring_;
   uint64_t counted_ = 0, right_ = 0, among_top_ = 0;
   double loss_ = 0, squared_ = 0, absolute_ = 0;
   bool numbers_ = false;
+  std::vector<double> row_;
   std::vector<uint64_t> hits_, predicted_, labelled_;  ///< for each class
 };
 
