@@ -63,10 +63,13 @@ class TrainEntry {
     return {};
   }
 
-  // Turns weights into State values of the infer graph. A weight is a named float constant of more than one
-  // element that some operator computes with, and that decides over no shape; frozen ones stay constants.
+  // Turns weights into State values of the infer graph. A weight is a named float constant that some operator
+  // computes with, and that decides over no shape; a single element only where it is a bias or the like, as
+  // it may as well be a number of a formula. Frozen ones stay constants.
   Status choose_states() {
     std::vector<bool> running(infer_.values.size()), statistic_only(infer_.values.size(), true);
+    std::vector<bool> operand_of_layer(infer_.values.size());
+    const auto producer = producers(infer_);
     const std::vector<bool> decides_shape = find_shape_operands();
     for (const Node& node : infer_.nodes)
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -75,11 +78,12 @@ class TrainEntry {
           running[node.inputs[i]] = true;
         else
           statistic_only[node.inputs[i]] = false;
+        if (is_layer_operand(node, i, producer)) operand_of_layer[node.inputs[i]] = true;
       }
     for (ValueId id = 0; id < infer_.values.size(); ++id) {
       Value& value = infer_.values[id];
       if (value.role != Role::Constant || value.dtype != DType::F32 || value.name.empty()) continue;
-      if (value.info().elements() < 2 && !running[id]) continue;
+      if (value.info().elements() < 2 && !running[id] && !operand_of_layer[id]) continue;
       if (running[id] && statistic_only[id]) continue;  // follows its batch normalization
       if (statistic_only[id]) continue;                 // nothing reads it
       // Resize's scales; a weight may lead to a shape by way of data, but is larger.
@@ -104,6 +108,16 @@ class TrainEntry {
           if (value.role == Role::Constant) to_state(value, StateKind::Statistic);
         }
     return {};
+  }
+
+  // Weight, scale or bias of a layer; the bias of a linear layer is what is added to the product.
+  bool is_layer_operand(const Node& node, size_t input,
+                        const std::vector<std::optional<NodeId>>& producer) const {
+    if (node.kind() == OpKind::Conv || node.kind() == OpKind::ConvTranspose || is_batch_norm(node))
+      return input > 0;
+    if (node.kind() != OpKind::Add) return false;
+    const ValueId other = node.inputs[1 - input];
+    return producer[other] && infer_.nodes[*producer[other]].kind() == OpKind::MatMul;
   }
 
   // Values that give a shape, or are computed on the way to one.
