@@ -239,9 +239,12 @@ class ProgramBuilder {
   Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant,
                 std::optional<Desc> through = {}, bool flip_signs = false) {
     if (from == wanted && !flip_signs) return {input(input_index), from};
+    // The same bytes are packed from a matrix and from its transpose, in one training step.
+    uint64_t key = 31 * key_of(wanted) + key_of(from) + (flip_signs ? 2u : 0u);
+    if (through) key = 31 * key + key_of(*through);
     packing_ = {constant, from, wanted, std::move(through), flip_signs};
     requirements_.packed = wanted.get_size();
-    requirements_.packed_key = key_of(wanted);
+    requirements_.packed_key = key | 1u;
     requirements_.replaced_inputs = 1u << input_index;
     return {{Place::Kind::Packed, 0, 0}, wanted};
   }
