@@ -8,18 +8,49 @@ using rt::Status;
 using rt::api::check;
 using rt::api::guarded;
 
-/// Every state of the session must be in the checkpoint, with its dtype and shape. All problems at once.
-Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint) {
+using Wanted = bool (*)(const rt::State&);
+bool every_state(const rt::State&) {
+  return true;
+}
+/// What is left of an optimized model without the optimizer.
+bool is_weight(const rt::State& state) {
+  return state.kind == rt::StateKind::Parameter || state.kind == rt::StateKind::Statistic;
+}
+
+/// Every wanted state of the session must be in the checkpoint, with its dtype and shape. All problems at
+/// once.
+Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint, Wanted wanted) {
   std::string problems;
   for (size_t i = 0; i < states.count(); ++i) {
     const rt::State& expected = states.state(i);
+    if (!wanted(expected)) continue;
     const rt::State* found = checkpoint.tensor(expected.name);
     if (found != nullptr && found->info == expected.info) continue;
     rt::append(problems, "\n  state '", expected.name, "': expected ", expected.info, ", found ",
                found != nullptr ? rt::text(found->info) : "none");
   }
+  if (wanted == is_weight)
+    for (const rt::State& tensor : checkpoint.tensors)
+      if (is_weight(tensor) && !states.find(tensor.name).ok())
+        rt::append(problems, "\n  state '", tensor.name, "': the model has none");
   if (problems.empty()) return {};
   return Status(rt::Code::InvalidModel, rt::text("the checkpoint does not belong to this model", problems));
+}
+
+rt_status* load(rt_session* session, const char* path, Wanted wanted) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    if (path == nullptr) return rt::invalid_argument("rt_session_load: the path is null");
+    auto checkpoint = rt::read_checkpoint(path);
+    if (!checkpoint.ok()) return std::move(checkpoint).status();
+    rt::StateStore& states = session->session->states();
+    RT_TRY(compare(states, *checkpoint, wanted).in(path));
+    for (size_t i = 0; i < states.count(); ++i)
+      if (const rt::State& state = states.state(i); wanted(state))
+        RT_TRY(states.write(i, {checkpoint->tensor(state.name)->initial.data, state.info.bytes()}));
+    session->session->checkpoint_metadata = std::move(checkpoint->metadata);
+    return {};
+  });
 }
 
 }  // namespace
@@ -116,19 +147,10 @@ rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, con
 }
 
 rt_status* rt_session_load_checkpoint(rt_session* session, const char* path) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
-    if (path == nullptr) return rt::invalid_argument("rt_session_load_checkpoint: the path is null");
-    auto checkpoint = rt::read_checkpoint(path);
-    if (!checkpoint.ok()) return std::move(checkpoint).status();
-    rt::StateStore& states = session->session->states();
-    RT_TRY(compare(states, *checkpoint).in(path));
-    for (size_t i = 0; i < states.count(); ++i)
-      RT_TRY(states.write(
-          i, {checkpoint->tensor(states.state(i).name)->initial.data, states.state(i).info.bytes()}));
-    session->session->checkpoint_metadata = std::move(checkpoint->metadata);
-    return {};
-  });
+  return load(session, path, every_state);
+}
+rt_status* rt_session_load_adapter(rt_session* session, const char* path) {
+  return load(session, path, is_weight);
 }
 
 const char* rt_session_checkpoint_value(const rt_session* session, const char* key) {

@@ -56,6 +56,15 @@ StepSession::StepSession(std::span<const std::byte> file, const std::string& bac
 
 StepSession::~StepSession() = default;
 
+template <class AnySession>
+std::optional<tools::Array> StepSession::output_from(AnySession& session, const std::string& name) {
+  if (!error_.empty()) return std::nullopt;
+  auto tensor = session.output(name);
+  if (tensor) return array_of(name, *tensor);
+  error_ = tensor.status().message();
+  return std::nullopt;
+}
+
 bool StepSession::run(std::span<const tools::Array> inputs) {
   if (!error_.empty()) return false;
   if (Status status = run_session(*parts_->session, inputs); !status) error_ = status.message();
@@ -81,11 +90,16 @@ bool StepSession::run_entry(const std::string& entry, std::span<const tools::Arr
 }
 
 std::optional<tools::Array> StepSession::output(const std::string& name) {
-  if (!error_.empty()) return std::nullopt;
-  auto tensor = parts_->session->output(name);
-  if (tensor) return array_of(name, *tensor);
-  error_ = tensor.status().message();
-  return std::nullopt;
+  return output_from(*parts_->session, name);
+}
+std::optional<tools::Array> StepSession::output_of(const std::string& entry, const std::string& name) {
+  return output_from(parts_->others.at(entry), name);
+}
+
+bool StepSession::load_adapter(const std::string& path) {
+  if (!error_.empty()) return false;
+  if (Status status = parts_->session->load_adapter(path); !status) error_ = status.message();
+  return error_.empty();
 }
 
 std::optional<tools::Array> StepSession::state(const std::string& name) {

@@ -25,11 +25,16 @@ class StepSession {
   /// The same for another entry of the model.
   bool run_entry(const std::string& entry, std::span<const tools::Array> inputs);
   std::optional<tools::Array> output(const std::string& name);
+  /// Of an entry that run_entry() ran last.
+  std::optional<tools::Array> output_of(const std::string& entry, const std::string& name);
+  bool load_adapter(const std::string& path);
   std::optional<tools::Array> state(const std::string& name);
   const std::string& error() const { return error_; }
 
  private:
   struct Parts;
+  template <class AnySession>
+  std::optional<tools::Array> output_from(AnySession& session, const std::string& name);
   std::unique_ptr<Parts> parts_;
   std::string error_;
 };

@@ -9,6 +9,7 @@
 #include "runtime/ops/page.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/lora.h"
 #include "tools/compiler/training_graph.h"
 
 namespace rt::compiler {
@@ -49,7 +50,7 @@ class TrainEntry {
     return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
   }
   bool matches(const std::string& name) const {
-    if (options_.trainable.empty()) return true;
+    if (options_.trainable.empty()) return !has_adapters_;
     return std::any_of(options_.trainable.begin(), options_.trainable.end(),
                        [&](const std::string& pattern) { return is_match(pattern, name); });
   }
@@ -65,7 +66,8 @@ class TrainEntry {
 
   // Turns weights into State values of the infer graph. A weight is a named float constant that some operator
   // computes with, and that decides over no shape; a single element only where it is a bias or the like, as
-  // it may as well be a number of a formula. Frozen ones stay constants.
+  // it may as well be a number of a formula. Frozen ones stay constants. Parameters that are states already
+  // (adapters) are trained too.
   Status choose_states() {
     std::vector<bool> running(infer_.values.size()), statistic_only(infer_.values.size(), true);
     std::vector<bool> operand_of_layer(infer_.values.size());
@@ -80,6 +82,9 @@ class TrainEntry {
           statistic_only[node.inputs[i]] = false;
         if (is_layer_operand(node, i, producer)) operand_of_layer[node.inputs[i]] = true;
       }
+    for (const Value& value : infer_.values)
+      if (value.role == Role::State && states_[value.state].kind == StateKind::Parameter)
+        add_trained(value), has_adapters_ = true;
     for (ValueId id = 0; id < infer_.values.size(); ++id) {
       Value& value = infer_.values[id];
       if (value.role != Role::Constant || value.dtype != DType::F32 || value.name.empty()) continue;
@@ -92,8 +97,7 @@ class TrainEntry {
         report_.frozen.push_back(value.name);
         continue;
       }
-      report_.trained.push_back(value.name);
-      report_.trained_elements += value.info().elements();
+      add_trained(value);
       to_state(value, StateKind::Parameter);
     }
     if (report_.trained.empty())
@@ -118,6 +122,11 @@ class TrainEntry {
     if (node.kind() != OpKind::Add) return false;
     const ValueId other = node.inputs[1 - input];
     return producer[other] && infer_.nodes[*producer[other]].kind() == OpKind::MatMul;
+  }
+
+  void add_trained(const Value& value) {
+    report_.trained.push_back(value.name);
+    report_.trained_elements += value.info().elements();
   }
 
   // Values that give a shape, or are computed on the way to one.
@@ -186,6 +195,7 @@ class TrainEntry {
   // The net in training mode, with what has no gradient rule written out.
   Status make_training_form(Graph& graph, std::vector<StateUpdate>& updates) {
     Builder builder(graph, &model_.states);
+    dropout_seed_ = 0;
     std::vector<ValueId> map;
     RT_TRY(copy_graph(infer_, builder, map,
                       [&](const Node& node) { return training_form(builder, node, updates); }));
@@ -340,6 +350,14 @@ class TrainEntry {
           updates.push_back({.state = node.inputs[kRunningMean + i], .value = outputs[1 + i]});
       return {outputs[0]};
     }
+    if (options_.adapter_dropout > 0 && reads_adapter_input(builder.graph(), node)) {
+      Node dropping = node;
+      const ValueId x = node.inputs[0], ratio = builder.scalar_like(options_.adapter_dropout, x);
+      dropping.inputs[0] = emit_dropout(builder, x, ratio, builder.shape_of(x), ++dropout_seed_,
+                                        random_counter(builder, updates))
+                               .y;
+      return builder.emit_node(dropping);
+    }
     const bool random = node.kind() == OpKind::RandomUniform || node.kind() == OpKind::RandomNormal;
     if (random && node.inputs.size() == 1) {
       Node counted = node;
@@ -364,6 +382,8 @@ class TrainEntry {
   TrainReport& report_;
   Graph& infer_;
   StateTable states_;
+  bool has_adapters_ = false;
+  int64_t dropout_seed_ = 0;
   std::vector<Value> accumulated_;  ///< the parameters that `accumulate` has gradients of
 };
 

@@ -24,8 +24,10 @@ namespace rt::compiler {
 struct TrainOptions {
   LossOptions loss;
   TrainingOptimizer optimizer;
-  /// Shell patterns over weight names; a weight is trained when one matches. Empty: every weight.
+  /// Shell patterns over weight names; a weight is trained when one matches. Empty: every weight, or the
+  /// adapters alone where the model has some (lora.h); these are always trained.
   std::vector<std::string> trainable;
+  float adapter_dropout = 0;         ///< of what adapters read
   bool accumulate = false;           ///< also the entries `accumulate` and `update`
   float batch_norm_momentum = 0.9f;  ///< weight of the old running value
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n

@@ -50,6 +50,19 @@ uint32_t StateTable::make(const std::string& name, const TensorInfo& info, State
   return made_[name] = static_cast<uint32_t>(states_.size() - 1);
 }
 
+Dropped emit_dropout(Emitter& emit, ValueId x, ValueId ratio, ValueId shape, int64_t seed, ValueId counter) {
+  const DType dtype = emit.value(x).dtype;
+  op::RandomUniformAttributes uniform;
+  uniform.to = static_cast<uint8_t>(dtype);
+  uniform.seed = seed;
+  const ValueId number =
+      counter == kNoValue ? emit.emit(uniform, {shape}) : emit.emit(uniform, {shape, counter});
+  const ValueId mask = emit.emit(op::GreaterOrEqualAttributes{}, {number, ratio});
+  const ValueId one = emit.scalar(1, dtype);
+  const ValueId scale = emit.div(one, emit.sub(one, ratio));
+  return {emit.emit(op::WhereAttributes{}, {mask, emit.mul(x, scale), emit.scalar(0, dtype)}), mask};
+}
+
 Status copy_graph(const Graph& from, Builder& builder, std::vector<ValueId>& map,
                   const ReplaceNode& replace) {
   map.assign(from.values.size(), kNoValue);

@@ -28,6 +28,15 @@ class StateTable {
   std::map<std::string, uint32_t> made_;
 };
 
+struct Dropped {
+  ValueId y, mask;  ///< mask: true where an element was kept
+};
+
+/// Each element of x is kept with the probability 1 - ratio (a scalar of x's type) and then divided by it.
+/// shape: x's, as a shape operand; counter: of RandomUniform, or kNoValue.
+Dropped emit_dropout(Emitter& emit, ValueId x, ValueId ratio, ValueId shape, int64_t seed,
+                     ValueId counter = kNoValue);
+
 /// Emits something else for a node, whose inputs are already those of the copy, and returns the outputs;
 /// nothing keeps the node.
 using ReplaceNode = std::function<std::vector<ValueId>(const Node& node)>;

@@ -257,6 +257,8 @@ int main(int argc, char** argv) {
                      "train: also time until the loss of the one batch, which is made up, is no larger");
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
   app.add_option("--precision", options.measure.precision, "fp32; others are refused with a reason");
+  app.add_option("--adapter", options.measure.adapter,
+                 "Adapter of rtconvert --save-adapter, for models compiled with --lora");
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
       ->capture_default_str();
   app.add_option("--check", options.check,

@@ -34,6 +34,14 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
           .tuning = options.tuning};
 }
 
+rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOptions& session_options,
+                                     const MeasureOptions& options) {
+  auto session = rt::Session::create(model, session_options);
+  if (!session || options.adapter.empty()) return session;
+  if (rt::Status status = session->load_adapter(options.adapter); !status) return status;
+  return session;
+}
+
 rt::Status feed(rt::Session& session, const std::vector<rt::Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (rt::Status status = session.set_input(i, inputs[i]); !status) return status;
@@ -176,7 +184,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
   auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
   const Clock::time_point first = Clock::now();
-  auto session = rt::Session::create(*loaded, session_options(model, device, options));
+  auto session = open_session(*loaded, session_options(model, device, options), options);
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;
@@ -240,7 +248,7 @@ rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, co
   if (!loaded) return loaded.status();
   auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
-  auto session = rt::Session::create(*loaded, {.backend = "reference", .entry = model.entry});
+  auto session = open_session(*loaded, {.backend = "reference", .entry = model.entry}, options);
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;

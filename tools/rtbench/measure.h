@@ -20,6 +20,7 @@ struct MeasureOptions {
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
   std::string precision;
+  std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
   // Of training:
   float learning_rate = 1e-3f;

@@ -114,6 +114,8 @@ struct Summary {
   uintmax_t file_bytes = 0;
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
+  rt::compiler::LoraReport adapters;
+  size_t merged = 0;  ///< weights that --merge-adapter changed
   std::vector<rt::convert::Coverage> coverage, training_coverage;
   rt::compiler::CacheReport cache;
 };
@@ -144,6 +146,9 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
                         {"trained_elements", summary.training.trained_elements}};
+  if (options.lora)
+    json["adapters"] = {{"weights", summary.adapters.adapted}, {"elements", summary.adapters.elements}};
+  if (!options.merge_adapter.empty()) json["merged_weights"] = summary.merged;
   if (options.cache_length > 0)
     json["cache"] = {{"length", options.cache_length},
                      {"states", summary.cache.states},
@@ -190,6 +195,9 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     print_line(rt::text("memory      at least ", rt::bytes_text(summary.after.live_bytes),
                         " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
   print_coverage("on ", summary.coverage);
+  if (!options.merge_adapter.empty())
+    print_line(rt::text("merged      ", summary.merged, " weights of ", options.merge_adapter));
+  if (options.lora) print_line(rt::convert::adapter_text(summary.adapters));
   if (options.train) print_line(rt::convert::training_text(summary.training));
   print_coverage("train_step on ", summary.training_coverage);
   if (options.cache_length > 0)
@@ -226,6 +234,11 @@ class TemporaryFile {
 Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) {
   summary.nodes_before = model.entries[0].graph.nodes.size();
   if (!options.checkpoint.empty()) RT_TRY(rt::convert::apply_checkpoint(model, options.checkpoint));
+  if (!options.merge_adapter.empty()) {
+    RT_ASSIGN(const auto merged, rt::convert::apply_adapter(model, options.merge_adapter));
+    summary.merged = merged.size();
+  }
+  if (options.lora) RT_TRY(rt::compiler::add_adapters(model, *options.lora, &summary.adapters));
   if (options.train) RT_TRY(rt::convert::add_training(model, options, summary.training));
   const rt::ModelGraph original = options.verify ? model : rt::ModelGraph();
   rt::compiler::PipelineOptions pipeline;
@@ -260,14 +273,17 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   return {};
 }
 
-int export_onnx(const Options& options) {
-  const auto weights = rt::convert::export_trained(options);
+// Trained weights into a file that is no compiled model.
+int write_trained(const Options& options) {
+  const bool exports = !options.export_onnx.empty();
+  const std::string& output = exports ? options.export_onnx : options.save_adapter;
+  const auto weights = exports ? rt::convert::export_trained(options) : rt::convert::save_adapter(options);
   if (!weights.ok()) return rt::tools::report_failure("rtconvert", weights.status());
+  const std::string& source = options.merge_adapter.empty() ? options.checkpoint : options.merge_adapter;
   if (options.json)
-    print_line(Json({{"output", options.export_onnx}, {"weights", *weights}}).dump(2));
+    print_line(Json({{"output", output}, {"weights", *weights}}).dump(2));
   else
-    print_line(
-        rt::text("file        ", options.export_onnx, ", ", *weights, " weights of ", options.checkpoint));
+    print_line(rt::text("file        ", output, ", ", *weights, " weights of ", source));
   return rt::tools::kFine;
 }
 
@@ -298,7 +314,8 @@ int main(int argc, char** argv) {
   if (parsed.options.list_ops) return list_ops(parsed.options.json);
   if (parsed.options.list_passes) return list_passes();
   try {
-    return parsed.options.export_onnx.empty() ? convert(parsed.options) : export_onnx(parsed.options);
+    const bool writes_weights = !parsed.options.export_onnx.empty() || !parsed.options.save_adapter.empty();
+    return writes_weights ? write_trained(parsed.options) : convert(parsed.options);
   } catch (const std::bad_alloc&) {
     std::fputs("rtconvert: not enough memory\n", stderr);
     return rt::tools::kBadMachine;

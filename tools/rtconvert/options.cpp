@@ -15,6 +15,7 @@ struct Raw {
   std::vector<std::string> dims;
   std::vector<std::string> inputs;
   std::vector<std::string> caches;
+  std::string lora;
 };
 
 // Splits at the last '=', since names of tensors may hold one.
@@ -24,6 +25,40 @@ bool split(const std::string& text, std::string& name, std::string& value) {
   name = text.substr(0, equals);
   value = text.substr(equals + 1);
   return true;
+}
+
+/// rank=8,alpha=16,targets=PATTERN,targets=PATTERN,dropout=0.05
+compiler::LoraOptions parse_lora(const std::string& given) {
+  compiler::LoraOptions lora;
+  bool has_alpha = false;
+  for (const std::string& part : CLI::detail::split(given, ',')) {
+    std::string key, value;
+    const auto wrong = [&](const char* expected) {
+      return CLI::ValidationError("--lora", std::string("expected ") + expected + ", found " + part);
+    };
+    if (!split(part, key, value)) throw wrong("KEY=VALUE");
+    const bool is_rank = key == "rank", is_alpha = key == "alpha";
+    if (key == "targets") {
+      lora.targets.push_back(value);
+      continue;
+    }
+    if (!is_rank && !is_alpha && key != "dropout" && key != "seed")
+      throw wrong("rank, alpha, targets, dropout or seed");
+    double number = 0;
+    if (!CLI::detail::lexical_cast(value, number) || !(number >= 0) || !(number < 1e9))
+      throw wrong("a positive number");
+    const bool is_integer = number == static_cast<double>(static_cast<int64_t>(number));
+    if ((is_rank || key == "seed") && (!is_integer || (is_rank && number < 1))) throw wrong("a whole number");
+    if (is_alpha && number == 0) throw wrong("a positive number");
+    if (key == "dropout" && number >= 1) throw wrong("a part below 1");
+    if (is_rank) lora.rank = static_cast<int64_t>(number);
+    if (is_alpha) lora.alpha = static_cast<float>(number);
+    if (key == "dropout") lora.dropout = static_cast<float>(number);
+    if (key == "seed") lora.seed = static_cast<uint64_t>(number);
+    has_alpha |= is_alpha;
+  }
+  if (!has_alpha) lora.alpha = static_cast<float>(lora.rank);
+  return lora;
 }
 
 void declare(CLI::App& app, Options& options, Raw& raw) {
@@ -49,6 +84,24 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--atol", options.atol, "For --verify: absolute tolerance");
 }
 
+void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
+  const std::string group = "Adapters";
+  app.add_option(
+         "--lora", raw.lora,
+         "rank=N,alpha=N,targets=PATTERN,dropout=P: low-rank adapters beside the weights of MatMul and "
+         "Conv whose name, or node's name, matches (targets= may be repeated; default: all). With --train "
+         "they are what is trained, and --trainable adds weights; without, a place to load adapters to")
+      ->group(group);
+  app.add_option(
+         "--save-adapter", options.save_adapter,
+         "MODEL.rt with a --checkpoint of its training: write what was trained, without the optimizer")
+      ->group(group);
+  app.add_option(
+         "--merge-adapter", options.merge_adapter,
+         "Add an adapter to the weights of the model that it was trained beside (its source, not a .rt)")
+      ->group(group);
+}
+
 void declare_training(CLI::App& app, Options& options, TrainingArguments& arguments) {
   const std::string group = "Training";
   app.add_flag("--train", options.train,
@@ -60,8 +113,8 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
       ->group(group);
   app.add_option(
          "--export-onnx", options.export_onnx,
-         "MODEL.onnx with the --checkpoint of a training of it: write a copy of the ONNX file with the "
-         "trained weights")
+         "MODEL.onnx with the --checkpoint of a training of it, or with --merge-adapter: write a copy of the "
+         "ONNX file with the trained weights")
       ->group(group);
 }
 
@@ -78,21 +131,43 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
+/// Options that write something else than a compiled model. Whether one was given.
+bool check_other_output(const Options& options) {
+  const bool is_file = !options.input.starts_with("zoo:"), is_rt = is_file && options.input.ends_with(".rt");
+  const bool has_checkpoint = !options.checkpoint.empty(), merges = !options.merge_adapter.empty();
+  const bool compiles =
+      !options.output.empty() || options.inspect || options.verify || options.train || options.lora;
+  if (merges && (is_rt || has_checkpoint))
+    throw CLI::ValidationError("--merge-adapter",
+                               "needs the source of the model (.onnx, zoo:NAME), and no --checkpoint");
+  if (!options.save_adapter.empty()) {
+    if (!is_rt || !has_checkpoint)
+      throw CLI::ValidationError("--save-adapter", "needs the MODEL.rt that was trained, and --checkpoint");
+    if (compiles || !options.export_onnx.empty())
+      throw CLI::ValidationError("--save-adapter", "writes the adapter alone; compile in another call");
+  }
+  if (!options.export_onnx.empty()) {
+    if (!is_file || is_rt || has_checkpoint == merges)
+      throw CLI::ValidationError(
+          "--export-onnx", "needs the MODEL.onnx that was trained, and --checkpoint or --merge-adapter");
+    if (compiles)
+      throw CLI::ValidationError("--export-onnx", "writes the ONNX file alone; compile in another call");
+  }
+  return !options.save_adapter.empty() || !options.export_onnx.empty();
+}
+
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
-  if (!options.export_onnx.empty()) {
-    const bool onnx = !options.input.starts_with("zoo:") && !options.input.ends_with(".rt");
-    if (!onnx || options.checkpoint.empty())
-      throw CLI::ValidationError("--export-onnx", "needs the MODEL.onnx that was trained, and --checkpoint");
-    if (!options.output.empty() || options.inspect || options.verify || options.train)
-      throw CLI::ValidationError("--export-onnx", "writes the ONNX file alone; compile in another call");
-    return;
-  }
+  if (check_other_output(options)) return;
   if (options.output.empty() && !options.inspect && !options.verify)
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
   if (!options.verify && (!options.verify_inputs.empty() || !options.verify_backend.empty()))
     throw CLI::ValidationError("--input", "--input and --verify-backend are for --verify");
+  if (options.lora && options.input.ends_with(".rt"))
+    throw CLI::ValidationError("--lora", "needs the source of the model (.onnx, zoo:NAME)");
+  if (options.lora && options.lora->dropout > 0 && !options.train)
+    throw CLI::ValidationError("--lora", "dropout is for --train");
   if (!options.checkpoint.empty() && (options.train || !options.input.ends_with(".rt")))
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
   if (options.cache_length == 0 && !options.cache_pairs.empty())
@@ -114,6 +189,7 @@ Parsed parse_options(int argc, char** argv) {
   declare(app, parsed.options, raw);
   TrainingArguments training;
   declare_training(app, parsed.options, training);
+  declare_adapters(app, parsed.options, raw);
   declare_cache(app, parsed.options, raw);
   try {
     app.parse(argc, argv);
@@ -138,8 +214,10 @@ Parsed parse_options(int argc, char** argv) {
         throw CLI::ValidationError("--cache", "expected INPUT=OUTPUT, found " + text);
       parsed.options.cache_pairs.emplace_back(name, value);
     }
+    if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
     check(parsed.options);
     parsed.options.training = training.checked(parsed.options.train);
+    if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();
   } catch (const CLI::ParseError& error) {

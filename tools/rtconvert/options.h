@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/compiler/lora.h"
 #include "tools/compiler/train_entry.h"
 
 namespace rt::convert {
@@ -32,8 +34,11 @@ struct Options {
   std::string loss, optimizer;  ///< by name
   int64_t cache_length = 0;     ///< 0: the model keeps its inputs for keys and values
   std::vector<std::pair<std::string, std::string>> cache_pairs;
-  std::string checkpoint;   ///< weights to put into the model
-  std::string export_onnx;  ///< a copy of the ONNX file with the weights of the checkpoint; empty: none
+  std::optional<compiler::LoraOptions> lora;
+  std::string checkpoint;     ///< weights to put into the model
+  std::string save_adapter;   ///< the parameters of the checkpoint alone; empty: not written
+  std::string merge_adapter;  ///< adapter to add to the weights; empty: none
+  std::string export_onnx;    ///< a copy of the ONNX file with trained weights; empty: none
 
   uint64_t seed = 1;
   double rtol = 1e-3;

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "runtime/model/checkpoint.h"
+#include "runtime/model/reader.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/rtconvert/onnx/export.h"
+#include "tools/rtconvert/onnx/import.h"
 
 namespace rt::convert {
 
@@ -29,8 +31,21 @@ std::string training_text(const compiler::TrainReport& report) {
   return out;
 }
 
-Status apply_checkpoint(ModelGraph& model, const std::string& path) {
-  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(path));
+std::string adapter_text(const compiler::LoraReport& report) {
+  std::string out = text("adapters    ", report.adapted.size(), " weights, ",
+                         grouped(static_cast<uint64_t>(report.elements)), " elements");
+  for (const auto& [name, reason] : report.skipped) append(out, text("; left out: '", name, "': ", reason));
+  return out;
+}
+
+namespace {
+
+bool is_weight(const State& state) {
+  return state.kind == StateKind::Parameter || state.kind == StateKind::Statistic;
+}
+
+/// The model's states get the checkpoint's values.
+Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::string& path) {
   std::string missing;
   for (State& state : model.states) {
     const State* saved = checkpoint.tensor(state.name);
@@ -45,15 +60,60 @@ Status apply_checkpoint(ModelGraph& model, const std::string& path) {
   }
   if (!missing.empty())
     return invalid_argument(path, ": has no state ", missing, "; use the checkpoint of this model");
+  return {};
+}
+
+}  // namespace
+
+Status apply_checkpoint(ModelGraph& model, const std::string& path) {
+  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(path));
+  RT_TRY(set_states(model, checkpoint, path));
   std::erase_if(model.entries, [](const auto& entry) { return !entry.graph.state_updates.empty(); });
   if (model.entries.empty()) return invalid_argument(path, ": the model has no entry for inference");
   std::erase_if(model.metadata, [](const auto& pair) { return pair.first.starts_with("train."); });
   return compiler::freeze_states(model);
 }
 
+Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path) {
+  RT_ASSIGN(const Checkpoint adapter, read_checkpoint(path));
+  auto merged = compiler::merge_adapter(model, adapter.tensors);
+  if (!merged.ok()) return std::move(merged).status().in(path);
+  return merged;
+}
+
+Result<size_t> save_adapter(const Options& options) {
+  RT_ASSIGN(ModelGraph model, load_model(options.input));
+  RT_ASSIGN(Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+  RT_TRY(set_states(model, checkpoint, options.checkpoint));
+  std::erase_if(checkpoint.tensors, [](const State& state) { return !is_weight(state); });
+  // Where a run stands in its data is no part of what was learnt.
+  std::erase_if(checkpoint.metadata, [](const auto& pair) { return pair.first.starts_with("rttrain."); });
+  checkpoint.opaque.clear();
+  if (checkpoint.tensors.empty())
+    return invalid_argument(options.input,
+                            ": the model has no parameters as states; compile it with --train");
+  RT_TRY(write_checkpoint(options.save_adapter, checkpoint));
+  return checkpoint.tensors.size();
+}
+
 Result<size_t> export_trained(const Options& options) {
-  RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
-  return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx);
+  if (options.merge_adapter.empty()) {
+    RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
+    return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx);
+  }
+  onnx::ImportReport report;
+  RT_ASSIGN(ModelGraph model, onnx::import_onnx(options.input, {}, report));
+  RT_ASSIGN(const std::vector<compiler::MergedWeight> merged, apply_adapter(model, options.merge_adapter));
+  std::vector<State> weights;
+  for (const compiler::MergedWeight& each : merged) {
+    if (each.is_shared)
+      return unsupported(
+          "weight '", each.weight.name,
+          "' is also read by operators that have no adapter, and ONNX would need a second one; "
+          "leave it out of the targets, or merge into a .rt");
+    weights.push_back(each.weight);
+  }
+  return onnx::export_weights(options.input, weights, options.export_onnx);
 }
 
 }  // namespace rt::convert

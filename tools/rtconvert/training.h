@@ -16,8 +16,18 @@ std::string training_text(const compiler::TrainReport& report);
 /// Replaces the weights by those of a checkpoint and drops train_step, so that the optimizer can fold them.
 Status apply_checkpoint(ModelGraph& model, const std::string& path);
 
-/// Writes options.input, an ONNX file, with the weights of options.checkpoint to options.export_onnx; how
-/// many weights.
+/// "adapters    35 weights, 26,624 elements; left out: 'w': it is empty"
+std::string adapter_text(const compiler::LoraReport& report);
+
+/// Adds the adapter of a file to the weights; the model must not be optimized yet.
+Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path);
+
+/// Writes the parameters and statistics of options.checkpoint, which must be those of the model
+/// options.input, to options.save_adapter; how many tensors.
+Result<size_t> save_adapter(const Options& options);
+
+/// Writes options.input, an ONNX file, with the weights of options.checkpoint or with options.merge_adapter
+/// added to options.export_onnx; how many weights.
 Result<size_t> export_trained(const Options& options);
 
 }  // namespace rt::convert

@@ -25,7 +25,7 @@ struct Options {
   rt::run::GenerateOptions generate;
   std::vector<std::string> expect;
   std::vector<std::string> save;
-  std::string checkpoint;
+  std::string checkpoint, adapter;
   double rtol = 1e-3;
   double atol = 1e-4;
   bool plan = false;
@@ -144,6 +144,9 @@ int run(const Options& options) {
   if (!session) return report_failure("rtrun", session.status());
   if (!options.checkpoint.empty())
     if (rt::Status status = session->load_checkpoint(options.checkpoint); !status)
+      return report_failure("rtrun", status);
+  if (!options.adapter.empty())
+    if (rt::Status status = session->load_adapter(options.adapter); !status)
       return report_failure("rtrun", status);
   if (options.generate.count > 0) {
     const int code = rt::run::generate(*model, *session, options.generate);
@@ -266,6 +269,9 @@ int main(int argc, char** argv) {
   app.add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str();
   app.add_option("--save", options.save, "NAME=FILE.npy: write this output");
   app.add_option("--checkpoint", options.checkpoint, "Take the weights from a checkpoint of rttrain");
+  app.add_option(
+      "--adapter", options.adapter,
+      "Take the parameters alone from an adapter of rtconvert --save-adapter, or from a checkpoint");
   app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
   app.add_flag("--json", options.json, "Results as JSON");
   app.add_flag("--quiet", options.quiet, "Do not print values");

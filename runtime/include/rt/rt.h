@@ -308,6 +308,10 @@ RT_API rt_status* rt_session_save_checkpoint(rt_session* session, const char* pa
                                              const char* const* values, size_t count);
 /* Restores all states; errors leave them as they are. Works across backends. */
 RT_API rt_status* rt_session_load_checkpoint(rt_session* session, const char* path);
+/* Writes the parameters and statistics alone, from a file that holds these of the model and no others: a
+ * checkpoint of this model, or an adapter saved by rtconvert. Plans stay as they are, so adapters can be
+ * swapped between two runs; errors leave the states as they are. */
+RT_API rt_status* rt_session_load_adapter(rt_session* session, const char* path);
 /* A pair of the checkpoint loaded last; NULL when absent. */
 RT_API const char* rt_session_checkpoint_value(const rt_session* session, const char* key);
 

@@ -458,6 +458,9 @@ class Session {
   Status load_checkpoint(const std::string& path) {
     return Status::take(rt_session_load_checkpoint(handle(), path.c_str()));
   }
+  Status load_adapter(const std::string& path) {
+    return Status::take(rt_session_load_adapter(handle(), path.c_str()));
+  }
   std::optional<std::string> checkpoint_value(const std::string& key) const {
     const char* text = rt_session_checkpoint_value(handle(), key.c_str());
     return text != nullptr ? std::optional<std::string>(text) : std::nullopt;

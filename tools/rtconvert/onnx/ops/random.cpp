@@ -3,6 +3,7 @@
 #include <bit>
 #include <optional>
 
+#include "tools/compiler/training_graph.h"
 #include "tools/rtconvert/onnx/narrow.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/onnx.pb.h"
@@ -108,20 +109,11 @@ Status multinomial(NodeContext& c) {
 // --- Dropout
 // -----------------------------------------------------------------------------------------------
 
-struct Dropped {
-  ValueId y, mask;
-};
-
-/// Each element is kept with the probability 1 - ratio and then divided by it.
-Dropped drop(NodeContext& c, ValueId ratio) {
+compiler::Dropped drop(NodeContext& c, ValueId ratio) {
   const ValueId x = c.input(0);
-  const DType dtype = c.dtype();
-  if (c.value(ratio).dtype != dtype) ratio = c.emit.cast(ratio, dtype);
-  const ValueId number = uniform(c, shape_vector(c.emit, extents_of(c.emit, x)), dtype, integer_seed(c));
-  const ValueId mask = c.emit.emit(op::GreaterOrEqualAttributes{}, {number, ratio});
-  const ValueId zero = c.emit.scalar(0, dtype);
-  const ValueId scale = c.emit.div(c.emit.scalar(1, dtype), c.emit.sub(c.emit.scalar(1, dtype), ratio));
-  return {c.emit.emit(op::WhereAttributes{}, {mask, c.emit.mul(x, scale), zero}), mask};
+  if (c.value(ratio).dtype != c.dtype()) ratio = c.emit.cast(ratio, c.dtype());
+  return compiler::emit_dropout(c.emit, x, ratio, shape_vector(c.emit, extents_of(c.emit, x)),
+                                integer_seed(c));
 }
 
 ValueId all_true(NodeContext& c, DType dtype) {
@@ -157,7 +149,7 @@ Status dropout_inputs(NodeContext& c) {
     if (c.wants(1)) c.outputs.push_back(all_true(c, DType::Bool));
     return {};
   }
-  Dropped dropped = drop(c, c.has(1) ? c.input(1) : c.emit.scalar(0.5, c.dtype()));
+  compiler::Dropped dropped = drop(c, c.has(1) ? c.input(1) : c.emit.scalar(0.5, c.dtype()));
   if (!training) {  // decided when run
     const ValueId rests = c.emit.emit(op::NotAttributes{}, {c.input(2)});
     dropped.y = c.emit.emit(op::WhereAttributes{}, {c.input(2), dropped.y, c.input(0)});

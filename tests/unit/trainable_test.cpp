@@ -1,0 +1,74 @@
+// Which part of a net a training step computes gradients for.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tools/compiler/lora.h"
+#include "tools/compiler/train_entry.h"
+#include "tools/compiler/zoo/zoo.h"
+
+namespace rt::compiler {
+namespace {
+
+std::multiset<OpKind> kinds_of(const Graph& graph) {
+  std::multiset<OpKind> kinds;
+  for (const Node& node : graph.nodes) kinds.insert(node.kind());
+  return kinds;
+}
+
+ModelGraph trained(const char* net, const TrainOptions& options, const LoraOptions* lora = nullptr) {
+  auto model = build_zoo_model(net);
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  Status status = lora != nullptr ? add_adapters(*model, *lora, nullptr) : Status();
+  if (status.ok()) status = add_train_entry(*model, options, nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  return std::move(model).value();
+}
+
+bool is_gradient_below_the_head(OpKind kind) {
+  return kind == OpKind::ConvWeightGrad || kind == OpKind::ConvTranspose || kind == OpKind::MaxPoolGrad ||
+         kind == OpKind::BatchNormTrain;
+}
+
+// The head alone: nothing is differentiated below it, and normalizations compute as in inference.
+TEST(Trainable, NothingBelowTheLowestTrainedWeight) {
+  const ModelGraph model = trained("resnet18", {.trainable = {"fc.*"}});
+  const Graph& step = *model.entry("train_step");
+  size_t convolutions = 0;
+  for (OpKind kind : kinds_of(step)) {
+    EXPECT_FALSE(is_gradient_below_the_head(kind)) << name_of(kind);
+    convolutions += kind == OpKind::Conv;
+  }
+  EXPECT_EQ(convolutions, 20u);
+  for (const State& state : model.states)
+    EXPECT_TRUE(state.name.starts_with("fc.") || state.name == "optimizer.step") << state.name;
+}
+
+// From the last block on: its normalizations train, those below do not.
+TEST(Trainable, NormalizationsTrainWhereTheirWeightsDo) {
+  const ModelGraph model = trained("resnet18", {.trainable = {"layer4.*", "fc.*"}});
+  size_t training = 0, weight_gradients = 0, statistics = 0;
+  for (OpKind kind : kinds_of(*model.entry("train_step"))) {
+    training += kind == OpKind::BatchNormTrain;
+    weight_gradients += kind == OpKind::ConvWeightGrad;
+  }
+  EXPECT_EQ(training, 5u);  // four and that of the shortcut
+  for (const State& state : model.states) statistics += state.kind == StateKind::Statistic;
+  EXPECT_EQ(statistics, 2 * training);
+  EXPECT_EQ(weight_gradients, 5u);
+}
+
+TEST(Trainable, AdaptersFreezeAllElse) {
+  const LoraOptions lora{.rank = 4, .targets = {"layer4.1.conv2.*"}};
+  const ModelGraph model = trained("resnet18", {}, &lora);
+  size_t weight_gradients = 0;
+  for (OpKind kind : kinds_of(*model.entry("train_step"))) {
+    EXPECT_NE(kind, OpKind::BatchNormTrain);
+    weight_gradients += kind == OpKind::ConvWeightGrad;
+  }
+  EXPECT_EQ(weight_gradients, 2u);  // of A and of B
+  for (const State& state : model.states) EXPECT_NE(state.name.find("lora"), std::string::npos) << state.name;
+}
+
+}  // namespace
+}  // namespace rt::compiler
