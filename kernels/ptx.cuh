@@ -55,39 +55,40 @@ RT_DEVICE void copy_async_wait() {
 }
 
 /// Lane i names row i of the 8x8 matrices of 16-bit elements, 8 rows each, 16-byte aligned in shared memory.
+#define RT_LOAD_MATRIX_X4(form)                                               \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4" form " {%0,%1,%2,%3}, [%4];\n" \
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])               \
+               : "r"(shared_address(row))                                     \
+               : "memory")
+#define RT_LOAD_MATRIX_X2(form)                                         \
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2" form " {%0,%1}, [%2];\n" \
+               : "=r"(r[0]), "=r"(r[1])                                 \
+               : "r"(shared_address(row))                               \
+               : "memory")
 RT_DEVICE void load_matrix_x4(uint32_t (&r)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(row))
-               : "memory");
+  RT_LOAD_MATRIX_X4(".shared.b16");
 }
 RT_DEVICE void load_matrix_x2(uint32_t (&r)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(shared_address(row))
-               : "memory");
+  RT_LOAD_MATRIX_X2(".shared.b16");
 }
 RT_DEVICE void load_matrix_x4_transposed(uint32_t (&r)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-               : "r"(shared_address(row))
-               : "memory");
+  RT_LOAD_MATRIX_X4(".trans.shared.b16");
 }
 RT_DEVICE void load_matrix_x2_transposed(uint32_t (&r)[2], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(shared_address(row))
-               : "memory");
+  RT_LOAD_MATRIX_X2(".trans.shared.b16");
 }
+#undef RT_LOAD_MATRIX_X4
+#undef RT_LOAD_MATRIX_X2
 
+/// d += a b, with d in registers of a kind: f (float) or r (integer).
+#define RT_MULTIPLY(form, kind)                                                                    \
+  asm volatile("mma.sync.aligned." form " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n" \
+               : "+" kind(d[0]), "+" kind(d[1]), "+" kind(d[2]), "+" kind(d[3])                    \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 /// d (16x8, f32) += a (16x16, row-major) * b (16x8, column-major). The last argument only names the type.
 RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], __half) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  RT_MULTIPLY("m16n8k16.row.col.f32.f16.f16.f32", "f");
 #else
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\n"
@@ -101,11 +102,7 @@ RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t
 }
 RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], __nv_bfloat16) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  RT_MULTIPLY("m16n8k16.row.col.f32.bf16.bf16.f32", "f");
 #else
   __trap();
 #endif
@@ -123,11 +120,7 @@ RT_DEVICE uint32_t to_tf32(float x) {
 /// d (16x8, f32) += a (16x8, tf32, row-major) * b (8x8, tf32, column-major).
 RT_DEVICE void mma_16x8x8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};\n"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  RT_MULTIPLY("m16n8k8.row.col.f32.tf32.tf32.f32", "f");
 #else
   __trap();
 #endif
@@ -135,11 +128,7 @@ RT_DEVICE void mma_16x8x8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint
 /// d (16x8, s32) += a (16x32, s8, row-major) * b (32x8, s8, column-major).
 RT_DEVICE void mma_16x8x32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};\n"
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  RT_MULTIPLY("m16n8k32.row.col.s32.s8.s8.s32", "r");
 #else
   for (int half = 0; half < 2; ++half)       // rows 0..7, 8..15
     for (int depth = 0; depth < 2; ++depth)  // k 0..15, 16..31
@@ -148,6 +137,7 @@ RT_DEVICE void mma_16x8x32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_
                    : "r"(a[half + 2 * depth]), "r"(b[depth]));
 #endif
 }
+#undef RT_MULTIPLY
 
 }  // namespace rt::cuda::ptx
 #endif
