@@ -38,27 +38,14 @@ bool vectors_fit(const ConvArguments& a) {
 }
 
 cudaError_t run_plain(const ConvArguments& a, cudaStream_t stream) {
-  const bool vectors = vectors_fit<float>(a);
-  return with_operands<float>(a, [&](const auto& first, const auto& second) {
-    using First = std::remove_cvref_t<decltype(first)>;
-    using Second = std::remove_cvref_t<decltype(second)>;
-    if (vectors) return launch_product<PlainProduct<First, Second, 4>>(first, second, a.product, stream);
-    return launch_product<PlainProduct<First, Second, 1>>(first, second, a.product, stream);
-  });
+  return launch_plain<4>(a.product, vectors_fit<float>(a), stream,
+                         [&](auto f) { return with_operands<float>(a, f); });
 }
 
 template <class T>
 cudaError_t run_tensor(const ConvArguments& a, cudaStream_t stream) {
-  const bool vectors = vectors_fit<T>(a);
-  return with_operands<T>(a, [&](const auto& first, const auto& second) {
-    using First = std::remove_cvref_t<decltype(first)>;
-    using Second = std::remove_cvref_t<decltype(second)>;
-    if (!vectors)
-      return launch_product<TensorProduct<First, Second, 1, 64>>(first, second, a.product, stream);
-    if (a.way == ConvWay::Tensor128)
-      return launch_product<TensorProduct<First, Second, 8, 128>>(first, second, a.product, stream);
-    return launch_product<TensorProduct<First, Second, 8, 64>>(first, second, a.product, stream);
-  });
+  return launch_tensor(a.product, vectors_fit<T>(a), a.way == ConvWay::Tensor128, stream,
+                       [&](auto f) { return with_operands<T>(a, f); });
 }
 
 template <class T>

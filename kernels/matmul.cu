@@ -71,27 +71,14 @@ cudaError_t run_plain(const MatMulArguments& a, cudaStream_t stream) {
   if (a.type != ElementType::F32)
     return with_number(a.type,
                        [&](auto tag) { return run_strided<typename decltype(tag)::type>(a, stream); });
-  const bool vectors = vectors_fit<float>(a);
-  return with_operands<float>(a, [&](const auto& first, const auto& second) {
-    using First = std::remove_cvref_t<decltype(first)>;
-    using Second = std::remove_cvref_t<decltype(second)>;
-    if (vectors) return launch_product<PlainProduct<First, Second, 4>>(first, second, a.product, stream);
-    return launch_product<PlainProduct<First, Second, 1>>(first, second, a.product, stream);
-  });
+  return launch_plain<4>(a.product, vectors_fit<float>(a), stream,
+                         [&](auto f) { return with_operands<float>(a, f); });
 }
 
 template <class T>
 cudaError_t run_tensor(const MatMulArguments& a, cudaStream_t stream) {
-  const bool vectors = vectors_fit<T>(a);
-  return with_operands<T>(a, [&](const auto& first, const auto& second) {
-    using First = std::remove_cvref_t<decltype(first)>;
-    using Second = std::remove_cvref_t<decltype(second)>;
-    if (!vectors)
-      return launch_product<TensorProduct<First, Second, 1, 64>>(first, second, a.product, stream);
-    if (a.way == MatMulWay::Tensor128)
-      return launch_product<TensorProduct<First, Second, 8, 128>>(first, second, a.product, stream);
-    return launch_product<TensorProduct<First, Second, 8, 64>>(first, second, a.product, stream);
-  });
+  return launch_tensor(a.product, vectors_fit<T>(a), a.way == MatMulWay::Tensor128, stream,
+                       [&](auto f) { return with_operands<T>(a, f); });
 }
 
 // --- a row times a matrix

@@ -430,6 +430,31 @@ cudaError_t launch_product(const First& first, const Second& second, const Produ
   return launch_join<typename First::Element>(p, stream);
 }
 
+/// Fused multiply-adds. with_operands(f) calls f(first, second) with the operands' types; `vectors` says
+/// whether both can be loaded in vectors of 16 bytes.
+template <int kWidth, class WithOperands>
+cudaError_t launch_plain(const Product& p, bool vectors, cudaStream_t stream, WithOperands&& with_operands) {
+  return with_operands([&](const auto& first, const auto& second) {
+    using First = std::remove_cvref_t<decltype(first)>;
+    using Second = std::remove_cvref_t<decltype(second)>;
+    if (vectors) return launch_product<PlainProduct<First, Second, kWidth>>(first, second, p, stream);
+    return launch_product<PlainProduct<First, Second, 1>>(first, second, p, stream);
+  });
+}
+
+/// Tensor cores, in tiles of 64 or 128 rows.
+template <class WithOperands>
+cudaError_t launch_tensor(const Product& p, bool vectors, bool tall, cudaStream_t stream,
+                          WithOperands&& with_operands) {
+  return with_operands([&](const auto& first, const auto& second) {
+    using First = std::remove_cvref_t<decltype(first)>;
+    using Second = std::remove_cvref_t<decltype(second)>;
+    if (!vectors) return launch_product<TensorProduct<First, Second, 1, 64>>(first, second, p, stream);
+    if (tall) return launch_product<TensorProduct<First, Second, 8, 128>>(first, second, p, stream);
+    return launch_product<TensorProduct<First, Second, 8, 64>>(first, second, p, stream);
+  });
+}
+
 // --- matrices
 
 /// A stored matrix, `stride` elements from one stored row to the next.
