@@ -22,6 +22,19 @@ struct MatMulArguments {
 };
 cudaError_t matmul(const MatMulArguments& arguments, cudaStream_t stream);
 
+/// a [rows, depth] times the rows of b [columns, depth]: all but the result.
+inline MatMulArguments f32_product(const float* a, const float* b, int64_t rows, int64_t columns,
+                                   int64_t depth) {
+  MatMulArguments arguments{.way = rows == 1 ? MatMulWay::Vector : MatMulWay::Plain,
+                            .first = a,
+                            .second = b,
+                            .transposed_second = true};
+  arguments.product.m = static_cast<int>(rows);
+  arguments.product.n = static_cast<int>(columns);
+  arguments.product.k = static_cast<int>(depth);
+  return arguments;
+}
+
 /// Rows and columns that a block of this way computes, for product_splits().
 struct MatMulTile {
   int rows, columns;

@@ -5,26 +5,6 @@
 namespace rt::cuda {
 namespace {
 
-__global__ void __launch_bounds__(kCellThreads, 4) multiply_each(RowProducts p) {
-  const int64_t groups = (p.rows + kCellRows - 1) / kCellRows, warp = global_index() / kWarpSize;
-  const int64_t column = warp % p.columns, group = warp / p.columns % groups,
-                batch = warp / p.columns / groups;
-  if (batch >= p.batches) return;  // whole warps
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  const float* rows[kCellRows];
-  RT_UNROLL
-  for (int i = 0; i < kCellRows; ++i) {
-    const int64_t row = group * kCellRows + i;
-    rows[i] = row < p.rows ? p.a + batch * p.a_batch + row * p.a_stride : nullptr;
-  }
-  float sum[1];
-  multiply_rows(rows, p.b + batch * p.b_batch + column * p.b_stride, 0, p.depth, lane, sum);
-  const int64_t row = group * kCellRows + lane;
-  if (lane >= kCellRows || row >= p.rows) return;
-  float& to = p.result[batch * p.result_batch + row * p.result_stride + column];
-  to = p.adds ? to + sum[0] : sum[0];
-}
-
 /// Rows of h before a step; null behind the last row.
 RT_DEVICE void rows_of(const RecurrentNet& net, const CellBlock& block, const float* h,
                        const float* (&rows)[kCellRows]) {
@@ -33,6 +13,20 @@ RT_DEVICE void rows_of(const RecurrentNet& net, const CellBlock& block, const fl
     const int64_t n = block.first_row + i;
     rows[i] = n < net.batch ? h + (block.direction * net.batch + n) * net.hidden : nullptr;
   }
+}
+
+/// Products of h with kGates gates' blocks of r from `gate` on. Whether this lane has a row; its warp's other
+/// lanes take part in the products.
+template <int kGates>
+RT_DEVICE bool multiply_with_r(const RecurrentNet& net, const CellBlock& block, const float* h, int gate,
+                               float (&sums)[kGates]) {
+  if (!block.exists(net)) return false;  // whole warps
+  const int64_t hidden = net.hidden;
+  const float* rows[kCellRows];
+  rows_of(net, block, h, rows);
+  multiply_rows(rows, net.r + ((block.direction * net.gates + gate) * hidden + block.unit) * hidden,
+                hidden * hidden, hidden, block.lane, sums);
+  return block.has_row(net);
 }
 
 /// Where this lane's row and unit stand at one step.
@@ -75,14 +69,8 @@ RT_DEVICE float peephole(const RecurrentNet& net, const CellBlock& block, int ga
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_lstm(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
-  if (!block.exists(to.net)) return;  // whole warps
-  const int64_t hidden = to.net.hidden;
-  const float* rows[kCellRows];
-  rows_of(to.net, block, h, rows);
   float sums[4];
-  multiply_rows(rows, to.net.r + (block.direction * 4 * hidden + block.unit) * hidden, hidden * hidden,
-                hidden, block.lane, sums);
-  if (!block.has_row(to.net)) return;
+  if (!multiply_with_r(to.net, block, h, 0, sums)) return;
   const CellPlace place(to.net, block, s);
   if (!place.running) {
     next_h[place.state] = h[place.state];
@@ -106,14 +94,8 @@ __global__ void __launch_bounds__(kCellThreads, 4)
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_rnn(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
-  if (!block.exists(to.net)) return;  // whole warps
-  const int64_t hidden = to.net.hidden;
-  const float* rows[kCellRows];
-  rows_of(to.net, block, h, rows);
   float sums[1];
-  multiply_rows(rows, to.net.r + (block.direction * hidden + block.unit) * hidden, 0, hidden, block.lane,
-                sums);
-  if (!block.has_row(to.net)) return;
+  if (!multiply_with_r(to.net, block, h, 0, sums)) return;
   const CellPlace place(to.net, block, s);
   float made = h[place.state];
   if (place.running)
@@ -134,14 +116,8 @@ RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, fl
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_linear(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
-  if (!block.exists(to.net)) return;  // whole warps
-  const int64_t hidden = to.net.hidden;
-  const float* rows[kCellRows];
-  rows_of(to.net, block, h, rows);
   float sums[3];
-  multiply_rows(rows, to.net.r + (block.direction * 3 * hidden + block.unit) * hidden, hidden * hidden,
-                hidden, block.lane, sums);
-  if (!block.has_row(to.net)) return;
+  if (!multiply_with_r(to.net, block, h, 0, sums)) return;
   const CellPlace place(to.net, block, s);
   const GateSums pre{to, block, place};
   const CellFunctions f = functions_of(to.net, block.direction);
@@ -154,14 +130,8 @@ __global__ void __launch_bounds__(kCellThreads, 4)
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_gates(RecurrentForward to, const float* h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
-  if (!block.exists(to.net)) return;  // whole warps
-  const int64_t hidden = to.net.hidden;
-  const float* rows[kCellRows];
-  rows_of(to.net, block, h, rows);
   float sums[2];
-  multiply_rows(rows, to.net.r + (block.direction * 3 * hidden + block.unit) * hidden, hidden * hidden,
-                hidden, block.lane, sums);
-  if (!block.has_row(to.net)) return;
+  if (!multiply_with_r(to.net, block, h, 0, sums)) return;
   const CellPlace place(to.net, block, s);
   const GateSums pre{to, block, place};
   const CellFunctions f = functions_of(to.net, block.direction);
@@ -172,14 +142,8 @@ __global__ void __launch_bounds__(kCellThreads, 4)
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_candidate(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
-  if (!block.exists(to.net)) return;  // whole warps
-  const int64_t hidden = to.net.hidden;
-  const float* rows[kCellRows];
-  rows_of(to.net, block, to.reset_h, rows);
   float sums[1];
-  multiply_rows(rows, to.net.r + ((block.direction * 3 + 2) * hidden + block.unit) * hidden, 0, hidden,
-                block.lane, sums);
-  if (!block.has_row(to.net)) return;
+  if (!multiply_with_r(to.net, block, to.reset_h, 2, sums)) return;
   const CellPlace place(to.net, block, s);
   const float candidate =
       functions_of(to.net, block.direction).value(1, GateSums{to, block, place}(2, sums[0]));
@@ -207,11 +171,6 @@ cudaError_t step(const RecurrentForward& to, const float* h, float* next_h, int6
 }
 
 }  // namespace
-
-cudaError_t row_products(const RowProducts& arguments, cudaStream_t stream) {
-  const int64_t warps = arguments.batches * arguments.columns * ceil_div(arguments.rows, kCellRows);
-  return launch(multiply_each, launch_each(warps * kWarpSize, stream, kCellThreads), arguments);
-}
 
 cudaError_t recurrent_forward(const RecurrentForward& arguments, cudaStream_t stream) {
   const RecurrentNet& net = arguments.net;

@@ -48,17 +48,6 @@ struct RecurrentNet {
   const int32_t* lengths = nullptr;  ///< [N], may be null: T each
 };
 
-/// result[row, column] = sum over k of a[row, k] b[column, k], added to what is there if `adds`.
-struct RowProducts {
-  const float *a = nullptr, *b = nullptr;
-  float* result = nullptr;
-  bool adds = false;
-  int64_t rows = 0, columns = 0, depth = 0;
-  int64_t a_stride = 0, b_stride = 0, result_stride = 0;  ///< from row to row
-  int64_t batches = 1, a_batch = 0, b_batch = 0, result_batch = 0;
-};
-cudaError_t row_products(const RowProducts& arguments, cudaStream_t stream);
-
 struct RecurrentForward {
   RecurrentNet net;
   const float* from_x = nullptr;                ///< [T, N, D, G H]: x times w

@@ -1,6 +1,7 @@
 // Back through time. y tells every h, so all gates are computed anew with products over all steps at once;
 // then one launch a step (two for a GRU): a warp multiplies the gradients of the step behind with r,
 // transposed, and goes on with the cell of its unit.
+#include "kernels/matmul.h"
 #include "kernels/recurrent.cuh"
 
 namespace rt::cuda {
@@ -37,7 +38,7 @@ RT_DEVICE Moment moment_of(const RecurrentNet& net, int64_t i, int64_t steps) {
 }
 
 /// h before every step, zero behind a row's length, and r transposed.
-__global__ void find_before(RecurrentBackward to) {
+__global__ void __launch_bounds__(kElementwiseThreads) find_before(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
   if (i >= net.directions * net.steps * net.batch * net.hidden) return;
@@ -52,7 +53,7 @@ __global__ void find_before(RecurrentBackward to) {
   to.before[now.sequence(net)] = before;
 }
 
-__global__ void transpose_r(RecurrentNet net, float* transposed) {
+__global__ void __launch_bounds__(kElementwiseThreads) transpose_r(RecurrentNet net, float* transposed) {
   const int64_t i = global_index(), rows = net.gates * net.hidden;
   if (i >= net.directions * rows * net.hidden) return;
   const int64_t row = i % rows, column = i / rows % net.hidden, direction = i / rows / net.hidden;
@@ -60,7 +61,7 @@ __global__ void transpose_r(RecurrentNet net, float* transposed) {
 }
 
 /// Biases join the gates; a GRU's reset gate makes what r's third block is multiplied with.
-__global__ void begin_gates(RecurrentBackward to) {
+__global__ void __launch_bounds__(kElementwiseThreads) begin_gates(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
   if (i >= net.directions * net.steps * net.batch * net.hidden) return;
@@ -100,7 +101,7 @@ struct LstmGates {
 };
 
 /// Every c of an LSTM: a thread walks through the steps of one unit of one row.
-__global__ void find_states(RecurrentBackward to) {
+__global__ void __launch_bounds__(kCellThreads) find_states(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
   if (i >= net.directions * net.batch * net.hidden) return;
@@ -192,7 +193,8 @@ RT_DEVICE void back_lstm(const RecurrentBackward& to, const Moment& now, int64_t
 }
 
 /// LSTM and RNN. Step -1 leaves the gradient of h0.
-__global__ void __launch_bounds__(kCellThreads, 4) step_back(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellThreads, 4)
+    step_back(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
@@ -220,7 +222,8 @@ RT_DEVICE float candidate_operand(const RecurrentBackward& to, const Moment& now
 }
 
 /// A GRU's step up to the product with r's third block.
-__global__ void __launch_bounds__(kCellThreads, 4) step_back_gru(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellThreads, 4)
+    step_back_gru(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
@@ -249,7 +252,8 @@ __global__ void __launch_bounds__(kCellThreads, 4) step_back_gru(RecurrentBackwa
 }
 
 /// The rest of it: the reset gate, and what goes through it to h.
-__global__ void __launch_bounds__(kCellThreads, 4) step_back_reset(RecurrentBackward to, int64_t s) {
+__global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellThreads, 4)
+    step_back_reset(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
   if (!block.exists(net)) return;  // whole warps
@@ -270,7 +274,7 @@ __global__ void __launch_bounds__(kCellThreads, 4) step_back_reset(RecurrentBack
 }
 
 /// Sums over time and rows, in this order, of gradients times the c that their peepholes see.
-__global__ void sum_peepholes(RecurrentBackward to) {
+__global__ void __launch_bounds__(kCellThreads) sum_peepholes(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
   if (i >= net.directions * 3 * net.hidden) return;
@@ -293,24 +297,25 @@ __global__ void sum_peepholes(RecurrentBackward to) {
   to.grad_peepholes[i] = sum;
 }
 
-/// Products of h, or of the candidates, with blocks of r for all steps.
-RowProducts products_with_r(const RecurrentBackward& to, int64_t gate, int64_t count, const float* operand) {
+/// Adds products of h, or of the candidates, with `count` gates' blocks of r, for all steps, to what those
+/// gates have of x.
+MatMulArguments products_with_r(const RecurrentBackward& to, int64_t gate, int64_t count,
+                                const float* operand) {
   const RecurrentNet& net = to.net;
-  RowProducts p;
-  p.a = operand;
-  p.b = net.r + gate * net.hidden * net.hidden;
+  const int64_t rows = net.steps * net.batch;
+  MatMulArguments product =
+      f32_product(operand, net.r + gate * net.hidden * net.hidden, rows, count * net.hidden, net.hidden);
+  Product& p = product.product;
   p.result = to.pre + gate * net.hidden;
-  p.adds = true;
-  p.rows = net.steps * net.batch;
-  p.columns = count * net.hidden;
-  p.depth = net.hidden;
-  p.a_stride = p.b_stride = net.hidden;
-  p.result_stride = net.directions * net.gates * net.hidden;
-  p.batches = net.directions;
-  p.a_batch = net.steps * net.batch * net.hidden;
-  p.b_batch = net.gates * net.hidden * net.hidden;
-  p.result_batch = net.gates * net.hidden;
-  return p;
+  p.epilogue.residual = p.result;
+  p.result_row = net.directions * net.gates * net.hidden;
+  p.matrices = net.directions;
+  p.batch.rank = 1;
+  p.batch.extent[0] = net.directions;
+  p.batch.stride[ProductBatch::First][0] = rows * net.hidden;
+  p.batch.stride[ProductBatch::Second][0] = net.gates * net.hidden * net.hidden;
+  p.batch.stride[ProductBatch::Result][0] = net.gates * net.hidden;
+  return product;
 }
 
 /// Every gate's operand before its activation, and an LSTM's c.
@@ -323,17 +328,18 @@ cudaError_t find_gates(const RecurrentBackward& to, cudaStream_t stream) {
     error = launch(transpose_r, launch_each(net.directions * net.gates * net.hidden * net.hidden, stream),
                    net, to.transposed);
   const bool gru = net.type == CellType::GRU;
-  if (error == cudaSuccess)
-    error = row_products(products_with_r(to, 0, gru ? 2 : net.gates, to.before), stream);
+  if (error == cudaSuccess) error = matmul(products_with_r(to, 0, gru ? 2 : net.gates, to.before), stream);
   if (error == cudaSuccess) error = launch(begin_gates, each, to);
   if (error == cudaSuccess && gru) {
-    RowProducts third = products_with_r(to, 2, 1, to.candidate);
+    MatMulArguments third = products_with_r(to, 2, 1, to.candidate);
     if (net.linear_before_reset) {
-      third.result = to.states;
-      third.result_stride = net.hidden;
-      third.result_batch = third.a_batch;
+      Product& p = third.product;
+      p.result = to.states;
+      p.epilogue.residual = p.result;
+      p.result_row = net.hidden;
+      p.batch.stride[ProductBatch::Result][0] = p.batch.stride[ProductBatch::First][0];
     }
-    error = row_products(third, stream);
+    error = matmul(third, stream);
   }
   if (error == cudaSuccess && net.type == CellType::LSTM)
     error = launch(find_states, launch_each(states, stream, kCellThreads), to);

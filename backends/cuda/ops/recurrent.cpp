@@ -3,6 +3,8 @@
 #include "kernels/recurrent.h"
 
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/product_plan.h"
+#include "kernels/matmul.h"
 #include "runtime/graph/recurrent_geometry.h"
 
 namespace rt::cuda {
@@ -49,20 +51,17 @@ RecurrentNet bound(RecurrentNet net, const RecurrentGeometry& g, const Call& cal
 /// x times w for all steps and directions: [steps, batch, directions, gates, hidden].
 cudaError_t multiply_with_w(const RecurrentGeometry& g, const Call& call, float* result) {
   const int64_t rows = g.steps * g.batch, columns = g.directions * g.gates * g.hidden;
-  return row_products({.a = call.in<float>(0),
-                       .b = call.in<float>(1),
-                       .result = result,
-                       .rows = rows,
-                       .columns = columns,
-                       .depth = g.input,
-                       .a_stride = g.input,
-                       .b_stride = g.input,
-                       .result_stride = columns},
-                      call.stream);
+  MatMulArguments product = f32_product(call.in<float>(0), call.in<float>(1), rows, columns, g.input);
+  product.product.result = result;
+  product.product.result_row = columns;
+  return matmul(product, call.stream);
 }
 
 Status supports(const CudaDevice&, const NodeView& node) {
-  return recurrent_geometry(node).status();
+  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
+  const int64_t columns = g.gates * g.hidden;
+  RT_TRY(product_fits(g.steps * g.batch, g.directions * columns, g.input, 1));
+  return product_fits(g.steps * g.batch, columns, g.hidden, g.directions);
 }
 
 size_t floats(int64_t count) {
