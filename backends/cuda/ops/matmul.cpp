@@ -123,10 +123,10 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
   requirements.scratch = product_partial_bytes(p);
   const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
   return make_kernel(
-      [arguments, inputs, swapped](const Call& call) {
+      [arguments, inputs, first = size_t{swapped}](const Call& call) {
         MatMulArguments a = arguments;
-        a.first = call.in(swapped ? 1 : 0);
-        a.second = call.in(swapped ? 0 : 1);
+        a.first = call.in(first);
+        a.second = call.in(1 - first);
         bind_product(a.product, inputs, call);
         return matmul(a, call.stream);
       },
