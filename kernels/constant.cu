@@ -6,13 +6,13 @@ namespace rt::cuda {
 namespace {
 
 template <class Unit>
-__global__ void fill_units(Unit* result, Unit unit, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads) fill_units(Unit* result, Unit unit, int64_t count) {
   const int64_t i = global_index();
   if (i < count) result[i] = unit;
 }
 
 template <class T>
-__global__ void write_range(T* result, RangeArguments range) {
+__global__ void __launch_bounds__(kElementwiseThreads) write_range(T* result, RangeArguments range) {
   const int64_t i = global_index();
   if (i >= range.count) return;
   if constexpr (std::is_floating_point_v<Wide<T>>)

@@ -7,15 +7,17 @@ namespace rt::cuda {
 namespace {
 
 template <class Unit>
-__global__ void gather_units(const Unit* data, Indices indices, Unit* result, int64_t outer, int64_t extent,
-                             int64_t inner, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    gather_units(const Unit* data, Indices indices, Unit* result, int64_t outer, int64_t extent,
+                 int64_t inner, int64_t count) {
   const int64_t i = global_index();
   if (i >= outer * count * inner) return;
   const int64_t row = i / inner, place = indices.place(row % count, extent);
   result[i] = data[(row / count * extent + place) * inner + i % inner];
 }
 
-__global__ void find_places(Indices indices, uint32_t* places, int64_t extent, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    find_places(Indices indices, uint32_t* places, int64_t extent, int64_t count) {
   const int64_t i = global_index();
   if (i < count) places[i] = static_cast<uint32_t>(indices.place(i, extent));
 }
@@ -34,7 +36,8 @@ RT_DEVICE T join(JoinFunction function, T old, T update) {
 
 /// A thread for every (outer, entry, inner); the first entry of a place takes all others along.
 template <class T>
-__global__ void join_entries(const T* updates, T* result, const NarrowEntry* entries, JoinArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    join_entries(const T* updates, T* result, const NarrowEntry* entries, JoinArguments to) {
   const int64_t i = global_index();
   if (i >= to.outer * to.count * to.inner) return;
   const int64_t first = i / to.inner % to.count, outer = i / to.inner / to.count, at = i % to.inner;

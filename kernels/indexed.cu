@@ -5,7 +5,7 @@
 namespace rt::cuda {
 namespace {
 
-__global__ void place_elements(ElementPlaces at, uint32_t* places) {
+__global__ void __launch_bounds__(kElementwiseThreads) place_elements(ElementPlaces at, uint32_t* places) {
   const int64_t i = global_index();
   if (i >= at.count) return;
   int64_t rest = i, place = 0, stride = 1;
@@ -19,7 +19,7 @@ __global__ void place_elements(ElementPlaces at, uint32_t* places) {
   places[i] = static_cast<uint32_t>(place);
 }
 
-__global__ void place_tuples(TuplePlaces at, uint32_t* places) {
+__global__ void __launch_bounds__(kElementwiseThreads) place_tuples(TuplePlaces at, uint32_t* places) {
   const int64_t i = global_index();
   if (i >= at.count) return;
   const Indices indices{at.indices, at.wide_indices};
@@ -30,19 +30,22 @@ __global__ void place_tuples(TuplePlaces at, uint32_t* places) {
 }
 
 template <class Unit>
-__global__ void read_rows(const Unit* from, Unit* to, const uint32_t* places, int64_t count, int64_t inner) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    read_rows(const Unit* from, Unit* to, const uint32_t* places, int64_t count, int64_t inner) {
   const int64_t i = global_index();
   if (i < count * inner) to[i] = from[places[i / inner] * inner + i % inner];
 }
 
-__global__ void find_winners(const uint32_t* places, uint32_t* winners, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    find_winners(const uint32_t* places, uint32_t* winners, int64_t count) {
   const int64_t i = global_index();
   if (i < count) atomicMax(winners + places[i], static_cast<uint32_t>(i) + 1);
 }
 
 template <class Unit>
-__global__ void write_rows(const Unit* from, Unit* to, const uint32_t* places, const uint32_t* winners,
-                           int64_t count, int64_t inner) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    write_rows(const Unit* from, Unit* to, const uint32_t* places, const uint32_t* winners, int64_t count,
+               int64_t inner) {
   const int64_t i = global_index();
   if (i >= count * inner) return;
   const int64_t k = i / inner, place = places[k];
@@ -50,7 +53,8 @@ __global__ void write_rows(const Unit* from, Unit* to, const uint32_t* places, c
 }
 
 template <class Unit>
-__global__ void write_cache(const Unit* update, Unit* cache, TensorScatterArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    write_cache(const Unit* update, Unit* cache, TensorScatterArguments to) {
   const int64_t i = global_index();
   if (i >= to.batch * to.middle * to.written * to.inner) return;
   const int64_t position = i / to.inner % to.written, outer = i / to.inner / to.written;

@@ -79,7 +79,7 @@ RT_DEVICE int find_maximum(const T* image, const PoolExtents& w, const int (&win
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads) max_pool_kernel(const T* x, T* y, PoolExtents w) {
+__global__ void __launch_bounds__(kElementwiseThreads, 4) max_pool_kernel(const T* x, T* y, PoolExtents w) {
   for_places(w, w.output, [&](const Place& p, int64_t i) {
     Wide<T> best{};
     if constexpr (std::is_floating_point_v<Wide<T>>) best = static_cast<Wide<T>>(-INFINITY);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) max_pool_kernel(const T* 
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_where_kernel(const T* x, int32_t* where, PoolExtents w) {
   for_places(w, w.output, [&](const Place& p, int64_t i) {
     Wide<T> best{};
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_indices_kernel(const T* x, int64_t* y, PoolExtents w, bool column_major) {
   for_places(w, w.output, [&](const Place& p, int64_t i) {
     Wide<T> best{};
@@ -129,7 +129,8 @@ RT_DEVICE int counted(const PoolExtents& w, const int (&window)[3]) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads) average_pool_kernel(const T* x, T* y, PoolExtents w) {
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
+    average_pool_kernel(const T* x, T* y, PoolExtents w) {
   for_places(w, w.output, [&](const Place& p, int64_t i) {
     const T* image = x + p.sample * points_of(w.input) * w.channels + p.channel;
     Wide<T> sum{};
@@ -173,7 +174,7 @@ RT_DEVICE void for_windows(const PoolExtents& w, const Place& p, F f) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_grad_kernel(const int32_t* where, const T* grad, T* y, PoolExtents w) {
   for_places(w, w.input, [&](const Place& p, int64_t i) {
     const int point = (p.at[0] * w.input[1] + p.at[1]) * w.input[2] + p.at[2];
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
     average_grad_kernel(const T* grad, T* y, PoolExtents w) {
   for_places(w, w.input, [&](const Place& p, int64_t i) {
     Wide<T> sum{};

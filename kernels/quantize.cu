@@ -12,7 +12,8 @@ RT_DEVICE int64_t scale_of(const Scales& scales, int64_t i) {
 }
 
 template <class From, class Scale, class To>
-__global__ void quantize_each(const From* data, To* result, Scales scales, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    quantize_each(const From* data, To* result, Scales scales, int64_t count) {
   const int64_t i = global_index();
   if (i >= count) return;
   const int64_t at = scale_of(scales, i);
@@ -26,7 +27,8 @@ __global__ void quantize_each(const From* data, To* result, Scales scales, int64
 }
 
 template <class From, class Scale, class To>
-__global__ void dequantize_each(const From* data, To* result, Scales scales, int64_t count) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    dequantize_each(const From* data, To* result, Scales scales, int64_t count) {
   const int64_t i = global_index();
   if (i >= count) return;
   const int64_t at = scale_of(scales, i);
@@ -52,7 +54,8 @@ cudaError_t with_code(ElementType type, F&& f) {
 }
 
 /// Steps of the last place are 2^(exponent of x - mantissa), of the least normal number at least.
-__global__ void narrow_each(const float* data, float* result, int64_t count, NarrowFormat format) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    narrow_each(const float* data, float* result, int64_t count, NarrowFormat format) {
   const int64_t i = global_index();
   if (i >= count) return;
   const float x = data[i];

@@ -28,7 +28,7 @@ RT_DEVICE double scaled(double first, double second, double u) {
 }
 
 template <class T>
-__global__ void make_numbers(RandomArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads) make_numbers(RandomArguments to) {
   using Real = Wide<T>;
   constexpr int kEach = sizeof(Real) == 8 ? 2 : 4;
   const int64_t i = global_index();

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kRowThreads) reduce_rows(Job<T, Combine> job) 
 }
 
 template <class T, class Combine>
-__global__ void __launch_bounds__(kColumnLanes* kColumnRows) reduce_columns(Job<T, Combine> job) {
+__global__ void __launch_bounds__(kColumnLanes* kColumnRows, 4) reduce_columns(Job<T, Combine> job) {
   using Value = typename Job<T, Combine>::Value;
   __shared__ Value shared[kColumnRows][kColumnLanes];
   const int lane = static_cast<int>(threadIdx.x) % kColumnLanes,

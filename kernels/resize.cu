@@ -26,7 +26,8 @@ struct PointTaps {
 };
 
 template <int kRank, class Unit>
-__global__ void copy_points(const Unit* data, Unit* result, ResizeArguments to, Unit fill) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    copy_points(const Unit* data, Unit* result, ResizeArguments to, Unit fill) {
   const int64_t i = global_index();
   if (i >= to.batch * to.results * to.channels) return;
   const int64_t at = i / to.channels;
@@ -38,7 +39,8 @@ __global__ void copy_points(const Unit* data, Unit* result, ResizeArguments to, 
 }
 
 template <int kRank, class T>
-__global__ void sum_points(const T* data, T* result, ResizeArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
+    sum_points(const T* data, T* result, ResizeArguments to) {
   const int64_t i = global_index();
   if (i >= to.batch * to.results * to.channels) return;
   const int64_t at = i / to.channels;

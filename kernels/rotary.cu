@@ -6,7 +6,7 @@ namespace rt::cuda {
 namespace {
 
 /// A thread for each pair, and for each element behind the pairs.
-__global__ void rotate(RotaryArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads) rotate(RotaryArguments to) {
   const int64_t items = to.width - to.pairs, i = global_index();
   if (i >= to.rows * items) return;
   const int64_t item = i % items, row = i / items, base = row * to.width;

@@ -10,6 +10,7 @@ namespace rt::cuda {
 namespace {
 
 constexpr int kMostTaps = 4;
+constexpr unsigned kSampleThreads = 128;
 
 /// Along one axis; an index of -1 is a zero outside.
 struct Taps {
@@ -85,7 +86,7 @@ struct Group {
 };
 
 template <int kRank>
-__global__ void sample_grid(GridSampleArguments to, Group group) {
+__global__ void __launch_bounds__(kSampleThreads) sample_grid(GridSampleArguments to, Group group) {
   const int64_t i = group.sample();
   if (i >= to.batch * to.samples) return;
   Taps taps[kRank];
@@ -161,7 +162,7 @@ struct RoiTaps {
   }
 };
 
-__global__ void align_regions(RoiAlignArguments to, Group group) {
+__global__ void __launch_bounds__(kSampleThreads, 4) align_regions(RoiAlignArguments to, Group group) {
   const int64_t i = group.sample(), bins = to.rows * to.columns;
   if (i >= to.regions * bins) return;
   const int64_t region = i / bins;
@@ -256,7 +257,8 @@ struct RoiRow {
   }
 };
 
-__global__ void align_regions_back(RoiAlignArguments to, const float* grad_output, float* grad_data) {
+__global__ void __launch_bounds__(kSampleThreads)
+    align_regions_back(RoiAlignArguments to, const float* grad_output, float* grad_data) {
   const int64_t i = global_index();
   if (i >= to.images * to.height * to.channels) return;
   const int64_t channel = i % to.channels, y = i / to.channels % to.height,
@@ -290,7 +292,8 @@ Group group_of(int64_t channels) {
 
 cudaError_t grid_sample(const GridSampleArguments& arguments, cudaStream_t stream) {
   const Group group = group_of(arguments.channels);
-  const LaunchConfig config = launch_each(arguments.batch * arguments.samples * group.lanes, stream, 128);
+  const LaunchConfig config =
+      launch_each(arguments.batch * arguments.samples * group.lanes, stream, kSampleThreads);
   if (arguments.rank <= 2) return launch(sample_grid<2>, config, arguments, group);
   if (arguments.rank == 3) return launch(sample_grid<3>, config, arguments, group);
   return launch(sample_grid<kMaxSampleAxes>, config, arguments, group);
@@ -300,13 +303,14 @@ cudaError_t roi_align(const RoiAlignArguments& arguments, cudaStream_t stream) {
   if (arguments.images == 0) return cudaSuccess;
   const Group group = group_of(arguments.channels);
   const int64_t bins = arguments.regions * arguments.rows * arguments.columns;
-  return launch(align_regions, launch_each(bins * group.lanes, stream, 128), arguments, group);
+  return launch(align_regions, launch_each(bins * group.lanes, stream, kSampleThreads), arguments, group);
 }
 
 cudaError_t roi_align_grad(const RoiAlignArguments& arguments, const float* grad_output, float* grad_data,
                            cudaStream_t stream) {
   const int64_t rows = arguments.images * arguments.height * arguments.channels;
-  return launch(align_regions_back, launch_each(rows, stream, 128), arguments, grad_output, grad_data);
+  return launch(align_regions_back, launch_each(rows, stream, kSampleThreads), arguments, grad_output,
+                grad_data);
 }
 
 }  // namespace rt::cuda

@@ -10,6 +10,7 @@ namespace rt::cuda {
 namespace {
 
 constexpr int kScanThreads = 256;
+constexpr unsigned kLineThreads = 128;
 constexpr int kEach = 4;  // numbers of a thread in a tile
 constexpr int kScanTile = kScanThreads * kEach;
 /// Elements of a chunk; a block walks through a line of at most that many.
@@ -30,7 +31,7 @@ RT_DEVICE Total<T> neutral(bool product) {
 }
 
 template <class T>
-__global__ void scan_lines(const T* data, T* result, ScanArguments scan) {
+__global__ void __launch_bounds__(kLineThreads) scan_lines(const T* data, T* result, ScanArguments scan) {
   const int64_t line = global_index();
   if (line >= scan.outer * scan.inner) return;
   const int64_t first = line / scan.inner * scan.extent * scan.inner + line % scan.inner;
@@ -89,7 +90,7 @@ RT_DEVICE void load_steps(const T* line, const ScanArguments& scan, int64_t firs
 /// Block (chunk, line): steps [chunk, chunk + 1) * kChunk. Begins from starts[line, chunk] where there are
 /// such.
 template <class T>
-__global__ void __launch_bounds__(kScanThreads)
+__global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanThreads)
     scan_chunks(const T* data, T* result, const Total<T>* starts, ScanArguments scan, int64_t chunks) {
   __shared__ Total<T> warps[kScanThreads / kWarpSize];
   const int64_t line = blockIdx.x / chunks, chunk = blockIdx.x % chunks;
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kScanThreads)
 
 /// Block (chunk, line): the join of all its numbers.
 template <class T>
-__global__ void __launch_bounds__(kScanThreads)
+__global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanThreads)
     join_chunks(const T* data, Total<T>* totals, ScanArguments scan, int64_t chunks) {
   __shared__ Total<T> storage[kWarpSize];
   const int64_t line = blockIdx.x / chunks, chunk = blockIdx.x % chunks;
@@ -137,7 +138,8 @@ __global__ void __launch_bounds__(kScanThreads)
 
 /// A thread for each line: totals become what lies before each chunk.
 template <class Value>
-__global__ void scan_totals(Value* totals, bool product, int64_t lines, int64_t chunks) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    scan_totals(Value* totals, bool product, int64_t lines, int64_t chunks) {
   const int64_t line = global_index();
   if (line >= lines) return;
   Value total = static_cast<Value>(product ? 1 : 0);
@@ -159,7 +161,8 @@ cudaError_t scan_type(const ScanArguments& scan, void* scratch, cudaStream_t str
   T* result = static_cast<T*>(scan.result);
   const int64_t chunks = chunks_of(scan);
   if (chunks == 0)
-    return launch(scan_lines<T>, launch_each(scan.outer * scan.inner, stream, 128), data, result, scan);
+    return launch(scan_lines<T>, launch_each(scan.outer * scan.inner, stream, kLineThreads), data, result,
+                  scan);
   const LaunchConfig config{dim3(static_cast<unsigned>(scan.outer * chunks)), dim3(kScanThreads), 0, stream};
   Total<T>* starts = nullptr;
   if (chunks > 1) {

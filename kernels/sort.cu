@@ -51,8 +51,8 @@ RT_DEVICE Key ordered(T x) {
 /// Block (tile, row): sorts `tile` numbers of a row and stores the first `kept`. Run i of a row begins at
 /// i * min(its width, kept).
 template <class Entry, class T>
-__global__ void sort_tile(const T* data, Entry* entries, SortRows rows, int tile, int64_t tiles,
-                          int64_t stride) {
+__global__ void __launch_bounds__(kLargestTile / 2)
+    sort_tile(const T* data, Entry* entries, SortRows rows, int tile, int64_t tiles, int64_t stride) {
   Entry* shared = dynamic_shared<Entry>();
   const int64_t row = blockIdx.x / tiles, first = blockIdx.x % tiles * tile;
   const T* from = data + row / rows.inner * rows.length * rows.inner + row % rows.inner;
@@ -85,8 +85,8 @@ __global__ void sort_tile(const T* data, Entry* entries, SortRows rows, int tile
 
 /// Joins runs that stand for `width` numbers each in pairs.
 template <class Entry>
-__global__ void merge_runs(const Entry* from, Entry* to, SortRows rows, int64_t width, int64_t runs,
-                           int64_t stride) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    merge_runs(const Entry* from, Entry* to, SortRows rows, int64_t width, int64_t runs, int64_t stride) {
   const int64_t index = global_index(), slots = min(width, rows.kept);
   if (index >= rows.rows * runs * slots) return;
   const int64_t at = index % slots, run = index / slots % runs, row = index / slots / runs;

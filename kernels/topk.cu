@@ -7,8 +7,9 @@ namespace rt::cuda {
 namespace {
 
 template <class Unit, class Entry>
-__global__ void store_entries(const Unit* data, Unit* values, int64_t* positions, SortRows rows,
-                              const Entry* entries, int64_t stride) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    store_entries(const Unit* data, Unit* values, int64_t* positions, SortRows rows, const Entry* entries,
+                  int64_t stride) {
   const int64_t index = global_index();
   if (index >= rows.rows * rows.kept) return;
   const int64_t inner = index % rows.inner, place = index / rows.inner % rows.kept,
