@@ -245,11 +245,15 @@ TEST(CpuPool, AllKinds) {
   op::AveragePoolAttributes with_pads;
   with_pads.count_include_pad = true;
   for (const bool ceil_mode : {false, true}) {
-    for (const auto& x : {Shape{2, 9, 11, 5}, Shape{1, 12, 12, 32}, Shape{1, 10, 10, 100}}) {
+    for (const auto& x : {Shape{2, 9, 11, 5}, Shape{1, 12, 12, 32}, Shape{1, 10, 10, 100}, Shape{1, 9, 40, 1},
+                          Shape{2, 8, 9, 2}, Shape{1, 8, 9, 4}, Shape{1, 6, 3000, 3}}) {
       check(op::MaxPoolAttributes{}, x, {3, 3}, {2, 2}, {1, 1, 1, 1}, ceil_mode);
       check(op::MaxPoolAttributes{}, x, {2, 2}, {2, 2}, {}, ceil_mode);
       check(op::AveragePoolAttributes{}, x, {3, 3}, {2, 2}, {1, 1, 1, 1}, ceil_mode);
       check(with_pads, x, {3, 2}, {1, 2}, {1, 0, 1, 1}, ceil_mode);
+      check(op::MaxPoolAttributes{}, x, {3, 3}, {1, 1}, {1, 1, 1, 1}, ceil_mode);
+      check(op::AveragePoolAttributes{}, x, {2, 3}, {3, 1}, {0, 1, 1, 1}, ceil_mode);
+      check(op::MaxPoolAttributes{}, x, {2, 2}, {3, 3}, {1, 1, 1, 1}, ceil_mode);
     }
     check(op::MaxPoolAttributes{}, Shape{2, 20, 3}, {3}, {2}, {1, 1}, ceil_mode);
     check(op::AveragePoolAttributes{}, Shape{1, 5, 6, 7, 4}, {2, 3, 2}, {2, 1, 2}, {}, ceil_mode);

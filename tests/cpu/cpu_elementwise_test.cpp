@@ -110,6 +110,28 @@ TEST(CpuUnary, SpecialValues) {
   check_node(cpu_device(), make_node(op::SinAttributes{}, 1), {x}, 0, ops::Tolerance{1e-5, 1e-6});
 }
 
+TEST(CpuBinary, SpecialValues) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const std::vector<double> values{0.0,   -0.0, 1,    -1,  2,        -2,       3,         -3,     0.5,
+                                   -0.5,  5.5,  -5.5, inf, -inf,     nan,      1e-40,     -1e-30, 3e38,
+                                   -3e38, 127,  -149, 1e9, 16777215, 16777216, -16777217, 0.99,   1e-9};
+  const auto n = static_cast<int64_t>(values.size());
+  const auto x = tensor_of({DType::F32, Shape{n, 1}}, values);
+  const auto y = tensor_of({DType::F32, Shape{n}}, values);
+  check_node(cpu_device(), make_node(op::PowAttributes{}, 2), {x, y}, 0, ops::Tolerance{1e-6, 1e-44});
+  check_node(cpu_device(), make_node(op::PowAttributes{}, 2), {y, y}, 0, ops::Tolerance{1e-6, 1e-44});
+  for (const double exponent : {2.0, 3.0, 1.0, -1.0, 0.5, 0.0, -inf, nan})
+    check_node(cpu_device(), make_node(op::PowAttributes{}, 2), {x, scalar_tensor(DType::F32, exponent)}, 0,
+               ops::Tolerance{1e-6, 1e-44});
+  for (const bool truncated : {false, true}) {
+    op::ModAttributes mod;
+    mod.truncated = truncated;
+    check_node(cpu_device(), make_node(mod, 2), {x, y}, 0, ops::Tolerance{1e-6, 0});
+    check_node(cpu_device(), make_node(mod, 2), {f32(Shape{1000}, -50, 50, 1), f32(Shape{1000}, -3, 3, 2)}, 0,
+               ops::Tolerance{1e-6, 0});
+  }
+}
+
 template <class Attributes>
 void check_binary(DType dtype, double low, double high, Attributes attributes = {}) {
   const std::pair<Shape, Shape> pairs[] = {

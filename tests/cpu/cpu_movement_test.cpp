@@ -128,6 +128,19 @@ TEST(CpuGather, GatherAndScatterAdd) {
     }
 }
 
+TEST(CpuResize, OutsideOfTheRegion) {
+  op::ResizeAttributes resize;
+  resize.mode = op::ResizeMode::Linear;
+  resize.coordinates = op::ResizeCoordinates::TfCropAndResize;
+  resize.extrapolation = 7;
+  const auto region = tensor_of({DType::F32, Shape{4}}, {-0.3, 0.4, 0.6, 1.5});
+  Node node = make_node(resize, 4);
+  node.inputs[2] = kNoValue;
+  for (const int64_t channels : {3, 20})
+    check_node(cpu_device(), node,
+               {f32(Shape{1, 8, 9, channels}), ints_tensor({7, 11}), std::nullopt, region}, 8);
+}
+
 TEST(CpuResize, Modes) {
   for (const auto mode : {op::ResizeMode::Nearest, op::ResizeMode::Linear, op::ResizeMode::Cubic})
     for (const auto coordinates : {op::ResizeCoordinates::HalfPixel, op::ResizeCoordinates::AlignCorners,
@@ -137,6 +150,10 @@ TEST(CpuResize, Modes) {
       resize.coordinates = coordinates;
       check_node(cpu_device(), make_node(resize, 2), {f32(Shape{2, 5, 6, 3}), ints_tensor({9, 4})});
       check_node(cpu_device(), make_node(resize, 2), {f32(Shape{1, 5, 20}), ints_tensor({11})});
+      check_node(cpu_device(), make_node(resize, 2), {f32(Shape{2, 5, 6, 40}), ints_tensor({3, 17})});
+      check_node(cpu_device(), make_node(resize, 2), {f32(Shape{1, 3, 5, 4, 2}), ints_tensor({5, 4, 9})});
+      resize.antialias = mode != op::ResizeMode::Nearest;
+      check_node(cpu_device(), make_node(resize, 2), {f32(Shape{1, 20, 31, 3}), ints_tensor({7, 5})});
     }
 }
 

@@ -131,7 +131,7 @@ TEST(CpuTopK, LongRows) {
 }
 
 TEST(CpuScan, RowsAndColumns) {
-  for (const DType dtype : {DType::F32, DType::I64})
+  for (const DType dtype : {DType::F32, DType::F64, DType::I64, DType::U32, DType::I16})
     for (const bool exclusive : {false, true})
       for (const bool reverse : {false, true})
         for (const int64_t extent : {1, 7, 16, 100})
@@ -140,7 +140,7 @@ TEST(CpuScan, RowsAndColumns) {
             sum.axis = axis;
             sum.exclusive = exclusive;
             sum.reverse = reverse;
-            const Shape shape = axis == 0 ? Shape{extent, 5} : Shape{5, extent};
+            const Shape shape = axis == 0 ? Shape{extent, 5, 4} : Shape{5, extent};
             SCOPED_TRACE(
                 text(name_of(dtype), shape, exclusive ? " exclusive" : "", reverse ? " reverse" : ""));
             check_node(cpu_device(), make_node(sum, 1), {ramp(dtype, shape, -3, 4)});
@@ -152,9 +152,39 @@ TEST(CpuScan, RowsAndColumns) {
           }
 }
 
+/// So large that results are written past the caches.
+TEST(CpuScan, LargeColumns) {
+  for (const DType dtype : {DType::F32, DType::I64}) {
+    op::CumSumAttributes sum;
+    sum.axis = 0;
+    check_node(cpu_device(), make_node(sum, 1), {ramp(dtype, Shape{3, 700001}, -3, 4)});
+  }
+}
+
+/// Masked values lie in the first rows, in the last or are all there are; results are written past the
+/// caches.
+TEST(CpuSoftmax, MaskedAndLargeColumns) {
+  op::SoftmaxAttributes softmax;
+  softmax.axis = 1;
+  op::LogSoftmaxAttributes logarithm;
+  logarithm.axis = 1;
+  for (const auto& shape : {Shape{2, 70, 3}, Shape{1, 2100, 1001}}) {
+    ops::HostTensor x = f32(shape, -30, 30);
+    auto* values = reinterpret_cast<float*>(x.bytes.data());
+    for (int64_t k = 0; k < shape[1]; ++k) {
+      const auto row = static_cast<size_t>(k * shape[2]);
+      if (k < 40) values[row] = -std::numeric_limits<float>::infinity();
+      if (k > 30) values[row + 1] = -std::numeric_limits<float>::infinity();
+      values[row + 2] = -std::numeric_limits<float>::infinity();
+    }
+    check_node(cpu_device(), make_node(softmax, 1), {x}, 0, ops::Tolerance{1e-5, 1e-30});
+    check_node(cpu_device(), make_node(logarithm, 1), {x}, 0, ops::Tolerance{1e-5, 1e-5});
+  }
+}
+
 TEST(CpuSoftmax, AnyAxis) {
   for (const int64_t axis : {0, 1, 2, -1})
-    for (const auto& shape : {Shape{3, 4, 5}, Shape{2, 130, 70}, Shape{20, 2, 1000}}) {
+    for (const auto& shape : {Shape{3, 4, 5}, Shape{2, 130, 70}, Shape{20, 2, 1000}, Shape{20, 13, 10}}) {
       op::SoftmaxAttributes softmax;
       softmax.axis = axis;
       check_node(cpu_device(), make_node(softmax, 1), {f32(shape, -30, 30)}, 0, ops::Tolerance{1e-5, 1e-30});
@@ -165,7 +195,7 @@ TEST(CpuSoftmax, AnyAxis) {
 }
 
 TEST(CpuNorm, BatchNorm) {
-  for (const auto& shape : {Shape{4, 5}, Shape{2, 7, 9, 3}, Shape{3, 20, 20, 32}}) {
+  for (const auto& shape : {Shape{4, 5}, Shape{2, 7, 9, 3}, Shape{3, 20, 20, 32}, Shape{9, 70, 70, 17}}) {
     const auto c = [&](uint64_t seed) { return f32(Shape{shape.back()}, 0.5, 1.5, seed); };
     for (const bool unbiased : {false, true}) {
       op::BatchNormTrainAttributes train;

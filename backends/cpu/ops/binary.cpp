@@ -172,7 +172,7 @@ Result<KernelPtr> create_as(CpuDevice& device, const NodeView& node, Producers p
   if (dtype == DType::F32) {
     const auto loop = loops[static_cast<int>(advance_of(plan_of(node)))];
     const bool blocked = same_shapes_blocked(node, producers);
-    return make_loop<float, float>(node, kFunction == BinaryFunction::Pow ? 32 : 1, loop,
+    return make_loop<float, float>(node, kFunction == BinaryFunction::Pow ? 8 : 1, loop,
                                    {blocked ? kBlocked16 : kDense, 3, 1});
   }
   if (kHalves.contains(dtype)) return make_halves(device.simd(), node, loops);

@@ -1,7 +1,7 @@
 // Batch and layer normalization. Channels are the last axis; batch normalization also works in kBlocked16.
 //
 // Sums over all rows are made in one part per thread (scratch), joined in order. Variances are summed around
-// the mean, in a second pass over the data, because the difference of squares cancels.
+// means of blocks, because the difference of squares cancels.
 #include <cmath>
 
 #include "backends/cpu/channels.h"
@@ -46,11 +46,9 @@ Result<KernelPtr> create_batch_norm(CpuDevice& device, const NodeView& node, Pro
       requirements, {layout, 1, 1});
 }
 
-/// Calls add(sums, plane, first_row, end_row) on every thread with sums of its own, `width` floats, zeroed;
-/// then adds them all into the first.
+/// Calls add(sums, plane, first_row, end_row) on every thread with sums of its own, `width` floats, zeroed.
 template <class Add>
-void sum_rows(const Simd& simd, const ChannelPlanes& planes, float* sums, int64_t width, int parts,
-              const Add& add) {
+void for_parts(const ChannelPlanes& planes, float* sums, int64_t width, int parts, const Add& add) {
   const int64_t rows = planes.planes * planes.rows;
   parallel_parts(parts, [&](int part) noexcept {
     float* own = sums + part * width;
@@ -63,9 +61,20 @@ void sum_rows(const Simd& simd, const ChannelPlanes& planes, float* sums, int64_
       at += count;
     }
   });
-  for (int part = 1; part < parts; ++part)
-    simd.accumulate[static_cast<int>(ReduceFunction::Sum)](sums, sums + part * width, width);
 }
+
+/// Count, mean and sum of squares around the mean of a channel.
+struct Moments {
+  float count, mean, squares;
+  void join(const Moments& more) noexcept {
+    const float total = count + more.count;
+    if (total == 0) return;
+    const float difference = more.mean - mean, share = more.count / total;
+    mean += difference * share;
+    squares += more.squares + difference * difference * count * share;
+    count = total;
+  }
+};
 
 int parts_for(const CpuDevice& device, const Shape& x) noexcept {
   return x.elements() < kSerialWork ? 1 : device.info().threads;
@@ -87,7 +96,7 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
   Requirements requirements = in_place();
   static constexpr InPlace kStatistics[] = {{3, 1}, {4, 2}};
   requirements.more_in_place = kStatistics;
-  requirements.scratch = static_cast<size_t>((parts + 2) * channels) * sizeof(float);
+  requirements.scratch = static_cast<size_t>((3 * parts + 2) * channels) * sizeof(float);
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
         const float *x = call.in<float>(0), *scale = call.in<float>(1), *bias = call.in<float>(2);
@@ -95,23 +104,21 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
         float *y = call.out<float>(0), *new_mean = call.out<float>(1), *new_variance = call.out<float>(2);
         float *mean = call.out<float>(3), *inverse = call.out<float>(4);
         float* sums = call.scratch<float>();
-        float *a = sums + parts * channels, *b = a + channels;
-        const auto add = simd.accumulate[static_cast<int>(ReduceFunction::Sum)];
-        sum_rows(simd, planes, sums, channels, parts,
-                 [&](float* own, int64_t plane, int64_t first, int64_t end) {
-                   for (int64_t row = first; row < end; ++row)
-                     add(own + planes.channel_of(plane), x + planes.offset(plane, row), planes.width);
-                 });
-        for (int64_t c = 0; c < channels; ++c) mean[c] = sums[c] / divisor;
-        sum_rows(simd, planes, sums, channels, parts,
-                 [&](float* own, int64_t plane, int64_t first, int64_t end) {
-                   const int64_t channel = planes.channel_of(plane);
-                   for (int64_t row = first; row < end; ++row)
-                     simd.accumulate_squares(own + channel, x + planes.offset(plane, row), mean + channel,
-                                             planes.width);
-                 });
+        float *a = sums + 3 * parts * channels, *b = a + channels;
+        for_parts(planes, sums, 3 * channels, parts,
+                  [&](float* own, int64_t plane, int64_t first, int64_t end) {
+                    float* of_plane = own + planes.channel_of(plane);
+                    simd.add_moments(x + planes.offset(plane, first), end - first, planes.width, of_plane,
+                                     of_plane + channels, of_plane + 2 * channels);
+                  });
         for (int64_t c = 0; c < channels; ++c) {
-          const float variance = sums[c] / divisor;
+          Moments all{};
+          for (int part = 0; part < parts; ++part) {
+            const float* own = sums + part * 3 * channels + c;
+            all.join({own[0], own[channels], own[2 * channels]});
+          }
+          mean[c] = all.mean;
+          const float variance = all.squares / divisor;
           inverse[c] = 1.0f / std::sqrt(variance + epsilon);
           new_mean[c] = momentum * old_mean[c] + (1.0f - momentum) * mean[c];
           new_variance[c] = momentum * old_variance[c] + (1.0f - momentum) * variance * correction;
@@ -149,15 +156,18 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
         float *grad_x = call.out<float>(0), *grad_scale = call.out<float>(1), *grad_bias = call.out<float>(2);
         float* sums = call.scratch<float>();
         float *a = sums + 2 * parts * channels, *b = a + channels, *c = b + channels;
-        sum_rows(simd, planes, sums, 2 * channels, parts,
-                 [&](float* own, int64_t plane, int64_t first, int64_t end) {
-                   const int64_t channel = planes.channel_of(plane);
-                   for (int64_t row = first; row < end; ++row) {
-                     const int64_t at = planes.offset(plane, row);
-                     simd.accumulate_products(own + channel, own + channels + channel, g + at, x + at,
-                                              mean + channel, planes.width);
-                   }
-                 });
+        for_parts(planes, sums, 2 * channels, parts,
+                  [&](float* own, int64_t plane, int64_t first, int64_t end) {
+                    const int64_t channel = planes.channel_of(plane);
+                    for (int64_t row = first; row < end; ++row) {
+                      const int64_t at = planes.offset(plane, row);
+                      simd.accumulate_products(own + channel, own + channels + channel, g + at, x + at,
+                                               mean + channel, planes.width);
+                    }
+                  });
+        for (int part = 1; part < parts; ++part)
+          simd.accumulate[static_cast<int>(ReduceFunction::Sum)](sums, sums + part * 2 * channels,
+                                                                 2 * channels);
         const float n = static_cast<float>(std::max<int64_t>(count, 1));
         for (int64_t k = 0; k < channels; ++k) {
           grad_bias[k] = sums[k];

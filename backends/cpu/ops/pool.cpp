@@ -3,6 +3,7 @@
 // because the windows of one sample overlap.
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elements.h"
@@ -77,6 +78,75 @@ LayoutId layout_of(const TensorInfo& info, Producers producers, size_t input) {
   return producers.size() > input && producers[input] == kBlocked16 && can_block(info) ? kBlocked16 : kDense;
 }
 
+/// Few channels, or windows that overlap: the rows under a row of windows are joined first, a segment at a
+/// time that stays in the first cache, with the neutral element where the padding is; then the windows along
+/// it.
+template <bool kMax>
+KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, LayoutId layout) {
+  constexpr int64_t kBuffer = 4096;
+  constexpr float kNeutral = kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
+  const WindowAxis& across = pool.axes[2];
+  const int64_t room = kBuffer / std::max<int64_t>(pool.width, 1);
+  const int64_t segment = std::clamp<int64_t>((room - across.reach()) / across.stride + 1, 1,
+                                              std::max<int64_t>(across.output, 1));
+  const int64_t buffered = ((segment - 1) * across.stride + across.reach()) * pool.width;
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < across.output; ++i) counts.push_back(average_count(across, i, count_pad));
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(max_threads() * buffered) * sizeof(float);
+  return make_kernel(
+      [=, &simd, counts = std::move(counts)](const Call& call) noexcept {
+        const WindowAxis &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
+        const auto join = simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+        const int64_t lines = d.output * h.output;
+        parallel_for(
+            pool.images * lines, w.output * pool.width * pool.taps, 1,
+            [&](int64_t begin, int64_t end) noexcept {
+              float* buffer = call.scratch<float>() + omp_get_thread_num() * buffered;
+              for (int64_t line = begin; line < end; ++line) {
+                const int64_t image = line / lines, od = line % lines / h.output, oh = line % h.output;
+                const Taps in_d = inside(d, od), in_h = inside(h, oh);
+                const int64_t rest = average_count(d, od, count_pad) * average_count(h, oh, count_pad);
+                for (int64_t first = 0; first < w.output; first += segment) {
+                  const int64_t n = std::min(segment, w.output - first);
+                  const int64_t columns = (n - 1) * w.stride + w.reach(), left = w.position(first, 0);
+                  const int64_t low = std::clamp<int64_t>(-left, 0, columns),
+                                high = std::clamp<int64_t>(w.input - left, low, columns);
+                  std::fill(buffer, buffer + low * pool.width, kNeutral);
+                  std::fill(buffer + high * pool.width, buffer + columns * pool.width, kNeutral);
+                  float* middle = buffer + low * pool.width;
+                  const int64_t count = (high - low) * pool.width;
+                  bool empty = true;
+                  for (int64_t i = in_d.begin; i < in_d.end; ++i)
+                    for (int64_t j = in_h.begin; j < in_h.end; ++j) {
+                      const int64_t row = (d.position(od, i) * h.input + h.position(oh, j)) * w.input;
+                      const float* from = pool.in(call.in<float>(0), image, row + left + low);
+                      if (empty)
+                        std::memcpy(middle, from, static_cast<size_t>(count) * sizeof(float));
+                      else
+                        join(middle, from, count);
+                      empty = false;
+                    }
+                  if (empty) std::fill(middle, middle + count, kNeutral);
+                  float* out = call.out<float>() + (line * w.output + first) * pool.width;
+                  simd.pool_row[kMax ? 1 : 0](buffer, out, n, pool.width, w.stride, w.kernel, w.dilation);
+                  if (kMax) continue;
+                  for (int64_t i = 0; i < n;) {  // windows that hold equally many elements
+                    const int64_t same = counts[static_cast<size_t>(first + i)];
+                    int64_t last = i + 1;
+                    while (last < n && counts[static_cast<size_t>(first + last)] == same) ++last;
+                    float* to = out + i * pool.width;
+                    simd.scale(to, to, 1.0f / static_cast<float>(std::max<int64_t>(same * rest, 1)),
+                               (last - i) * pool.width);
+                    i = last;
+                  }
+                }
+              }
+            });
+      },
+      requirements, {layout, 1, 1});
+}
+
 template <class Attributes, bool kMax>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
   const auto& attributes = node.as<Attributes>();
@@ -86,6 +156,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   bool count_pad = false;
   if constexpr (!kMax) count_pad = attributes.count_include_pad;
   const Simd& simd = device.simd();
+  constexpr int64_t kFewChannels = 32;
+  if (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output))
+    return make_by_rows<kMax>(simd, pool, count_pad, layout);
   return make_kernel(
       [=, &simd](const Call& call) noexcept {
         const float* x = call.in<float>(0);
@@ -156,7 +229,7 @@ Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers
 }
 
 /// (x, grad_output) -> grad_x: each window's gradient goes to the first of its largest elements.
-Result<KernelPtr> create_max_grad(CpuDevice&, const NodeView& node, Producers producers) {
+Result<KernelPtr> create_max_grad(CpuDevice& device, const NodeView& node, Producers producers) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
   const LayoutId layout = can_block(node.input(0)) && (layout_of(node.input(0), producers, 0) == kBlocked16 ||
                                                        layout_of(node.input(1), producers, 1) == kBlocked16)
@@ -165,12 +238,15 @@ Result<KernelPtr> create_max_grad(CpuDevice&, const NodeView& node, Producers pr
   const Pool pool = make_pool(geometry, layout);
   // Runs of channels that one thread works on, so that one image is shared among threads.
   const int64_t run = std::min<int64_t>(pool.width, 64), runs = run == 0 ? 0 : (pool.width + run - 1) / run;
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(max_threads() * pool.taps) * sizeof(int64_t);
   return make_kernel(
-      [=](const Call& call) noexcept {
+      [=, &simd = device.simd()](const Call& call) noexcept {
         const float *x = call.in<float>(0), *g = call.in<float>(1);
         float* grad = call.out<float>();
         parallel_for(
             pool.images * runs, pool.in_points * run * 4, 1, [&](int64_t begin, int64_t end) noexcept {
+              int64_t* offsets = call.scratch<int64_t>() + omp_get_thread_num() * pool.taps;
               for (int64_t i = begin; i < end; ++i) {
                 const int64_t image = i / runs, channel = i % runs * run,
                               width = std::min(run, pool.width - channel);
@@ -179,26 +255,15 @@ Result<KernelPtr> create_max_grad(CpuDevice&, const NodeView& node, Producers pr
                 for (int64_t p = 0; p < pool.in_points; ++p)
                   std::fill(to + p * pool.width, to + p * pool.width + width, 0.0f);
                 for (int64_t out = 0; out < pool.out_points; ++out) {
-                  float best[64];
-                  int64_t where[64];
-                  for (int64_t c = 0; c < width; ++c) where[c] = -1;
-                  for_taps(pool, out, [&](int64_t from) noexcept {
-                    const float* row = in + from * pool.width;
-                    for (int64_t c = 0; c < width; ++c) {
-                      const bool better =
-                          where[c] < 0 || row[c] > best[c] || (row[c] != row[c] && best[c] == best[c]);
-                      best[c] = better ? row[c] : best[c];
-                      where[c] = better ? from : where[c];
-                    }
-                  });
+                  int64_t count = 0;
+                  for_taps(pool, out, [&](int64_t from) noexcept { offsets[count++] = from * pool.width; });
                   const float* from = g + (image * pool.out_points + out) * pool.width + channel;
-                  for (int64_t c = 0; c < width; ++c)
-                    if (where[c] >= 0) to[where[c] * pool.width + c] += from[c];
+                  if (count > 0) simd.max_gradient(in, from, to, offsets, count, width);
                 }
               }
             });
       },
-      {}, {layout, 3, 1});
+      requirements, {layout, 3, 1});
 }
 
 /// (input_shape, grad_output) -> grad_x: each window's gradient, divided, goes to all of its elements.

@@ -1,6 +1,6 @@
 // Resize of the spatial axes. Every output point is a weighted sum of few input points; channels are
-// contiguous, so that a point is a run. Nearest copies runs of any dtype; linear and cubic add scaled runs of
-// f32.
+// contiguous, so that a point is a run. Nearest copies runs of any dtype; linear and cubic, of f32, are sums
+// over the rows first, then along a row.
 #include "runtime/graph/resize_geometry.h"
 
 #include <cstring>
@@ -50,6 +50,13 @@ Result<Tables> tables_of(const NodeView& node) {
     tables.in_points *= geometry.axes[k].input;
     tables.out_points *= geometry.axes[k].output;
   }
+  if (tables.rank == 0) {  // one axis of one point
+    tables.rank = 1;
+    tables.extent[0] = 1;
+    tables.index[0].assign(static_cast<size_t>(tables.taps), 0);
+    tables.weight[0].assign(static_cast<size_t>(tables.taps), 0.0f);
+    tables.weight[0][0] = 1;
+  }
   return tables;
 }
 
@@ -90,71 +97,150 @@ KernelPtr make_nearest(Tables tables, size_t element_size, uint64_t fill) {
   });
 }
 
-KernelPtr make_interpolation(const Simd& simd, Tables tables, float extrapolation) {
-  int64_t combinations = 1;
-  for (int i = 0; i < tables.rank; ++i) combinations *= tables.taps;
-  return make_kernel([=, &simd, tables = std::move(tables)](const Call& call) noexcept {
-    const float* x = call.in<float>(0);
-    float* y = call.out<float>();
-    const int64_t channels = tables.channels;
-    parallel_for(tables.batch * tables.out_points, channels * combinations, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) {
-                     std::array<size_t, kMaxAxes> place{};
-                     int64_t rest = i % tables.out_points;
-                     bool inside = true;
-                     for (int axis = tables.rank - 1; axis >= 0; --axis) {
-                       const auto k = static_cast<size_t>(axis);
-                       place[k] = static_cast<size_t>(rest % tables.extent[k] * tables.taps);
-                       inside = inside && tables.index[k][place[k]] >= 0;
-                       rest /= tables.extent[k];
-                     }
-                     const float* image = x + i / tables.out_points * tables.in_points * channels;
-                     float* out = y + i * channels;
-                     if (!inside) {
-                       std::fill(out, out + channels, extrapolation);
-                       continue;
-                     }
-                     std::array<const float*, kMostTaps> from;
-                     std::array<float, kMostTaps> weights;
-                     size_t taps = 0;
-                     bool first = true;
-                     const auto add_taps = [&] {
-                       if (first)
-                         simd.weighted_sum(from.data(), weights.data(), static_cast<int64_t>(taps), out,
-                                           channels);
-                       else
-                         for (size_t t = 0; t < taps; ++t) simd.axpy(out, from[t], weights[t], channels);
-                       first = first && taps == 0;
-                       taps = 0;
-                     };
-                     for (int64_t combination = 0; combination < combinations; ++combination) {
-                       int64_t point = 0, tap = combination;
-                       float weight = 1;
-                       for (int axis = tables.rank - 1; axis >= 0; --axis) {
-                         const auto k = static_cast<size_t>(axis);
-                         const size_t at = place[k] + static_cast<size_t>(tap % tables.taps);
-                         point += tables.index[k][at];
-                         weight *= tables.weight[k][at];
-                         tap /= tables.taps;
-                       }
-                       if (weight == 0) continue;
-                       if (taps == kMostTaps) add_taps();
-                       from[taps] = image + point * channels;
-                       weights[taps++] = weight;
-                     }
-                     add_taps();
-                     if (first) std::fill(out, out + channels, 0.0f);
-                   }
-                 });
-  });
+/// The last spatial axis, along a row of points. With few channels the tables name every element of the row,
+/// [taps, points, channels]; else every point.
+struct RowTables {
+  std::vector<int32_t> index;
+  std::vector<float> weight;
+  std::vector<int64_t> outside;  ///< points that are extrapolated
+};
+
+constexpr int64_t kFewChannels = 16;
+
+RowTables row_tables(const Tables& tables) {
+  RowTables row;
+  const auto last = static_cast<size_t>(tables.rank - 1);
+  const int64_t each = tables.channels < kFewChannels ? tables.channels : 1;
+  for (int t = 0; t < tables.taps; ++t)
+    for (int64_t i = 0; i < tables.extent[last]; ++i) {
+      const auto at = static_cast<size_t>(i * tables.taps + t);
+      const int64_t index = tables.index[last][at];
+      if (index < 0 && t == 0) row.outside.push_back(i);
+      for (int64_t c = 0; c < each; ++c) {
+        row.index.push_back(static_cast<int32_t>(std::max<int64_t>(index, 0) * each + c));
+        row.weight.push_back(index < 0 ? 0.0f : tables.weight[last][at]);
+      }
+    }
+  return row;
+}
+
+/// What makes one element: places and weights, without those of weight 0.
+struct Terms {
+  const float* from[kMostTaps];
+  float weight[kMostTaps];
+  int64_t count = 0;
+  bool first = true;
+
+  void add(const Simd& simd, const float* x, float w, float* y, int64_t n) noexcept {
+    if (w == 0) return;
+    if (count == static_cast<int64_t>(kMostTaps)) flush(simd, y, n);
+    from[count] = x;
+    weight[count++] = w;
+  }
+  void flush(const Simd& simd, float* y, int64_t n) noexcept {
+    if (first && count == 0) std::fill(y, y + n, 0.0f);
+    if (first && count > 0) simd.weighted_sum(from, weight, count, y, n);
+    for (int64_t t = 0; !first && t < count; ++t) simd.axpy(y, from[t], weight[t], n);
+    first = false;
+    count = 0;
+  }
+};
+
+/// Axis by axis: input rows are added into one, then points along it.
+class Interpolation {
+ public:
+  Interpolation(const Simd& simd, Tables tables, float extrapolation)
+      : simd_(&simd), tables_(std::move(tables)), row_(row_tables(tables_)), extrapolation_(extrapolation) {
+    const auto last = static_cast<size_t>(tables_.rank - 1);
+    points_ = tables_.extent[last];
+    for (int i = 0; i + 1 < tables_.rank; ++i) combinations_ *= tables_.taps;
+  }
+  int64_t rows() const noexcept { return points_ == 0 ? 0 : tables_.batch * tables_.out_points / points_; }
+  int64_t row_elements() const noexcept { return points_ * tables_.channels; }
+  int64_t work() const noexcept { return row_elements() * (combinations_ + tables_.taps); }
+
+  /// buffer: in_row floats
+  void run(int64_t row, int64_t in_row, const float* x, float* buffer, float* y) const noexcept {
+    const int64_t rows_of_image = tables_.out_points / points_;
+    std::array<size_t, kMaxAxes> place{};
+    int64_t rest = row % rows_of_image;
+    bool inside = true;
+    for (int axis = tables_.rank - 2; axis >= 0; --axis) {
+      const auto k = static_cast<size_t>(axis);
+      place[k] = static_cast<size_t>(rest % tables_.extent[k] * tables_.taps);
+      inside = inside && tables_.index[k][place[k]] >= 0;
+      rest /= tables_.extent[k];
+    }
+    if (!inside) return std::fill(y, y + row_elements(), extrapolation_);
+    const float* image = x + row / rows_of_image * tables_.in_points * tables_.channels;
+    Terms rows;
+    for (int64_t combination = 0; combination < combinations_; ++combination) {
+      int64_t point = 0, tap = combination;
+      float weight = 1;
+      for (int axis = tables_.rank - 2; axis >= 0; --axis) {
+        const auto k = static_cast<size_t>(axis);
+        const size_t at = place[k] + static_cast<size_t>(tap % tables_.taps);
+        point += tables_.index[k][at];
+        weight *= tables_.weight[k][at];
+        tap /= tables_.taps;
+      }
+      rows.add(*simd_, image + point * tables_.channels, weight, buffer, in_row);
+    }
+    const bool as_it_is = rows.first && rows.count == 1 && rows.weight[0] == 1;
+    if (!as_it_is) rows.flush(*simd_, buffer, in_row);
+    along(as_it_is ? rows.from[0] : buffer, y);
+  }
+
+ private:
+  void along(const float* x, float* y) const noexcept {
+    const int64_t channels = tables_.channels;
+    if (channels < kFewChannels) {
+      simd_->resize_row(x, row_.index.data(), row_.weight.data(), tables_.taps, y, row_elements());
+    } else {
+      for (int64_t i = 0; i < points_; ++i) {
+        Terms terms;
+        float* to = y + i * channels;
+        for (int64_t t = 0; t < tables_.taps; ++t) {
+          const auto at = static_cast<size_t>(t * points_ + i);
+          terms.add(*simd_, x + int64_t{row_.index[at]} * channels, row_.weight[at], to, channels);
+        }
+        terms.flush(*simd_, to, channels);
+      }
+    }
+    for (const int64_t point : row_.outside)
+      std::fill(y + point * channels, y + (point + 1) * channels, extrapolation_);
+  }
+
+  const Simd* simd_;
+  Tables tables_;
+  RowTables row_;
+  float extrapolation_;
+  int64_t points_ = 0, combinations_ = 1;
+};
+
+KernelPtr make_interpolation(const Simd& simd, Tables tables, int64_t in_row, float extrapolation) {
+  Requirements requirements;
+  requirements.scratch = static_cast<size_t>(max_threads() * in_row) * sizeof(float);
+  return make_kernel(
+      [in_row,
+       interpolation = Interpolation(simd, std::move(tables), extrapolation)](const Call& call) noexcept {
+        parallel_for(interpolation.rows(), interpolation.work(), 1, [&](int64_t begin, int64_t end) noexcept {
+          float* buffer = call.scratch<float>() + omp_get_thread_num() * in_row;
+          for (int64_t row = begin; row < end; ++row)
+            interpolation.run(row, in_row, call.in<float>(0), buffer,
+                              call.out<float>() + row * interpolation.row_elements());
+        });
+      },
+      requirements);
 }
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(Tables tables, tables_of(node));
   const auto& attributes = node.as<op::ResizeAttributes>();
   if (attributes.mode != op::ResizeMode::Nearest)
-    return make_interpolation(device.simd(), std::move(tables), attributes.extrapolation);
+    return make_interpolation(device.simd(), std::move(tables),
+                              node.shape(0).elements(node.shape(0).rank() - 2, node.shape(0).rank()),
+                              attributes.extrapolation);
   uint64_t fill = 0;
   store_element(&fill, node.dtype(0), 0, static_cast<double>(attributes.extrapolation));
   return make_nearest(std::move(tables), size_of(node.dtype(0)), fill);

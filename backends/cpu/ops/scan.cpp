@@ -1,6 +1,8 @@
 // CumSum and CumProd: x seen as [outer, extent, inner]; lines are cut among threads, and within an outer part
-// whole runs along the inner dimension are added to the totals before them. Contiguous lines of f32 go
-// through the vector loops.
+// whole runs along the inner dimension are added to the totals before them. 32 and 64 bits go through the
+// vector loops.
+#include <optional>
+
 #include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
 
@@ -44,6 +46,54 @@ void scan_part(const Scan& scan, const T* x, T* y, int64_t begin, int64_t end) n
   }
 }
 
+std::optional<ScanCode> code_of(DType dtype) noexcept {
+  switch (dtype) {
+    case DType::F32: return ScanCode::F32;
+    case DType::F64: return ScanCode::F64;
+    case DType::I32:
+    case DType::U32: return ScanCode::U32;
+    case DType::I64:
+    case DType::U64: return ScanCode::U64;
+    default: return {};
+  }
+}
+
+/// Calls body(outer part, first column, end) for pieces of lines [begin, end), numbered over all parts.
+template <class Body>
+void for_parts(const Scan& scan, int64_t begin, int64_t end, const Body& body) noexcept {
+  while (begin < end) {
+    const int64_t part = begin / scan.inner, first = begin % scan.inner;
+    const int64_t last = std::min(scan.inner, first + end - begin);
+    body(part, first, last);
+    begin += last - first;
+  }
+}
+
+KernelPtr make_vector_scan(const Scan& scan, const Simd& simd, int product, int code, const TensorInfo& x) {
+  const auto size = static_cast<int64_t>(size_of(x.dtype));
+  const bool past_caches = static_cast<int64_t>(x.bytes()) >= kPastCaches;
+  return make_kernel(
+      [=, row = simd.scan_row[product][code],
+       columns = simd.scan_columns[product][code]](const Call& call) noexcept {
+        const auto* from = call.in<std::byte>(0);
+        auto* to = call.out<std::byte>();
+        const int64_t unit = scan.inner == 1 ? 1 : 16;
+        parallel_for(scan.outer * scan.inner, scan.extent, unit, [&](int64_t begin, int64_t end) noexcept {
+          if (scan.inner == 1) {
+            for (int64_t at = begin * scan.extent; at < end * scan.extent; at += scan.extent)
+              row(from + at * size, to + at * size, scan.extent, scan.exclusive, scan.reverse);
+            return;
+          }
+          for_parts(scan, begin, end, [&](int64_t part, int64_t first, int64_t last) noexcept {
+            const int64_t at = (part * scan.extent * scan.inner + first) * size;
+            columns(from + at, to + at, scan.extent, scan.inner, last - first, scan.exclusive, scan.reverse,
+                    past_caches);
+          });
+        });
+      },
+      in_place());
+}
+
 template <class Attributes, bool kProduct>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<Attributes>();
@@ -51,29 +101,17 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const int axis = *normalized_axis(attributes.axis, x.rank());
   const Scan scan{x.elements(0, axis), x[axis], x.elements(axis + 1, x.rank()), attributes.exclusive,
                   attributes.reverse};
-  if (node.dtype(0) == DType::F32 && scan.inner == 1)
-    return make_kernel(
-        [scan, row = device.simd().scan_row[kProduct ? 1 : 0]](const Call& call) noexcept {
-          const float* from = call.in<float>(0);
-          float* to = call.out<float>();
-          parallel_for(scan.outer, scan.extent, 1, [&](int64_t begin, int64_t end) noexcept {
-            for (int64_t i = begin; i < end; ++i)
-              row(from + i * scan.extent, to + i * scan.extent, scan.extent, scan.exclusive, scan.reverse);
-          });
-        },
-        in_place());
+  if (const auto code = code_of(node.dtype(0)))
+    return make_vector_scan(scan, device.simd(), kProduct ? 1 : 0, static_cast<int>(*code), node.input(0));
   return with_type(node.dtype(0), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
     return make_kernel(
         [=](const Call& call) noexcept {
           parallel_for(scan.outer * scan.inner, scan.extent, 1, [&](int64_t begin, int64_t end) noexcept {
-            while (begin < end) {
-              const int64_t part = begin / scan.inner, first = begin % scan.inner;
-              const int64_t last = std::min(scan.inner, first + end - begin);
+            for_parts(scan, begin, end, [&](int64_t part, int64_t first, int64_t last) noexcept {
               const int64_t offset = part * scan.extent * scan.inner;
               scan_part<T, kProduct>(scan, call.in<T>(0) + offset, call.out<T>() + offset, first, last);
-              begin += last - first;
-            }
+            });
           });
         },
         in_place());

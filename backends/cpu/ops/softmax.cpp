@@ -1,8 +1,34 @@
-// Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns.
+// Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns. Short
+// rows are turned into columns, because a vector holds more than one of them.
 #include "backends/cpu/kernel.h"
 
 namespace rt::cpu {
 namespace {
+
+constexpr int64_t kShortRow = 64;
+
+/// Rows of fewer than kShortRow numbers, Simd::kColumns of them at a time.
+KernelPtr make_short_rows(const Simd& simd, int64_t rows, int64_t extent, bool logarithm) {
+  Requirements requirements = in_place();
+  const int64_t block = extent * Simd::kColumns;
+  requirements.scratch = static_cast<size_t>(max_threads() * block) * sizeof(float);
+  return make_kernel(
+      [=, &simd](const Call& call) noexcept {
+        const float* in = call.in<float>(0);
+        float* out = call.out<float>();
+        parallel_for(rows, extent * 4, Simd::kColumns, [&](int64_t begin, int64_t end) noexcept {
+          float* columns = call.scratch<float>() + omp_get_thread_num() * block;
+          for (int64_t i = begin; i < end; i += Simd::kColumns) {
+            const int64_t count = std::min(Simd::kColumns, end - i);
+            simd.transpose[2](in + i * extent, extent, columns, Simd::kColumns, count, extent, false);
+            simd.softmax_columns[logarithm ? 1 : 0](columns, columns, extent, Simd::kColumns, count, nullptr,
+                                                    false);
+            simd.transpose[2](columns, Simd::kColumns, out + i * extent, extent, extent, count, false);
+          }
+        });
+      },
+      requirements);
+}
 
 template <class Attributes, bool kLogarithm>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
@@ -10,6 +36,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const int axis = *normalized_axis(node.as<Attributes>().axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
   const Simd& simd = device.simd();
+  if (inner == 1 && extent < kShortRow && outer >= 16)
+    return make_short_rows(simd, outer, extent, kLogarithm);
   if (inner == 1) {
     return make_kernel(
         [=, &simd](const Call& call) noexcept {
@@ -27,6 +55,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const int64_t copied = extent * std::min(inner, Simd::kColumns);
   constexpr int64_t kMostCopied = (int64_t{1} << 20) / int64_t{sizeof(float)};
   const bool copies = copied <= kMostCopied;
+  const bool past_caches = static_cast<int64_t>(node.output(0).bytes()) >= kPastCaches;
   Requirements requirements = in_place();
   if (copies) requirements.scratch = static_cast<size_t>(max_threads() * copied) * sizeof(float);
   return make_kernel(
@@ -39,8 +68,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
                        for (int64_t i = begin; i < end; ++i) {
                          const int64_t column = i % blocks * Simd::kColumns,
                                        first = i / blocks * extent * inner + column;
-                         simd.softmax_columns(in + first, out + first, extent, inner,
-                                              std::min(Simd::kColumns, inner - column), kLogarithm, copy);
+                         simd.softmax_columns[kLogarithm ? 1 : 0](in + first, out + first, extent, inner,
+                                                                  std::min(Simd::kColumns, inner - column),
+                                                                  copy, past_caches);
                        }
                      });
       },

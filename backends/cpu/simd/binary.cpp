@@ -1,18 +1,11 @@
 // Two-operand loops: arithmetic and comparisons.
 #include "backends/cpu/simd/loops.h"
-#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/power.h"
 
-extern "C" float powf(float, float) noexcept;
 extern "C" float fmodf(float, float) noexcept;
 
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
-
-/// Sign of the divisor, as in Python.
-RT_INLINE float floor_mod(float a, float b) {
-  const float r = fmodf(a, b);
-  return ((r != 0.0f) & ((r < 0.0f) != (b < 0.0f))) ? r + b : r;
-}
 
 #define RT_TWO_OPERANDS(Name, Out, expression)                                         \
   struct Name {                                                                        \
@@ -25,9 +18,7 @@ RT_TWO_OPERANDS(Mul, float, a* b)
 RT_TWO_OPERANDS(Div, float, a / b)
 RT_TWO_OPERANDS(Minimum, float, minimum(a, b))
 RT_TWO_OPERANDS(Maximum, float, maximum(a, b))
-RT_TWO_OPERANDS(Mod, float, floor_mod(a, b))
-RT_TWO_OPERANDS(ModTruncated, float, fmodf(a, b))
-RT_TWO_OPERANDS(Pow, float, powf(a, b))
+RT_TWO_OPERANDS(Pow, float, power(a, b))
 RT_TWO_OPERANDS(Equal, uint8_t, a == b)
 RT_TWO_OPERANDS(Less, uint8_t, a < b)
 RT_TWO_OPERANDS(LessOrEqual, uint8_t, a <= b)
@@ -74,6 +65,43 @@ void power_of_one(const float* a, const float* b, float* y, int64_t n) {
   }
 }
 
+/// Sign of the divisor, as in Python, unless truncated. A block with a quotient too large for truncated_mod()
+/// goes to the C library.
+template <bool kTruncated, Advance kAdvance>
+void remainder(const float* a, const float* b, float* y, int64_t n) {
+  constexpr int64_t kBlockSize = 256, kMoveA = kAdvance != Advance::Second,
+                    kMoveB = kAdvance != Advance::First;
+  for (int64_t start = 0; start < n; start += kBlockSize) {
+    const int64_t count = n - start < kBlockSize ? n - start : kBlockSize;
+    const float *first = a + start * kMoveA, *second = b + start * kMoveB;
+    int32_t large = 0;
+#pragma omp simd reduction(+ : large)
+    for (int64_t i = 0; i < count; ++i)
+      large += small_quotient(first[i * kMoveA], second[i * kMoveB]) ? 0 : 1;
+    float rest[kBlockSize];
+    if (large != 0) {
+      for (int64_t i = 0; i < count; ++i) rest[i] = fmodf(first[i * kMoveA], second[i * kMoveB]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) rest[i] = truncated_mod(first[i * kMoveA], second[i * kMoveB]);
+    }
+    float* to = y + start;
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const float r = rest[i], divisor = second[i * kMoveB];
+      const bool other_sign = (r != 0.0f) & ((r < 0.0f) != (divisor < 0.0f)) & !kTruncated;
+      to[i] = other_sign ? r + divisor : r;
+    }
+  }
+}
+
+template <bool kTruncated, class Slot>
+void fill_remainder(Slot (&slots)[3]) {
+  slots[static_cast<int>(Advance::Both)] = &remainder<kTruncated, Advance::Both>;
+  slots[static_cast<int>(Advance::First)] = &remainder<kTruncated, Advance::First>;
+  slots[static_cast<int>(Advance::Second)] = &remainder<kTruncated, Advance::Second>;
+}
+
 template <class Function, class Slot>
 void fill(Slot (&slots)[3]) {
   slots[static_cast<int>(Advance::Both)] = &loop<Function, Advance::Both>;
@@ -92,9 +120,9 @@ void fill_binary(Simd& table) noexcept {
   RT_BINARY(Pow);
   RT_BINARY(Minimum);
   RT_BINARY(Maximum);
-  RT_BINARY(Mod);
-  RT_BINARY(ModTruncated);
 #undef RT_BINARY
+  fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
+  fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);
   table.binary[static_cast<int>(BinaryFunction::Pow)][static_cast<int>(Advance::First)] = &power_of_one;
 #define RT_COMPARE(Name) fill<Name>(table.compare[static_cast<int>(CompareFunction::Name)])
   RT_COMPARE(Equal);

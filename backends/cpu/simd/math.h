@@ -123,10 +123,19 @@ RT_INLINE float log(float x) {
   y = pick(x == 0.0f, -infinity, y);
   return pick((x < 0.0f) | (x != x), __builtin_nanf(""), y);
 }
-/// log(1 + u) for u in [0, 1]: 1 + u is never rounded.
+/// log(1 + u) = u q(u) for u in [0, 1]: 1 + u is never rounded.
 RT_INLINE float log1p_unit(float u) {
-  const bool upper = u > 0.41421356f;
-  return log_sum(pick(upper, 1.0f, 0.0f), pick(upper, 0.5f * u - 0.5f, u));
+  float q = -3.243980862e-03f;
+  q = q * u + 1.985126263e-02f;
+  q = q * u - 5.695915909e-02f;
+  q = q * u + 1.060361687e-01f;
+  q = q * u - 1.530557012e-01f;
+  q = q * u + 1.967593146e-01f;
+  q = q * u - 2.495413213e-01f;
+  q = q * u + 3.332996227e-01f;
+  q = q * u - 4.999990242e-01f;
+  q = q * u + 9.999999953e-01f;
+  return u * q;
 }
 
 RT_INLINE float sigmoid(float x) {

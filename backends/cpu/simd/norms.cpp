@@ -1,6 +1,6 @@
-// Softmax and layer normalization of one row.
+// Softmax, layer normalization of a row, mean and variance of columns.
 #include "backends/cpu/simd/loops.h"
-#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
@@ -35,57 +35,79 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
-/// Down columns. Where `copy` is not null, [extent, n] floats of it stay in the caches between the passes:
-/// the rows of x and y, far apart, would not.
-void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, bool logarithm,
-                     float* copy) {
-  float most[Simd::kColumns], sum[Simd::kColumns];
+/// Down columns, in chunks of rows: the exponentials of a chunk are taken around the maximum up to its end
+/// while its rows are in the first cache, and corrected by the last maximum when they are divided by the sum.
+/// x is read and y written once. Where `copy` is not null, [extent, n] floats of it stay in the caches
+/// between the two passes: the rows of x and y, far apart, would not. Floor: 2 passes over memory, 3 where
+/// y's lines are read before they are written.
+template <bool kLogarithm>
+void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, float* copy,
+                     bool past_caches) {
+  constexpr int64_t kColumns = Simd::kColumns, kMostChunks = 64, kLeastRows = 16;
+  const int64_t shared = (extent + kMostChunks - 1) / kMostChunks;
+  const int64_t rows = shared < kLeastRows ? kLeastRows : shared;
+  // Of an empty set: 0, so that -inf - most is no NaN.
+  const auto origin = [](float most) __attribute__((always_inline)) {
+    return pick(most == -__builtin_inff(), 0.0f, most);
+  };
+  float most[kColumns], sum[kColumns], chunk_most[kMostChunks][kColumns];
   for (int64_t i = 0; i < n; ++i) {
     most[i] = -__builtin_inff();
     sum[i] = 0;
   }
-  const int64_t between_stride = copy != nullptr ? n : stride;
-  for (int64_t k = 0; k < extent; ++k) {
-    const float* row = x + k * stride;
-    float* kept = copy != nullptr ? copy + k * n : nullptr;
-    if (kept != nullptr) {
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) kept[i] = row[i];
-    }
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) most[i] = row[i] > most[i] ? row[i] : most[i];
-  }
-  const float* from = copy != nullptr ? copy : x;
   float* between = copy != nullptr ? copy : y;
-  for (int64_t k = 0; k < extent; ++k) {
-    const float* row = from + k * between_stride;
-    if (logarithm) {
+  const int64_t between_stride = copy != nullptr ? n : stride;
+  for (int64_t begin = 0, chunk = 0; begin < extent; begin += rows, ++chunk) {
+    const int64_t end = begin + rows < extent ? begin + rows : extent;
+    float before[kColumns];
+    for (int64_t i = 0; i < n; ++i) before[i] = origin(most[i]);
+    for (int64_t k = begin; k < end; ++k) {
+      const float* row = x + k * stride;
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) sum[i] += exp_down(row[i] - most[i]);
-    } else {
+      for (int64_t i = 0; i < n; ++i) most[i] = row[i] > most[i] ? row[i] : most[i];
+    }
+    float* now = chunk_most[chunk];
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      now[i] = origin(most[i]);
+      sum[i] *= exp_down(before[i] - now[i]);
+    }
+    for (int64_t k = begin; k < end; ++k) {
+      const float* row = x + k * stride;
       float* out = between + k * between_stride;
+      if (kLogarithm) {
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) {
-        const float e = exp_down(row[i] - most[i]);
-        out[i] = e;
-        sum[i] += e;
+        for (int64_t i = 0; i < n; ++i) sum[i] += exp_down(row[i] - now[i]);
+        if (copy == nullptr) continue;
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) out[i] = row[i];
+      } else {
+#pragma omp simd
+        for (int64_t i = 0; i < n; ++i) {
+          const float e = exp_down(row[i] - now[i]);
+          out[i] = e;
+          sum[i] += e;
+        }
       }
     }
   }
+  const float* from = kLogarithm && copy == nullptr ? x : between;
+  for (int64_t begin = 0, chunk = 0; begin < extent; begin += rows, ++chunk) {
+    const int64_t end = begin + rows < extent ? begin + rows : extent;
+    float last[kColumns];
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) sum[i] = logarithm ? log(sum[i]) : 1.0f / sum[i];
-  for (int64_t k = 0; k < extent; ++k) {
-    float* out = y + k * stride;
-    if (logarithm) {
+    for (int64_t i = 0; i < n; ++i)
+      last[i] = kLogarithm ? log(sum[i]) : exp_down(chunk_most[chunk][i] - origin(most[i])) / sum[i];
+    for (int64_t k = begin; k < end; ++k) {
       const float* row = from + k * between_stride;
+      float line[kColumns];
+      float* out = past_caches ? line : y + k * stride;
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = (row[i] - most[i]) - sum[i];
-    } else {
-      const float* row = between + k * between_stride;
-#pragma omp simd
-      for (int64_t i = 0; i < n; ++i) out[i] = row[i] * sum[i];
+      for (int64_t i = 0; i < n; ++i) out[i] = kLogarithm ? (row[i] - most[i]) - last[i] : row[i] * last[i];
+      if (past_caches) stream_bytes(line, y + k * stride, n * int64_t{sizeof(float)});
     }
   }
+  if (past_caches) finish_streams();
 }
 
 /// Two passes over the row in cache: the mean, then the squares around it, which do not cancel.
@@ -111,12 +133,79 @@ void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, co
   }
 }
 
+/// sum[i] over the rows of x[r stride + i] (or of (x - mean)^2, where mean is not null), i < kCount lanes.
+template <class V, int kCount>
+RT_INLINE void column_sums(const float* x, int64_t rows, int64_t stride, const float* mean, float* sum) {
+  constexpr int kWidth = sizeof(V) / sizeof(float);
+  V total[kCount] = {}, middle[kCount] = {};
+  if (mean != nullptr)
+    for (int k = 0; k < kCount; ++k) middle[k] = load<V>(mean + k * kWidth);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int k = 0; k < kCount; ++k) {
+      const V value = load<V>(x + r * stride + k * kWidth) - middle[k];
+      total[k] += mean != nullptr ? value * value : value;
+    }
+  for (int k = 0; k < kCount; ++k) store(sum + k * kWidth, total[k]);
+}
+RT_INLINE void all_column_sums(const float* x, int64_t rows, int64_t stride, int64_t n, const float* mean,
+                               float* sum) {
+  using V = Vector<float>;
+  constexpr int kWidth = kLanes<float>, kCount = 4;
+  const auto behind = [mean](int64_t i) __attribute__((always_inline)) {
+    return mean != nullptr ? mean + i : nullptr;
+  };
+  int64_t i = 0;
+  for (; i + kCount * kWidth <= n; i += kCount * kWidth)
+    column_sums<V, kCount>(x + i, rows, stride, behind(i), sum + i);
+  for (; i + kWidth <= n; i += kWidth) column_sums<V, 1>(x + i, rows, stride, behind(i), sum + i);
+  for (; i + 4 <= n; i += 4) column_sums<Vector<float, 16>, 1>(x + i, rows, stride, behind(i), sum + i);
+  for (; i < n; ++i) {
+    float total = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      const float value = x[r * stride + i] - (mean != nullptr ? mean[i] : 0.0f);
+      total += mean != nullptr ? value * value : value;
+    }
+    sum[i] = total;
+  }
+}
+
+/// Blocks that stay in the second cache are summed, then squared around their own mean, which does not
+/// cancel; means and squares of two sets are joined as by Chan, Golub and LeVeque (1979). Floor: x is read
+/// once.
+void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* mean, float* squares) {
+  constexpr int64_t kBlock = 32768, kRun = 256;
+  if (n == 0) return;
+  const int64_t most = kBlock / n < 8 ? 8 : kBlock / n;
+  for (int64_t row = 0; row < rows; row += most) {
+    const int64_t now = rows - row < most ? rows - row : most;
+    const auto added = static_cast<float>(now);
+    for (int64_t first = 0; first < n; first += kRun) {
+      const int64_t run = n - first < kRun ? n - first : kRun;
+      float block_mean[kRun], block_squares[kRun];
+      const float* from = x + row * n + first;
+      all_column_sums(from, now, n, run, nullptr, block_mean);
+      for (int64_t i = 0; i < run; ++i) block_mean[i] /= added;
+      all_column_sums(from, now, n, run, block_mean, block_squares);
+#pragma omp simd
+      for (int64_t i = 0; i < run; ++i) {
+        const float before = count[first + i], share = added / (before + added);
+        const float difference = block_mean[i] - mean[first + i];
+        count[first + i] = before + added;
+        mean[first + i] += difference * share;
+        squares[first + i] += block_squares[i] + difference * difference * before * share;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void fill_norms(Simd& table) noexcept {
   table.softmax_row = &softmax_row;
-  table.softmax_columns = &softmax_columns;
+  table.softmax_columns[0] = &softmax_columns<false>;
+  table.softmax_columns[1] = &softmax_columns<true>;
   table.layer_norm_row = &layer_norm_row;
+  table.add_moments = &add_moments;
 }
 
 }  // namespace rt::cpu::RT_SIMD_ISA

@@ -168,10 +168,6 @@ void scale_shift(const float* x, float* y, const float* factor, const float* shi
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * factor[i] + shift[i];
 }
-void accumulate_squares(float* sum, const float* x, const float* mean, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) sum[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
-}
 void accumulate_products(float* sum_g, float* sum_gx, const float* g, const float* x, const float* mean,
                          int64_t n) {
 #pragma omp simd
@@ -210,7 +206,6 @@ void fill_rows(Simd& table) noexcept {
   table.axpy = &axpy;
   table.scale = &scale;
   table.scale_shift = &scale_shift;
-  table.accumulate_squares = &accumulate_squares;
   table.accumulate_products = &accumulate_products;
   table.combine = &combine;
 }

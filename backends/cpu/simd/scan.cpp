@@ -1,69 +1,114 @@
-// Prefix sums and products of a row. Those within a vector take log2 lanes steps that do not depend on what
-// came before; only one addition per vector does.
+// Prefix sums and products of a row, and down columns. Those within a vector take log2 lanes steps that do
+// not depend on what came before; only one addition per vector does.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
 
-using Floats = Vector<float>;
-constexpr int kWidth = kLanes<float>;
-
 template <bool kProduct, class T>
 RT_INLINE T join(T a, T b) {
   return kProduct ? a * b : a + b;
 }
 /// Lane i becomes lane i - kBy (or i + kBy), or what `filling` has there.
-template <int kBy, bool kReverse, int... kI>
-RT_INLINE Floats shifted(Floats v, Floats filling, std::integer_sequence<int, kI...>) {
+template <int kBy, bool kReverse, class V, int... kI>
+RT_INLINE V shifted(V v, V filling, std::integer_sequence<int, kI...>) {
+  constexpr int kWidth = sizeof...(kI);
   if constexpr (kReverse)
     return __builtin_shufflevector(v, filling, (kI + kBy < kWidth ? kI + kBy : kWidth + kI)...);
   else
     return __builtin_shufflevector(v, filling, (kI >= kBy ? kI - kBy : kWidth + kI)...);
 }
-template <bool kProduct, bool kReverse, int kBy = 1>
-RT_INLINE Floats scan_vector(Floats v, Floats neutral) {
+template <bool kProduct, bool kReverse, int kWidth, int kBy = 1, class V>
+RT_INLINE V scan_vector(V v, V neutral) {
   if constexpr (kBy < kWidth) {
-    const Floats sum = join<kProduct>(v, shifted<kBy, kReverse>(v, neutral, Lanes<kWidth>{}));
-    return scan_vector<kProduct, kReverse, 2 * kBy>(sum, neutral);
+    const V sum = join<kProduct>(v, shifted<kBy, kReverse>(v, neutral, Lanes<kWidth>{}));
+    return scan_vector<kProduct, kReverse, kWidth, 2 * kBy>(sum, neutral);
   }
   return v;
 }
 
-template <bool kProduct, bool kReverse>
-void scan(const float* x, float* y, int64_t n, bool exclusive) {
-  constexpr float kNeutral = kProduct ? 1.0f : 0.0f;
-  const Floats neutral = Floats{} + kNeutral;
-  float total = kNeutral;
+template <class T, bool kProduct, bool kReverse>
+void scan(const T* x, T* y, int64_t n, bool exclusive) {
+  using V = Vector<T>;
+  constexpr int kWidth = kLanes<T>;
+  constexpr T kNeutral = kProduct ? 1 : 0;
+  const V neutral = V{} + kNeutral;
+  T total = kNeutral;
   int64_t done = 0;
   for (; done + kWidth <= n; done += kWidth) {
     const int64_t at = kReverse ? n - done - kWidth : done;
-    const Floats within = scan_vector<kProduct, kReverse>(load<Floats>(x + at), neutral);
-    const Floats first = exclusive ? shifted<1, kReverse>(within, neutral, Lanes<kWidth>{}) : within;
-    store(y + at, join<kProduct>(Floats{} + total, first));
+    const V within = scan_vector<kProduct, kReverse, kWidth>(load<V>(x + at), neutral);
+    const V first = exclusive ? shifted<1, kReverse>(within, neutral, Lanes<kWidth>{}) : within;
+    store(y + at, join<kProduct>(V{} + total, first));
     total = join<kProduct>(total, within[kReverse ? 0 : kWidth - 1]);
   }
   for (; done < n; ++done) {
     const int64_t at = kReverse ? n - done - 1 : done;
-    const float next = join<kProduct>(total, x[at]);
+    const T next = join<kProduct>(total, x[at]);
     y[at] = exclusive ? total : next;
     total = next;
   }
 }
 
-template <bool kProduct>
-void scan_row(const float* x, float* y, int64_t n, bool exclusive, bool reverse) {
-  if (reverse)
-    scan<kProduct, true>(x, y, n, exclusive);
-  else
-    scan<kProduct, false>(x, y, n, exclusive);
+template <class T, bool kProduct>
+void scan_row(const void* x, void* y, int64_t n, bool exclusive, bool reverse) {
+  (reverse ? scan<T, kProduct, true> : scan<T, kProduct, false>)(static_cast<const T*>(x), static_cast<T*>(y),
+                                                                 n, exclusive);
+}
+
+/// Floor: x read and y written once; the totals stay in the first cache.
+template <class T, bool kProduct>
+void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, int64_t n, bool exclusive,
+                  bool reverse, bool past_caches) {
+  const auto* x = static_cast<const T*>(from);
+  auto* y = static_cast<T*>(to);
+  constexpr int64_t kRun = 4096 / static_cast<int64_t>(sizeof(T));
+  alignas(kLineBytes) T total[kRun], line[kRun];
+  for (int64_t first = 0; first < n; first += kRun) {
+    const int64_t count = n - first < kRun ? n - first : kRun;
+    for (int64_t i = 0; i < count; ++i) total[i] = kProduct ? 1 : 0;
+    for (int64_t step = 0; step < extent; ++step) {
+      const int64_t at = (reverse ? extent - 1 - step : step) * stride + first;
+      const T* row = x + at;
+      T* out = past_caches ? line : y + at;
+      if (exclusive) {
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) {
+          const T next = join<kProduct>(total[i], row[i]);
+          out[i] = total[i];
+          total[i] = next;
+        }
+      } else {
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) {
+          const T next = join<kProduct>(total[i], row[i]);
+          out[i] = next;
+          total[i] = next;
+        }
+      }
+      if (past_caches) stream_bytes(line, y + at, count * static_cast<int64_t>(sizeof(T)));
+    }
+  }
+  if (past_caches) finish_streams();
+}
+
+template <class T>
+void fill(Simd& table, ScanCode code) {
+  const int type = static_cast<int>(code);
+  table.scan_row[0][type] = &scan_row<T, false>;
+  table.scan_row[1][type] = &scan_row<T, true>;
+  table.scan_columns[0][type] = &scan_columns<T, false>;
+  table.scan_columns[1][type] = &scan_columns<T, true>;
 }
 
 }  // namespace
 
 void fill_scan(Simd& table) noexcept {
-  table.scan_row[0] = &scan_row<false>;
-  table.scan_row[1] = &scan_row<true>;
+  fill<float>(table, ScanCode::F32);
+  fill<double>(table, ScanCode::F64);
+  fill<uint32_t>(table, ScanCode::U32);
+  fill<uint64_t>(table, ScanCode::U64);
 }
 
 }  // namespace rt::cpu::RT_SIMD_ISA

@@ -53,6 +53,9 @@ enum class Advance : uint8_t { Both = 0, First = 1, Second = 2 };
 /// The types of the integers that stand for real numbers.
 enum class IntegerCode : uint8_t { I8, U8, I16, U16, I32, Count };
 
+/// The types that are summed up along a line; sums of signed integers have the bits of unsigned ones.
+enum class ScanCode : uint8_t { F32, F64, U32, U64, Count };
+
 /// The numbers of a float format of few bits.
 struct FloatFormat {
   int mantissa;  ///< bits behind the point
@@ -113,8 +116,14 @@ struct Simd {
   int64_t (*top_candidates)(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
                             uint64_t* entries);
 
-  /// y[i] = a sum (or product) of x[0..i], without x[i] if exclusive, or of x[i..n) if reverse. y may be x.
-  void (*scan_row[2])(const float* x, float* y, int64_t n, bool exclusive, bool reverse);
+  /// y[i] = a sum (or product: [1]) of x[0..i], without x[i] if exclusive, or of x[i..n) if reverse. y may be
+  /// x. Integers wrap.
+  void (*scan_row[2][static_cast<int>(ScanCode::Count)])(const void* x, void* y, int64_t n, bool exclusive,
+                                                         bool reverse);
+  /// The same down `extent` rows that are `stride` apart, for any number n of neighbouring columns.
+  void (*scan_columns[2][static_cast<int>(ScanCode::Count)])(const void* x, void* y, int64_t extent,
+                                                             int64_t stride, int64_t n, bool exclusive,
+                                                             bool reverse, bool past_caches);
 
   /// y = condition ? a : b for elements of 1, 2, 4, 8 bytes; a and b advance or are one element each.
   void (*select[4])(const uint8_t* condition, const void* a, const void* b, void* y, int64_t n,
@@ -128,8 +137,9 @@ struct Simd {
   void (*scale)(float* y, const float* x, float a, int64_t n);
   /// y[i] = x[i] scale[i] + shift[i]
   void (*scale_shift)(const float* x, float* y, const float* scale, const float* shift, int64_t n);
-  /// sum[i] += (x[i] - mean[i])^2
-  void (*accumulate_squares)(float* sum, const float* x, const float* mean, int64_t n);
+  /// Joins [rows, n] numbers x to those that count, mean and squares (the sum of squares around the mean)
+  /// describe, column by column.
+  void (*add_moments)(const float* x, int64_t rows, int64_t n, float* count, float* mean, float* squares);
   /// sum_g[i] += g[i]; sum_gx[i] += g[i] (x[i] - mean[i])
   void (*accumulate_products)(float* sum_g, float* sum_gx, const float* g, const float* x, const float* mean,
                               int64_t n);
@@ -144,10 +154,11 @@ struct Simd {
 
   /// y = exp(x - max) / sum, or its logarithm.
   void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
-  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns. copy: null,
-  /// or place for them all, where they fit into the caches.
-  void (*softmax_columns)(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, bool logarithm,
-                          float* copy);
+  /// The same (its logarithm: [1]) down `extent` rows that are `stride` apart, for n <= kColumns neighbouring
+  /// columns. y may be x. copy: null, or place for them all, where they fit into the caches.
+  /// past_caches: y is too large for them.
+  void (*softmax_columns[2])(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, float* copy,
+                             bool past_caches);
   /// y = (x - mean) / sqrt(variance + epsilon) [scale] [+ bias]; scale and bias may be null.
   void (*layer_norm_row)(const float* x, float* y, int64_t n, const float* scale, const float* bias,
                          float epsilon);
@@ -191,6 +202,17 @@ struct Simd {
   /// Copies to a place that is too large for the caches. Other threads may read it after finish_streams().
   void (*stream_copy)(const void* x, void* y, int64_t bytes);
   void (*finish_streams)();
+
+  /// y[o width + c] = a sum [0] or the maximum [1] over k < taps of x[(o stride + k dilation) width + c], o <
+  /// n; taps > 0. A NaN is the maximum.
+  void (*pool_row[2])(const float* x, float* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
+                      int64_t dilation);
+  /// grad[offsets[k] + i] += g[i] for the first k < count where x[offsets[k] + i] is largest; a NaN is.
+  void (*max_gradient)(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
+                       int64_t n);
+  /// y[i] = sum over t < taps of weight[t n + i] x[index[t n + i]]; what has weight 0 does not count.
+  void (*resize_row)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
+                     int64_t n);
 
   const RecurrentLoops* recurrent;  ///< recurrent.h
   void (*attention)(const AttentionRows& task);

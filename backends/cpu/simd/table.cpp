@@ -22,6 +22,7 @@ const Simd& table() noexcept {
     fill_integer(filled);
     fill_optimizer(filled);
     fill_transpose(filled);
+    fill_window(filled);
     fill_recurrent(filled);
     fill_attention(filled);
     return filled;

@@ -77,18 +77,8 @@ RT_INLINE void transpose_blocks(const T* x, int64_t x_stride, T* y, int64_t y_st
 template <class T>
 inline constexpr int kTileBytes = sizeof(T) >= 4 ? kVectorBytes : 16;
 
-/// y need not be aligned: what lies before the first and behind the last whole line is copied as usual.
-RT_INLINE void stream_bytes(const uint8_t* x, uint8_t* y, int64_t bytes) {
-  using V = Vector<uint8_t>;
-  int64_t i = -static_cast<int64_t>(reinterpret_cast<uintptr_t>(y)) & (kLineBytes - 1);
-  if (i > bytes) i = bytes;
-  __builtin_memcpy(y, x, static_cast<size_t>(i));
-  for (; i + kLineBytes <= bytes; i += kLineBytes)
-    for (int64_t k = 0; k < kLineBytes; k += kVectorBytes) stream(y + i + k, load<V>(x + i + k));
-  __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
-}
 void stream_copy(const void* x, void* y, int64_t bytes) {
-  stream_bytes(static_cast<const uint8_t*>(x), static_cast<uint8_t*>(y), bytes);
+  stream_bytes(x, y, bytes);
 }
 
 /// Where a tile's rows are not lines of the result, they are put together in a buffer first.
@@ -108,9 +98,7 @@ void transpose_past_caches(const T* x, int64_t x_stride, T* y, int64_t y_stride,
       const int64_t m = rows - i < kRows ? rows - i : kRows,
                     n = columns - j < kColumns ? columns - j : kColumns;
       transpose_blocks<T, kTileBytes<T>, false>(x + i * x_stride + j, x_stride, buffer, kRows, m, n);
-      for (int64_t k = 0; k < n; ++k)
-        stream_bytes(reinterpret_cast<const uint8_t*>(buffer + k * kRows),
-                     reinterpret_cast<uint8_t*>(y + (j + k) * y_stride + i), m * kSize);
+      for (int64_t k = 0; k < n; ++k) stream_bytes(buffer + k * kRows, y + (j + k) * y_stride + i, m * kSize);
     }
   finish_streams();
 }

@@ -61,6 +61,19 @@ RT_INLINE void stream(T* y, V v) {
 #endif
   store(y, v);
 }
+/// Copies past the caches. y need not be aligned: what lies before the first and behind the last whole line
+/// is copied as usual.
+RT_INLINE void stream_bytes(const void* from, void* to, int64_t bytes) {
+  using V = Vector<uint8_t>;
+  const auto* x = static_cast<const uint8_t*>(from);
+  auto* y = static_cast<uint8_t*>(to);
+  int64_t i = -static_cast<int64_t>(reinterpret_cast<uintptr_t>(y)) & (kLineBytes - 1);
+  if (i > bytes) i = bytes;
+  __builtin_memcpy(y, x, static_cast<size_t>(i));
+  for (; i + kLineBytes <= bytes; i += kLineBytes)
+    for (int64_t k = 0; k < kLineBytes; k += kVectorBytes) stream(y + i + k, load<V>(x + i + k));
+  __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
+}
 /// Streamed stores are seen by other threads after this.
 RT_INLINE void finish_streams() {
 #if defined(__SSE2__)

@@ -1,0 +1,151 @@
+// Windows along one line of points, each a run of channels: pooling, its gradient, interpolation.
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+template <bool kMax, class T>
+RT_INLINE T join(T a, T b) {
+  if constexpr (kMax)
+    return (a > b) | (a != a) ? a : b;
+  else
+    return a + b;
+}
+
+template <bool kMax>
+void join_runs(const float* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = join<kMax>(x[i], y[i]);
+}
+
+/// Few channels: their number is known when this is compiled.
+template <bool kMax, int kWidth>
+void pool_narrow(const float* x, float* y, int64_t n, int64_t stride, int64_t taps, int64_t dilation) {
+  for (int64_t k = 0; k < taps; ++k) {
+    const float* from = x + k * dilation * kWidth;
+    if (stride == 2) {
+#pragma omp simd
+      for (int64_t o = 0; o < n; ++o)
+        for (int c = 0; c < kWidth; ++c) {
+          const float value = from[o * 2 * kWidth + c];
+          y[o * kWidth + c] = k == 0 ? value : join<kMax>(value, y[o * kWidth + c]);
+        }
+    } else {
+      for (int64_t o = 0; o < n; ++o)
+        for (int c = 0; c < kWidth; ++c) {
+          const float value = from[o * stride * kWidth + c];
+          y[o * kWidth + c] = k == 0 ? value : join<kMax>(value, y[o * kWidth + c]);
+        }
+    }
+  }
+}
+
+/// Floor: x is read and y written once; x is in the first cache.
+template <bool kMax>
+void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
+              int64_t dilation) {
+  if (stride == 1) {
+    __builtin_memcpy(y, x, static_cast<size_t>(n * width) * sizeof(float));
+    for (int64_t k = 1; k < taps; ++k) join_runs<kMax>(x + k * dilation * width, y, n * width);
+    return;
+  }
+  switch (width) {
+    case 1: return pool_narrow<kMax, 1>(x, y, n, stride, taps, dilation);
+    case 2: return pool_narrow<kMax, 2>(x, y, n, stride, taps, dilation);
+    case 3: return pool_narrow<kMax, 3>(x, y, n, stride, taps, dilation);
+    case 4: return pool_narrow<kMax, 4>(x, y, n, stride, taps, dilation);
+    default: break;
+  }
+  constexpr int kBytes = kVectorBytes < 32 ? kVectorBytes : 32, kWidth = kLanes<float, kBytes>;
+  using V = Vector<float, kBytes>;
+  for (int64_t o = 0; o < n; ++o) {
+    const float* from = x + o * stride * width;
+    float* to = y + o * width;
+    int64_t c = 0;
+    for (; c + kWidth <= width; c += kWidth) {
+      V value = load<V>(from + c);
+      for (int64_t k = 1; k < taps; ++k) value = join<kMax>(load<V>(from + k * dilation * width + c), value);
+      store(to + c, value);
+    }
+    for (; c < width; ++c) {
+      float value = from[c];
+      for (int64_t k = 1; k < taps; ++k) value = join<kMax>(from[k * dilation * width + c], value);
+      to[c] = value;
+    }
+  }
+}
+
+void max_gradient(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
+                  int64_t n) {
+  constexpr int64_t kRun = 64;
+  for (int64_t start = 0; start < n; start += kRun) {
+    const int64_t run = n - start < kRun ? n - start : kRun;
+    float best[kRun];
+    int32_t place[kRun];
+    for (int64_t i = 0; i < run; ++i) {
+      best[i] = x[offsets[0] + start + i];
+      place[i] = 0;
+    }
+    for (int64_t k = 1; k < count; ++k) {
+      const float* row = x + offsets[k] + start;
+      const auto number = static_cast<int32_t>(k);
+#pragma omp simd
+      for (int64_t i = 0; i < run; ++i) {
+        const float value = row[i], old = best[i];
+        const bool better = (value > old) | ((value != value) & (old == old));
+        best[i] = better ? value : old;
+        place[i] = better ? number : place[i];
+      }
+    }
+    const float* from = g + start;
+    for (int64_t k = 0; k < count; ++k) {
+      float* to = grad + offsets[k] + start;
+      const auto number = static_cast<int32_t>(k);
+#pragma omp simd
+      for (int64_t i = 0; i < run; ++i) {
+        const float value = from[i];
+        to[i] += place[i] == number ? value : 0.0f;
+      }
+    }
+  }
+}
+
+template <int kTaps>
+void resize_taps(const float* x, const int32_t* index, const float* weight, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = 0;
+    for (int t = 0; t < kTaps; ++t) {
+      const float w = weight[t * n + i], value = x[index[t * n + i]];
+      sum += w == 0.0f ? 0.0f : w * value;
+    }
+    y[i] = sum;
+  }
+}
+void resize_row(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
+                int64_t n) {
+  if (taps == 2) return resize_taps<2>(x, index, weight, y, n);
+  if (taps == 4) return resize_taps<4>(x, index, weight, y, n);
+  resize_taps<1>(x, index, weight, y, n);
+  for (int64_t t = 1; t < taps; ++t) {
+    const float* weights = weight + t * n;
+    const int32_t* places = index + t * n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      const float value = x[places[i]];
+      y[i] += weights[i] == 0.0f ? 0.0f : weights[i] * value;
+    }
+  }
+}
+
+}  // namespace
+
+void fill_window(Simd& table) noexcept {
+  table.pool_row[0] = &pool_row<false>;
+  table.pool_row[1] = &pool_row<true>;
+  table.max_gradient = &max_gradient;
+  table.resize_row = &resize_row;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA
