@@ -252,7 +252,7 @@ void Plan::reset_profile() noexcept {
 }
 
 size_t Plan::footprint() const noexcept {
-  size_t bytes = sizeof(Plan) + own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
+  size_t bytes = sizeof(Plan) + own_bytes();
   for (const AlignedBytes& computed : program_->computed) bytes += computed.capacity();
   bytes += program_->values.size() * (sizeof(PlanValue) + 32);
   bytes += program_->steps.size() * (sizeof(Step) + 1024);  // kernels, commands: an estimate

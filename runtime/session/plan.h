@@ -59,6 +59,10 @@ class Plan {
   std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
   uint64_t profiled_runs() const noexcept { return profiled_runs_; }
   void reset_profile() noexcept;
+  /// Device memory of constants that belong to this plan alone, packed ones too.
+  size_t own_bytes() const noexcept {
+    return own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
+  }
   /// What keeping this plan costs: host and device bytes of its own.
   size_t footprint() const noexcept;
 

@@ -25,7 +25,8 @@ Status Workspace::check_limit(const Graph& graph, const Plan& plan) {
     working += std::max(have, plan.program().arena_bytes[space]);
   }
   const uint64_t fresh = plan.new_bytes(context());
-  const uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
+  uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
+  for (const GraphRunner* runner : runners) kept += runner->own_bytes();
   const uint64_t needed = working + fresh + kept;
   if (needed <= memory_limit) return {};
   return Status::make(Code::OutOfMemory, "entry '", graph.name, "' at these shapes needs ",
@@ -87,6 +88,12 @@ GraphRunner::GraphRunner(Workspace& workspace, const Graph& graph)
 
 GraphRunner::~GraphRunner() {
   std::erase(shared_.runners, this);
+}
+
+size_t GraphRunner::own_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const auto& plan : plans_) bytes += plan->own_bytes();
+  return bytes;
 }
 
 bool GraphRunner::reads_while_planning() const noexcept {

@@ -67,6 +67,8 @@ class GraphRunner {
   Result<void*> deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow);
 
   size_t plan_count() const noexcept { return plans_.size(); }
+  /// Device memory that the plans have of their own.
+  size_t own_bytes() const noexcept;
   void reset_profile() noexcept;
 
  private:

@@ -310,6 +310,7 @@ MemoryStats Session::memory() const noexcept {
   for (const BlockPtr& arena : shared_.arenas) stats.arena += arena != nullptr ? arena->size() : 0;
   for (const GraphRunner* runner : shared_.runners) {
     stats.plans += runner->plan_count();
+    stats.weights += runner->own_bytes();
     if (runner->plan() == nullptr) continue;
     uint64_t peak = 0, naive = 0;
     for (const size_t bytes : runner->plan()->program().arena_bytes) peak += bytes;

@@ -17,6 +17,7 @@
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/rtconvert/coverage.h"
+#include "tools/rtconvert/memory_budget.h"
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/options.h"
 #include "tools/rtconvert/planned_peak.h"
@@ -115,6 +116,7 @@ struct Summary {
   std::vector<VerifyLine> verified;
   rt::compiler::TrainReport training;
   rt::compiler::LoraReport adapters;
+  std::optional<rt::convert::MemoryBudget> budget;
   size_t merged = 0;  ///< weights that --merge-adapter changed
   std::vector<rt::convert::Coverage> coverage, training_coverage;
   rt::compiler::CacheReport cache;
@@ -146,6 +148,14 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
                         {"trained_elements", summary.training.trained_elements}};
+  if (summary.budget)
+    json["memory"] = {{"bytes", summary.budget->total()},
+                      {"states", summary.budget->states},
+                      {"batch", summary.budget->batch},
+                      {"micro_batch", summary.budget->micro_batch},
+                      {"recomputed_nodes", summary.budget->recomputed_nodes},
+                      {"recomputed_flops", summary.budget->recomputed_flops},
+                      {"optimizer_state", rt::name_of(summary.budget->optimizer_state)}};
   if (options.lora)
     json["adapters"] = {{"weights", summary.adapters.adapted}, {"elements", summary.adapters.elements}};
   if (!options.merge_adapter.empty()) json["merged_weights"] = summary.merged;
@@ -199,6 +209,7 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     print_line(rt::text("merged      ", summary.merged, " weights of ", options.merge_adapter));
   if (options.lora) print_line(rt::convert::adapter_text(summary.adapters));
   if (options.train) print_line(rt::convert::training_text(summary.training));
+  if (summary.budget) print_line(rt::convert::budget_text(*summary.budget, options));
   print_coverage("train_step on ", summary.training_coverage);
   if (options.cache_length > 0)
     print_line(rt::text("cache       ", options.cache_length, " positions, ", summary.cache.states,
@@ -239,12 +250,17 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
     summary.merged = merged.size();
   }
   if (options.lora) RT_TRY(rt::compiler::add_adapters(model, *options.lora, &summary.adapters));
-  if (options.train) RT_TRY(rt::convert::add_training(model, options, summary.training));
+  if (options.train && options.memory == 0)
+    RT_TRY(rt::convert::add_training(model, options, summary.training));
   const rt::ModelGraph original = options.verify ? model : rt::ModelGraph();
   rt::compiler::PipelineOptions pipeline;
   pipeline.disabled = options.disabled_passes;
   rt::compiler::PipelineReport passes;
-  RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  if (options.memory > 0) {
+    RT_ASSIGN(summary.budget, rt::convert::fit_training(model, options, pipeline, summary.training));
+  } else {
+    RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  }
   if (options.cache_length > 0) {
     RT_TRY(rt::compiler::add_cache(model, {options.cache_length, options.cache_pairs}, &summary.cache));
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));

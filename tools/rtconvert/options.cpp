@@ -108,6 +108,20 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
                "Add the entry train_step: loss, backward pass and optimizer, for rttrain")
       ->group(group);
   arguments.declare(app);
+  auto* memory =
+      app.add_option("--memory", options.memory,
+                     "For example 256MiB: choose micro-batch, recomputation and the optimizer state's "
+                     "type so that a training with this --batch takes no more")
+          ->transform(CLI::AsSizeValue(false))
+          ->group(group);
+  app.add_option("--batch", options.batch, "For --memory: samples in a step")
+      ->check(CLI::PositiveNumber)
+      ->needs(memory)
+      ->group(group);
+  app.add_option("--memory-backend", options.memory_backend, "For --memory: the backend to plan for")
+      ->needs(memory)
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--checkpoint", options.checkpoint,
                  "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
       ->group(group);
@@ -170,6 +184,8 @@ void check(const Options& options) {
     throw CLI::ValidationError("--lora", "dropout is for --train");
   if (!options.checkpoint.empty() && (options.train || !options.input.ends_with(".rt")))
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
+  if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
+    throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
   if (options.cache_length == 0 && !options.cache_pairs.empty())
     throw CLI::ValidationError("--cache", "needs --cache-length");
   if (options.cache_length > 0 && options.train)

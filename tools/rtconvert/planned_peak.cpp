@@ -1,8 +1,9 @@
 #include "tools/rtconvert/planned_peak.h"
 
-#include <numeric>
+#include <algorithm>
 
 #include "runtime/session/legalize.h"
+#include "runtime/session/plan.h"
 #include "runtime/session/shapes.h"
 #include "runtime/session/storage.h"
 
@@ -23,10 +24,16 @@ std::vector<TensorInfo> inputs_at(const Graph& graph, const std::map<std::string
   return infos;
 }
 
+/// What AlignedBytes takes for so many bytes.
+uint64_t reserved(size_t bytes) {
+  return (bytes + kHostAlignment) / kHostAlignment * kHostAlignment;
+}
+
 }  // namespace
 
-Result<uint64_t> planned_peak(const Graph& graph, const std::vector<State>& states,
-                              const std::map<std::string, int64_t>& extents, const std::string& backend) {
+Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State>& states,
+                                     const std::map<std::string, int64_t>& extents,
+                                     const std::string& backend) {
   const std::vector<bool> by_value = shape_inputs(graph);
   for (size_t i = 0; i < by_value.size(); ++i)
     if (by_value[i])
@@ -37,15 +44,42 @@ Result<uint64_t> planned_peak(const Graph& graph, const std::vector<State>& stat
   const std::vector<const std::byte*> values(inputs.size());
   FoldedConstants folded;
   Chooser chooser{TuningOptions{}};
-  RT_ASSIGN(const std::unique_ptr<Program> program, legalize({.graph = graph,
-                                                              .states = states,
-                                                              .devices = *devices,
-                                                              .inputs = inputs,
-                                                              .values = values,
-                                                              .folded = folded,
-                                                              .chooser = chooser}));
+  RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph,
+                                                        .states = states,
+                                                        .devices = *devices,
+                                                        .inputs = inputs,
+                                                        .values = values,
+                                                        .folded = folded,
+                                                        .chooser = chooser}));
   assign_storage(*devices, *program);
-  return std::accumulate(program->arena_bytes.begin(), program->arena_bytes.end(), uint64_t{0});
+  PlannedMemory memory;
+  for (const size_t bytes : program->arena_bytes) memory.working += bytes;
+  for (const TensorInfo& input : inputs) memory.staging += reserved(std::max<size_t>(input.bytes(), 1));
+  for (const Ref output : program->outputs) memory.staging += reserved(program->values[output].bytes);
+  StateStore no_states;
+  ConstantStore constants;
+  PackedStore packed;
+  std::vector<BlockPtr> arenas;
+  PlanContext context{*devices, no_states, constants, packed, arenas};
+  Plan plan(std::move(program));
+  plan.book(context);
+  memory.constants = plan.new_bytes(context);
+  plan.abandon(context);
+  return memory;
+}
+
+Result<uint64_t> planned_peak(const Graph& graph, const std::vector<State>& states,
+                              const std::map<std::string, int64_t>& extents, const std::string& backend) {
+  RT_ASSIGN(const PlannedMemory memory, planned_memory(graph, states, extents, backend));
+  return memory.working;
+}
+
+Result<uint64_t> state_bytes(const std::vector<State>& states, const std::string& backend) {
+  RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(backend, {}));
+  const size_t alignment = devices->alignment();
+  uint64_t bytes = 0;
+  for (const State& state : states) bytes += (state.info.bytes() + alignment - 1) / alignment * alignment;
+  return bytes;
 }
 
 }  // namespace rt::convert

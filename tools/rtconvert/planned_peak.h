@@ -1,4 +1,4 @@
-// The working memory of one run, as a session will plan it: with the same kernels and the same planner.
+// The memory of one run, as a session will plan it: with the same kernels and the same planner.
 //
 // Knows: legalizing and planning. Must not know: files; nothing is allocated or run.
 #pragma once
@@ -10,9 +10,24 @@
 
 namespace rt::convert {
 
-/// Bytes at the given extents of the symbols (1 for those that are not given), on a backend's first device;
-/// what the session's MemoryStats::peak_planned will say.
+/// What a session takes at the given extents of the symbols (1 for those that are not given), on a backend's
+/// first device; but for the states.
+struct PlannedMemory {
+  uint64_t working = 0;    ///< what MemoryStats::peak_planned will say
+  uint64_t constants = 0;  ///< weights held for the device, and packed ones
+  uint64_t staging = 0;    ///< copies of inputs and outputs in host memory
+  uint64_t total() const noexcept { return working + constants + staging; }
+};
+/// Of a model that was read from its file: there constants are aligned, and may be used where they lie.
+Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State>& states,
+                                     const std::map<std::string, int64_t>& extents,
+                                     const std::string& backend);
+
+/// The working memory alone, of any graph.
 Result<uint64_t> planned_peak(const Graph& graph, const std::vector<State>& states,
                               const std::map<std::string, int64_t>& extents, const std::string& backend);
+
+/// The bytes of a model's states on a backend's first device.
+Result<uint64_t> state_bytes(const std::vector<State>& states, const std::string& backend);
 
 }  // namespace rt::convert

@@ -67,9 +67,10 @@ void for_each_field(Position& position, Visit visit) {
 
 class Loop {
  public:
-  Loop(rt::Trainer& trainer, const Samples& training, const Samples* validation, RunLog& log,
+  Loop(rt::Trainer& trainer, Budget& budget, const Samples& training, const Samples* validation, RunLog& log,
        const LoopOptions& options)
       : trainer_(trainer),
+        budget_(budget),
         training_(training),
         validation_(validation),
         log_(log),
@@ -85,11 +86,15 @@ class Loop {
       if (rt::Status status = load(); !status) return status;
     if (options_.micro_batch > 0)
       if (rt::Status status = open_accumulation(); !status) return status;
+    if (options_.micro_batch == 0)
+      if (rt::Status status = prepare_whole_batches(); !status) return status;
     if (validation_ != nullptr) {
-      auto session = trainer_.open("infer");
+      auto session = budget_.open("infer");
       if (!session) return session.status();
       infer_.emplace(std::move(*session));
+      if (rt::Status status = prepare("infer", *infer_, validation_batch()); !status) return status;
     }
+    if (budget_.is_set()) std::fprintf(stderr, "rttrain: takes %s\n", budget_.text().c_str());
     const uint64_t first = position_.epoch * batches_ + position_.batch;
     loader_.emplace(training_.source, training_.transform,
                     LoaderOptions{.batch = options_.batch,
@@ -197,6 +202,23 @@ class Loop {
     return sum / static_cast<float>(parts);
   }
 
+  // With a budget validation takes no more samples at once than training does.
+  size_t validation_batch() const {
+    return budget_.is_set() && options_.micro_batch > 0 ? options_.micro_batch : options_.batch;
+  }
+
+  rt::Status prepare(const char* entry, rt::Session& session, size_t samples) {
+    return budget_.prepare(entry, session, training_.source.columns(), samples);
+  }
+
+  // The last, smaller batch has a plan of its own.
+  rt::Status prepare_whole_batches() {
+    const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
+    if (rest > 0)
+      if (rt::Status status = prepare("train_step", trainer_.session(), rest); !status) return status;
+    return prepare("train_step", trainer_.session(), options_.batch);
+  }
+
   // Micro-batches of unequal sizes would not weigh what their samples do.
   rt::Status open_accumulation() {
     const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
@@ -206,11 +228,13 @@ class Loop {
           std::to_string(options_.batch) +
           (rest > 0 ? " and of the last batch, " + std::to_string(rest) + " samples (or --drop-last)" : ""));
     for (auto [entry, session] : {std::pair("accumulate", &accumulate_), std::pair("update", &update_)}) {
-      auto opened = trainer_.open(entry);
+      auto opened = budget_.open(entry);
+      if (opened.status().code() == rt::Code::OutOfMemory) return opened.status();
       if (!opened)
         return bad_data("--micro-batch needs a model compiled with rtconvert --train --accumulate: " +
                         opened.status().message());
       session->emplace(std::move(*opened));
+      if (rt::Status status = prepare(entry, **session, options_.micro_batch); !status) return status;
     }
     return {};
   }
@@ -295,9 +319,9 @@ class Loop {
 
   rt::Status validate(std::vector<Measured>& results) {
     Metrics metrics(options_.scoring);
-    const uint64_t count = Loader::batches(validation_->source.size(), options_.batch, false);
+    const uint64_t count = Loader::batches(validation_->source.size(), validation_batch(), false);
     Loader loader(validation_->source, validation_->transform,
-                  {.batch = options_.batch,
+                  {.batch = validation_batch(),
                    .seed = 0,
                    .shuffle = false,
                    .workers = options_.workers,
@@ -435,6 +459,7 @@ class Loop {
   }
 
   rt::Trainer& trainer_;
+  Budget& budget_;
   const Samples& training_;
   const Samples* validation_;
   RunLog& log_;
@@ -452,9 +477,9 @@ class Loop {
 
 }  // namespace
 
-rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
-                                 RunLog& log, const LoopOptions& options) {
-  return Loop(trainer, training, validation, log, options).run();
+rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
+                                 const Samples* validation, RunLog& log, const LoopOptions& options) {
+  return Loop(trainer, budget, training, validation, log, options).run();
 }
 
 }  // namespace rt::train

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tools/common/schedule.h"
+#include "tools/rttrain/budget.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/log.h"
 #include "tools/rttrain/metrics.h"
@@ -70,8 +71,9 @@ struct Samples {
   const Transform& transform;
 };
 
-/// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null.
-rt::Result<Outcome> run_training(rt::Trainer& trainer, const Samples& training, const Samples* validation,
-                                 RunLog& log, const LoopOptions& options);
+/// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null. With a
+/// budget all sessions are planned, and what they take is printed on stderr, before anything runs.
+rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
+                                 const Samples* validation, RunLog& log, const LoopOptions& options);
 
 }  // namespace rt::train

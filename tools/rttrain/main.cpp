@@ -30,6 +30,7 @@ struct Options {
   bool no_header = false, no_shuffle = false;
   std::string target, log, tensorboard;
   std::string schedule = "constant";
+  CLI::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr;
 };
 
 void declare_data(CLI::App& app, Options& options) {
@@ -104,11 +105,19 @@ void declare_training(CLI::App& app, Options& options) {
   };
   add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
   add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
-  add("--batch", loop.batch, "Samples in a step")->check(CLI::PositiveNumber)->capture_default_str();
-  add("--micro-batch", loop.micro_batch,
-      "Samples computed at once: a batch's gradients are accumulated and make one step; for models of "
-      "rtconvert "
-      "--train --accumulate");
+  options.batch = add("--batch", loop.batch, "Samples in a step; default: that of rtconvert --memory, or 32")
+                      ->check(CLI::PositiveNumber);
+  options.micro_batch =
+      add("--micro-batch", loop.micro_batch,
+          "Samples computed at once: a batch's gradients are accumulated and make one step; for models of "
+          "rtconvert "
+          "--train --accumulate. Default: what rtconvert --memory has chosen, or the batch");
+  options.memory =
+      add("--memory", options.session.memory_limit,
+          "Bytes that training may take, for example 256MiB: weights, optimizer, working memory and "
+          "copies of inputs. Planned and printed before anything runs; too little is an error. "
+          "Default: that of rtconvert --memory, or no limit")
+          ->transform(CLI::AsSizeValue(false));
   add("--lr", loop.learning_rate, "Learning rate")->capture_default_str();
   add("--schedule", options.schedule,
       "constant; step,every=N,gamma=0.1; linear,steps=N,end=0; cosine,steps=N,end=0; "
@@ -266,6 +275,19 @@ int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& i
   return axis < outputs[0].dims.size() ? std::max<int64_t>(outputs[0].dims[axis].extent, 0) : 0;
 }
 
+// What rtconvert --memory has chosen, where the command line says nothing else.
+void read_plan(const rt::Model& model, Options& options) {
+  const auto read = [&](const char* key, const CLI::Option* option, auto& value) {
+    const auto text = model.metadata(key);
+    if (text && option->count() == 0) value = static_cast<std::decay_t<decltype(value)>>(std::stoull(*text));
+  };
+  read("train.memory", options.memory, options.session.memory_limit);
+  read("train.batch", options.batch, options.loop.batch);
+  read("train.micro_batch", options.micro_batch, options.loop.micro_batch);
+  if (options.loop.micro_batch >= options.loop.batch && options.micro_batch->count() == 0)
+    options.loop.micro_batch = 0;
+}
+
 rt::Result<rt::train::Outcome> train(Options& options) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
@@ -286,6 +308,7 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   const Part training_part{0, 1 - options.validate_fraction, options.loop.seed};
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
   if (!training) return training.status();
+  read_plan(*model, options);
   const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
   if (!transform) return transform.status();
   rt::Result<SourcePtr> validation = SourcePtr();
@@ -312,8 +335,9 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   const Samples training_samples{**training, *transform};
   std::optional<Samples> validation_samples;
   if (*validation != nullptr) validation_samples.emplace(Samples{**validation, *plain});
-  return run_training(*trainer, training_samples, validation_samples ? &*validation_samples : nullptr, *log,
-                      options.loop);
+  Budget budget(*model, *trainer, options.session, options.session.memory_limit);
+  return run_training(*trainer, budget, training_samples, validation_samples ? &*validation_samples : nullptr,
+                      *log, options.loop);
 }
 
 }  // namespace

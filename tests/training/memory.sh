@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# memory.sh BIN SCRATCH BACKEND RESIDENT: training within budgets of memory: what rtconvert plans is what rttrain and the system report, micro-batches
+# and recomputation do not change the training, and a budget that is too small is refused with the smallest one.
+set -euo pipefail
+bin=$1 scratch=$2/memory-$3 backend=$3 resident=$4
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+fail() { echo "FAILED: $*"; exit 1; }
+
+{ printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images
+{ printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
+compile() { "$bin/rtconvert" zoo:lenet5 -o "$1" --train --optimizer adam --memory-backend "$backend" --batch 64 --memory "$2" --json; }
+field() { sed -n "s/.*\"$1\": *\"\\?\\([0-9a-z]*\\)\"\\?,\\?$/\\1/p" | tail -n 1; }  # of the last object that has it
+train() {
+  "$bin/rttrain" "$1" --data images --labels labels --validate images --validate-labels labels --scale 0.00392157 --epochs 2 --lr 0.001 \
+    --backend "$backend" --deterministic --json "${@:2}"
+}
+loss() { tail -n 1 "$1" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
+
+compile whole.rt 1GiB >whole.json
+sed -n '/"memory": {/,/}/p' whole.json >whole.memory
+total=$(field bytes <whole.memory)
+[[ $(field micro_batch <whole.memory) == 64 ]] || fail "a large budget: $(cat whole.memory)"
+for part in 100 70 45; do
+  budget=$((total * part / 100))
+  compile part.rt $budget | sed -n '/"memory": {/,/}/p' >part.memory
+  bytes=$(field bytes <part.memory) micro=$(field micro_batch <part.memory)
+  echo "--- a budget of $budget bytes: $bytes bytes, micro-batches of $micro"
+  ((bytes <= budget)) || fail "$bytes bytes are planned"
+  ((part == 100 ? micro == 64 : micro < 64)) || fail "micro-batches of $micro"
+  train part.rt >part.log 2>part.err
+  grep -q "takes $bytes bytes" part.err || fail "planned $bytes, $(cat part.err)"
+  train whole.rt --memory 1GiB >whole.log 2>/dev/null
+  awk -v a="$(loss part.log)" -v b="$(loss whole.log)" 'BEGIN { d = a - b; exit d < 1e-4 && d > -1e-4 && a > 0 ? 0 : 1 }' ||
+    fail "micro-batches of $micro: the loss is $(loss part.log), of whole batches $(loss whole.log)"
+done
+
+echo "--- too little"
+refused() {
+  local code=0
+  "$@" >refused.log 2>&1 || code=$?
+  [[ $code == 3 ]] || fail "$*: exit code $code, $(cat refused.log)"
+}
+refused compile small.rt 100KiB
+smallest=$(sed -n 's/.*the smallest budget is [^(]*(\([0-9]*\) bytes).*/\1/p' refused.log)
+[[ -n $smallest ]] || fail "no smallest budget in: $(cat refused.log)"
+refused compile small.rt $((smallest - 1))
+compile small.rt "$smallest" >/dev/null || fail "the smallest budget is none"
+train small.rt >/dev/null 2>small.err || fail "$(cat small.err)"
+refused train small.rt --memory $((smallest * 9 / 10))
+
+echo "--- the system's figures"
+"$bin/rtconvert" zoo:lenet5 -o large.rt --train --optimizer adam --memory-backend "$backend" --batch 4096 --memory 160MiB --json |
+  sed -n '/"memory": {/,/}/p' >large.memory
+cat large.memory
+"$resident" large.rt "$backend" "$(field bytes <large.memory)" || fail "more than planned"
+echo "all of it"
