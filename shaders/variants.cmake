@@ -169,6 +169,7 @@ endforeach()
 # Sampling of images.
 rt_shader(grid_sample grid_sample.comp)
 rt_shader(roi_align roi_align.comp)
+rt_shader(roi_align_grad roi_align_grad.comp)
 rt_shader(pool_positions pool_positions.comp)
 
 # Recurrent nets.
@@ -211,6 +212,9 @@ endforeach()
 rt_shader(narrow_float narrow_float.comp)
 rt_shader(matmul_integer matmul_integer.comp)
 rt_shader(conv_integer conv_integer.comp)
+
+# Losses.
+rt_shader(ctc ctc.comp)
 
 # Bits of integers, random numbers.
 foreach(bits 8 16 32 64)

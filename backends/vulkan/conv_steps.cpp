@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/self_test.h"
+
 namespace rt::vulkan {
 namespace {
 
@@ -52,10 +54,11 @@ struct ConvTile {
   Load load;
 };
 
-ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, bool texel) {
+/// load: the best that may be used.
+ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, Load load) {
   ConvTile tile{pixels < 8 ? 1 : 8, 8, plan.tile_lanes, plan.texel_loads ? 1 : 8,
-                texel ? Load::Texel : Load::Buffer};
-  if (texel && plan.subgroup_tiles && pixels >= 4 * tile.lanes) {
+                load == Load::Buffer ? load : Load::Texel};
+  if (load == Load::Subgroup && plan.subgroup_tiles && pixels >= 4 * tile.lanes) {
     // Lanes share the weights, so that wide tiles cost few loads; seven rows where fewer pixels are then left
     // over.
     tile.load = Load::Subgroup;
@@ -69,6 +72,113 @@ ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, b
          (tile.lanes / tile.lanes_n - 1) * tile.rows >= pixels)
     tile.lanes_n *= 2;
   return tile;
+}
+
+Shader shader_of(const ConvSides& sides, Load load) {
+  constexpr Shader kShaders[2][3] = {
+      {Shader::conv_buffer, Shader::conv_texel, Shader::conv_subgroup},
+      {Shader::conv_transposed_buffer, Shader::conv_transposed_texel, Shader::conv_transposed_subgroup}};
+  return kShaders[sides.transposed][static_cast<size_t>(load)];
+}
+
+/// The shader's kForm.
+uint32_t form_of(const ConvSides& sides) {
+  return (every_tap_inside(sides) ? 1u : 0u) + (sides.group_out() % 4 == 0 ? 2u : 0u);
+}
+
+/// Pixels as the shader counts them: transposed, those of each phase of the stride are padded to equal
+/// counts.
+int64_t counted_pixels(const ConvSides& sides) {
+  int64_t pixels = sides.out_pixels();
+  if (sides.transposed)
+    for (size_t i = 0; i < 2; ++i)
+      pixels = pixels / std::max<int64_t>(sides.out_extent[i], 1) *
+               ceil_div(sides.out_extent[i], sides.axes[i].stride) * sides.axes[i].stride;
+  return pixels;
+}
+
+/// x and weight as the shader reads them: rows of whole vec4s, `group_in` input channels for each tap.
+void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& operands, int64_t group_in,
+               const EpiloguePlan& epilogue, const ConvTile& tile) {
+  const int64_t pixels = counted_pixels(sides);
+  const int64_t row_tiles = ceil_div(pixels, tile.rows * (tile.lanes / tile.lanes_n));
+  const int64_t column_groups = ceil_div(sides.group_out(), tile.columns * tile.lanes_n);
+  Step& step = program.dispatch(shader_of(sides, tile.load),
+                                static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
+                                static_cast<uint32_t>(tile.lanes));
+  step.spec(static_cast<uint64_t>(tile.rows))
+      .spec(static_cast<uint64_t>(tile.columns))
+      .spec(static_cast<uint64_t>(tile.lanes_n))
+      .spec(form_of(sides));
+  epilogue.specialize(step);
+  // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
+  step.push(pixels)
+      .push(sides.out_extent[0])
+      .push(sides.out_extent[1])
+      .push(sides.in_extent[0])
+      .push(sides.in_extent[1]);
+  step.push(round_up4(sides.in_channels) / 4)
+      .push(group_in / 4)
+      .push(sides.group_out())
+      .push(sides.out_channels);
+  push_axis_pairs(step, sides);
+  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
+  const bool texel = tile.load != Load::Buffer;
+  step.matrix(0, operands.x, texel).matrix(1, operands.weight, texel).write(2, operands.y);
+  epilogue.bind(step);
+}
+
+/// The answer for whole_numbers(): each window's taps, one multiplication after the other.
+std::vector<float> host_conv(const ConvSides& sides, const std::vector<float>& x,
+                             const std::vector<float>& weight, int64_t weight_columns) {
+  const auto& [h, w, d] = sides.axes;
+  std::vector<float> y(static_cast<size_t>(sides.out_pixels() * sides.out_channels));
+  for (int64_t oh = 0; oh < h.output; ++oh)
+    for (int64_t ow = 0; ow < w.output; ++ow)
+      for (int64_t tap = 0; tap < sides.taps(); ++tap) {
+        const int64_t ih = h.position(oh, tap / w.kernel), iw = w.position(ow, tap % w.kernel);
+        if (ih < 0 || ih >= h.input || iw < 0 || iw >= w.input) continue;
+        const int64_t window = oh * w.output + ow, position = ih * w.input + iw;
+        const int64_t from = sides.transposed ? window : position, to = sides.transposed ? position : window;
+        for (int64_t o = 0; o < sides.out_channels; ++o)
+          for (int64_t c = 0; c < sides.in_channels; ++c) {
+            const int64_t at = sides.transposed ? (c * sides.taps() + tap) * weight_columns + o
+                                                : (o * sides.taps() + tap) * weight_columns + c;
+            y[static_cast<size_t>(to * sides.out_channels + o)] +=
+                x[static_cast<size_t>(from * sides.in_channels + c)] * weight[static_cast<size_t>(at)];
+          }
+      }
+  return y;
+}
+
+/// A 3x3 convolution, of stride 2 where it is transposed, with a tile that is full and tiles that are not.
+SelfTest conv_test(const ConvSides& like, const ConvTile& tile) {
+  const uint32_t form = form_of(like);
+  ConvSides sides;
+  sides.transposed = like.transposed;
+  sides.batch = 1;
+  sides.in_channels = 8;
+  sides.out_channels = tile.columns * tile.lanes_n + (form & 2 ? 4 : 3);
+  const int64_t pixels = tile.rows * (tile.lanes / tile.lanes_n) + 1;
+  for (size_t i = 0; i < 2; ++i) {
+    WindowAxis& axis = sides.axes[i];
+    axis.kernel = 3;
+    axis.stride = like.transposed ? 2 : 1;
+    axis.output = i == 1 ? 7 : ceil_div(pixels, 7);
+    axis.pad_begin = form & 1 ? 0 : 1;
+    axis.input = axis.position(axis.output - 1, axis.kernel - 1) + 1 - axis.pad_begin;
+    sides.in_extent[i] = like.transposed ? axis.output : axis.input;
+    sides.out_extent[i] = like.transposed ? axis.input : axis.output;
+  }
+  sides.in_extent[2] = sides.out_extent[2] = 1;
+  const int64_t in_pixels = sides.in_extent[0] * sides.in_extent[1];
+  const int64_t columns = round_up4(like.transposed ? sides.out_channels : sides.in_channels);
+  const int64_t rows = sides.taps() * (like.transposed ? sides.in_channels : sides.out_channels);
+  SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
+  test.inputs = {whole_numbers(in_pixels * sides.in_channels, 1), whole_numbers(rows * columns, 2)};
+  test.expected = host_conv(sides, test.inputs[0], test.inputs[1], columns);
+  add_tiles(*test.program, sides, {in(0), in(1), out(0)}, sides.in_channels, {}, tile);
+  return test;
 }
 
 }  // namespace
@@ -143,37 +253,19 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
   const bool texel =
       through_texels(device, std::max(x_bytes, static_cast<uint64_t>(weight_elements) * sizeof(float)));
 
-  int64_t pixels = sides.out_pixels();
-  if (sides.transposed)
-    for (size_t i = 0; i < 2; ++i)
-      pixels = pixels / std::max<int64_t>(sides.out_extent[i], 1) *
-               ceil_div(sides.out_extent[i], sides.axes[i].stride) * sides.axes[i].stride;
-  const ConvTile tile = choose_tile(device.plan(), pixels, sides.group_out(), texel);
-  const int64_t row_tiles = ceil_div(pixels, tile.rows * (tile.lanes / tile.lanes_n));
-  const int64_t column_groups = ceil_div(sides.group_out(), tile.columns * tile.lanes_n);
-
-  constexpr Shader kShaders[2][3] = {
-      {Shader::conv_buffer, Shader::conv_texel, Shader::conv_subgroup},
-      {Shader::conv_transposed_buffer, Shader::conv_transposed_texel, Shader::conv_transposed_subgroup}};
-  Step& step = program.dispatch(kShaders[sides.transposed][static_cast<size_t>(tile.load)],
-                                static_cast<uint64_t>(row_tiles * column_groups * sides.groups),
-                                static_cast<uint32_t>(tile.lanes));
-  step.spec(static_cast<uint64_t>(tile.rows))
-      .spec(static_cast<uint64_t>(tile.columns))
-      .spec(static_cast<uint64_t>(tile.lanes_n))
-      .spec((every_tap_inside(sides) ? 1 : 0) + (sides.group_out() % 4 == 0 ? 2 : 0));
-  epilogue.specialize(step);
-  // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
-  step.push(pixels)
-      .push(sides.out_extent[0])
-      .push(sides.out_extent[1])
-      .push(sides.in_extent[0])
-      .push(sides.in_extent[1]);
-  step.push(in_c / 4).push(group_in / 4).push(sides.group_out()).push(sides.out_channels);
-  push_axis_pairs(step, sides);
-  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
-  step.matrix(0, x, texel).matrix(1, weight, texel).write(2, operands.y);
-  epilogue.bind(step);
+  std::string reasons;
+  for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer}) {
+    if (!texel && load != Load::Buffer) continue;
+    const ConvTile tile = choose_tile(device.plan(), counted_pixels(sides), sides.group_out(), load);
+    const auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
+    const Status trusted = device.self_tests().trusted(
+        shader_of(sides, tile.load),
+        {word(tile.lanes), word(tile.rows), word(tile.columns), word(tile.lanes_n), form_of(sides)},
+        [&] { return conv_test(sides, tile); });
+    if (trusted.ok()) return add_tiles(program, sides, {x, weight, operands.y}, group_in, epilogue, tile);
+    append(reasons, reasons.empty() ? "" : "; ", trusted.message());
+  }
+  program.decline(Status(Code::Unsupported, reasons));
 }
 
 void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,

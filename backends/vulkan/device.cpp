@@ -7,6 +7,7 @@
 #include "backends/vulkan/commands.h"
 #include "backends/vulkan/kernel_families.h"
 #include "backends/vulkan/pipeline_cache_file.h"
+#include "backends/vulkan/self_test.h"
 
 namespace rt::vulkan {
 namespace {
@@ -80,9 +81,13 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   const std::string folder = options.cache_folder.empty() ? default_cache_folder() : options.cache_folder;
   const std::string key = text(self->facts_.uuid, "-", self->facts_.driver, "-", self->facts_.driver_version,
                                "-", shader_build_hash());
-  const std::string file = folder.empty() ? "" : text(folder, "/vulkan-", self->facts_.uuid, ".pipelines");
+  const auto file = [&](const char* suffix) {
+    return folder.empty() ? "" : text(folder, "/vulkan-", self->facts_.uuid, suffix);
+  };
   self->pipelines_ = std::make_unique<PipelineStore>(self->api_, self->device_);
-  RT_TRY(self->pipelines_->open(file, key));
+  RT_TRY(self->pipelines_->open(file(".pipelines"), key));
+  RT_ASSIGN(self->self_tests_,
+            SelfTests::open(*self, file(".tests"), text(key, "-", self->facts_.subgroup_size)));
   self->kernels_ = std::make_unique<KernelTable>(kernel_families());
   RT_ASSIGN(self->placeholder_, VulkanSlab::create(*self, 64, self->plan_.tensor_memory, false));
   RT_TRY(self->instance_->validation_errors());

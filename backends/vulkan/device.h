@@ -15,6 +15,8 @@
 
 namespace rt::vulkan {
 
+class SelfTests;
+
 class VulkanDevice final : public Device {
  public:
   static Result<DevicePtr> open(const DeviceOptions& options);
@@ -34,6 +36,11 @@ class VulkanDevice final : public Device {
   const DeviceFacts& facts() const noexcept { return facts_; }
   const DevicePlan& plan() const noexcept { return plan_; }
   PipelineStore& pipelines() noexcept { return *pipelines_; }
+  /// Lists what is not used of this device, and why, among its features.
+  void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
+  /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first asked
+  /// for.
+  SelfTests& self_tests() const noexcept { return *self_tests_; }
   Instance& instance() noexcept { return *instance_; }
   /// What a shader's unused storage bindings refer to: drivers want each one that the code names to be valid.
   VkBuffer placeholder() const noexcept { return placeholder_->buffer(); }
@@ -54,6 +61,7 @@ class VulkanDevice final : public Device {
   VkQueue queue_ = VK_NULL_HANDLE;
   std::unique_ptr<PipelineStore> pipelines_;
   std::unique_ptr<KernelTable> kernels_;
+  std::unique_ptr<SelfTests> self_tests_;
   std::unique_ptr<VulkanSlab> placeholder_;
   // Transfers to memory the host cannot see.
   std::unique_ptr<VulkanSlab> staging_;

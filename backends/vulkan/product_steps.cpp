@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/self_test.h"
 #include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
@@ -21,10 +22,11 @@ struct RegisterTile {
 };
 
 /// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
-RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, bool texel) {
-  RegisterTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, texel ? Load::Texel : Load::Buffer};
+/// load: the best that may be used.
+RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, Load load) {
+  RegisterTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, load == Load::Buffer ? load : Load::Texel};
   const auto lanes_and_columns = static_cast<int64_t>(tile.lanes * tile.columns);
-  if (texel && plan.subgroup_tiles && product.m >= 8 && 2 * product.n > lanes_and_columns) {
+  if (load == Load::Subgroup && plan.subgroup_tiles && product.m >= 8 && 2 * product.n > lanes_and_columns) {
     // Wider tiles take longer to compile, which large products earn back.
     if (product.m >= 32) tile.rows = 16;
     tile.load = Load::Subgroup;
@@ -67,8 +69,12 @@ struct ProductWalks {
   Walk a, b, result, bias, residual;
 };
 
+RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product,
+                          bool fours, bool texel);
+
+/// given: for a self-test; null for the best that is trusted.
 void add_part(Program& program, const VulkanDevice& device, const TiledProduct& product,
-              const ProductWalks& walks, const Part& part) {
+              const ProductWalks& walks, const Part& part, const RegisterTile* given) {
   const auto window = [&](const Walk& walk) { return window_of(device, walk, part); };
   const bool opens = part.first[kK] == 0, closes = part.first[kK] + part.count[kK] == product.k;
   const Window a = window(walks.a), b = window(walks.b), result = window(walks.result);
@@ -85,10 +91,10 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
   sizes.a.transposed = product.a.transposed;
   sizes.b.transposed = product.b.transposed;
   const bool texel = through_texels(device, std::max(a.bytes(), b.bytes()));
-  const RegisterTile tile = choose_tile(sizes, device.plan(), texel);
   const bool fours =
       product.n % 4 == 0 && (!product.epilogue.has_bias ||
                              (product.bias_column == 1 && product.bias_row == 0 && product.bias_batch == 0));
+  const RegisterTile tile = given != nullptr ? *given : trusted_tile(program, device, sizes, fours, texel);
   const int64_t row_tiles = ceil_div(sizes.m, tile.rows * (tile.lanes / tile.lanes_n));
   const int64_t column_groups = ceil_div(sizes.n, tile.columns * tile.lanes_n);
   const int64_t batches = part.count[kOuter] * part.count[kInner];
@@ -109,15 +115,14 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
   step.push(product.n).push(product.bias_row).push(product.bias_column);
   step.push(a.first / 4).push(b.first / 4).push(result.first).push(bias.first);
   step.push(epilogue.alpha).push(epilogue.beta);
-  step.matrix(0, a.ref, texel).matrix(1, b.ref, texel).write(2, result.ref);
+  const bool through_views = tile.load != Load::Buffer;
+  step.matrix(0, a.ref, through_views).matrix(1, b.ref, through_views).write(2, result.ref);
   if (epilogue.has_bias) step.read(3, bias.ref);
   if (epilogue.has_residual) step.read(4, opens ? window(walks.residual).ref : result.ref);
 }
 
-}  // namespace
-
-void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
-                 const Ref& result) {
+void add_parts(Program& program, const VulkanDevice& device, const TiledProduct& product, const Ref& result,
+               const RegisterTile* tile) {
   if (product.m * product.n * product.batch[0] * product.batch[1] == 0) return;
   const auto walk_result = [&](const Ref& ref) {
     return walk_elements(ref, product, product.m * product.n, product.n, 1);
@@ -133,7 +138,68 @@ void add_product(Program& program, const VulkanDevice& device, const TiledProduc
   const int64_t multiples[] = {1, 1, 4, 4, 4};
   const Walk all[] = {walks.a, walks.b, walks.result, walks.bias};
   for (const Part& part : parts_of(device, extents, multiples, all))
-    add_part(program, device, product, walks, part);
+    add_part(program, device, product, walks, part, tile);
+}
+
+/// A product with a tile that is full and tiles that are not.
+SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool fours,
+                      const RegisterTile& tile) {
+  TiledProduct product;
+  product.m = tile.rows * (tile.lanes / tile.lanes_n) + 3;
+  product.n = tile.columns * tile.lanes_n + (fours ? 4 : 3);
+  product.k = 12;
+  const auto factor = [](size_t input, bool transposed, int64_t columns) {
+    ProductFactor result{.ref = in(input), .transposed = transposed};
+    result.row_stride = ceil_div(columns, 4);
+    return result;
+  };
+  const bool a_transposed = like.a.transposed, b_transposed = like.b.transposed;
+  product.a = factor(0, a_transposed, a_transposed ? product.m : product.k);
+  product.b = factor(1, b_transposed, b_transposed ? product.k : product.n);
+  SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
+  test.inputs = {whole_numbers((a_transposed ? product.k : product.m) * product.a.row_stride * 4, 1),
+                 whole_numbers((b_transposed ? product.n : product.k) * product.b.row_stride * 4, 2)};
+  const auto element = [](const std::vector<float>& values, const ProductFactor& f, int64_t row,
+                          int64_t column) {
+    const int64_t at = f.transposed ? column * f.row_stride * 4 + row : row * f.row_stride * 4 + column;
+    return values[static_cast<size_t>(at)];
+  };
+  for (int64_t m = 0; m < product.m; ++m)
+    for (int64_t n = 0; n < product.n; ++n) {
+      float sum = 0;
+      for (int64_t k = 0; k < product.k; ++k)
+        sum += element(test.inputs[0], product.a, m, k) * element(test.inputs[1], product.b, k, n);
+      test.expected.push_back(sum);
+    }
+  add_parts(*test.program, device, product, out(0), &tile);
+  return test;
+}
+
+/// The fastest tile whose pipeline gives right results on this device, at last one without wide registers.
+RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product,
+                          bool fours, bool texel) {
+  std::vector<RegisterTile> tiles;
+  for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer})
+    if (texel || load == Load::Buffer) tiles.push_back(choose_tile(product, device.plan(), load));
+  const uint32_t lanes = device.plan().tile_lanes;
+  tiles.push_back({product.a.transposed ? 4u : 1u, 4, lanes, lanes, Load::Buffer});
+  std::string reasons;
+  for (const RegisterTile& tile : tiles) {
+    const Status trusted = device.self_tests().trusted(
+        shader_of(product, tile.load), {tile.lanes, tile.rows, tile.columns, tile.lanes_n, fours},
+        [&] { return product_test(device, product, fours, tile); });
+    if (trusted.ok()) return tile;
+    append(reasons, reasons.empty() ? "" : "; ", trusted.message());
+  }
+  program.decline(Status(Code::Unsupported, reasons));
+  return tiles.back();
+}
+
+}  // namespace
+
+void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
+                 const Ref& result) {
+  add_parts(program, device, product, result, nullptr);
 }
 
 }  // namespace rt::vulkan

@@ -27,7 +27,8 @@ struct TiledProduct {
 };
 
 /// result [batch.., M, N] = epilogue(a b). Where an operand is larger than the device binds at once, the
-/// product is made in parts; parts along k add to what the earlier ones have stored.
+/// product is made in parts; parts along k add to what the earlier ones have stored. Declines where every
+/// variant of the shader is in quarantine.
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
 

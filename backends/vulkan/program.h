@@ -91,6 +91,11 @@ class Program final : public Kernel {
   Ref scratch(uint64_t bytes);
   /// Books packed bytes that `write` fills on the host.
   Ref packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write);
+  /// The node cannot be computed this way after all; finish() then gives the first such reason.
+  void decline(Status reason) {
+    if (declined_.ok()) declined_ = std::move(reason);
+  }
+  const Status& declined() const noexcept { return declined_; }
   void in_place(uint8_t input, uint8_t output = 0) { requirements_.in_place = InPlace{input, output}; }
   /// Further pairs under the same rule.
   void also_in_place(uint8_t input, uint8_t output) { more_in_place_.push_back({input, output}); }
@@ -116,6 +121,7 @@ class Program final : public Kernel {
   Result<BufferRef> resolve(const Ref& ref, const Bindings& bindings) const;
 
   const char* name_;
+  Status declined_;
   Requirements requirements_;
   std::vector<InPlace> more_in_place_;
   std::vector<Step> steps_;

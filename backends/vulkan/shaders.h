@@ -3,6 +3,7 @@
 // Knows: ids and SPIR-V words. Must not know: devices.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,6 +14,12 @@ enum class Shader : uint16_t {
 #include "backends/vulkan/shader_list.inc"
 #undef RT_SHADER
 };
+
+inline constexpr size_t kShaderCount = 0
+#define RT_SHADER(name) +1
+#include "backends/vulkan/shader_list.inc"
+#undef RT_SHADER
+    ;
 
 struct ShaderCode {
   const char* name;

@@ -20,7 +20,20 @@ Status all_storable(const Device& device, const NodeView& node) noexcept;
 Status known_on_host(const NodeView& node, size_t i, const char* what);
 
 inline Result<KernelPtr> finish(std::unique_ptr<Program> program) {
+  RT_TRY(Status(program->declined()));
   return KernelPtr(std::move(program));
+}
+
+/// Predicate and factory of a row from one function, for kernels that may be declined while they are put
+/// together.
+using Build = Result<KernelPtr> (*)(const VulkanDevice& device, const NodeView& node);
+template <Build kBuild>
+Status builds(const Device& device, const NodeView& node) noexcept {
+  return kBuild(cast(device), node).status();
+}
+template <Build kBuild>
+Result<KernelPtr> built(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  return kBuild(cast(device), node);
 }
 
 inline constexpr int64_t ceil_div(int64_t a, int64_t b) {

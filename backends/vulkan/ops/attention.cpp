@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backends/vulkan/repack.h"
+#include "backends/vulkan/self_test.h"
 
 namespace rt::vulkan {
 namespace {
@@ -38,11 +39,13 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 struct Tiling {
   uint32_t rows, columns, lanes, lanes_n, fours;
   int64_t blocks, chunks, splits;
+  Load load;
 };
 
 /// Weights of a tile stay below a quarter of the least shared memory there is.
-Tiling choose_tiling(const Problem& p, const DevicePlan& plan) {
+Tiling choose_tiling(const Problem& p, const DevicePlan& plan, Load load) {
   Tiling tiling{.rows = p.e > 64 ? 4u : 8u, .columns = 8, .lanes = plan.tile_lanes, .lanes_n = 8};
+  tiling.load = load;
   tiling.lanes_n = std::min(tiling.lanes_n, tiling.lanes);
   if (p.rows < 8) {  // a step of generation: as many keys side by side as there are lanes
     tiling.rows = p.rows <= 1 ? 1 : p.rows <= 4 ? 4 : 8;
@@ -80,9 +83,10 @@ Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& nod
                      constant);
 }
 
-Shader shader_of(bool bool_mask, bool texel) {
-  if (bool_mask) return texel ? Shader::attention_bool_texel : Shader::attention_bool_buffer;
-  return texel ? Shader::attention_float_texel : Shader::attention_float_buffer;
+Shader shader_of(bool bool_mask, Load load) {
+  constexpr Shader kShaders[2][2] = {{Shader::attention_float_buffer, Shader::attention_float_texel},
+                                     {Shader::attention_bool_buffer, Shader::attention_bool_texel}};
+  return kShaders[bool_mask][static_cast<size_t>(load)];
 }
 
 void push_mask_strides(Step& step, const NodeView& node) {
@@ -109,25 +113,18 @@ void push_windows(Step& step, const NodeView& node) {
   step.push(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(width)).push(attributes.softcap);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const VulkanDevice& vulkan = cast(device);
+/// Rows of q, k and v are whole vec4s.
+void add_attention(Program& program, const NodeView& node, const Tiling& tiling, Shader shader, const Ref& q,
+                   const Ref& k, const Ref& v) {
   const Problem p = problem_of(node);
-  const Tiling tiling = choose_tiling(p, vulkan.plan());
-  auto program = std::make_unique<Program>("attention");
-  const Ref q = whole_rows(*program, vulkan, node, kQuery), k = whole_rows(*program, vulkan, node, kKey),
-            v = whole_rows(*program, vulkan, node, kValue);
   const int64_t d4 = ceil_div(p.d, 4), e4 = ceil_div(p.e, 4), rows = p.batch * p.groups * p.rows;
-  const auto largest =
-      static_cast<uint64_t>(std::max(rows * d4, p.batch * p.groups * p.keys * std::max(d4, e4))) * 16;
-  const bool texel = through_texels(vulkan, largest);
   const bool parts = tiling.splits > 1;
   const Ref result =
-      parts ? program->scratch(static_cast<uint64_t>(rows * tiling.splits * (p.e + 2)) * sizeof(float))
+      parts ? program.scratch(static_cast<uint64_t>(rows * tiling.splits * (p.e + 2)) * sizeof(float))
             : out(0);
   const auto groups =
       static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks * tiling.splits);
-  Step& step = program->dispatch(shader_of(node.has(kMask) && node.dtype(kMask) == DType::Bool, texel),
-                                 groups, tiling.lanes);
+  Step& step = program.dispatch(shader, groups, tiling.lanes);
   step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.fours);
   step.spec(node.as<op::AttentionAttributes>().softcap != 0).spec(node.has(kMask)).spec(node.has(kKvLength));
   step.spec(node.has(kQueryPosition)).spec(parts);
@@ -136,18 +133,86 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   step.push(tiling.blocks).push(tiling.chunks).push(tiling.splits);
   push_mask_strides(step, node);
   push_windows(step, node);
+  const bool texel = tiling.load != Load::Buffer;
   step.matrix(0, q, texel).matrix(1, k, texel).matrix(2, v, texel).write(3, result);
   if (node.has(kMask)) step.read(4, in(kMask));
   if (node.has(kKvLength)) step.read(5, in(kKvLength));
   if (node.has(kQueryPosition)) step.read(6, in(kQueryPosition));
   if (parts)
-    program->dispatch_each(Shader::attention_merge, rows * p.e, 64)
+    program.dispatch_each(Shader::attention_merge, rows * p.e, 64)
         .push(rows * p.e)
         .push(p.e)
         .push(tiling.splits)
         .read(0, result)
         .write(1, out(0));
-  return finish(std::move(program));
+}
+
+/// One head, with blocks of queries and tiles of keys that are full and ones that are not.
+SelfTest attention_test(Shader shader, Tiling tiling) {
+  const int64_t queries = tiling.lanes / tiling.lanes_n * tiling.rows + 3;
+  const int64_t keys = tiling.splits * tiling.lanes_n * tiling.columns + 5;
+  const int64_t d = 12, e = int64_t{4} * tiling.fours * tiling.lanes_n;
+  Node node;
+  op::AttentionAttributes attributes;
+  attributes.scale = 1.0f / 64;
+  node.op = make_op(std::move(attributes));
+  const Operand operands[] = {{true, {DType::F32, {1, 1, queries, d}}},
+                              {true, {DType::F32, {1, 1, keys, d}}},
+                              {true, {DType::F32, {1, 1, keys, e}}}};
+  tiling.blocks = 2;
+  tiling.chunks = 1;
+  SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
+  test.inputs = {whole_numbers(queries * d, 1), whole_numbers(keys * d, 2), whole_numbers(keys * e, 3)};
+  for (int64_t query = 0; query < queries; ++query) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (int64_t key = 0; key < keys; ++key) {
+      double score = 0;
+      for (int64_t i = 0; i < d; ++i)
+        score += test.inputs[0][static_cast<size_t>(query * d + i)] *
+                 test.inputs[1][static_cast<size_t>(key * d + i)];
+      weights.push_back(std::exp(score / 64));
+      sum += weights.back();
+    }
+    for (int64_t column = 0; column < e; ++column) {
+      double value = 0;
+      for (int64_t key = 0; key < keys; ++key)
+        value +=
+            weights[static_cast<size_t>(key)] / sum * test.inputs[2][static_cast<size_t>(key * e + column)];
+      test.expected.push_back(static_cast<float>(value));
+    }
+  }
+  add_attention(*test.program, {.node = node, .inputs = operands}, tiling, shader, in(kQuery), in(kKey),
+                in(kValue));
+  return test;
+}
+
+Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  const Problem p = problem_of(node);
+  auto program = std::make_unique<Program>("attention");
+  const Ref q = whole_rows(*program, device, node, kQuery), k = whole_rows(*program, device, node, kKey),
+            v = whole_rows(*program, device, node, kValue);
+  const int64_t d4 = ceil_div(p.d, 4), e4 = ceil_div(p.e, 4);
+  const int64_t largest =
+      std::max(p.batch * p.groups * p.rows * d4, p.batch * p.groups * p.keys * std::max(d4, e4));
+  const bool texel = through_texels(device, static_cast<uint64_t>(largest) * 16);
+  const bool bool_mask = node.has(kMask) && node.dtype(kMask) == DType::Bool;
+  std::string reasons;
+  for (const Load load : {Load::Texel, Load::Buffer}) {
+    if (!texel && load != Load::Buffer) continue;
+    const Tiling tiling = choose_tiling(p, device.plan(), load);
+    const Shader shader = shader_of(bool_mask, tiling.load);
+    const Status trusted = device.self_tests().trusted(
+        shader, {tiling.lanes, tiling.rows, tiling.columns, tiling.lanes_n, tiling.fours, tiling.splits > 1},
+        [&] { return attention_test(shader, tiling); });
+    if (trusted.ok()) {
+      add_attention(*program, node, tiling, shader, q, k, v);
+      return finish(std::move(program));
+    }
+    append(reasons, reasons.empty() ? "" : "; ", trusted.message());
+  }
+  return Status(Code::Unsupported, reasons);
 }
 
 // --- RotaryEmbedding
@@ -198,7 +263,7 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, supports, create},
+    {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, builds<build>, built<build>},
     {OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}, rotary_supports, create_rotary},
     {OpKind::TensorScatter, "tensor_scatter", kAnyDType, scatter_supports, create_scatter},
 };

@@ -20,13 +20,6 @@ Result<ConvSides> conv_of(const NodeView& node) {
   return conv_sides(geometry, false);
 }
 
-template <Status (*kSupports)(const ConvSides&)>
-Status conv_supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
-  RT_ASSIGN(const ConvSides sides, conv_of(node));
-  return kSupports(sides);
-}
-
 Status anything(const ConvSides&) {
   return {};
 }
@@ -34,12 +27,14 @@ Status anything(const ConvSides&) {
 using AddConv = void (*)(Program&, const VulkanDevice&, const ConvSides&, const ConvOperands&,
                          const EpiloguePlan&);
 
-template <AddConv kAdd>
-Result<KernelPtr> create_conv(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+template <Status (*kSupports)(const ConvSides&), AddConv kAdd>
+Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(fits(device, node));
   RT_ASSIGN(const ConvSides sides, conv_of(node));
+  RT_TRY(kSupports(sides));
   auto program = std::make_unique<Program>("conv");
   const EpiloguePlan epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
-  kAdd(*program, cast(device), sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
   return finish(std::move(program));
 }
@@ -58,21 +53,16 @@ Result<ConvSides> transpose_of(const NodeView& node) {
   return conv_sides(geometry, true);
 }
 
-template <Status (*kSupports)(const ConvSides&)>
-Status transpose_supports(const Device& device, const NodeView& node) noexcept {
+template <Status (*kSupports)(const ConvSides&), AddConv kAdd>
+Result<KernelPtr> build_transpose(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_ASSIGN(const ConvSides sides, transpose_of(node));
-  return kSupports(sides);
-}
-
-template <AddConv kAdd>
-Result<KernelPtr> create_transpose(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  RT_ASSIGN(const ConvSides sides, transpose_of(node));
+  RT_TRY(kSupports(sides));
   auto program = std::make_unique<Program>("conv_transpose");
   EpiloguePlan epilogue;
   epilogue.has_bias = node.has(3);
   epilogue.bias = 3;
-  kAdd(*program, cast(device), sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
   if (node.has(2)) program->replaces(2);
   return finish(std::move(program));
@@ -183,15 +173,18 @@ Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node
 }
 
 constexpr DTypeSet kF32{DType::F32};
+template <Build kBuild>
+constexpr KernelRow row(OpKind op, const char* name, int priority) {
+  return {op, name, kF32, builds<kBuild>, built<kBuild>, priority};
+}
+
 constexpr KernelRow kRowsOfConv[] = {
-    {OpKind::Conv, "conv.depthwise", kF32, conv_supports<depthwise_supports>, create_conv<add_depthwise_conv>,
-     20},
-    {OpKind::Conv, "conv.tiled", kF32, conv_supports<tiled_conv_supports>, create_conv<add_tiled_conv>, 10},
-    {OpKind::Conv, "conv.direct", kF32, conv_supports<anything>, create_conv<add_direct_conv>, 0},
-    {OpKind::ConvTranspose, "conv_transpose.tiled", kF32, transpose_supports<tiled_conv_supports>,
-     create_transpose<add_tiled_conv>, 10},
-    {OpKind::ConvTranspose, "conv_transpose.direct", kF32, transpose_supports<anything>,
-     create_transpose<add_direct_conv>, 0},
+    row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", 20),
+    row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", 10),
+    row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", 0),
+    row<build_transpose<tiled_conv_supports, add_tiled_conv>>(OpKind::ConvTranspose, "conv_transpose.tiled",
+                                                              10),
+    row<build_transpose<anything, add_direct_conv>>(OpKind::ConvTranspose, "conv_transpose.direct", 0),
     {OpKind::ConvWeightGrad, "conv_weight_grad.tiled", kF32, tiled_weight_grad_supports,
      create_tiled_weight_grad, 10},
     {OpKind::ConvWeightGrad, "conv_weight_grad.direct", kF32, direct_weight_grad_supports,

@@ -92,10 +92,6 @@ Result<Problem> describe_problem(const NodeView& node) {
   return problem;
 }
 
-Status supports(const Device&, const NodeView& node) noexcept {
-  return describe_problem(node).status();
-}
-
 /// With `rows` rows, of whole vec4s.
 ProductFactor load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
                    const Factor& factor, int64_t rows, bool transposed) {
@@ -118,15 +114,14 @@ ProductFactor load(Program& program, const VulkanDevice& device, const NodeView&
   return loaded;
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_ASSIGN(const Problem problem, describe_problem(node));
-  const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("matmul");
   // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
   const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
-  const ProductFactor a = load(*program, vulkan, node, 0, problem.a,
+  const ProductFactor a = load(*program, device, node, 0, problem.a,
                                problem.transposed_a ? k : problem.a.rows, problem.transposed_a);
-  const ProductFactor b = load(*program, vulkan, node, 1, problem.b,
+  const ProductFactor b = load(*program, device, node, 1, problem.b,
                                problem.transposed_b ? problem.b.rows : k, problem.transposed_b);
   TiledProduct product;
   product.m = problem.m;
@@ -139,11 +134,12 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   product.bias_row = problem.bias_row;
   product.bias_column = problem.bias_column;
   product.epilogue = problem.epilogue;
-  add_product(*program, vulkan, product, out(0));
+  add_product(*program, device, product, out(0));
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {{OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32}, supports, create}};
+constexpr KernelRow kRows[] = {
+    {OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32}, builds<build>, built<build>}};
 
 }  // namespace
 

@@ -69,19 +69,14 @@ void add_steps(Program& program, const VulkanDevice& device, const NodeView& nod
   step.write(9, resets_before(g) ? buffers.reset : buffers.h);
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
-  return recurrent_fits(device, g);
-}
-
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
-  const VulkanDevice& vulkan = cast(device);
+  RT_TRY(recurrent_fits(device, g));
   auto program = std::make_unique<Program>("recurrent");
   const int64_t rows = g.directions * g.batch, padded = round_up4(g.hidden);
   Buffers buffers;
-  buffers.h = initial_h(*program, vulkan, node, g);
+  buffers.h = initial_h(*program, device, node, g);
   if (g.kind == CellKind::LSTM) {
     buffers.c = out(2);  // c moves in its place
     if (node.has(6))
@@ -90,18 +85,18 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
       program->fill(out(2), 0);
   }
   if (g.steps > 0 && g.batch > 0) {
-    buffers.from_x = product_with_w(*program, vulkan, node, g);
-    buffers.r = packed_r(*program, vulkan, node, g);
+    buffers.from_x = product_with_w(*program, device, node, g);
+    buffers.r = packed_r(*program, device, node, g);
     const int64_t halves = resets_before(g) ? 3 : 2;
-    const RecurrentForm form = choose_form(g, vulkan.plan(), halves * padded / 4, resets_before(g) ? 2 : 1);
+    const RecurrentForm form = choose_form(g, device.plan(), halves * padded / 4, resets_before(g) ? 2 : 1);
     if (resets_before(g)) {
       buffers.reset = program->scratch(floats(rows * padded));
       program->fill(buffers.reset, 0);
     }
     for (const RecurrentRange& range : ranges_of(form, g.steps))
-      add_steps(*program, vulkan, node, g, form, buffers, range);
+      add_steps(*program, device, node, g, form, buffers, range);
   }
-  add_copy(*program, vulkan,
+  add_copy(*program, device,
            {.space = {.extents = {rows, g.hidden}, .strides = {{padded, 1}, {g.hidden, 1}}},
             .from = (g.steps & 1) * rows * padded},
            buffers.h, out(1));
@@ -109,9 +104,9 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::LSTM, "lstm", DTypeSet{DType::F32}, supports, create},
-    {OpKind::GRU, "gru", DTypeSet{DType::F32}, supports, create},
-    {OpKind::RNN, "rnn", DTypeSet{DType::F32}, supports, create},
+    {OpKind::LSTM, "lstm", DTypeSet{DType::F32}, builds<build>, built<build>},
+    {OpKind::GRU, "gru", DTypeSet{DType::F32}, builds<build>, built<build>},
+    {OpKind::RNN, "rnn", DTypeSet{DType::F32}, builds<build>, built<build>},
 };
 
 }  // namespace

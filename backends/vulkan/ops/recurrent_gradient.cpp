@@ -175,23 +175,19 @@ class Gradient {
   Ref third_;  ///< GRU: product with r's third block
 };
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
-  return recurrent_fits(device, g);
-}
-
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
+  RT_TRY(recurrent_fits(device, g));
   auto program = std::make_unique<Program>("recurrent_gradient");
-  Gradient(*program, cast(device), node, g).add();
+  Gradient(*program, device, node, g).add();
   return finish(std::move(program));
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::LSTMGrad, "lstm_grad", DTypeSet{DType::F32}, supports, create},
-    {OpKind::GRUGrad, "gru_grad", DTypeSet{DType::F32}, supports, create},
-    {OpKind::RNNGrad, "rnn_grad", DTypeSet{DType::F32}, supports, create},
+    {OpKind::LSTMGrad, "lstm_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
+    {OpKind::GRUGrad, "gru_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
+    {OpKind::RNNGrad, "rnn_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
 };
 
 }  // namespace

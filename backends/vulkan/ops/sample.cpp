@@ -1,4 +1,4 @@
-// GridSample and RoiAlign, one invocation for each element of the result.
+// GridSample, RoiAlign and its gradient, one invocation for each element of the result.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {
@@ -40,12 +40,13 @@ Status supports_roi(const Device& device, const NodeView& node) noexcept {
   return fits(device, node);
 }
 
-Result<KernelPtr> create_roi(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const auto& attributes = node.as<op::RoiAlignAttributes>();
+/// rois and indices of images at inputs 1 and 2; regions of `x` with as many bins as `attributes` say.
+template <class Attributes>
+Step& add_regions(Program& program, Shader shader, Device& device, const NodeView& node) {
+  const auto& attributes = node.as<Attributes>();
   const Shape& x = node.shape(0);
   const int64_t count = node.output(0).elements();
-  auto program = std::make_unique<Program>("roi_align");
-  program->dispatch_each(Shader::roi_align, count, cast(device).plan().elementwise_lanes)
+  return program.dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
       .spec(attributes.maximum)
       .spec(attributes.half_pixel)
       .push(count)
@@ -58,10 +59,22 @@ Result<KernelPtr> create_roi(Device& device, const NodeView& node, std::span<con
       .push(attributes.sampling_ratio)
       .push(static_cast<int64_t>(size_of(node.dtype(2)) / sizeof(int32_t)))
       .push(attributes.spatial_scale)
+      .push(node.shape(1)[0])
       .read(0, in(0))
       .write(1, out(0))
       .read(2, in(1))
       .read(3, in(2));
+}
+
+Result<KernelPtr> create_roi(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  auto program = std::make_unique<Program>("roi_align");
+  add_regions<op::RoiAlignAttributes>(*program, Shader::roi_align, device, node);
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_roi_grad(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  auto program = std::make_unique<Program>("roi_align_grad");
+  add_regions<op::RoiAlignGradAttributes>(*program, Shader::roi_align_grad, device, node).read(4, in(3));
   return finish(std::move(program));
 }
 
@@ -69,6 +82,7 @@ constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
     {OpKind::GridSample, "grid_sample", kF32, supports_grid, create_grid},
     {OpKind::RoiAlign, "roi_align", kF32, supports_roi, create_roi},
+    {OpKind::RoiAlignGrad, "roi_align_grad", kF32, supports_roi, create_roi_grad},
 };
 
 }  // namespace

@@ -1,0 +1,40 @@
+// Regions rois [R,4] (u, v of two corners) of images [N,H,W,C], cut into bins with sampling points, as roi_align.comp
+// and roi_align_grad.comp see them. Indices of images are i32 or the low words of i64.
+layout(constant_id = 1) const bool kMaximum = false;
+layout(constant_id = 2) const bool kHalfPixel = true;
+layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 2, std430) readonly buffer R { float rois[]; };
+layout(set = 0, binding = 3, std430) readonly buffer B { int batch_indices[]; };
+layout(push_constant) uniform P {
+  uint count; uint channels; uint images; uint height; uint width; uint bins_v; uint bins_u; uint ratio; uint index_words;
+  float scale; uint regions;
+};
+
+// Start, size of a bin, number of points in it.
+vec3 axis_of(float begin, float end, uint bins) {
+  float offset = kHalfPixel ? 0.5 : 0.0;
+  float start = begin * scale - offset;
+  float span = end * scale - offset - start;
+  if (!kHalfPixel) span = max(span, 1.0);
+  float bin = span / float(bins);
+  float samples = ratio > 0 ? float(ratio) : (bin > 0.0 ? ceil(min(bin, 1048576.0)) : 0.0);
+  return vec3(start, bin, samples);
+}
+vec3 rows_of(uint roi) { return axis_of(rois[roi * 4 + 1], rois[roi * 4 + 3], bins_v); }
+vec3 columns_of(uint roi) { return axis_of(rois[roi * 4], rois[roi * 4 + 2], bins_u); }
+uint image_of(uint roi) { return uint(clamp(batch_indices[roi * index_words], 0, int(images) - 1)); }
+
+float position(vec3 axis, uint bin, uint i) { return axis.x + float(bin) * axis.y + (float(i) + 0.5) * axis.y / axis.z; }
+
+/// The two pixels beside a point along an axis, and the weight of the second.
+struct Taps {
+  bool inside;
+  uint low, high;
+  float part;
+};
+Taps taps_at(float at, uint extent) {
+  float inner = clamp(at, 0.0, float(extent - 1));
+  uint low = uint(inner);
+  return Taps(at >= -1.0 && at <= float(extent), low, min(low + 1, extent - 1), inner - float(low));
+}
