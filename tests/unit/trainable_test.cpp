@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "tools/compiler/builder.h"
 #include "tools/compiler/lora.h"
 #include "tools/compiler/train_entry.h"
 #include "tools/compiler/zoo/zoo.h"
@@ -68,6 +69,34 @@ TEST(Trainable, AdaptersFreezeAllElse) {
   }
   EXPECT_EQ(weight_gradients, 2u);  // of A and of B
   for (const State& state : model.states) EXPECT_NE(state.name.find("lora"), std::string::npos) << state.name;
+}
+
+TEST(Trainable, NarrowWeightsAreFrozenOrRefusedByName) {
+  ModelGraph model;
+  Graph graph;
+  Builder builder(graph);
+  ValueId y = builder.input("x", DType::F32, {{.extent = 2}, {.extent = 3}});
+  for (const auto& [name, dtype] : {std::pair("wide", DType::F32), std::pair("narrow", DType::F16)}) {
+    const TensorInfo info{.dtype = dtype, .shape = {3, 3}};
+    const ValueId weight = builder.constant(info, Blob::own(std::vector<std::byte>(info.bytes())));
+    graph.values[weight].name = name;
+    y = builder.emit(op::MatMulAttributes{},
+                     {y, dtype == DType::F32 ? weight : builder.cast(weight, DType::F32)});
+  }
+  builder.output(y);
+  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  TrainOptions options;
+  options.loss.loss = Loss::MeanSquaredError;
+  ModelGraph all = model;
+  TrainReport report;
+  const Status trained = add_train_entry(all, options, &report);
+  ASSERT_TRUE(trained.ok()) << trained.message();
+  EXPECT_EQ(report.trained, std::vector<std::string>{"wide"});
+  EXPECT_EQ(report.frozen, std::vector<std::string>{"narrow"});
+  options.trainable = {"n*"};
+  const Status refused = add_train_entry(model, options, nullptr);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.message().find("not narrow (f16)"), std::string::npos) << refused.message();
 }
 
 }  // namespace

@@ -85,23 +85,30 @@ class TrainEntry {
     for (const Value& value : infer_.values)
       if (value.role == Role::State && states_[value.state].kind == StateKind::Parameter)
         add_trained(value), has_adapters_ = true;
+    std::vector<std::string> refused;
     for (ValueId id = 0; id < infer_.values.size(); ++id) {
       Value& value = infer_.values[id];
-      if (value.role != Role::Constant || value.dtype != DType::F32 || value.name.empty()) continue;
+      if (value.role != Role::Constant || !is_float(value.dtype) || value.name.empty()) continue;
       if (value.info().elements() < 2 && !running[id] && !operand_of_layer[id]) continue;
       if (running[id] && statistic_only[id]) continue;  // follows its batch normalization
       if (statistic_only[id]) continue;                 // nothing reads it
       // Resize's scales; a weight may lead to a shape by way of data, but is larger.
       if (decides_shape[id] && value.info().elements() <= 2 * kMaxRank) continue;
-      if (!matches(value.name)) {
+      const bool is_wanted = matches(value.name);
+      if (!is_wanted || value.dtype != DType::F32) {
         report_.frozen.push_back(value.name);
+        if (is_wanted && !options_.trainable.empty())
+          refused.push_back(text(value.name, " (", name_of(value.dtype), ")"));
         continue;
       }
       add_trained(value);
       to_state(value, StateKind::Parameter);
     }
+    if (!refused.empty())
+      return unsupported("train: only f32 weights can be trained whole, not ", joined(refused),
+                         "; adapters (lora) can be trained beside them");
     if (report_.trained.empty())
-      return invalid_argument("train: no weight matches the trainable patterns; the weights are ",
+      return invalid_argument("train: no f32 weight matches the trainable patterns; the weights are ",
                               joined(report_.frozen));
     // Running values of batch normalizations whose scale or bias is trained are updated; the others stay
     // frozen.
