@@ -117,12 +117,12 @@ To narrow(Wide x) noexcept {
   } else if constexpr (std::is_same_v<To, BFloat>) {
     return {float_to_bf16(static_cast<float>(x))};
   } else if constexpr (std::is_floating_point_v<Wide> && std::is_integral_v<To>) {
-    if (std::isnan(x)) return 0;
-    constexpr Wide kLow = static_cast<Wide>(std::numeric_limits<To>::min());
-    constexpr Wide kHigh = static_cast<Wide>(std::numeric_limits<To>::max());
-    if (x <= kLow) return std::numeric_limits<To>::min();
-    if (x >= kHigh) return std::numeric_limits<To>::max();
-    return static_cast<To>(x);
+    constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
+    constexpr Wide kLow = static_cast<Wide>(kLeast), kHigh = static_cast<Wide>(kMost);
+    const bool inside = (x > kLow) & (x < kHigh);  // no branches: loops over this become vector code
+    const To truncated = static_cast<To>(inside ? x : Wide{0});
+    const To raised = x <= kLow ? kLeast : truncated;
+    return x >= kHigh ? kMost : raised;
   } else {
     return static_cast<To>(x);
   }

@@ -18,6 +18,9 @@ void check_reduce(DType dtype, double low, double high) {
       {Shape{3, 4, 5}, {0, 2}},
       {Shape{2, 3, 4, 5}, {1, 3}},
       {Shape{400, 64}, {0}},
+      {Shape{501, 10}, {0}},
+      {Shape{501, 10}, {1}},
+      {Shape{40, 1100}, {0}},
       {Shape{64, 400}, {1}},
       {Shape{2, 30, 30, 16}, {1, 2}},
       {Shape{131072}, {}},
@@ -34,6 +37,7 @@ void check_reduce(DType dtype, double low, double high) {
       std::optional<ops::Tolerance> tolerance;
       if (dtype == DType::F32) tolerance = {1e-4, 2e-3};
       if (dtype == DType::F16) tolerance = {2e-3, 1e-2};
+      if (dtype == DType::BF16) tolerance = {1e-2, 1e-2};
       check_node(cpu_device(), make_node(attributes, 1), {ramp(dtype, shape, low, high)}, 0, tolerance);
     }
 }
@@ -45,7 +49,11 @@ TEST(CpuReduce, Floats) {
   check_reduce<op::ReduceMinAttributes>(DType::F32, -1, 1);
   check_reduce<op::ReduceProdAttributes>(DType::F32, 0.99, 1.01);
   check_reduce<op::ReduceSumAttributes>(DType::F64, -1, 1);
-  check_reduce<op::ReduceMaxAttributes>(DType::F16, -1, 1);
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    check_reduce<op::ReduceMaxAttributes>(dtype, -1, 1);
+    check_reduce<op::ReduceSumAttributes>(dtype, 0, 0.01);
+    check_reduce<op::ReduceMeanAttributes>(dtype, 0, 1);
+  }
 }
 
 TEST(CpuReduce, Integers) {
@@ -53,6 +61,7 @@ TEST(CpuReduce, Integers) {
     check_reduce<op::ReduceSumAttributes>(dtype, 0, 9);
     check_reduce<op::ReduceMaxAttributes>(dtype, 0, 99);
     check_reduce<op::ReduceMinAttributes>(dtype, 0, 99);
+    check_reduce<op::ReduceMeanAttributes>(dtype, dtype == DType::U8 ? 0 : -9, 9);
   }
   check_reduce<op::ReduceProdAttributes>(DType::I64, -3, 3);
 }

@@ -61,7 +61,20 @@ void erased(const std::byte* a, const std::byte* b, std::byte* y, int64_t n, int
   const auto* first = reinterpret_cast<const T*>(a);
   const auto* second = reinterpret_cast<const T*>(b);
   auto* result = reinterpret_cast<Y*>(y);
-  for (int64_t i = 0; i < n; ++i) result[i] = kFunction(first[i * step_a], second[i * step_b]);
+  if (step_a == 1 && step_b == 1) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) result[i] = kFunction(first[i], second[i]);
+  } else if (step_b == 0 && step_a == 1) {
+    const T repeated = *second;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) result[i] = kFunction(first[i], repeated);
+  } else if (step_a == 0 && step_b == 1) {
+    const T repeated = *first;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) result[i] = kFunction(repeated, second[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) result[i] = kFunction(first[i * step_a], second[i * step_b]);
+  }
 }
 
 KernelPtr make_scalar(const NodeView& node, ErasedLoop loop) {
@@ -137,23 +150,28 @@ T compute(T a, T b) noexcept {
   }
 }
 
-/// One block of 16-bit operands widened; a repeated operand is widened once per block.
-KernelPtr make_halves(const Simd& simd, const NodeView& node, const Simd::Binary (&loops)[3]) {
+/// One block of 16-bit operands widened; a repeated operand is widened once per block. Y: uint16_t for
+/// numbers of their type, uint8_t for comparisons.
+template <class Y, class Loop>
+KernelPtr make_halves(const Simd& simd, const NodeView& node, const Loop (&loops)[3]) {
   const Plan plan = plan_of(node);
   const Advance advance = advance_of(plan);
   const auto loop = loops[static_cast<int>(advance)];
-  return make_loop<uint16_t, uint16_t>(
+  return make_loop<uint16_t, Y>(
       node, 4,
-      [=, dtype = node.dtype(0), &simd](const uint16_t* a, const uint16_t* b, uint16_t* y,
-                                        int64_t n) noexcept {
+      [=, dtype = node.dtype(0), &simd](const uint16_t* a, const uint16_t* b, Y* y, int64_t n) noexcept {
         float wide_a[kWideBlock], wide_b[kWideBlock];
         for (int64_t i = 0; i < n; i += kWideBlock) {
           const int64_t count = std::min(kWideBlock, n - i);
           const bool move_a = advance != Advance::Second, move_b = advance != Advance::First;
           widen_block(simd, dtype, move_a ? a + i : a, wide_a, move_a ? count : 1);
           widen_block(simd, dtype, move_b ? b + i : b, wide_b, move_b ? count : 1);
-          loop(wide_a, wide_b, wide_a, count);
-          narrow_block(simd, dtype, wide_a, y + i, count);
+          if constexpr (std::is_same_v<Y, uint16_t>) {
+            loop(wide_a, wide_b, wide_a, count);
+            narrow_block(simd, dtype, wide_a, y + i, count);
+          } else {
+            loop(wide_a, wide_b, y + i, count);
+          }
         }
       });
 }
@@ -175,7 +193,7 @@ Result<KernelPtr> create_as(CpuDevice& device, const NodeView& node, Producers p
     return make_loop<float, float>(node, kFunction == BinaryFunction::Pow ? 8 : 1, loop,
                                    {blocked ? kBlocked16 : kDense, 3, 1});
   }
-  if (kHalves.contains(dtype)) return make_halves(device.simd(), node, loops);
+  if (kHalves.contains(dtype)) return make_halves<uint16_t>(device.simd(), node, loops);
   return make_scalar(node, with_number(dtype, [](auto tag) -> ErasedLoop {
                        using T = typename decltype(tag)::type;
                        return &erased<T, T, compute<kFunction, T>>;
@@ -193,12 +211,17 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
 template <CompareFunction kFunction, class T>
 uint8_t compare(T stored_a, T stored_b) noexcept {
   using enum CompareFunction;
-  const auto a = widen(stored_a), b = widen(stored_b);
-  if constexpr (kFunction == Equal) return a == b;
-  if constexpr (kFunction == Less) return a < b;
-  if constexpr (kFunction == LessOrEqual) return a <= b;
-  if constexpr (kFunction == Greater) return a > b;
-  return a >= b;
+  const auto compared = [](auto a, auto b) -> uint8_t {
+    if constexpr (kFunction == Equal) return a == b;
+    if constexpr (kFunction == Less) return a < b;
+    if constexpr (kFunction == LessOrEqual) return a <= b;
+    if constexpr (kFunction == Greater) return a > b;
+    return a >= b;
+  };
+  if constexpr (std::is_same_v<T, Boolean>)
+    return compared(stored_a.value != 0, stored_b.value != 0);
+  else
+    return compared(stored_a, stored_b);
 }
 
 template <CompareFunction kFunction>
@@ -208,7 +231,10 @@ Result<KernelPtr> create_compare(CpuDevice& device, const NodeView& node, Produc
     const auto& loops = device.simd().compare[static_cast<int>(kFunction)];
     return make_loop<float, uint8_t>(node, 1, loops[static_cast<int>(advance_of(plan_of(node)))]);
   }
-  return make_scalar(node, with_type(dtype, [](auto tag) -> ErasedLoop {
+  if (kHalves.contains(dtype))
+    return make_halves<uint8_t>(device.simd(), node, device.simd().compare[static_cast<int>(kFunction)]);
+  if (dtype == DType::Bool) return make_scalar(node, &erased<Boolean, uint8_t, compare<kFunction, Boolean>>);
+  return make_scalar(node, with_number(dtype, [](auto tag) -> ErasedLoop {
                        using T = typename decltype(tag)::type;
                        return &erased<T, uint8_t, compare<kFunction, T>>;
                      }));
@@ -218,8 +244,10 @@ enum class Logic : uint8_t { And, Or, Xor };
 
 template <Logic kLogic>
 uint8_t logic(uint8_t a, uint8_t b) noexcept {
-  const bool x = a != 0, y = b != 0;
-  return static_cast<uint8_t>(kLogic == Logic::And ? x && y : kLogic == Logic::Or ? x || y : x != y);
+  const auto x = static_cast<uint8_t>(a != 0 ? 1 : 0), y = static_cast<uint8_t>(b != 0 ? 1 : 0);
+  if constexpr (kLogic == Logic::And) return x & y;
+  if constexpr (kLogic == Logic::Or) return x | y;
+  return x ^ y;
 }
 
 template <Logic kLogic>

@@ -15,15 +15,65 @@ template <class From, class To>
 void cast_loop(const std::byte* x, std::byte* y, int64_t n) {
   const auto* from = reinterpret_cast<const From*>(x);
   auto* to = reinterpret_cast<To*>(y);
-  for (int64_t i = 0; i < n; ++i) to[i] = narrow<To>(widen(from[i]));
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const auto wide = widen(from[i]);
+    if constexpr (sizeof(From) < 4)  // vectors of 32-bit integers are converted to any type at once
+      to[i] = narrow<To>(static_cast<int32_t>(wide));
+    else
+      to[i] = narrow<To>(wide);
+  }
 }
 
-KernelPtr make_cast(int64_t n, int64_t from_size, int64_t to_size, CastLoop loop) {
-  return make_kernel([=](const Call& call) noexcept {
+/// Between types that are not 16-bit floats.
+CastLoop loop_of(DType from, DType to) {
+  return with_type(from, [&](auto from_tag) {
+    using From = typename decltype(from_tag)::type;
+    return with_type(to, [](auto to_tag) -> CastLoop {
+      using To = typename decltype(to_tag)::type;
+      constexpr bool kHalf = std::is_same_v<From, Half> || std::is_same_v<From, BFloat> ||
+                             std::is_same_v<To, Half> || std::is_same_v<To, BFloat>;
+      if constexpr (kHalf)
+        return nullptr;
+      else
+        return &cast_loop<From, To>;
+    });
+  });
+}
+
+KernelPtr make_cast(int64_t n, DType from, DType to) {
+  const auto from_size = static_cast<int64_t>(size_of(from)), to_size = static_cast<int64_t>(size_of(to));
+  return make_kernel([=, loop = loop_of(from, to)](const Call& call) noexcept {
     const auto* x = call.in<std::byte>(0);
     auto* y = call.out<std::byte>();
     parallel_for(n, 2, 64, [&](int64_t begin, int64_t end) noexcept {
       loop(x + begin * from_size, y + begin * to_size, end - begin);
+    });
+  });
+}
+
+/// From or to 16-bit floats, or both: in f32, block by block.
+KernelPtr make_half_cast(const Simd& simd, int64_t n, DType from, DType to) {
+  const bool from_half = kHalves.contains(from), to_half = kHalves.contains(to);
+  const CastLoop before = from_half ? nullptr : loop_of(from, DType::F32);
+  const CastLoop after = to_half ? nullptr : loop_of(DType::F32, to);
+  const auto from_size = static_cast<int64_t>(size_of(from)), to_size = static_cast<int64_t>(size_of(to));
+  return make_kernel([=, &simd](const Call& call) noexcept {
+    parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
+      float wide[kWideBlock];
+      for (int64_t i = begin; i < end; i += kWideBlock) {
+        const int64_t count = std::min(kWideBlock, end - i);
+        const std::byte* x = call.in<std::byte>(0) + i * from_size;
+        std::byte* y = call.out<std::byte>() + i * to_size;
+        if (from_half)
+          widen_block(simd, from, reinterpret_cast<const uint16_t*>(x), wide, count);
+        else
+          before(x, reinterpret_cast<std::byte*>(wide), count);
+        if (to_half)
+          narrow_block(simd, to, wide, reinterpret_cast<uint16_t*>(y), count);
+        else
+          after(reinterpret_cast<const std::byte*>(wide), y, count);
+      }
     });
   });
 }
@@ -54,14 +104,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
     return make_vector_cast(n, to == DType::F16 ? simd.f32_to_f16 : simd.f32_to_bf16);
   if (to == DType::F32 && kHalves.contains(from))
     return make_vector_cast(n, from == DType::F16 ? simd.f16_to_f32 : simd.bf16_to_f32);
-  const CastLoop loop = with_type(from, [&](auto from_tag) {
-    using From = typename decltype(from_tag)::type;
-    return with_type(to, [](auto to_tag) -> CastLoop {
-      using To = typename decltype(to_tag)::type;
-      return &cast_loop<From, To>;
-    });
-  });
-  return make_cast(n, static_cast<int64_t>(size_of(from)), static_cast<int64_t>(size_of(to)), loop);
+  if (kHalves.contains(from) || kHalves.contains(to)) return make_half_cast(simd, n, from, to);
+  return make_cast(n, from, to);
 }
 
 }  // namespace

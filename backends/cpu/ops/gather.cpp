@@ -48,12 +48,18 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
         const Index* indices = call.in<Index>(1);
         T* y = call.out<T>();
         parallel_for(outer * count, inner, 1, [&](int64_t begin, int64_t end) noexcept {
-          for (int64_t i = begin; i < end; ++i) {
-            const T* from = data + ((i / count) * extent + place_of(indices[i % count], extent)) * inner;
+          for (int64_t i = begin; i < end;) {
+            const T* from = data + i / count * extent * inner;
+            const Index* places = indices + i % count;
+            const int64_t run = std::min(count - i % count, end - i);
+            T* to = y + i * inner;
             if (inner == 1)
-              y[i] = *from;
+              for (int64_t k = 0; k < run; ++k) to[k] = from[place_of(places[k], extent)];
             else
-              std::memcpy(y + i * inner, from, static_cast<size_t>(inner) * sizeof(T));
+              for (int64_t k = 0; k < run; ++k)
+                std::memcpy(to + k * inner, from + place_of(places[k], extent) * inner,
+                            static_cast<size_t>(inner) * sizeof(T));
+            i += run;
           }
         });
       });
@@ -93,6 +99,7 @@ Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
                   if (place < begin || place >= end) continue;
                   const T* from = updates + (o * count + i) * inner;
                   T* sum = to + place * inner;
+#pragma omp simd
                   for (int64_t k = 0; k < inner; ++k) {
                     if constexpr (std::is_integral_v<T>)
                       sum[k] = static_cast<T>(static_cast<uint64_t>(sum[k]) + static_cast<uint64_t>(from[k]));

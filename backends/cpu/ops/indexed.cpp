@@ -189,8 +189,12 @@ Result<KernelPtr> create_scatter_nd(CpuDevice&, const NodeView& node, Producers)
             for (int64_t i = 0; i < plan.tuples; ++i) {
               const int64_t row = indices.row(plan, i);
               if (row < begin || row >= end) continue;
-              for (int64_t k = 0; k < plan.inner; ++k)
-                join(reduction, y[row * plan.inner + k], updates[i * plan.inner + k]);
+              T* to = y + row * plan.inner;
+              const T* from = updates + i * plan.inner;
+              if (reduction == ScatterReduction::None)
+                std::memcpy(to, from, static_cast<size_t>(plan.inner) * sizeof(T));
+              else
+                for (int64_t k = 0; k < plan.inner; ++k) join(reduction, to[k], from[k]);
             }
           });
         },

@@ -1,7 +1,7 @@
 // Uniform and normal random numbers, element by element from seed, counter and position.
 #include <cmath>
 
-#include "backends/cpu/elements.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "runtime/core/philox.h"
 
@@ -14,69 +14,73 @@ struct Numbers {
   bool normal;
 };
 
-template <class Real>
-void box_muller(Real u, Real v, Real* pair) noexcept {
-  const Real radius = std::sqrt(Real{-2} * std::log(Real{1} - u)), angle = static_cast<Real>(2 * M_PI) * v;
-  pair[0] = radius * std::cos(angle);
-  pair[1] = radius * std::sin(angle);
-}
-
-/// The numbers of one block, four in f32 or two in f64.
-void block_of(const Numbers& numbers, uint64_t counter, int64_t index, float* out) noexcept {
-  const PhiloxBlock bits = philox(numbers.seed, counter, static_cast<uint64_t>(index));
-  float u[4];
-  for (size_t i = 0; i < 4; ++i) u[i] = uniform24(bits[i]);
-  if (numbers.normal) {
-    box_muller(u[0], u[1], u);
-    box_muller(u[2], u[3], u + 2);
-  }
-  for (size_t i = 0; i < 4; ++i) out[i] = numbers.first + numbers.second * u[i];
-}
+/// f64: the two numbers of one block.
 void block_of(const Numbers& numbers, uint64_t counter, int64_t index, double* out) noexcept {
   const PhiloxBlock bits = philox(numbers.seed, counter, static_cast<uint64_t>(index));
   double u[2] = {uniform53(bits[0], bits[1]), uniform53(bits[2], bits[3])};
-  if (numbers.normal) box_muller(u[0], u[1], u);
+  if (numbers.normal) {
+    const double radius = std::sqrt(-2 * std::log(1 - u[0])), angle = 2 * M_PI * u[1];
+    u[0] = radius * std::cos(angle);
+    u[1] = radius * std::sin(angle);
+  }
   for (size_t i = 0; i < 2; ++i)
     out[i] = static_cast<double>(numbers.first) + static_cast<double>(numbers.second) * u[i];
 }
 
-template <class T>
-KernelPtr make(const Numbers& numbers, int64_t count) {
-  using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  constexpr int64_t kBlock = std::is_same_v<T, double> ? 2 : 4;
+uint64_t counter_of(const Call& call) noexcept {
+  const int64_t* counted = call.in<int64_t>(1);
+  return counted == nullptr ? 0 : static_cast<uint64_t>(*counted);
+}
+
+KernelPtr make_f64(const Numbers& numbers, int64_t count) {
   return make_kernel([=](const Call& call) noexcept {
-    const int64_t* counted = call.in<int64_t>(1);
-    const uint64_t counter = counted == nullptr ? 0 : static_cast<uint64_t>(*counted);
-    T* y = call.out<T>();
-    parallel_for((count + kBlock - 1) / kBlock, 100, 1, [&](int64_t begin, int64_t end) noexcept {
+    double* y = call.out<double>();
+    parallel_for((count + 1) / 2, 100, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t i = begin; i < end; ++i) {
-        Real made[kBlock];
-        block_of(numbers, counter, i, made);
-        const int64_t here = std::min(kBlock, count - i * kBlock);
-        for (int64_t k = 0; k < here; ++k) y[i * kBlock + k] = narrow<T>(made[k]);
+        double made[2];
+        block_of(numbers, counter_of(call), i, made);
+        for (int64_t k = 0; k < std::min<int64_t>(2, count - i * 2); ++k) y[i * 2 + k] = made[k];
       }
     });
   });
 }
 
-Result<KernelPtr> make_as(const NodeView& node, const Numbers& numbers) {
-  const int64_t count = node.output(0).elements();
-  switch (node.output(0).dtype) {
-    case DType::F16: return make<Half>(numbers, count);
-    case DType::BF16: return make<BFloat>(numbers, count);
-    case DType::F64: return make<double>(numbers, count);
-    default: return make<float>(numbers, count);
-  }
+/// In f32, a group of blocks at a time.
+KernelPtr make_floats(const Simd& simd, const Numbers& numbers, DType dtype, int64_t count) {
+  constexpr int64_t kGroup = 4 * Simd::kRandomBlocks;
+  return make_kernel([=, random = simd.random[numbers.normal ? 1 : 0], &simd](const Call& call) noexcept {
+    parallel_for((count + kGroup - 1) / kGroup, 8 * kGroup, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) {
+        float made[kGroup];
+        random(numbers.seed, counter_of(call), static_cast<uint64_t>(i * Simd::kRandomBlocks), made);
+#pragma omp simd
+        for (int64_t k = 0; k < kGroup; ++k) made[k] = numbers.first + numbers.second * made[k];
+        const int64_t first = i * kGroup, here = std::min(kGroup, count - first);
+        if (dtype == DType::F32)
+          std::copy(made, made + here, call.out<float>() + first);
+        else
+          narrow_block(simd, dtype, made, call.out<uint16_t>() + first, here);
+      }
+    });
+  });
 }
 
-Result<KernelPtr> create_uniform(CpuDevice&, const NodeView& node, Producers) {
-  const auto& attributes = node.as<op::RandomUniformAttributes>();
-  return make_as(node, {static_cast<uint64_t>(attributes.seed), attributes.low,
-                        attributes.high - attributes.low, false});
+KernelPtr make_as(const CpuDevice& device, const NodeView& node, const Numbers& numbers) {
+  const TensorInfo& result = node.output(0);
+  if (result.dtype == DType::F64) return make_f64(numbers, result.elements());
+  return make_floats(device.simd(), numbers, result.dtype, result.elements());
 }
-Result<KernelPtr> create_normal(CpuDevice&, const NodeView& node, Producers) {
+
+Result<KernelPtr> create_uniform(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::RandomUniformAttributes>();
+  return make_as(
+      device, node,
+      {static_cast<uint64_t>(attributes.seed), attributes.low, attributes.high - attributes.low, false});
+}
+Result<KernelPtr> create_normal(CpuDevice& device, const NodeView& node, Producers) {
   const auto& attributes = node.as<op::RandomNormalAttributes>();
-  return make_as(node, {static_cast<uint64_t>(attributes.seed), attributes.mean, attributes.scale, true});
+  return make_as(device, node,
+                 {static_cast<uint64_t>(attributes.seed), attributes.mean, attributes.scale, true});
 }
 
 }  // namespace

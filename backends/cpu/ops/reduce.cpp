@@ -1,13 +1,15 @@
 // Reductions over any axes, ArgMax and ArgMin.
 //
-// f32: where the innermost dimension is reduced, each result is a sum of row reductions; where it is kept,
-// rows are accumulated into the result. Few results from many elements are cut along the outermost reduced
-// dimension into parts, whose partial results lie in scratch and are joined in order.
+// Floats of 32 and 16 bits, in f32: where the innermost dimension is reduced, each result is a sum of row
+// reductions; where it is kept, rows are accumulated into the result. Few results from many elements are cut
+// along the outermost reduced dimension into parts, whose partial results lie in scratch and are joined in
+// order.
 #include <cmath>
 #include <limits>
 
 #include "backends/common/reduction.h"
 #include "backends/cpu/elements.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 
 namespace rt::cpu {
@@ -27,12 +29,14 @@ float neutral_of(ReduceFunction function) noexcept {
   }
 }
 
-/// One f32 reduction: writes the results of kept indices [begin, end) made of the reduced outer range [first,
-/// last).
+/// One reduction of f32, f16 or bf16: writes the f32 results of kept indices [begin, end) made of the reduced
+/// outer range [first, last).
 class FloatReduction {
  public:
-  FloatReduction(const Simd& simd, const ReductionPlan& plan, ReduceFunction function)
-      : plan_(plan),
+  FloatReduction(const Simd& simd, DType dtype, const ReductionPlan& plan, ReduceFunction function)
+      : simd_(&simd),
+        dtype_(dtype),
+        plan_(plan),
         row_(simd.reduce_row[static_cast<int>(function)]),
         accumulate_(simd.accumulate[static_cast<int>(function)]),
         neutral_(neutral_of(function)) {
@@ -41,14 +45,22 @@ class FloatReduction {
                                 : plan.kept[static_cast<size_t>(kept - 1)];
     rows_ = plan.inner_reduced ? plan.count / std::max<int64_t>(inner_, 1) : plan.count;
     if (plan.count == 0) rows_ = 0;
+    const bool matrix = reduced == 1 && kept == 1;
+    short_rows_ = matrix && plan.inner_reduced && inner_ <= kShortRow && plan.kept_stride[0] == inner_;
+    few_columns_ = matrix && !plan.inner_reduced && inner_ <= kShortRow && plan.reduced_stride[0] == inner_;
   }
   /// Rows per result: what can be cut into parts.
   int64_t rows() const noexcept { return rows_; }
   /// Results are cut among threads at multiples of this.
   int64_t unit() const noexcept { return plan_.inner_reduced ? 1 : 16; }
 
-  void run(const float* x, float* y, int64_t begin, int64_t end, int64_t first, int64_t last) const noexcept {
-    if (plan_.inner_reduced)
+  void run(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
+           int64_t last) const noexcept {
+    if (short_rows_ && rows_ == 1)
+      run_short_rows(x, y, begin, end);
+    else if (few_columns_ && begin == 0 && end == inner_)
+      run_few_columns(x, y, first, last);
+    else if (plan_.inner_reduced)
       run_rows(x, y, begin, end, first, last);
     else
       run_columns(x, y, begin, end, first, last);
@@ -56,39 +68,88 @@ class FloatReduction {
   void join(float* y, const float* part, int64_t n) const noexcept { accumulate_(y, part, n); }
 
  private:
-  void run_rows(const float* x, float* y, int64_t begin, int64_t end, int64_t first,
+  static constexpr int64_t kShortRow = 32, kFolded = 512;
+
+  const std::byte* at(const std::byte* x, int64_t element) const noexcept {
+    return x + element * static_cast<int64_t>(size_of(dtype_));
+  }
+  /// body(f32 elements, from, count) for blocks of x[element..element + n).
+  template <class Body>
+  void for_blocks(const std::byte* x, int64_t element, int64_t n, const Body& body) const noexcept {
+    if (dtype_ == DType::F32) return body(reinterpret_cast<const float*>(x) + element, int64_t{0}, n);
+    float wide[kWideBlock];
+    for (int64_t i = 0; i < n; i += kWideBlock) {
+      const int64_t count = std::min(kWideBlock, n - i);
+      widen_block(*simd_, dtype_, reinterpret_cast<const uint16_t*>(at(x, element + i)), wide, count);
+      body(wide, i, count);
+    }
+  }
+  void add_row(const std::byte* x, int64_t element, float* y, int64_t n) const noexcept {
+    for_blocks(x, element, n, [&](const float* row, int64_t from, int64_t count) noexcept {
+      accumulate_(y + from, row, count);
+    });
+  }
+
+  void run_rows(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
                 int64_t last) const noexcept {
     const int outer = std::max(plan_.reduced_rank - 1, 0);
     for (int64_t i = begin; i < end; ++i) {
-      const float* base = x + plan_.kept_offset(i, plan_.kept_rank);
-      float value = neutral_;
-      for (int64_t r = first; r < last; ++r) {
-        const float part = row_(base + plan_.reduced_offset(r, outer), inner_);
-        accumulate_(&value, &part, 1);
-      }
-      y[i] = value;
+      const int64_t base = plan_.kept_offset(i, plan_.kept_rank);
+      y[i] = neutral_;
+      for (int64_t r = first; r < last; ++r)
+        for_blocks(x, base + plan_.reduced_offset(r, outer), inner_,
+                   [&](const float* row, int64_t, int64_t count) noexcept {
+                     const float part = row_(row, count);
+                     accumulate_(y + i, &part, 1);
+                   });
     }
   }
-  void run_columns(const float* x, float* y, int64_t begin, int64_t end, int64_t first,
+  /// Rows shorter than vectors are turned into columns.
+  void run_short_rows(const std::byte* x, float* y, int64_t begin, int64_t end) const noexcept {
+    constexpr int64_t kBlock = kWideBlock / kShortRow;
+    float columns[kShortRow * kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t count = std::min(kBlock, end - i);
+      for_blocks(x, i * inner_, count * inner_, [&](const float* rows, int64_t, int64_t) noexcept {
+        simd_->transpose[2](rows, inner_, columns, kBlock, count, inner_, false);
+      });
+      std::fill(y + i, y + i + count, neutral_);
+      for (int64_t k = 0; k < inner_; ++k) accumulate_(y + i, columns + k * kBlock, count);
+    }
+  }
+  /// Several rows shorter than vectors are one longer row, whose parts are joined at last.
+  void run_few_columns(const std::byte* x, float* y, int64_t first, int64_t last) const noexcept {
+    const int64_t group = kFolded / inner_, width = group * inner_;
+    float folded[kFolded];
+    std::fill(folded, folded + width, neutral_);
+    std::fill(y, y + inner_, neutral_);
+    for (; first + group <= last; first += group) add_row(x, first * inner_, folded, width);
+    for (int64_t k = 0; k < group; ++k) accumulate_(y, folded + k * inner_, inner_);
+    for (; first < last; ++first) add_row(x, first * inner_, y, inner_);
+  }
+  void run_columns(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
                    int64_t last) const noexcept {
     // Runs of results that share a row, cut so that the accumulators stay in the first cache.
     constexpr int64_t kColumns = 2048;
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / inner_, column = i % inner_;
       const int64_t count = std::min({inner_ - column, end - i, kColumns});
-      const float* base = x + plan_.kept_offset(row, plan_.kept_rank - 1) + column;
+      const int64_t base = plan_.kept_offset(row, plan_.kept_rank - 1) + column;
       std::fill(y + i, y + i + count, neutral_);
       for (int64_t r = first; r < last; ++r)
-        accumulate_(y + i, base + plan_.reduced_offset(r, plan_.reduced_rank), count);
+        add_row(x, base + plan_.reduced_offset(r, plan_.reduced_rank), y + i, count);
       i += count;
     }
   }
 
+  const Simd* simd_;
+  DType dtype_;
   ReductionPlan plan_;
   float (*row_)(const float*, int64_t);
   void (*accumulate_)(float*, const float*, int64_t);
   float neutral_;
   int64_t inner_ = 1, rows_ = 1;
+  bool short_rows_ = false, few_columns_ = false;
 };
 
 /// In how many parts to cut the reduced range: all threads, when the results alone do not keep them busy.
@@ -98,7 +159,7 @@ int parts_for(const ReductionPlan& plan, int64_t rows, int threads) noexcept {
   return threads;
 }
 
-KernelPtr make_float_reduction(const CpuDevice& device, const ReductionPlan& plan,
+KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const ReductionPlan& plan,
                                const ReduceNumbers& numbers) {
   const Simd& simd = device.simd();
   const int threads = device.info().threads;
@@ -113,91 +174,150 @@ KernelPtr make_float_reduction(const CpuDevice& device, const ReductionPlan& pla
       whole.reduced_rank = 2;
     }
   }
-  const FloatReduction reduction(simd, whole, numbers.function);
+  const FloatReduction reduction(simd, dtype, whole, numbers.function);
   const int parts = parts_for(whole, reduction.rows(), threads);
   const float factor = numbers.mean ? 1.0f / static_cast<float>(plan.count) : 1.0f;
+  const bool half = dtype != DType::F32;
   Requirements requirements;
-  if (parts > 1) requirements.scratch = static_cast<size_t>(parts * plan.outputs) * sizeof(float);
+  const int64_t scratch = (parts > 1 ? parts * plan.outputs : 0) + (half ? plan.outputs : 0);
+  requirements.scratch = static_cast<size_t>(scratch) * sizeof(float);
   return make_kernel(
       [=, outputs = plan.outputs, count = plan.count, mean = numbers.mean, &simd](const Call& call) noexcept {
-        const float* x = call.in<float>(0);
-        float* y = call.out<float>();
+        const auto* x = call.in<std::byte>(0);
+        float* partial = call.scratch<float>() + (half ? outputs : 0);
+        float* y = half ? call.scratch<float>() : call.out<float>();
+        const auto finish = [&](int64_t begin, int64_t end) noexcept {
+          if (mean) simd.scale(y + begin, y + begin, factor, end - begin);
+          if (half) narrow_block(simd, dtype, y + begin, call.out<uint16_t>() + begin, end - begin);
+        };
         if (parts == 1) {
           parallel_for(outputs, count, reduction.unit(), [&](int64_t begin, int64_t end) noexcept {
             reduction.run(x, y, begin, end, 0, reduction.rows());
-            if (mean) simd.scale(y + begin, y + begin, factor, end - begin);
+            finish(begin, end);
           });
           return;
         }
-        float* partial = call.scratch<float>();
         parallel_parts(parts, [&](int part) noexcept {
           const Range range = part_of(reduction.rows(), part, parts);
           reduction.run(x, partial + part * outputs, 0, outputs, range.begin, range.end);
         });
         std::copy(partial, partial + outputs, y);
         for (int part = 1; part < parts; ++part) reduction.join(y, partial + part * outputs, outputs);
-        if (mean) simd.scale(y, y, factor, outputs);
+        finish(0, outputs);
       },
       requirements);
 }
 
-/// Exact for integers (wrapping, a mean is the truncated quotient of the wrapped sum); f64, f16 and bf16 in
-/// double.
+/// One result after the other. T: of the elements, Total: of what they are joined to.
+template <class T, ReduceFunction kFunction>
+struct PlainReduction {
+  static constexpr bool kExtreme = kFunction == ReduceFunction::Max || kFunction == ReduceFunction::Min;
+  using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, double>;
+  using Total = std::conditional_t<kExtreme, T, Sum>;
+
+  static constexpr Total neutral() noexcept {
+    using Limits = std::numeric_limits<T>;
+    if constexpr (kFunction == ReduceFunction::Prod) return 1;
+    if constexpr (kFunction == ReduceFunction::Max)
+      return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    if constexpr (kFunction == ReduceFunction::Min)
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
+    return 0;
+  }
+  static Total join(Total total, T x) noexcept {
+    if constexpr (kFunction == ReduceFunction::Prod) return total * static_cast<Total>(x);
+    if constexpr (kFunction == ReduceFunction::Max) return ((x > total) | (x != x)) ? x : total;
+    if constexpr (kFunction == ReduceFunction::Min) return ((x < total) | (x != x)) ? x : total;
+    return total + static_cast<Total>(x);
+  }
+  static Total row(const T* x, int64_t n) noexcept {
+    constexpr int64_t kLanes = 64 / sizeof(T);
+    Total lane[kLanes], total = neutral();
+    for (int64_t k = 0; k < kLanes; ++k) lane[k] = neutral();
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+      for (int64_t k = 0; k < kLanes; ++k) lane[k] = join(lane[k], x[i + k]);
+    }
+    for (; i < n; ++i) total = join(total, x[i]);
+    for (int64_t k = 0; k < kLanes; ++k) total = merge(total, lane[k]);
+    return total;
+  }
+  static Total merge(Total a, Total b) noexcept {
+    if constexpr (kExtreme) return join(a, b);
+    if constexpr (kFunction == ReduceFunction::Prod) return a * b;
+    return a + b;
+  }
+
+  /// The mean of integers is the truncated quotient of the wrapped sum.
+  static T finish(Total total, bool mean, int64_t count) noexcept {
+    if constexpr (!kExtreme) {
+      if (mean && std::is_floating_point_v<T>) return static_cast<T>(total / static_cast<Total>(count));
+      if constexpr (std::is_integral_v<T>) {
+        using Exact = decltype(widen(T{}));
+        if (mean)
+          return static_cast<T>(count == 0 ? Exact{0}
+                                           : static_cast<Exact>(total) / static_cast<Exact>(count));
+      }
+    }
+    return static_cast<T>(total);
+  }
+
+  static void run(const ReductionPlan& plan, bool mean, const T* x, T* y, int64_t begin,
+                  int64_t end) noexcept {
+    if (plan.inner_reduced || plan.count == 0) {
+      const int outer = std::max(plan.reduced_rank - 1, 0);
+      const int64_t inner = plan.reduced_rank > 0 ? plan.reduced[static_cast<size_t>(outer)] : 1;
+      const int64_t rows = plan.count == 0 ? 0 : plan.count / inner;
+      for (int64_t i = begin; i < end; ++i) {
+        const T* base = x + plan.kept_offset(i, plan.kept_rank);
+        Total total = neutral();
+        for (int64_t r = 0; r < rows; ++r)
+          total = merge(total, row(base + plan.reduced_offset(r, outer), inner));
+        y[i] = finish(total, mean, plan.count);
+      }
+      return;
+    }
+    constexpr int64_t kRun = 1024;
+    Total total[kRun];
+    const int64_t inner = plan.kept[static_cast<size_t>(plan.kept_rank - 1)];
+    for (int64_t i = begin; i < end;) {
+      const int64_t count = std::min({inner - i % inner, end - i, kRun});
+      const T* base = x + plan.kept_offset(i / inner, plan.kept_rank - 1) + i % inner;
+      std::fill(total, total + count, neutral());
+      for (int64_t r = 0; r < plan.count; ++r) {
+        const T* from = base + plan.reduced_offset(r, plan.reduced_rank);
+#pragma omp simd
+        for (int64_t k = 0; k < count; ++k) total[k] = join(total[k], from[k]);
+      }
+      for (int64_t k = 0; k < count; ++k) y[i + k] = finish(total[k], mean, plan.count);
+      i += count;
+    }
+  }
+};
+
+/// Exact for integers, which wrap; f64.
 template <class T>
 void plain_reduction(const ReductionPlan& plan, const ReduceNumbers& numbers, const std::byte* in,
                      std::byte* out, int64_t begin, int64_t end) {
-  using Wide = std::conditional_t<std::is_integral_v<T>, decltype(widen(T{})), double>;
   const auto* x = reinterpret_cast<const T*>(in);
   auto* y = reinterpret_cast<T*>(out);
-  Wide start = numbers.function == ReduceFunction::Prod ? 1 : 0;
-  if constexpr (std::is_integral_v<T>) {
-    if (numbers.function == ReduceFunction::Max) start = std::numeric_limits<T>::min();
-    if (numbers.function == ReduceFunction::Min) start = std::numeric_limits<T>::max();
-  } else if (numbers.function == ReduceFunction::Max || numbers.function == ReduceFunction::Min) {
-    start = static_cast<double>(neutral_of(numbers.function));
-  }
-  for (int64_t i = begin; i < end; ++i) {
-    const T* base = x + plan.kept_offset(i, plan.kept_rank);
-    Wide value = start;
-    for (int64_t r = 0; r < plan.count; ++r) {
-      const auto element = static_cast<Wide>(widen(base[plan.reduced_offset(r, plan.reduced_rank)]));
-      const bool unordered = element != element;
-      switch (numbers.function) {
-        case ReduceFunction::Max: value = unordered || element > value ? element : value; break;
-        case ReduceFunction::Min: value = unordered || element < value ? element : value; break;
-        case ReduceFunction::Prod:
-          if constexpr (std::is_integral_v<T>)
-            value = static_cast<Wide>(static_cast<uint64_t>(value) * static_cast<uint64_t>(element));
-          else
-            value *= element;
-          break;
-        default:
-          if constexpr (std::is_integral_v<T>)
-            value = static_cast<Wide>(static_cast<uint64_t>(value) + static_cast<uint64_t>(element));
-          else
-            value += element;
-      }
-    }
-    if (numbers.mean) {
-      if constexpr (std::is_integral_v<T>)
-        value = plan.count == 0 ? Wide{0} : static_cast<Wide>(value / static_cast<Wide>(plan.count));
-      else
-        value /= static_cast<double>(plan.count);
-    }
-    y[i] = narrow<T>(value);
+  switch (numbers.function) {
+    case ReduceFunction::Max:
+      return PlainReduction<T, ReduceFunction::Max>::run(plan, false, x, y, begin, end);
+    case ReduceFunction::Min:
+      return PlainReduction<T, ReduceFunction::Min>::run(plan, false, x, y, begin, end);
+    case ReduceFunction::Prod:
+      return PlainReduction<T, ReduceFunction::Prod>::run(plan, false, x, y, begin, end);
+    default: return PlainReduction<T, ReduceFunction::Sum>::run(plan, numbers.mean, x, y, begin, end);
   }
 }
 
 KernelPtr make_plain_reduction(DType dtype, const ReductionPlan& plan, const ReduceNumbers& numbers) {
   using Loop =
       void (*)(const ReductionPlan&, const ReduceNumbers&, const std::byte*, std::byte*, int64_t, int64_t);
-  const Loop loop = with_type(dtype, [](auto tag) -> Loop {
-    using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, Boolean>)
-      return nullptr;  // no row has bool
-    else
-      return &plain_reduction<T>;
-  });
+  const Loop loop =
+      with_number(dtype, [](auto tag) -> Loop { return &plain_reduction<typename decltype(tag)::type>; });
   return make_kernel([=](const Call& call) noexcept {
     parallel_for(plan.outputs, plan.count, 1, [&](int64_t begin, int64_t end) noexcept {
       loop(plan, numbers, call.in<std::byte>(0), call.out<std::byte>(), begin, end);
@@ -209,7 +329,8 @@ template <class Attributes, ReduceFunction kFunction, bool kMean = false>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const ReductionPlan plan = reduction_plan(node.shape(0), node.as<Attributes>().axes);
   const ReduceNumbers numbers{kFunction, kMean};
-  if (node.dtype(0) == DType::F32) return make_float_reduction(device, plan, numbers);
+  if (node.dtype(0) == DType::F32 || kHalves.contains(node.dtype(0)))
+    return make_float_reduction(device, node.dtype(0), plan, numbers);
   return make_plain_reduction(node.dtype(0), plan, numbers);
 }
 

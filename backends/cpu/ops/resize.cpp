@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
 #include "runtime/core/element.h"
 
@@ -12,6 +13,7 @@ namespace rt::cpu {
 namespace {
 
 constexpr int kMaxAxes = kMaxRank - 2;
+constexpr int64_t kFewChannels = 16;
 constexpr size_t kMostTaps = 16;  ///< that are added in one pass: cubic ones of an image
 
 /// Which input positions with which weights make each output position, per axis; index already times the
@@ -69,31 +71,40 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-KernelPtr make_nearest(Tables tables, size_t element_size, uint64_t fill) {
-  const size_t run = static_cast<size_t>(tables.channels) * element_size;
+/// Row by row of the last spatial axis. T: an element's storage.
+template <class T>
+KernelPtr make_nearest(Tables tables, T fill) {
+  const auto last = static_cast<size_t>(tables.rank - 1);
+  const int64_t points = tables.extent[last], channels = tables.channels;
+  const int64_t rows = points == 0 ? 0 : tables.batch * tables.out_points / points;
   return make_kernel([=, tables = std::move(tables)](const Call& call) noexcept {
-    const auto* x = call.in<std::byte>(0);
-    auto* y = call.out<std::byte>();
-    parallel_for(tables.batch * tables.out_points, tables.channels, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) {
-                     int64_t point = i / tables.out_points * tables.in_points, rest = i % tables.out_points;
-                     bool inside = true;
-                     for (int axis = tables.rank - 1; axis >= 0; --axis) {
-                       const auto k = static_cast<size_t>(axis);
-                       const int64_t at = tables.index[k][static_cast<size_t>(rest % tables.extent[k])];
-                       inside = inside && at >= 0;
-                       point += at;
-                       rest /= tables.extent[k];
-                     }
-                     if (!inside) {
-                       for (size_t c = 0; c < run; c += element_size)
-                         std::memcpy(y + static_cast<size_t>(i) * run + c, &fill, element_size);
-                       continue;
-                     }
-                     std::memcpy(y + static_cast<size_t>(i) * run, x + static_cast<size_t>(point) * run, run);
-                   }
-                 });
+    const T* x = call.in<T>(0);
+    T* y = call.out<T>();
+    const int64_t rows_of_image = tables.out_points / std::max<int64_t>(points, 1);
+    parallel_for(rows, points * channels, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t row = begin; row < end; ++row) {
+        int64_t first = row / rows_of_image * tables.in_points, rest = row % rows_of_image;
+        bool inside = true;
+        for (int axis = tables.rank - 2; axis >= 0; --axis) {
+          const auto k = static_cast<size_t>(axis);
+          const int64_t at = tables.index[k][static_cast<size_t>(rest % tables.extent[k] * tables.taps)];
+          inside = inside && at >= 0;
+          first += at;
+          rest /= tables.extent[k];
+        }
+        T* to = y + row * points * channels;
+        for (int64_t i = 0; i < points; ++i, to += channels) {
+          const int64_t at = tables.index[last][static_cast<size_t>(i * tables.taps)];
+          const T* from = x + (first + at) * channels;
+          if (!inside || at < 0)
+            std::fill(to, to + channels, fill);
+          else if (channels < kFewChannels)
+            for (int64_t c = 0; c < channels; ++c) to[c] = from[c];
+          else
+            std::memcpy(to, from, static_cast<size_t>(channels) * sizeof(T));
+        }
+      }
+    });
   });
 }
 
@@ -104,8 +115,6 @@ struct RowTables {
   std::vector<float> weight;
   std::vector<int64_t> outside;  ///< points that are extrapolated
 };
-
-constexpr int64_t kFewChannels = 16;
 
 RowTables row_tables(const Tables& tables) {
   RowTables row;
@@ -243,7 +252,12 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
                               attributes.extrapolation);
   uint64_t fill = 0;
   store_element(&fill, node.dtype(0), 0, static_cast<double>(attributes.extrapolation));
-  return make_nearest(std::move(tables), size_of(node.dtype(0)), fill);
+  return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
+    using T = typename decltype(tag)::type;
+    T value;
+    std::memcpy(&value, &fill, sizeof value);
+    return make_nearest<T>(std::move(tables), value);
+  });
 }
 
 }  // namespace

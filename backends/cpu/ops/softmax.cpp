@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kShortRow = 64;
 
-/// Rows of fewer than kShortRow numbers, Simd::kColumns of them at a time.
+/// Rows of fewer than kShortRow numbers, which fill no whole vectors, Simd::kColumns of them at a time.
 KernelPtr make_short_rows(const Simd& simd, int64_t rows, int64_t extent, bool logarithm) {
   Requirements requirements = in_place();
   const int64_t block = extent * Simd::kColumns;
@@ -36,7 +36,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const int axis = *normalized_axis(node.as<Attributes>().axis, x.rank());
   const int64_t outer = x.elements(0, axis), extent = x[axis], inner = x.elements(axis + 1, x.rank());
   const Simd& simd = device.simd();
-  if (inner == 1 && extent < kShortRow && outer >= 16)
+  if (inner == 1 && extent < kShortRow && extent % 16 != 0 && outer >= 16)
     return make_short_rows(simd, outer, extent, kLogarithm);
   if (inner == 1) {
     return make_kernel(

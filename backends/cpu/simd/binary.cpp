@@ -18,7 +18,6 @@ RT_TWO_OPERANDS(Mul, float, a* b)
 RT_TWO_OPERANDS(Div, float, a / b)
 RT_TWO_OPERANDS(Minimum, float, minimum(a, b))
 RT_TWO_OPERANDS(Maximum, float, maximum(a, b))
-RT_TWO_OPERANDS(Pow, float, power(a, b))
 RT_TWO_OPERANDS(Equal, uint8_t, a == b)
 RT_TWO_OPERANDS(Less, uint8_t, a < b)
 RT_TWO_OPERANDS(LessOrEqual, uint8_t, a <= b)
@@ -41,6 +40,22 @@ void loop(const float* a, const float* b, typename Function::Result* y, int64_t 
   }
 }
 
+template <Advance kAdvance>
+void power_loop(const float* a, const float* b, float* y, int64_t n) {
+  constexpr bool kMoveA = kAdvance != Advance::Second, kMoveB = kAdvance != Advance::First;
+  const Narrow first = Narrow{} + (kMoveA ? 0.0f : *a), second = Narrow{} + (kMoveB ? 0.0f : *b);
+  int64_t i = 0;
+  for (; i + kPairs <= n; i += kPairs)
+    store(y + i, power(kMoveA ? load<Narrow>(a + i) : first, kMoveB ? load<Narrow>(b + i) : second));
+  if (i == n) return;
+  const size_t bytes = static_cast<size_t>(n - i) * sizeof(float);
+  Narrow rest_a = first, rest_b = second;
+  if (kMoveA) __builtin_memcpy(&rest_a, a + i, bytes);
+  if (kMoveB) __builtin_memcpy(&rest_b, b + i, bytes);
+  const Narrow rest = power(rest_a, rest_b);
+  __builtin_memcpy(y + i, &rest, bytes);
+}
+
 /// Exponents that nets use most need no logarithm.
 void power_of_one(const float* a, const float* b, float* y, int64_t n) {
   const float e = *b;
@@ -61,12 +76,12 @@ void power_of_one(const float* a, const float* b, float* y, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       y[i] = pick(a[i] == -__builtin_inff(), __builtin_inff(), __builtin_sqrtf(a[i] + 0.0f));
   } else {
-    loop<Pow, Advance::First>(a, b, y, n);
+    power_loop<Advance::First>(a, b, y, n);
   }
 }
 
-/// Sign of the divisor, as in Python, unless truncated. A block with a quotient too large for truncated_mod()
-/// goes to the C library.
+/// Sign of the divisor, as in Python, unless truncated. A block with a quotient
+/// too large for truncated_mod() goes to the C library.
 template <bool kTruncated, Advance kAdvance>
 void remainder(const float* a, const float* b, float* y, int64_t n) {
   constexpr int64_t kBlockSize = 256, kMoveA = kAdvance != Advance::Second,
@@ -117,13 +132,15 @@ void fill_binary(Simd& table) noexcept {
   RT_BINARY(Sub);
   RT_BINARY(Mul);
   RT_BINARY(Div);
-  RT_BINARY(Pow);
   RT_BINARY(Minimum);
   RT_BINARY(Maximum);
 #undef RT_BINARY
   fill_remainder<false>(table.binary[static_cast<int>(BinaryFunction::Mod)]);
   fill_remainder<true>(table.binary[static_cast<int>(BinaryFunction::ModTruncated)]);
-  table.binary[static_cast<int>(BinaryFunction::Pow)][static_cast<int>(Advance::First)] = &power_of_one;
+  auto& power = table.binary[static_cast<int>(BinaryFunction::Pow)];
+  power[static_cast<int>(Advance::Both)] = &power_loop<Advance::Both>;
+  power[static_cast<int>(Advance::First)] = &power_of_one;
+  power[static_cast<int>(Advance::Second)] = &power_loop<Advance::Second>;
 #define RT_COMPARE(Name) fill<Name>(table.compare[static_cast<int>(CompareFunction::Name)])
   RT_COMPARE(Equal);
   RT_COMPARE(Less);

@@ -17,6 +17,7 @@ void fill_integer(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_window(Simd& table) noexcept;
+void fill_random(Simd& table) noexcept;
 void fill_recurrent(Simd& table) noexcept;
 void fill_attention(Simd& table) noexcept;
 

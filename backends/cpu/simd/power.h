@@ -1,28 +1,32 @@
-// Powers and remainders of one pair of floats, in f64 lanes, without branches.
+// Powers and remainders of floats, in f64 lanes.
 //
-// Polynomials are minimax fits (Lawson iteration) over the interval that each comment names.
+// Polynomials are minimax fits (Lawson iteration) over the interval that each
+// comment names.
 #pragma once
 
-#include "backends/cpu/simd/math.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
 
-RT_INLINE double bits_to_double(uint64_t bits) {
-  return __builtin_bit_cast(double, bits);
-}
-RT_INLINE uint64_t double_to_bits(double x) {
-  return __builtin_bit_cast(uint64_t, x);
-}
+inline constexpr double kWideRounder = 6755399441055744.0;  ///< 1.5 2^52, as kRounder
 
-/// log2 of a positive normal number: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], log2(1 + f) = f
-/// q(f); relative error 1e-10. e is made of bits, because few instruction sets convert 64-bit integers.
-RT_INLINE double log2_normal(double x) {
+// Explicit vectors, because compilers see branches in the special cases.
+using Wide = Vector<double>;
+using WideBits = Vector<uint64_t>;
+inline constexpr int kPairs = kLanes<double>;  ///< that are computed at a time
+using Narrow = Vector<float, kVectorBytes / 2>;
+using NarrowBits = Vector<uint32_t, kVectorBytes / 2>;
+using NarrowInts = Vector<int32_t, kVectorBytes / 2>;
+
+/// log2 of positive normal numbers: x = 2^e (1 + f), f in [sqrt(1/2) - 1,
+/// sqrt(2) - 1], log2(1 + f) = f q(f); relative error 1e-10. e is made of bits,
+/// because few instruction sets convert 64-bit integers.
+RT_INLINE Wide log2_normal(Wide x) {
   constexpr uint64_t kOne = 0x3ff0000000000000u, kRootHalf = 0x3fe6a09e667f3bcdu;
-  const uint64_t bits = double_to_bits(x) + (kOne - kRootHalf);
-  const double e = bits_to_double((bits >> 52) | 0x4330000000000000u) - (0x1p52 + 1023.0);
-  const double f = bits_to_double((bits & 0x000fffffffffffffu) + kRootHalf) - 1.0;
-  double q = -8.63448394575262457e-02;
-  q = q * f + 1.54856752172094270e-01;
+  const WideBits bits = reinterpret_cast<WideBits>(x) + (kOne - kRootHalf);
+  const Wide e = reinterpret_cast<Wide>((bits >> 52) | 0x4330000000000000u) - (0x1p52 + 1023.0);
+  const Wide f = reinterpret_cast<Wide>((bits & 0x000fffffffffffffu) + kRootHalf) - 1.0;
+  Wide q = f * -8.63448394575262457e-02 + 1.54856752172094270e-01;
   q = q * f - 1.56982420767812825e-01;
   q = q * f + 1.59001672971213093e-01;
   q = q * f - 1.79046950997696769e-01;
@@ -36,58 +40,61 @@ RT_INLINE double log2_normal(double x) {
   return f * q + e;
 }
 
-inline constexpr double kWideRounder = 6755399441055744.0;  ///< 1.5 2^52, as kRounder
-
-/// 2^x, rounded to f32 by the caller, who clamps x to [-1000, 1000]: 2^n 2^r, r in [-1/2, 1/2]; relative
-/// error 2e-9.
-RT_INLINE double exp2_wide(double x) {
-  const double shifted = x + kWideRounder;
-  const double r = x - (shifted - kWideRounder);
-  double q = 1.53458073941416853e-04;
-  q = q * r + 1.33999311794554443e-03;
+/// 2^x for x in [-1000, 1000]: 2^n 2^r, r in [-1/2, 1/2]; relative error 2e-9.
+RT_INLINE Wide exp2_wide(Wide x) {
+  const Wide shifted = x + kWideRounder;
+  const Wide r = x - (shifted - kWideRounder);
+  Wide q = r * 1.53458073941416853e-04 + 1.33999311794554443e-03;
   q = q * r + 9.61848897424679231e-03;
   q = q * r + 5.55032877709050396e-02;
   q = q * r + 2.40226468904760959e-01;
   q = q * r + 6.93147205737187355e-01;
   q = q * r + 1.00000000055418736e+00;
-  return q * bits_to_double((double_to_bits(shifted) + 1023) << 52);
+  return q * reinterpret_cast<Wide>((reinterpret_cast<WideBits>(shifted) + 1023) << 52);
 }
 
-/// 2^(y log2 |x|) with the sign and the special cases of IEEE 754's pow (C99, annex F.9.4.4).
-RT_INLINE float power(float x, float y) {
+/// 2^(y log2 |x|) with the sign and the special cases of IEEE 754's pow (C99,
+/// annex F.9.4.4).
+RT_INLINE Narrow power(Narrow x, Narrow y) {
   const float infinity = __builtin_inff();
-  const float magnitude = absolute(x);
-  double logarithm = log2_normal(static_cast<double>(magnitude));
-  logarithm = magnitude == 0.0f ? -__builtin_inf() : logarithm;
-  logarithm = magnitude == infinity ? __builtin_inf() : logarithm;
-  double exponent = static_cast<double>(y) * logarithm;
-  exponent = exponent < -200.0 ? -200.0 : exponent;
-  exponent = exponent > 200.0 ? 200.0 : exponent;
-  const auto raised = static_cast<float>(exp2_wide(exponent));
-  float value = pick((magnitude != magnitude) | (y != y), __builtin_nanf(""), raised);
-  value = pick(magnitude == 1.0f, pick(y == y, 1.0f, y), value);
+  const Narrow zero = {}, one = zero + 1.0f, nan = zero + __builtin_nanf("");
+  const Narrow magnitude = reinterpret_cast<Narrow>(reinterpret_cast<NarrowBits>(x) & 0x7fffffffu);
+  const Wide wide = __builtin_convertvector(magnitude, Wide);
+  Wide logarithm = log2_normal(wide);
+  logarithm = wide == 0.0 ? Wide{} - __builtin_inf() : logarithm;
+  logarithm = wide == __builtin_inf() ? Wide{} + __builtin_inf() : logarithm;
+  Wide exponent = __builtin_convertvector(y, Wide) * logarithm;
+  exponent = wide == 1.0 ? Wide{} : exponent;  // also where y is infinite
+  exponent = exponent < -200.0 ? Wide{} - 200.0 : exponent;
+  exponent = exponent > 200.0 ? Wide{} + 200.0 : exponent;
+  Narrow value = __builtin_convertvector(exp2_wide(exponent), Narrow);
   // Of 2^24 and more all are even.
-  const float small = pick(absolute(y) < 16777216.0f, y, 0.0f);
-  const auto whole = static_cast<int32_t>(small);
-  const bool fraction = static_cast<float>(whole) != small;
-  const uint32_t odd = fraction ? 0u : static_cast<uint32_t>(whole) << 31;
-  value = bits_to_float(float_to_bits(value) ^ (odd & float_to_bits(x)));
-  value = pick((x < 0.0f) & fraction & (x != -infinity), __builtin_nanf(""), value);
-  return pick((y == 0.0f) | (x == 1.0f), 1.0f, value);
+  const Narrow y_magnitude = reinterpret_cast<Narrow>(reinterpret_cast<NarrowBits>(y) & 0x7fffffffu);
+  const Narrow small = y_magnitude < 16777216.0f ? y : zero;
+  const NarrowInts whole = __builtin_convertvector(small, NarrowInts);
+  const NarrowInts is_whole = __builtin_convertvector(whole, Narrow) == small;
+  const NarrowBits sign = reinterpret_cast<NarrowBits>(whole) << 31 & reinterpret_cast<NarrowBits>(x) &
+                          reinterpret_cast<NarrowBits>(is_whole);
+  value = reinterpret_cast<Narrow>(reinterpret_cast<NarrowBits>(value) ^ sign);
+  value = (((x < 0.0f) & (x != -infinity) & ~is_whole) | (x != x) | (y != y)) ? nan : value;
+  return ((y == 0.0f) | (x == 1.0f)) ? one : value;
 }
 
-/// Whether truncated_mod() holds: the quotient's rounding, its product with b and the difference are exact.
+/// Whether truncated_mod() holds: the quotient's rounding, its product with b
+/// and the difference are exact.
 RT_INLINE bool small_quotient(float a, float b) {
-  return (absolute(a) < absolute(b) * 16777216.0f) & (absolute(b) < __builtin_inff());
+  const float magnitude = absolute(b);
+  const bool small = absolute(a) < magnitude * 16777216.0f, finite = magnitude < __builtin_inff();
+  return small & finite;
 }
-/// a - b trunc(a / b), with a's sign: the nearest quotient first, then one b back where the rest has changed
-/// sign.
+/// a - b trunc(a / b), with a's sign: the nearest quotient first, then one b
+/// back where the rest has changed sign.
 RT_INLINE float truncated_mod(float a, float b) {
   const auto x = static_cast<double>(a), y = static_cast<double>(b);
   const double quotient = x / y + kWideRounder - kWideRounder;
   double rest = x - quotient * y;
   const double back = (y < 0.0) != (x < 0.0) ? -y : y;
-  rest = (rest != 0.0) & ((rest < 0.0) != (x < 0.0)) ? rest + back : rest;
+  rest = ((rest != 0.0) & ((rest < 0.0) != (x < 0.0))) ? rest + back : rest;
   return copy_sign(static_cast<float>(rest), a);
 }
 

@@ -214,10 +214,14 @@ struct Simd {
   void (*resize_row)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
                      int64_t n);
 
+  /// The 4 kRandomBlocks numbers of blocks index.. of a Philox stream: uniform in [0, 1), or normal [1].
+  void (*random[2])(uint64_t seed, uint64_t counter, uint64_t index, float* y);
+
   const RecurrentLoops* recurrent;  ///< recurrent.h
   void (*attention)(const AttentionRows& task);
 
   static constexpr int64_t kColumns = 128;
+  static constexpr int kRandomBlocks = 16;
 };
 
 /// The widest set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment asks for a

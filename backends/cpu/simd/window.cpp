@@ -1,4 +1,5 @@
-// Windows along one line of points, each a run of channels: pooling, its gradient, interpolation.
+// Windows along one line of points, each a run of channels: pooling, its
+// gradient, interpolation.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -8,7 +9,7 @@ namespace {
 template <bool kMax, class T>
 RT_INLINE T join(T a, T b) {
   if constexpr (kMax)
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   else
     return a + b;
 }
@@ -76,39 +77,35 @@ void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride
   }
 }
 
+/// One vector of channels, from `start` on; the maximum and its place stay in
+/// registers.
+template <int kBytes>
+RT_INLINE void max_gradient_at(const float* x, const float* g, float* grad, const int64_t* offsets,
+                               int64_t count, int64_t start) {
+  using V = Vector<float, kBytes>;
+  using Places = Vector<int32_t, kBytes>;
+  V best = load<V>(x + offsets[0] + start);
+  Places place = {};
+  for (int64_t k = 1; k < count; ++k) {
+    const V value = load<V>(x + offsets[k] + start);
+    const Places better = (value > best) | ((value != value) & (best == best));
+    best = better ? value : best;
+    place = better ? Places{} + static_cast<int32_t>(k) : place;
+  }
+  const V gradient = load<V>(g + start);
+  for (int64_t k = 0; k < count; ++k) {
+    float* to = grad + offsets[k] + start;
+    const Places here = place == Places{} + static_cast<int32_t>(k);
+    store(to, load<V>(to) + (here ? gradient : V{}));
+  }
+}
 void max_gradient(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
                   int64_t n) {
-  constexpr int64_t kRun = 64;
-  for (int64_t start = 0; start < n; start += kRun) {
-    const int64_t run = n - start < kRun ? n - start : kRun;
-    float best[kRun];
-    int32_t place[kRun];
-    for (int64_t i = 0; i < run; ++i) {
-      best[i] = x[offsets[0] + start + i];
-      place[i] = 0;
-    }
-    for (int64_t k = 1; k < count; ++k) {
-      const float* row = x + offsets[k] + start;
-      const auto number = static_cast<int32_t>(k);
-#pragma omp simd
-      for (int64_t i = 0; i < run; ++i) {
-        const float value = row[i], old = best[i];
-        const bool better = (value > old) | ((value != value) & (old == old));
-        best[i] = better ? value : old;
-        place[i] = better ? number : place[i];
-      }
-    }
-    const float* from = g + start;
-    for (int64_t k = 0; k < count; ++k) {
-      float* to = grad + offsets[k] + start;
-      const auto number = static_cast<int32_t>(k);
-#pragma omp simd
-      for (int64_t i = 0; i < run; ++i) {
-        const float value = from[i];
-        to[i] += place[i] == number ? value : 0.0f;
-      }
-    }
-  }
+  constexpr int64_t kWidth = kLanes<float>;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) max_gradient_at<kVectorBytes>(x, g, grad, offsets, count, i);
+  for (; i + 4 <= n; i += 4) max_gradient_at<16>(x, g, grad, offsets, count, i);
+  for (; i < n; ++i) max_gradient_at<4>(x, g, grad, offsets, count, i);
 }
 
 template <int kTaps>
