@@ -24,7 +24,12 @@
 namespace rt::test {
 namespace {
 
-constexpr const char* kBackends[] = {"cpu", "vulkan"};
+/// The emulated device has the rows of the real one's table.
+struct Column {
+  const char* name;
+  const char* backend;
+};
+constexpr Column kColumns[] = {{"cpu", "cpu"}, {"cuda", "cuda_emu"}, {"vulkan", "vulkan"}};
 constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I64,
                             DType::I32, DType::U32, DType::U64,  DType::I16, DType::U16,
                             DType::I8,  DType::U8,  DType::Bool};
@@ -150,10 +155,10 @@ std::optional<bool> stays(const std::vector<std::byte>& bytes, const char* backe
 
 void count(Row& row, const std::string& direction, DType dtype, const Result<std::vector<std::byte>>& model) {
   if (!model.ok()) return;
-  for (const char* backend : kBackends) {
-    Count& cell = row[text(backend, " ", direction)][dtype];
+  for (const Column& column : kColumns) {
+    Count& cell = row[text(column.name, " ", direction)][dtype];
     ++cell.all;
-    if (stays(*model, backend).value_or(false)) ++cell.native;
+    if (stays(*model, column.backend).value_or(false)) ++cell.native;
   }
 }
 
@@ -180,16 +185,23 @@ What runs where. Written by `build/bin/operators --write docs/operators.md`; a t
 An element type stands in a cell when the backend runs the operator itself, or its body, in all forms that the
 operator's test cases have; in parentheses: in some of them, the others run on the CPU with copies. `-`: it does not.
 The type is that of the first operand. Backward: the gradients of a float result with respect to all float operands.
-Cases: how many forms are tested against the reference on every backend.
+Cases: how many forms are tested against the reference on every backend. CUDA's columns come from the emulated device.
 
-| operator | cpu forward | cpu backward | vulkan forward | vulkan backward | cases |
-|---|---|---|---|---|---|
 )";
+
+std::string header() {
+  std::string names = "| operator |", line = "|---|";
+  for (const Column& column : kColumns) {
+    names += text(" ", column.name, " forward | ", column.name, " backward |");
+    line += "---|---|";
+  }
+  return text(kIntroduction, names, " cases |\n", line, "---|\n");
+}
 
 std::string table() {
   std::map<OpKind, std::vector<const Case*>> cases;
   for (const Case& c : all_cases()) cases[c.op.type].push_back(&c);
-  std::string result = kIntroduction;
+  std::string result = header();
   std::map<std::string, OpKind> sorted;
   for (int i = 1; i < kOpCount; ++i)
     sorted[std::string(name_of(static_cast<OpKind>(i)))] = static_cast<OpKind>(i);
@@ -204,10 +216,16 @@ std::string table() {
       if (backward.status().code() == Code::NotFound) note = "zero";
       count(row, "backward", DType::F32, backward);
     }
-    result +=
-        text("| `", name, "` | ", cell_of(row["cpu forward"]), " | ",
-             note.empty() ? cell_of(row["cpu backward"]) : note, " | ", cell_of(row["vulkan forward"]), " | ",
-             note.empty() ? cell_of(row["vulkan backward"]) : "", " | ", cases[kind].size(), " |\n");
+    result += text("| `", name, "` |");
+    for (const Column& column : kColumns) {
+      std::string backward;
+      if (note.empty())
+        backward = cell_of(row[text(column.name, " backward")]);
+      else if (&column == kColumns)
+        backward = note;
+      result += text(" ", cell_of(row[text(column.name, " forward")]), " | ", backward, " |");
+    }
+    result += text(" ", cases[kind].size(), " |\n");
   }
   return result;
 }
@@ -236,7 +254,7 @@ int check(const char* path, const std::string& now) {
 
 /// A backend without a device would make an empty column.
 bool all_devices() {
-  for (const char* backend : kBackends) {
+  for (const auto& [name, backend] : kColumns) {
     rt_device_list* list = nullptr;
     rt_status_free(rt_devices_list(&list));
     bool found = false;
