@@ -6,7 +6,7 @@
 #
 # OUT1 has the enums, structs and the union; OUT3 the union's functions, compiled once; OUT2 all else, and includes OUT1.
 # OUT4 lists the structs' fields, in the order of the file's field numbers: RT_FIELD(Conv, strides), and
-# RT_ENUM_FIELD(LSTM, direction, Direction).
+# RT_ENUM_FIELD(LSTM, direction, Direction); and once each enumeration: RT_ENUM(Direction).
 
 function target(line) {
   if (line ~ /^enum class / || line ~ /^inline const char \*EnumName/ || line ~ /^inline const char \* const \*EnumNames/ ||
@@ -27,6 +27,8 @@ function list_field(line,   word, table) {
   split(line, word, /[ {]+/)
   if (match(word[2], /rt::op::[A-Za-z]+>?$/) && word[2] !~ /unique_ptr/) {
     gsub(/.*rt::op::|>/, "", word[2])
+    if (!(word[2] in listed)) print "RT_ENUM(" word[2] ")" >> fields
+    listed[word[2]] = 1
     print "RT_ENUM_FIELD(" struct ", " word[3] ", " word[2] ")" >> fields
   } else {
     print "RT_FIELD(" struct ", " word[3] ")" >> fields

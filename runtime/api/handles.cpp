@@ -1,5 +1,8 @@
 #include "runtime/api/handles.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace rt::api {
 
 namespace {
@@ -7,7 +10,38 @@ rt_status& static_out_of_memory() noexcept {
   static rt_status status{RT_OUT_OF_MEMORY, "out of memory"};
   return status;
 }
+
+Status check_size(size_t size, const char* name) noexcept {
+  if (size >= sizeof(size_t) && size <= 4096) return {};
+  return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
+}
+
+size_t struct_size(const void* from) noexcept {
+  return *static_cast<const size_t*>(from);
+}
 }  // namespace
+
+Status copy_out(const void* from, size_t bytes, void* to, const char* name) noexcept {
+  if (to == nullptr) return invalid_argument(name, ": the pointer is null");
+  const size_t size = struct_size(to);
+  RT_TRY(check_size(size, name));
+  std::memcpy(static_cast<char*>(to) + sizeof(size_t), static_cast<const char*>(from) + sizeof(size_t),
+              std::min(size, bytes) - sizeof(size_t));
+  return {};
+}
+
+Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexcept {
+  if (from == nullptr) return {};
+  const size_t size = struct_size(from);
+  RT_TRY(check_size(size, name));
+  std::memcpy(to, from, std::min(size, bytes));
+  // A newer caller's fields that this library does not know must not be ignored silently.
+  const auto* unknown = static_cast<const char*>(from);
+  if (std::any_of(unknown + bytes, unknown + std::max(size, bytes), [](char byte) { return byte != 0; }))
+    return unsupported(name, ": a field beyond what this librt (", rt_version(),
+                       ") knows is set; update librt");
+  return {};
+}
 
 rt_status* out_of_memory() noexcept {
   return &static_out_of_memory();

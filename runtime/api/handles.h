@@ -49,35 +49,22 @@ rt_status* guarded(Function function) noexcept {
   return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
 }
 
-/// Copies a filled struct to the caller's, as far as the caller's goes. `to->struct_size` says how far.
+/// Both directions of the C interface's structs, whose first member struct_size says how far the caller's
+/// goes.
+Status copy_out(const void* from, size_t bytes, void* to, const char* name) noexcept;
+Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexcept;
+
+/// Copies a filled struct to the caller's, as far as the caller's goes.
 template <class Struct>
 Status hand_out(const Struct& from, Struct* to, const char* name) noexcept {
-  if (to == nullptr) return invalid_argument(name, ": the pointer is null");
-  const size_t size = to->struct_size;
-  if (size < sizeof(size_t) || size > 4096)
-    return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
-  const size_t known = size < sizeof(Struct) ? size : sizeof(Struct);
-  __builtin_memcpy(reinterpret_cast<char*>(to) + sizeof(size_t),
-                   reinterpret_cast<const char*>(&from) + sizeof(size_t), known - sizeof(size_t));
-  return {};
+  return copy_out(&from, sizeof from, to, name);
 }
 
 /// The caller's struct, with zeros for fields that it does not have. Null: all zeros.
 template <class Struct>
 Status take_in(const Struct* from, Struct& to, const char* name) noexcept {
   to = Struct{};
-  if (from == nullptr) return {};
-  const size_t size = from->struct_size;
-  if (size < sizeof(size_t) || size > 4096)
-    return invalid_argument(name, ": struct_size is ", size, "; set it to sizeof(", name, ")");
-  const size_t known = size < sizeof(Struct) ? size : sizeof(Struct);
-  __builtin_memcpy(&to, from, known);
-  // A newer caller's fields that this library does not know must not be ignored silently.
-  for (size_t i = sizeof(Struct); i < size; ++i)
-    if (reinterpret_cast<const char*>(from)[i] != 0)
-      return unsupported(name, ": a field beyond what this librt (", rt_version(),
-                         ") knows is set; update librt");
-  return {};
+  return copy_in(from, &to, sizeof to, name);
 }
 
 inline Status check(const rt_session* session) {

@@ -7,7 +7,6 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mutex>
 
 #include "runtime/backend/abi.h"
@@ -118,11 +117,12 @@ Result<const BackendModule*> load_module(std::string_view name) {
                               "': names are lower-case letters and digits, such as cpu or vulkan");
   // Refusals are not kept: a module path may be set right, or a driver be installed, while a program runs.
   static std::mutex mutex;
-  static std::map<std::string, const BackendModule*, std::less<>> loaded;
+  static std::vector<const BackendModule*> loaded;
   const std::lock_guard lock(mutex);
-  if (const auto found = loaded.find(name); found != loaded.end()) return found->second;
-  RT_ASSIGN(const BackendModule* module, open_module(name));
-  loaded.emplace(name, module);
+  for (const BackendModule* module : loaded)
+    if (name == module->name) return module;
+  RT_ASSIGN(const BackendModule* const module, open_module(name));
+  loaded.push_back(module);
   return module;
 }
 

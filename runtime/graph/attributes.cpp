@@ -26,29 +26,43 @@ using enum op::Op;
 constexpr OpKind Epilogue = kEpilogueFields;
 }  // namespace owner
 
-#define RT_ENUM_FIELD(Table, field, Enum)             \
-  {#field,                                            \
-   op::EnumNames##Enum,                               \
-   owner::Table,                                      \
-   type_of<decltype(op::Table##Attributes::field)>(), \
-   static_cast<uint8_t>(op::Enum::MAX) + 1,           \
-   offsetof(op::Table##Attributes, field)},
-#define RT_FIELD(Table, field)                        \
-  {#field,                                            \
-   nullptr,                                           \
-   owner::Table,                                      \
-   type_of<decltype(op::Table##Attributes::field)>(), \
-   0,                                                 \
-   offsetof(op::Table##Attributes, field)},
+#define RT_FIELD(Table, field)
+#define RT_ENUM_FIELD(Table, field, Enum)
+#define RT_ENUM(Enum) Enum,
+enum class Enumeration : uint8_t {
+  None,
+#include "schema/op_fields.inc"
+};
+#undef RT_ENUM
+#define RT_ENUM(Enum) {op::EnumNames##Enum, static_cast<size_t>(op::Enum::MAX) + 1},
+constexpr struct {
+  const char* const* (*names)();
+  size_t count;
+} kEnumerations[] = {
+    {nullptr, 0},
+#include "schema/op_fields.inc"
+};
+#undef RT_ENUM
+#undef RT_ENUM_FIELD
+#undef RT_FIELD
+
+#define RT_ENUM(Enum)
+#define RT_ENUM_FIELD(Table, field, Enum)                        \
+  {#field, offsetof(op::Table##Attributes, field), owner::Table, \
+   type_of<decltype(op::Table##Attributes::field)>(), static_cast<uint8_t>(Enumeration::Enum)},
+#define RT_FIELD(Table, field)                                   \
+  {#field, offsetof(op::Table##Attributes, field), owner::Table, \
+   type_of<decltype(op::Table##Attributes::field)>(), 0},
 constexpr AttributeField kFields[] = {
 #include "schema/op_fields.inc"
 };
 #undef RT_FIELD
 #undef RT_ENUM_FIELD
+#undef RT_ENUM
 
 void append_number(std::string& out, const AttributeField& field, uint8_t number) {
-  if (number < field.enum_size)
-    append(out, field.enum_names()[number]);
+  if (const auto names = field.enum_names(); number < names.size())
+    append(out, names[number]);
   else if ((field.name == std::string_view("to") || field.name == std::string_view("dtype")) &&
            valid(DType{number}))
     append(out, name_of(DType{number}));
@@ -154,6 +168,12 @@ void op::OpUnion::Reset() {
   ::operator delete(value);
   value = nullptr;
   type = Op::NONE;
+}
+
+std::span<const char* const> AttributeField::enum_names() const noexcept {
+  const auto& known = kEnumerations[enumeration];
+  if (known.count == 0) return {};
+  return {known.names(), known.count};
 }
 
 std::span<const AttributeField> fields_of(OpKind owner) noexcept {

@@ -18,13 +18,14 @@ namespace rt {
 enum class FieldType : uint8_t { Bool, U8, I64, F32, F64, I64List, F32List, ActivationList, Epilogue };
 
 struct AttributeField {
-  const char* name;                    ///< "strides"
-  const char* const* (*enum_names)();  ///< null for numbers
-  OpKind owner;                        ///< NONE: the epilogue
+  const char* name;  ///< "strides"
+  uint16_t offset;   ///< in the struct
+  OpKind owner;      ///< NONE: the epilogue
   FieldType type;
-  uint8_t enum_size;  ///< values of an enumeration, which count from 0; 0 for numbers
-  uint16_t offset;    ///< in the struct
+  uint8_t enumeration;  ///< number of the enumeration; 0 for plain numbers
 
+  /// The names of an enumeration's values, which count from 0; none for plain numbers.
+  std::span<const char* const> enum_names() const noexcept;
   /// The field of a struct of attributes.
   template <class T>
   T& of(void* attributes) const noexcept {

@@ -1,5 +1,7 @@
 #include "runtime/graph/recurrent_geometry.h"
 
+#include <span>
+
 namespace rt {
 namespace {
 
@@ -18,31 +20,42 @@ CellActivation with_defaults(Function function) {
   }
 }
 
-template <class Attributes>
-Status read_common(const Attributes& attributes, RecurrentGeometry& g) {
-  g.hidden = attributes.hidden;
-  g.directions = attributes.direction == op::Direction::Bidirectional ? 2 : 1;
-  g.starts_reversed = attributes.direction == op::Direction::Reverse;
-  g.clip = attributes.clip;
+/// What the attributes of all six operators have.
+struct Common {
+  int64_t hidden;
+  op::Direction direction;
+  float clip;
+  std::span<const Function> activations;
+  std::span<const float> alphas, betas;
+};
+
+Status read_common(const Common& given, RecurrentGeometry& g) {
+  g.hidden = given.hidden;
+  g.directions = given.direction == op::Direction::Bidirectional ? 2 : 1;
+  g.starts_reversed = given.direction == op::Direction::Reverse;
+  g.clip = given.clip;
   const size_t slots = g.kind == CellKind::LSTM ? 3 : g.kind == CellKind::GRU ? 2 : 1;
   const size_t count = slots * static_cast<size_t>(g.directions);
   const auto fits = [&](size_t size) { return size == 0 || size == count; };
-  if (!fits(attributes.activations.size()) || !fits(attributes.alphas.size()) ||
-      !fits(attributes.betas.size()))
+  if (!fits(given.activations.size()) || !fits(given.alphas.size()) || !fits(given.betas.size()))
     return invalid_argument("expected no or ", count, " activations, alphas and betas, found ",
-                            attributes.activations.size(), ", ", attributes.alphas.size(), " and ",
-                            attributes.betas.size());
+                            given.activations.size(), ", ", given.alphas.size(), " and ", given.betas.size());
   for (size_t i = 0; i < count; ++i) {
     const size_t slot = i % slots;
-    Function function = attributes.activations.empty() ? Function::Default : attributes.activations[i];
+    Function function = given.activations.empty() ? Function::Default : given.activations[i];
     if (function == Function::Default)
       function = slot == 0 && g.kind != CellKind::RNN ? Function::Sigmoid : Function::Tanh;
     CellActivation& activation = g.activations[i / slots * 3 + slot];
     activation = with_defaults(function);
-    if (!attributes.alphas.empty()) activation.alpha = attributes.alphas[i];
-    if (!attributes.betas.empty()) activation.beta = attributes.betas[i];
+    if (!given.alphas.empty()) activation.alpha = given.alphas[i];
+    if (!given.betas.empty()) activation.beta = given.betas[i];
   }
   return {};
+}
+
+template <class Attributes>
+Status read_common(const Attributes& a, RecurrentGeometry& g) {
+  return read_common(Common{a.hidden, a.direction, a.clip, a.activations, a.alphas, a.betas}, g);
 }
 
 constexpr RecurrentOperands kGradientOperands{.bias = 4,

@@ -130,7 +130,7 @@ class Verifier {
   }
 
   void check_inputs() {
-    std::vector<bool> listed(graph_.values.size());
+    std::vector<uint8_t> listed(graph_.values.size());
     for (ValueId input : graph_.inputs) {
       if (input >= graph_.values.size() || graph_.values[input].role != Role::Input) {
         problem("input ", name(input), " is not a value with the role of an input");
@@ -266,7 +266,7 @@ class Verifier {
   const std::vector<State>* states_;
   std::vector<std::string>& problems_;
   int depth_;
-  std::vector<bool> defined_;
+  std::vector<uint8_t> defined_;
 };
 
 Status report(const std::vector<std::string>& problems) {

@@ -65,7 +65,7 @@ Status read_list(const Table& table, voffset_t slot, std::vector<T>& out) {
 }
 
 Status check_enum(uint8_t number, const AttributeField& field) {
-  if (field.enum_size == 0 || number < field.enum_size) return {};
+  if (field.enumeration == 0 || number < field.enum_names().size()) return {};
   return invalid_model("value ", number, " is not known to this build");
 }
 

@@ -115,27 +115,22 @@ class Reader {
 Status check(const Checkpoint& checkpoint) {
   std::set<std::string_view> names;
   uint64_t bound = 0;
+  const auto add = [&](const char* kind, const std::string& name, const char* word, size_t bytes) -> Status {
+    bound += 256 + name.size() + bytes;
+    if (!name.empty() && names.insert(name).second) return {};
+    return invalid_argument(kind, " '", name, "': the ", word, " must be unique and not empty");
+  };
   for (const State& tensor : checkpoint.tensors) {
-    if (tensor.name.empty() || !names.insert(tensor.name).second)
-      return invalid_argument("tensor '", tensor.name, "': the name must be unique and not empty");
+    RT_TRY(add("tensor", tensor.name, "name", 0));
     if (!valid(tensor.info.dtype) || !tensor.info.shape.checked_elements() ||
         tensor.initial.size != tensor.info.bytes())
       return invalid_argument("tensor '", tensor.name, "': ", tensor.info, " with ", tensor.initial.size,
                               " bytes");
-    bound += 256 + tensor.name.size();
   }
   names.clear();
-  for (const auto& [name, bytes] : checkpoint.opaque) {
-    if (name.empty() || !names.insert(name).second)
-      return invalid_argument("opaque '", name, "': the name must be unique and not empty");
-    bound += 128 + name.size();
-  }
+  for (const auto& [name, bytes] : checkpoint.opaque) RT_TRY(add("opaque", name, "name", 0));
   names.clear();
-  for (const auto& [key, value] : checkpoint.metadata) {
-    if (key.empty() || !names.insert(key).second)
-      return invalid_argument("metadata '", key, "': the key must be unique and not empty");
-    bound += 128 + key.size() + value.size();
-  }
+  for (const auto& [key, value] : checkpoint.metadata) RT_TRY(add("metadata", key, "key", value.size()));
   if (bound > kLargestGraph)
     return unsupported("names and texts of ", bytes_text(bound), ", a checkpoint holds ",
                        bytes_text(kLargestGraph));

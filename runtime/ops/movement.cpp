@@ -60,15 +60,15 @@ Result<std::vector<int>> permutation_of(const op::TransposeAttributes& attribute
     for (int i = rank - 1; i >= 0; --i) permutation.push_back(i);
     return permutation;
   }
-  std::vector<bool> seen(static_cast<size_t>(rank), false);
+  uint32_t seen = 0;  // bit i: axis i
   for (int64_t entry : attributes.permutation) {
-    if (entry < 0 || entry >= rank || seen[static_cast<size_t>(entry)] || permutation.size() >= seen.size())
+    if (entry < 0 || entry >= rank || (seen >> entry & 1u) != 0)
       return invalid_argument("expected a permutation of 0 to ", rank - 1, ", found ", entry, " at position ",
                               permutation.size());
-    seen[static_cast<size_t>(entry)] = true;
+    seen |= 1u << entry;
     permutation.push_back(static_cast<int>(entry));
   }
-  if (permutation.size() != seen.size())
+  if (permutation.size() != static_cast<size_t>(rank))
     return invalid_argument("expected a permutation of ", rank, " axes, found ", permutation.size());
   return permutation;
 }

@@ -57,16 +57,16 @@ Result<int> resolve_axis(int64_t axis, int rank) {
 }
 
 Result<std::vector<int>> resolve_axes(std::span<const int64_t> axes, int rank, bool empty_means_all) {
-  std::vector<int> resolved;
-  if (axes.empty() && empty_means_all)
-    for (int axis = 0; axis < rank; ++axis) resolved.push_back(axis);
+  uint32_t given = axes.empty() && empty_means_all ? ~0u : 0u;  // bit i: axis i
   for (int64_t axis : axes) {
     RT_ASSIGN(const int one, resolve_axis(axis, rank));
-    if (std::find(resolved.begin(), resolved.end(), one) != resolved.end())
+    if ((given >> one & 1u) != 0)
       return invalid_argument("expected distinct axes, found axis ", one, " twice");
-    resolved.push_back(one);
+    given |= 1u << one;
   }
-  std::sort(resolved.begin(), resolved.end());
+  std::vector<int> resolved;
+  for (int axis = 0; axis < rank; ++axis)
+    if ((given >> axis & 1u) != 0) resolved.push_back(axis);
   return resolved;
 }
 

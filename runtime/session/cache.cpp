@@ -1,11 +1,13 @@
 #include "runtime/session/cache.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include "runtime/core/text.h"
 #include "runtime/model/atomic_file.h"
+#include "runtime/model/mapped_file.h"
 
 namespace rt {
 
@@ -21,15 +23,24 @@ std::string cache_folder(std::string_view asked) {
 std::vector<std::string> read_cache(const std::string& folder, const std::string& file) {
   std::vector<std::string> lines;
   if (folder.empty()) return lines;
-  std::ifstream in(text(folder, "/", file));
-  for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
+  const auto bytes = map_file(text(folder, "/", file));
+  if (!bytes.ok()) return lines;
+  std::string_view rest(reinterpret_cast<const char*>(bytes.value().data), bytes.value().size);
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    lines.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
   return lines;
 }
 
 bool write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines) {
   if (folder.empty()) return false;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
+  // What cannot be made shows when the file is opened.
+  for (size_t end = 0; end != std::string::npos;) {
+    end = folder.find('/', end + 1);
+    mkdir(folder.substr(0, end).c_str(), 0777);
+  }
   std::string all;
   for (const std::string& line : lines) append(all, line, "\n");
   AtomicFile out(text(folder, "/", file));

@@ -111,17 +111,15 @@ Result<double> measure(Device& device, const NodeView& view, const KernelRow& ro
 }  // namespace
 
 Chooser::DeviceCache& Chooser::cache_of(const Device& device) {
-  const auto found = caches_.find(&device);
-  if (found != caches_.end()) return found->second;
-  DeviceCache cache;
+  for (DeviceCache& known : caches_)
+    if (known.device == &device) return known;
+  DeviceCache cache{.device = &device};
   const DeviceInfo& info = device.info();
   const std::string identity =
       text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver, "|", info.threads);
   cache.file = text("tuning-", info.backend, "-", hex(hash_bytes(identity.data(), identity.size())), ".txt");
-  for (const std::string& line : read_cache(options_.cache_folder, cache.file))
-    if (const size_t tab = line.find('\t'); tab != std::string::npos)
-      cache.winners[line.substr(0, tab)] = line.substr(tab + 1);
-  return caches_.emplace(&device, std::move(cache)).first->second;
+  cache.winners = read_cache(options_.cache_folder, cache.file);
+  return caches_.emplace_back(std::move(cache));
 }
 
 Result<size_t> Chooser::choose(Device& device, const NodeView& view,
@@ -133,10 +131,12 @@ Result<size_t> Chooser::choose(Device& device, const NodeView& view,
   while (plausible < std::min(rows.size(), kPlausible) && rows[plausible]->priority >= 0) ++plausible;
   if (!options_.enabled || plausible == 1) return size_t{0};
   DeviceCache& cache = cache_of(device);
-  const std::string key = key_of(view, producer_layouts);
-  if (const auto known = cache.winners.find(key); known != cache.winners.end())
+  const std::string key = key_of(view, producer_layouts) + '\t';
+  const auto known = std::find_if(cache.winners.begin(), cache.winners.end(),
+                                  [&](const std::string& line) { return line.starts_with(key); });
+  if (known != cache.winners.end())
     for (size_t i = 0; i < plausible; ++i)
-      if (known->second == rows[i]->name) {
+      if (std::string_view(*known).substr(key.size()) == rows[i]->name) {
         how = "tuned earlier";
         return i;
       }
@@ -158,18 +158,17 @@ Result<size_t> Chooser::choose(Device& device, const NodeView& view,
   }
   if (!best) return size_t{0};
   how = text("fastest of ", timed, ", ", static_cast<int64_t>(best_seconds * 1e6), " us");
-  cache.winners[key] = rows[*best]->name;
+  const auto winner = known != cache.winners.end() ? known : cache.winners.emplace(known);
+  *winner = key + rows[*best]->name;
   cache.changed = true;
   return *best;
 }
 
 void Chooser::save() {
-  for (auto& [device, cache] : caches_) {
+  for (DeviceCache& cache : caches_) {
     if (!cache.changed) continue;
     cache.changed = false;
-    std::vector<std::string> lines;
-    for (const auto& [key, row] : cache.winners) lines.push_back(text(key, "\t", row));
-    write_cache(options_.cache_folder, cache.file, lines);
+    write_cache(options_.cache_folder, cache.file, cache.winners);
   }
 }
 

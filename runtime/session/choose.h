@@ -5,7 +5,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <string>
 
 #include "runtime/backend/kernel_table.h"
@@ -33,15 +32,16 @@ class Chooser {
 
  private:
   struct DeviceCache {
+    const Device* device = nullptr;
     std::string file;
-    std::map<std::string, std::string> winners;  ///< node key to row name
+    std::vector<std::string> winners;  ///< "node key\trow name", as in the file
     bool changed = false;
   };
   DeviceCache& cache_of(const Device& device);
 
   TuningOptions options_;
   std::chrono::steady_clock::time_point deadline_{};
-  std::map<const Device*, DeviceCache> caches_;
+  std::vector<DeviceCache> caches_;
 };
 
 }  // namespace rt

@@ -149,11 +149,11 @@ class Cutter {
   }
 
   const Graph& graph_;
-  std::vector<bool> from_data_;  ///< by value: not known while a plan is made
+  std::vector<uint8_t> from_data_;  ///< by value: not known while a plan is made
   std::vector<std::optional<NodeId>> producers_;
-  std::vector<bool> host_;  ///< by node
-  std::vector<int> stage_;  ///< by node: of the segment, or of the one before a host node
-  std::vector<bool> crossing_;
+  std::vector<uint8_t> host_;  ///< by node
+  std::vector<int> stage_;     ///< by node: of the segment, or of the one before a host node
+  std::vector<uint8_t> crossing_;
 };
 
 }  // namespace

@@ -64,7 +64,7 @@ class Executor {
   const Graph& graph_;
   std::vector<Step> steps_;
   std::vector<Slot> slots_;  ///< by value
-  std::vector<bool> is_output_;
+  std::vector<uint8_t> is_output_;
   std::vector<std::array<AlignedBytes, 2>> copies_;  ///< of outputs that are inputs
   std::vector<ConstTensorView> outputs_;
   size_t turn_ = 0;

@@ -308,7 +308,7 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
 
 /// Removes what nobody reads: shape arithmetic that was folded leaves such nodes behind.
 void Legalizer::drop_dead_steps() {
-  std::vector<bool> live(p_.values.size());
+  std::vector<uint8_t> live(p_.values.size());
   const auto mark = [&](Ref value) {
     if (value != kNone) live[root_of(p_, value)] = true;
   };

@@ -15,7 +15,7 @@ namespace rt {
 
 /// Results of nodes that depend on constants alone: evaluated once in a session. Key: graph or body, and
 /// value.
-using FoldedConstants = std::map<std::pair<const Graph*, ValueId>, AlignedBytes>;
+using FoldedConstants = std::map<std::pair<const Graph*, size_t>, AlignedBytes>;
 
 struct LegalizeRequest {
   const Graph& graph;

@@ -1,8 +1,5 @@
 #include "runtime/session/place.h"
 
-#include <array>
-#include <map>
-
 #include "runtime/session/legalize.h"
 
 namespace rt {
@@ -35,7 +32,8 @@ class Placer {
   Result<Ref> locate(Ref value, uint32_t to, LayoutId layout);
   Result<Ref> dense(Ref value, uint8_t space);
   Result<Ref> reorder(Ref value, uint32_t device, LayoutId from, LayoutId to);
-  Result<Ref> move(Ref value, StepKind kind, uint8_t space);
+  Ref move(Ref value, StepKind kind, uint8_t space);
+  Ref make(Ref value, Step step, uint8_t space, LayoutId layout, size_t bytes);
 
   void push(Step step) {
     for (const Ref output : step.outputs)
@@ -52,6 +50,11 @@ class Placer {
       if (devices_.entry(i).space == space) return i;
     return 0;
   }
+  Ref& dense_in(uint8_t space, Ref value) {
+    if (dense_.size() <= space) dense_.resize(space + size_t{1});
+    if (dense_[space].size() <= value) dense_[space].resize(p_.values.size(), kNone);
+    return dense_[space][value];
+  }
   /// The device and space where the value is made.
   const PlanValue& origin(Ref value) const { return p_.values[root_of(p_, value)]; }
 
@@ -59,57 +62,62 @@ class Placer {
   DeviceSet& devices_;
   Program& p_;
   std::vector<Step> done_;
-  std::map<std::array<uint32_t, 3>, Ref> dense_;    ///< value, space
-  std::map<std::array<uint32_t, 3>, Ref> layouts_;  ///< value, device, layout
+  /// A value in one more layout.
+  struct Reordered {
+    Ref value;
+    uint32_t device;
+    LayoutId layout;
+    Ref result;
+  };
+  std::vector<std::vector<Ref>> dense_;  ///< by space and value, as far as asked for
+  std::vector<Reordered> reordered_;
 };
 
+/// The value that the step makes of `value`: the same elements elsewhere or in another layout.
+Ref Placer::make(Ref value, Step step, uint8_t space, LayoutId layout, size_t bytes) {
+  const PlanValue& source = p_.values[value];
+  step.inputs = {value};
+  step.cost.bytes = static_cast<double>(source.bytes + bytes);
+  const Ref result = add({.name = source.name,
+                          .info = source.info,
+                          .source = ValueSource::Step,
+                          .space = space,
+                          .device = step.device,
+                          .layout = layout,
+                          .bytes = bytes});
+  step.outputs = {result};
+  push(std::move(step));
+  return result;
+}
+
 Result<Ref> Placer::reorder(Ref value, uint32_t device, LayoutId from, LayoutId to) {
-  const std::array<uint32_t, 3> key = {value, device, to};
-  if (const auto found = layouts_.find(key); found != layouts_.end()) return found->second;
+  for (const Reordered& known : reordered_)
+    if (known.value == value && known.device == device && known.layout == to) return known.result;
   Device& on = devices_.device(device);
   const PlanValue source = p_.values[value];
   const std::string name = text(source.name, ": ", on.layout_name(from), " -> ", on.layout_name(to));
   auto kernel = on.make_reorder(source.info, from, to);
   if (!kernel.ok()) return std::move(kernel).status().in("reorder ", name);
-  Step step{.kind = StepKind::Reorder, .name = name, .inputs = {value}, .device = device};
+  Step step{.kind = StepKind::Reorder, .name = name, .device = device};
   step.kernel = std::move(kernel).value();
   step.needs = step.kernel->requirements();
   const size_t bytes = to == kDense ? source.info.bytes() : on.layout_bytes(to, source.info);
-  step.cost.bytes = static_cast<double>(source.bytes + bytes);
-  const Ref result = add({.name = source.name,
-                          .info = source.info,
-                          .source = ValueSource::Step,
-                          .space = devices_.entry(device).space,
-                          .device = device,
-                          .layout = to,
-                          .bytes = bytes});
-  step.outputs = {result};
-  push(std::move(step));
-  layouts_.emplace(key, result);
+  const Ref result = make(value, std::move(step), devices_.entry(device).space, to, bytes);
+  reordered_.push_back({value, device, to, result});
   return result;
 }
 
 /// A new value with the same bytes, in `space`: by the device itself (Copy) or through the host (Transfer).
-Result<Ref> Placer::move(Ref value, StepKind kind, uint8_t space) {
-  const PlanValue source = p_.values[value];
-  const uint32_t device = device_of(space);
-  const Ref result = add({.name = source.name,
-                          .info = source.info,
-                          .source = ValueSource::Step,
-                          .space = space,
-                          .device = device,
-                          .bytes = source.bytes});
-  Step step{.kind = kind, .name = source.name, .inputs = {value}, .outputs = {result}, .device = device};
-  step.cost.bytes = 2.0 * static_cast<double>(source.bytes);
-  push(std::move(step));
-  return result;
+Ref Placer::move(Ref value, StepKind kind, uint8_t space) {
+  const PlanValue& source = p_.values[value];
+  return make(value, {.kind = kind, .name = source.name, .device = device_of(space)}, space, kDense,
+              source.bytes);
 }
 
 Result<Ref> Placer::dense(Ref value, uint8_t space) {
   const PlanValue source = p_.values[value];
   if (source.source == ValueSource::Constant) return value;
-  const std::array<uint32_t, 3> key = {value, space, 0};
-  if (const auto found = dense_.find(key); found != dense_.end()) return found->second;
+  if (Ref known = dense_in(space, value); known != kNone) return known;
   Ref result = value;
   if (source.source == ValueSource::Alias) {
     RT_ASSIGN(const Ref base, dense(source.index, space));
@@ -130,11 +138,9 @@ Result<Ref> Placer::dense(Ref value, uint8_t space) {
     if (source.layout != kDense) {
       RT_ASSIGN(result, reorder(value, source.device, source.layout, kDense));
     }
-    if (source.space != space) {
-      RT_ASSIGN(result, move(result, StepKind::Transfer, space));
-    }
+    if (source.space != space) result = move(result, StepKind::Transfer, space);
   }
-  dense_.emplace(key, result);
+  dense_in(space, value) = result;
   return result;
 }
 
@@ -218,7 +224,7 @@ Status Placer::place_outputs() {
     const ValueSource source = origin(output).source;
     const bool host = devices_.kind(origin(output).space) == SpaceKind::Host;
     if (source == ValueSource::State || (source == ValueSource::Input && host)) {
-      RT_ASSIGN(output, move(output, StepKind::Copy, origin(output).space));
+      output = move(output, StepKind::Copy, origin(output).space);
     }
   }
   return {};
@@ -228,7 +234,7 @@ Status Placer::place_updates() {
   for (auto& update : p_.updates) {
     RT_ASSIGN(update.value, dense(update.value, 0));
     if (origin(update.value).source != ValueSource::State) continue;
-    RT_ASSIGN(update.value, move(update.value, StepKind::Copy, 0));
+    update.value = move(update.value, StepKind::Copy, 0);
   }
   for (auto& update : p_.updates) {
     const TensorInfo info = p_.values[update.value].info;

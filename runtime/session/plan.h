@@ -93,8 +93,8 @@ class Plan {
   std::unique_ptr<Program> program_;
   ConstantStore own_constants_;
   PackedStore own_packed_;
-  std::vector<bool> packed_is_own_;  ///< by step
-  std::vector<Stage> stages_;        // after what their commands refer to, so that they go first
+  std::vector<uint8_t> packed_is_own_;  ///< by step
+  std::vector<Stage> stages_;           // after what their commands refer to, so that they go first
   std::vector<uint64_t> nanoseconds_;
   uint64_t profiled_runs_ = 0;
   bool recorded_ = false;

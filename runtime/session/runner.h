@@ -49,7 +49,7 @@ class GraphRunner {
 
   const Graph& graph() const noexcept { return graph_; }
   /// The value of this input, not only its shape, decides over shapes: it must be there when a plan is made.
-  bool reads_while_planning(size_t input) const noexcept { return shape_inputs_[input]; }
+  bool reads_while_planning(size_t input) const noexcept { return shape_inputs_[input] != 0; }
   bool reads_while_planning() const noexcept;
 
   /// Whether the plan at hand is for these inputs. data is null where only the shape is given.
@@ -79,7 +79,7 @@ class GraphRunner {
 
   Workspace& shared_;
   const Graph& graph_;
-  std::vector<bool> shape_inputs_;
+  std::vector<uint8_t> shape_inputs_;
   std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
   Plan* current_ = nullptr;
 };

@@ -39,8 +39,8 @@ Status check_options(const SessionOptions& options) {
 
 }  // namespace
 
-Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const ModelGraph> model,
-                                                 SessionOptions options, Session* share) {
+Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const ModelGraph>& model,
+                                                 const SessionOptions& options, Session* share) {
   RT_TRY(check_options(options));
   RT_ASSIGN(const Graph* graph, find_entry(*model, options.entry));
   if (share != nullptr) {
@@ -48,32 +48,31 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const ModelGrap
     if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
       return invalid_argument("share_states_with: the session runs on ", other, ", this one asks for ",
                               options.backend, "; states live on one device");
-    auto session = create_on(share->shared_.devices, std::move(model), std::move(options), share);
+    auto session = create_on(share->shared_.devices, model, options, share);
     if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
     return session;
   }
-  const DeviceOptions device_options{.device = options.device,
-                                     .threads = options.threads,
-                                     .deterministic = options.deterministic,
-                                     .validation = options.validation,
-                                     .cache_folder = cache_folder(options.cache_folder)};
+  DeviceOptions device_options{.device = options.device,
+                               .threads = options.threads,
+                               .deterministic = options.deterministic,
+                               .validation = options.validation,
+                               .cache_folder = cache_folder(options.cache_folder)};
   RT_ASSIGN(const DeviceChoice choice, select_device(*graph, model->states, options.backend, device_options));
-  DeviceOptions chosen = device_options;
-  if (!choice.device.empty()) chosen.device = choice.device;
-  RT_ASSIGN(std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, chosen));
-  auto session = create_on(std::move(devices), std::move(model), std::move(options));
+  if (!choice.device.empty()) device_options.device = choice.device;
+  RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, device_options));
+  auto session = create_on(devices, model, options);
   if (session.ok()) (*session)->device_reason_ = choice.reason;
   return session;
 }
 
-Result<std::unique_ptr<Session>> Session::create_on(std::shared_ptr<DeviceSet> devices,
-                                                    std::shared_ptr<const ModelGraph> model,
-                                                    SessionOptions options, Session* share) {
+Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<DeviceSet>& devices,
+                                                    const std::shared_ptr<const ModelGraph>& model,
+                                                    const SessionOptions& options, Session* share) {
   RT_TRY(check_options(options));
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
   Workspace& shared = session->shared_;
-  shared.devices = std::move(devices);
+  shared.devices = devices;
   if (share != nullptr) {
     if (share->shared_.model != model)
       return invalid_argument("share_states_with: the session has another model");
@@ -81,7 +80,7 @@ Result<std::unique_ptr<Session>> Session::create_on(std::shared_ptr<DeviceSet> d
   } else {
     RT_ASSIGN(shared.states, StateStore::create(shared.devices, model, options.memory_limit));
   }
-  shared.model = std::move(model);
+  shared.model = model;
   shared.chooser =
       Chooser({.enabled = options.tuning && !options.deterministic,
                .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
@@ -91,7 +90,7 @@ Result<std::unique_ptr<Session>> Session::create_on(std::shared_ptr<DeviceSet> d
   shared.memory_limit = options.memory_limit;
   shared.plan_cache_bytes = options.plan_cache_bytes;
   shared.most_iterations = options.loop_limit > 0 ? options.loop_limit : ops::kMaxLoopIterations;
-  session->options_ = std::move(options);
+  session->options_ = options;
   const Graph& graph = *session->graph_;
   session->inputs_.resize(graph.inputs.size());
   session->outputs_.resize(graph.outputs.size());

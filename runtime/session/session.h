@@ -40,12 +40,12 @@ struct MemoryStats {
 class Session {
  public:
   /// share: see and change the states of this session, on its device.
-  static Result<std::unique_ptr<Session>> create(std::shared_ptr<const ModelGraph> model,
-                                                 SessionOptions options, Session* share = nullptr);
+  static Result<std::unique_ptr<Session>> create(const std::shared_ptr<const ModelGraph>& model,
+                                                 const SessionOptions& options, Session* share = nullptr);
   /// On devices that are open already: for tests.
-  static Result<std::unique_ptr<Session>> create_on(std::shared_ptr<DeviceSet> devices,
-                                                    std::shared_ptr<const ModelGraph> model,
-                                                    SessionOptions options, Session* share = nullptr);
+  static Result<std::unique_ptr<Session>> create_on(const std::shared_ptr<DeviceSet>& devices,
+                                                    const std::shared_ptr<const ModelGraph>& model,
+                                                    const SessionOptions& options, Session* share = nullptr);
 
   const Graph& graph() const noexcept { return *graph_; }
   const ModelGraph& model() const noexcept { return *shared_.model; }

@@ -49,8 +49,8 @@ std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& f
 }
 
 /// Marks the values whose bytes decide over shapes, from the last node to the first.
-std::vector<bool> shape_deciding(const Graph& graph) {
-  std::vector<bool> needed(graph.values.size());
+std::vector<uint8_t> shape_deciding(const Graph& graph) {
+  std::vector<uint8_t> needed(graph.values.size());
   const auto need = [&](ValueId id) {
     if (id != kNoValue) needed[id] = true;
   };
@@ -64,7 +64,7 @@ std::vector<bool> shape_deciding(const Graph& graph) {
     for (const ValueId input : node.inputs)
       if (input != kNoValue) present.push_back(input);
     for (const Graph& body : node.bodies) {
-      const std::vector<bool> inner = shape_inputs(body);
+      const std::vector<uint8_t> inner = shape_inputs(body);
       for (size_t k = 0; k < inner.size() && k < present.size(); ++k)
         if (inner[k]) need(present[k]);
     }
@@ -93,9 +93,9 @@ Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs) {
   return problems.empty() ? Status() : Status(Code::InvalidArgument, problems);
 }
 
-std::vector<bool> shape_inputs(const Graph& graph) {
-  const std::vector<bool> needed = shape_deciding(graph);
-  std::vector<bool> inputs;
+std::vector<uint8_t> shape_inputs(const Graph& graph) {
+  const std::vector<uint8_t> needed = shape_deciding(graph);
+  std::vector<uint8_t> inputs;
   for (const ValueId input : graph.inputs) inputs.push_back(needed[input]);
   return inputs;
 }

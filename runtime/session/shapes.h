@@ -19,7 +19,7 @@ Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs);
 
 /// For each input of the graph: its value, not only its shape, decides over a shape inside (it is, or
 /// computes, a shape operand). Such values must be known while planning.
-std::vector<bool> shape_inputs(const Graph& graph);
+std::vector<uint8_t> shape_inputs(const Graph& graph);
 
 /// Concrete infos for an estimate before any input is known: unknown extents become their bound, else 1.
 std::vector<TensorInfo> assumed_inputs(const Graph& graph);

@@ -97,7 +97,7 @@ bool Assigner::can_update(const Program::Update& update) const {
 }
 
 void Assigner::update_states_in_place() {
-  std::vector<bool> drop(p_.steps.size());
+  std::vector<uint8_t> drop(p_.steps.size());
   const size_t first_copy = p_.steps.size() - p_.updates.size();
   for (size_t i = 0; i < p_.updates.size(); ++i) {
     Program::Update& update = p_.updates[i];

@@ -34,7 +34,7 @@ uint64_t reserved(size_t bytes) {
 Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State>& states,
                                      const std::map<std::string, int64_t>& extents,
                                      const std::string& backend) {
-  const std::vector<bool> by_value = shape_inputs(graph);
+  const std::vector<uint8_t> by_value = shape_inputs(graph);
   for (size_t i = 0; i < by_value.size(); ++i)
     if (by_value[i])
       return unsupported("the value of input '", graph[graph.inputs[i]].name, "' decides over shapes");
