@@ -1,6 +1,7 @@
 #include "backends/vulkan/split.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace rt::vulkan {
@@ -81,6 +82,34 @@ std::vector<Part> parts_of(const VulkanDevice& device, std::span<const int64_t> 
     open.push_back(std::move(part));
   }
   return parts;
+}
+
+std::vector<Rows> ranges_of_rows(const VulkanDevice& device, int64_t rows,
+                                 std::span<const int64_t> row_bytes) {
+  const auto alignment = static_cast<int64_t>(device.plan().alignment);
+  int64_t multiple = 1, most = rows;
+  for (const int64_t bytes : row_bytes) {
+    multiple = std::lcm(multiple, alignment / std::gcd(alignment, bytes));
+    most = std::min(most, static_cast<int64_t>(device.plan().max_binding_bytes) / bytes);
+  }
+  if (most < rows) most = most / multiple * multiple;
+  std::vector<Rows> ranges;
+  for (int64_t first = 0; first < rows && most > 0; first += most)
+    ranges.push_back({first, std::min(most, rows - first)});
+  return ranges;
+}
+
+Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row_bytes) {
+  if (rows == 0 || !ranges_of_rows(cast(device), rows, row_bytes).empty()) return {};
+  return unsupported("rows of ", bytes_text(static_cast<uint64_t>(*std::ranges::max_element(row_bytes))),
+                     ", the device binds at most ", bytes_text(cast(device).plan().max_binding_bytes),
+                     " at once");
+}
+
+Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes) {
+  whole.offset += static_cast<uint64_t>(range.first * row_bytes);
+  whole.bytes = static_cast<uint64_t>(range.count * row_bytes);
+  return whole;
 }
 
 }  // namespace rt::vulkan

@@ -38,4 +38,18 @@ std::vector<Part> parts_of(const VulkanDevice& device, std::span<const int64_t> 
 
 Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part);
 
+/// Neighbouring rows of operands that hold one row after the other.
+struct Rows {
+  int64_t first, count;
+};
+
+/// Ranges that cover `rows` rows, none longer than what can be bound, each beginning where a binding may
+/// begin; row_bytes: of each operand, not zero. Empty where even the fewest rows are too many.
+std::vector<Rows> ranges_of_rows(const VulkanDevice& device, int64_t rows,
+                                 std::span<const int64_t> row_bytes);
+/// Ok where there are such ranges.
+Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row_bytes);
+/// An operand's part in a range.
+Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes);
+
 }  // namespace rt::vulkan

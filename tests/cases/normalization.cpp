@@ -55,11 +55,17 @@ std::vector<Case> cases_normalization() {
   cases.push_back(make_case("softmax_first", softmax(0), {f32({4, 7})}));
   cases.push_back(make_case("softmax_large", softmax(-1), {in_range(f32({3, 7}), -500, 500)}));
   cases.back().gradient = false;
+  // More than a device with small limits binds at once.
+  cases.push_back(
+      no_gradient(make_case("softmax_many_rows", softmax(-1), {in_range(f32({613, 447}), -9, 9)})));
+  cases.push_back(no_gradient(make_case("softmax_many_columns", softmax(1), {f32({33, 9, 1008})})));
   op::LogSoftmaxAttributes log_softmax;
   cases.push_back(make_case("log_softmax", log_softmax, {in_range(f32({5, 33}), -6, 6)}));
   log_softmax.axis = 1;
   cases.push_back(make_case("log_softmax_middle", log_softmax, {f32({2, 5, 6})}));
 
+  cases.push_back(no_gradient(make_case("layer_norm_many_rows", op::LayerNormAttributes{},
+                                        {f32({613, 447}), weight({447}), weight({447})})));
   cases.push_back(
       make_case("batch_norm", op::BatchNormAttributes{},
                 {f32({2, 4, 5, 8}), weight({8}), weight({8}), weight({8}), in_range(weight({8}), 0.5, 2)}));

@@ -57,6 +57,9 @@ void add_steps(std::vector<Case>& cases) {
   op::AdamStepAttributes adam;
   adam.weight_decay = 0.1f;
   add_forms(cases, "adam_step_largest", adam, {p, p, p, s, third, rate, s}, 7, 4);
+  // More than a device with small limits binds at once.
+  const CaseInput many = f32({521, 509}), many_states = state({521, 509});
+  add(cases, "adam_step_many", adam, {many, many, many, many_states, third, rate, many_states}, 4);
   adam.decoupled = true;
   add_forms(cases, "adam_step_forms", adam, {p, p, p, s, first, rate}, 7, 3);
 

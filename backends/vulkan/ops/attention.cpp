@@ -35,17 +35,33 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-/// How the work is cut; see shaders/attention.comp.
+/// How the work is cut; see shaders/attention.comp and, with Load::Subgroup, shaders/attention_lanes.comp.
 struct Tiling {
   uint32_t rows, columns, lanes, lanes_n, fours;
   int64_t blocks, chunks, splits;
   Load load;
 };
 
-/// Weights of a tile stay below a quarter of the least shared memory there is.
+/// Rows of each lane, as many as there are registers for.
+Tiling subgroup_tiling(const Problem& p, uint32_t lanes) {
+  constexpr int64_t kMostFours = 32, kMostRows = 4;  // more take too long to compile
+  const int64_t fours = ceil_div(p.e, 4);
+  Tiling tiling{.columns = 16, .lanes = lanes, .lanes_n = lanes, .splits = 1, .load = Load::Subgroup};
+  tiling.chunks = std::max<int64_t>(ceil_div(fours, kMostFours), 1);
+  tiling.fours = static_cast<uint32_t>(std::max<int64_t>(ceil_div(fours, tiling.chunks), 1));
+  tiling.rows = static_cast<uint32_t>(
+      std::clamp<int64_t>(std::min(kMostFours / tiling.fours, ceil_div(p.rows, lanes)), 1, kMostRows));
+  tiling.blocks = ceil_div(p.rows, tiling.rows * lanes);
+  return tiling;
+}
+
+/// load: the best that may be used. Weights of a tile stay below a quarter of the least shared memory there
+/// is.
 Tiling choose_tiling(const Problem& p, const DevicePlan& plan, Load load) {
+  if (load == Load::Subgroup && plan.subgroup_tiles && p.rows >= plan.tile_lanes)
+    return subgroup_tiling(p, plan.tile_lanes);
   Tiling tiling{.rows = p.e > 64 ? 4u : 8u, .columns = 8, .lanes = plan.tile_lanes, .lanes_n = 8};
-  tiling.load = load;
+  tiling.load = load == Load::Buffer ? load : Load::Texel;
   tiling.lanes_n = std::min(tiling.lanes_n, tiling.lanes);
   if (p.rows < 8) {  // a step of generation: as many keys side by side as there are lanes
     tiling.rows = p.rows <= 1 ? 1 : p.rows <= 4 ? 4 : 8;
@@ -84,8 +100,9 @@ Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& nod
 }
 
 Shader shader_of(bool bool_mask, Load load) {
-  constexpr Shader kShaders[2][2] = {{Shader::attention_float_buffer, Shader::attention_float_texel},
-                                     {Shader::attention_bool_buffer, Shader::attention_bool_texel}};
+  constexpr Shader kShaders[2][3] = {
+      {Shader::attention_float_buffer, Shader::attention_float_texel, Shader::attention_float_subgroup},
+      {Shader::attention_bool_buffer, Shader::attention_bool_texel, Shader::attention_bool_subgroup}};
   return kShaders[bool_mask][static_cast<size_t>(load)];
 }
 
@@ -149,9 +166,10 @@ void add_attention(Program& program, const NodeView& node, const Tiling& tiling,
 
 /// One head, with blocks of queries and tiles of keys that are full and ones that are not.
 SelfTest attention_test(Shader shader, Tiling tiling) {
-  const int64_t queries = tiling.lanes / tiling.lanes_n * tiling.rows + 3;
-  const int64_t keys = tiling.splits * tiling.lanes_n * tiling.columns + 5;
-  const int64_t d = 12, e = int64_t{4} * tiling.fours * tiling.lanes_n;
+  const bool by_lane = tiling.load == Load::Subgroup;
+  const int64_t queries = (by_lane ? tiling.lanes : tiling.lanes / tiling.lanes_n) * tiling.rows + 3;
+  const int64_t keys = tiling.splits * (by_lane ? 1 : tiling.lanes_n) * tiling.columns + 5;
+  const int64_t d = 12, e = int64_t{4} * tiling.fours * (by_lane ? 1 : tiling.lanes_n);
   Node node;
   op::AttentionAttributes attributes;
   attributes.scale = 1.0f / 64;
@@ -199,7 +217,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   const bool texel = through_texels(device, static_cast<uint64_t>(largest) * 16);
   const bool bool_mask = node.has(kMask) && node.dtype(kMask) == DType::Bool;
   std::string reasons;
-  for (const Load load : {Load::Texel, Load::Buffer}) {
+  for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer}) {
     if (!texel && load != Load::Buffer) continue;
     const Tiling tiling = choose_tiling(p, device.plan(), load);
     const Shader shader = shader_of(bool_mask, tiling.load);

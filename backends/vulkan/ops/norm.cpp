@@ -1,6 +1,7 @@
 // BatchNorm with given and with the batch's statistics, its gradient, and LayerNorm. Statistics are two
 // ordered passes: the mean, then the squares around it.
 #include "backends/vulkan/reduce_steps.h"
+#include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
 namespace {
@@ -12,12 +13,16 @@ Channels channels_of(const Shape& shape) {
   return {shape.elements(0, shape.rank() - 1), shape.back()};
 }
 
-Status all_f32(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
+Status all_f32(const NodeView& node) {
   for (size_t i = 0; i < node.input_count(); ++i)
     if (node.has(i) && node.dtype(i) != DType::F32)
       return unsupported("input ", i, " of type ", name_of(node.dtype(i)), ", only f32 is supported");
   return {};
+}
+
+Status batch_norm_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(fits(device, node));
+  return all_f32(node);
 }
 
 /// The elementwise part: `form` as in batch_norm.comp.
@@ -113,14 +118,15 @@ int layer_norm_axis(const NodeView& node) {
 }
 
 Status layer_norm_supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(all_f32(device, node));
+  RT_TRY(all_f32(node));
   const int axis = layer_norm_axis(node);
   if (axis < 0) return unsupported("an axis outside the input's rank");
   const int64_t columns = node.shape(0).elements(axis, node.shape(0).rank());
   for (size_t i = 1; i < 3; ++i)
     if (node.has(i) && node.input(i).elements() != columns && node.input(i).elements() != 1)
       return unsupported("a scale or bias that broadcasts over some of the normalized axes");
-  return {};
+  const int64_t row_bytes[] = {columns * static_cast<int64_t>(sizeof(float))};
+  return columns == 0 ? Status() : rows_fit(device, node.shape(0).elements(0, axis), row_bytes);
 }
 
 Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node,
@@ -130,24 +136,28 @@ Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node,
   const int64_t rows = shape.elements(0, axis);
   const int64_t columns = shape.elements(axis, shape.rank());
   auto program = std::make_unique<Program>("layer_norm");
-  Step& step = program->dispatch(Shader::layer_norm, columns == 0 ? 0 : static_cast<uint64_t>(rows),
-                                 cast(device).plan().row_lanes);
-  step.spec(node.has(1)).spec(node.has(2));
-  step.push(rows).push(columns).push(node.as<op::LayerNormAttributes>().epsilon);
-  step.push(node.has(1) && node.input(1).elements() != 1 ? 1 : 0);
-  step.push(node.has(2) && node.input(2).elements() != 1 ? 1 : 0);
-  step.read(0, in(0)).write(1, out(0));
-  if (node.has(1)) step.read(2, in(1));
-  if (node.has(2)) step.read(3, in(2));
   program->in_place(0);
+  if (columns == 0) return finish(std::move(program));
+  const int64_t row_bytes[] = {columns * static_cast<int64_t>(sizeof(float))};
+  for (const Rows& part : ranges_of_rows(cast(device), rows, row_bytes)) {
+    Step& step = program->dispatch(Shader::layer_norm, static_cast<uint64_t>(part.count),
+                                   cast(device).plan().row_lanes);
+    step.spec(node.has(1)).spec(node.has(2));
+    step.push(part.count).push(columns).push(node.as<op::LayerNormAttributes>().epsilon);
+    step.push(node.has(1) && node.input(1).elements() != 1 ? 1 : 0);
+    step.push(node.has(2) && node.input(2).elements() != 1 ? 1 : 0);
+    step.read(0, rows_of(in(0), part, row_bytes[0])).write(1, rows_of(out(0), part, row_bytes[0]));
+    if (node.has(1)) step.read(2, in(1));
+    if (node.has(2)) step.read(3, in(2));
+  }
   return finish(std::move(program));
 }
 
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
-    {OpKind::BatchNorm, "batch_norm", kF32, all_f32, create_batch_norm},
-    {OpKind::BatchNormTrain, "batch_norm_train", kF32, all_f32, create_batch_norm_train},
-    {OpKind::BatchNormGrad, "batch_norm_grad", kF32, all_f32, create_batch_norm_grad},
+    {OpKind::BatchNorm, "batch_norm", kF32, batch_norm_supports, create_batch_norm},
+    {OpKind::BatchNormTrain, "batch_norm_train", kF32, batch_norm_supports, create_batch_norm_train},
+    {OpKind::BatchNormGrad, "batch_norm_grad", kF32, batch_norm_supports, create_batch_norm_grad},
     {OpKind::LayerNorm, "layer_norm", kF32, layer_norm_supports, create_layer_norm},
 };
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
 namespace {
@@ -69,9 +69,11 @@ bool has(const NodeView& node, int i) {
   return i >= 0 && node.has(static_cast<size_t>(i));
 }
 
+constexpr int64_t kFour[] = {16};  ///< bytes that an invocation works on
+
 /// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
+  RT_TRY(rows_fit(device, ceil_div(node.input(0).elements(), 4), kFour));
   for (int i : form_of(node).states)
     if (has(node, i) && node.dtype(static_cast<size_t>(i)) != DType::F32)
       return unsupported("input ", i, " of type ", name_of(node.dtype(static_cast<size_t>(i))),
@@ -81,8 +83,11 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const StepForm form = form_of(node);
-  const auto or_first = [&](int i) { return in(has(node, i) ? static_cast<size_t>(i) : 0); };
   const auto rate = static_cast<size_t>(form.learning_rate);
+  // What is absent is bound to something of the same size, not read.
+  const auto or_input = [&](int i, size_t other) {
+    return in(has(node, i) ? static_cast<size_t>(i) : other);
+  };
   const int scale = form.gradient_scale, skip = scale + 1;
   auto program = std::make_unique<Program>("optimizer_step");
   const Ref numbers = program->scratch(64);
@@ -91,29 +96,33 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   shared.push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep1), 1e-30))))
       .push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep2), 1e-30))))
       .push(form.share);
-  shared.read(0, in(rate)).read(1, or_first(form.step)).read(2, or_first(scale)).read(3, or_first(skip));
+  shared.read(0, in(rate))
+      .read(1, or_input(form.step, rate))
+      .read(2, or_input(scale, rate))
+      .read(3, or_input(skip, rate));
   shared.write(4, numbers);
 
-  const int64_t count = ceil_div(node.input(0).elements(), 4);
-  Step& step = program->dispatch_each(Shader::optimizer_step, count, cast(device).plan().elementwise_lanes);
   uint32_t present = 0;
   for (uint32_t i = 0; i < 3; ++i) present |= has(node, form.states[i]) ? 1u << i : 0u;
-  step.spec(form.number).spec(present).spec(form.variant);
-  step.push(count).push(form.keep1).push(form.keep2);
-  step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
-  step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
-  step.push(form.epsilon).push(form.decay).push(form.momentum);
-  step.read(0, in(0)).read(1, in(1)).read(5, numbers).write(6, out(0));
   program->in_place(0);
-  uint8_t result = 0;
-  for (uint32_t i = 0; i < 3; ++i) {
-    step.read(2 + i, or_first(form.states[i]));
-    if ((present >> i & 1u) == 0) {
-      step.write(7 + i, out(0));  // bound, not written
-      continue;
+  uint8_t results = 0;
+  for (uint32_t i = 0; i < 3; ++i)
+    if ((present >> i & 1u) != 0) program->also_in_place(static_cast<uint8_t>(form.states[i]), ++results);
+  const VulkanDevice& vulkan = cast(device);
+  for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kFour)) {
+    const auto of = [&](const Ref& whole) { return rows_of(whole, part, kFour[0]); };
+    Step& step = program->dispatch_each(Shader::optimizer_step, part.count, vulkan.plan().elementwise_lanes);
+    step.spec(form.number).spec(present).spec(form.variant);
+    step.push(part.count).push(form.keep1).push(form.keep2);
+    step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
+    step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
+    step.push(form.epsilon).push(form.decay).push(form.momentum);
+    step.read(0, of(in(0))).read(1, of(in(1))).read(5, numbers).write(6, of(out(0)));
+    size_t result = 0;
+    for (uint32_t i = 0; i < 3; ++i) {
+      step.read(2 + i, of(or_input(form.states[i], 0)));
+      step.write(7 + i, of(out((present >> i & 1u) == 0 ? 0 : ++result)));
     }
-    step.write(7 + i, out(++result));
-    program->also_in_place(static_cast<uint8_t>(form.states[i]), result);
   }
   return finish(std::move(program));
 }

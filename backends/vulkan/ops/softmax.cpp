@@ -1,5 +1,5 @@
 // Softmax and LogSoftmax along any axis.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
 namespace {
@@ -9,43 +9,45 @@ int64_t axis_attribute(const NodeView& node) {
                                         : node.as<op::LogSoftmaxAttributes>().axis;
 }
 
+/// x [batch,rows,columns], softmax along rows.
+struct Problem {
+  int64_t batch, rows, columns;
+  int64_t row_bytes() const { return rows * columns * static_cast<int64_t>(sizeof(float)); }
+};
+
+Result<Problem> problem_of(const NodeView& node) {
+  const Shape& shape = node.shape(0);
+  const auto axis = normalized_axis(axis_attribute(node), shape.rank());
+  if (!axis) return unsupported("an axis outside the input's rank");
+  return Problem{shape.elements(0, *axis), shape[*axis], shape.elements(*axis + 1, shape.rank())};
+}
+
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
-  if (!normalized_axis(axis_attribute(node), node.shape(0).rank()))
-    return unsupported("an axis outside the input's rank");
-  return {};
+  RT_ASSIGN(const Problem p, problem_of(node));
+  if (p.row_bytes() == 0) return {};
+  const int64_t row_bytes[] = {p.row_bytes()};
+  return rows_fit(device, p.batch, row_bytes);
 }
 
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const DevicePlan& plan = cast(device).plan();
-  const Shape& shape = node.shape(0);
-  const int axis = *normalized_axis(axis_attribute(node), shape.rank());
-  const int64_t batch = shape.elements(0, axis);
-  const int64_t rows = shape[axis];
-  const int64_t columns = shape.elements(axis + 1, shape.rank());
+  const VulkanDevice& vulkan = cast(device);
+  RT_ASSIGN(const Problem p, problem_of(node));
   const bool log = node.kind() == OpKind::LogSoftmax;
   auto program = std::make_unique<Program>("softmax");
-  constexpr int64_t kShortRow = 8;
-  if (columns == 1 && rows > kShortRow) {
-    program
-        ->dispatch(Shader::softmax_rows, shape.elements() == 0 ? 0 : static_cast<uint64_t>(batch),
-                   plan.row_lanes)
-        .spec(log)
-        .push(batch)
-        .push(rows)
-        .read(0, in(0))
-        .write(1, out(0));
-  } else {
-    const int64_t count = shape.elements() == 0 ? 0 : batch * columns;
-    program->dispatch_each(Shader::softmax_columns, count, 64)
-        .spec(log)
-        .push(count)
-        .push(rows)
-        .push(columns)
-        .read(0, in(0))
-        .write(1, out(0));
-  }
   program->in_place(0);
+  if (p.row_bytes() == 0) return finish(std::move(program));
+  constexpr int64_t kShortRow = 8;
+  const bool whole_groups = p.columns == 1 && p.rows > kShortRow;
+  const int64_t row_bytes[] = {p.row_bytes()};
+  for (const Rows& part : ranges_of_rows(vulkan, p.batch, row_bytes)) {
+    const int64_t count = part.count * p.columns;
+    Step& step = whole_groups ? program->dispatch(Shader::softmax_rows, static_cast<uint64_t>(part.count),
+                                                  vulkan.plan().row_lanes)
+                              : program->dispatch_each(Shader::softmax_columns, count, 64);
+    step.spec(log).push(count).push(p.rows);
+    if (!whole_groups) step.push(p.columns);
+    step.read(0, rows_of(in(0), part, p.row_bytes())).write(1, rows_of(out(0), part, p.row_bytes()));
+  }
   return finish(std::move(program));
 }
 

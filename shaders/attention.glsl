@@ -1,0 +1,92 @@
+// What the shaders of attention share: operands, windows of keys, scores.
+// Query, key and value rows are whole vec4s. The query heads that share a key head are rows of one matrix [rows, D].
+layout(constant_id = 5) const bool kSoftcap = false;
+layout(constant_id = 6) const bool kMasked = false;
+layout(constant_id = 7) const bool kLengths = false;
+layout(constant_id = 8) const bool kPositions = false;
+layout(constant_id = 9) const bool kParts = false;
+#ifdef TEXEL
+layout(set = 0, binding = 12) uniform samplerBuffer texel_v;
+vec4 load_v(uint i) { return texelFetch(texel_v, int(i)); }
+#else
+layout(set = 0, binding = 2, std430) readonly buffer V4 { vec4 v4[]; };
+vec4 load_v(uint i) { return v4[i]; }
+#endif
+layout(set = 0, binding = 3, std430) writeonly buffer Y { float y[]; };
+layout(set = 0, binding = 4, std430) readonly buffer M { T mask[]; };
+layout(set = 0, binding = 5, std430) readonly buffer L { int lengths[]; };    // low words of i64
+layout(set = 0, binding = 6, std430) readonly buffer Q { int positions[]; };  // low words of i64
+layout(push_constant) uniform P {
+  uint batch, rows, queries, heads_per_group, groups, keys;
+  uint d4, e4, e;  // vec4s of a query and of a value row; columns of a result row
+  uint blocks, chunks, splits;
+  uint mask_strides[4];
+  uint position_step;
+  int left, right;
+  float scale, softcap;
+};
+
+struct Seen {
+  int begin, end;
+};
+Seen seen_keys(int first_query, int last_query, int position, int length) {
+  return Seen(left < 0 ? 0 : clamp(position + first_query - left, 0, length),
+              right < 0 ? length : clamp(position + last_query + right + 1, 0, length));
+}
+
+/// The work of a group: a block of rows of one key head, a chunk of result columns, a split of the keys.
+struct Work {
+  uint pair, batch_index, block, chunk, split;
+  bool outside;
+  int key_count, position;  // position: of the first query among the keys
+  int begin, end;        // the keys that any of the rows sees
+};
+Work work_of(uint group, uint block_rows) {
+  Work w;
+  w.split = group % splits;
+  group /= splits;
+  w.chunk = group % chunks;
+  group /= chunks;
+  w.block = group % blocks;
+  w.pair = group / blocks;
+  w.batch_index = w.pair / groups;
+  w.outside = w.batch_index >= batch;
+  if (w.outside) w.batch_index = 0;
+  uint b = w.batch_index;
+  w.key_count = kLengths ? clamp(lengths[2 * b], 0, int(keys)) : int(keys);
+  w.position = kPositions ? positions[2 * b * position_step] : (kLengths ? lengths[2 * b] - int(queries) : 0);
+  uint first_row = w.block * block_rows, last_row = min(first_row + block_rows, rows) - 1;
+  bool one_head = first_row / queries == last_row / queries;
+  Seen all = seen_keys(one_head ? int(first_row % queries) : 0, int(one_head ? last_row % queries : queries - 1),
+                       w.position, w.key_count);
+  int part = (max(all.end - all.begin, 0) + int(splits) - 1) / int(splits);
+  w.begin = all.begin + int(w.split) * part;
+  w.end = w.outside ? w.begin : min(w.begin + part, all.end);
+  return w;
+}
+
+/// A query row: the keys it sees and where its mask begins.
+struct Query {
+  Seen seen;
+  uint mask;
+};
+Query query_at(Work w, uint row) {
+  uint query = row % queries, head = w.pair % groups * heads_per_group + row / queries;
+  return Query(seen_keys(int(query), int(query), w.position, w.key_count),
+               w.batch_index * mask_strides[0] + head * mask_strides[1] + query * mask_strides[2]);
+}
+
+/// The score of a key from the product with the query; no weight for one that is not seen or beyond `end`.
+float score_of(float product, Query query, int key, int end) {
+  float score = product * scale;
+  if (kSoftcap) score = exact_tanh(score / softcap) * softcap;
+  if (kMasked) {
+    T m = mask[query.mask + uint(min(key, end - 1)) * mask_strides[3]];
+#ifdef MASK_BOOL
+    score = m != T(0) ? score : -kInfinity;
+#else
+    score = m == -kInfinity ? m : score + m;
+#endif
+  }
+  return key < end && key >= query.seen.begin && key < query.seen.end ? score : -kInfinity;
+}
