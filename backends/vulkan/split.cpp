@@ -95,7 +95,7 @@ std::vector<Rows> ranges_of_rows(const VulkanDevice& device, int64_t rows,
   if (most < rows) most = most / multiple * multiple;
   std::vector<Rows> ranges;
   for (int64_t first = 0; first < rows && most > 0; first += most)
-    ranges.push_back({first, std::min(most, rows - first)});
+    ranges.push_back({first, std::min(most, rows - first), first + most >= rows});
   return ranges;
 }
 
@@ -108,7 +108,7 @@ Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row
 
 Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes) {
   whole.offset += static_cast<uint64_t>(range.first * row_bytes);
-  whole.bytes = static_cast<uint64_t>(range.count * row_bytes);
+  whole.bytes = range.last ? 0 : static_cast<uint64_t>(range.count * row_bytes);
   return whole;
 }
 

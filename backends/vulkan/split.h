@@ -41,6 +41,7 @@ Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part)
 /// Neighbouring rows of operands that hold one row after the other.
 struct Rows {
   int64_t first, count;
+  bool last;
 };
 
 /// Ranges that cover `rows` rows, none longer than what can be bound, each beginning where a binding may
@@ -49,7 +50,7 @@ std::vector<Rows> ranges_of_rows(const VulkanDevice& device, int64_t rows,
                                  std::span<const int64_t> row_bytes);
 /// Ok where there are such ranges.
 Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row_bytes);
-/// An operand's part in a range.
+/// The part of an input or output in a range; the last one goes to the operand's end.
 Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes);
 
 }  // namespace rt::vulkan
