@@ -57,7 +57,8 @@ bool can_block(const TensorInfo& info) noexcept {
          shape.back() % kBlock == 0;
 }
 
-CpuDevice::CpuDevice(DeviceInfo info) : info_(std::move(info)), simd_(best_simd()), table_(make_table()) {}
+CpuDevice::CpuDevice(DeviceInfo info, const rt_communicator* communicator)
+    : info_(std::move(info)), simd_(best_simd()), communicator_(communicator), table_(make_table()) {}
 
 Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
   // Blocks of 2 MiB and more start on a huge page's border, so that the kernel can back them with huge pages.

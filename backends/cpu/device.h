@@ -19,7 +19,8 @@ bool can_block(const TensorInfo& info) noexcept;
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(DeviceInfo info);
+  /// communicator: null, or outlives the device.
+  explicit CpuDevice(DeviceInfo info, const rt_communicator* communicator = nullptr);
 
   const DeviceInfo& info() const noexcept override { return info_; }
   const KernelTable& kernels() const noexcept override { return table_; }
@@ -33,10 +34,13 @@ class CpuDevice final : public Device {
   std::string layout_name(LayoutId layout) const override;
 
   const Simd& simd() const noexcept { return simd_; }
+  /// With the other ranks of a data parallel training; null where there is one.
+  const rt_communicator* communicator() const noexcept { return communicator_; }
 
  private:
   DeviceInfo info_;
   const Simd& simd_;
+  const rt_communicator* communicator_;
   KernelTable table_;
 };
 

@@ -61,8 +61,12 @@ class FunctionTask final : public Task {
     return {};
   }
   Status run() noexcept override {
-    (*body_)(call_);
-    return {};
+    if constexpr (std::is_same_v<decltype((*body_)(call_)), Status>) {
+      return (*body_)(call_);
+    } else {
+      (*body_)(call_);
+      return {};
+    }
   }
 
  private:
@@ -109,7 +113,7 @@ class FunctionKernel final : public Kernel {
   Layouts layouts_;
 };
 
-/// body(const Call&) is run at every submit; it must neither allocate nor throw.
+/// body(const Call&) is run at every submit; it must neither allocate nor throw. It may return a Status.
 template <class Body>
 KernelPtr make_kernel(Body body, const Requirements& requirements = {}, const Layouts& layouts = {}) {
   return std::make_unique<FunctionKernel<Body>>(std::move(body), requirements, layouts);

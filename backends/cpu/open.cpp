@@ -46,7 +46,7 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     if (options.threads > 0) info.threads = options.threads;
     // Work is cut by the thread count alone, so every run with the same count gives the same bits:
     // `deterministic` asks for nothing more.
-    return DevicePtr(std::make_unique<CpuDevice>(std::move(info)));
+    return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "cpu: no memory to open the device");
   }

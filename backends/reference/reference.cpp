@@ -276,8 +276,10 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& /*reason*/) noexcept
   }
 }
 
-Result<DevicePtr> open(const DeviceOptions&) noexcept {
+Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   try {
+    if (options.communicator != nullptr)
+      return unsupported("reference: its collectives know one rank; train data parallel on cpu or vulkan");
     return DevicePtr(std::make_unique<ReferenceDevice>(reference_info()));
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "reference: out of memory");

@@ -21,6 +21,8 @@
 #include "runtime/core/tensor_view.h"
 #include "runtime/graph/node_view.h"
 
+struct rt_communicator;  // rt/communicator.h
+
 namespace rt {
 
 enum class DeviceType : uint8_t {
@@ -179,6 +181,8 @@ struct DeviceOptions {
   bool deterministic = false;  ///< equal results from run to run on this device
   bool validation = false;     ///< Vulkan: validation layers, whose errors make wait() fail
   std::string cache_folder;    ///< for pipelines and tuning results; empty: the user's cache folder
+  const rt_communicator* communicator =
+      nullptr;  ///< with the other ranks; null: there is one. Outlives the device
 };
 
 }  // namespace rt

@@ -56,7 +56,8 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .threads = options.threads,
                                .deterministic = options.deterministic,
                                .validation = options.validation,
-                               .cache_folder = cache_folder(options.cache_folder)};
+                               .cache_folder = cache_folder(options.cache_folder),
+                               .communicator = options.communicator};
   RT_ASSIGN(const DeviceChoice choice, select_device(*graph, model->states, options.backend, device_options));
   if (!choice.device.empty()) device_options.device = choice.device;
   RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, device_options));

@@ -30,6 +30,7 @@ struct SessionOptions {
   uint64_t plan_cache_bytes = 0;
   uint64_t loop_limit = 0;
   std::string cache_folder;
+  const rt_communicator* communicator = nullptr;
 };
 
 struct MemoryStats {

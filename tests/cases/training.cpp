@@ -155,6 +155,18 @@ void add_roi_align_grad(std::vector<Case>& cases) {
   roi("roi_align_grad_max", 2, true);
 }
 
+/// Of one rank.
+void add_collectives(std::vector<Case>& cases) {
+  const auto one = [&](const char* name, auto attributes, const CaseInput& x) {
+    cases.push_back(no_gradient(make_case(name, attributes, {x})));
+  };
+  one("all_reduce", op::AllReduceAttributes{}, f32({5, 7}));
+  one("all_reduce_f64", op::AllReduceAttributes{}, tensor(DType::F64, {3}));
+  one("all_gather", op::AllGatherAttributes{}, f32({9}));
+  one("collective_wait", op::CollectiveWaitAttributes{}, f32({4, 3}));
+  one("rank_shard", op::RankShardAttributes{}, f32({5, 7}));
+}
+
 }  // namespace
 
 std::vector<Case> cases_training() {
@@ -163,6 +175,7 @@ std::vector<Case> cases_training() {
   add_gradient_checks(cases);
   add_ctc(cases);
   add_roi_align_grad(cases);
+  add_collectives(cases);
   return cases;
 }
 

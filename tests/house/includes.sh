@@ -30,11 +30,12 @@ check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^run
 check runtime/include '^rt/rt\.h'
 check backends/common "$core|^backends/common/"
 for name in cpu vulkan cuda; do
-  check backends/$name "$backend|^backends/common/|^backends/$name/|^kernels/|^shaders/"
+  check backends/$name "$backend|^runtime/include/rt/communicator\.h|^backends/common/|^backends/$name/|^kernels/|^shaders/"
 done
 check backends/reference "$backend|^runtime/ops/|^backends/reference/"
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/planner|^schema/|^tools/compiler/"
 check tools/common "$core|^tools/common/|^tools/rtconvert/onnx/onnx\.pb"
+check tools/communicator '^rt/communicator\.h|^tools/communicator/'
 check tools/rtrun '^rt/|^tools/common/|^tools/rtrun/'
-check tools/rttrain '^rt/|^tools/common/|^tools/rttrain/'
+check tools/rttrain '^rt/|^tools/common/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
 exit $status

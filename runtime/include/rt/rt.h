@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "communicator.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -251,10 +253,13 @@ typedef struct rt_session_options {
   const char* cache_folder;      /* NULL: the user's (XDG_CACHE_HOME/librt) */
   rt_session* share_states_with; /* use the states of this session (same model, same device) */
   uint64_t loop_limit; /* a Loop that goes on for longer is stopped with an error; 0: a million iterations */
+  /* The ranks that train this model together (rtconvert --train --data-parallel); NULL: only this process. It
+   * must outlive the session. */
+  const rt_communicator* communicator;
 } rt_session_options;
 
 #define RT_SESSION_OPTIONS_INIT \
-  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
+  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
 
 /* Opens the device and prepares the entry. Shapes are planned now when all inputs have fixed shapes, else at
  * the first run. options may be NULL. */

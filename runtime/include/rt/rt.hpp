@@ -377,6 +377,7 @@ struct SessionOptions {
   uint64_t loop_limit = 0;  ///< of iterations; 0: a million
   std::string cache_folder = {};
   const Session* share_states_with = nullptr;
+  const rt_communicator* communicator = nullptr;  ///< must outlive the session
 };
 
 class Session {
@@ -514,6 +515,7 @@ class Session {
     c.plan_cache_bytes = options.plan_cache_bytes;
     c.loop_limit = options.loop_limit;
     c.cache_folder = detail::or_null(options.cache_folder);
+    c.communicator = options.communicator;
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;
     return c;

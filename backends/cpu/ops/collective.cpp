@@ -1,0 +1,94 @@
+// Collectives: handed to the communicator that the application brought. Without one there is one rank.
+//
+// An operation owns its result until CollectiveWait, which is where the address of a running operation is
+// known again: so it works in place on that address, or copies from it.
+#include <cstring>
+
+#include "backends/cpu/kernel.h"
+#include "runtime/include/rt/communicator.h"
+
+namespace rt::cpu {
+namespace {
+
+Status said(const char* problem) {
+  return problem == nullptr ? Status() : Status(Code::Device, problem);
+}
+
+/// How many ranks the model was compiled for must be how many there are.
+Status expect_ranks(const CpuDevice& device, int64_t compiled) {
+  const int64_t ranks = device.communicator() != nullptr ? device.communicator()->ranks : 1;
+  if (compiled == ranks) return {};
+  return unsupported("the model was compiled for ", compiled, " ranks (--shard-optimizer), this run has ",
+                     ranks);
+}
+template <class Attributes>
+Status supports_ranks(const CpuDevice& device, const NodeView& node) {
+  return expect_ranks(device, node.as<Attributes>().ranks);
+}
+
+void copy(const Call& call, size_t bytes) noexcept {
+  if (call.in<std::byte>(0) != call.out<std::byte>())
+    std::memcpy(call.out<std::byte>(), call.in<std::byte>(0), bytes);
+}
+
+Result<KernelPtr> create_all_reduce(CpuDevice& device, const NodeView& node, Producers) {
+  return make_kernel(
+      [communicator = device.communicator(), bytes = node.input(0).bytes(),
+       count = static_cast<size_t>(node.input(0).elements()),
+       dtype = static_cast<int32_t>(node.dtype(0))](const Call& call) noexcept {
+        copy(call, bytes);
+        if (communicator == nullptr) return Status();
+        return said(communicator->all_reduce(communicator->user, call.out<void>(), count, dtype));
+      },
+      in_place());
+}
+
+Result<KernelPtr> create_all_gather(CpuDevice& device, const NodeView& node, Producers) {
+  return make_kernel(
+      [communicator = device.communicator(), bytes = node.input(0).bytes()](const Call& call) noexcept {
+        if (communicator == nullptr) {
+          copy(call, bytes);
+          return Status();
+        }
+        std::memcpy(call.out<std::byte>() + static_cast<size_t>(communicator->rank) * bytes,
+                    call.in<std::byte>(0), bytes);
+        return said(communicator->all_gather(communicator->user, call.out<void>(), bytes));
+      });
+}
+
+Result<KernelPtr> create_wait(CpuDevice& device, const NodeView& node, Producers) {
+  return make_kernel(
+      [communicator = device.communicator(), bytes = node.input(0).bytes()](const Call& call) noexcept {
+        if (communicator != nullptr)
+          RT_TRY(said(communicator->wait(communicator->user, const_cast<void*>(call.in<void>(0)))));
+        copy(call, bytes);
+        return Status();
+      },
+      in_place());
+}
+
+Result<KernelPtr> create_rank_shard(CpuDevice& device, const NodeView& node, Producers) {
+  const size_t rank = device.communicator() != nullptr ? static_cast<size_t>(device.communicator()->rank) : 0;
+  const size_t all = node.input(0).bytes(), part = node.output(0).bytes();
+  const size_t first = std::min(rank * part, all), there = std::min(part, all - first);
+  return make_kernel([=](const Call& call) noexcept {
+    if (there > 0) std::memcpy(call.out<std::byte>(), call.in<std::byte>(0) + first, there);
+    if (there < part) std::memset(call.out<std::byte>() + there, 0, part - there);
+  });
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_collective();
+std::span<const KernelRow> rows_collective() {
+  static constexpr KernelRow kRows[] = {
+      row<create_all_reduce>(OpKind::AllReduce, "collective", DTypeSet{DType::F32, DType::F64}),
+      row<create_all_gather, supports_ranks<op::AllGatherAttributes>>(OpKind::AllGather, "collective",
+                                                                      kAnyDType),
+      row<create_wait>(OpKind::CollectiveWait, "collective", kAnyDType),
+      row<create_rank_shard, supports_ranks<op::RankShardAttributes>>(OpKind::RankShard, "collective",
+                                                                      kAnyDType)};
+  return kRows;
+}
+
+}  // namespace rt::cpu
