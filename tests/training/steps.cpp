@@ -209,6 +209,50 @@ TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
 }
 
+// More ranks: ranks.sh.
+TEST(TrainingSteps, OneRankIsAsWithoutRanks) {
+  for (const int64_t shards : {0, 1}) {
+    TrainOptions options = adam();
+    options.accumulate = true;
+    options.optimizer.average_decay = 0.9f;
+    options.optimizer.gradients.clip_norm = 0.05f;
+    options.optimizer.groups = {{.pattern = "w2", .learning_rate_scale = 0.5f}};
+    StepSession plain(make_model(options), backend, "train_step");
+    options.data_parallel = {.enabled = true, .bucket_bytes = 1};
+    options.optimizer.shards = shards;
+    StepSession parallel(make_model(options), backend, "train_step");
+    const auto check_equal = [&] {
+      for (const char* state : {"w1", "w2", "w1.ema"})
+        expect_near(numbers(parallel.state(state)), numbers(plain.state(state)));
+      const char* moment = shards > 0 ? "optimizer.shard1.m" : "w1.m";
+      expect_near(numbers(parallel.state(moment)), numbers(plain.state("w1.m")));
+    };
+    for (int step = 0; step < 3; ++step)
+      for (StepSession* session : {&plain, &parallel})
+        ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
+    check_equal();
+    expect_near(numbers(parallel.output("loss")), numbers(plain.output("loss")));
+    for (StepSession* session : {&plain, &parallel}) {
+      for (size_t i = 0; i < 2; ++i)
+        ASSERT_TRUE(session->run_entry("accumulate", half(i))) << session->error();
+      ASSERT_TRUE(session->run_entry("update", with_rate({}))) << session->error();
+    }
+    check_equal();
+  }
+}
+
+TEST(TrainingSteps, LambIsNotSharded) {
+  TrainOptions options = adam();
+  options.optimizer.optimizer.optimizer = compiler::Optimizer::Lamb;
+  options.data_parallel.enabled = true;
+  options.optimizer.shards = 2;
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  const Status status = compiler::add_train_entry(model, options, nullptr);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.message().find("lamb"), std::string::npos) << status.message();
+}
+
 TEST(TrainingSteps, AGroupWithoutAWeightIsAnError) {
   TrainOptions options = adam();
   options.optimizer.groups = {{.pattern = "head.*"}};

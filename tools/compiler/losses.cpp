@@ -1,6 +1,7 @@
 #include "tools/compiler/losses.h"
 
 #include <cfloat>
+#include <numeric>
 
 #include "runtime/ops/page_support.h"
 #include "tools/compiler/graph_edit.h"
@@ -35,6 +36,16 @@ class LossWriter {
     return internal_error("an unknown loss");
   }
   bool stripped() const { return stripped_; }
+  /// What the mean divides by.
+  ValueId weight() {
+    ValueId weight = weight_;
+    if (weight == kNoValue) {
+      std::vector<int> axes(static_cast<size_t>(e_.value(averaged_).rank()));
+      std::iota(axes.begin(), axes.end(), 0);
+      weight = e_.emit(op::ReciprocalAttributes{}, {ops::reciprocal_count(e_, averaged_, axes)});
+    }
+    return e_.value(weight).dtype == DType::F32 ? weight : e_.cast(weight, DType::F32);
+  }
 
  private:
   /// A final activation is part of the loss, which computes it and its logarithm in one stable step.
@@ -53,7 +64,10 @@ class LossWriter {
   ValueId choose(ValueId condition, ValueId yes, ValueId no) {
     return e_.emit(op::WhereAttributes{}, {condition, yes, no});
   }
-  ValueId mean(ValueId x) { return e_.reduce_mean(x, {}, false); }
+  ValueId mean(ValueId x) {
+    averaged_ = x;
+    return e_.reduce_mean(x, {}, false);
+  }
   ValueId vector(const std::vector<float>& numbers) {
     const ValueId f32 = e_.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}},
                                     Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
@@ -126,8 +140,8 @@ class LossWriter {
     const ValueId share = choose(counts, weight == kNoValue ? number(1) : weight, number(0));
     const ValueId total = e_.reduce_sum(ops::keep_where(e_, counts, loss), {}, false);
     // Where nothing counts, 0 and not 0 / 0.
-    const ValueId divisor =
-        e_.emit(op::MaximumAttributes{}, {e_.reduce_sum(share, {}, false), number(FLT_MIN)});
+    weight_ = e_.reduce_sum(share, {}, false);
+    const ValueId divisor = e_.emit(op::MaximumAttributes{}, {weight_, number(FLT_MIN)});
     return e_.div(total, divisor);
   }
 
@@ -206,14 +220,18 @@ class LossWriter {
   ValueId output_;
   std::string name_;
   const LossOptions& options_;
+  ValueId weight_ = kNoValue;    ///< of labels
+  ValueId averaged_ = kNoValue;  ///< else: what is averaged over all its elements
   bool stripped_ = false;
 };
 
 }  // namespace
 
-Result<ValueId> emit_loss(Builder& builder, ValueId output, const LossOptions& options, bool* stripped) {
+Result<ValueId> emit_loss(Builder& builder, ValueId output, const LossOptions& options, bool* stripped,
+                          ValueId* weight) {
   LossWriter writer(builder, output, options);
   RT_ASSIGN(const ValueId loss, writer.write());
+  if (weight != nullptr) *weight = writer.weight();
   RT_TRY(Status(builder.status()).in("loss"));
   *stripped = writer.stripped();
   return loss;

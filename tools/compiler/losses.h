@@ -42,7 +42,9 @@ struct LossOptions {
 };
 
 /// Appends inputs for the target and the loss, a scalar (f32, or f64 for an output of f64). A final Softmax
-/// (or Sigmoid) that the loss contains is left out of it: *stripped tells so.
-Result<ValueId> emit_loss(Builder& builder, ValueId output, const LossOptions& options, bool* stripped);
+/// (or Sigmoid) that the loss contains is left out of it: *stripped tells so. weight, unless null: also emits
+/// what the mean divides by, an f32 scalar (the number of elements, or the weights of the labels that count).
+Result<ValueId> emit_loss(Builder& builder, ValueId output, const LossOptions& options, bool* stripped,
+                          ValueId* weight = nullptr);
 
 }  // namespace rt::compiler

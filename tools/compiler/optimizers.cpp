@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/core/element.h"
+#include "tools/compiler/data_parallel.h"
 
 namespace rt::compiler {
 namespace {
@@ -119,11 +120,6 @@ class UpdateWriter {
     if (is_new) rate->second = e_.mul(learning_rate_, f32(static_cast<double>(group->learning_rate_scale)));
     return rate->second;
   }
-  const ParameterGroup* group_of(const std::string& name) const {
-    for (const ParameterGroup& group : options_.groups)
-      if (fnmatch(group.pattern.c_str(), name.c_str(), 0) == 0) return &group;
-    return nullptr;
-  }
 
   // --- one parameter
 
@@ -150,22 +146,51 @@ class UpdateWriter {
     return e_.emit_many(make_op(attributes), inputs, 1 + moments.used.size());
   }
 
+  /// This rank's part of a bucket.
+  ValueId shard_of(ValueId flat) {
+    op::RankShardAttributes attributes;
+    attributes.ranks = options_.shards;
+    return e_.emit(attributes, {flat});
+  }
+  /// All ranks' parts.
+  ValueId gathered(ValueId shard) {
+    op::AllGatherAttributes attributes;
+    attributes.ranks = options_.shards;
+    return e_.emit(op::CollectiveWaitAttributes{}, {e_.emit(attributes, {shard})});
+  }
+
   void update(const Gradient& gradient) {
-    parameter_ = gradient.parameter;
-    const std::string name = e_.value(parameter_).name;
+    const bool sharded = !gradient.bucket.empty();
+    const std::string first = e_.value(sharded ? gradient.bucket[0] : gradient.parameter).name;
+    const std::string name = sharded ? text("shard", shards_++) : first;
     e_.set_scope(text("optimizer.", name));
-    const ParameterGroup* group = group_of(name);
+    ValueId value = gradient.value;
+    parameter_ = gradient.parameter;
+    if (sharded) {
+      value = shard_of(value);
+      parameter_ = shard_of(emit_flattened(e_, gradient.bucket));
+      if (!e_.status().ok()) return;
+      e_.graph().values[parameter_].name = text("optimizer.", name);
+    }
+    const int number = group_of(options_, first);
+    const ParameterGroup* group = number < 0 ? nullptr : &options_.groups[static_cast<size_t>(number)];
     const float decay =
         group != nullptr && group->weight_decay ? *group->weight_decay : options_.optimizer.weight_decay;
     Moments moments;
-    const std::vector<ValueId> next = step(gradient.value, rate_of(group), decay, moments);
+    const std::vector<ValueId> next = step(value, rate_of(group), decay, moments);
     if (!e_.status().ok()) return;
-    set(parameter_, next[0]);
     for (size_t i = 0; i < moments.kept.size(); ++i) {
       const DType kept = e_.value(moments.kept[i]).dtype;
       set(moments.kept[i], kept == DType::F32 ? next[1 + i] : e_.cast(next[1 + i], kept));
     }
-    if (options_.average_decay) average(name, next[0]);
+    if (!sharded) return finish(parameter_, next[0]);
+    const std::vector<ValueId> pieces = emit_like(e_, gathered(next[0]), gradient.bucket);
+    for (size_t i = 0; i < pieces.size(); ++i) finish(gradient.bucket[i], pieces[i]);
+  }
+
+  void finish(ValueId parameter, ValueId next) {
+    set(parameter, next);
+    if (options_.average_decay) average(parameter, next);
   }
 
   std::vector<ValueId> step(ValueId g, ValueId rate, float decay, Moments& m) {
@@ -239,10 +264,10 @@ class UpdateWriter {
   }
 
   /// ema' = ema + (1 - decay) (p' - ema)
-  void average(const std::string& name, ValueId next) {
-    const Value parameter = e_.value(parameter_);
-    const ValueId ema =
-        state(average_name(name), parameter.info(), StateKind::Optimizer, states_[parameter.state].initial);
+  void average(ValueId id, ValueId next) {
+    const Value parameter = e_.value(id);
+    const ValueId ema = state(average_name(parameter.name), parameter.info(), StateKind::Optimizer,
+                              states_[parameter.state].initial);
     const double share = 1 - static_cast<double>(*options_.average_decay);
     const ValueId moved = e_.add(ema, e_.mul(e_.sub(next, ema), e_.scalar_like(share, ema)));
     set(ema, unless_skipped(ema, moved));
@@ -255,6 +280,7 @@ class UpdateWriter {
   ValueId scale_ = kNoValue, skip_ = kNoValue, step_ = kNoValue, learning_rate_ = kNoValue,
           parameter_ = kNoValue;
   std::map<float, ValueId> rates_;
+  int shards_ = 0;  ///< so far
 };
 
 }  // namespace
@@ -274,6 +300,12 @@ ValueId emit_optimizer(Builder& builder, const TrainingOptimizer& options,
                        std::span<const Gradient> gradients, ValueId learning_rate, ValueId loss_scale,
                        ValueId divisor, StateTable& states, std::vector<StateUpdate>& updates) {
   return UpdateWriter(builder, options, states, updates).write(gradients, learning_rate, loss_scale, divisor);
+}
+
+int group_of(const TrainingOptimizer& options, const std::string& parameter) {
+  for (size_t i = 0; i < options.groups.size(); ++i)
+    if (fnmatch(options.groups[i].pattern.c_str(), parameter.c_str(), 0) == 0) return static_cast<int>(i);
+  return -1;
 }
 
 std::string average_name(std::string_view parameter) {

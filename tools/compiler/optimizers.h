@@ -54,11 +54,16 @@ struct TrainingOptimizer {
   std::vector<ParameterGroup> groups;
   GradientOptions gradients;
   std::optional<float> average_decay;  ///< also keep ema' = decay ema + (1 - decay) p'
+  /// Parts that the state is cut into, one for each rank (ZeRO stage 1, Rajbhandari et al. 2020); 0: every
+  /// rank has all of it.
+  int64_t shards = 0;
 };
 
 struct Gradient {
   ValueId parameter = kNoValue;  ///< a state of the graph
   ValueId value = kNoValue;
+  /// With shards, instead of `parameter`: of these, flattened one behind the other.
+  std::vector<ValueId> bucket = {};
 };
 
 /// The factor of the loss in this step (a state), or kNoValue without loss scaling.
@@ -69,6 +74,9 @@ ValueId emit_loss_scale(Builder& builder, const GradientOptions& options, StateT
 ValueId emit_optimizer(Builder& builder, const TrainingOptimizer& options,
                        std::span<const Gradient> gradients, ValueId learning_rate, ValueId loss_scale,
                        ValueId divisor, StateTable& states, std::vector<StateUpdate>& updates);
+
+/// The number of the first group that has this parameter; -1 for none.
+int group_of(const TrainingOptimizer& options, const std::string& parameter);
 
 /// The name of the state that holds a parameter's moving average.
 std::string average_name(std::string_view parameter);

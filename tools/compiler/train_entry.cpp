@@ -33,6 +33,10 @@ class TrainEntry {
         states_(model.states) {}
 
   Status run() {
+    if (options_.optimizer.shards > 0 && options_.optimizer.optimizer.optimizer == Optimizer::Lamb)
+      return unsupported(
+          "train: lamb needs the norms of whole weights, so its state cannot be sharded; use another "
+          "optimizer");
     RT_TRY(choose_states());
     RT_TRY(check_groups());
     RT_TRY(make_infer());
@@ -222,8 +226,17 @@ class TrainEntry {
     Builder builder(graph, &model_.states);
     RT_TRY(Status(builder.status()));
     builder.set_scope("loss");
-    RT_ASSIGN(ValueId loss, emit_loss(builder, outputs[0], options_.loss, &report_.stripped_activation));
+    const bool parallel = options_.data_parallel.enabled;
+    ValueId weight = kNoValue;
+    RT_ASSIGN(ValueId loss, emit_loss(builder, outputs[0], options_.loss, &report_.stripped_activation,
+                                      parallel ? &weight : nullptr));
     if (builder.value(loss).dtype != DType::F32) loss = builder.cast(loss, DType::F32);
+    RankShare share;
+    if (parallel) {
+      builder.set_scope("ranks");
+      share = emit_rank_share(builder, weight);
+      loss = builder.mul(loss, share.of_mean);
+    }
     backward.loss_scale = emit_loss_scale(builder, options_.optimizer.gradients, states_);
     const ValueId scaled = backward.loss_scale == kNoValue ? loss : builder.mul(loss, backward.loss_scale);
     RT_TRY(Status(builder.status()));
@@ -237,10 +250,60 @@ class TrainEntry {
     for (size_t i = 0; i < parameters.size(); ++i)
       if (gradients[i] != kNoValue) backward.gradients.push_back({parameters[i], gradients[i]});
     if (backward.gradients.empty()) return invalid_argument("train: the loss depends on no trained weight");
+    if (parallel) {
+      builder.set_scope("ranks");
+      loss = emit_sum_over_ranks(builder, loss);
+      average_statistics(builder, share, backward.statistics);
+      RT_TRY(Status(builder.status()));
+    }
     graph.values[loss].name = "loss";
     backward.outputs = {loss};
     backward.outputs.insert(backward.outputs.end(), outputs.begin(), outputs.end());
     return {};
+  }
+
+  /// Running values become the ranks' mean, so that they stay the same on all.
+  void average_statistics(Builder& builder, const RankShare& share, std::vector<StateUpdate>& updates) const {
+    std::vector<StateUpdate*> running;
+    std::vector<ValueId> parts;
+    for (StateUpdate& update : updates) {
+      if (states_[builder.value(update.state).state].kind != StateKind::Statistic) continue;
+      running.push_back(&update);
+      parts.push_back(builder.mul(update.value, share.of_ranks));
+    }
+    if (parts.empty()) return;
+    const std::vector<ValueId> means = emit_sums_over_ranks(builder, parts);
+    for (size_t i = 0; i < running.size(); ++i) running[i]->value = means[i];
+  }
+
+  /// Gradients become the sums over the ranks, bucket by bucket; a sharded optimizer takes whole buckets.
+  std::vector<Gradient> sum_over_ranks(Builder& builder, const std::vector<Gradient>& gradients) {
+    if (!options_.data_parallel.enabled) return gradients;
+    builder.set_scope("ranks");
+    std::vector<ValueId> values;
+    for (const Gradient& gradient : gradients) values.push_back(gradient.value);
+    const bool sharded = options_.optimizer.shards > 0;
+    // The entries share the shards' states, so they must have the same buckets.
+    if (buckets_.empty())
+      buckets_ = make_buckets(builder.graph(), values, options_.data_parallel.bucket_bytes, [&](size_t i) {
+        return sharded ? group_of(options_.optimizer, builder.value(gradients[i].parameter).name) : 0;
+      });
+    std::vector<Gradient> sums;
+    for (const std::vector<size_t>& bucket : buckets_) {
+      std::vector<ValueId> parameters, parts;
+      for (const size_t i : bucket) {
+        parameters.push_back(gradients[i].parameter);
+        parts.push_back(gradients[i].value);
+      }
+      const ValueId sum = emit_sum_over_ranks(builder, emit_flattened(builder, parts));
+      if (sharded) {
+        sums.push_back({.value = sum, .bucket = parameters});
+        continue;
+      }
+      const std::vector<ValueId> pieces = emit_like(builder, sum, parts);
+      for (size_t i = 0; i < pieces.size(); ++i) sums.push_back({parameters[i], pieces[i]});
+    }
+    return sums;
   }
 
   void add_entry(const char* name, Graph graph) {
@@ -255,7 +318,8 @@ class TrainEntry {
     RT_TRY(Status(builder.status()));
     const ValueId learning_rate = builder.input("learning_rate", DType::F32, {});
     std::vector<StateUpdate> updates;
-    const ValueId skip = emit_optimizer(builder, options_.optimizer, backward.gradients, learning_rate,
+    const std::vector<Gradient> gradients = sum_over_ranks(builder, backward.gradients);
+    const ValueId skip = emit_optimizer(builder, options_.optimizer, gradients, learning_rate,
                                         backward.loss_scale, kNoValue, states_, updates);
     for (StateUpdate update : backward.statistics) {
       if (skip != kNoValue)
@@ -321,6 +385,7 @@ class TrainEntry {
     const ValueId divisor =
         builder.emit(op::WhereAttributes{}, {any, builder.cast(count, DType::F32), infinity});
     std::vector<StateUpdate> updates;
+    gradients = sum_over_ranks(builder, gradients);
     emit_optimizer(builder, options_.optimizer, gradients, learning_rate, loss_scale, divisor, states_,
                    updates);
     updates.push_back({.state = count, .value = builder.scalar(0, DType::I32)});
@@ -391,7 +456,8 @@ class TrainEntry {
   StateTable states_;
   bool has_adapters_ = false;
   int64_t dropout_seed_ = 0;
-  std::vector<Value> accumulated_;  ///< the parameters that `accumulate` has gradients of
+  std::vector<Value> accumulated_;            ///< the parameters that `accumulate` has gradients of
+  std::vector<std::vector<size_t>> buckets_;  ///< of gradients that ranks add up in one operation
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "tools/compiler/data_parallel.h"
 #include "tools/compiler/losses.h"
 #include "tools/compiler/optimizers.h"
 
@@ -27,7 +28,10 @@ struct TrainOptions {
   /// Shell patterns over weight names; a weight is trained when one matches. Empty: every weight, or the
   /// adapters alone where the model has some (lora.h); these are always trained.
   std::vector<std::string> trainable;
-  float adapter_dropout = 0;         ///< of what adapters read
+  float adapter_dropout = 0;  ///< of what adapters read
+  /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are
+  /// those of all.
+  DataParallelOptions data_parallel;
   bool accumulate = false;           ///< also the entries `accumulate` and `update`
   float batch_norm_momentum = 0.9f;  ///< weight of the old running value
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n

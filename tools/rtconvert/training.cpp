@@ -20,6 +20,8 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
   model.metadata.emplace_back("train.class_axis", std::to_string(loss.class_axis));
   if (loss.ignore_index)
     model.metadata.emplace_back("train.ignore_index", std::to_string(*loss.ignore_index));
+  if (options.training.data_parallel.enabled)  // over how many ranks; 0: any number
+    model.metadata.emplace_back("train.ranks", text(options.training.optimizer.shards));
   return {};
 }
 

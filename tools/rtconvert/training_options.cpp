@@ -98,6 +98,7 @@ struct TrainingArguments::Raw {
   void declare_losses(CLI::App& app);
   void declare_optimizers(CLI::App& app);
   void declare_gradients(CLI::App& app);
+  void declare_ranks(CLI::App& app);
   void check_readers(bool train) const;
   void read_loss_scale(compiler::GradientOptions& gradients) const;
 };
@@ -222,10 +223,28 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
                    "Running variance with n - 1, as PyTorch has it; ONNX divides by n"));
 }
 
+void TrainingArguments::Raw::declare_ranks(CLI::App& app) {
+  auto* parallel = add(app.add_flag("--data-parallel", options.data_parallel.enabled,
+                                    "For mpirun -n N rttrain: each rank takes a part of every batch, and "
+                                    "gradients are added up over the ranks "
+                                    "while the backward pass goes on"));
+  add(app.add_option("--bucket-size", options.data_parallel.bucket_bytes,
+                     "Gradients that are added up in one operation, for example 4MiB"))
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber)
+      ->default_str("2MiB")
+      ->needs(parallel);
+  add(app.add_option("--shard-optimizer", options.optimizer.shards,
+                     "N: each of N ranks keeps a part of the optimizer's state (ZeRO stage 1)"))
+      ->check(CLI::Range(2, 1 << 20))
+      ->needs(parallel);
+}
+
 void TrainingArguments::declare(CLI::App& app) {
   raw_->declare_losses(app);
   raw_->declare_optimizers(app);
   raw_->declare_gradients(app);
+  raw_->declare_ranks(app);
 }
 
 void TrainingArguments::Raw::check_readers(bool train) const {

@@ -1,5 +1,6 @@
 // order: chooses among the topological orders one that keeps fewer bytes alive.
 //
+// A wait for other ranks runs when nothing else can, so that what it waits for has the most time.
 // A node that does not add to the live bytes runs as soon as it can (an optimizer step frees its gradient); a
 // node that nothing waits for yet, such as the widening of a weight, runs as late as it can; all others keep
 // their order. A node whose result becomes a state runs after the other readers of that state, so that it may
@@ -100,11 +101,12 @@ class Scheduler {
 
   NodeId pick() const {
     for (NodeId id : ready_)
-      if (growth(id) <= 0 && !is_source(id)) return id;
+      if (growth(id) <= 0 && !is_source(id) && !is_wait(id)) return id;
     for (NodeId id : ready_)
-      if (!is_source(id) || unblocks(id)) return id;
+      if ((!is_source(id) || unblocks(id)) && !is_wait(id)) return id;
     return *ready_.begin();
   }
+  bool is_wait(NodeId id) const { return graph_.nodes[id].kind() == OpKind::CollectiveWait; }
   /// Reads nothing that another node computes: it can always run later.
   bool is_source(NodeId id) const {
     const auto& inputs = graph_.nodes[id].inputs;

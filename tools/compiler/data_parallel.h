@@ -1,0 +1,47 @@
+// Data parallel training: what a training step needs so that ranks with parts of a batch take the same step.
+//
+// Knows: collectives, buckets. Must not know: losses, optimizers' formulas, how ranks talk to each other.
+//
+// Ranks hold the same weights and differ in their samples. The mean over the whole batch is the sum over the
+// ranks of share times the rank's own mean, where a share is what the rank's mean divides by over what all of
+// them divide by; so gradients of share times loss need only be added up. They are added in buckets, in the
+// order in which the backward pass makes them, while it goes on.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "tools/compiler/builder.h"
+
+namespace rt::compiler {
+
+struct DataParallelOptions {
+  bool enabled = false;
+  int64_t bucket_bytes = int64_t{2} << 20;  ///< a bucket is closed when it has so many
+};
+
+/// Numbers of a rank, f32 scalars.
+struct RankShare {
+  ValueId of_mean = kNoValue;   ///< its weight in a mean over all samples; they add up to 1
+  ValueId of_ranks = kNoValue;  ///< 1 / ranks
+};
+
+/// weight: what the rank's own mean divides by, an f32 scalar.
+RankShare emit_rank_share(Builder& builder, ValueId weight);
+
+/// One behind the other, [elements]. All have one type and known extents.
+ValueId emit_flattened(Builder& builder, std::span<const ValueId> values);
+/// Cuts `flat` (which may be longer) into values like these.
+std::vector<ValueId> emit_like(Builder& builder, ValueId flat, std::span<const ValueId> values);
+/// The sum of x over all ranks.
+ValueId emit_sum_over_ranks(Builder& builder, ValueId x);
+/// The sums of these over all ranks, in one operation.
+std::vector<ValueId> emit_sums_over_ranks(Builder& builder, std::span<const ValueId> values);
+
+/// Indices into `values`, bucket by bucket, in the order of the nodes that make them. Values of different
+/// kinds are in different buckets.
+std::vector<std::vector<size_t>> make_buckets(const Graph& graph, std::span<const ValueId> values,
+                                              int64_t bucket_bytes,
+                                              const std::function<int(size_t)>& kind_of);
+
+}  // namespace rt::compiler
