@@ -9,8 +9,8 @@ install(TARGETS rt_runtime EXPORT librtTargets
   LIBRARY DESTINATION "${rt_libdir}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
-# Backend modules, those that were built.
-foreach(module rt_reference rt_cpu rt_vulkan rt_cuda)
+# Modules, those that were built.
+foreach(module rt_reference rt_cpu rt_vulkan rt_cuda rt_communicator_mpi)
   if(TARGET ${module})
     get_target_property(type ${module} TYPE)
     if(type STREQUAL "MODULE_LIBRARY" OR type STREQUAL "SHARED_LIBRARY")

@@ -308,6 +308,23 @@ TEST_F(Batches, DoNotDependOnThreads) {
   const Seen tail = run(**source, *transform, rest);
   EXPECT_TRUE(std::equal(tail.labels.begin(), tail.labels.end(), alone.labels.begin() + 15));
   EXPECT_TRUE(std::equal(tail.inputs.begin(), tail.inputs.end(), alone.inputs.begin() + 15 * 25));
+  // Ranks have a part each of every batch; the last batch, of 3 samples, leaves one of 4 ranks without any.
+  std::vector<Seen> parts;
+  for (size_t rank = 0; rank < 4; ++rank) {
+    LoaderOptions part = options;
+    part.rank = rank;
+    part.ranks = 4;
+    part.workers = 2;
+    parts.push_back(run(**source, *transform, part));
+  }
+  EXPECT_EQ(parts[0].sizes, (std::vector<size_t>{1, 1, 0, 1, 1, 0, 1, 1, 0}));
+  std::vector<int64_t> together;
+  std::vector<size_t> taken(4);
+  for (size_t batch = 0; batch < 9; ++batch)
+    for (size_t rank = 0; rank < 4; ++rank)
+      for (size_t i = 0; i < parts[rank].sizes[batch]; ++i)
+        together.push_back(parts[rank].labels[taken[rank]++]);
+  EXPECT_EQ(together, alone.labels);
   LoaderOptions seeded = options;
   seeded.seed = 8;
   EXPECT_NE(run(**source, *transform, seeded), alone);

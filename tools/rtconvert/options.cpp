@@ -236,6 +236,8 @@ Parsed parse_options(int argc, char** argv) {
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();
+    if (parsed.options.memory > 0 && parsed.options.training.optimizer.shards > 0)
+      throw CLI::ValidationError("--memory", "plans one process, not the ranks of --shard-optimizer");
   } catch (const CLI::ParseError& error) {
     parsed.leave = true;
     parsed.exit_code = app.exit(error) == 0 ? tools::kFine : tools::kBadInput;

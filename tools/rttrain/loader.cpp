@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tools/rttrain/order.h"
+#include "tools/rttrain/ranks.h"
 
 namespace rt::train {
 
@@ -16,7 +17,7 @@ Loader::Loader(const Source& source, const Transform& transform, const LoaderOpt
       to_take_(options.first) {
   for (Slot& slot : slots_)
     for (const Column& column : source.columns()) {
-      std::vector<int64_t> dims = {static_cast<int64_t>(options.batch)};
+      std::vector<int64_t> dims = {static_cast<int64_t>((options.batch + options.ranks - 1) / options.ranks)};
       dims.insert(dims.end(), column.dims.begin(), column.dims.end());
       slot.memory.emplace_back(column.dtype, dims);
     }
@@ -72,12 +73,15 @@ void Loader::work() {
 
 void Loader::fill(Slot& slot, uint64_t number, std::vector<float>& scratch) {
   const uint64_t epoch = number / batches_;
-  const size_t first = static_cast<size_t>(number % batches_) * options_.batch;
+  const size_t batch = static_cast<size_t>(number % batches_) * options_.batch;
   const Order order = order_of(epoch);
-  const size_t count = std::min(options_.batch, order->size() - first);
+  const size_t all = std::min(options_.batch, order->size() - batch);
+  const size_t begin = Ranks::first_of(options_.rank, options_.ranks, all);
+  const size_t first = batch + begin, count = Ranks::first_of(options_.rank + 1, options_.ranks, all) - begin;
   slot.number = number;
   slot.status = {};
   slot.batch.samples = count;
+  slot.batch.all = all;
   slot.batch.tensors.clear();
   const std::vector<Column>& columns = source_.columns();
   std::vector<std::byte*> targets(columns.size());

@@ -27,10 +27,13 @@ struct LoaderOptions {
   size_t prefetch = 4;   ///< batches that may wait, at least one a worker
   uint64_t first = 0;    ///< batches to skip, counted from the beginning of epoch 0
   uint64_t end = 0;      ///< batches in all, counted the same way
+  size_t rank = 0;       ///< each of `ranks` processes makes its own part of every batch
+  size_t ranks = 1;
 };
 
 struct Batch {
-  size_t samples = 0;
+  size_t samples = 0;               ///< of this rank; may be 0 where there are fewer samples than ranks
+  size_t all = 0;                   ///< of all ranks
   std::vector<rt::Tensor> tensors;  ///< one for each column; refers to the loader's memory
 };
 

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <utility>
 
 namespace rt::train {
@@ -68,12 +69,13 @@ void for_each_field(Position& position, Visit visit) {
 class Loop {
  public:
   Loop(rt::Trainer& trainer, Budget& budget, const Samples& training, const Samples* validation, RunLog& log,
-       const LoopOptions& options)
+       const Ranks& ranks, const LoopOptions& options)
       : trainer_(trainer),
         budget_(budget),
         training_(training),
         validation_(validation),
         log_(log),
+        ranks_(ranks),
         options_(options),
         batches_(Loader::batches(training.source.size(), options.batch, options.drop_last)) {}
 
@@ -81,9 +83,11 @@ class Loop {
     if (batches_ == 0)
       return bad_data("the batch size " + std::to_string(options_.batch) +
                       " exceeds the number of samples, " + std::to_string(training_.source.size()));
+    if (rt::Status status = check_parts(); !status) return status;
     if (rt::Status status = check_folders(); !status) return status;
     if (options_.resume)
       if (rt::Status status = load(); !status) return status;
+    if (rt::Status status = separate_random_numbers(); !status) return status;
     if (options_.micro_batch > 0)
       if (rt::Status status = open_accumulation(); !status) return status;
     if (options_.micro_batch == 0)
@@ -92,9 +96,12 @@ class Loop {
       auto session = budget_.open("infer");
       if (!session) return session.status();
       infer_.emplace(std::move(*session));
-      if (rt::Status status = prepare("infer", *infer_, validation_batch()); !status) return status;
+      if (rt::Status status = prepare("infer", *infer_, std::max<size_t>(part_of(validation_batch()), 1));
+          !status)
+        return status;
     }
-    if (budget_.is_set()) std::fprintf(stderr, "rttrain: takes %s\n", budget_.text().c_str());
+    if (budget_.is_set() && ranks_.is_first())
+      std::fprintf(stderr, "rttrain: takes %s\n", budget_.text().c_str());
     const uint64_t first = position_.epoch * batches_ + position_.batch;
     loader_.emplace(training_.source, training_.transform,
                     LoaderOptions{.batch = options_.batch,
@@ -104,13 +111,15 @@ class Loop {
                                   .workers = options_.workers,
                                   .prefetch = options_.prefetch,
                                   .first = first,
-                                  .end = std::max(first, total_steps())});
-    while (!done() && !g_stop)
+                                  .end = std::max(first, total_steps()),
+                                  .rank = ranks_.rank(),
+                                  .ranks = ranks_.count()});
+    while (!done() && !stopping())
       if (rt::Status status = epoch(); !status) return status;
     const Outcome outcome = reached_ ? Outcome::Reached : done() ? Outcome::Finished : Outcome::Stopped;
     if (!options_.checkpoint.empty() && unsaved_)
       if (rt::Status status = save(options_.checkpoint); !status) return status;
-    if (outcome == Outcome::Stopped)
+    if (outcome == Outcome::Stopped && ranks_.is_first())
       std::fprintf(
           stderr, "rttrain: stopped after step %lu; %s\n", static_cast<unsigned long>(position_.step),
           options_.checkpoint.empty() ? "nothing saved (no --checkpoint)" : "continue with --resume");
@@ -128,12 +137,35 @@ class Loop {
     return position_.epoch >= options_.epochs || reached_ || out_of_patience() || out_of_steps();
   }
 
+  // A signal reaches ranks at different times, so they agree: see step().
+  bool stopping() const { return ranks_.count() > 1 ? agreed_to_stop_ : g_stop != 0; }
+
+  // Every rank needs samples in every step.
+  rt::Status check_parts() const {
+    const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
+    const size_t least = rest > 0 ? rest : options_.batch;
+    if (least >= ranks_.count()) return {};
+    return bad_data("a batch of " + std::to_string(least) + " samples cannot be cut into parts for " +
+                    std::to_string(ranks_.count()) + " ranks; use another --batch" +
+                    (rest > 0 ? ", or --drop-last" : ""));
+  }
+
+  // The counter of random numbers is a state that all ranks have alike; theirs start far apart.
+  rt::Status separate_random_numbers() {
+    constexpr const char* kCounter = "random.counter";
+    if (ranks_.is_first()) return {};
+    auto counter = trainer_.session().read_state(kCounter);
+    if (!counter) return counter.status().code() == rt::Code::NotFound ? rt::Status() : counter.status();
+    counter->values<int64_t>()[0] += static_cast<int64_t>(ranks_.rank()) << 40;
+    return trainer_.session().write_state(kCounter, *counter);
+  }
+
   rt::Status epoch() {
     const Clock::time_point start = Clock::now();
     const double waited_before = loader_->waited();
     const uint64_t seen_before = position_.seen;
     start_interval();
-    while (position_.batch < batches_ && !out_of_steps() && !g_stop) {
+    while (position_.batch < batches_ && !out_of_steps() && !stopping()) {
       if (rt::Status status = step(); !status) return status;
       if (options_.progress) show_progress(start, position_.seen - seen_before);
       if (options_.checkpoint_every > 0 && position_.step % options_.checkpoint_every == 0)
@@ -153,7 +185,7 @@ class Loop {
         .validation = {}};
     if (validation_ != nullptr) {
       if (rt::Status status = validate(record.validation); !status) return status;
-      if (g_stop) return {};  // the epoch ends, with its validation, when the run is resumed
+      if (stopping()) return {};  // the epoch ends, with its validation, when the run is resumed
     }
     if (rt::Status status = report(record); !status) return status;
     if (!whole) return {};
@@ -207,6 +239,12 @@ class Loop {
     return budget_.is_set() && options_.micro_batch > 0 ? options_.micro_batch : options_.batch;
   }
 
+  // This rank's part of so many samples.
+  size_t part_of(size_t samples) const {
+    return Ranks::first_of(ranks_.rank() + 1, ranks_.count(), samples) -
+           Ranks::first_of(ranks_.rank(), ranks_.count(), samples);
+  }
+
   rt::Status prepare(const char* entry, rt::Session& session, size_t samples) {
     return budget_.prepare(entry, session, training_.source.columns(), samples);
   }
@@ -215,17 +253,20 @@ class Loop {
   rt::Status prepare_whole_batches() {
     const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
     if (rest > 0)
-      if (rt::Status status = prepare("train_step", trainer_.session(), rest); !status) return status;
-    return prepare("train_step", trainer_.session(), options_.batch);
+      if (rt::Status status = prepare("train_step", trainer_.session(), part_of(rest)); !status)
+        return status;
+    return prepare("train_step", trainer_.session(), part_of(options_.batch));
   }
 
   // Micro-batches of unequal sizes would not weigh what their samples do.
   rt::Status open_accumulation() {
     const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
-    if (options_.batch % options_.micro_batch != 0 || rest % options_.micro_batch != 0)
+    const size_t together = options_.micro_batch * ranks_.count();
+    if (options_.batch % together != 0 || rest % together != 0)
       return bad_data(
-          "--micro-batch " + std::to_string(options_.micro_batch) + ": expected a divisor of --batch " +
-          std::to_string(options_.batch) +
+          "--micro-batch " + std::to_string(options_.micro_batch) +
+          (ranks_.count() > 1 ? " times " + std::to_string(ranks_.count()) + " ranks" : "") +
+          ": expected a divisor of --batch " + std::to_string(options_.batch) +
           (rest > 0 ? " and of the last batch, " + std::to_string(rest) + " samples (or --drop-last)" : ""));
     for (auto [entry, session] : {std::pair("accumulate", &accumulate_), std::pair("update", &update_)}) {
       auto opened = budget_.open(entry);
@@ -243,9 +284,14 @@ class Loop {
     const auto batch = loader_->next();
     if (!batch) return batch.status();
     rate_ = options_.schedule.learning_rate(static_cast<double>(options_.learning_rate), position_.step);
-    const size_t samples = (*batch)->samples;
-    const auto loss = accumulate_ ? train_in_parts((*batch)->tensors, samples) : train((*batch)->tensors);
+    stop_votes_ = g_stop != 0 ? 1 : 0;
+    if (rt::Status status = ranks_.begin_sum({&stop_votes_, 1}); !status) return status;
+    const auto loss =
+        accumulate_ ? train_in_parts((*batch)->tensors, (*batch)->samples) : train((*batch)->tensors);
     if (!loss) return loss.status();
+    if (rt::Status status = ranks_.finish_sum({&stop_votes_, 1}); !status) return status;
+    agreed_to_stop_ = stop_votes_ > 0;
+    const size_t samples = (*batch)->all;
     ++position_.batch;
     ++position_.step;
     unsaved_ = true;
@@ -300,6 +346,7 @@ class Loop {
   }
 
   rt::Status report(const EpochRecord& record) {
+    if (!ranks_.is_first()) return {};
     if (options_.json) {
       std::printf("%s\n", json_of(record).c_str());
     } else {
@@ -326,12 +373,16 @@ class Loop {
                    .shuffle = false,
                    .workers = options_.workers,
                    .prefetch = options_.prefetch,
-                   .end = count});
-    for (uint64_t i = 0; i < count && !g_stop; ++i) {
+                   .end = count,
+                   .rank = ranks_.rank(),
+                   .ranks = ranks_.count()});
+    for (uint64_t i = 0; i < count && !(g_stop && ranks_.count() == 1); ++i) {
       const auto batch = loader.next();
       if (!batch) return batch.status();
+      if ((*batch)->samples == 0) continue;
       if (rt::Status status = measure(**batch, metrics); !status) return status;
     }
+    if (rt::Status status = metrics.add_ranks(ranks_); !status) return status;
     results = metrics.results();
     return {};
   }
@@ -416,11 +467,34 @@ class Loop {
             {"rttrain.data", options_.data_text}};
   }
 
+  // With shards the states of the other ranks lie in files of their own, with the step in their names. The
+  // first rank's file, written when all of them are there, decides which ones count; those of the checkpoint
+  // before go after that.
+  std::string file_beside(const std::string& path) const {
+    return path + ".step" + std::to_string(position_.step) + ".rank" + std::to_string(ranks_.rank());
+  }
+
   rt::Status save(const std::string& path) {
+    if (!options_.sharded) return ranks_.is_first() ? save_states(path, path) : rt::Status();
+    const std::string part = file_beside(path);
+    if (!ranks_.is_first())
+      if (rt::Status status = save_states(path, part); !status) return status;
+    if (rt::Status status = ranks_.meet(); !status) return status;
+    if (ranks_.is_first())
+      if (rt::Status status = save_states(path, path); !status) return status;
+    if (rt::Status status = ranks_.meet(); !status) return status;
+    std::string& before = parts_[path];
+    if (!ranks_.is_first() && !before.empty() && before != part) std::remove(before.c_str());
+    before = part;
+    return {};
+  }
+
+  // path: the checkpoint that `file` is, or is a part of.
+  rt::Status save_states(const std::string& path, const std::string& file) {
     auto pairs = must_be_equal();
     for_each_field(position_, [&](const char* key, auto& value) { pairs.emplace_back(key, text_of(value)); });
     pairs.insert(pairs.end(), options_.notes.begin(), options_.notes.end());
-    rt::Status status = trainer_.session().save_checkpoint(path, pairs);
+    rt::Status status = trainer_.session().save_checkpoint(file, pairs);
     if (status && &path == &options_.checkpoint) unsaved_ = false;
     // check_folders() found a place that can be written to: what fails now is the disk.
     return status.code() == rt::Code::Io ? rt::Status(rt::Code::Device, status.message()) : status;
@@ -439,8 +513,21 @@ class Loop {
   }
 
   rt::Status load() {
+    if (rt::Status status = load(options_.checkpoint); !status) return status;
+    if (options_.sharded && !ranks_.is_first()) {
+      const Position position = position_;
+      const std::string& part = parts_[options_.checkpoint] = file_beside(options_.checkpoint);
+      if (rt::Status status = load(part); !status) return status;
+      position_ = position;
+    }
+    if (ranks_.is_first())
+      std::fprintf(stderr, "rttrain: continues after step %lu\n", static_cast<unsigned long>(position_.step));
+    return {};
+  }
+
+  rt::Status load(const std::string& file) {
     rt::Session& session = trainer_.session();
-    if (rt::Status status = session.load_checkpoint(options_.checkpoint); !status) return status;
+    if (rt::Status status = session.load_checkpoint(file); !status) return status;
     std::string problem;
     for_each_field(position_, [&](const char* key, auto& value) {
       const auto text = session.checkpoint_value(key);
@@ -453,9 +540,7 @@ class Loop {
         problem = "was written with " + key + " = " + found + ", now it is " + value +
                   "; continue with the same, or the batches would differ";
     }
-    if (!problem.empty()) return bad_data(options_.checkpoint + ": " + problem);
-    std::fprintf(stderr, "rttrain: continues after step %lu\n", static_cast<unsigned long>(position_.step));
-    return {};
+    return problem.empty() ? rt::Status() : bad_data(file + ": " + problem);
   }
 
   rt::Trainer& trainer_;
@@ -463,13 +548,17 @@ class Loop {
   const Samples& training_;
   const Samples* validation_;
   RunLog& log_;
+  const Ranks& ranks_;
   const LoopOptions& options_;
   const uint64_t batches_;
   std::optional<rt::Session> infer_, accumulate_, update_;
   std::optional<Loader> loader_;
   Position position_;
   Interval interval_;
+  std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's file beside it
   bool reached_ = false;
+  double stop_votes_ = 0;  ///< of ranks that a signal has reached
+  bool agreed_to_stop_ = false;
   bool unsaved_ = false;
   double rate_ = 0;  ///< of the last step
   double last_shown_ = 0;
@@ -478,8 +567,12 @@ class Loop {
 }  // namespace
 
 rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
-                                 const Samples* validation, RunLog& log, const LoopOptions& options) {
-  return Loop(trainer, budget, training, validation, log, options).run();
+                                 const Samples* validation, RunLog& log, const Ranks& ranks,
+                                 const LoopOptions& options) {
+  Loop loop(trainer, budget, training, validation, log, ranks, options);
+  rt::Result<Outcome> outcome = loop.run();
+  if (!outcome) ranks.abandon();
+  return outcome;
 }
 
 }  // namespace rt::train

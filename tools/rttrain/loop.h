@@ -48,6 +48,9 @@ struct LoopOptions {
   bool resume = false;            ///< start from `checkpoint`
   /// What else must be equal for a resumed run to see the same batches; part of the checkpoint, compared.
   std::string data_text;
+  /// Every rank has a part of the optimizer's state: its checkpoint is the first rank's file and one of each
+  /// other.
+  bool sharded = false;
   /// Further pairs for the checkpoint.
   std::vector<std::pair<std::string, std::string>> notes;
 
@@ -72,8 +75,10 @@ struct Samples {
 };
 
 /// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null. With a
-/// budget all sessions are planned, and what they take is printed on stderr, before anything runs.
+/// budget all sessions are planned, and what they take is printed on stderr, before anything runs. Of several
+/// ranks the first one prints and writes.
 rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
-                                 const Samples* validation, RunLog& log, const LoopOptions& options);
+                                 const Samples* validation, RunLog& log, const Ranks& ranks,
+                                 const LoopOptions& options);
 
 }  // namespace rt::train

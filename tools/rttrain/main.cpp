@@ -288,7 +288,24 @@ void read_plan(const rt::Model& model, Options& options) {
     options.loop.micro_batch = 0;
 }
 
-rt::Result<rt::train::Outcome> train(Options& options) {
+// Whether the ranks there are can run the model's train_step.
+rt::Status check_ranks(const rt::Model& model, const rt::train::Ranks& ranks, Options& options) {
+  const auto parts = number_of(model, "train.ranks");
+  if (!parts) return parts.status();
+  const auto count = static_cast<int64_t>(ranks.count());
+  if (count > 1 && !*parts)
+    return bad_data(options.model + ": " + std::to_string(count) +
+                    " ranks need a model compiled with rtconvert --train --data-parallel");
+  const int64_t shards = parts->value_or(0);
+  if (shards > 0 && shards != count)
+    return bad_data(options.model + " was compiled with --shard-optimizer " + std::to_string(shards) +
+                    ", here " + (count == 1 ? "is 1 rank" : "are " + std::to_string(count) + " ranks") +
+                    "; use mpirun -n " + std::to_string(shards));
+  options.loop.sharded = shards > 0;
+  return {};
+}
+
+rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& ranks) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
   const auto augmentation = parse_augmentation(options.augment);
@@ -298,6 +315,8 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   const std::vector<rt::TensorSpec> inputs = data_inputs(*model);
   if (inputs.empty())
     return bad_data(options.model + " has no entry train_step; compile it with rtconvert --train");
+  if (rt::Status status = check_ranks(*model, ranks, options); !status) return status;
+  options.session.communicator = ranks.communicator();
 
   DataFacts facts;
   const bool validates = !options.validation.paths.empty() || options.validate_fraction > 0;
@@ -325,9 +344,13 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   auto trainer = rt::Trainer::create(*model, options.session);
   if (!trainer) return trainer.status();
   const rt::DeviceInfo device = trainer->session().device();
-  std::fprintf(stderr, "rttrain: %zu samples on %s (%s)\n", (*training)->size(), device.backend.c_str(),
-               device.name.c_str());
-  auto log = RunLog::open(options.log, options.tensorboard, options.loop.resume);
+  const std::string together = ranks.count() > 1 ? ", " + std::to_string(ranks.count()) + " ranks" : "";
+  if (ranks.is_first())
+    std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
+                 device.name.c_str(), together.c_str());
+  options.loop.progress = options.loop.progress && ranks.is_first();
+  auto log = ranks.is_first() ? RunLog::open(options.log, options.tensorboard, options.loop.resume)
+                              : RunLog::open({}, {}, false);
   if (!log) return log.status();
   options.loop.data_text = data_text(options);
   options.loop.notes = notes_of(facts);
@@ -337,7 +360,23 @@ rt::Result<rt::train::Outcome> train(Options& options) {
   if (*validation != nullptr) validation_samples.emplace(Samples{**validation, *plain});
   Budget budget(*model, *trainer, options.session, options.session.memory_limit);
   return run_training(*trainer, budget, training_samples, validation_samples ? &*validation_samples : nullptr,
-                      *log, options.loop);
+                      *log, ranks, options.loop);
+}
+
+int run(Options& options, const rt::train::Ranks& ranks) {
+  using namespace rt::tools;
+  const std::string name = ranks.count() > 1 ? "rttrain: rank " + std::to_string(ranks.rank()) : "rttrain";
+  try {
+    const auto outcome = train(options, ranks);
+    if (!outcome) return report_failure(name.c_str(), outcome.status());
+    if (*outcome != rt::train::Outcome::Finished || options.target.empty()) return kFine;
+    if (ranks.is_first())
+      std::fprintf(stderr, "rttrain: the target %s was not reached\n", options.target.c_str());
+    return kDifferent;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: not enough memory\n", name.c_str());
+    return kBadMachine;
+  }
 }
 
 }  // namespace
@@ -352,7 +391,9 @@ int main(int argc, char** argv) {
   app.footer(
       std::string(kExitCodeHelp) +
       "\nHere 1 means that the target was not reached. Ctrl-C and SIGTERM end a run after its step: with "
-      "--checkpoint it is saved and the code is 0.");
+      "--checkpoint it is saved and the code is 0.\n`mpirun -n N rttrain ..` trains in N processes that "
+      "share each "
+      "batch, for models of rtconvert --train --data-parallel.");
   Options options;
   app.add_option("model", options.model, "Compiled model (.rt) with the entry train_step")->required();
   declare_data(app, options);
@@ -363,14 +404,14 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kFine : kBadInput;
   }
-  try {
-    const auto outcome = train(options);
-    if (!outcome) return report_failure("rttrain", outcome.status());
-    if (*outcome != rt::train::Outcome::Finished || options.target.empty()) return kFine;
-    std::fprintf(stderr, "rttrain: the target %s was not reached\n", options.target.c_str());
-    return kDifferent;
-  } catch (const std::bad_alloc&) {
-    std::fputs("rttrain: not enough memory\n", stderr);
-    return kBadMachine;
+  auto ranks = rt::train::Ranks::join();
+  if (!ranks) return report_failure("rttrain", ranks.status());
+  const int code = run(options, *ranks);
+  if (ranks->count() > 1 && code != kFine && code != kDifferent) {
+    // Without leaving, so that mpirun ends the others: they would wait for this one.
+    std::fflush(nullptr);
+    _exit(code);
   }
+  ranks->leave();
+  return code;
 }

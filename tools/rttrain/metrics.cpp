@@ -68,6 +68,30 @@ void Metrics::add(std::span<const float> values, std::span<const float> targets)
   counted_ += targets.size();
 }
 
+rt::Status Metrics::add_ranks(const Ranks& ranks) {
+  if (ranks.count() == 1) return {};
+  // Numbers of classes first: a rank without samples knows none.
+  std::vector<double> known = {hits_.empty() ? 0.0 : 1.0, static_cast<double>(hits_.size()),
+                               numbers_ ? 1.0 : 0.0};
+  if (rt::Status status = ranks.sum(known); !status) return status;
+  const auto classes = static_cast<size_t>(known[0] > 0 ? known[1] / known[0] : 0);
+  numbers_ = known[2] > 0;
+  for (auto* list : {&hits_, &predicted_, &labelled_}) list->resize(classes);
+  // Whole numbers are exact in a double up to 2^53.
+  std::vector<double> sums;
+  const auto each = [&](auto visit) {
+    for (uint64_t* count : {&counted_, &right_, &among_top_}) visit(*count);
+    for (double* sum : {&loss_, &squared_, &absolute_}) visit(*sum);
+    for (auto* list : {&hits_, &predicted_, &labelled_})
+      for (uint64_t& count : *list) visit(count);
+  };
+  each([&](auto& number) { sums.push_back(static_cast<double>(number)); });
+  if (rt::Status status = ranks.sum(sums); !status) return status;
+  size_t next = 0;
+  each([&](auto& number) { number = static_cast<std::remove_reference_t<decltype(number)>>(sums[next++]); });
+  return {};
+}
+
 std::vector<Measured> Metrics::results() const {
   const auto count = static_cast<double>(std::max<uint64_t>(counted_, 1));
   if (numbers_) return {{"mse", squared_ / count}, {"mae", absolute_ / count}};

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/rttrain/ranks.h"
+
 namespace rt::train {
 
 struct Measured {
@@ -40,6 +42,8 @@ class Metrics {
   /// scores [outer, classes, inner], labels [outer, inner].
   void add(std::span<const float> scores, std::span<const int64_t> labels, size_t inner = 1);
   void add(std::span<const float> values, std::span<const float> targets);
+  /// Adds what the other ranks counted; each of them calls this.
+  rt::Status add_ranks(const Ranks& ranks);
   std::vector<Measured> results() const;
 
  private:

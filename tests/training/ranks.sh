@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# ranks.sh BIN SCRATCH BACKEND: data parallel training. N ranks equal one within rounding, whatever the step is made of; they resume bit for
+# bit; a rank that dies ends the others, and the checkpoint stays good.
+set -euo pipefail
+bin=$1 scratch=$2/ranks-$3 backend=$3
+skip() { echo "skipped: $*"; exit 77; }
+command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
+[[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+# A container may forbid that processes read each other's memory.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+
+fail() { echo "FAILED: $*"; exit 1; }
+
+# 256 pictures out of the bytes of a program, and labels.
+{ printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images
+{ printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
+data=(--data images --labels labels --scale 0.00392157 --backend "$backend" --threads 1 --deterministic --seed 5)
+compile() {
+  local name=$1
+  shift
+  "$bin/rtconvert" zoo:lenet5 -o "$name.rt" --train --data-parallel --bucket-size 16KiB "$@" >/dev/null
+}
+alone() { "$bin/rttrain" "$@" "${data[@]}"; }
+ranks() { local count=$1; shift; mpirun -n "$count" "$bin/rttrain" "$@" "${data[@]}"; }
+# The numbers of the last epoch.
+numbers() { tail -n 1 "$1" | grep -o '"\(loss\|validation_[a-z0-9_]*\)":[0-9.e-]*' | tr '\n' ' '; }
+near() {
+  local a b
+  a=$(numbers "$1") b=$(numbers "$2")
+  [[ -n $a ]] || fail "$3: no numbers in $1: $(cat "$1")"
+  awk -v a="$a" -v b="$b" 'BEGIN {
+    n = split(a, x, " "); m = split(b, y, " ")
+    if (n != m) exit 1
+    for (i = 1; i <= n; ++i) {
+      split(x[i], p, ":"); split(y[i], q, ":"); d = p[2] - q[2]; d = d < 0 ? -d : d
+      if (p[1] != q[1] || d > 5e-6 * (1 + p[2])) exit 1
+    }
+  }' || fail "$3: one process $a, ranks $b"
+}
+same() { cmp "$1" "$2" || fail "$3: the checkpoints differ"; }
+# compare NAME COUNTS OPTION..: the model NAME in one process and on ranks
+compare() {
+  local name=$1 counts=$2 model=${plain:-$1}
+  shift 2
+  alone "$model.rt" --json "$@" >"$name.one" 2>/dev/null
+  for count in $counts; do
+    ranks "$count" "$name.rt" --json "$@" >"$name.$count" 2>"$name.$count.err" || fail "$name on $count ranks: $(cat "$name.$count.err")"
+    near "$name.one" "$name.$count" "$name on $count ranks"
+  done
+}
+
+# What does not depend on the backend is tested on one.
+[[ $backend == cpu ]] && counts='2 4' || counts=2
+
+# Batches of 50 make parts of unequal sizes, the last one of 6 too; an ignored label makes their weights unequal.
+echo "--- N ranks are one: plain, ignored labels, validation"
+compile sgd --optimizer sgd --ignore-index 7
+compare sgd "$counts" --epochs 3 --batch 50 --lr 0.05 --validate images --validate-labels labels
+if [[ $backend == cpu ]]; then
+  echo "--- clipping by norm, loss scaling, average, groups"
+  compile full --optimizer adamw --clip-norm 0.5 --loss-scale dynamic --loss-scale-interval 4 --ema 0.9 --group '*bias*:lr=0.5,weight_decay=0'
+  compare full "2" --epochs 2 --batch 50 --lr 0.002
+  echo "--- micro-batches"
+  compile parts --optimizer sgd --accumulate
+  compare parts "2" --epochs 2 --batch 48 --micro-batch 8 --drop-last --lr 0.02
+fi
+echo "--- sharded optimizer"
+compile whole --optimizer adam --clip-norm 1 --group '*bias*:lr=0.5'
+for count in $counts; do
+  compile "shards$count" --optimizer adam --clip-norm 1 --group '*bias*:lr=0.5' --shard-optimizer "$count"
+  plain=whole compare "shards$count" "$count" --epochs 2 --batch 50 --lr 0.002
+done
+
+echo "--- resumed bit for bit, sharded and not"
+for name in $([[ $backend != cpu ]] || echo sgd) shards2; do
+  ranks 2 $name.rt --epochs 3 --batch 50 --checkpoint $name.straight >/dev/null 2>&1
+  ranks 2 $name.rt --epochs 3 --batch 50 --checkpoint $name.parts --steps 8 >/dev/null 2>&1
+  ranks 2 $name.rt --epochs 3 --batch 50 --checkpoint $name.parts --resume >/dev/null 2>&1 || fail "$name: cannot resume"
+  same $name.straight $name.parts "$name stopped after 8 steps"
+done
+same shards2.straight.step18.rank1 shards2.parts.step18.rank1 "the second rank's part"
+[[ $(compgen -G 'shards2.parts.step*' | wc -l) == 1 ]] || fail "parts of older checkpoints stayed: $(compgen -G 'shards2.parts.step*')"
+for part in shards2.parts shards2.parts.step18.rank1; do
+  "$bin/rtconvert" shards2.rt --checkpoint $part -o $part.rt >/dev/null || fail "the sharded checkpoint gives no weights"
+done
+same shards2.parts.rt shards2.parts.step18.rank1.rt "the weights of two ranks"
+[[ $backend == cpu ]] || { echo "all of it"; exit 0; }
+
+# Starts mpirun in the background, waits for a checkpoint; $mpi is its process, $pids those of the ranks.
+start() {
+  local count=$1
+  shift
+  rm -f log
+  mpirun -n "$count" "$bin/rttrain" "$@" "${data[@]}" --batch 50 --epochs 100000 --log log --log-every 1 --checkpoint-every 1 \
+    >out 2>err &
+  mpi=$!
+  until [[ -s log ]]; do kill -0 $mpi 2>/dev/null || fail "the training ended: $(cat err)"; read -rt 0.05 <> <(:) || :; done
+  pids=($(pgrep -f "rttrain $1 " | while read -r pid; do
+    tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -q '^OMPI_COMM_WORLD_RANK=' &&
+      [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] && echo "$pid"
+  done || :))
+  ((${#pids[@]} == count)) || fail "expected $count ranks, found ${#pids[@]}"
+}
+steps_of() { ranks "$1" "$2" --batch 50 --epochs 100000 --checkpoint "$3" --resume --steps 1 2>&1 | sed -n 's/.*continues after step \([0-9]*\)$/\1/p'; }
+go_on() {
+  local count=$1 model=$2 checkpoint=$3 steps
+  steps=$(steps_of "$count" "$model" "$checkpoint")
+  [[ -n $steps ]] || fail "$checkpoint cannot be continued"
+  ranks "$count" "$model" --batch 50 --epochs 100000 --checkpoint "$checkpoint" --resume --steps $((steps + 2)) >/dev/null 2>&1
+  ranks "$count" "$model" --batch 50 --epochs 100000 --checkpoint straight --steps $((steps + 2)) >/dev/null 2>&1
+  same straight "$checkpoint" "$4 after step $steps"
+}
+
+for name in sgd shards2; do
+  echo "--- a rank is killed: $name"
+  for victim in 1 0; do
+    start 2 $name.rt --checkpoint killed.$name $([[ -e killed.$name ]] && echo --resume)
+    began=$SECONDS
+    kill -KILL "${pids[$victim]}"
+    code=0
+    wait $mpi || code=$?
+    ((code != 0)) || fail "a killed rank: exit code 0"
+    for pid in "${pids[@]}"; do
+      while kill -0 "$pid" 2>/dev/null; do
+        ((SECONDS - began <= 8)) || fail "rank $pid goes on alone after $((SECONDS - began)) s"
+        read -rt 0.05 <> <(:) || :
+      done
+    done
+    ((SECONDS - began <= 8)) || fail "the others ended after $((SECONDS - began)) s"
+    grep -q 'rank [01] (process [0-9]*) has ended' err || fail "no message: $(cat err)"
+  done
+  go_on 2 $name.rt killed.$name "killed"
+done
+
+echo "--- SIGTERM to one rank ends all after the same step"
+start 4 sgd.rt --checkpoint stopped
+kill -TERM "${pids[2]}"
+wait $mpi || fail "exit code $? after SIGTERM: $(cat err)"
+grep -q 'stopped after step' err || fail "no message: $(cat err)"
+go_on 4 sgd.rt stopped "SIGTERM"
+
+echo "--- what cannot work says so"
+"$bin/rtconvert" zoo:lenet5 -o none.rt --train >/dev/null
+refuses() {
+  local words=$1 code=0
+  shift
+  "$@" >out 2>err || code=$?
+  [[ $code == 2 ]] && grep -q -- "$words" err || fail "expected '$words' and exit code 2, found $code: $(cat err)"
+}
+refuses 'rtconvert --train --data-parallel' ranks 2 none.rt --batch 50
+refuses 'use mpirun -n 4' ranks 2 shards4.rt --batch 50
+refuses 'use mpirun -n 4' alone shards4.rt --batch 50
+refuses 'cannot be cut into parts for 4 ranks' ranks 4 sgd.rt --batch 3
+refuses 'does not belong to this model' alone sgd.rt --batch 50 --checkpoint shards2.parts --resume
+refuses '--memory' "$bin/rtconvert" zoo:lenet5 -o budget.rt --train --data-parallel --shard-optimizer 2 --memory 64MiB --batch 50
+refuses 'lamb' "$bin/rtconvert" zoo:lenet5 -o lamb.rt --train --data-parallel --shard-optimizer 2 --optimizer lamb
+echo "all of it"

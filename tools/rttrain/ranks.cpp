@@ -1,0 +1,102 @@
+#include "tools/rttrain/ranks.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "tools/communicator/mpi_module.h"
+
+namespace rt::train {
+
+namespace {
+
+/// How many processes the launcher says there are; 1 where there is none.
+int launched_ranks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {  // Open MPI, MPICH
+    const char* text = std::getenv(name);
+    int ranks = 0;
+    if (text != nullptr && std::from_chars(text, text + std::strlen(text), ranks).ec == std::errc())
+      return ranks;
+  }
+  return 1;
+}
+
+/// The module lies beside librt.
+std::string module_path() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<const void*>(&rt_version), &info) == 0 || info.dli_fname == nullptr)
+    return RT_MPI_MODULE;
+  const std::string library = info.dli_fname;
+  const size_t slash = library.rfind('/');
+  return (slash == library.npos ? "" : library.substr(0, slash + 1)) + RT_MPI_MODULE;
+}
+
+template <class Function>
+Function* function(void* module, const char* name) {
+  void* symbol = dlsym(module, name);
+  Function* found = nullptr;
+  std::memcpy(&found, &symbol, sizeof found);
+  return found;
+}
+
+rt::Status said(const char* problem) {
+  return problem == nullptr ? rt::Status() : rt::Status(rt::Code::Device, problem);
+}
+
+}  // namespace
+
+rt::Result<Ranks> Ranks::join() {
+  Ranks ranks;
+  const int launched = launched_ranks();
+  if (launched <= 1) return ranks;
+  const std::string path = module_path();
+  // Open MPI's own plugins look for its symbols in the whole program.
+  void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr)
+    return rt::Status(rt::Code::Unsupported,
+                      std::string("mpirun started ") + std::to_string(launched) +
+                          " ranks, but the module for MPI cannot be loaded: " + dlerror() +
+                          "; build librt where libopenmpi-dev is installed");
+  const auto open = function<decltype(rt_mpi_open)>(module, "rt_mpi_open");
+  ranks.close_ = function<decltype(rt_mpi_close)>(module, "rt_mpi_close");
+  ranks.abandon_ = function<decltype(rt_mpi_abandon)>(module, "rt_mpi_abandon");
+  if (open == nullptr || ranks.close_ == nullptr || ranks.abandon_ == nullptr)
+    return rt::Status(rt::Code::Unsupported,
+                      path + " is not the module of this librt; install both from one version");
+  if (const char* problem = open(&ranks.communicator_)) return said(problem);
+  return ranks;
+}
+
+void Ranks::leave() {
+  if (close_ != nullptr && meet()) close_();
+  communicator_ = nullptr;
+  close_ = nullptr;
+}
+
+void Ranks::abandon() const {
+  if (abandon_ != nullptr) abandon_();
+}
+
+rt::Status Ranks::begin_sum(std::span<double> numbers) const {
+  if (communicator_ == nullptr) return {};
+  return said(communicator_->all_reduce(communicator_->user, numbers.data(), numbers.size(), RT_F64));
+}
+
+rt::Status Ranks::finish_sum(std::span<double> numbers) const {
+  if (communicator_ == nullptr) return {};
+  return said(communicator_->wait(communicator_->user, numbers.data()));
+}
+
+rt::Status Ranks::sum(std::span<double> numbers) const {
+  if (rt::Status status = begin_sum(numbers); !status) return status;
+  return finish_sum(numbers);
+}
+
+rt::Status Ranks::meet() const {
+  double here = 1;
+  return sum({&here, 1});
+}
+
+}  // namespace rt::train
