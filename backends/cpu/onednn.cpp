@@ -54,9 +54,14 @@ Desc blocked(const Desc& desc) {
   return Desc(dims, kF32, dims.size() == 3 ? Tag::nCw16c : dims.size() == 4 ? Tag::nChw16c : Tag::nCdhw16c);
 }
 
-/// Of a convolution in its layout.
+dnnl::memory::data_type data_type_of(DType dtype) {
+  return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : kF32;
+}
+
+/// Of a convolution in its type and layout.
 ConvDescs descs_of(const Convolution& convolution) {
-  ConvDescs descs = conv_descs(convolution.geometry);
+  const auto type = data_type_of(convolution.dtype);
+  ConvDescs descs = conv_descs(convolution.geometry, {type, type, type});
   if (convolution.layout != kBlocked16) return descs;
   descs.x = blocked(descs.x);
   descs.y = blocked(descs.y);
@@ -108,9 +113,17 @@ bool has_winograd() {
   return loaded->major < 3 || (loaded->major == 3 && loaded->minor < 2);
 }
 
+bool has_bf16() noexcept {
+  // The numbers of instruction sets are sets of bits themselves; those with AMX hold this one.
+  constexpr auto kBits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
+  constexpr unsigned kNeeded = kBits(dnnl::cpu_isa::avx512_core_bf16);
+  return (kBits(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
+}
+
 Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
   return caught("this matrix product", [&]() -> KernelPtr {
-    const auto matrix = [](const Matrix& of, int64_t rows, int64_t columns) {
+    const auto type = data_type_of(product.dtype);
+    const auto matrix = [type](const Matrix& of, int64_t rows, int64_t columns) {
       Dims dims(of.batch.begin(), of.batch.end());
       dims.push_back(of.transposed ? columns : rows);
       dims.push_back(of.transposed ? rows : columns);
@@ -119,7 +132,7 @@ Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
         std::swap(dims[dims.size() - 1], dims[dims.size() - 2]);
         std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
       }
-      return Desc(dims, kF32, strides);
+      return Desc(dims, type, strides);
     };
     const Desc a = matrix(product.a, product.m, product.k), b = matrix(product.b, product.k, product.n);
     const Desc y = matrix({product.batch, false, nullptr}, product.m, product.n);
@@ -128,7 +141,7 @@ Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
     const bool pack = product.b.constant != nullptr;
     Dims bias_dims(product.batch.size() + 2, 1);
     bias_dims.back() = product.n;
-    const Desc bias(bias_dims, kF32, dense_strides(bias_dims));
+    const Desc bias(bias_dims, type, dense_strides(bias_dims));
     const auto desc = first_fast([&](bool plain_weights) {
       const Desc weights = pack && !plain_weights ? any_of(b) : b;
       if (epilogue.bias_input >= 0) return describe<dnnl::matmul>(engine(), attributes, a, weights, bias, y);
@@ -162,7 +175,8 @@ Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolut
     const ConvDescs d = descs_of(convolution);
     const Epilogue& epilogue = convolution.epilogue;
     const auto attributes = attributes_for(epilogue);
-    const Desc bias({convolution.geometry.output_channels}, kF32, dnnl::memory::format_tag::x);
+    const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),
+                    dnnl::memory::format_tag::x);
     // A residual must lie in the result's own layout, which is then not oneDNN's to choose.
     // This is how oneDNN is told which of its two Winograd convolutions is meant.
     const auto kind = convolution.algorithm == Algorithm::Winograd4x4 ? dnnl::prop_kind::forward_training

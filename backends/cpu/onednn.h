@@ -38,14 +38,19 @@ struct Matrix {
   const void* constant = nullptr;  ///< its bytes, when they are known
 };
 
-/// An epilogue that oneDNN does not do, run over the result afterwards.
+/// An epilogue that oneDNN does not do, run over the f32 result afterwards.
 struct LateEpilogue {
   Finish finish;
   EpilogueInputs inputs;
 };
 
-/// Input 0 [batch, M, K] times input 1 [batch, K, N], f32. The bias of `epilogue` is [N].
+/// Whether this machine has instructions for products of bf16; oneDNN would emulate them at a third of f32's
+/// speed.
+bool has_bf16() noexcept;
+
+/// Input 0 [batch, M, K] times input 1 [batch, K, N], all f32 or all bf16. The bias of `epilogue` is [N].
 struct MatMul {
+  DType dtype = DType::F32;
   int64_t m = 0, k = 0, n = 0;
   Matrix a, b;
   std::vector<int64_t> batch;
@@ -57,8 +62,10 @@ Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& product);
 /// Winograd (Lavin & Gray 2016), by the results of one tile; 2x2 takes constant weights only.
 enum class Algorithm : uint8_t { Direct, Winograd2x2, Winograd4x4 };
 
-/// Input 0 x [N,S..,C], input 1 weight [O,K..,C/groups], result [N,S'..,O]; x and result in `layout`.
+/// Input 0 x [N,S..,C], input 1 weight [O,K..,C/groups], result [N,S'..,O]; x and result in `layout`. All
+/// f32, or all bf16 in the dense layout.
 struct Convolution {
+  DType dtype = DType::F32;
   ConvGeometry geometry;
   Algorithm algorithm = Algorithm::Direct;
   LayoutId layout = kDense;
@@ -66,7 +73,7 @@ struct Convolution {
   Epilogue epilogue;
 };
 Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution);
-/// Input 0 grad_output [N,S'..,O], input 1 weight, result [N,S..,C] plus an optional bias [C].
+/// Input 0 grad_output [N,S'..,O], input 1 weight, result [N,S..,C] plus, in f32, an optional bias [C].
 Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const Convolution& convolution);
 /// Input 0 x, input 1 grad_output, result [O,K..,C/groups], which is always dense.
 Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice& device, const Convolution& convolution);

@@ -30,6 +30,9 @@ inline void append_hard_swish(dnnl::post_ops& operations) {
 inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
   return desc.get_dims();
 }
+inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
+  return desc.get_data_type();
+}
 /// 0: packed bytes are not shared between kernels.
 inline uint64_t key_of(const dnnl::memory::desc&) {
   return 0;
@@ -56,6 +59,9 @@ inline void append_hard_swish(dnnl::post_ops& operations) {
 }
 inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
   return desc.dims();
+}
+inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
+  return desc.data_type();
 }
 /// A number that equal descriptors share (FNV-1a over their fields).
 inline uint64_t key_of(const dnnl::memory::desc& desc) {

@@ -373,8 +373,11 @@ inline ConvDescs conv_descs(const ConvGeometry& g, const ConvTypes& types = {}) 
 }
 
 /// The same operand in an arrangement of oneDNN's choice.
-inline Desc any_of(const Desc& desc, dnnl::memory::data_type type = kF32) {
+inline Desc any_of(const Desc& desc, dnnl::memory::data_type type) {
   return Desc(dims_of(desc), type, dnnl::memory::format_tag::any);
+}
+inline Desc any_of(const Desc& desc) {
+  return any_of(desc, type_of(desc));
 }
 
 /// Reference implementations are named "ref:any" and the like: plain loops, up to 200 times slower than

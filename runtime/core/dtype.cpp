@@ -16,6 +16,8 @@ std::string_view name_of(DType dtype) noexcept {
 std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   for (int i = 0; i < kDTypeCount; ++i)
     if (name == kNames[i] || name == kLongNames[i]) return static_cast<DType>(i);
+  if (name == "fp32") return DType::F32;
+  if (name == "fp16") return DType::F16;
   return std::nullopt;
 }
 

@@ -133,7 +133,7 @@ RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
   c.set(0, keep_where(c.emit, greater(c.emit, c.output(), 0), c.grad()));
 }};
 
-RT_PAGE(Softplus) = float_page(OpKind::Softplus);
+RT_PAGE(Softplus) = delicate(float_page(OpKind::Softplus));
 RT_COMPILER_PAGE(Softplus) = {
     .eval =
         eval_unary<[](double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }, nullptr>,

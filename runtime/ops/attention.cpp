@@ -326,7 +326,8 @@ RT_PAGE(Attention) = {.kind = OpKind::Attention,
                       .inputs = {3, 6},
                       .infer = infer_attention,
                       .cost = cost_attention,
-                      .composite = true};
+                      .composite = true,
+                      .arithmetic = Arithmetic::Product};
 RT_COMPILER_PAGE(Attention) = {.body = body_of_attention};
 
 RT_PAGE(RotaryEmbedding) = {.kind = OpKind::RotaryEmbedding,

@@ -220,8 +220,9 @@ RT_COMPILER_PAGE(Div) = {.gradient = [](GradContext& c) {  // g / b and -g y / b
   if (c.needs(1)) c.set(1, e.neg(e.mul(scaled, c.output())));
 }};
 
-RT_PAGE(Pow) = binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow,
-                                                                                     {.low = 0.5, .high = 2});
+RT_PAGE(Pow) = delicate(binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow,
+                                                                                              {.low = 0.5,
+                                                                                               .high = 2}));
 RT_COMPILER_PAGE(Pow) = {.gradient = gradient_of_pow};
 
 RT_PAGE(Minimum) = binary_page<minimum, [](int64_t a, int64_t b, bool is_u64) {
@@ -239,7 +240,8 @@ RT_PAGE(Mod) = {.kind = OpKind::Mod,
                 .infer = infer_binary,
                 .eval = eval_mod,
                 .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                .domain = {.low = 1, .high = 1.9}};  // the quotient stays 0 or 1
+                .domain = {.low = 1, .high = 1.9},
+                .arithmetic = Arithmetic::Delicate};  // the quotient stays 0 or 1
 RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod};
 
 }  // namespace rt::ops

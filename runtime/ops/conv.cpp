@@ -282,7 +282,8 @@ RT_PAGE(Conv) = {.kind = OpKind::Conv,
                  .infer = infer_conv,
                  .cost = cost_conv,
                  .domain = {-1, 1},
-                 .tolerance = {1e-4, 1e-4}};
+                 .tolerance = {1e-4, 1e-4},
+                 .arithmetic = Arithmetic::Product};
 
 RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .inputs = {2, 4},
@@ -290,14 +291,16 @@ RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .infer = infer_conv_transpose,
                           .cost = cost_conv_transpose,
                           .domain = {-1, 1},
-                          .tolerance = {1e-4, 1e-4}};
+                          .tolerance = {1e-4, 1e-4},
+                          .arithmetic = Arithmetic::Product};
 
 RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .inputs = {2, 2},
                            .infer = infer_conv_weight_grad,
                            .cost = cost_conv_weight_grad,
                            .domain = {-1, 1},
-                           .tolerance = {1e-4, 1e-3}};
+                           .tolerance = {1e-4, 1e-3},
+                           .arithmetic = Arithmetic::Product};
 
 RT_COMPILER_PAGE(Conv) = {.eval = eval_conv, .gradient = conv_gradient};
 RT_COMPILER_PAGE(ConvTranspose) = {.eval = eval_conv_transpose, .gradient = conv_transpose_gradient};

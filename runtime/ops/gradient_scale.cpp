@@ -80,19 +80,26 @@ std::vector<ValueId> body_of_loss_scale_update(Emitter& e, const Node& node,
 
 }  // namespace
 
-RT_PAGE(GlobalNorm) = {
-    .kind = OpKind::GlobalNorm, .inputs = {1, kUnbounded}, .infer = infer_global_norm, .composite = true};
+RT_PAGE(GlobalNorm) = {.kind = OpKind::GlobalNorm,
+                       .inputs = {1, kUnbounded},
+                       .infer = infer_global_norm,
+                       .composite = true,
+                       .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(GlobalNorm) = {.body = body_of_global_norm};
 
-RT_PAGE(AllFinite) = {
-    .kind = OpKind::AllFinite, .inputs = {1, kUnbounded}, .infer = infer_all_finite, .composite = true};
+RT_PAGE(AllFinite) = {.kind = OpKind::AllFinite,
+                      .inputs = {1, kUnbounded},
+                      .infer = infer_all_finite,
+                      .composite = true,
+                      .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(AllFinite) = {.no_gradient = "boolean output", .body = body_of_all_finite};
 
 RT_PAGE(LossScaleUpdate) = {.kind = OpKind::LossScaleUpdate,
                             .inputs = {3, 3},
                             .outputs = {2, 2},
                             .infer = infer_loss_scale_update,
-                            .composite = true};
+                            .composite = true,
+                            .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(LossScaleUpdate) = {.no_gradient = "a rule for the next step",
                                      .body = body_of_loss_scale_update};
 

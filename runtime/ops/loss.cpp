@@ -53,7 +53,8 @@ RT_PAGE(SoftmaxCrossEntropy) = {.kind = OpKind::SoftmaxCrossEntropy,
                                       cost.flops = 5 * static_cast<double>(node.input(0).elements());
                                       return cost;
                                     },
-                                .composite = true};
+                                .composite = true,
+                                .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(SoftmaxCrossEntropy) = {.body = body_of_cross_entropy};
 
 }  // namespace rt::ops

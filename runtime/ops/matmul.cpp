@@ -165,7 +165,8 @@ RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .infer = infer_matmul,
                    .cost = cost_matmul,
                    .domain = {-1, 1},
-                   .tolerance = {1e-4, 1e-4}};
+                   .tolerance = {1e-4, 1e-4},
+                   .arithmetic = Arithmetic::Product};
 
 RT_COMPILER_PAGE(MatMul) = {.eval = eval_matmul, .gradient = matmul_gradient};
 

@@ -110,8 +110,11 @@ Status run(const NodeView& node, std::span<const ConstTensorView> inputs, Result
 
 }  // namespace
 
-RT_PAGE(NonMaxSuppression) = {
-    .kind = OpKind::NonMaxSuppression, .inputs = {2, 5}, .infer = infer, .run = run};
+RT_PAGE(NonMaxSuppression) = {.kind = OpKind::NonMaxSuppression,
+                              .inputs = {2, 5},
+                              .infer = infer,
+                              .run = run,
+                              .arithmetic = Arithmetic::Delicate};
 RT_NO_GRADIENT(NonMaxSuppression, "integer output");
 
 }  // namespace rt::ops

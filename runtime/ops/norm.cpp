@@ -220,7 +220,8 @@ RT_PAGE(BatchNorm) = {.kind = OpKind::BatchNorm,
                       .infer = infer_batch_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
                       .domain = {.low = 0.1, .high = 2},
-                      .composite = true};
+                      .composite = true,
+                      .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(BatchNorm) = {.body = body_of_batch_norm};
 
 RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
@@ -228,14 +229,16 @@ RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
                            .outputs = {5, 5},
                            .infer = infer_batch_norm_train,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 7); },
-                           .domain = {.low = 0.1, .high = 2}};
+                           .domain = {.low = 0.1, .high = 2},
+                           .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(BatchNormTrain) = {.eval = eval_batch_norm_train, .gradient = gradient_of_batch_norm_train};
 
 RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
                           .inputs = {5, 5},
                           .outputs = {3, 3},
                           .infer = infer_batch_norm_grad,
-                          .cost = [](const NodeView& node) { return elementwise_cost(node, 9); }};
+                          .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
+                          .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
                                    .no_gradient = "is itself a gradient; second derivatives are not written"};
 
@@ -243,7 +246,8 @@ RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .inputs = {1, 3},
                       .infer = infer_layer_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
-                      .composite = true};
+                      .composite = true,
+                      .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(LayerNorm) = {.body = body_of_layer_norm};
 
 }  // namespace rt::ops

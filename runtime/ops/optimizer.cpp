@@ -164,7 +164,8 @@ RT_PAGE(SgdStep) = {.kind = OpKind::SgdStep,
                     .inputs = {2, 7},
                     .outputs = {1, 2},
                     .infer = infer_sgd,
-                    .cost = [](const NodeView& node) { return elementwise_cost(node, 6); }};
+                    .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
+                    .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(SgdStep) = {.eval = eval_sgd,
                              .no_gradient = "an update of parameters, which comes after all gradients"};
 
@@ -173,7 +174,8 @@ RT_PAGE(AdamStep) = {.kind = OpKind::AdamStep,
                      .outputs = {3, 4},
                      .infer = infer_adam,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 14); },
-                     .domain = {.low = 0.1, .high = 2}};
+                     .domain = {.low = 0.1, .high = 2},
+                     .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(AdamStep) = {.eval = eval_adam,
                               .no_gradient = "an update of parameters, which comes after all gradients"};
 

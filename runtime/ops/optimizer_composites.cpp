@@ -222,7 +222,8 @@ RT_PAGE(RmsPropStep) = {.kind = OpKind::RmsPropStep,
                         .infer = infer_rms_prop,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 12); },
                         .domain = {.low = 0.1, .high = 2},
-                        .composite = true};
+                        .composite = true,
+                        .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(RmsPropStep) = {.no_gradient = kNoGradient, .body = body_of_rms_prop};
 
 RT_PAGE(AdagradStep) = {.kind = OpKind::AdagradStep,
@@ -231,7 +232,8 @@ RT_PAGE(AdagradStep) = {.kind = OpKind::AdagradStep,
                         .infer = infer_adagrad,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                         .domain = {.low = 0.1, .high = 2},
-                        .composite = true};
+                        .composite = true,
+                        .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(AdagradStep) = {.no_gradient = kNoGradient, .body = body_of_adagrad};
 
 RT_PAGE(AdadeltaStep) = {.kind = OpKind::AdadeltaStep,
@@ -240,7 +242,8 @@ RT_PAGE(AdadeltaStep) = {.kind = OpKind::AdadeltaStep,
                          .infer = infer_adadelta,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 16); },
                          .domain = {.low = 0.1, .high = 2},
-                         .composite = true};
+                         .composite = true,
+                         .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(AdadeltaStep) = {.no_gradient = kNoGradient, .body = body_of_adadelta};
 
 RT_PAGE(LambStep) = {.kind = OpKind::LambStep,
@@ -249,7 +252,8 @@ RT_PAGE(LambStep) = {.kind = OpKind::LambStep,
                      .infer = infer_lamb,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
                      .domain = {.low = 0.1, .high = 2},
-                     .composite = true};
+                     .composite = true,
+                     .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(LambStep) = {.no_gradient = kNoGradient, .body = body_of_lamb};
 
 RT_PAGE(LionStep) = {.kind = OpKind::LionStep,
@@ -257,7 +261,8 @@ RT_PAGE(LionStep) = {.kind = OpKind::LionStep,
                      .outputs = {2, 2},
                      .infer = infer_lion,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
-                     .composite = true};
+                     .composite = true,
+                     .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(LionStep) = {.no_gradient = kNoGradient, .body = body_of_lion};
 
 }  // namespace rt::ops

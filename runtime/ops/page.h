@@ -63,6 +63,13 @@ class ResultMaker {
   virtual Result<TensorView> make(size_t output, const TensorInfo& info) = 0;
 };
 
+/// What 16-bit floats do to an operator; sums are in f32 everywhere.
+enum class Arithmetic : uint8_t {
+  Plain,     ///< computes about as well in 16 bits: movement, comparisons, one rounding per element
+  Product,   ///< what 16-bit floats make faster: sums of products
+  Delicate,  ///< exponents, logarithms, long sums, norms, losses, coordinates, updates: stays in f32
+};
+
 struct Page {
   OpKind kind;
   Arity inputs;
@@ -89,7 +96,14 @@ struct Page {
   bool composite = false;
   /// The value depends on something else than the inputs, or the node must not be merged with an equal one.
   bool impure = false;
+  Arithmetic arithmetic = Arithmetic::Plain;
 };
+
+/// A page made by a function of its family, as one that stays in f32.
+constexpr Page delicate(Page page) noexcept {
+  page.arithmetic = Arithmetic::Delicate;
+  return page;
+}
 
 /// The page of an operator; null for an operator this build does not know.
 const Page* page_of(OpKind kind) noexcept;

@@ -155,16 +155,19 @@ RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear,
                            .inputs = {2, 3},
                            .infer = infer_quantize,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                           .domain = {0.25, 2}};
+                           .domain = {0.25, 2},
+                           .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(QuantizeLinear) = {.eval = eval_quantize, .no_gradient = "the result is an integer"};
 
 RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear,
                              .inputs = {2, 3},
                              .infer = infer_dequantize,
-                             .cost = [](const NodeView& node) { return elementwise_cost(node, 2); }};
+                             .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
+                             .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(DequantizeLinear) = {.eval = eval_dequantize, .no_gradient = "integer input"};
 
-RT_PAGE(NarrowFloat) = {.kind = OpKind::NarrowFloat, .inputs = {1, 1}, .infer = infer_narrow};
+RT_PAGE(NarrowFloat) = {
+    .kind = OpKind::NarrowFloat, .inputs = {1, 1}, .infer = infer_narrow, .arithmetic = Arithmetic::Delicate};
 // As for any Cast to fewer bits, the gradient of the rounding is taken for 1.
 RT_COMPILER_PAGE(NarrowFloat) = {.eval = eval_narrow, .gradient = [](GradContext& c) { c.set(0, c.grad()); }};
 

@@ -104,9 +104,9 @@ constexpr Page random_page(OpKind kind, Tolerance tolerance) {
 
 }  // namespace
 
-RT_PAGE(RandomUniform) = random_page<op::RandomUniformAttributes>(OpKind::RandomUniform, {0, 0});
+RT_PAGE(RandomUniform) = delicate(random_page<op::RandomUniformAttributes>(OpKind::RandomUniform, {0, 0}));
 RT_COMPILER_PAGE(RandomUniform) = {.eval = eval_uniform, .gradient = zero_gradient};
-RT_PAGE(RandomNormal) = random_page<op::RandomNormalAttributes>(OpKind::RandomNormal, {1e-5, 1e-5});
+RT_PAGE(RandomNormal) = delicate(random_page<op::RandomNormalAttributes>(OpKind::RandomNormal, {1e-5, 1e-5}));
 RT_COMPILER_PAGE(RandomNormal) = {.eval = eval_normal, .gradient = zero_gradient};
 
 }  // namespace rt::ops

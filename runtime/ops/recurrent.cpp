@@ -290,7 +290,8 @@ constexpr Page forward_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
           .cost = cost_recurrent,
-          .domain = {-1, 1}};
+          .domain = {-1, 1},
+          .arithmetic = Arithmetic::Product};
 }
 
 constexpr Page gradient_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
@@ -314,11 +315,11 @@ RT_PAGE(RNN) = forward_page(OpKind::RNN, 6, 2);
 RT_COMPILER_PAGE(RNN) = {.eval = eval_recurrent,
                          .gradient = recurrent_gradient<op::RNNAttributes, op::RNNGradAttributes>};
 
-RT_PAGE(LSTMGrad) = gradient_page(OpKind::LSTMGrad, 12, 5);
+RT_PAGE(LSTMGrad) = delicate(gradient_page(OpKind::LSTMGrad, 12, 5));
 RT_COMPILER_PAGE(LSTMGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
-RT_PAGE(GRUGrad) = gradient_page(OpKind::GRUGrad, 9, 5);
+RT_PAGE(GRUGrad) = delicate(gradient_page(OpKind::GRUGrad, 9, 5));
 RT_COMPILER_PAGE(GRUGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
-RT_PAGE(RNNGrad) = gradient_page(OpKind::RNNGrad, 9, 3);
+RT_PAGE(RNNGrad) = delicate(gradient_page(OpKind::RNNGrad, 9, 3));
 RT_COMPILER_PAGE(RNNGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
 
 }  // namespace rt::ops

@@ -284,10 +284,11 @@ void gradient_of_prod(GradContext& c) {
 
 }  // namespace
 
-RT_PAGE(ReduceSum) = reduce_page<op::ReduceSumAttributes, numbers, Sum, false>(OpKind::ReduceSum);
+RT_PAGE(ReduceSum) = delicate(reduce_page<op::ReduceSumAttributes, numbers, Sum, false>(OpKind::ReduceSum));
 RT_COMPILER_PAGE(ReduceSum) = {.gradient = gradient_of_sum};
 
-RT_PAGE(ReduceMean) = reduce_page<op::ReduceMeanAttributes, numbers, Sum, false, true>(OpKind::ReduceMean);
+RT_PAGE(ReduceMean) =
+    delicate(reduce_page<op::ReduceMeanAttributes, numbers, Sum, false, true>(OpKind::ReduceMean));
 RT_COMPILER_PAGE(ReduceMean) = {.gradient = gradient_of_mean};
 
 RT_PAGE(ReduceMax) = reduce_page<op::ReduceMaxAttributes, any, Max, true>(OpKind::ReduceMax);
@@ -296,7 +297,8 @@ RT_COMPILER_PAGE(ReduceMax) = {.gradient = gradient_of_extreme<op::ReduceMaxAttr
 RT_PAGE(ReduceMin) = reduce_page<op::ReduceMinAttributes, any, Min, true>(OpKind::ReduceMin);
 RT_COMPILER_PAGE(ReduceMin) = {.gradient = gradient_of_extreme<op::ReduceMinAttributes>};
 
-RT_PAGE(ReduceProd) = reduce_page<op::ReduceProdAttributes, numbers, Prod, false>(OpKind::ReduceProd);
+RT_PAGE(ReduceProd) =
+    delicate(reduce_page<op::ReduceProdAttributes, numbers, Prod, false>(OpKind::ReduceProd));
 RT_COMPILER_PAGE(ReduceProd) = {.gradient = gradient_of_prod};
 
 RT_PAGE(ArgMax) = arg_page<op::ArgMaxAttributes, true>(OpKind::ArgMax);

@@ -256,15 +256,18 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
                        .inputs = {2, 2},
                        .infer = infer_grid_sample,
                        .cost = cost_grid_sample,
-                       .domain = {-1, 1}};
+                       .domain = {-1, 1},
+                       .arithmetic = Arithmetic::Delicate};
 RT_PAGE(RoiAlign) = {.kind = OpKind::RoiAlign,
                      .inputs = {3, 3},
                      .infer = infer_roi_align,
-                     .cost = cost_roi_align<op::RoiAlignAttributes>};
+                     .cost = cost_roi_align<op::RoiAlignAttributes>,
+                     .arithmetic = Arithmetic::Delicate};
 RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
                          .inputs = {4, 4},
                          .infer = infer_roi_align_grad,
-                         .cost = cost_roi_align<op::RoiAlignGradAttributes>};
+                         .cost = cost_roi_align<op::RoiAlignGradAttributes>,
+                         .arithmetic = Arithmetic::Delicate};
 
 RT_COMPILER_PAGE(GridSample) = {.eval = eval_grid_sample, .gradient = grid_sample_gradient};
 RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_roi_align};

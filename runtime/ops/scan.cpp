@@ -88,8 +88,14 @@ void cum_prod_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(CumSum) = {.kind = OpKind::CumSum, .infer = infer_scan<op::CumSumAttributes>, .cost = cost_scan};
-RT_PAGE(CumProd) = {.kind = OpKind::CumProd, .infer = infer_scan<op::CumProdAttributes>, .cost = cost_scan};
+RT_PAGE(CumSum) = {.kind = OpKind::CumSum,
+                   .infer = infer_scan<op::CumSumAttributes>,
+                   .cost = cost_scan,
+                   .arithmetic = Arithmetic::Delicate};
+RT_PAGE(CumProd) = {.kind = OpKind::CumProd,
+                    .infer = infer_scan<op::CumProdAttributes>,
+                    .cost = cost_scan,
+                    .arithmetic = Arithmetic::Delicate};
 
 RT_COMPILER_PAGE(CumSum) = {.eval = eval_scan<op::CumSumAttributes, false>, .gradient = cum_sum_gradient};
 RT_COMPILER_PAGE(CumProd) = {.eval = eval_scan<op::CumProdAttributes, true>, .gradient = cum_prod_gradient};

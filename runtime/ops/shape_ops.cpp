@@ -147,7 +147,8 @@ RT_PAGE(Range) = {.kind = OpKind::Range,
                   .shape_operands = 1u << 0 | 1u << 1 | 1u << 2,
                   .infer = infer_range,
                   .eval = eval_range,
-                  .tolerance = {0, 0}};
+                  .tolerance = {0, 0},
+                  .arithmetic = ops::Arithmetic::Delicate};
 
 RT_NO_GRADIENT(Shape, "integer output");
 RT_NO_GRADIENT(ConstantOfShape, "the result depends on a shape only");

@@ -49,7 +49,7 @@ constexpr Page softmax_page(OpKind kind) {
 
 }  // namespace
 
-RT_PAGE(Softmax) = softmax_page<op::SoftmaxAttributes>(OpKind::Softmax);
+RT_PAGE(Softmax) = delicate(softmax_page<op::SoftmaxAttributes>(OpKind::Softmax));
 RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
                              .gradient = [](GradContext& c) {  // y (g - sum g y)
                                Emitter& e = c.emit;
@@ -59,7 +59,7 @@ RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
                                c.set(0, e.mul(y, e.sub(c.grad(), sum)));
                              }};
 
-RT_PAGE(LogSoftmax) = softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax);
+RT_PAGE(LogSoftmax) = delicate(softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax));
 RT_COMPILER_PAGE(LogSoftmax) = {
     .eval = eval_softmax<op::LogSoftmaxAttributes, true>,
     .gradient = [](GradContext& c) {  // g - exp(y) sum g

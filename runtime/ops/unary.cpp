@@ -40,10 +40,11 @@ RT_PAGE(Neg) = number_page<signed_numbers, [](double x) { return -x; },
                            [](int64_t x, bool) { return wrapped_negative(x); }>(OpKind::Neg);
 RT_COMPILER_PAGE(Neg) = {.gradient = [](GradContext& c) { c.set(0, c.emit.neg(c.grad())); }};
 
-RT_PAGE(Exp) = float_page<[](double x) { return std::exp(x); }>(OpKind::Exp);
+RT_PAGE(Exp) = delicate(float_page<[](double x) { return std::exp(x); }>(OpKind::Exp));
 RT_COMPILER_PAGE(Exp) = {.gradient = [](GradContext& c) { c.set(0, c.emit.mul(c.grad(), c.output())); }};
 
-RT_PAGE(Log) = float_page<[](double x) { return std::log(x); }>(OpKind::Log, {.low = 0.1, .high = 4});
+RT_PAGE(Log) = delicate(float_page<[](double x) { return std::log(x); }>(OpKind::Log,
+                                                                         {.low = 0.1, .high = 4}));
 RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); }};
 
 RT_PAGE(Sqrt) = float_page<[](double x) { return std::sqrt(x); }>(OpKind::Sqrt, {.low = 0.1, .high = 4});
@@ -56,12 +57,12 @@ RT_COMPILER_PAGE(Reciprocal) = {.gradient = [](GradContext& c) {  // -g y^2
   c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.mul(c.output(), c.output()))));
 }};
 
-RT_PAGE(Sin) = float_page<[](double x) { return std::sin(x); }>(OpKind::Sin);
+RT_PAGE(Sin) = delicate(float_page<[](double x) { return std::sin(x); }>(OpKind::Sin));
 RT_COMPILER_PAGE(Sin) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::CosAttributes{}, {c.input(0)})));
 }};
 
-RT_PAGE(Cos) = float_page<[](double x) { return std::cos(x); }>(OpKind::Cos);
+RT_PAGE(Cos) = delicate(float_page<[](double x) { return std::cos(x); }>(OpKind::Cos));
 RT_COMPILER_PAGE(Cos) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.emit(op::SinAttributes{}, {c.input(0)}))));
 }};

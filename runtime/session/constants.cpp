@@ -66,6 +66,13 @@ Place ConstantStore::find(Device& device, const std::byte* data) const {
   return found == places_.end() ? Place{} : found->second;
 }
 
+bool ConstantStore::reads_host(const std::byte* data) const noexcept {
+  return std::any_of(places_.begin(), places_.end(), [&](const auto& place) {
+    return place.first.second == data && place.second.block != nullptr &&
+           place.second.block->host() == reinterpret_cast<const void*>(data);
+  });
+}
+
 size_t PackedStore::want(const Request& request) {
   const bool shared = request.key.packed_key != 0;
   for (const Shared& known : shared_)

@@ -30,6 +30,8 @@ class ConstantStore {
   void abandon() noexcept;
   /// Only after commit().
   Place find(Device& device, const std::byte* data) const;
+  /// Whether a device reads these bytes where they lie.
+  bool reads_host(const std::byte* data) const noexcept;
   /// Device memory allocated so far; not memory that is used where it lies.
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
 

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
+#include "runtime/session/float_types.h"
 #include "runtime/session/place.h"
 
 namespace rt {
@@ -24,7 +26,11 @@ using ValueMap = std::vector<Ref>;
 class Legalizer {
  public:
   explicit Legalizer(const LegalizeRequest& request)
-      : request_(request), devices_(request.devices), program_(std::make_unique<Program>()), p_(*program_) {}
+      : request_(request),
+        devices_(request.devices),
+        program_(std::make_unique<Program>()),
+        p_(*program_),
+        floats_(request, p_) {}
 
   Result<std::unique_ptr<Program>> run();
 
@@ -36,9 +42,14 @@ class Legalizer {
   bool can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const;
   Status fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
               ValueMap& map);
-  Status assign_device(Step& step, const NodeView& view, bool& inlined);
+  Status assign_device(Step& step, const NodeView& view, std::vector<TensorInfo>& infos, bool& inlined);
+  Result<bool> compute_in(DType type, Step& step, const NodeView& view, std::vector<TensorInfo>& infos);
+  std::optional<DType> other_type(const Step& step, const NodeView& view) const;
+  Status add_outputs(const Graph& graph, const Node& node, Step step, std::span<const TensorInfo> infos,
+                     std::span<const TensorInfo> computed, ValueMap& map);
   void drop_dead_steps();
   Status check_fallbacks();
+  Status check_precision();
 
   Ref add(PlanValue value) {
     value.bytes = value.info.bytes();
@@ -59,6 +70,9 @@ class Legalizer {
   DeviceSet& devices_;
   std::unique_ptr<Program> program_;
   Program& p_;
+  FloatTypes floats_;
+  size_t products_ = 0, honoured_ = 0;  ///< where a precision is asked for
+  std::string refusal_;                 ///< why one of the products is not computed in it
   ValueMap graph_map_;
 };
 
@@ -193,19 +207,96 @@ Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::strin
   return {};
 }
 
-/// Finds the device that runs the node: the chosen one, else its body is inlined, else the next in the set.
-Status Legalizer::assign_device(Step& step, const NodeView& view, bool& inlined) {
+/// The float type of the node's data; none where all of it is of other types, or an attribute names the type.
+std::optional<DType> float_type_of(const NodeView& view) {
+  if (view.kind() == OpKind::Cast || view.kind() == OpKind::DequantizeLinear) return std::nullopt;
+  for (const Operand& operand : view.inputs)
+    if (operand.present && is_exchangeable(operand.info.dtype)) return operand.info.dtype;
+  return std::nullopt;
+}
+
+/// Whether the chosen device has kernels for the node with its floats in `type`; then the step gets them, its
+/// inputs are in that type, and infos says what comes out.
+Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
+                                   std::vector<TensorInfo>& infos) {
+  const ops::Page& page = *ops::page_of(view.kind());
+  const auto changes = [&](size_t i) {
+    return view.has(i) && is_exchangeable(view.dtype(i)) &&
+           (i >= 32 || ((page.shape_operands >> i) & 1u) == 0);
+  };
+  std::vector<Operand> operands(view.inputs.begin(), view.inputs.end());
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (changes(i)) operands[i].info.dtype = type;
+  std::vector<TensorInfo> outputs;
+  if (!ops::infer_node({.node = view.node, .inputs = operands}, outputs).ok()) return false;
+  const NodeView typed{.node = view.node, .inputs = operands, .outputs = outputs};
+  Device& device = devices_.device(DeviceSet::kChosen);
+  auto candidates = device.kernels().candidates(device, typed);
+  if (!candidates.ok()) {
+    if (page.arithmetic == ops::Arithmetic::Product) refusal_ = candidates.status().message();
+    return false;
+  }
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!changes(i)) continue;
+    RT_ASSIGN(step.inputs[i], floats_.as(step.inputs[i], type));
+  }
+  step.device = DeviceSet::kChosen;
+  step.candidates = std::move(candidates).value();
+  step.cost = ops::cost_of(typed);
+  infos = std::move(outputs);
+  return true;
+}
+
+/// The type, other than the graph's, that the node should be computed in if the device can. Where a precision
+/// is asked for: it, for products and what reads values that are there in it. Else f32 for a 16-bit node
+/// whose operands were computed in f32, for want of kernels.
+std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& view) const {
+  const std::optional<DType> type = float_type_of(view);
+  if (!type) return std::nullopt;
+  const ops::Arithmetic arithmetic = ops::page_of(view.kind())->arithmetic;
+  const DType wanted = request_.precision.value_or(DType::F32);
+  const auto computed = [&](Ref input) {
+    if (input == kNone || p_.values[input].source == ValueSource::Constant) return false;
+    return request_.precision ? floats_.has(input, wanted) : floats_.is_computed_in(input, wanted);
+  };
+  const bool follows =
+      arithmetic == ops::Arithmetic::Plain && std::any_of(step.inputs.begin(), step.inputs.end(), computed);
+  const bool asked = request_.precision && (wanted == DType::F32 || arithmetic == ops::Arithmetic::Product);
+  if (*type == wanted || (!asked && !follows)) return std::nullopt;
+  return wanted;
+}
+
+/// Finds the device that runs the node: the chosen one, in the node's type or in f32, else its body is
+/// inlined, else the next in the set. infos: in, of the results; out, as they are computed.
+Status Legalizer::assign_device(Step& step, const NodeView& view, std::vector<TensorInfo>& infos,
+                                bool& inlined) {
+  step.cost = ops::cost_of(view);
   if (request_.costs_only) return {};
+  const std::optional<DType> own = float_type_of(view);
+  const bool product =
+      request_.precision && own && ops::page_of(view.kind())->arithmetic == ops::Arithmetic::Product;
+  products_ += product;
+  if (const std::optional<DType> type = other_type(step, view)) {
+    RT_ASSIGN(const bool done, compute_in(*type, step, view, infos));
+    honoured_ += done && product;
+    if (done) return {};
+  }
   std::string reasons;
   for (size_t i = 0; i < devices_.size(); ++i) {
     auto candidates = devices_.device(i).kernels().candidates(devices_.device(i), view);
     if (candidates.ok()) {
       step.device = static_cast<uint32_t>(i);
       step.candidates = std::move(candidates).value();
+      honoured_ += i == DeviceSet::kChosen && product && own == request_.precision;
       if (i != DeviceSet::kChosen) {
         step.fallback = reasons;
       }
       return {};
+    }
+    if (product) refusal_ = candidates.status().message();
+    if (i == DeviceSet::kChosen && own.value_or(DType::F32) != DType::F32) {
+      RT_ASSIGN(const bool wide, compute_in(DType::F32, step, view, infos));
+      if (wide) return {};
     }
     if (i == DeviceSet::kChosen && !view.node.bodies.empty()) {
       inlined = true;
@@ -234,6 +325,37 @@ Status Legalizer::check_fallbacks() {
   if (request_.strict && p_.fallbacks > 0)
     return Status(Code::Unsupported, text("strict: ", devices_.entry(0).backend, " cannot run ", p_.fallbacks,
                                           " nodes; allow fallbacks or use another backend", elsewhere));
+  return {};
+}
+
+/// A precision that no product of the graph can have is refused.
+Status Legalizer::check_precision() {
+  if (products_ == 0 || honoured_ > 0) return {};
+  return unsupported("precision ", name_of(*request_.precision), ": ", devices_.entry(0).backend,
+                     " computes none of the ", products_, " products of '", request_.graph.name, "' in it (",
+                     refusal_, "); ask for fp32, for the other type of 16 bits, or for another backend");
+}
+
+/// The results in the types that the step computes them to, and, where these are others, in the graph's.
+Status Legalizer::add_outputs(const Graph& graph, const Node& node, Step step,
+                              std::span<const TensorInfo> infos, std::span<const TensorInfo> computed,
+                              ValueMap& map) {
+  const auto index = static_cast<uint32_t>(p_.steps.size());
+  for (size_t i = 0; i < infos.size(); ++i) {
+    const bool used = i < node.outputs.size() && node.outputs[i] != kNoValue;
+    step.outputs.push_back(
+        infos[i].bytes() == 0 ? constant(used ? graph[node.outputs[i]].name : "", computed[i], kNothing, true)
+                              : add({.name = used ? graph[node.outputs[i]].name : text(step.name, ".", i),
+                                     .info = computed[i],
+                                     .source = ValueSource::Step,
+                                     .index = index}));
+  }
+  const std::vector<Ref> outputs = step.outputs;
+  p_.steps.push_back(std::move(step));
+  for (size_t i = 0; i < infos.size() && i < node.outputs.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    RT_ASSIGN(map[node.outputs[i]], floats_.from_computed(outputs[i], infos[i].dtype));
+  }
   return {};
 }
 
@@ -285,25 +407,14 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
         from.source == ValueSource::Constant
             ? constant(name, infos[0], from.host, from.stable)
             : add({.name = name, .info = infos[0], .source = ValueSource::Alias, .index = step.inputs[0]});
+    floats_.add_alias(step.inputs[0], map[node.outputs[0]]);
     return {};
   }
   bool inlined = false;
-  RT_TRY(assign_device(step, view, inlined));
+  std::vector<TensorInfo> computed = infos;
+  RT_TRY(assign_device(step, view, computed, inlined));
   if (inlined) return inline_body(node, map, step.name);
-  step.cost = ops::cost_of(view);
-  for (size_t i = 0; i < infos.size(); ++i) {
-    const bool used = i < node.outputs.size() && node.outputs[i] != kNoValue;
-    const Ref ref = infos[i].bytes() == 0
-                        ? constant(used ? graph[node.outputs[i]].name : "", infos[i], kNothing, true)
-                        : add({.name = used ? graph[node.outputs[i]].name : text(step.name, ".", i),
-                               .info = infos[i],
-                               .source = ValueSource::Step,
-                               .index = static_cast<uint32_t>(p_.steps.size())});
-    step.outputs.push_back(ref);
-    if (used) map[node.outputs[i]] = ref;
-  }
-  p_.steps.push_back(std::move(step));
-  return {};
+  return add_outputs(graph, node, std::move(step), infos, computed, map);
 }
 
 /// Removes what nobody reads: shape arithmetic that was folded leaves such nodes behind.
@@ -348,6 +459,7 @@ Result<std::unique_ptr<Program>> Legalizer::run() {
   }
   drop_dead_steps();
   if (request_.costs_only) return std::move(program_);
+  RT_TRY(check_precision());
   RT_TRY(check_fallbacks());
   RT_TRY(place_steps(request_, p_));
   return std::move(program_);

@@ -1,11 +1,13 @@
 // Turns a graph at concrete shapes into a Program: steps with kernels, in order.
 //
-// Knows: how to keep a node, inline its body, or give it to another device; what can be evaluated on the host
+// Knows: how to keep a node, compute it in another float type, inline its body, or give it to another device;
+// what can be evaluated on the host
 // while planning; where copies and reorders are needed. Must not know: where values will lie.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "runtime/session/choose.h"
@@ -17,6 +19,14 @@ namespace rt {
 /// value.
 using FoldedConstants = std::map<std::pair<const Graph*, size_t>, AlignedBytes>;
 
+/// Constants in another float type than the model's. Key: the model's bytes, and the type. Their addresses
+/// stay in a session; what only packing has read is discarded, and converted again for the next plan.
+struct ConvertedConstant {
+  AlignedBytes bytes;
+  bool filled = false;
+};
+using ConvertedConstants = std::map<std::pair<const std::byte*, DType>, ConvertedConstant>;
+
 struct LegalizeRequest {
   const Graph& graph;
   const std::vector<State>& states;
@@ -24,8 +34,11 @@ struct LegalizeRequest {
   std::span<const TensorInfo> inputs;        ///< concrete, checked
   std::span<const std::byte* const> values;  ///< for inputs that decide over shapes: their bytes, else null
   FoldedConstants& folded;
+  ConvertedConstants& converted;
   Chooser& chooser;
   bool strict = false;
+  /// Of sums of products and what lies between them, where the device has kernels; none: the graph's types.
+  std::optional<DType> precision = {};
   /// Keep every node and stop before kernels and copies: for the steps' costs. `devices` may be empty.
   bool costs_only = false;
 };

@@ -3,6 +3,11 @@
 #include <cstring>
 #include <new>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
 namespace rt {
 
 Status AlignedBytes::reserve(size_t bytes) noexcept {
@@ -23,6 +28,15 @@ Status AlignedBytes::grow(size_t bytes) noexcept {
   if (data_ != nullptr) std::memcpy(larger.data_, data_, capacity_);
   swap(larger);
   return {};
+}
+
+void AlignedBytes::discard() noexcept {
+#if defined(__linux__)
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data_);
+  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + capacity_) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+#endif
 }
 
 void AlignedBytes::release() noexcept {

@@ -27,6 +27,8 @@ class AlignedBytes {
   Status reserve(size_t bytes) noexcept;
   /// The same, keeping the content.
   Status grow(size_t bytes) noexcept;
+  /// Gives whole pages back to the system: the address stays, the content does not.
+  void discard() noexcept;
   std::byte* data() const noexcept { return data_; }
   size_t capacity() const noexcept { return capacity_; }
 

@@ -1,6 +1,7 @@
 #include "runtime/session/plan_text.h"
 
 #include <algorithm>
+#include <map>
 
 #include "runtime/session/session.h"
 
@@ -57,8 +58,23 @@ class Printer {
 struct Totals {
   size_t steps = 0, fallbacks = 0, transfers = 0, reorders = 0, folded = 0, arena = 0, naive = 0;
   size_t updates = 0, in_place = 0;
+  std::map<DType, size_t> types;  ///< of steps, by the first float operand
+  size_t casts = 0;               ///< that the session made
   ops::Cost work;
 
+  void add_types(const Program& p, const Step& step) {
+    if (step.node == nullptr) return;
+    for (const auto& cast : p.casts)
+      if (step.node == cast.get()) {
+        ++casts;
+        return;
+      }
+    for (const Ref input : step.inputs)
+      if (input != kNone && is_float(p.values[input].info.dtype)) {
+        ++types[p.values[input].info.dtype];
+        return;
+      }
+  }
   void add(const Program& p) {
     steps += p.steps.size();
     fallbacks += p.fallbacks;
@@ -66,6 +82,7 @@ struct Totals {
     for (const Step& step : p.steps) {
       transfers += step.kind == StepKind::Transfer;
       reorders += step.kind == StepKind::Reorder;
+      add_types(p, step);
     }
     size_t own_arena = 0, own_naive = 0;
     for (const size_t bytes : p.arena_bytes) own_arena += bytes;
@@ -124,6 +141,10 @@ std::string Session::plan_text() const {
   const MemoryStats stats = memory();
   append(out, "total: ", total.steps, " steps, ", total.fallbacks, " fallbacks, ", total.transfers,
          " transfers, ", total.reorders, " reorders, ", total.folded, " nodes evaluated while planning\n");
+  std::string types;
+  for (const auto& [dtype, count] : total.types)
+    append(types, types.empty() ? "" : ", ", count, " in ", name_of(dtype));
+  append(out, "steps by type: ", types, "; ", total.casts, " casts that the graph has not\n");
   if (total.updates > 0) append(out, "states: ", total.updates, " updated, ", total.in_place, " in place\n");
   for (size_t i = 0; i < devices().size(); ++i)
     for (const std::string& feature : devices().device(i).info().features)

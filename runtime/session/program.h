@@ -5,6 +5,7 @@
 // plans its memory, Plan records and runs it. Must not know: how any of them works.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,8 +89,9 @@ struct Program {
   std::vector<Storage> storages;
   std::vector<size_t> arena_bytes;  ///< for each space: the planner's peak
   std::vector<size_t> naive_bytes;
-  std::vector<AlignedBytes> computed;  ///< bytes of constants that belong to this program
-  size_t folded_nodes = 0;             ///< nodes evaluated while planning
+  std::array<std::unique_ptr<Node>, kDTypeCount> casts;  ///< what steps that convert floats refer to, by type
+  std::vector<AlignedBytes> computed;                    ///< bytes of constants that belong to this program
+  size_t folded_nodes = 0;                               ///< nodes evaluated while planning
   size_t dead_nodes = 0;
   ops::Cost total;
   size_t fallbacks = 0;

@@ -138,6 +138,14 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
   return status;
 }
 
+void Workspace::discard_converted() noexcept {
+  for (auto& [key, constant] : converted) {
+    if (!constant.filled || constants.reads_host(constant.bytes.data())) continue;
+    constant.bytes.discard();
+    constant.filled = false;
+  }
+}
+
 Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   std::vector<TensorInfo> infos;
   for (const ConstTensorView& input : inputs) infos.push_back(input.info);
@@ -157,8 +165,10 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                                                         .inputs = infos,
                                                         .values = values,
                                                         .folded = shared_.folded,
+                                                        .converted = shared_.converted,
                                                         .chooser = shared_.chooser,
-                                                        .strict = shared_.strict}));
+                                                        .strict = shared_.strict,
+                                                        .precision = shared_.precision}));
   shared_.chooser.save();
   assign_storage(*shared_.devices, *program);
   auto plan = std::make_unique<Plan>(std::move(program));
@@ -182,6 +192,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   RT_TRY(plan->commit(context));
   plans_.reserve(plans_.size() + 1);
   booking.kept = true;
+  shared_.discard_converted();
   plans_.push_back(std::move(plan));
   current_ = plans_.back().get();
   shared_.evict(current_);

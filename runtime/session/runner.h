@@ -21,11 +21,13 @@ struct Workspace {
   std::shared_ptr<const ModelGraph> model;
   std::shared_ptr<StateStore> states;
   FoldedConstants folded;
+  ConvertedConstants converted;
   ConstantStore constants;
   PackedStore packed;
   std::vector<BlockPtr> arenas;
   Chooser chooser{TuningOptions{}};
   bool strict = false;
+  std::optional<DType> precision;
   bool profile = false;
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
@@ -36,6 +38,8 @@ struct Workspace {
   PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile}; }
   Status check_limit(const Graph& graph, const Plan& plan);
   Status grow_arenas(const Plan& plan);
+  /// Discards converted constants that kernels have packed, or devices copied.
+  void discard_converted() noexcept;
   /// Drops plans, least recently used first, until they fit into the limits.
   void evict(const Plan* keep);
 };

@@ -23,6 +23,7 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
   const std::vector<TensorInfo> inputs = assumed_inputs(graph);
   const std::vector<const std::byte*> values(inputs.size());
   FoldedConstants folded;
+  ConvertedConstants converted;
   Chooser chooser{TuningOptions{}};
   RT_ASSIGN(const std::unique_ptr<Program> program, legalize({.graph = graph,
                                                               .states = states,
@@ -30,6 +31,7 @@ Result<Workload> workload_of(const Graph& graph, const std::vector<State>& state
                                                               .inputs = inputs,
                                                               .values = values,
                                                               .folded = folded,
+                                                              .converted = converted,
                                                               .chooser = chooser,
                                                               .costs_only = true}));
   Workload work;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
 #include "runtime/session/cache.h"
 #include "runtime/session/select.h"
@@ -25,12 +26,16 @@ Result<const Graph*> find_entry(const ModelGraph& model, const std::string& aske
                       "'; it has ", names.empty() ? "none" : names);
 }
 
+/// What the session asks for; none: the types of the file.
+std::optional<DType> precision_of(const SessionOptions& options) {
+  const std::optional<DType> dtype = dtype_from_name(options.precision);
+  return dtype && is_exchangeable(*dtype) ? dtype : std::nullopt;
+}
+
 Status check_options(const SessionOptions& options) {
-  if (!options.precision.empty() && options.precision != "fp32")
-    return unsupported(
-        "precision '", options.precision,
-        "': sessions compute in the dtypes of the file, fp32 unless it says otherwise; convert the "
-        "model to another precision or leave this option out");
+  if (!options.precision.empty() && !precision_of(options))
+    return unsupported("precision '", options.precision,
+                       "': a session computes in fp32, fp16 or bf16; other types are up to rtconvert");
   if (options.threads < 0) return invalid_argument("threads: expected 0 or more, found ", options.threads);
   if (options.tuning_ms < 0)
     return invalid_argument("tuning_ms: expected 0 or more, found ", options.tuning_ms);
@@ -87,6 +92,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
                .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
                .cache_folder = cache_folder(options.cache_folder)});
   shared.strict = options.strict;
+  shared.precision = precision_of(options);
   shared.profile = options.profile;
   shared.memory_limit = options.memory_limit;
   shared.plan_cache_bytes = options.plan_cache_bytes;

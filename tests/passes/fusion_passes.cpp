@@ -1,5 +1,6 @@
 // batch_norm, recognize, fuse, precision, expand, and the whole pipeline.
 #include "tests/passes/support.h"
+#include "tools/compiler/half.h"
 
 namespace rt::compiler::test {
 namespace {
@@ -141,6 +142,140 @@ TEST(Precision, HalfModelComputesInFloat) {
     }
   }
   EXPECT_EQ(net.graph[net.graph.outputs[0]].dtype, DType::F16);
+}
+
+/// softmax(relu(x a) b) and its parts' names.
+Net classifier() {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 8}});
+  b.set_scope("first");
+  ValueId y =
+      net.unary(op::ReluAttributes{}, b.emit(op::MatMulAttributes{}, {x, random_constant(b, {8, 16}, 1)}));
+  b.set_scope("second");
+  y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {16, 4}, 2)});
+  op::SoftmaxAttributes softmax;
+  softmax.axis = -1;
+  b.set_scope("softmax");
+  net.output(b.emit(std::move(softmax), {y}));
+  return net;
+}
+
+ModelGraph model_of(const Graph& graph) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = graph});
+  return model;
+}
+
+DType type_of(const Graph& graph, std::string_view node) {
+  for (const Node& candidate : graph.nodes)
+    if (candidate.name == node) return graph[candidate.inputs[0]].dtype;
+  ADD_FAILURE() << "no node " << node << " in\n" << print(graph);
+  return DType::Bool;
+}
+
+TEST(Half, ProductsAndWhatLiesBetweenThem) {
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    const Net net = classifier();
+    const auto want = results_of(net.graph);
+    ModelGraph model = model_of(net.graph);
+    const Status status = optimize(model, {.precision = dtype}, nullptr);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const Graph& graph = model.entries[0].graph;
+    EXPECT_EQ(type_of(graph, "first"), dtype);
+    EXPECT_EQ(type_of(graph, "second"), dtype);
+    EXPECT_EQ(type_of(graph, "softmax"), DType::F32);
+    EXPECT_EQ(count(graph, OpKind::Cast), 2u) << print(graph);  // x, and the logits
+    for (const Value& value : graph.values)
+      EXPECT_TRUE(value.role != Role::Constant || value.dtype == dtype) << print(graph);
+    EXPECT_EQ(graph[graph.inputs[0]].dtype, DType::F32);
+    EXPECT_EQ(graph[graph.outputs[0]].dtype, DType::F32);
+    const auto got = results_of(graph);
+    ASSERT_EQ(got.size(), 1u);
+    bool equal = true;
+    for (int64_t i = 0; i < want[0].info.elements(); ++i) {
+      const double w = load_element(want[0].bytes.data(), DType::F32, i);
+      const double g = load_element(got[0].bytes.data(), DType::F32, i);
+      EXPECT_NEAR(w, g, 0.03);
+      equal = equal && w == g;
+    }
+    EXPECT_FALSE(equal);  // something was rounded
+  }
+}
+
+TEST(Half, LargeTablesAreHalved) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId ids = net.input({{.extent = 3}}, "ids", DType::I64);
+  const ValueId row = b.emit(op::GatherAttributes{}, {random_constant(b, {1024, 8}, 1), ids});
+  net.output(net.unary(op::ExpAttributes{}, row));
+  ModelGraph model = model_of(net.graph);
+  ASSERT_TRUE(optimize(model, {.precision = DType::BF16}, nullptr).ok());
+  const Graph& graph = model.entries[0].graph;
+  EXPECT_EQ(count(graph, OpKind::Cast), 1u) << print(graph);
+  for (const Value& value : graph.values)
+    EXPECT_TRUE(value.role != Role::Constant || value.rank() != 2 || value.dtype == DType::BF16);
+}
+
+/// Both round at the same places, so they differ by the reference's own rounding of sums.
+TEST(Half, RoundingMadeExplicitIsTheSame) {
+  const Net net = classifier();
+  ModelGraph model = model_of(net.graph);
+  ASSERT_TRUE(optimize(model, {.precision = DType::BF16}, nullptr).ok());
+  const auto types = node_types(net.graph, {.states = {}, .dtype = DType::BF16});
+  EXPECT_EQ(types, (std::vector<DType>{DType::BF16, DType::BF16, DType::BF16, DType::F32}));
+  const auto graph = rounded(net.graph, {}, types);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto want = results_of(model.entries[0].graph), got = results_of(*graph);
+  for (int64_t i = 0; i < want[0].info.elements(); ++i)
+    EXPECT_NEAR(load_element(want[0].bytes.data(), DType::F32, i),
+                load_element(got[0].bytes.data(), DType::F32, i), 1e-5);
+}
+
+TEST(Half, KeepsWhatIsNamed) {
+  ModelGraph model = model_of(classifier().graph);
+  ASSERT_TRUE(optimize(model, {.precision = DType::BF16, .keep_fp32 = {"sec*"}}, nullptr).ok());
+  EXPECT_EQ(type_of(model.entries[0].graph, "first"), DType::BF16);
+  EXPECT_EQ(type_of(model.entries[0].graph, "second"), DType::F32);
+  model = model_of(classifier().graph);
+  const Status status = optimize(model, {.precision = DType::BF16, .keep_fp32 = {"third"}}, nullptr);
+  EXPECT_NE(status.message().find("'third'"), std::string::npos) << status.message();
+}
+
+TEST(Half, HalfModelKeepsItsWeights) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}}, "x", DType::F16);
+  const ValueId w = random_constant(b, {3, 3}, 1, -1, 1, DType::F16);
+  net.output(b.emit(op::MatMulAttributes{}, {x, w}));
+  ModelGraph model = model_of(net.graph);
+  ASSERT_TRUE(optimize(model, {.precision = DType::F16}, nullptr).ok());
+  const Graph& graph = model.entries[0].graph;
+  EXPECT_EQ(graph.nodes.size(), 1u) << print(graph);
+  for (const Value& value : graph.values) EXPECT_EQ(value.dtype, DType::F16) << print(graph);
+}
+
+TEST(Half, LargeConstantsStayFinite) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({{.extent = 2}, {.extent = 2}});
+  const ValueId y = b.emit(op::MatMulAttributes{}, {x, random_constant(b, {2, 2}, 1)});
+  net.output(b.add(y, b.scalar(-3e38, DType::F32)));
+  ModelGraph model = model_of(net.graph);
+  ASSERT_TRUE(optimize(model, {.disabled = {"fuse"}, .precision = DType::F16}, nullptr).ok());
+  for (const Value& value : model.entries[0].graph.values)
+    if (value.role == Role::Constant && value.rank() == 0) {
+      EXPECT_EQ(value.dtype, DType::F16);
+      EXPECT_EQ(load_element(value.data.data, DType::F16, 0), -65504);
+    }
+}
+
+TEST(Half, NothingToGainNothingDone) {
+  Net net;
+  net.output(net.unary(op::ReluAttributes{}, net.input({{.extent = 4}})));
+  ModelGraph model = model_of(net.graph);
+  ASSERT_TRUE(optimize(model, {.precision = DType::BF16}, nullptr).ok());
+  EXPECT_EQ(print(model.entries[0].graph), print(net.graph));
 }
 
 TEST(Pipeline, ConvolutionalNet) {

@@ -301,10 +301,83 @@ TEST(Session, ProfileAndPlanText) {
   EXPECT_EQ(session->plan()->profiled_runs(), 0u);
 }
 
+size_t occurrences(const std::string& text, std::string_view word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+/// The reference backend computes in every type.
+TEST(Session, ComputesInThePrecisionAskedFor) {
+  SessionOptions options = reference();
+  options.precision = "bf16";
+  auto session = open(linear(), options);
+  ASSERT_TRUE(set(*session, 0, {1, 3}, {1.001f, 2, 3}).ok());
+  ASSERT_TRUE(session->run().ok());
+  EXPECT_EQ(floats(*session, 0), (std::vector<float>{12, 29}));  // x is rounded to 1
+  const std::string plan = session->plan_text();
+  // x is narrowed, and the result widened; weight and bias while planning; nothing in between.
+  EXPECT_EQ(occurrences(plan, "  Cast  "), 2u) << plan;
+  EXPECT_EQ(occurrences(plan, "x as bf16"), 1u) << plan;
+  EXPECT_NE(plan.find("2 casts that the graph has not"), std::string::npos) << plan;
+  options.precision = "fp32";
+  session = open(linear(), options);
+  ASSERT_TRUE(set(*session, 0, {1, 3}, {1.001f, 2, 3}).ok());
+  ASSERT_TRUE(session->run().ok());
+  EXPECT_EQ(occurrences(session->plan_text(), "Cast"), 0u);
+}
+
+bool has_cpu() {
+  for (const BackendReport& report : probe_backends())
+    if (report.name == "cpu") return !report.devices.empty();
+  return false;
+}
+
+/// y = relu(conv(x)) + x, all in f16, for which the cpu backend has no convolution.
+TEST(Session, ComputesInF32WhereADeviceHasNo16BitKernel) {
+  if (!has_cpu()) GTEST_SKIP() << "the backend cpu is not there";
+  Graph graph;
+  Builder build(graph);
+  const ValueId x =
+      build.input("x", DType::F16, {{.extent = 1}, {.extent = 4}, {.extent = 4}, {.extent = 1}});
+  const uint16_t w[] = {0x4000};  // 2
+  const ValueId weight = build.constant({DType::F16, {1, 1, 1, 1}}, Blob::copy_of(w, sizeof w));
+  const ValueId y = build.emit(op::ReluAttributes{}, {build.emit(op::ConvAttributes{}, {x, weight})});
+  build.output(build.add(y, x));
+  ASSERT_TRUE(build.status().ok()) << build.status().message();
+  auto session = open(model_of(std::move(graph)), {.backend = "cpu", .strict = true});
+  const std::vector<uint16_t> ones(16, 0x3c00);
+  ASSERT_TRUE(session->set_input(0, {ones.data(), {DType::F16, {1, 4, 4, 1}}}, 32).ok());
+  ASSERT_TRUE(session->run().ok());
+  const auto* got = session->output(0)->as<uint16_t>();
+  for (int i = 0; i < 16; ++i) EXPECT_EQ(got[i], 0x4200) << i;  // 3
+  const std::string plan = session->plan_text();
+  // x is widened once, the sum narrowed; the nodes between compute in f32.
+  EXPECT_EQ(occurrences(plan, "  Cast  "), 2u) << plan;
+  EXPECT_EQ(occurrences(plan, "f16[1,4,4,1]"), 4u) << plan;  // x and the result, and the Casts of them
+}
+
+/// An f32 model in f16 on the cpu backend: no products in it, so it is refused, with a way out.
+TEST(Session, RefusesAPrecisionWithoutKernels) {
+  if (!has_cpu()) GTEST_SKIP() << "the backend cpu is not there";
+  SessionOptions options{.backend = "cpu"};
+  options.precision = "fp16";
+  auto session = Session::create(linear(), options);
+  Status status = session.status();
+  if (session.ok()) {
+    ASSERT_TRUE(set(**session, 0, {1, 3}, {1, 2, 3}).ok());
+    status = (*session)->run();
+  }
+  EXPECT_EQ(status.code(), Code::Unsupported);
+  for (const char* word : {"f16", "cpu", "fp32"})
+    EXPECT_NE(status.message().find(word), std::string::npos) << status.message();
+}
+
 TEST(Session, RefusesWhatItCannotHonour) {
   SessionOptions options = reference();
-  options.precision = "fp16";
-  EXPECT_EQ(Session::create(linear(), options).status().code(), Code::Unsupported);
+  options.precision = "int4";
+  EXPECT_NE(Session::create(linear(), options).status().message().find("fp32, fp16 or bf16"),
+            std::string::npos);
   options = reference();
   options.entry = "train_step";
   EXPECT_NE(Session::create(linear(), options).status().message().find("it has infer"), std::string::npos);

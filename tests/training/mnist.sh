@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# mnist.sh BIN SHARED SCRATCH BACKEND [EPOCHS]: trains LeNet-5 on MNIST and expects at least 98.5 % on the test set.
+# mnist.sh BIN SHARED SCRATCH BACKEND [EPOCHS [PRECISION]]: trains LeNet-5 on MNIST and expects at least 98.5 % on the test set.
 set -euo pipefail
-bin=$1 shared=$2 scratch=$3 backend=$4 epochs=${5:-3}
+bin=$1 shared=$2 scratch=$3 backend=$4 epochs=${5:-3} precision=${6:-fp32}
 folder=$shared/data/datasets/mnist
 if [[ ! -d $folder ]]; then
   echo "SKIPPED: $folder is not there"
   exit 77
 fi
 mkdir -p "$scratch"
-"$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5.rt" --train --loss cross_entropy --optimizer adam
-"$bin/rttrain" "$scratch/lenet5.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5-$precision.rt" --train --loss cross_entropy --optimizer adam \
+  --precision "$precision"
+"$bin/rttrain" "$scratch/lenet5-$precision.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
   --validate "$folder/t10k-images-idx3-ubyte.gz" --validate-labels "$folder/t10k-labels-idx1-ubyte.gz" --scale 0.00392157 \
-  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend.ckpt" --target accuracy=0.985
+  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend-$precision.ckpt" --target accuracy=0.985

@@ -4,6 +4,9 @@
 // pipeline.cpp.
 #pragma once
 
+#include <set>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +17,9 @@ namespace rt::compiler {
 /// What a pass is given beside the graph.
 struct PassContext {
   const std::vector<State>& states;
+  DType dtype = DType::F32;                     ///< that sums of products shall be computed in
+  std::span<const std::string> keep_fp32 = {};  ///< shell patterns over names of nodes that stay in f32
+  std::set<std::string>* unmatched = nullptr;   ///< a pass takes out the patterns that it found a node for
 };
 
 /// Rewrites `graph` in place and keeps it valid (runtime/graph/verify.h): inputs, outputs and state updates

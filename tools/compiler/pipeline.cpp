@@ -37,6 +37,11 @@ constexpr Pass kPasses[] = {
     {"fuse", "move additions and activations into the epilogue of MatMul and Conv", fuse},
     {"fold", "reshape biases", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},
+    // Behind all that recognizes something, for the same reason.
+    {"half", "compute products, and what lies between them, in f16 or bf16 if asked to", half},
+    {"canonicalize", "drop Casts in a row", canonicalize},
+    {"fold", "narrow constants", fold},
+    {"common_subexpr", "compute equal things once", common_subexpr},
     {"expand", "write the bodies of composites", expand},
     {"order", "choose an order that keeps fewer bytes alive", order},
 };
@@ -69,14 +74,17 @@ void drop_bodies(Graph& graph) {
 
 /// report: null for a body, whose passes are not listed.
 Status optimize_graph(Graph& graph, const std::string& name, const std::vector<State>& states,
-                      const PipelineOptions& options, PipelineReport* report) {
+                      const PipelineOptions& options, std::set<std::string>& unmatched,
+                      PipelineReport* report) {
   drop_bodies(graph);
   RT_TRY(verify(graph, &states));
+  const PassContext context{
+      .states = states, .dtype = options.precision, .keep_fp32 = options.keep_fp32, .unmatched = &unmatched};
   for (const Pass& pass : kPasses) {
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();
     const size_t before = graph.nodes.size();
-    RT_TRY(pass.run(graph, {.states = states}).in(text("pass '", pass.name, "'")));
+    RT_TRY(pass.run(graph, context).in(text("pass '", pass.name, "'")));
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     if (report != nullptr)
       report->passes.push_back({.entry = name,
@@ -89,7 +97,7 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
   for (Node& node : graph.nodes)
     for (Graph& body : node.bodies)
       if (ops::is_control(node.kind()))
-        RT_TRY(optimize_graph(body, name, states, options, nullptr).in(describe(node)));
+        RT_TRY(optimize_graph(body, name, states, options, unmatched, nullptr).in(describe(node)));
   return {};
 }
 
@@ -120,11 +128,15 @@ Status optimize(ModelGraph& model, const PipelineOptions& options, PipelineRepor
   for (const std::string& name : options.entries)
     if (model.entry(name) == nullptr)
       return invalid_argument("entry '", name, "': the model has no such entry");
+  std::set<std::string> unmatched(options.keep_fp32.begin(), options.keep_fp32.end());
   for (ModelGraph::Entry& entry : model.entries) {
     if (!options.entries.empty() && !contains(options.entries, entry.name)) continue;
-    RT_TRY(optimize_graph(entry.graph, entry.name, model.states, options, report)
+    RT_TRY(optimize_graph(entry.graph, entry.name, model.states, options, unmatched, report)
                .in(text("entry '", entry.name, "'")));
   }
+  if (!unmatched.empty() && options.precision != DType::F32)
+    return invalid_argument("keep in fp32: no node is named like '", *unmatched.begin(),
+                            "'; rtconvert --inspect shows the names");
   return {};
 }
 

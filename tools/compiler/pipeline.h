@@ -16,6 +16,11 @@ struct PipelineOptions {
   bool verify = true;                 ///< check the graph after every pass
   /// Compute f16 and bf16 graphs in f32: constants keep their 16-bit storage, inputs and outputs their type.
   bool compute_f32 = true;
+  /// F16 or BF16: sums of products, and what lies between them, are computed in this type; their weights are
+  /// stored in it. Delicate nodes, states, inputs and outputs keep f32.
+  DType precision = DType::F32;
+  /// Shell patterns over names of nodes that stay in f32. One that matches no node is an error.
+  std::vector<std::string> keep_fp32;
   /// For each entry; empty: all entries.
   std::vector<std::string> entries;
 };

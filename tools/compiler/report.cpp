@@ -155,4 +155,31 @@ std::string GraphReport::text() const {
   return out;
 }
 
+PrecisionReport precision_of(const Graph& graph) {
+  PrecisionReport report;
+  for (const Node& node : graph.nodes) {
+    const auto first = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return input != kNoValue && is_float(graph[input].dtype);
+    });
+    if (first == node.inputs.end()) continue;
+    const DType dtype = graph[*first].dtype;
+    if (node.kind() == OpKind::Cast && is_float(graph[node.outputs[0]].dtype)) {
+      ++report.casts;
+      continue;
+    }
+    report.f32 += dtype == DType::F32;
+    report.f16 += dtype == DType::F16;
+    report.bf16 += dtype == DType::BF16;
+  }
+  return report;
+}
+
+std::string PrecisionReport::text() const {
+  std::string line;
+  for (const auto& [name, count] : {std::pair{"f16", f16}, std::pair{"bf16", bf16}, std::pair{"f32", f32}})
+    if (count > 0)
+      append(line, line.empty() ? "" : ", ", count, count == 1 ? " node in " : " nodes in ", name);
+  return rt::text(line, ", ", casts, casts == 1 ? " cast" : " casts");
+}
+
 }  // namespace rt::compiler

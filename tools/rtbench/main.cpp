@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> backends = {"all"};
   std::vector<int64_t> batches = {1, 8, 32};
   std::vector<std::string> dims;
+  std::vector<std::string> precisions = {""};  ///< "": the model as it is
   MeasureOptions measure;
   std::string check = "reference";
   std::string trace;
@@ -37,6 +38,7 @@ struct Options {
 
 // A backend may differ from the reference by rounding only; nets amplify it to about this.
 constexpr double kLargestError = 1e-3;
+constexpr double kLargest16BitError = 5e-2;
 // More than this per run, and the plain-loop reference takes too long: the CPU backend stands in.
 constexpr double kReferenceFlops = 2e9;
 
@@ -96,9 +98,20 @@ rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_pe
   return device_profile(device, options, renewed.insert({device.backend, device.index}).second);
 }
 
-// One model on all devices and batch sizes.
-rt::Status bench_model(const BenchModel& model, const std::vector<rt::DeviceInfo>& devices,
-                       const Options& options, std::vector<Measurement>& results) {
+bool has_16_bits(const std::string& precision) {
+  return precision == "fp16" || precision == "bf16";
+}
+
+// What outputs at the first batch size are compared with.
+struct Expected {
+  std::optional<Outputs> outputs;
+  std::string source;  ///< "reference", or the backend
+};
+
+// One model on all devices and batch sizes; `original` is the model before it was put into another precision.
+rt::Status bench_model(const BenchModel& model, const BenchModel& original,
+                       const std::vector<rt::DeviceInfo>& devices, const Options& options, Expected& want,
+                       std::vector<Measurement>& results) {
   auto loaded = load(model);
   if (!loaded) return loaded.status();
   int64_t fixed = 1;
@@ -113,13 +126,12 @@ rt::Status bench_model(const BenchModel& model, const std::vector<rt::DeviceInfo
     const auto flops = flops_of(model, extents_of(model, *loaded, batch, options));
     // Outputs are compared at the first batch size; further ones run the same kernels.
     const bool check = options.check != "none" && batch == batches.front();
-    std::optional<Outputs> want;
-    std::string compared_with;
-    if (check && options.check == "reference" && (!flops || *flops <= kReferenceFlops)) {
-      auto outputs = reference_outputs(model, batch, options.measure);
+    const bool affordable = options.check == "reference" && (!flops || *flops <= kReferenceFlops);
+    if (check && !want.outputs && (affordable || has_16_bits(model.precision))) {
+      want.source = affordable ? "reference" : devices[0].backend;
+      auto outputs = outputs_of(original, want.source, batch, options.measure);
       if (!outputs) return outputs.status();
-      want = std::move(*outputs);
-      compared_with = "reference";
+      want.outputs = std::move(*outputs);
     }
     for (const rt::DeviceInfo& device : devices) {
       if (isatty(STDERR_FILENO))
@@ -128,17 +140,16 @@ rt::Status bench_model(const BenchModel& model, const std::vector<rt::DeviceInfo
       Outputs outputs;
       Measurement m = measure(model, device, batch, options.measure, check ? &outputs : nullptr);
       if (m.error.empty()) {
-        if (flops) {
-          m.gflops = *flops / (m.median_ms * 1e6);
+        if (flops) m.gflops = *flops / (m.median_ms * 1e6);
+        if (flops && !has_16_bits(model.precision)) {  // the peak is that of f32
           const rt_device_profile profile = profile_at_least(device, 1e9 * m.gflops, options.measure);
           if (profile.measured) m.percent_of_peak = 100e9 * m.gflops / profile.flops_f32;
         }
-        if (check && want) {
-          m.error_to_reference = relative_error(outputs, *want);
-          m.compared_with = compared_with;
+        if (check && want.outputs) {
+          m.error_to_reference = relative_error(outputs, *want.outputs);
+          m.compared_with = want.source;
         } else if (check) {
-          want = std::move(outputs);
-          compared_with = device.backend;
+          want = {std::move(outputs), device.backend};
         }
       }
       if (isatty(STDERR_FILENO)) std::fprintf(stderr, "\r\033[K");
@@ -168,7 +179,7 @@ int finish(const std::vector<Measurement>& results, const Options& options) {
   int code = rt::tools::kFine;
   for (const Measurement& m : results) {
     if (!m.error.empty()) code = rt::tools::kBadMachine;
-    if (m.error_to_reference > kLargestError) {
+    if (m.error_to_reference > (has_16_bits(m.precision) ? kLargest16BitError : kLargestError)) {
       std::fprintf(stderr, "rtbench: %s on %s differs from %s by %.2g of its largest output\n",
                    m.model.c_str(), m.backend.c_str(), m.compared_with.c_str(), m.error_to_reference);
       code = std::max<int>(code, rt::tools::kDifferent);
@@ -219,8 +230,16 @@ int run(Options& options) {
       std::fprintf(stderr, "rtbench: %s\n", error.c_str());
       return rt::tools::kBadInput;
     }
-    if (rt::Status status = bench_model(*model, *chosen, options, results); !status)
-      return report_failure("rtbench", status);
+    Expected want;
+    for (const std::string& precision : options.precisions) {
+      const auto typed = in_precision(*model, precision, error);
+      if (!typed) {
+        std::fprintf(stderr, "rtbench: %s\n", error.c_str());
+        return rt::tools::kBadInput;
+      }
+      if (rt::Status status = bench_model(*typed, *model, *chosen, options, want, results); !status)
+        return report_failure("rtbench", status);
+    }
   }
   return finish(results, options);
 }
@@ -256,7 +275,12 @@ int main(int argc, char** argv) {
       app.add_option("--target-loss", options.measure.target_loss,
                      "train: also time until the loss of the one batch, which is made up, is no larger");
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
-  app.add_option("--precision", options.measure.precision, "fp32; others are refused with a reason");
+  app.add_option(
+         "--precision", options.precisions,
+         "fp32, fp16, bf16, or several: the model as rtconvert --precision makes it; errors are against "
+         "the model as it is")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   app.add_option("--adapter", options.measure.adapter,
                  "Adapter of rtconvert --save-adapter, for models compiled with --lora");
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")

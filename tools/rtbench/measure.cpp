@@ -28,7 +28,7 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
   return {.backend = device.backend,
           .device = std::to_string(device.index),
           .entry = model.entry,
-          .precision = options.precision,
+          .precision = model.precision,
           .threads = options.threads,
           .profile = options.profile,
           .tuning = options.tuning};
@@ -234,6 +234,8 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
                     const MeasureOptions& options, Outputs* outputs) {
   Measurement result;
   result.model = model.name;
+  result.precision = model.precision;
+  result.file_bytes = model.file_bytes;
   result.mode = model.entry.empty() ? Mode::Infer : Mode::Train;
   result.backend = device.backend;
   result.device = device.name;
@@ -243,12 +245,13 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
   return result;
 }
 
-rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, const MeasureOptions& options) {
+rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,
+                               const MeasureOptions& options) {
   auto loaded = load(model);
   if (!loaded) return loaded.status();
   auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();
-  auto session = open_session(*loaded, {.backend = "reference", .entry = model.entry}, options);
+  auto session = open_session(*loaded, {.backend = backend, .entry = model.entry}, options);
   if (!session) return session.status();
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;
@@ -299,7 +302,6 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
 
   MeasureOptions quick = options;
   quick.profile = false;
-  quick.precision.clear();
   quick.dims.clear();
   quick.target_loss.reset();
   quick.threads = 0;  // the device's peak, also for a model on fewer threads

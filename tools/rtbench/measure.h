@@ -19,7 +19,6 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
-  std::string precision;
   std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
   // Of training:
@@ -36,16 +35,18 @@ struct OpTime {
 
 struct Measurement {
   std::string model, backend, device;
+  std::string precision;    ///< that was asked for; empty: as the model is
   Mode mode = Mode::Infer;  ///< what a run is: of the model, or a training step
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured
   int runs = 0;
   double median_ms = 0, p90_ms = 0, p99_ms = 0, least_ms = 0;
   double samples_per_second = 0;
-  double gflops = 0;               ///< per second, at the median; 0 if unknown
-  double percent_of_peak = 0;      ///< 0 if the peak is unknown
-  double load_ms = 0;              ///< mapping and checking the file
-  double first_run_ms = 0;         ///< opening the device, planning, first run
+  double gflops = 0;           ///< per second, at the median; 0 if unknown
+  double percent_of_peak = 0;  ///< 0 if the peak is unknown
+  double load_ms = 0;          ///< mapping and checking the file
+  double first_run_ms = 0;     ///< opening the device, planning, first run
+  uint64_t file_bytes = 0;
   uint64_t memory_bytes = 0;       ///< states, weights, packed weights and arena
   double error_to_reference = -1;  ///< largest |got - want| / largest |want|; negative: not compared
   std::string compared_with;
@@ -68,8 +69,9 @@ rt::Result<rt::Model> load(const BenchModel& model);
 Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                     const MeasureOptions& options, Outputs* outputs);
 
-/// Outputs by the backend "reference".
-rt::Result<Outputs> reference_outputs(const BenchModel& model, int64_t batch, const MeasureOptions& options);
+/// Outputs of one run by a backend.
+rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,
+                               const MeasureOptions& options);
 /// Largest |got - want| over largest |want|, over all float outputs.
 double relative_error(const Outputs& got, const Outputs& want);
 

@@ -16,8 +16,8 @@
 namespace rt::bench {
 namespace {
 
-Result<std::vector<std::byte>> compiled(ModelGraph model) {
-  RT_TRY(compiler::optimize(model, {}, nullptr));
+Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DType::F32) {
+  RT_TRY(compiler::optimize(model, {.precision = precision}, nullptr));
   return compiler::serialize_model(model);
 }
 
@@ -34,6 +34,7 @@ std::optional<BenchModel> in_memory(std::string name, Result<ModelGraph> graph, 
   BenchModel model{.name = std::move(name),
                    .path = {},
                    .bytes = std::move(bytes).value(),
+                   .precision = {},
                    .entry = {},
                    .index_bounds = {}};
   model.file_bytes = model.bytes.size();
@@ -125,6 +126,7 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
                      .path = source,
                      .bytes = {},
                      .file_bytes = bytes,
+                     .precision = {},
                      .entry = {},
                      .index_bounds = {}},
                     mode, error);
@@ -136,6 +138,27 @@ std::optional<BenchModel> matmul_model(int64_t size, std::string& error) {
 
 std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {
   return in_memory("copy", negation_graph(elements), error);
+}
+
+std::optional<BenchModel> in_precision(const BenchModel& model, const std::string& precision,
+                                       std::string& error) {
+  BenchModel result = model;
+  result.precision = precision;
+  const DType dtype = dtype_from_name(precision).value_or(DType::F32);
+  if (dtype == DType::F32) return result;
+  const auto write = [&]() -> Result<std::vector<std::byte>> {
+    RT_ASSIGN(ModelGraph graph, read(model));
+    return compiled(std::move(graph), dtype);
+  };
+  auto bytes = write();
+  if (!bytes.ok()) {
+    error = text(model.name, " in ", precision, ": ", bytes.status().message());
+    return std::nullopt;
+  }
+  result.path.clear();
+  result.bytes = std::move(bytes).value();
+  result.file_bytes = result.bytes.size();
+  return result;
 }
 
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {

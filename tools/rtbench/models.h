@@ -20,7 +20,8 @@ struct BenchModel {
   std::string path;              ///< of a file; empty for the zoo
   std::vector<std::byte> bytes;  ///< a compiled zoo model
   uint64_t file_bytes = 0;
-  std::string entry;  ///< what a run is: "train_step"; empty: "infer", or the only entry
+  std::string precision;  ///< that was asked for: "fp32", "fp16", "bf16"; empty: as the model is
+  std::string entry;      ///< what a run is: "train_step"; empty: "infer", or the only entry
   /// Integer inputs that index something: how many entries it has.
   std::map<std::string, int64_t> index_bounds;
 };
@@ -34,6 +35,10 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
 /// `elements`: what a device's peak rates are measured with.
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error);
 std::optional<BenchModel> copy_model(int64_t elements, std::string& error);
+
+/// The model as rtconvert --precision would write it; fp32: as it is, and computed so.
+std::optional<BenchModel> in_precision(const BenchModel& model, const std::string& precision,
+                                       std::string& error);
 
 /// Floating point operations of one run with these extents for the symbols; nullopt when shapes do not fit.
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);

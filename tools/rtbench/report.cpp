@@ -59,6 +59,11 @@ const char* type_name(rt_device_type type) {
   return "unknown";
 }
 
+// "cpu", or "cpu in bf16".
+std::string device_of(const Measurement& m) {
+  return m.precision.empty() ? m.backend : m.backend + " in " + m.precision;
+}
+
 std::string error_text(const Measurement& m) {
   if (m.error_to_reference < 0) return "-";
   return format("%.1e", m.error_to_reference);
@@ -67,36 +72,37 @@ std::string error_text(const Measurement& m) {
 }  // namespace
 
 std::string table(const std::vector<Measurement>& measurements) {
-  std::vector<std::vector<std::string>> rows = {{"model", "backend", "batch", "median ms", "p90", "p99",
-                                                 "samples/s", "GFLOP/s", "% peak", "load ms", "first run ms",
-                                                 "memory", "error"}};
+  std::vector<std::vector<std::string>> rows = {{"model", "backend", "precision", "batch", "median ms", "p90",
+                                                 "p99", "samples/s", "GFLOP/s", "% peak", "load ms",
+                                                 "first run ms", "file", "memory", "error"}};
   std::string failures;
   for (const Measurement& m : measurements) {
     if (!m.error.empty()) {
       failures +=
-          format("%s on %s, batch %ld: ", m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch)) +
+          format("%s on %s, batch %ld: ", m.model.c_str(), device_of(m).c_str(), static_cast<long>(m.batch)) +
           m.error + "\n";
       continue;
     }
-    rows.push_back({m.model, m.backend, std::to_string(m.batch), format("%.3f", m.median_ms),
-                    format("%.3f", m.p90_ms), format("%.3f", m.p99_ms), format("%.1f", m.samples_per_second),
-                    m.gflops > 0 ? format("%.1f", m.gflops) : "-",
+    rows.push_back({m.model, m.backend, m.precision.empty() ? "as is" : m.precision, std::to_string(m.batch),
+                    format("%.3f", m.median_ms), format("%.3f", m.p90_ms), format("%.3f", m.p99_ms),
+                    format("%.1f", m.samples_per_second), m.gflops > 0 ? format("%.1f", m.gflops) : "-",
                     m.percent_of_peak > 0 ? format("%.0f", m.percent_of_peak) : "-",
-                    format("%.1f", m.load_ms), format("%.1f", m.first_run_ms), bytes_text(m.memory_bytes),
-                    error_text(m)});
+                    format("%.1f", m.load_ms), format("%.1f", m.first_run_ms), bytes_text(m.file_bytes),
+                    bytes_text(m.memory_bytes), error_text(m)});
   }
-  std::string out = rows.size() > 1 ? columns(rows, 2) : std::string();
+  std::string out = rows.size() > 1 ? columns(rows, 3) : std::string();
   for (const Measurement& m : measurements)
     if (m.target_steps)
-      out += format(
-          "%s on %s, batch %ld: %s %.3f s\n", m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch),
-          *m.target_steps > 0 ? format("the target loss was reached after %d steps,", *m.target_steps).c_str()
-                              : "the target loss was not reached within",
-          m.target_seconds);
+      out += format("%s on %s, batch %ld: %s %.3f s\n", m.model.c_str(), device_of(m).c_str(),
+                    static_cast<long>(m.batch),
+                    *m.target_steps > 0
+                        ? format("the target loss was reached after %d steps,", *m.target_steps).c_str()
+                        : "the target loss was not reached within",
+                    m.target_seconds);
   for (const Measurement& m : measurements)
     if (m.fallbacks > 0 && m.error.empty())
       out += format("%s on %s, batch %ld: %zu nodes ran on the cpu instead (rtrun --plan shows them)\n",
-                    m.model.c_str(), m.backend.c_str(), static_cast<long>(m.batch), m.fallbacks);
+                    m.model.c_str(), device_of(m).c_str(), static_cast<long>(m.batch), m.fallbacks);
   return out + failures;
 }
 
@@ -124,7 +130,7 @@ std::string profile_table(const Measurement& measurement, size_t most) {
   }
   std::string out =
       format("%s on %s, batch %ld: %.3f ms in %zu nodes\n", measurement.model.c_str(),
-             measurement.backend.c_str(), static_cast<long>(measurement.batch), total, ops.size()) +
+             device_of(measurement).c_str(), static_cast<long>(measurement.batch), total, ops.size()) +
       columns(rows, 4);
   std::vector<std::pair<std::string, std::pair<double, int>>> totals(by_op.begin(), by_op.end());
   std::sort(totals.begin(), totals.end(),
@@ -158,11 +164,11 @@ std::string advice(const std::vector<Measurement>& measurements) {
       });
       most = std::max(most, all.size());
       const double lead = all.size() > 1 ? all[0]->samples_per_second / all[1]->samples_per_second : 1;
-      if (!ranges.empty() && ranges.back().backend == all[0]->backend) {
+      if (!ranges.empty() && ranges.back().backend == device_of(*all[0])) {
         ranges.back().last = batch;
         ranges.back().lead = lead;
       } else {
-        ranges.push_back({all[0]->backend, batch, batch, lead});
+        ranges.push_back({device_of(*all[0]), batch, batch, lead});
       }
     }
     out += model + ": ";
@@ -171,9 +177,9 @@ std::string advice(const std::vector<Measurement>& measurements) {
       continue;
     }
     if (ranges.size() == 1) {
-      out += format(
-          "use %s at every batch size measured; it is %.1f times as fast as the next device at batch %ld.\n",
-          ranges[0].backend.c_str(), ranges[0].lead, static_cast<long>(ranges[0].last));
+      out +=
+          format("use %s at every batch size measured; it is %.1f times as fast as the next at batch %ld.\n",
+                 ranges[0].backend.c_str(), ranges[0].lead, static_cast<long>(ranges[0].last));
       continue;
     }
     for (size_t i = 0; i < ranges.size(); ++i)
@@ -190,11 +196,10 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
   nlohmann::ordered_json all;
   all["measurements"] = nlohmann::ordered_json::array();
   for (const Measurement& m : measurements) {
-    nlohmann::ordered_json row = {{"model", m.model},
-                                  {"mode", m.mode == Mode::Train ? "train" : "infer"},
-                                  {"backend", m.backend},
-                                  {"device", m.device},
-                                  {"batch", m.batch}};
+    nlohmann::ordered_json row = {
+        {"model", m.model},         {"mode", m.mode == Mode::Train ? "train" : "infer"},
+        {"backend", m.backend},     {"device", m.device},
+        {"precision", m.precision}, {"batch", m.batch}};
     if (!m.error.empty()) {
       row["failure"] = m.error;
     } else {
@@ -208,6 +213,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
                   {"percent_of_peak", m.percent_of_peak},
                   {"load_ms", m.load_ms},
                   {"first_run_ms", m.first_run_ms},
+                  {"file_bytes", m.file_bytes},
                   {"memory_bytes", m.memory_bytes},
                   {"fallbacks", m.fallbacks}});
       if (m.error_to_reference >= 0) {
@@ -239,11 +245,12 @@ std::string chrome_trace(const std::vector<Measurement>& measurements) {
   for (const Measurement& m : measurements) {
     if (m.ops.empty()) continue;
     ++thread;
-    events.push_back({{"name", "thread_name"},
-                      {"ph", "M"},
-                      {"pid", 1},
-                      {"tid", thread},
-                      {"args", {{"name", m.model + " " + m.backend + " batch " + std::to_string(m.batch)}}}});
+    events.push_back(
+        {{"name", "thread_name"},
+         {"ph", "M"},
+         {"pid", 1},
+         {"tid", thread},
+         {"args", {{"name", m.model + " " + device_of(m) + " batch " + std::to_string(m.batch)}}}});
     double at = 0;
     for (const OpTime& op : m.ops) {
       const double microseconds = op.milliseconds * 1e3;

@@ -75,13 +75,36 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_flag(
       "--verify", options.verify,
       "Compare the compiled model, read back from its file, with the reference value of the model as given");
-  app.add_option("--input", raw.inputs, "NAME=FILE: a .npy or .pb tensor for --verify; others are random")
+  app.add_option("--input", raw.inputs,
+                 "NAME=FILE: a .npy or .pb tensor for --verify and --keep-accuracy; others are random")
       ->take_all();
   app.add_option("--verify-backend", options.verify_backend,
                  "For --verify: also run a session on this backend");
   app.add_option("--seed", options.seed, "For --verify: seed of the random inputs");
-  app.add_option("--rtol", options.rtol, "For --verify: relative tolerance");
-  app.add_option("--atol", options.atol, "For --verify: absolute tolerance");
+  app.add_option("--rtol", options.rtol,
+                 "For --verify: relative tolerance; default: 0.001, or 0.03 with --precision fp16 or bf16");
+  app.add_option("--atol", options.atol, "For --verify: absolute tolerance; default: 0.0001, or 0.03");
+}
+
+void declare_precision(CLI::App& app, Options& options) {
+  const std::string group = "Precision";
+  app.add_option(
+         "--precision", options.precision,
+         "fp16 or bf16: half-size weights; sums of products, and what lies between them, are computed "
+         "in it; delicate nodes, inputs and outputs keep fp32")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--keep-fp32", options.keep_fp32,
+                 "Shell patterns of node names, for example 'head*,conv1': nodes to keep in fp32")
+      ->delimiter(',')
+      ->group(group);
+  app.add_option(
+         "--keep-accuracy", options.keep_accuracy,
+         "Measure each node in 16 bits on the --input given (random otherwise), and keep as few of the "
+         "worst in fp32 as bring the error of the outputs, relative to the largest, within this bound")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
 }
 
 void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
@@ -176,8 +199,11 @@ void check(const Options& options) {
   if (check_other_output(options)) return;
   if (options.output.empty() && !options.inspect && !options.verify)
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
-  if (!options.verify && (!options.verify_inputs.empty() || !options.verify_backend.empty()))
-    throw CLI::ValidationError("--input", "--input and --verify-backend are for --verify");
+  if (!options.verify &&
+      ((!options.verify_inputs.empty() && !options.keep_accuracy) || !options.verify_backend.empty()))
+    throw CLI::ValidationError("--input",
+                               "--input is for --verify and --keep-accuracy, --verify-backend for "
+                               "--verify");
   if (options.lora && options.input.ends_with(".rt"))
     throw CLI::ValidationError("--lora", "needs the source of the model (.onnx, zoo:NAME)");
   if (options.lora && options.lora->dropout > 0 && !options.train)
@@ -186,6 +212,10 @@ void check(const Options& options) {
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
   if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
     throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
+  if (options.precision == "fp32" && (!options.keep_fp32.empty() || options.keep_accuracy))
+    throw CLI::ValidationError("--precision", "--keep-fp32 and --keep-accuracy need fp16 or bf16");
+  if (options.keep_accuracy && (options.train || options.cache_length > 0))
+    throw CLI::ValidationError("--keep-accuracy", "is for inference, without --train and --cache-length");
   if (options.cache_length == 0 && !options.cache_pairs.empty())
     throw CLI::ValidationError("--cache", "needs --cache-length");
   if (options.cache_length > 0 && options.train)
@@ -206,6 +236,7 @@ Parsed parse_options(int argc, char** argv) {
   TrainingArguments training;
   declare_training(app, parsed.options, training);
   declare_adapters(app, parsed.options, raw);
+  declare_precision(app, parsed.options);
   declare_cache(app, parsed.options, raw);
   try {
     app.parse(argc, argv);
@@ -232,7 +263,7 @@ Parsed parse_options(int argc, char** argv) {
     }
     if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
     check(parsed.options);
-    parsed.options.training = training.checked(parsed.options.train);
+    parsed.options.training = training.checked(parsed.options.train, parsed.options.precision == "fp16");
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();

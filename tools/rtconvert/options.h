@@ -19,6 +19,9 @@ struct Options {
   std::string output;  ///< MODEL.rt; empty: nothing is written
   std::map<std::string, int64_t> dims;
   std::vector<std::string> disabled_passes;
+  std::string precision = "fp32";
+  std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes
+  std::optional<double> keep_accuracy;  ///< largest error of the outputs
 
   bool inspect = false;
   bool list_ops = false;
@@ -44,8 +47,7 @@ struct Options {
   std::string export_onnx;    ///< a copy of the ONNX file with trained weights; empty: none
 
   uint64_t seed = 1;
-  double rtol = 1e-3;
-  double atol = 1e-4;
+  std::optional<double> rtol, atol;  ///< none: what the precision allows
 };
 
 /// The options, or the exit code to leave with (help was asked for, or the command line is wrong; both have

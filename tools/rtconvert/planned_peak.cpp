@@ -43,6 +43,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
   RT_TRY(check_inputs(graph, inputs));
   const std::vector<const std::byte*> values(inputs.size());
   FoldedConstants folded;
+  ConvertedConstants converted;
   Chooser chooser{TuningOptions{}};
   RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph,
                                                         .states = states,
@@ -50,6 +51,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
                                                         .inputs = inputs,
                                                         .values = values,
                                                         .folded = folded,
+                                                        .converted = converted,
                                                         .chooser = chooser}));
   assign_storage(*devices, *program);
   PlannedMemory memory;

@@ -201,7 +201,8 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
   add(app.add_option(
       "--loss-scale", loss_scale,
       "dynamic (from 65536), or a number: multiplies the loss and divides the gradients; a step whose "
-      "gradients are not finite is skipped"));
+      "gradients are not finite is "
+      "skipped; default: dynamic with --precision fp16, else none"));
   add(app.add_option("--loss-scale-interval", loss_scale_interval,
                      "dynamic: doubles after so many good steps, halves at a skipped one"))
       ->check(CLI::PositiveNumber)
@@ -271,7 +272,7 @@ void TrainingArguments::Raw::read_loss_scale(compiler::GradientOptions& gradient
   gradients.loss_scale_interval = dynamic ? loss_scale_interval : 0;
 }
 
-compiler::TrainOptions TrainingArguments::checked(bool train) const {
+compiler::TrainOptions TrainingArguments::checked(bool train, bool f16) const {
   raw_->check_readers(train);
   compiler::TrainOptions result = raw_->options;
   compiler::OptimizerOptions& optimizer = result.optimizer.optimizer;
@@ -282,6 +283,7 @@ compiler::TrainOptions TrainingArguments::checked(bool train) const {
   if (optimizer.nesterov && (optimizer.momentum == 0.0f || optimizer.dampening != 0))
     throw CLI::ValidationError("--nesterov", "needs a momentum and no dampening");
   for (const std::string& group : raw_->groups) result.optimizer.groups.push_back(parse_group(group));
+  if (train && f16 && raw_->loss_scale.empty()) raw_->loss_scale = "dynamic";
   if (!raw_->loss_scale.empty()) raw_->read_loss_scale(result.optimizer.gradients);
   return result;
 }

@@ -21,8 +21,8 @@ class TrainingArguments {
   ~TrainingArguments();
   void declare(CLI::App& app);
   /// After parsing. Throws CLI::ValidationError that names the option at fault and what is expected; without
-  /// `train` every option given is one.
-  compiler::TrainOptions checked(bool train) const;
+  /// `train` every option given is one. f16: the default loss scale is that of f16.
+  compiler::TrainOptions checked(bool train, bool f16) const;
   /// The names that were chosen: "cross_entropy", "sgd".
   const std::string& loss() const;
   const std::string& optimizer() const;

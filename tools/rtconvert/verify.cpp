@@ -45,6 +45,8 @@ Array random_array(const std::string& name, const TensorInfo& info, uint64_t bou
   return array;
 }
 
+}  // namespace
+
 Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options) {
   const Graph& graph = *model.entry("infer");
   for (const auto& [name, path] : options.inputs) {
@@ -76,6 +78,8 @@ Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOpti
   }
   return inputs;
 }
+
+namespace {
 
 Result<std::vector<Array>> evaluate(const ModelGraph& model, std::span<const Array> inputs) {
   Graph graph = *model.entry("infer");

@@ -9,6 +9,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
+#include "tools/common/array.h"
 
 namespace rt::convert {
 
@@ -19,6 +20,10 @@ struct VerifyOptions {
   double rtol = 1e-3;
   double atol = 1e-4;
 };
+
+/// Inputs of the entry `infer`: from files, or random. Symbols take extents under which the graph can be
+/// inferred.
+Result<std::vector<tools::Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options);
 
 struct VerifyLine {
   std::string what;  ///< "compiled" or the backend

@@ -6,7 +6,7 @@
 //   without channels)
 //
 // Winograd comes first where it was faster on every machine measured (see prefers_winograd), and is timed
-// elsewhere.
+// elsewhere. conv.bf16 is the direct one, channels-last, in bf16.
 #include <cstring>
 
 #include "backends/cpu/epilogue.h"
@@ -49,6 +49,12 @@ Status supports_direct(const CpuDevice&, const NodeView& node) {
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   if (!has_work(g)) return unsupported("a convolution without elements has nothing to compute");
   return {};
+}
+
+Status supports_bf16(const CpuDevice& device, const NodeView& node) {
+  if (!onednn::has_bf16()) return unsupported("no instructions for products of bf16 on this machine");
+  if (node.kind() == OpKind::ConvTranspose && node.has(3)) return unsupported("no bias in bf16");
+  return supports_direct(device, node);
 }
 
 Status supports_blocked(const CpuDevice& device, const NodeView& node) {
@@ -115,8 +121,10 @@ template <Algorithm kAlgorithm, LayoutId kLayout>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
   onednn::Convolution convolution;
   RT_ASSIGN(convolution.geometry, geometry_of(node));
+  convolution.dtype = node.dtype(0);
   convolution.algorithm = kAlgorithm;
-  convolution.layout = kLayout == kDense && comes_blocked(device, node, producers) ? kBlocked16 : kLayout;
+  const bool blocked = convolution.dtype == DType::F32 && comes_blocked(device, node, producers);
+  convolution.layout = kLayout == kDense && blocked ? kBlocked16 : kLayout;
   if (node.kind() == OpKind::ConvWeightGrad)
     return onednn::make_convolution_weight_gradient(device, convolution);
   convolution.constant_weight = node.inputs[1].value;
@@ -221,9 +229,10 @@ Status supports_plain(const CpuDevice&, const NodeView& node) {
 
 std::span<const KernelRow> rows_conv();
 std::span<const KernelRow> rows_conv() {
-  constexpr DTypeSet kF32{DType::F32};
+  constexpr DTypeSet kF32{DType::F32}, kBf16{DType::BF16};
 #define RT_CONV(Name, name)                                                                                 \
   row<create<Algorithm::Direct, kDense>, supports_direct>(OpKind::Name, name, kF32, 10),                    \
+      row<create<Algorithm::Direct, kDense>, supports_bf16>(OpKind::Name, name ".bf16", kBf16, 10),         \
       row<create<Algorithm::Direct, kBlocked16>, supports_blocked>(OpKind::Name, name ".blocked", kF32, 6), \
       row<create<Algorithm::Winograd4x4, kBlocked16>, pays_winograd<Algorithm::Winograd4x4>>(               \
           OpKind::Name, name ".winograd4x4", kF32, 13),                                                     \

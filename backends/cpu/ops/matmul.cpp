@@ -1,4 +1,4 @@
-// Matrix products: oneDNN for f32, vector loops for single rows, plain loops for everything else.
+// Matrix products: oneDNN for f32 and bf16, vector loops for single rows, plain loops for everything else.
 #include "runtime/graph/matmul_geometry.h"
 
 #include "backends/cpu/elements.h"
@@ -24,6 +24,22 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
+/// A bias that oneDNN adds: one number for each column.
+bool is_row_bias(const NodeView& node, const MatMulGeometry& g, int bias) {
+  if (bias < 0) return true;
+  const auto i = static_cast<size_t>(bias);
+  return node.input(i).elements() == g.n && (g.n == 1 || node.shape(i).back() == g.n);
+}
+
+Status supports_bf16(const CpuDevice& device, const NodeView& node) {
+  if (!onednn::has_bf16()) return unsupported("no instructions for products of bf16 on this machine");
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  if (!is_row_bias(node, g, epilogue_inputs<op::MatMulAttributes>(node).bias))
+    return unsupported("in bf16, a bias must have one number for each column");
+  return {};
+}
+
 std::vector<int64_t> padded(const Shape& batch, int rank) {
   std::vector<int64_t> dims(static_cast<size_t>(rank - batch.rank()), 1);
   dims.insert(dims.end(), batch.begin(), batch.end());
@@ -33,6 +49,7 @@ std::vector<int64_t> padded(const Shape& batch, int rank) {
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   onednn::MatMul product;
+  product.dtype = node.dtype(0);
   product.m = g.m;
   product.k = g.k;
   product.n = g.n;
@@ -48,10 +65,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   if (product.batch.empty()) product.b.constant = node.inputs[1].value;
   const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
   if (const auto* epilogue = epilogue_of(node)) {
-    const bool row_bias =
-        inputs.bias < 0 || (node.input(static_cast<size_t>(inputs.bias)).elements() == g.n &&
-                            (g.n == 1 || node.shape(static_cast<size_t>(inputs.bias)).back() == g.n));
-    if (row_bias)
+    if (is_row_bias(node, g, inputs.bias))
       product.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
                           inputs.residual};
     else
@@ -201,6 +215,7 @@ std::span<const KernelRow> rows_matmul() {
   static constexpr KernelRow kRows[] = {
       row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
       row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
+      row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
       row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumbers, -10),
   };
   return kRows;

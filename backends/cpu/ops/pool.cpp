@@ -1,12 +1,13 @@
 // Pooling and its gradients. Channels are the innermost dimension of both layouts, so that every tap is a
 // vector operation on a run of channels. Gradients are cut among threads by sample and block of channels,
-// because the windows of one sample overlap.
+// because the windows of one sample overlap. Pooling itself takes 16-bit floats too.
 #include <cstring>
 #include <limits>
 #include <vector>
 
 #include "backends/cpu/device.h"
 #include "backends/cpu/elements.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "runtime/graph/geometry.h"
 
@@ -75,7 +76,10 @@ int64_t divisor(const Pool& pool, int64_t out, bool count_include_pad) noexcept 
 }
 
 LayoutId layout_of(const TensorInfo& info, Producers producers, size_t input) {
-  return producers.size() > input && producers[input] == kBlocked16 && can_block(info) ? kBlocked16 : kDense;
+  return info.dtype == DType::F32 && producers.size() > input && producers[input] == kBlocked16 &&
+                 can_block(info)
+             ? kBlocked16
+             : kDense;
 }
 
 /// Few channels, or windows that overlap: the rows under a row of windows are joined first, a segment at a
@@ -155,36 +159,44 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   const Pool pool = make_pool(geometry, layout);
   bool count_pad = false;
   if constexpr (!kMax) count_pad = attributes.count_include_pad;
-  const Simd& simd = device.simd();
+  const DType dtype = node.dtype(0);
+  const bool wide = dtype == DType::F32;
+  const auto join =
+      device.simd().accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
   constexpr int64_t kFewChannels = 32;
-  if (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output))
-    return make_by_rows<kMax>(simd, pool, count_pad, layout);
+  if (wide &&
+      (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output)))
+    return make_by_rows<kMax>(device.simd(), pool, count_pad, layout);
   return make_kernel(
-      [=, &simd](const Call& call) noexcept {
-        const float* x = call.in<float>(0);
-        float* y = call.out<float>();
-        const auto join = simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+      [=, &simd = device.simd()](const Call& call) noexcept {
+        // Channels that are joined at a time; 16-bit floats are widened on the way.
+        const int64_t run = wide ? pool.width : kWideBlock;
+        const auto join_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
+          float widened[kWideBlock], joined[kWideBlock];
+          const int64_t image = i / pool.out_points, point = i % pool.out_points;
+          float* out = wide ? call.out<float>() + i * pool.width + channel : joined;
+          bool first = true;
+          for_taps(pool, point, [&](int64_t from) noexcept {
+            const int64_t at = (image * pool.in_points + from) * pool.width + channel;
+            const float* in = wide ? call.in<float>(0) + at : widened;
+            if (!wide) widen_block(simd, dtype, call.in<uint16_t>(0) + at, first ? joined : widened, count);
+            if (!first)
+              join(out, in, count);
+            else if (wide)
+              std::memcpy(out, in, static_cast<size_t>(count) * sizeof(float));
+            first = false;
+          });
+          if (first)
+            std::fill(out, out + count, kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
+          else if (!kMax)
+            simd.scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)), count);
+          if (!wide) narrow_block(simd, dtype, out, call.out<uint16_t>() + i * pool.width + channel, count);
+        };
         parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
                      [&](int64_t begin, int64_t end) noexcept {
-                       for (int64_t i = begin; i < end; ++i) {
-                         const int64_t image = i / pool.out_points, point = i % pool.out_points;
-                         float* out = y + i * pool.width;
-                         bool first = true;
-                         for_taps(pool, point, [&](int64_t from) noexcept {
-                           const float* in = pool.in(x, image, from);
-                           if (first)
-                             std::memcpy(out, in, static_cast<size_t>(pool.width) * sizeof(float));
-                           else
-                             join(out, in, pool.width);
-                           first = false;
-                         });
-                         if (first)
-                           std::fill(out, out + pool.width,
-                                     kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
-                         else if (!kMax)
-                           simd.scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)),
-                                      pool.width);
-                       }
+                       for (int64_t i = begin; i < end; ++i)
+                         for (int64_t channel = 0; channel < pool.width; channel += run)
+                           join_window(i, channel, std::min(run, pool.width - channel));
                      });
       },
       {}, {layout, 1, 1});
@@ -309,10 +321,10 @@ Status supports_average_grad(const CpuDevice&, const NodeView& node) {
 
 std::span<const KernelRow> rows_pool();
 std::span<const KernelRow> rows_pool() {
-  constexpr DTypeSet kF32{DType::F32};
+  constexpr DTypeSet kF32{DType::F32}, kShort{DType::F32, DType::F16, DType::BF16};
   static constexpr KernelRow kRows[] = {
-      row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kF32),
-      row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kF32),
+      row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kShort),
+      row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kShort),
       row<create_max_indices>(OpKind::MaxPoolIndices, "max_pool_indices", kAnyDType),
       row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),
       row<create_average_grad, supports_average_grad>(OpKind::AveragePoolGrad, "average_pool_grad",

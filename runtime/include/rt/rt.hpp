@@ -364,7 +364,7 @@ struct SessionOptions {
   std::string backend = {};    ///< "cpu", "vulkan", "cuda", "reference"; empty: "auto"
   std::string device = {};     ///< index, part of the name, or UUID
   std::string entry = {};      ///< empty: "infer", or the only entry
-  std::string precision = {};  ///< empty: "fp32"
+  std::string precision = {};  ///< "fp32", "fp16", "bf16"; empty: the types of the file
   int threads = 0;
   bool strict = false;
   bool profile = false;

@@ -10,6 +10,7 @@ Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
 Status branches(Graph& graph, const PassContext& context);
 Status common_subexpr(Graph& graph, const PassContext& context);
+Status half(Graph& graph, const PassContext& context);
 Status precision(Graph& graph, const PassContext& context);
 Status batch_norm(Graph& graph, const PassContext& context);
 Status layout(Graph& graph, const PassContext& context);

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# precision.sh BIN SCRATCH: sizes, accuracy and options of models in 16 bits, by the programs.
+set -euo pipefail
+bin=$1 scratch=$2
+mkdir -p "$scratch"
+fail() {
+  echo "$1"
+  exit 1
+}
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/f32.rt" > "$scratch/f32.txt"
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/bf16.rt" --precision bf16 --verify > "$scratch/bf16.txt"
+(($(stat -c %s "$scratch/bf16.rt") * 100 <= $(stat -c %s "$scratch/f32.rt") * 55)) || fail "bf16 takes more than 0.55 of f32"
+grep -q "nodes in bf16" "$scratch/bf16.txt" || fail "the summary names no nodes in bf16"
+
+status=0
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/x.rt" --precision bf16 --keep-fp32 'no such node' 2> "$scratch/error.txt" || status=$?
+[[ $status == 2 ]] || fail "a pattern that matches nothing ends with $status"
+
+# Within a wide bound nothing is kept, within none everything is, and what is kept is less within one between.
+keep() {
+  "$bin/rtconvert" zoo:lenet5 -o "$scratch/kept.rt" --precision bf16 --keep-accuracy "$1" | grep accuracy
+}
+keep 1 | grep -q kept && fail "nodes are kept for an error of 1"
+keep 1e-9 | grep -qE 'kept ([0-9]+) of \1 nodes' || fail "not all nodes are kept for an error of 1e-9"
+error=$(keep 1 | sed 's/.*outputs //')
+between=$(awk "BEGIN { print $error * 0.7 }")
+keep "$between" > "$scratch/between.txt"
+awk -v bound="$between" '{ for (i = 1; i <= NF; ++i) if ($i == "now") got = $(i - 1); exit !(got + 0 <= bound * 1.01) }' "$scratch/between.txt" ||
+  fail "not within $between: $(cat "$scratch/between.txt")"
+grep -qE 'kept ([0-9]+) of \1 nodes' "$scratch/between.txt" && fail "all nodes are kept for $between"
+
+"$bin/rtbench" zoo:lenet5 --backends reference --batch 1 --time 0.01 --precision fp32,bf16,fp16 --json > "$scratch/bench.json"
+[[ $(grep -c '"precision": "' "$scratch/bench.json") == 3 ]] || fail "rtbench shows not three precisions"
