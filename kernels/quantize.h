@@ -1,10 +1,11 @@
-// QuantizeLinear, DequantizeLinear, NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize, NarrowFloat: an element each.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
+#include "kernels/functions.h"
 #include "kernels/types.h"
 
 namespace rt::cuda {
@@ -38,6 +39,21 @@ struct DequantizeArguments {
   int64_t count = 0;
 };
 cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream);
+
+/// i32 sums [.., channels] to f32, i8, u8: r = activation(sum * scale + bias), and for integers
+/// round(r / y_scale) + y_zero, ties to even, saturated.
+struct RequantizeArguments {
+  const int32_t* sums = nullptr;
+  const float *scale = nullptr, *bias = nullptr;  ///< [channels], or one scale; bias may be null
+  const float* y_scale = nullptr;
+  const void* y_zero = nullptr;  ///< of the result's type; may be null
+  void* result = nullptr;
+  ElementType to = ElementType::F32;
+  FunctionCall activation;
+  int64_t channels = 1, count = 0;
+  bool one_scale = false;
+};
+cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream);
 
 /// A format of fewer bits: what follows `mantissa` bits behind the point is rounded to even.
 struct NarrowFormat {

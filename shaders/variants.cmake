@@ -120,6 +120,7 @@ rt_shader(batch_norm_statistics batch_norm_statistics.comp)
 rt_shader(pool_buffer pool.comp)
 rt_shader(pool_texel pool.comp -DTEXEL=1)
 rt_shader(pool_grad pool_grad.comp)
+rt_shader(pool_codes pool_codes.comp)
 
 # Positions, gathers, interpolation, optimizer steps.
 foreach(type f32 i32)
@@ -217,6 +218,8 @@ endforeach()
 rt_shader(narrow_float narrow_float.comp)
 rt_shader(matmul_integer matmul_integer.comp)
 rt_shader(conv_integer conv_integer.comp)
+rt_shader(requantize_codes requantize.comp)
+rt_shader(requantize_real requantize.comp -DREAL=1)
 
 # Losses.
 rt_shader(ctc ctc.comp)

@@ -24,6 +24,11 @@ std::optional<UnaryFunction> function_of(op::Activation activation) noexcept {
 
 }  // namespace
 
+Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept {
+  const auto function = function_of(activation);
+  return function ? simd.unary[static_cast<int>(*function)] : nullptr;
+}
+
 Finish::Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue,
                const Shape& bias)
     : elements_(result.elements()) {
@@ -35,8 +40,7 @@ Finish::Finish(const Simd& simd, const Shape& result, const op::EpilogueAttribut
     plan_ = broadcast_plan<2>(result, {result, bias});
     if (plan_.inner_stride(1) == 0) add_bias_ = add[static_cast<int>(Advance::First)];
   }
-  if (const auto function = function_of(epilogue->activation))
-    activation_ = simd.unary[static_cast<int>(*function)];
+  activation_ = activation_of(simd, epilogue->activation);
   alpha_ = epilogue->alpha;
   beta_ = epilogue->beta;
 }

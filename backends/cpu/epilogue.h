@@ -23,6 +23,9 @@ EpilogueInputs epilogue_inputs(const NodeView& node) {
   return inputs;
 }
 
+/// The loop of an activation; null for None.
+Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
+
 class Finish {
  public:
   Finish() = default;

@@ -9,28 +9,10 @@ namespace {
 // -------------------------------------------------------------------------------------------
 
 dnnl::primitive_attr attributes_for(const Epilogue& epilogue) {
-  using dnnl::algorithm;
   dnnl::post_ops operations;
   if (epilogue.residual_input >= 0) operations.append_sum(1.0f);
-  const float alpha = epilogue.alpha, beta = epilogue.beta;
-  switch (epilogue.activation) {
-    case op::Activation::None: break;
-    case op::Activation::Relu: append_eltwise(operations, algorithm::eltwise_relu, 0, 0); break;
-    case op::Activation::Clip: append_eltwise(operations, algorithm::eltwise_clip, alpha, beta); break;
-    case op::Activation::Sigmoid: append_eltwise(operations, algorithm::eltwise_logistic, 0, 0); break;
-    case op::Activation::Tanh: append_eltwise(operations, algorithm::eltwise_tanh, 0, 0); break;
-    case op::Activation::HardSwish: append_hard_swish(operations); break;
-    case op::Activation::Silu: append_eltwise(operations, algorithm::eltwise_swish, 1, 0); break;
-    case op::Activation::Gelu: append_eltwise(operations, algorithm::eltwise_gelu_erf, 0, 0); break;
-    case op::Activation::GeluTanh: append_eltwise(operations, algorithm::eltwise_gelu_tanh, 0, 0); break;
-    case op::Activation::LeakyRelu: append_eltwise(operations, algorithm::eltwise_relu, alpha, 0); break;
-    case op::Activation::HardSigmoid:  // has no name of its own before 3.0
-      append_eltwise(operations, algorithm::eltwise_linear, alpha, beta);
-      append_eltwise(operations, algorithm::eltwise_clip, 0, 1);
-      break;
-  }
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  append_activation(operations, epilogue.activation, epilogue.alpha, epilogue.beta);
+  dnnl::primitive_attr attributes = user_scratchpad();
   attributes.set_post_ops(operations);
   return attributes;
 }

@@ -114,4 +114,20 @@ struct IntegerConvolution {
 };
 Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const IntegerConvolution& convolution);
 
+/// What becomes of the sums, per channel of the result: y = activation(sum scale + bias), and where y_type is
+/// an integer y / y_scale + y_zero, rounded. All known when the kernel is made.
+struct Requantization {
+  std::vector<float> scale, bias;  ///< [N]
+  op::Activation activation = op::Activation::None;
+  float alpha = 0, beta = 0;
+  DType y_type = DType::F32;
+  float y_scale = 1;
+  int32_t y_zero = 0;
+};
+/// The products above with constant signed weights, requantized at once. A zero point of input 0 must have
+/// been worked into the bias; only a convolution's padding is filled with it (input 3).
+Result<KernelPtr> make_quantized_matmul(const IntegerMatMul& product, const Requantization& last);
+Result<KernelPtr> make_quantized_convolution(const IntegerConvolution& convolution,
+                                             const Requantization& last);
+
 }  // namespace rt::cpu::onednn

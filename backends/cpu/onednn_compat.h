@@ -7,6 +7,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <utility>
+#include <vector>
 
 namespace rt::cpu::onednn {
 
@@ -32,6 +33,12 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
 }
 inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
   return desc.get_data_type();
+}
+/// Sums are multiplied by numbers that are an argument of the primitive; the bias comes after that.
+inline constexpr bool kBiasIsScaled = false;
+inline constexpr int kFactorsArgument = DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS;
+inline void set_factors(dnnl::primitive_attr& attributes, int, int weights_mask, const std::vector<float>&) {
+  attributes.set_scales_mask(DNNL_ARG_WEIGHTS, weights_mask);
 }
 /// 0: packed bytes are not shared between kernels.
 inline uint64_t key_of(const dnnl::memory::desc&) {
@@ -62,6 +69,13 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
 }
 inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
   return desc.data_type();
+}
+/// Sums, with the bias, are multiplied by numbers that belong to the primitive.
+inline constexpr bool kBiasIsScaled = true;
+inline constexpr int kFactorsArgument = 0;  // none
+inline void set_factors(dnnl::primitive_attr& attributes, int result_mask, int,
+                        const std::vector<float>& factors) {
+  attributes.set_output_scales(factors.size() == 1 ? 0 : result_mask, factors);
 }
 /// A number that equal descriptors share (FNV-1a over their fields).
 inline uint64_t key_of(const dnnl::memory::desc& desc) {

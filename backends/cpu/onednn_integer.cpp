@@ -1,4 +1,6 @@
 // Products and convolutions of 8-bit integers.
+#include <limits>
+
 #include "backends/cpu/onednn.h"
 #include "backends/cpu/onednn_program.h"
 
@@ -76,8 +78,9 @@ Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatM
 
 namespace {
 
-/// x inside a border of the zero point that input 2 is, in a place of its own; g's axes lose their padding.
-Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type) {
+/// x inside a border of the zero point that input `zero` is, in a place of its own; g's axes lose their
+/// padding.
+Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type, int zero) {
   const ConvGeometry from = g;
   Dims dims{g.batch};
   for (int i = 0; i < g.rank; ++i) {
@@ -88,7 +91,7 @@ Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type) {
   }
   dims.push_back(g.input_channels);
   const Tensor padded = builder.temporary(channels_last(dims, false, type));
-  builder.call({input(0), input(2), padded.place}, [from, to = g](std::byte* const* places) {
+  builder.call({input(0), input(zero), padded.place}, [from, to = g](std::byte* const* places) {
     // Lines along the last spatial axis, of the padded image; where one lies in the image, its middle is
     // copied.
     const auto at = [](const ConvGeometry& of, int axis) -> const WindowAxis& {
@@ -145,7 +148,7 @@ Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const Intege
     ProgramBuilder builder;
     ConvGeometry g = convolution.geometry;
     const Type type = byte_type(convolution.x_signed);
-    const Tensor x = convolution.pad_with_zero_point ? padded_input(builder, g, type)
+    const Tensor x = convolution.pad_with_zero_point ? padded_input(builder, g, type, 2)
                                                      : Tensor{input(0), integer_descs(g, type).x};
     add_integer_convolution(builder, g, x, type, output(), [&](const Desc& plain, const Desc& wanted) {
       if (convolution.constant_weight != nullptr)
@@ -166,6 +169,110 @@ Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const Intege
       });
     }
     add_finish(builder, convolution.finish, sums, convolution.inputs);
+    return builder.build({});
+  });
+}
+
+namespace {
+
+/// Factors and bias as oneDNN wants them, and the attributes that go with them.
+struct Scaling {
+  std::vector<float> factors, bias;
+  dnnl::primitive_attr attributes = user_scratchpad();
+  Type y_type = Type::f32;
+};
+
+/// Activations that only bound the result are bounds on its codes, and the zero point is part of the bias;
+/// behind any other the result is scaled in a step of its own.
+Scaling scaling_of(const Requantization& last, int result_mask, int weights_mask) {
+  using dnnl::algorithm;
+  using op::Activation;
+  Scaling scaling;
+  dnnl::post_ops operations;
+  const bool whole = last.y_type != DType::F32;
+  const float low = last.y_type == DType::I8 ? -128.0f : 0.0f, high = low + 255.0f;
+  const bool bounds = last.activation == Activation::None || last.activation == Activation::Relu ||
+                      last.activation == Activation::Clip;
+  const auto zero = static_cast<float>(last.y_zero);
+  const float y_scale = whole && bounds ? last.y_scale : 1.0f, offset = whole && bounds ? zero : 0.0f;
+  scaling.y_type = last.y_type == DType::F32 ? Type::f32 : byte_type(last.y_type == DType::I8);
+  for (size_t i = 0; i < last.scale.size(); ++i) {
+    const float factor = last.scale[i] / y_scale, bias = last.bias[i] / y_scale + offset;
+    scaling.factors.push_back(factor);
+    scaling.bias.push_back(kBiasIsScaled ? bias / factor : bias);
+  }
+  if (bounds && last.activation != Activation::None) {
+    const bool relu = last.activation == Activation::Relu;
+    const float least = relu ? offset : last.alpha / y_scale + offset;
+    const float most = relu ? std::numeric_limits<float>::max() : last.beta / y_scale + offset;
+    if (!whole || least > low || most < high)
+      append_eltwise(operations, algorithm::eltwise_clip, least, most);
+  }
+  if (!bounds) append_activation(operations, last.activation, last.alpha, last.beta);
+  if (!bounds && whole) append_eltwise(operations, algorithm::eltwise_linear, 1 / last.y_scale, zero);
+  scaling.attributes.set_post_ops(operations);
+  set_factors(scaling.attributes, result_mask, weights_mask, scaling.factors);
+  return scaling;
+}
+
+using Arguments = std::vector<std::pair<int, Tensor>>;
+
+void add_scaled(ProgramBuilder& builder, Arguments& arguments, const Scaling& scaling,
+                const Dims& bias_dims) {
+  arguments.push_back({DNNL_ARG_BIAS, builder.numbers(scaling.bias, bias_dims)});
+  if (!kBiasIsScaled)
+    arguments.push_back(
+        {kFactorsArgument, builder.numbers(scaling.factors, {static_cast<int64_t>(scaling.factors.size())})});
+}
+
+}  // namespace
+
+Result<KernelPtr> make_quantized_matmul(const IntegerMatMul& product, const Requantization& last) {
+  return caught("this quantized product", [&]() -> KernelPtr {
+    const auto matrix = [](int64_t rows, int64_t columns, Type type) {
+      const Dims dims{rows, columns};
+      return Desc(dims, type, dense_strides(dims));
+    };
+    const Scaling scaling = scaling_of(last, 1 << 1, 1 << 1);
+    const Desc a = matrix(product.m, product.k, byte_type(product.a_signed));
+    const Desc b = matrix(product.k, product.n, Type::s8);
+    const Desc y = matrix(product.m, product.n, scaling.y_type);
+    const Desc bias = matrix(1, product.n, kF32);
+    const auto desc = first_fast([&](bool plain_weights) {
+      const Desc weights = plain_weights ? b : any_of(b, Type::s8);
+      return describe<dnnl::matmul>(engine(), scaling.attributes, a, weights, bias, y);
+    });
+    ProgramBuilder builder;
+    Arguments arguments{{DNNL_ARG_SRC, {input(0), a}},
+                        {DNNL_ARG_WEIGHTS, builder.packed(1, b, desc.weights_desc(), product.b.constant)},
+                        {DNNL_ARG_DST, {output(), y}}};
+    add_scaled(builder, arguments, scaling, {1, product.n});
+    builder.add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
+    return builder.build({});
+  });
+}
+
+Result<KernelPtr> make_quantized_convolution(const IntegerConvolution& convolution,
+                                             const Requantization& last) {
+  return caught("this quantized convolution", [&]() -> KernelPtr {
+    ProgramBuilder builder;
+    ConvGeometry g = convolution.geometry;
+    const Type x_type = byte_type(convolution.x_signed);
+    const Scaling scaling = scaling_of(last, 1 << 1, g.groups > 1 ? 3 : 1);
+    const ConvTypes types{x_type, Type::s8, scaling.y_type};
+    const Tensor x = convolution.pad_with_zero_point ? padded_input(builder, g, x_type, 3)
+                                                     : Tensor{input(0), conv_descs(g, types).x};
+    const ConvDescs d = conv_descs(g, types);
+    const Desc bias({g.output_channels}, kF32, dnnl::memory::format_tag::x);
+    const auto desc = describe<dnnl::convolution_forward>(
+        engine(), scaling.attributes, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+        d.x, any_of(d.weight, Type::s8), bias, d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+    Arguments arguments{
+        {DNNL_ARG_SRC, x},
+        {DNNL_ARG_WEIGHTS, builder.packed(1, d.weight, desc.weights_desc(), convolution.constant_weight)},
+        {DNNL_ARG_DST, {output(), d.y}}};
+    add_scaled(builder, arguments, scaling, {g.output_channels});
+    builder.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
     return builder.build({});
   });
 }

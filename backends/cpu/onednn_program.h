@@ -40,17 +40,30 @@ inline Status failure(std::string_view what, const dnnl::error& error) {
   return Status(Code::Internal, text("oneDNN: ", what, ": ", error.message));
 }
 
+/// Row-major strides.
+inline Dims dense_strides(const Dims& dims) {
+  Dims strides(dims.size());
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(dims[i], 1);
+  }
+  return strides;
+}
+
 // --- a kernel made of primitives
 // ----------------------------------------------------------------------------
 
 /// Where bytes lie, in terms of the kernel's bindings.
 struct Place {
-  enum class Kind : uint8_t { Input, Output, Scratch, Packed };
+  enum class Kind : uint8_t { Input, Output, Scratch, Packed, Own };
   Kind kind = Kind::Input;
   size_t index = 0;
   size_t offset = 0;
+  std::byte* own = nullptr;  ///< Kind::Own: bytes of the program
 
   std::byte* in(const Addresses& addresses, const Bindings& bindings) const noexcept {
+    if (kind == Kind::Own) return own;
     const BufferRef* ref = kind == Kind::Input     ? &bindings.inputs[index]
                            : kind == Kind::Output  ? &bindings.outputs[index]
                            : kind == Kind::Scratch ? &bindings.scratch
@@ -60,10 +73,10 @@ struct Place {
   }
 };
 inline Place input(int index) {
-  return {Place::Kind::Input, static_cast<size_t>(index), 0};
+  return {Place::Kind::Input, static_cast<size_t>(index), 0, nullptr};
 }
 inline Place output() {
-  return {Place::Kind::Output, 0, 0};
+  return {Place::Kind::Output, 0, 0, nullptr};
 }
 
 /// Bytes in a place, and how they are arranged.
@@ -82,6 +95,7 @@ struct Step {
 /// What a kernel and the tasks that it records share.
 struct Program {
   std::vector<Step> steps;
+  std::vector<std::vector<float>> numbers;  ///< what steps read besides the operands
   dnnl::stream stream{engine()};
 };
 
@@ -246,7 +260,7 @@ class ProgramBuilder {
     requirements_.packed = wanted.get_size();
     requirements_.packed_key = key | 1u;
     requirements_.replaced_inputs = 1u << input_index;
-    return {{Place::Kind::Packed, 0, 0}, wanted};
+    return {{Place::Kind::Packed, 0, 0, nullptr}, wanted};
   }
   /// Where a primitive writes what must end up in `tensor`; finish_output() after it.
   Tensor output_for(const Tensor& tensor, const Desc& produced) {
@@ -267,7 +281,8 @@ class ProgramBuilder {
       // Steps run one after another and share one region, which is placed behind all other scratch in
       // build().
       scratchpad_ = std::max(scratchpad_, bytes);
-      arguments.push_back({DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0}, scratchpad}});
+      arguments.push_back(
+          {DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0, nullptr}, scratchpad}});
     }
     program_.steps.push_back({std::move(primitive), std::move(arguments), {}});
   }
@@ -279,6 +294,12 @@ class ProgramBuilder {
   }
   /// Scratch bytes for the whole program.
   Place region(size_t bytes) { return scratch(bytes); }
+  /// Numbers that the program keeps.
+  Tensor numbers(std::vector<float> values, const Dims& dims) {
+    program_.numbers.push_back(std::move(values));
+    auto* bytes = reinterpret_cast<std::byte*>(program_.numbers.back().data());
+    return {{Place::Kind::Own, 0, 0, bytes}, Desc(dims, kF32, dense_strides(dims))};
+  }
   Tensor temporary(const Desc& desc) { return {scratch(desc.get_size()), desc}; }
   Requirements& requirements() noexcept { return requirements_; }
 
@@ -286,7 +307,7 @@ class ProgramBuilder {
     for (Step& step : program_.steps)
       for (auto& [argument, tensor] : step.arguments)
         if (tensor.place.kind == Place::Kind::Scratch && tensor.place.index == kSharedScratchpad)
-          tensor.place = {Place::Kind::Scratch, 0, requirements_.scratch};
+          tensor.place = {Place::Kind::Scratch, 0, requirements_.scratch, nullptr};
     requirements_.scratch += scratchpad_;
     return std::make_unique<ProgramKernel>(std::move(program_), requirements_, packing_, layouts);
   }
@@ -294,7 +315,7 @@ class ProgramBuilder {
  private:
   static constexpr size_t kSharedScratchpad = ~size_t{0};
   Place scratch(size_t bytes) {
-    const Place place{Place::Kind::Scratch, 0, requirements_.scratch};
+    const Place place{Place::Kind::Scratch, 0, requirements_.scratch, nullptr};
     requirements_.scratch += (bytes + 63) / 64 * 64;
     return place;
   }
@@ -312,15 +333,25 @@ inline dnnl::primitive_attr user_scratchpad() {
   return attributes;
 }
 
-/// Row-major strides.
-inline Dims dense_strides(const Dims& dims) {
-  Dims strides(dims.size());
-  int64_t step = 1;
-  for (size_t i = dims.size(); i-- > 0;) {
-    strides[i] = step;
-    step *= std::max<int64_t>(dims[i], 1);
+inline void append_activation(dnnl::post_ops& operations, op::Activation activation, float alpha,
+                              float beta) {
+  using dnnl::algorithm;
+  switch (activation) {
+    case op::Activation::None: break;
+    case op::Activation::Relu: append_eltwise(operations, algorithm::eltwise_relu, 0, 0); break;
+    case op::Activation::Clip: append_eltwise(operations, algorithm::eltwise_clip, alpha, beta); break;
+    case op::Activation::Sigmoid: append_eltwise(operations, algorithm::eltwise_logistic, 0, 0); break;
+    case op::Activation::Tanh: append_eltwise(operations, algorithm::eltwise_tanh, 0, 0); break;
+    case op::Activation::HardSwish: append_hard_swish(operations); break;
+    case op::Activation::Silu: append_eltwise(operations, algorithm::eltwise_swish, 1, 0); break;
+    case op::Activation::Gelu: append_eltwise(operations, algorithm::eltwise_gelu_erf, 0, 0); break;
+    case op::Activation::GeluTanh: append_eltwise(operations, algorithm::eltwise_gelu_tanh, 0, 0); break;
+    case op::Activation::LeakyRelu: append_eltwise(operations, algorithm::eltwise_relu, alpha, 0); break;
+    case op::Activation::HardSigmoid:  // has no name of its own before 3.0
+      append_eltwise(operations, algorithm::eltwise_linear, alpha, beta);
+      append_eltwise(operations, algorithm::eltwise_clip, 0, 1);
+      break;
   }
-  return strides;
 }
 
 /// The logical dimensions that oneDNN wants ([N,C,S..], [O,I,K..]) over memory in our order ([N,S..,C],

@@ -90,6 +90,15 @@ Shape ConvGeometry::weight_shape() const noexcept {
 Shape ConvGeometry::output_shape() const noexcept {
   return spatial_shape(batch, axes, rank, &WindowAxis::output, output_channels);
 }
+bool ConvGeometry::is_padded() const noexcept {
+  bool padded = false;
+  for (int i = 0; i < rank; ++i) {
+    const WindowAxis& axis = axes[static_cast<size_t>(i)];
+    padded = padded || axis.pad_begin > 0 || axis.effective_pad_end() > 0;
+  }
+  return padded;
+}
+
 double ConvGeometry::multiply_adds() const noexcept {
   double product = static_cast<double>(batch) * static_cast<double>(output_channels) *
                    static_cast<double>(input_channels_per_group());

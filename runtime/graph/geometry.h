@@ -62,6 +62,8 @@ struct ConvGeometry {
   Shape output_shape() const noexcept;  ///< [N,S'..,O]
   /// Multiply-adds: output elements x taps x channels of a group.
   double multiply_adds() const noexcept;
+  /// Whether windows reach outside the input.
+  bool is_padded() const noexcept;
 };
 
 /// A pool x [N,S..,C] -> y [N,S'..,C].

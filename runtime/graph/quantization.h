@@ -30,5 +30,7 @@ Result<ScaleGroups> scale_groups(const Shape& x, const Shape& scale, int64_t axi
 
 /// The convolution that a ConvInteger is, but for types and zero points.
 op::ConvAttributes as_conv(const op::ConvIntegerAttributes& attributes);
+/// The sums that a QuantizedConv requantizes.
+op::ConvIntegerAttributes as_integer(const op::QuantizedConvAttributes& attributes);
 
 }  // namespace rt

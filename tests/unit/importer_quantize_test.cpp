@@ -177,8 +177,8 @@ TEST(ImporterQuantize, QuantizedConvolutionStaysInIntegers) {
   int products = 0, roundings = 0;
   for (const Node& node : graph.nodes) {
     products += node.kind() == OpKind::ConvInteger;
-    roundings += node.kind() == OpKind::QuantizeLinear;
-    EXPECT_NE(node.kind(), OpKind::Cast);
+    roundings += node.kind() == OpKind::Requantize;
+    EXPECT_NE(node.kind(), OpKind::DequantizeLinear);
     EXPECT_NE(node.kind(), OpKind::Conv);
   }
   EXPECT_EQ(products, 1);

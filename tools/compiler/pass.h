@@ -20,6 +20,7 @@ struct PassContext {
   DType dtype = DType::F32;                     ///< that sums of products shall be computed in
   std::span<const std::string> keep_fp32 = {};  ///< shell patterns over names of nodes that stay in f32
   std::set<std::string>* unmatched = nullptr;   ///< a pass takes out the patterns that it found a node for
+  bool residuals = true;                        ///< additions of two tensors may become part of a product
 };
 
 /// Rewrites `graph` in place and keeps it valid (runtime/graph/verify.h): inputs, outputs and state updates

@@ -18,24 +18,27 @@ namespace {
 constexpr Pass kPasses[] = {
     {"dead_code", "drop what nothing depends on", dead_code},
     {"canonicalize", "drop nodes that do nothing, write the rest in one way", canonicalize},
-    {"fold", "compute what depends on constants and static shapes", fold},
+    {"fold", "compute what depends on constants and static shapes", fold_known},
     {"branches", "put the branch that is always taken in the place of its If", branches},
     {"common_subexpr", "compute equal things once", common_subexpr},
     // Shapes are plain now. Channels come last before anything looks for "per channel".
     {"layout", "move Transposes down until they meet their inverses", layout},
     {"canonicalize", "drop what the layout made trivial", canonicalize},
-    {"fold", "transpose constants", fold},
+    {"fold", "transpose constants", fold_known},
     {"batch_norm", "fold factors and offsets per channel into the weights before them", batch_norm},
     // Before composites are recognized, since Casts would hide their patterns.
     {"precision", "compute 16-bit models in f32", precision},
     {"canonicalize", "drop Casts in a row", canonicalize},
-    {"fold", "widen small constants", fold},
+    {"fold", "widen small constants", fold_known},
     {"common_subexpr", "compute equal things once", common_subexpr},
     {"recognize", "find Silu, HardSwish, Gelu and LayerNorm that are spelled out", recognize},
     {"attention", "find scaled dot product attention that is spelled out", attention},
     {"rotary", "find rotary position embeddings that are spelled out", rotary},
     {"fuse", "move additions and activations into the epilogue of MatMul and Conv", fuse},
-    {"fold", "reshape biases", fold},
+    {"fold", "reshape biases", fold_known},
+    {"common_subexpr", "compute equal things once", common_subexpr},
+    {"quantize", "compute on integers what lies between dequantizing and quantizing", quantize},
+    {"fold", "dequantize what is still read as real numbers", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},
     // Behind all that recognizes something, for the same reason.
     {"half", "compute products, and what lies between them, in f16 or bf16 if asked to", half},
@@ -78,8 +81,11 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                       PipelineReport* report) {
   drop_bodies(graph);
   RT_TRY(verify(graph, &states));
-  const PassContext context{
-      .states = states, .dtype = options.precision, .keep_fp32 = options.keep_fp32, .unmatched = &unmatched};
+  const PassContext context{.states = states,
+                            .dtype = options.precision,
+                            .keep_fp32 = options.keep_fp32,
+                            .unmatched = &unmatched,
+                            .residuals = options.residuals};
   for (const Pass& pass : kPasses) {
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();

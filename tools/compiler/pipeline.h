@@ -21,6 +21,8 @@ struct PipelineOptions {
   DType precision = DType::F32;
   /// Shell patterns over names of nodes that stay in f32. One that matches no node is an error.
   std::vector<std::string> keep_fp32;
+  /// Whether products take in additions of another tensor; quantization looks at both operands instead.
+  bool residuals = true;
   /// For each entry; empty: all entries.
   std::vector<std::string> entries;
 };

@@ -57,7 +57,8 @@ void count_parameters(const Graph& graph, const std::vector<State>& states, Grap
     const bool counts =
         value.role == Role::Constant || (value.role == Role::State && value.state < states.size() &&
                                          states[value.state].kind == StateKind::Parameter);
-    if (!counts || uses[id] == 0 || !is_float(value.dtype) || value.rank() == 0) continue;
+    const bool number = is_float(value.dtype) || value.dtype == DType::I8 || value.dtype == DType::U8;
+    if (!counts || uses[id] == 0 || !number || value.rank() == 0) continue;
     report.parameters += static_cast<uint64_t>(value.info().elements());
     report.parameter_bytes += value.info().bytes();
   }

@@ -22,6 +22,7 @@
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/options.h"
 #include "tools/rtconvert/planned_peak.h"
+#include "tools/rtconvert/quantization.h"
 #include "tools/rtconvert/training.h"
 #include "tools/rtconvert/verify.h"
 
@@ -123,6 +124,7 @@ struct Summary {
   rt::compiler::CacheReport cache;
   rt::compiler::PrecisionReport precision;
   rt::convert::AccuracyReport accuracy;
+  rt::convert::QuantizationReport quantization;
 };
 
 Json coverage_json(const rt::convert::Coverage& backend) {
@@ -130,6 +132,18 @@ Json coverage_json(const rt::convert::Coverage& backend) {
           {"host", backend.host},
           {"elsewhere", backend.elsewhere},
           {"depends", backend.depends}};
+}
+
+Json quantization_json(const rt::convert::QuantizationReport& report) {
+  Json json;
+  json["products"] = report.products;
+  if (report.rows > 0) json["rows"] = report.rows;
+  if (report.accuracy_f32 >= 0)
+    json["accuracy"] = {{"f32", report.accuracy_f32}, {"int8", report.accuracy_int8}};
+  for (const auto& line : report.lines)
+    json["nodes"].push_back(
+        {{"name", line.name}, {"op", line.op}, {"decibels", line.decibels}, {"kept_f32", line.kept}});
+  return json;
 }
 
 Json summary_json(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -182,6 +196,7 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                      {"bytes", summary.cache.bytes},
                      {"inputs", summary.cache.inputs},
                      {"outputs", summary.cache.outputs}};
+  if (options.quantizes()) json["quantization"] = quantization_json(summary.quantization);
   json["file_bytes"] = summary.file_bytes;
   for (const auto& backend : summary.coverage) json["backends"][backend.backend] = coverage_json(backend);
   for (const auto& backend : summary.training_coverage)
@@ -221,7 +236,7 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   else
     print_line(rt::text("memory      at least ", rt::bytes_text(summary.after.live_bytes),
                         " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
-  if (options.precision != "fp32") print_line("precision   " + summary.precision.text());
+  if (options.computes_in_16_bits()) print_line("precision   " + summary.precision.text());
   if (options.keep_accuracy) print_line("accuracy    " + summary.accuracy.text());
   print_coverage("on ", summary.coverage);
   if (!options.merge_adapter.empty())
@@ -230,6 +245,8 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   if (options.train) print_line(rt::convert::training_text(summary.training));
   if (summary.budget) print_line(rt::convert::budget_text(*summary.budget, options));
   print_coverage("train_step on ", summary.training_coverage);
+  if (options.quantizes()) print_line(summary.quantization.summary());
+  if (options.quant_report) std::fputs(summary.quantization.table().c_str(), stdout);
   if (options.cache_length > 0)
     print_line(rt::text("cache       ", options.cache_length, " positions, ", summary.cache.states,
                         " states in ", rt::bytes_text(summary.cache.bytes),
@@ -295,18 +312,25 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   pipeline.disabled = options.disabled_passes;
   rt::compiler::PipelineReport passes;
   // The cache is found in f32, where nothing hides what grows.
-  const rt::DType precision = rt::dtype_from_name(options.precision).value_or(rt::DType::F32);
-  pipeline.keep_fp32 = options.keep_fp32;
+  const rt::DType precision = options.quantizes() ? rt::DType::F32 : *rt::dtype_from_name(options.precision);
+  if (options.computes_in_16_bits()) pipeline.keep_fp32 = options.keep_fp32;
   if (options.keep_accuracy) RT_TRY(keep_worst(options, model, pipeline, precision, summary));
   if (options.cache_length == 0) pipeline.precision = precision;
   if (options.memory > 0) {
     RT_ASSIGN(summary.budget, rt::convert::fit_training(model, options, pipeline, summary.training));
   } else {
+    // The cache is found, and tensors are observed, in f32.
+    pipeline.residuals = options.calibrate.empty();
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+    pipeline.residuals = true;
   }
   if (options.cache_length > 0) {
     pipeline.precision = precision;
     RT_TRY(rt::compiler::add_cache(model, {options.cache_length, options.cache_pairs}, &summary.cache));
+    RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+  }
+  if (options.quantizes()) {
+    RT_TRY(rt::convert::quantize_model(model, options, summary.quantization));
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
   }
   if (options.verbose) progress(passes.table());

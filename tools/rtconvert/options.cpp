@@ -16,6 +16,7 @@ struct Raw {
   std::vector<std::string> inputs;
   std::vector<std::string> caches;
   std::string lora;
+  std::string max_drop;
 };
 
 // Splits at the last '=', since names of tensors may hold one.
@@ -91,8 +92,10 @@ void declare_precision(CLI::App& app, Options& options) {
   app.add_option(
          "--precision", options.precision,
          "fp16 or bf16: half-size weights; sums of products, and what lies between them, are computed "
-         "in it; delicate nodes, inputs and outputs keep fp32")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}))
+         "in it; delicate nodes, inputs and outputs keep fp32. int8: products of 8-bit integers, with scales "
+         "from --calibrate, or found at every run for matrix products; int8-weights, int4-weights: only the "
+         "weights of matrix products")
+      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--keep-fp32", options.keep_fp32,
@@ -193,6 +196,69 @@ bool check_other_output(const Options& options) {
   return !options.save_adapter.empty() || !options.export_onnx.empty();
 }
 
+void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
+  const std::string group = "Quantization";
+  app.add_option("--calibrate", options.calibrate,
+                 "DATA.npz, or a folder of .npy: rows of each input, by its name, to see ranges on")
+      ->group(group);
+  app.add_option(
+         "--calibration", options.calibration,
+         "How ranges follow from the data: all of it, all but outliers, or what keeps most information")
+      ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--percentile", options.percentile, "For --calibration percentile: how much a range covers")
+      ->check(CLI::Range(50.0, 100.0))
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--quant-report", options.quant_report,
+               "List the signal-to-quantization-noise ratio of each node, worst first")
+      ->group(group);
+  app.add_option("--evaluate", options.evaluate,
+                 "Rows to tell the accuracy on, as for --calibrate, which they default to; needs --labels")
+      ->group(group);
+  app.add_option("--labels", options.labels,
+                 "The right classes of the rows (.npy or IDX): tells the accuracy in fp32 and in int8")
+      ->group(group);
+  app.add_option(
+         "--max-drop", raw.max_drop,
+         "For example 0.5%: keep the worst nodes in fp32 until the accuracy drops by no more; needs --labels")
+      ->group(group);
+  app.add_option("--group-size", options.group_size,
+                 "For int8-weights and int4-weights: weights that share a scale")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group(group);
+}
+
+/// "0.5%" or "0.005" as a share.
+double share_of(const std::string& text) {
+  const bool percent = text.ends_with("%");
+  double share = -1;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), share).ptr;
+  if (end != text.data() + text.size() - (percent ? 1 : 0) || share < 0)
+    throw CLI::ValidationError("--max-drop", "expected a share such as 0.5%, found " + text);
+  return percent ? share / 100 : share;
+}
+
+void check_quantization(const Options& options) {
+  const bool calibrates = !options.calibrate.empty();
+  if (calibrates && options.precision != "int8")
+    throw CLI::ValidationError("--calibrate", "needs --precision int8");
+  if (!calibrates && (options.quant_report || !options.labels.empty()))
+    throw CLI::ValidationError(options.quant_report ? "--quant-report" : "--labels", "needs --calibrate");
+  if (!calibrates && options.calibration != "minmax")
+    throw CLI::ValidationError("--calibration", "needs --calibrate");
+  if (options.group_size != Options().group_size && !options.precision.ends_with("-weights"))
+    throw CLI::ValidationError("--group-size", "needs --precision int8-weights or int4-weights");
+  if (!options.evaluate.empty() && options.labels.empty())
+    throw CLI::ValidationError("--evaluate", "needs --labels to tell the accuracy");
+  if (options.max_drop >= 0 && options.labels.empty())
+    throw CLI::ValidationError("--max-drop", "needs --labels to tell the accuracy");
+  if (options.quantizes() && options.train)
+    throw CLI::ValidationError("--precision", options.precision + " is for inference, not for --train");
+}
+
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
@@ -212,8 +278,10 @@ void check(const Options& options) {
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
   if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
     throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
-  if (options.precision == "fp32" && (!options.keep_fp32.empty() || options.keep_accuracy))
-    throw CLI::ValidationError("--precision", "--keep-fp32 and --keep-accuracy need fp16 or bf16");
+  if (options.precision == "fp32" && !options.keep_fp32.empty())
+    throw CLI::ValidationError("--keep-fp32", "needs another --precision than fp32");
+  if (options.keep_accuracy && !options.computes_in_16_bits())
+    throw CLI::ValidationError("--keep-accuracy", "needs --precision fp16 or bf16");
   if (options.keep_accuracy && (options.train || options.cache_length > 0))
     throw CLI::ValidationError("--keep-accuracy", "is for inference, without --train and --cache-length");
   if (options.cache_length == 0 && !options.cache_pairs.empty())
@@ -238,6 +306,7 @@ Parsed parse_options(int argc, char** argv) {
   declare_adapters(app, parsed.options, raw);
   declare_precision(app, parsed.options);
   declare_cache(app, parsed.options, raw);
+  declare_quantization(app, parsed.options, raw);
   try {
     app.parse(argc, argv);
     std::string name;
@@ -262,7 +331,9 @@ Parsed parse_options(int argc, char** argv) {
       parsed.options.cache_pairs.emplace_back(name, value);
     }
     if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
+    if (!raw.max_drop.empty()) parsed.options.max_drop = share_of(raw.max_drop);
     check(parsed.options);
+    check_quantization(parsed.options);
     parsed.options.training = training.checked(parsed.options.train, parsed.options.precision == "fp16");
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();

@@ -19,7 +19,7 @@ struct Options {
   std::string output;  ///< MODEL.rt; empty: nothing is written
   std::map<std::string, int64_t> dims;
   std::vector<std::string> disabled_passes;
-  std::string precision = "fp32";
+  std::string precision = "fp32";       ///< fp16, bf16; int8; int8-weights, int4-weights
   std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes
   std::optional<double> keep_accuracy;  ///< largest error of the outputs
 
@@ -46,8 +46,20 @@ struct Options {
   std::string merge_adapter;  ///< adapter to add to the weights; empty: none
   std::string export_onnx;    ///< a copy of the ONNX file with trained weights; empty: none
 
+  std::string calibrate;               ///< .npz or folder with rows of the inputs; empty: none
+  std::string calibration = "minmax";  ///< minmax, percentile, entropy
+  double percentile = 99.99;
+  std::string evaluate;  ///< rows to tell the accuracy on; empty: those of `calibrate`
+  std::string labels;    ///< integers, one for each of these rows; empty: none
+  double max_drop = -1;  ///< of the accuracy, as a share; negative: any
+  bool quant_report = false;
+  int64_t group_size = 32;
+
   uint64_t seed = 1;
   std::optional<double> rtol, atol;  ///< none: what the precision allows
+
+  bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
+  bool quantizes() const { return precision.starts_with("int"); }
 };
 
 /// The options, or the exit code to leave with (help was asked for, or the command line is wrong; both have

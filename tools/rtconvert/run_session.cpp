@@ -5,14 +5,51 @@
 
 namespace rt::convert {
 
-std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> file,
-                                                     const std::string& backend, bool strict,
-                                                     std::span<const tools::Array> inputs,
-                                                     std::string& error) {
+namespace {
+
+class SessionRunner final : public Runner {
+ public:
+  SessionRunner(Model model, Session session) : model_(std::move(model)), session_(std::move(session)) {}
+
+  bool run(std::span<const tools::Array> inputs, std::string& error) override {
+    const auto failed = [&](const Status& status) {
+      if (!status) error = status.message();
+      return !status;
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      Tensor tensor(static_cast<DType>(inputs[i].type), inputs[i].dims);
+      if (!inputs[i].bytes.empty())
+        std::memcpy(tensor.data(), inputs[i].bytes.data(), inputs[i].bytes.size());
+      if (failed(session_.set_input(i, tensor))) return false;
+    }
+    return !failed(session_.run());
+  }
+  size_t output_count() const override { return session_.output_count(); }
+  std::optional<Output> output(size_t i, std::string& error) override {
+    auto tensor = session_.output(i);
+    if (!tensor) {
+      error = tensor.status().message();
+      return std::nullopt;
+    }
+    const auto dims = tensor->dims();
+    return Output{.type = static_cast<tools::ElementType>(tensor->dtype()),
+                  .dims = {dims.begin(), dims.end()},
+                  .bytes = {static_cast<const std::byte*>(tensor->data()), tensor->bytes()}};
+  }
+
+ private:
+  Model model_;
+  Session session_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> Runner::open(std::span<const std::byte> file, const std::string& backend, bool strict,
+                                     std::string& error) {
   auto model = Model::from_memory(file);
   if (!model) {
     error = "loading: " + model.status().message();
-    return std::nullopt;
+    return nullptr;
   }
   SessionOptions options;
   options.backend = backend;
@@ -20,31 +57,25 @@ std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> 
   auto session = Session::create(*model, options);
   if (!session) {
     error = "session: " + session.status().message();
-    return std::nullopt;
+    return nullptr;
   }
-  const auto failed = [&](const Status& status) {
-    if (!status) error = status.message();
-    return !status;
-  };
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    Tensor tensor(static_cast<DType>(inputs[i].type), inputs[i].dims);
-    if (!inputs[i].bytes.empty()) std::memcpy(tensor.data(), inputs[i].bytes.data(), inputs[i].bytes.size());
-    if (failed(session->set_input(i, tensor))) return std::nullopt;
-  }
-  if (failed(session->run())) return std::nullopt;
+  return std::make_unique<SessionRunner>(std::move(*model), std::move(*session));
+}
+
+std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> file,
+                                                     const std::string& backend, bool strict,
+                                                     std::span<const tools::Array> inputs,
+                                                     std::string& error) {
+  const auto runner = Runner::open(file, backend, strict, error);
+  if (runner == nullptr || !runner->run(inputs, error)) return std::nullopt;
   std::vector<tools::Array> outputs;
-  for (size_t i = 0; i < session->output_count(); ++i) {
-    auto tensor = session->output(i);
-    if (!tensor) {
-      error = tensor.status().message();
-      return std::nullopt;
-    }
-    const auto dims = tensor->dims();
-    const auto* data = static_cast<const std::byte*>(tensor->data());
+  for (size_t i = 0; i < runner->output_count(); ++i) {
+    auto output = runner->output(i, error);
+    if (!output) return std::nullopt;
     outputs.push_back({.name = "",
-                       .type = static_cast<tools::ElementType>(tensor->dtype()),
-                       .dims = {dims.begin(), dims.end()},
-                       .bytes = {data, data + tensor->bytes()}});
+                       .type = output->type,
+                       .dims = std::move(output->dims),
+                       .bytes = {output->bytes.begin(), output->bytes.end()}});
   }
   return outputs;
 }

@@ -1,7 +1,8 @@
-// Runs a model once in a session. In a file of its own, because librt's public headers and its inner ones
-// name the same things.
+// Runs a model in a session, once or on many inputs. In a file of its own, because librt's public headers and
+// its inner ones name the same things.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,5 +18,23 @@ std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> 
                                                      const std::string& backend, bool strict,
                                                      std::span<const tools::Array> inputs,
                                                      std::string& error);
+
+/// A session that stays.
+class Runner {
+ public:
+  /// Null with a message.
+  static std::unique_ptr<Runner> open(std::span<const std::byte> file, const std::string& backend,
+                                      bool strict, std::string& error);
+  virtual ~Runner() = default;
+  virtual bool run(std::span<const tools::Array> inputs, std::string& error) = 0;
+  virtual size_t output_count() const = 0;
+  /// Of the last run; valid until the next.
+  struct Output {
+    tools::ElementType type;
+    std::vector<int64_t> dims;
+    std::span<const std::byte> bytes;
+  };
+  virtual std::optional<Output> output(size_t i, std::string& error) = 0;
+};
 
 }  // namespace rt::convert

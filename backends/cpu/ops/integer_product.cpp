@@ -207,15 +207,6 @@ bool known_zero(const NodeView& node, size_t i) {
                                          [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-bool is_padded(const ConvGeometry& g) noexcept {
-  bool padded = false;
-  for (int i = 0; i < g.rank; ++i) {
-    const WindowAxis& axis = g.axes[static_cast<size_t>(i)];
-    padded = padded || axis.pad_begin > 0 || axis.effective_pad_end() > 0;
-  }
-  return padded;
-}
-
 /// y -= zx sum w + zw (sum x - K zx), the padding counted as zx.
 struct ConvFinish {
   ConvGeometry g;
@@ -277,7 +268,7 @@ Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers
                     .simd = &device.simd(),
                     .weight_sums = {}};
   finish.sums_windows = convolution.window_sums = finish.has_weight_zero || finish.shift != 0;
-  convolution.pad_with_zero_point = finish.has_x_zero && is_padded(g);
+  convolution.pad_with_zero_point = finish.has_x_zero && g.is_padded();
   if (finish.has_x_zero && convolution.constant_weight != nullptr) {
     finish.weight_sums.resize(static_cast<size_t>(g.output_channels));
     finish.sum_weights(static_cast<const std::byte*>(convolution.constant_weight), finish.weight_sums.data());

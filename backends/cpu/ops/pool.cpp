@@ -202,6 +202,34 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
       {}, {layout, 1, 1});
 }
 
+/// The maxima of codes; a window in the padding has the least code.
+Result<KernelPtr> create_max_codes(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
+  const Pool pool = make_pool(geometry, kDense);
+  const bool is_signed = node.dtype(0) == DType::I8;
+  return make_kernel([=, join = device.simd().max_codes[is_signed ? 0 : 1]](const Call& call) noexcept {
+    const auto* x = call.in<uint8_t>(0);
+    auto* y = call.out<uint8_t>();
+    const auto width = static_cast<size_t>(pool.width);
+    parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   for (int64_t i = begin; i < end; ++i) {
+                     uint8_t* out = y + i * pool.width;
+                     bool first = true;
+                     for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
+                       const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
+                       if (first)
+                         std::memcpy(out, in, width);
+                       else
+                         join(out, in, pool.width);
+                       first = false;
+                     });
+                     if (first) std::memset(out, is_signed ? 0x80 : 0, width);
+                   }
+                 });
+  });
+}
+
 /// Positions in the flattened [N,C,S] of each window's first largest element; -1 for a window in the padding.
 Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers) {
   const auto& attributes = node.as<op::MaxPoolIndicesAttributes>();
@@ -324,6 +352,7 @@ std::span<const KernelRow> rows_pool() {
   constexpr DTypeSet kF32{DType::F32}, kShort{DType::F32, DType::F16, DType::BF16};
   static constexpr KernelRow kRows[] = {
       row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kShort),
+      row<create_max_codes>(OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}),
       row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kShort),
       row<create_max_indices>(OpKind::MaxPoolIndices, "max_pool_indices", kAnyDType),
       row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),

@@ -14,6 +14,8 @@ void fill_norms(Simd& table) noexcept;
 void fill_products(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;
 void fill_integer(Simd& table) noexcept;
+void fill_quantized(Simd& table) noexcept;
+void fill_weight_quantized(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_window(Simd& table) noexcept;

@@ -66,6 +66,21 @@ struct FloatFormat {
   bool minus_zero;
 };
 
+/// a factor_a + b factor_b + offset, within [low, high].
+struct CodeSum {
+  float factor_a, factor_b, offset, low, high;
+};
+
+/// y [rows,n] = x [rows,k] times the transposed weight [n,k] of 8 or 4 bits, in groups along k with a scale
+/// each.
+struct WeightProduct {
+  const float* x;  ///< for 4 bits: the even elements of each row, then the odd ones
+  const uint8_t* weight;
+  const float* scale;
+  float* y;
+  int64_t rows, n, k, group;
+};
+
 /// Optimizer steps; the formulas stand in schema/ops.fbs. LambDirection computes r, into new_p.
 enum class StepFunction : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, LambDirection, Lion, Count };
 struct StepNumbers {
@@ -190,6 +205,15 @@ struct Simd {
                            int64_t n);
   /// y = x - 128
   void (*flip_signs)(const uint8_t* x, int8_t* y, int64_t n);
+
+  /// y = round(a factor_a + b factor_b + offset) within [low, high]; by the types of a, b and y.
+  void (*add_codes[2][2][2])(const void* a, const void* b, void* y, int64_t n, const CodeSum& sum);
+  /// y = max(y, x)
+  void (*max_codes[2])(void* y, const void* x, int64_t n);
+  /// Columns [begin, end), of weights of 8 and of 4 bits.
+  void (*weight_product[2])(const WeightProduct& product, int64_t begin, int64_t end);
+  /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
+  void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
 
   /// Elements [begin, end) of an optimizer step.
   void (*optimizer_step[static_cast<int>(StepFunction::Count)])(const StepOperands& operands, int64_t begin,

@@ -20,6 +20,8 @@ const Simd& table() noexcept {
     fill_products(filled);
     fill_convert(filled);
     fill_integer(filled);
+    fill_quantized(filled);
+    fill_weight_quantized(filled);
     fill_optimizer(filled);
     fill_transpose(filled);
     fill_window(filled);

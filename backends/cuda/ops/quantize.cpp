@@ -1,9 +1,10 @@
-// QuantizeLinear, DequantizeLinear and NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: an element each.
 #include "kernels/quantize.h"
 
 #include <limits>
 
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/product_plan.h"
 #include "runtime/graph/quantization.h"
 
 namespace rt::cuda {
@@ -59,6 +60,25 @@ Result<KernelPtr> create_dequantize(CudaDevice&, const NodeView& node) {
       [arguments](const Call& call) { return dequantize(bound(arguments, call), call.stream); });
 }
 
+Result<KernelPtr> create_requantize(CudaDevice&, const NodeView& node) {
+  const auto& attributes = node.as<op::RequantizeAttributes>();
+  const RequantizeArguments arguments{.to = element_type(node.output(0).dtype),
+                                      .activation = activation_of(attributes.epilogue.get()),
+                                      .channels = node.shape(0).back(),
+                                      .count = node.output(0).elements(),
+                                      .one_scale = node.input(1).elements() == 1};
+  return make_kernel([arguments](const Call& call) {
+    RequantizeArguments bound = arguments;
+    bound.sums = call.in<int32_t>(0);
+    bound.scale = call.in<float>(1);
+    bound.bias = call.in<float>(2);
+    bound.y_scale = call.in<float>(3);
+    bound.y_zero = call.in(4);
+    bound.result = call.out();
+    return requantize(bound, call.stream);
+  });
+}
+
 NarrowFormat format_of(const op::NarrowFloatAttributes& attributes) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -90,6 +110,7 @@ std::span<const KernelRow> rows_quantize() {
           OpKind::QuantizeLinear, "quantize", DTypeSet{DType::F32, DType::F16, DType::BF16, DType::I32}),
       row<create_dequantize, supports<op::DequantizeLinearAttributes>>(OpKind::DequantizeLinear, "dequantize",
                                                                        kCodes),
+      row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
       row<create_narrow>(OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}),
   };
   return kRows;

@@ -20,8 +20,7 @@ int64_t output_elements(const PoolGeometry& geometry) {
 
 /// The parameter block of windows.glsl.
 Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, uint32_t mode,
-                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad) {
-  const int64_t width = width_of(geometry);
+                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad, int64_t width) {
   const int64_t count = elements / width;
   Step& step = program.dispatch_each(shader, count, std::min<uint32_t>(device.plan().elementwise_lanes, 64));
   step.spec(mode).spec(static_cast<uint64_t>(width)).push(count).push(geometry.channels / width);
@@ -34,6 +33,12 @@ Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, u
   for (const WindowAxis& axis : geometry.axes) step.push(axis.input + (count_include_pad ? axis.pad_end : 0));
   for (const WindowAxis& axis : geometry.axes) step.push(count_include_pad ? -axis.pad_begin : 0);
   return step;
+}
+
+Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, uint32_t mode,
+                  const PoolGeometry& geometry, int64_t elements, bool count_include_pad) {
+  return add_windows(program, device, shader, mode, geometry, elements, count_include_pad,
+                     width_of(geometry));
 }
 
 /// A pool over input 0.
@@ -55,10 +60,25 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return pool_geometry(node.shape(0), node.as<Attributes>()).status();
 }
 
+Status codes_supports(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  return pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()).status();
+}
+
 Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool");
   add_pool(*program, cast(device), 0, geometry, false).write(1, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> create_max_codes(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  RT_ASSIGN(PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
+  auto program = std::make_unique<Program>("max_pool_codes");
+  add_windows(*program, cast(device), Shader::pool_codes, 0, geometry, output_elements(geometry), false, 1)
+      .spec(node.dtype(0) == DType::I8)
+      .read(0, in(0))
+      .write(1, out(0));
   return finish(std::move(program));
 }
 
@@ -131,6 +151,7 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
     {OpKind::MaxPool, "max_pool", kF32, supports<op::MaxPoolAttributes>, create_max},
+    {OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}, codes_supports, create_max_codes},
     {OpKind::MaxPoolIndices, "max_pool_indices", kF32, supports<op::MaxPoolIndicesAttributes>,
      create_max_indices},
     {OpKind::AveragePool, "average_pool", kF32, supports<op::AveragePoolAttributes>, create_average},

@@ -1,9 +1,9 @@
-// QuantizeLinear, DequantizeLinear and NarrowFloat: one element an invocation.
+// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: one element an invocation.
 #include "runtime/graph/quantization.h"
 
 #include <limits>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/epilogue.h"
 
 namespace rt::vulkan {
 namespace {
@@ -82,6 +82,25 @@ Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
+Result<KernelPtr> create_requantize(Device& device, const NodeView& node,
+                                    std::span<const LayoutId>) noexcept {
+  const EpiloguePlan epilogue = plan_epilogue(node.as<op::RequantizeAttributes>().epilogue.get(), node, 2);
+  const bool real = node.output(0).dtype == DType::F32;
+  const int64_t count = node.output(0).elements();
+  auto program = std::make_unique<Program>("requantize");
+  Step& step = program->dispatch_each(real ? Shader::requantize_real : Shader::requantize_codes, count,
+                                      cast(device).plan().elementwise_lanes);
+  step.spec(static_cast<uint64_t>(node.output(0).dtype == DType::I8 ? -128 : 0)).spec(epilogue.activation);
+  step.spec(node.has(2)).spec(node.has(4));
+  step.push(count).push(node.shape(0).back()).push(node.input(1).elements() == 1 ? 0 : 1);
+  step.push(epilogue.alpha).push(epilogue.beta);
+  step.read(0, in(0)).read(1, in(1)).write(5, out(0));
+  if (node.has(2)) step.read(2, in(2));
+  if (node.has(3)) step.read(3, in(3));
+  if (node.has(4)) step.read(4, in(4));
+  return finish(std::move(program));
+}
+
 struct Format {
   uint32_t mantissa;
   int exponent;
@@ -125,6 +144,7 @@ constexpr KernelRow kRows[] = {
     {OpKind::DequantizeLinear, "dequantize",
      DTypeSet{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32}, dequantize_supports,
      create_dequantize},
+    {OpKind::Requantize, "requantize", DTypeSet{DType::I32}, quantize_supports, create_requantize},
     {OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}, narrow_supports, create_narrow},
 };
 

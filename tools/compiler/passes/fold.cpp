@@ -91,9 +91,7 @@ Result<std::vector<Blob>> compute(GraphEdit& edit, const Node& node) {
   return blobs;
 }
 
-}  // namespace
-
-Status fold(Graph& graph, const PassContext& context) {
+Status fold(Graph& graph, const PassContext& context, bool keep_integers) {
   GraphEdit edit(graph, context.states);
   RT_TRY(Status(edit.status()));
   const auto put = [&](ValueId old, Blob bytes) {
@@ -105,6 +103,7 @@ Status fold(Graph& graph, const PassContext& context) {
   // The nodes are in topological order, so one walk folds whole chains.
   for (NodeId id = 0; id < edit.node_count(); ++id) {
     if (!edit.is_alive(id)) continue;
+    if (keep_integers && edit.node(id).kind() == OpKind::DequantizeLinear) continue;
     const std::vector<ValueId> outputs = edit.node(id).outputs;
     if (edit.is_output(outputs[0]) && edit.node(id).kind() == OpKind::Identity) continue;
     const bool known = std::all_of(outputs.begin(), outputs.end(), [&](ValueId output) {
@@ -122,6 +121,16 @@ Status fold(Graph& graph, const PassContext& context) {
     for (size_t i = 0; i < outputs.size(); ++i) put(outputs[i], std::move(blobs[i]));
   }
   return edit.finish();
+}
+
+}  // namespace
+
+Status fold(Graph& graph, const PassContext& context) {
+  return fold(graph, context, false);
+}
+
+Status fold_known(Graph& graph, const PassContext& context) {
+  return fold(graph, context, true);
 }
 
 }  // namespace rt::compiler

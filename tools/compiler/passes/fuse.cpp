@@ -1,22 +1,17 @@
 // fuse: MatMul and Conv take the additions and the activation that follow them into their epilogue,
 //     y = activation(product + bias + residual),
 // where nothing else reads what lies between. Reassociates where a residual was added before the bias.
-#include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/passes/pattern.h"
 
 namespace rt::compiler {
 namespace {
 
 using Epilogue = op::EpilogueAttributes;
 
-const std::unique_ptr<Epilogue>* epilogue_of(const Node& node) {
-  if (node.kind() == OpKind::Conv) return &node.as<op::ConvAttributes>().epilogue;
-  if (node.kind() == OpKind::MatMul) return &node.as<op::MatMulAttributes>().epilogue;
-  return nullptr;
-}
+}  // namespace
 
-/// The activation that a node applies to its only input.
-std::optional<Epilogue> activation_of(const Node& node) {
+std::optional<op::EpilogueAttributes> activation_of(const Node& node) {
   Epilogue epilogue;
   const auto set = [&](op::Activation activation, float alpha = 0, float beta = 0) {
     epilogue.activation = activation;
@@ -46,6 +41,49 @@ std::optional<Epilogue> activation_of(const Node& node) {
     default: return std::nullopt;
   }
   return epilogue;
+}
+
+OpAttributes activation_node(const op::EpilogueAttributes& epilogue) {
+  switch (epilogue.activation) {
+    case op::Activation::Relu: return make_op(op::ReluAttributes{});
+    case op::Activation::Sigmoid: return make_op(op::SigmoidAttributes{});
+    case op::Activation::Tanh: return make_op(op::TanhAttributes{});
+    case op::Activation::HardSwish: return make_op(op::HardSwishAttributes{});
+    case op::Activation::Silu: return make_op(op::SiluAttributes{});
+    case op::Activation::Gelu: return make_op(op::GeluAttributes{});
+    case op::Activation::None: return make_op(op::IdentityAttributes{});
+    case op::Activation::GeluTanh: {
+      op::GeluAttributes gelu;
+      gelu.tanh_approximation = true;
+      return make_op(gelu);
+    }
+    case op::Activation::LeakyRelu: {
+      op::LeakyReluAttributes leaky;
+      leaky.alpha = epilogue.alpha;
+      return make_op(leaky);
+    }
+    case op::Activation::HardSigmoid: {
+      op::HardSigmoidAttributes hard;
+      hard.alpha = epilogue.alpha;
+      hard.beta = epilogue.beta;
+      return make_op(hard);
+    }
+    case op::Activation::Clip: {
+      op::ClipAttributes clip;
+      clip.minimum = epilogue.alpha;
+      clip.maximum = epilogue.beta;
+      return make_op(clip);
+    }
+  }
+  return make_op(op::IdentityAttributes{});
+}
+
+namespace {
+
+const std::unique_ptr<Epilogue>* epilogue_of(const Node& node) {
+  if (node.kind() == OpKind::Conv) return &node.as<op::ConvAttributes>().epilogue;
+  if (node.kind() == OpKind::MatMul) return &node.as<op::MatMulAttributes>().epilogue;
+  return nullptr;
 }
 
 /// The addend as a vector over the last axis of y, or kNoValue when it varies along others.
@@ -85,7 +123,7 @@ void put(GraphEdit& edit, NodeId product, NodeId last, Epilogue epilogue, std::v
 }
 
 /// The product's only reader, and the operand that it reads the product as.
-bool absorb_add(GraphEdit& edit, NodeId product, NodeId add) {
+bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
   const ValueId y = edit.node(product).outputs[0];
   if (!edit.same_info(y, edit.node(add).outputs[0])) return false;
   const ValueId addend = edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0];
@@ -101,7 +139,8 @@ bool absorb_add(GraphEdit& edit, NodeId product, NodeId add) {
       return true;
     }
   }
-  if (epilogue.has_residual || edit.is_constant(addend) || !edit.same_info(addend, y)) return false;
+  if (!residuals || epilogue.has_residual || edit.is_constant(addend) || !edit.same_info(addend, y))
+    return false;
   epilogue.has_residual = true;
   inputs.push_back(addend);
   put(edit, product, add, epilogue, std::move(inputs));
@@ -120,7 +159,7 @@ bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
   return true;
 }
 
-void fuse_after(GraphEdit& edit, NodeId product) {
+void fuse_after(GraphEdit& edit, NodeId product, bool residuals) {
   const auto& present = *epilogue_of(edit.node(product));
   const ValueId y = edit.node(product).outputs[0];
   if (present != nullptr && present->activation != op::Activation::None) return;
@@ -128,7 +167,7 @@ void fuse_after(GraphEdit& edit, NodeId product) {
   const NodeId reader = edit.users(y)[0];
   // A new node is visited in its turn and goes on from there.
   if (edit.node(reader).kind() == OpKind::Add)
-    absorb_add(edit, product, reader);
+    absorb_add(edit, product, reader, residuals);
   else
     absorb_activation(edit, product, reader);
 }
@@ -153,7 +192,7 @@ Status fuse(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     if (!edit.is_alive(id)) continue;
-    if (epilogue_of(edit.node(id)) != nullptr) fuse_after(edit, id);
+    if (epilogue_of(edit.node(id)) != nullptr) fuse_after(edit, id, context.residuals);
     if (edit.is_alive(id, OpKind::ConvTranspose)) fuse_bias(edit, id);
   }
   return edit.finish();

@@ -8,6 +8,8 @@ namespace rt::compiler {
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
+/// fold, but constants that stand for real numbers stay integers.
+Status fold_known(Graph& graph, const PassContext& context);
 Status branches(Graph& graph, const PassContext& context);
 Status common_subexpr(Graph& graph, const PassContext& context);
 Status half(Graph& graph, const PassContext& context);
@@ -18,6 +20,7 @@ Status recognize(Graph& graph, const PassContext& context);
 Status attention(Graph& graph, const PassContext& context);
 Status rotary(Graph& graph, const PassContext& context);
 Status fuse(Graph& graph, const PassContext& context);
+Status quantize(Graph& graph, const PassContext& context);
 Status expand(Graph& graph, const PassContext& context);
 Status order(Graph& graph, const PassContext& context);
 

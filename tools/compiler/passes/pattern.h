@@ -23,6 +23,11 @@ inline bool is_closed(GraphEdit& edit, NodeId root, const Interior& interior) {
   });
 }
 
+/// The activation that a node applies to its only input, as an epilogue; nullopt for any other node.
+std::optional<op::EpilogueAttributes> activation_of(const Node& node);
+/// The node that an epilogue's activation is; Identity without one.
+OpAttributes activation_node(const op::EpilogueAttributes& epilogue);
+
 /// What a mask's elements hide: key j of row i if j > first + i.
 struct CausalMask {
   ValueId first = kNoValue;  ///< i64, one element; kNoValue: 0

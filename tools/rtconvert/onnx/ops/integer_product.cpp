@@ -55,21 +55,23 @@ ValueId as_f32(Emitter& emit, ValueId x) {
 }
 
 /// i32 sums of products whose factors have the scales a and b, in the scale and zero point of the result.
-/// `along` is the axis of vectors among b's and the result's scales. Sums are scaled at once where each
-/// channel has one factor.
-ValueId requantize(NodeContext& c, ValueId sums, ValueId a, ValueId b, ValueId y_scale, ValueId y_zero,
-                   int64_t along) {
+/// `along` is the axis of vectors among b's and the result's scales. One kernel where each channel has one
+/// factor; bias: i32 like the sums.
+ValueId requantize(NodeContext& c, ValueId sums, ValueId bias, ValueId a, ValueId b, ValueId y_scale,
+                   ValueId y_zero, int64_t along) {
   Emitter& e = c.emit;
+  const uint8_t to = static_cast<uint8_t>(e.value(y_zero).dtype);
+  if (e.value(a).rank() == 0 && e.value(b).rank() <= 1 && e.value(y_scale).rank() == 0) {
+    op::RequantizeAttributes attributes;
+    attributes.to = to;
+    const ValueId scale = e.mul(a, b);
+    const ValueId offset = bias == kNoValue ? bias : e.mul(e.cast(bias, DType::F32), scale);
+    return e.emit(std::move(attributes), {sums, scale, offset, y_scale, y_zero});
+  }
   op::QuantizeLinearAttributes attributes;
   attributes.axis = along;
-  attributes.to = static_cast<uint8_t>(e.value(y_zero).dtype);
-  const int b_rank = e.value(b).rank(), y_rank = e.value(y_scale).rank();
-  if (e.value(a).rank() == 0 && b_rank <= 1 && y_rank == 0) {
-    const ValueId scale = e.div(y_scale, e.mul(a, b));
-    // The zero point has the scale's shape.
-    const ValueId zero = b_rank == 0 ? y_zero : e.emit(op::ExpandAttributes{}, {y_zero, e.shape_of(b)});
-    return e.emit(attributes, {sums, scale, zero});
-  }
+  attributes.to = to;
+  if (bias != kNoValue) sums = e.add(sums, bias);
   return e.emit(attributes, {e.mul(e.cast(sums, DType::F32), e.mul(a, b)), y_scale, y_zero});
 }
 
@@ -84,8 +86,8 @@ Status qlinear_matmul(NodeContext& c) {
   const ValueId sums = integer_product(c, 0, 3, per_row(c, 2), per_column(c, 5));
   const ValueId y_scale = as_f32(c.emit, one ? reshape_to(c.emit, c.input(6), {}) : c.input(6));
   const ValueId y_zero = one ? reshape_to(c.emit, c.input(7), {}) : c.input(7);
-  const ValueId y = requantize(c, sums, as_f32(c.emit, per_row(c, 1)), as_f32(c.emit, per_column(c, 4)),
-                               y_scale, y_zero, one ? -1 : -2);
+  const ValueId y = requantize(c, sums, kNoValue, as_f32(c.emit, per_row(c, 1)),
+                               as_f32(c.emit, per_column(c, 4)), y_scale, y_zero, one ? -1 : -2);
   return c.result(squeeze_product(c, y, 0, 3));
 }
 
@@ -116,10 +118,10 @@ Status qlinear_conv(NodeContext& c) {
   for (size_t i : {size_t{1}, size_t{6}, size_t{7}})
     if (!is_one_number(c.value(c.input(i))))
       return cannot("input ", i, " of rank ", c.rank(i), "; give one number");
-  RT_ASSIGN(ValueId sums, convolution(c, 3, 2, 5));
-  if (c.has(8)) sums = c.emit.add(sums, c.input(8));
-  const ValueId y = requantize(c, sums, as_f32(c.emit, per_column(c, 1)), as_f32(c.emit, per_column(c, 4)),
-                               as_f32(c.emit, per_column(c, 6)), per_column(c, 7), -1);
+  RT_ASSIGN(const ValueId sums, convolution(c, 3, 2, 5));
+  const ValueId y =
+      requantize(c, sums, c.input(8), as_f32(c.emit, per_column(c, 1)), as_f32(c.emit, per_column(c, 4)),
+                 as_f32(c.emit, per_column(c, 6)), per_column(c, 7), -1);
   return c.result(to_channels_first(c.emit, y));
 }
 

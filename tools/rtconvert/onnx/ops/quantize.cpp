@@ -123,24 +123,9 @@ Status dequantize(NodeContext& c) {
   return c.result(y);
 }
 
-// scale = (max(x, 0) - min(x, 0)) / 255, zero_point = round(clip(-min(x, 0) / scale)).
 Status dynamic_quantize(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
-  const ValueId x = c.input(0), zero = c.emit.scalar_like(0, x);
-  op::ReduceMaxAttributes largest;
-  op::ReduceMinAttributes least;
-  largest.keep_dims = least.keep_dims = false;
-  const ValueId high = c.emit.emit(op::MaximumAttributes{}, {c.emit.emit(largest, {x}), zero});
-  const ValueId low = c.emit.emit(op::MinimumAttributes{}, {c.emit.emit(least, {x}), zero});
-  const ValueId scale = c.emit.div(c.emit.sub(high, low), c.emit.scalar_like(255, x));
-  op::ClipAttributes range;
-  range.minimum = 0;
-  range.maximum = 255;
-  const ValueId position = c.emit.emit(range, {c.emit.div(c.emit.sub(zero, low), scale)});
-  const ValueId zero_point = c.emit.cast(c.emit.emit(op::RoundAttributes{}, {position}), DType::U8);
-  op::QuantizeLinearAttributes attributes;
-  attributes.to = static_cast<uint8_t>(DType::U8);
-  c.outputs = {c.emit.emit(attributes, {x, scale, zero_point}), scale, zero_point};
+  c.outputs = c.emit.emit_many(make_op(op::DynamicQuantizeLinearAttributes{}), std::array{c.input(0)}, 3);
   return {};
 }
 

@@ -1,0 +1,266 @@
+// Quantized arithmetic in one kernel: oneDNN's products of bytes with their requantization, where all its
+// numbers are known; and passes over bytes.
+//
+// A product's zero point of x is worked into the bias: sum (x - zx) w = sum x w - zx sum w.
+#include "runtime/graph/matmul_geometry.h"
+#include "runtime/graph/quantization.h"
+
+#include <cmath>
+
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/epilogue.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/onednn.h"
+#include "runtime/core/element.h"
+
+namespace rt::cpu {
+namespace {
+
+constexpr DTypeSet kBytes{DType::U8, DType::I8};
+
+bool is_signed(DType dtype) {
+  return dtype == DType::I8;
+}
+size_t table_index(DType dtype) {
+  return is_signed(dtype) ? 0 : 1;
+}
+
+int code_of(DType dtype) {
+  return static_cast<int>(is_signed(dtype) ? IntegerCode::I8 : IntegerCode::U8);
+}
+
+// --- products
+
+/// An operand of one number, known; 0 where it is absent.
+int32_t known_zero_point(const NodeView& node, size_t i) {
+  if (!node.has(i)) return 0;
+  return static_cast<int32_t>(load_integer(node.inputs[i].value, node.dtype(i), 0));
+}
+
+Status supports_product(const CpuDevice&, const NodeView& node) {
+  if (!onednn::exact_integer_products()) return unsupported("exact products of bytes need AVX-512 VNNI");
+  if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
+    return unsupported("a product without elements has nothing to compute");
+  for (size_t i = 1; i < node.input_count(); ++i)
+    if (node.has(i) && node.inputs[i].value == nullptr)
+      return unsupported("weights, scales and zero points must be constants");
+  if (node.has(3) && node.input(3).elements() != 1) return unsupported("one zero point for each row");
+  const auto normal = [&](size_t i) {
+    for (int64_t k = 0; node.has(i) && k < node.input(i).elements(); ++k)
+      if (!std::isnormal(load_element(node.inputs[i].value, DType::F32, k))) return false;
+    return true;
+  };
+  if (!normal(2) || !normal(5)) return unsupported("a scale is 0 or not finite");
+  if (node.kind() == OpKind::QuantizedMatMul && node.shape(1).elements(0, node.shape(1).rank() - 2) != 1)
+    return unsupported("a weight of several matrices");
+  return {};
+}
+
+/// weight_sum(channel): of a channel's weights.
+template <class Attributes, class WeightSum>
+onednn::Requantization requantization_of(const NodeView& node, int64_t channels,
+                                         const WeightSum& weight_sum) {
+  const auto& attributes = node.as<Attributes>();
+  onednn::Requantization last;
+  const int32_t x_zero = known_zero_point(node, 3);
+  const auto number = [&](size_t i, int64_t k) {
+    return node.input(i).elements() == 1 ? load_element(node.inputs[i].value, DType::F32, 0)
+                                         : load_element(node.inputs[i].value, DType::F32, k);
+  };
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    const double scale = number(2, channel);
+    double bias = node.has(4) ? number(4, channel) : 0;
+    if (x_zero != 0) bias -= scale * x_zero * static_cast<double>(weight_sum(channel));
+    last.scale.push_back(static_cast<float>(scale));
+    last.bias.push_back(static_cast<float>(bias));
+  }
+  if (const auto& epilogue = attributes.epilogue) {
+    last.activation = epilogue->activation;
+    last.alpha = epilogue->alpha;
+    last.beta = epilogue->beta;
+  }
+  last.y_type = static_cast<DType>(attributes.to);
+  if (node.has(5)) last.y_scale = static_cast<float>(number(5, 0));
+  last.y_zero = known_zero_point(node, 6);
+  return last;
+}
+
+Result<KernelPtr> create_matmul(CpuDevice&, const NodeView& node, Producers) {
+  RT_ASSIGN(const MatMulGeometry g, matmul_geometry(node.shape(0), node.shape(1), {}));
+  const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
+  onednn::IntegerMatMul product{.m = g.m * g.batch.elements(), .k = g.k, .n = g.n};
+  product.b.constant = weight;
+  product.a_signed = is_signed(node.dtype(0));
+  return onednn::make_quantized_matmul(
+      product, requantization_of<op::QuantizedMatMulAttributes>(node, g.n, [&](int64_t column) {
+        int64_t sum = 0;
+        for (int64_t k = 0; k < g.k; ++k) sum += weight[k * g.n + column];
+        return sum;
+      }));
+}
+
+Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers) {
+  onednn::IntegerConvolution convolution;
+  RT_ASSIGN(convolution.geometry, conv_geometry(node.shape(0), node.shape(1),
+                                                as_conv(as_integer(node.as<op::QuantizedConvAttributes>()))));
+  const ConvGeometry& g = convolution.geometry;
+  const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
+  convolution.x_signed = is_signed(node.dtype(0));
+  convolution.constant_weight = weight;
+  convolution.pad_with_zero_point = known_zero_point(node, 3) != 0 && g.is_padded();
+  const int64_t count = node.input(1).elements() / g.output_channels;
+  return onednn::make_quantized_convolution(
+      convolution,
+      requantization_of<op::QuantizedConvAttributes>(node, g.output_channels, [&](int64_t channel) {
+        return static_cast<int64_t>(device.simd().sum_row[0](weight + channel * count, count));
+      }));
+}
+
+// --- Requantize
+
+Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::RequantizeAttributes>();
+  const DType to = static_cast<DType>(attributes.to);
+  const int64_t channels = node.shape(0).back();
+  const int64_t rows = channels == 0 ? 0 : node.input(0).elements() / channels;
+  const bool each = node.input(1).elements() != 1 || channels == 1, has_bias = node.has(2);
+  op::EpilogueAttributes epilogue;
+  if (attributes.epilogue) epilogue = *attributes.epilogue;
+  const auto activation = activation_of(device.simd(), epilogue.activation);
+  const auto quantize = device.simd().quantize[code_of(to)];
+  // Long rows are cut, so that what lies between the steps stays in the first cache.
+  const int64_t pieces = (channels + kWideBlock - 1) / kWideBlock;
+  return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
+    const auto add = simd.binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
+    const auto widen = simd.dequantize[static_cast<int>(IntegerCode::I32)];
+    const float y_scale = to == DType::F32 ? 1.0f : *call.in<float>(3), inverse = 1 / y_scale;
+    const bool normal = std::isnormal(y_scale) && std::isnormal(inverse);
+    parallel_for(rows * pieces, std::min(channels, kWideBlock) * 4, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   float buffer[kWideBlock];
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t from = i % pieces * kWideBlock, at = i / pieces * channels + from;
+                     const int64_t count = std::min(kWideBlock, channels - from);
+                     float* real = to == DType::F32 ? call.out<float>() + at : buffer;
+                     widen(call.in<int32_t>(0) + at, call.in<float>(1) + (each ? from : 0), nullptr, real,
+                           count, each);
+                     if (has_bias) add(real, call.in<float>(2) + from, real, count);
+                     if (activation != nullptr) activation(real, real, count, epilogue.alpha, epilogue.beta);
+                     if (to != DType::F32)
+                       quantize(real, &y_scale, normal ? &inverse : nullptr, call.in<std::byte>(4),
+                                call.out<std::byte>() + at, count, false);
+                   }
+                 });
+  });
+}
+
+// --- QuantizedAdd
+
+Status supports_add(const CpuDevice&, const NodeView& node) {
+  const auto& epilogue = node.as<op::QuantizedAddAttributes>().epilogue;
+  if (epilogue && epilogue->activation > op::Activation::Clip)
+    return unsupported("no fused activation but Relu and Clip, not ",
+                       op::EnumNameActivation(epilogue->activation));
+  return {};
+}
+
+Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers) {
+  const DType a = node.dtype(0), b = node.dtype(1), y = node.output(0).dtype;
+  const auto loop = device.simd().add_codes[table_index(a)][table_index(b)][table_index(y)];
+  op::EpilogueAttributes epilogue;
+  if (const auto& fused = node.as<op::QuantizedAddAttributes>().epilogue) epilogue = *fused;
+  const int64_t n = node.output(0).elements();
+  return make_kernel([=](const Call& call) noexcept {
+    const auto zero = [&](size_t i, DType type) {
+      return static_cast<float>(load_integer(call.in<std::byte>(i), type, 0));
+    };
+    const float y_scale = *call.in<float>(6), y_zero = zero(7, y);
+    CodeSum sum{};
+    sum.factor_a = *call.in<float>(2) / y_scale;
+    sum.factor_b = *call.in<float>(4) / y_scale;
+    sum.offset = y_zero - zero(3, a) * sum.factor_a - zero(5, b) * sum.factor_b;
+    sum.low = is_signed(y) ? -128.0f : 0.0f;
+    sum.high = sum.low + 255.0f;
+    if (epilogue.activation == op::Activation::Relu) sum.low = std::max(sum.low, y_zero);
+    if (epilogue.activation == op::Activation::Clip) {
+      const float low = epilogue.alpha / y_scale + y_zero, high = epilogue.beta / y_scale + y_zero;
+      sum.low = std::clamp(low, sum.low, sum.high);
+      sum.high = std::clamp(high, sum.low, sum.high);
+    }
+    parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
+      loop(call.in<std::byte>(0) + begin, call.in<std::byte>(1) + begin, call.out<std::byte>() + begin,
+           end - begin, sum);
+    });
+  });
+}
+
+// --- Lookup
+
+Result<KernelPtr> create_lookup(CpuDevice& device, const NodeView& node, Producers) {
+  const size_t size = size_of(node.output(0).dtype);
+  const auto loop = device.simd().look_up[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
+  const auto step = static_cast<int64_t>(size);
+  const int64_t n = node.output(0).elements();
+  // A negative code is, in bits, its place from the end of the table.
+  return make_kernel([=](const Call& call) noexcept {
+    parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
+      loop(call.in<uint8_t>(0) + begin, call.in<std::byte>(1), call.out<std::byte>() + begin * step,
+           end - begin);
+    });
+  });
+}
+
+// --- DynamicQuantizeLinear
+
+Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Producers) {
+  const int64_t n = node.input(0).elements();
+  const int parts = max_threads();
+  Requirements requirements;
+  requirements.scratch = 2 * static_cast<size_t>(parts) * sizeof(float);
+  return make_kernel(
+      [=, &simd = device.simd()](const Call& call) noexcept {
+        const float* x = call.in<float>(0);
+        auto* ranges = call.scratch<float>();
+        parallel_parts(n < kSerialWork ? 1 : parts, [&](int part) noexcept {
+          const Range range = part_of(n, part, n < kSerialWork ? 1 : parts, 64);
+          const int64_t count = range.end - range.begin;
+          ranges[2 * part] = simd.reduce_row[static_cast<int>(ReduceFunction::Min)](x + range.begin, count);
+          ranges[2 * part + 1] =
+              simd.reduce_row[static_cast<int>(ReduceFunction::Max)](x + range.begin, count);
+        });
+        float low = 0, high = 0;
+        for (int part = 0; part < (n < kSerialWork ? 1 : parts); ++part) {
+          low = std::min(low, ranges[2 * part]);
+          high = std::max(high, ranges[2 * part + 1]);
+        }
+        const float scale = (high - low) / 255.0f, inverse = 1 / scale;
+        const float position = scale > 0 ? std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)) : 0.0f;
+        const auto zero = static_cast<uint8_t>(position);
+        *call.out<float>(1) = scale;
+        *call.out<uint8_t>(2) = zero;
+        const bool normal = std::isnormal(scale) && std::isnormal(inverse);
+        const auto quantize = simd.quantize[static_cast<int>(IntegerCode::U8)];
+        parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
+          quantize(x + begin, &scale, normal ? &inverse : nullptr, &zero, call.out<uint8_t>() + begin,
+                   end - begin, false);
+        });
+      },
+      requirements);
+}
+
+}  // namespace
+
+std::span<const KernelRow> rows_quantized();
+std::span<const KernelRow> rows_quantized() {
+  static constexpr KernelRow kRows[] = {
+      row<create_matmul, supports_product>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
+      row<create_conv, supports_product>(OpKind::QuantizedConv, "quantized_conv", kBytes),
+      row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
+      row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", kBytes),
+      row<create_lookup>(OpKind::Lookup, "lookup", kBytes),
+      row<create_dynamic>(OpKind::DynamicQuantizeLinear, "dynamic_quantize", DTypeSet{DType::F32}),
+  };
+  return kRows;
+}
+
+}  // namespace rt::cpu

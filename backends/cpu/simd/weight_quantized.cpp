@@ -1,0 +1,119 @@
+// Products of f32 rows with weights of 8 or 4 bits. Bound by the weights' bytes: each is read once, widened
+// in registers and used for up to four rows; sums of a group are scaled when the group ends. Four columns at
+// a time, so that their sums do not wait for each other.
+//
+// Of two 4-bit weights in a byte the low half belongs to the even k: x comes with its even elements first,
+// the odd ones behind them, and a table in a register turns the code 0..15 into the number -8..7.
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/math.h"
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+RT_INLINE int32_t low_half(uint8_t pair) {
+  return static_cast<int32_t>(pair & 15u) - 8;
+}
+RT_INLINE int32_t high_half(uint8_t pair) {
+  return static_cast<int32_t>(pair >> 4) - 8;
+}
+
+/// One column of one row.
+template <int kBits>
+float dot_groups(const float* x, const uint8_t* w, const float* scale, int64_t k, int64_t group) {
+  float total = 0;
+  for (int64_t first = 0; first < k; first += group, ++scale) {
+    float sum = 0;
+    if constexpr (kBits == 8) {
+      const auto* codes = reinterpret_cast<const int8_t*>(w) + first;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < group; ++i) sum += x[first + i] * static_cast<float>(codes[i]);
+    } else if (group % 2 == 0) {
+      const float *even = x + first / 2, *odd = x + (k + first) / 2;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t i = 0; i < group / 2; ++i) {
+        const uint8_t pair = w[first / 2 + i];
+        sum += even[i] * static_cast<float>(low_half(pair)) + odd[i] * static_cast<float>(high_half(pair));
+      }
+    } else {
+      for (int64_t i = first; i < first + group; ++i)
+        sum += x[i / 2 + (i % 2 == 0 ? 0 : k / 2)] *
+               static_cast<float>(i % 2 == 0 ? low_half(w[i / 2]) : high_half(w[i / 2]));
+    }
+    total += sum * *scale;
+  }
+  return total;
+}
+
+#if defined(__AVX512F__)
+template <int kBits, int kRows, int kColumns>
+RT_INLINE void tile(const WeightProduct& p, const float* x, int64_t column, float* y) {
+  const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+  __m512 total[kRows][kColumns];
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kColumns; ++c) total[r][c] = _mm512_setzero_ps();
+  const int64_t bytes = p.k * kBits / 8, groups = p.k / p.group, group_bytes = p.group * kBits / 8;
+  const uint8_t* w = p.weight + column * bytes;
+  const float* scale = p.scale + column * groups;
+  for (int64_t g = 0; g < groups; ++g) {
+    __m512 sum[kRows][kColumns];
+    for (int r = 0; r < kRows; ++r)
+      for (int c = 0; c < kColumns; ++c) sum[r][c] = _mm512_setzero_ps();
+    const int64_t begin = g * group_bytes;
+    for (int64_t at = begin; at < begin + group_bytes; at += 16)
+      for (int c = 0; c < kColumns; ++c) {
+        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + c * bytes + at));
+        if constexpr (kBits == 8) {
+          const __m512 v = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes));
+          for (int r = 0; r < kRows; ++r)
+            sum[r][c] = _mm512_fmadd_ps(v, _mm512_loadu_ps(x + r * p.k + at), sum[r][c]);
+        } else {
+          const __m512i pairs = _mm512_cvtepu8_epi32(codes);
+          const __m512 low = _mm512_permutexvar_ps(pairs, table);
+          const __m512 high = _mm512_permutexvar_ps(_mm512_srli_epi32(pairs, 4), table);
+          for (int r = 0; r < kRows; ++r) {
+            sum[r][c] = _mm512_fmadd_ps(low, _mm512_loadu_ps(x + r * p.k + at), sum[r][c]);
+            sum[r][c] = _mm512_fmadd_ps(high, _mm512_loadu_ps(x + r * p.k + p.k / 2 + at), sum[r][c]);
+          }
+        }
+      }
+    for (int c = 0; c < kColumns; ++c) {
+      const __m512 factor = _mm512_set1_ps(scale[c * groups + g]);
+      for (int r = 0; r < kRows; ++r) total[r][c] = _mm512_fmadd_ps(sum[r][c], factor, total[r][c]);
+    }
+  }
+  for (int r = 0; r < kRows; ++r)
+    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c] = _mm512_reduce_add_ps(total[r][c]);
+}
+#endif
+
+template <int kBits>
+void weight_product(const WeightProduct& p, int64_t begin, int64_t end) {
+  int64_t column = begin;
+#if defined(__AVX512F__)
+  if (p.group * kBits / 8 % 16 == 0) {
+    for (; column + 4 <= end; column += 4) {
+      int64_t row = 0;
+      for (; row + 4 <= p.rows; row += 4) tile<kBits, 4, 4>(p, p.x + row * p.k, column, p.y + row * p.n);
+      for (; row < p.rows; ++row) tile<kBits, 1, 4>(p, p.x + row * p.k, column, p.y + row * p.n);
+    }
+  }
+#endif
+  const int64_t bytes = p.k * kBits / 8, groups = p.k / p.group;
+  for (; column < end; ++column)
+    for (int64_t row = 0; row < p.rows; ++row)
+      p.y[row * p.n + column] = dot_groups<kBits>(p.x + row * p.k, p.weight + column * bytes,
+                                                  p.scale + column * groups, p.k, p.group);
+}
+
+}  // namespace
+
+void fill_weight_quantized(Simd& table) noexcept {
+  table.weight_product[0] = &weight_product<8>;
+  table.weight_product[1] = &weight_product<4>;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA

@@ -1,0 +1,260 @@
+// quantize, and what writes QuantizeLinear and DequantizeLinear into a graph in f32.
+#include "tests/passes/support.h"
+#include "tools/compiler/calibrate.h"
+#include "tools/compiler/quantize_weights.h"
+
+namespace rt::compiler::test {
+namespace {
+
+/// One step of the output's scale, as transform() counts it.
+constexpr double kOneStep = 0.06;
+
+struct QuantizedNet : Net {
+  ValueId number(double value, DType dtype = DType::F32) { return b.scalar(value, dtype); }
+  ValueId quantize(ValueId x, double scale, double zero, DType to = DType::U8) {
+    op::QuantizeLinearAttributes attributes;
+    attributes.to = static_cast<uint8_t>(to);
+    return b.emit(attributes, {x, number(scale), number(zero, to)});
+  }
+  ValueId dequantize(ValueId x, double scale, double zero) {
+    op::DequantizeLinearAttributes attributes;
+    attributes.to = static_cast<uint8_t>(DType::F32);
+    return b.emit(attributes, {x, number(scale), number(zero, b.value(x).dtype)});
+  }
+  ValueId through(ValueId x, double scale, double zero, DType to = DType::U8) {
+    return dequantize(quantize(x, scale, zero, to), scale, zero);
+  }
+  /// A constant in codes with a scale for each index of an axis.
+  ValueId weight(Shape shape, int64_t axis, uint32_t seed, DType dtype = DType::I8) {
+    op::DequantizeLinearAttributes attributes;
+    attributes.to = static_cast<uint8_t>(DType::F32);
+    attributes.axis = axis;
+    const int64_t channels = shape[static_cast<int>(axis)];
+    const bool is_signed = dtype == DType::I8;
+    const ValueId codes = random_constant(b, shape, seed, is_signed ? -90 : 0, is_signed ? 90 : 250, dtype);
+    const TensorInfo zeros{.dtype = dtype, .shape = {channels}};
+    const std::vector<std::byte> zero(static_cast<size_t>(channels),
+                                      std::byte{is_signed ? uint8_t{0} : uint8_t{128}});
+    return b.emit(attributes, {codes, random_constant(b, {channels}, seed + 1, 0.004, 0.01),
+                               b.constant(zeros, Blob::copy_of(zero.data(), zero.size()))});
+  }
+};
+
+TEST(Quantize, ProductsTakeTheirScalesAndActivationsIn) {
+  for (const DType dtype : {DType::I8, DType::U8}) {
+    QuantizedNet net;
+    Builder& b = net.b;
+    const ValueId x =
+        net.through(net.input({net.symbol("batch"), {.extent = 5}, {.extent = 5}, {.extent = 4}}), 0.02, 110);
+    op::ConvAttributes conv;
+    conv.pads = {1, 1, 1, 1};
+    ValueId y = b.emit(std::move(conv), {x, net.weight({6, 3, 3, 4}, 0, 1, dtype)});
+    y = b.emit(op::ReluAttributes{}, {b.add(y, random_constant(b, {6}, 9))});
+    y = net.through(y, 0.05, 3);
+    y = b.emit(op::MatMulAttributes{}, {y, net.weight({6, 7}, 1, 2, dtype)});
+    net.output(net.through(y, 0.05, 120));
+    transform(net.graph, {"fuse", "quantize", "fold"}, kOneStep);
+    EXPECT_EQ(count(net.graph, OpKind::QuantizedConv), 1u) << print(net.graph);
+    EXPECT_EQ(count(net.graph, OpKind::QuantizedMatMul), 1u) << print(net.graph);
+    EXPECT_EQ(net.graph.nodes.size(), 4u) << print(net.graph);  // and one conversion at each end
+  }
+}
+
+TEST(Quantize, AsymmetricWeightsAndProductsOfActivations) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 8}}), 0.02, 110);
+  const ValueId w = net.dequantize(random_constant(b, {8, 6}, 4, 0, 250, DType::U8), 0.01, 77);
+  const ValueId p = net.through(b.emit(op::MatMulAttributes{}, {x, w}), 0.05, 128);
+  op::MatMulAttributes transposed;
+  transposed.transpose_b = true;
+  net.output(net.through(b.emit(std::move(transposed), {p, p}), 0.1, 60));
+  transform(net.graph, {"quantize", "fold"}, 2 * kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::MatMulInteger), 2u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::Requantize), 2u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::DequantizeLinear), 1u) << print(net.graph);
+}
+
+TEST(Quantize, WhatLiesBetweenStaysInBytes) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId x =
+      net.through(net.input({net.symbol("batch"), {.extent = 6}, {.extent = 6}, {.extent = 4}}), 0.02, 110);
+  op::MaxPoolAttributes pool;
+  pool.kernel = {2, 2};
+  pool.strides = {2, 2};
+  const ValueId pooled = net.through(b.emit(std::move(pool), {x}), 0.02, 110);
+  const ValueId swished = net.through(b.emit(op::HardSwishAttributes{}, {pooled}), 0.015, 30);
+  const ValueId sum = net.through(b.emit(op::ReluAttributes{}, {b.add(pooled, swished)}), 0.02, 0);
+  op::ConcatAttributes concat;
+  concat.axis = 3;
+  net.output(net.through(b.emit(concat, {sum, pooled}), 0.02, 100));
+  transform(net.graph, {"quantize", "common_subexpr", "fold"}, kOneStep);
+  EXPECT_EQ(count(net.graph, OpKind::QuantizedAdd), 1u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::QuantizeLinear), 1u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::DequantizeLinear), 1u) << print(net.graph);
+  EXPECT_GE(count(net.graph, OpKind::Lookup), 2u) << print(net.graph);
+}
+
+TEST(Quantize, DynamicProductsKeepTheirScaleAsAnOperand) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 8}});
+  const std::vector<ValueId> q =
+      b.emit_many(make_op(op::DynamicQuantizeLinearAttributes{}), std::array{x}, 3);
+  const ValueId w = random_constant(b, {8, 6}, 3, -90, 90, DType::I8);
+  const ValueId sums = b.emit(op::MatMulIntegerAttributes{}, {q[0], w, q[2]});
+  const ValueId scaled =
+      b.mul(b.cast(sums, DType::F32), b.mul(q[1], random_constant(b, {6}, 4, 0.004, 0.01)));
+  net.output(b.emit(op::ReluAttributes{}, {b.add(scaled, random_constant(b, {6}, 5))}));
+  transform(net.graph, {"quantize"}, 1e-4);
+  EXPECT_EQ(count(net.graph, OpKind::QuantizedMatMul), 1u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::Add) + count(net.graph, OpKind::Relu), 0u) << print(net.graph);
+}
+
+/// A small net of convolutions, a sum and a matrix product.
+void small_net(Net& net) {
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 8}, {.extent = 8}, {.extent = 4}});
+  const auto conv = [&](ValueId from, Shape weight, uint32_t seed, int64_t groups, bool relu) {
+    op::ConvAttributes attributes;
+    attributes.pads = {1, 1, 1, 1};
+    attributes.groups = groups;
+    attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+    attributes.epilogue->has_bias = true;
+    if (relu) attributes.epilogue->activation = op::Activation::Relu;
+    return b.emit(std::move(attributes), {from, random_constant(b, weight, seed, -0.3, 0.3),
+                                          random_constant(b, {weight[0]}, seed + 50)});
+  };
+  const ValueId first = conv(x, {16, 3, 3, 4}, 1, 1, true);
+  const ValueId deep = conv(first, {16, 3, 3, 1}, 2, 16, true);
+  const ValueId sum = b.emit(op::ReluAttributes{}, {b.add(deep, first)});
+  const ValueId flat =
+      b.reshape(conv(sum, {3, 3, 3, 16}, 3, 1, false), b.ints(std::array<int64_t, 2>{-1, 192}));
+  net.output(b.emit(op::MatMulAttributes{}, {flat, random_constant(b, {192, 5}, 4, -0.1, 0.1)}));
+}
+
+std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice& choice) {
+  std::map<ValueId, Observed> observed;
+  std::vector<ValueId> values = choice.values;
+  for (const NodeId id : choice.products) values.push_back(graph.nodes[id].inputs[0]);
+  for (const ValueId value : values) {
+    Graph copy = graph;
+    copy.outputs = {value};
+    const ops::HostTensor seen = results_of(copy)[0];
+    Observed& here = observed[value];
+    const int64_t channels = seen.info.shape.back();
+    here.mean.resize(static_cast<size_t>(channels));
+    for (int64_t i = 0; i < seen.info.elements(); ++i) {
+      const double number = load_element(seen.bytes.data(), DType::F32, i);
+      here.range.low = std::min(here.range.low, static_cast<float>(number));
+      here.range.high = std::max(here.range.high, static_cast<float>(number));
+      here.mean[static_cast<size_t>(i % channels)] +=
+          number / static_cast<double>(seen.info.elements() / channels);
+    }
+  }
+  return observed;
+}
+
+double decibels(const ops::HostTensor& want, const ops::HostTensor& got) {
+  double power = 0, noise = 0;
+  for (int64_t i = 0; i < want.info.elements(); ++i) {
+    const double w = load_element(want.bytes.data(), DType::F32, i),
+                 g = load_element(got.bytes.data(), DType::F32, i);
+    power += w * w;
+    noise += (w - g) * (w - g);
+  }
+  return 10 * std::log10(power / noise);
+}
+
+TEST(Calibrate, TheWholeNetInBytes) {
+  Net net;
+  small_net(net);
+  const auto want = results_of(net.graph);
+  const QuantizationChoice choice = choose_quantized(net.graph, [](const std::string&) { return false; });
+  EXPECT_EQ(choice.products.size(), 4u);
+  const auto observed = observe(net.graph, choice);
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  insert_quantization(model.entries[0].graph, choice, observed);
+  ASSERT_TRUE(verify(model.entries[0].graph).ok()) << verify(model.entries[0].graph).message();
+  ASSERT_TRUE(optimize(model, {}, nullptr).ok());
+  const Graph& graph = model.entries[0].graph;
+  EXPECT_EQ(count(graph, OpKind::QuantizedConv), 3u) << print(graph);
+  EXPECT_EQ(count(graph, OpKind::QuantizedAdd), 1u) << print(graph);
+  EXPECT_EQ(count(graph, OpKind::QuantizedMatMul), 1u) << print(graph);
+  EXPECT_EQ(count(graph, OpKind::QuantizeLinear), 1u) << print(graph);
+  EXPECT_EQ(count(graph, OpKind::DequantizeLinear), 0u) << print(graph);
+  Graph expanded = graph;
+  ASSERT_TRUE(expand_composites(expanded, {}).ok());
+  EXPECT_GT(decibels(want[0], results_of(expanded)[0]), 30);
+  // Each node alone is better than all of them.
+  const auto pairs = results_of(error_graph(net.graph, choice, observed));
+  ASSERT_EQ(pairs.size(), 2 * choice.products.size());
+  for (size_t i = 0; i < pairs.size(); i += 2) EXPECT_GT(decibels(pairs[i], pairs[i + 1]), 33);
+}
+
+TEST(Calibrate, KeptNodesStayInFloat) {
+  Net net;
+  small_net(net);
+  net.graph.nodes[0].name = "stem";
+  const QuantizationChoice choice =
+      choose_quantized(net.graph, [](const std::string& name) { return name == "stem"; });
+  EXPECT_EQ(choice.products.size(), 3u);
+  EXPECT_FALSE(std::binary_search(choice.values.begin(), choice.values.end(), net.graph.inputs[0]));
+}
+
+TEST(Calibrate, EqualizedChannelsComputeTheSame) {
+  Net net;
+  small_net(net);
+  Net pair;  // without the sum, so that nothing else reads the first result
+  {
+    Builder& b = pair.b;
+    const ValueId x = pair.input({pair.symbol("batch"), {.extent = 6}, {.extent = 6}, {.extent = 4}});
+    const ValueId first =
+        b.emit(op::ReluAttributes{},
+               {b.emit(op::ConvAttributes{}, {x, random_constant(b, {8, 1, 1, 4}, 1, -2, 2)})});
+    op::ConvAttributes deep;
+    deep.groups = 8;
+    pair.output(b.emit(std::move(deep), {first, random_constant(b, {8, 3, 3, 1}, 2, -0.01, 0.01)}));
+    ASSERT_TRUE(run_pass("fuse", pair.graph, {}).ok());
+  }
+  EXPECT_EQ(equalize_channels(net.graph), 0u);
+  const auto before = results_of(pair.graph);
+  EXPECT_EQ(equalize_channels(pair.graph), 1u);
+  const auto after = results_of(pair.graph);
+  for (int64_t i = 0; i < before[0].info.elements(); ++i)
+    EXPECT_NEAR(load_element(before[0].bytes.data(), DType::F32, i),
+                load_element(after[0].bytes.data(), DType::F32, i), 1e-4);
+}
+
+TEST(QuantizeWeights, DynamicAndInGroups) {
+  const auto keep = [](const std::string&) { return false; };
+  for (const int64_t bits : {0, 8, 4}) {
+    Net net;
+    Builder& b = net.b;
+    const ValueId x = net.input({net.symbol("batch"), {.extent = 64}});
+    const ValueId y = b.add(b.emit(op::MatMulAttributes{}, {x, random_constant(b, {64, 16}, 1)}),
+                            random_constant(b, {16}, 2));
+    op::MatMulAttributes transposed;
+    transposed.transpose_b = true;
+    net.output(
+        b.emit(op::ReluAttributes{}, {b.emit(std::move(transposed), {x, random_constant(b, {16, 64}, 3)})}),
+        "z");
+    net.output(y);
+    ASSERT_TRUE(run_pass("fuse", net.graph, {}).ok());
+    const auto want = results_of(net.graph);
+    const auto changed = bits == 0 ? quantize_dynamically(net.graph, {}, keep)
+                                   : quantize_weights(net.graph, {}, keep, bits, 32);
+    ASSERT_TRUE(changed.ok()) << changed.status().message();
+    EXPECT_EQ(*changed, 2u);
+    EXPECT_EQ(count(net.graph, OpKind::MatMul), 0u);
+    EXPECT_EQ(count(net.graph, OpKind::DynamicQuantizeLinear), bits == 0 ? 1u : 0u);
+    ASSERT_TRUE(expand_composites(net.graph, {}).ok());
+    const auto got = results_of(net.graph);
+    for (size_t i = 0; i < 2; ++i) EXPECT_GT(decibels(want[i], got[i]), bits == 4 ? 18 : 35);
+  }
+}
+
+}  // namespace
+}  // namespace rt::compiler::test

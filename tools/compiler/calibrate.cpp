@@ -1,0 +1,419 @@
+#include "tools/compiler/calibrate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+namespace rt::compiler {
+namespace {
+
+constexpr float kWeightCodes = 127, kValueCodes = 255;
+
+// --- looking
+
+bool is_real_constant(const Graph& graph, ValueId id) {
+  return graph[id].role == Role::Constant && graph[id].dtype == DType::F32;
+}
+
+std::span<const float> numbers_of(const Graph& graph, ValueId id) {
+  const Blob& data = graph[id].data;
+  return {reinterpret_cast<const float*>(data.data), data.size / sizeof(float)};
+}
+
+const std::unique_ptr<op::EpilogueAttributes>& epilogue_of(const Node& node) {
+  return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue
+                                     : node.as<op::MatMulAttributes>().epilogue;
+}
+
+/// A product whose weight is constant: channels of the result along `axis` of the weight.
+bool is_product(const Graph& graph, const Node& node) {
+  if (node.kind() != OpKind::Conv && node.kind() != OpKind::MatMul) return false;
+  if (!is_real_constant(graph, node.inputs[1]) || graph[node.inputs[0]].dtype != DType::F32) return false;
+  if (graph[node.inputs[0]].role == Role::Constant) return false;
+  const auto& epilogue = epilogue_of(node);
+  if (epilogue != nullptr && epilogue->has_residual) return false;
+  if (epilogue != nullptr && epilogue->has_bias && !is_real_constant(graph, node.inputs[2])) return false;
+  if (node.kind() == OpKind::Conv) return true;
+  return graph[node.inputs[1]].rank() == 2 && graph[node.inputs[0]].rank() >= 2 &&
+         !node.as<op::MatMulAttributes>().transpose_a;
+}
+
+int64_t weight_axis(const Node& node) {
+  return node.kind() == OpKind::Conv || node.as<op::MatMulAttributes>().transpose_b ? 0 : 1;
+}
+
+bool same_dims(const Graph& graph, ValueId a, ValueId b) {
+  return graph[a].dims == graph[b].dims && graph[a].dtype == graph[b].dtype;
+}
+
+/// Operators that only choose among their elements, or move them.
+bool moves(OpKind kind) {
+  return kind == OpKind::MaxPool || kind == OpKind::Reshape || kind == OpKind::Transpose ||
+         kind == OpKind::Identity;
+}
+
+bool bounds(OpKind kind) {
+  return kind == OpKind::Relu || kind == OpKind::Clip;
+}
+
+bool is_function(OpKind kind) {
+  switch (kind) {
+    case OpKind::Relu:
+    case OpKind::Clip:
+    case OpKind::Sigmoid:
+    case OpKind::Tanh:
+    case OpKind::LeakyRelu:
+    case OpKind::Elu:
+    case OpKind::HardSigmoid:
+    case OpKind::HardSwish:
+    case OpKind::Gelu:
+    case OpKind::Silu: return true;
+    default: return false;
+  }
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph) : graph_(graph), producers_(producers(graph)), uses_(use_counts(graph)) {}
+
+  QuantizationChoice run(const std::function<bool(const std::string&)>& keep) {
+    QuantizationChoice choice;
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      const Node& node = graph_.nodes[id];
+      if (!is_product(graph_, node) || keep(node.name)) continue;
+      choice.products.push_back(id);
+      want(node.inputs[0]);
+    }
+    for (size_t i = 0; i < wanted_.size(); ++i) go_up(wanted_[i]);
+    std::sort(wanted_.begin(), wanted_.end());
+    choice.values = wanted_;
+    for (const ValueId value : wanted_) choice.scale_of.push_back(root(value));
+    return choice;
+  }
+
+ private:
+  /// Maxima and movements are done on codes, so the codes are those of what they read.
+  ValueId before_moves(ValueId value) const {
+    while (producers_[value]) {
+      const Node& node = graph_.nodes[*producers_[value]];
+      if (!moves(node.kind()) || graph_[node.inputs[0]].dtype != DType::F32) break;
+      value = node.inputs[0];
+    }
+    return value;
+  }
+
+  ValueId want(ValueId value) {
+    const ValueId source = before_moves(value);
+    if (graph_[source].role != Role::Constant && seen_.insert(source).second) wanted_.push_back(source);
+    return source;
+  }
+
+  /// What produces a wanted value gets codes too where it can be computed on them.
+  void go_up(ValueId value) {
+    if (!producers_[value]) return;
+    const Node* node = &graph_.nodes[*producers_[value]];
+    if (bounds(node->kind()) && producers_[node->inputs[0]] && uses_[node->inputs[0]] == 1) {
+      const Node& before = graph_.nodes[*producers_[node->inputs[0]]];
+      if (before.kind() == OpKind::Add) node = &before;
+    }
+    if (node->kind() == OpKind::Add) {
+      const ValueId a = node->inputs[0], b = node->inputs[1];
+      const bool sums = same_dims(graph_, a, b) && graph_[a].role != Role::Constant &&
+                        graph_[b].role != Role::Constant && graph_[a].dtype == DType::F32;
+      if (sums) {
+        want(a);
+        want(b);
+      }
+    } else if (node->kind() == OpKind::Concat) {
+      for (const ValueId part : node->inputs) {
+        if (graph_[part].role == Role::Constant) return;
+      }
+      for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
+    } else if (is_function(node->kind())) {
+      want(node->inputs[0]);
+    }
+  }
+
+  ValueId root(ValueId value) {
+    const auto at = parent_.find(value);
+    return at == parent_.end() || at->second == value ? value : root(at->second);
+  }
+
+  const Graph& graph_;
+  std::vector<std::optional<NodeId>> producers_;
+  std::vector<uint32_t> uses_;
+  std::vector<ValueId> wanted_;
+  std::set<ValueId> seen_;
+  std::map<ValueId, ValueId> parent_;
+};
+
+// --- weights
+
+/// A weight in codes: element i belongs to channel i / inner % channels.
+struct WeightCodes {
+  std::vector<std::byte> codes;
+  std::vector<float> scale;
+  int64_t inner = 1;
+};
+
+WeightCodes weight_codes(const Graph& graph, const Node& node) {
+  const Shape shape = graph[node.inputs[1]].info().shape;
+  const auto axis = static_cast<int>(weight_axis(node));
+  const std::span<const float> weight = numbers_of(graph, node.inputs[1]);
+  const int64_t channels = shape[axis];
+  WeightCodes result;
+  result.inner = shape.elements(axis + 1, shape.rank());
+  const auto channel_of = [&](size_t i) {
+    return static_cast<size_t>(static_cast<int64_t>(i) / result.inner % channels);
+  };
+  std::vector<float> most(static_cast<size_t>(channels), 0);
+  for (size_t i = 0; i < weight.size(); ++i)
+    most[channel_of(i)] = std::max(most[channel_of(i)], std::abs(weight[i]));
+  for (const float largest : most) result.scale.push_back(std::max(largest / kWeightCodes, 1e-20f));
+  result.codes.resize(weight.size());
+  for (size_t i = 0; i < weight.size(); ++i) {
+    const float code = std::nearbyint(weight[i] / result.scale[channel_of(i)]);
+    result.codes[i] =
+        static_cast<std::byte>(static_cast<int8_t>(std::clamp(code, -kWeightCodes, kWeightCodes)));
+  }
+  return result;
+}
+
+/// By channel: the sum over the weights' rounding errors times the mean of what they are multiplied with.
+std::vector<float> mean_errors(const Graph& graph, const Node& node, const WeightCodes& weight,
+                               const std::vector<double>& mean) {
+  const Shape shape = graph[node.inputs[1]].info().shape;
+  const std::span<const float> real = numbers_of(graph, node.inputs[1]);
+  const size_t channels = weight.scale.size();
+  std::vector<double> errors(channels, 0);
+  const auto inner = static_cast<size_t>(weight.inner);
+  const bool is_conv = node.kind() == OpKind::Conv;
+  const bool rows = weight_axis(node) == 0;  // inputs are innermost; else [K,N]
+  const size_t inputs = rows ? static_cast<size_t>(shape.back()) : mean.size();
+  const size_t per_group =
+      is_conv ? channels / static_cast<size_t>(node.as<op::ConvAttributes>().groups) : channels;
+  for (size_t i = 0; i < real.size(); ++i) {
+    const size_t channel = i / inner % channels;
+    const size_t input = rows ? i % inputs + channel / per_group * inputs : i / channels;
+    if (input >= mean.size()) continue;
+    const auto code = static_cast<float>(static_cast<int8_t>(weight.codes[i]));
+    errors[channel] += static_cast<double>(real[i] - code * weight.scale[channel]) * mean[input];
+  }
+  return {errors.begin(), errors.end()};
+}
+
+// --- writing
+
+/// Appends nodes to a graph whose values it shares.
+class Writer {
+ public:
+  explicit Writer(Graph& graph) : graph_(graph) {}
+
+  template <class Attributes>
+  ValueId node(Attributes attributes, std::vector<ValueId> inputs, const std::string& name, DType dtype,
+               std::vector<Dim> dims) {
+    Node node;
+    node.op = make_op(std::move(attributes));
+    node.name = name;
+    node.inputs = std::move(inputs);
+    node.outputs = {graph_.add_value(named(name, dtype, std::move(dims)))};
+    graph_.nodes.push_back(std::move(node));
+    return graph_.nodes.back().outputs[0];
+  }
+  static Value named(const std::string& name, DType dtype, std::vector<Dim> dims) {
+    Value value;
+    value.name = name;
+    value.dtype = dtype;
+    value.dims = std::move(dims);
+    return value;
+  }
+  ValueId constant(const std::string& name, const TensorInfo& info, const void* data) {
+    return graph_.add_constant(name, info, Blob::copy_of(data, info.bytes()));
+  }
+
+  /// The value by way of u8 codes. The name by value: it may be one of the graph's, whose values move.
+  ValueId through_codes(ValueId value, const Range& range, std::string name) {
+    const float low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
+    const float scale = std::max((high - low) / kValueCodes, 1e-20f);
+    const auto zero = static_cast<uint8_t>(std::clamp(std::nearbyint(-low / scale), 0.0f, kValueCodes));
+    const ValueId scale_id = constant(name + "/scale", {.dtype = DType::F32, .shape = {}}, &scale);
+    const ValueId zero_id = constant(name + "/zero_point", {.dtype = DType::U8, .shape = {}}, &zero);
+    op::QuantizeLinearAttributes quantize;
+    quantize.to = static_cast<uint8_t>(DType::U8);
+    op::DequantizeLinearAttributes dequantize;
+    dequantize.to = static_cast<uint8_t>(DType::F32);
+    const std::vector<Dim> dims = graph_[value].dims;
+    const ValueId codes = node(quantize, {value, scale_id, zero_id}, name + "/quantized", DType::U8, dims);
+    return node(dequantize, {codes, scale_id, zero_id}, name + "/dequantized", DType::F32, dims);
+  }
+
+  /// The product with its weight by way of codes, reading `x`; only the weight and the bias are made here.
+  Node product(const Node& from, ValueId x, const std::vector<double>& mean, const std::string& name) {
+    Node result = from;
+    const WeightCodes weight = weight_codes(graph_, from);
+    const TensorInfo info = graph_[from.inputs[1]].info();
+    const auto channels = static_cast<int64_t>(weight.scale.size());
+    const ValueId codes =
+        constant(name + "/weight", {.dtype = DType::I8, .shape = info.shape}, weight.codes.data());
+    const ValueId scale =
+        constant(name + "/weight_scale", {.dtype = DType::F32, .shape = {channels}}, weight.scale.data());
+    op::DequantizeLinearAttributes dequantize;
+    dequantize.to = static_cast<uint8_t>(DType::F32);
+    dequantize.axis = weight_axis(from);
+    const std::vector<Dim> dims = graph_[from.inputs[1]].dims;
+    result.inputs[0] = x;
+    result.inputs[1] = node(dequantize, {codes, scale}, name + "/weight_dequantized", DType::F32, dims);
+    std::vector<float> bias = mean_errors(graph_, from, weight, mean);
+    auto& epilogue = const_cast<std::unique_ptr<op::EpilogueAttributes>&>(epilogue_of(result));
+    if (epilogue == nullptr) epilogue = std::make_unique<op::EpilogueAttributes>();
+    if (epilogue->has_bias) {
+      const std::span<const float> before = numbers_of(graph_, from.inputs[2]);
+      for (size_t i = 0; i < bias.size() && i < before.size(); ++i) bias[i] += before[i];
+    } else {
+      result.inputs.resize(2);
+      result.inputs.push_back(kNoValue);
+      epilogue->has_bias = true;
+    }
+    result.inputs[2] = constant(name + "/bias", {.dtype = DType::F32, .shape = {channels}}, bias.data());
+    return result;
+  }
+
+ private:
+  Graph& graph_;
+};
+
+std::string name_of_node(const Node& node, NodeId id) {
+  return node.name.empty() ? text("node", id) : node.name;
+}
+
+const Observed& of(const std::map<ValueId, Observed>& observed, ValueId value) {
+  static const Observed kNothing;
+  const auto at = observed.find(value);
+  return at == observed.end() ? kNothing : at->second;
+}
+
+/// By the value: the range of all that share its scale.
+std::map<ValueId, Range> shared_ranges(const QuantizationChoice& choice,
+                                       const std::map<ValueId, Observed>& observed) {
+  std::map<size_t, Range> joined;
+  for (size_t i = 0; i < choice.values.size(); ++i) {
+    const Range& range = of(observed, choice.values[i]).range;
+    Range& all = joined.try_emplace(choice.scale_of[i], range).first->second;
+    all = {std::min(all.low, range.low), std::max(all.high, range.high)};
+  }
+  std::map<ValueId, Range> ranges;
+  for (size_t i = 0; i < choice.values.size(); ++i) ranges[choice.values[i]] = joined[choice.scale_of[i]];
+  return ranges;
+}
+
+}  // namespace
+
+QuantizationChoice choose_quantized(const Graph& graph, const std::function<bool(const std::string&)>& keep) {
+  return Chooser(graph).run(keep);
+}
+
+void insert_quantization(Graph& graph, const QuantizationChoice& choice,
+                         const std::map<ValueId, Observed>& observed) {
+  const std::map<ValueId, Range> ranges = shared_ranges(choice, observed);
+  std::vector<Node> nodes;
+  std::swap(nodes, graph.nodes);
+  Writer writer(graph);
+  std::map<ValueId, ValueId> replaced;
+  const auto quantize = [&](ValueId value) {
+    if (const auto range = ranges.find(value); range != ranges.end())
+      replaced[value] = writer.through_codes(value, range->second, graph[value].name);
+  };
+  for (const ValueId input : graph.inputs) quantize(input);
+  for (NodeId id = 0; id < nodes.size(); ++id) {
+    Node& node = nodes[id];
+    const ValueId data = node.inputs.empty() ? kNoValue : node.inputs[0];
+    for (ValueId& input : node.inputs)
+      if (const auto other = replaced.find(input); other != replaced.end()) input = other->second;
+    if (std::binary_search(choice.products.begin(), choice.products.end(), id)) {
+      Node product = writer.product(node, node.inputs[0], of(observed, data).mean, name_of_node(node, id));
+      node = std::move(product);
+    }
+    const std::vector<ValueId> outputs = node.outputs;
+    graph.nodes.push_back(std::move(node));
+    for (const ValueId output : outputs)
+      if (output != kNoValue) quantize(output);
+  }
+}
+
+Graph error_graph(const Graph& graph, const QuantizationChoice& choice,
+                  const std::map<ValueId, Observed>& observed) {
+  Graph result = graph;
+  result.outputs.clear();
+  result.nodes.clear();
+  Writer writer(result);
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph.nodes[id];
+    result.nodes.push_back(node);
+    if (!std::binary_search(choice.products.begin(), choice.products.end(), id)) continue;
+    const std::string name = name_of_node(node, id) + "/error";
+    const Observed& input = of(observed, node.inputs[0]);
+    const ValueId x = writer.through_codes(node.inputs[0], input.range, name);
+    Node product = writer.product(node, x, input.mean, name);
+    product.name = name;
+    Value value = result[node.outputs[0]];
+    value.name = name + "/result";
+    product.outputs = {result.add_value(std::move(value))};
+    result.outputs.push_back(node.outputs[0]);
+    result.outputs.push_back(product.outputs[0]);
+    result.nodes.push_back(std::move(product));
+  }
+  return result;
+}
+
+size_t equalize_channels(Graph& graph) {
+  const auto made_by = producers(graph);
+  const auto uses = use_counts(graph);
+  const auto is_shared = [&](ValueId id) { return id < uses.size() && uses[id] != 1; };
+  const auto depthwise = [](const Node& node, int64_t channels) {
+    return node.as<op::ConvAttributes>().groups == channels && channels > 1;
+  };
+  size_t pairs = 0;
+  for (Node& second : graph.nodes) {
+    if (second.kind() != OpKind::Conv || !is_product(graph, second) || !made_by[second.inputs[0]]) continue;
+    Node& first = graph.nodes[*made_by[second.inputs[0]]];
+    if (first.kind() != OpKind::Conv || !is_product(graph, first) || uses[first.outputs[0]] != 1) continue;
+    const auto& epilogue = epilogue_of(first);
+    if (epilogue != nullptr && epilogue->activation != op::Activation::None &&
+        epilogue->activation != op::Activation::Relu)
+      continue;
+    const int64_t channels = graph[first.inputs[1]].dims[0].extent;
+    if (!depthwise(first, channels) && !depthwise(second, channels)) continue;
+    if (is_shared(first.inputs[1]) || is_shared(second.inputs[1])) continue;
+    const bool second_depthwise = second.as<op::ConvAttributes>().groups == channels;
+    if (!second_depthwise && second.as<op::ConvAttributes>().groups != 1) continue;
+    const std::span<const float> w1 = numbers_of(graph, first.inputs[1]),
+                                 w2 = numbers_of(graph, second.inputs[1]);
+    const auto count = static_cast<size_t>(channels);
+    const size_t row = w1.size() / count, taps = w2.size() / count;
+    const auto input_of = [&](size_t i) { return second_depthwise ? i / taps : i % count; };
+    std::vector<float> most1(count, 0), most2(count, 0), factor(count, 1);
+    for (size_t i = 0; i < w1.size(); ++i) most1[i / row] = std::max(most1[i / row], std::abs(w1[i]));
+    for (size_t i = 0; i < w2.size(); ++i) most2[input_of(i)] = std::max(most2[input_of(i)], std::abs(w2[i]));
+    for (size_t c = 0; c < count; ++c)
+      if (most1[c] > 0 && most2[c] > 0) factor[c] = std::clamp(std::sqrt(most1[c] / most2[c]), 1e-3f, 1e3f);
+    const auto scaled = [&](ValueId id, const auto& by) {
+      const std::span<const float> from = numbers_of(graph, id);
+      std::vector<float> numbers(from.begin(), from.end());
+      for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = by(i, numbers[i]);
+      return graph.add_constant(graph[id].name + "/equalized", graph[id].info(),
+                                Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
+    };
+    const ValueId new1 = scaled(first.inputs[1], [&](size_t i, float w) { return w / factor[i / row]; });
+    const ValueId new2 = scaled(second.inputs[1], [&](size_t i, float w) { return w * factor[input_of(i)]; });
+    if (epilogue != nullptr && epilogue->has_bias)
+      first.inputs[2] = scaled(first.inputs[2], [&](size_t i, float b) { return b / factor[i]; });
+    first.inputs[1] = new1;
+    second.inputs[1] = new2;
+    ++pairs;
+  }
+  return pairs;
+}
+
+}  // namespace rt::compiler

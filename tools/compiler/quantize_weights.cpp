@@ -1,0 +1,156 @@
+#include "tools/compiler/quantize_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tools/compiler/passes/pattern.h"
+
+namespace rt::compiler {
+namespace {
+
+/// A MatMul of f32 with a constant matrix, its weight as [N,K].
+struct Product {
+  ValueId x = kNoValue, y = kNoValue, bias = kNoValue, residual = kNoValue;
+  op::EpilogueAttributes activation;
+  int64_t n = 0, k = 0;
+  std::vector<float> weight;
+};
+
+std::optional<Product> product_of(GraphEdit& edit, NodeId id) {
+  if (!edit.is_alive(id, OpKind::MatMul)) return std::nullopt;
+  const Node& node = edit.node(id);
+  const auto& attributes = node.as<op::MatMulAttributes>();
+  const Value& weight = edit.value(node.inputs[1]);
+  if (!edit.is_constant(node.inputs[1]) || weight.dtype != DType::F32 || weight.rank() != 2)
+    return std::nullopt;
+  if (edit.value(node.inputs[0]).rank() < 2 || attributes.transpose_a || edit.is_constant(node.inputs[0]))
+    return std::nullopt;
+  Product product{.x = node.inputs[0], .y = node.outputs[0]};
+  const Shape shape = weight.info().shape;
+  product.n = shape[attributes.transpose_b ? 0 : 1];
+  product.k = shape[attributes.transpose_b ? 1 : 0];
+  if (const auto& epilogue = attributes.epilogue) {
+    product.activation.activation = epilogue->activation;
+    product.activation.alpha = epilogue->alpha;
+    product.activation.beta = epilogue->beta;
+    if (epilogue->has_bias) product.bias = node.inputs[2];
+    if (epilogue->has_residual) product.residual = node.inputs.back();
+    if (product.bias != kNoValue && edit.value(product.bias).rank() != 1) return std::nullopt;
+  }
+  const auto* numbers = reinterpret_cast<const float*>(weight.data.data);
+  product.weight.resize(static_cast<size_t>(product.n * product.k));
+  for (int64_t n = 0; n < product.n; ++n)
+    for (int64_t k = 0; k < product.k; ++k)
+      product.weight[static_cast<size_t>(n * product.k + k)] =
+          numbers[attributes.transpose_b ? n * product.k + k : k * product.n + n];
+  return product;
+}
+
+float scale_of(std::span<const float> numbers, float codes) {
+  float most = 0;
+  for (const float number : numbers) most = std::max(most, std::abs(number));
+  return std::max(most / codes, 1e-20f);
+}
+
+int code_of(float number, float scale, int low, int high) {
+  return std::clamp(static_cast<int>(std::nearbyint(number / scale)), low, high);
+}
+
+/// What the new node does not do, as nodes behind it.
+void finish(GraphEdit& edit, const Product& product, ValueId y) {
+  if (product.residual != kNoValue) y = edit.builder().add(y, product.residual);
+  if (product.activation.activation != op::Activation::None)
+    y = edit.builder().emit_many(activation_node(product.activation), std::array{y}, 1)[0];
+  if (y != kNoValue) edit.replace(product.y, y);
+}
+
+/// change(id, product) returns whether it did.
+template <class Change>
+Result<size_t> for_each_product(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
+                                const Change& change) {
+  GraphEdit edit(graph, states);
+  RT_TRY(Status(edit.status()));
+  size_t changed = 0;
+  const NodeId count = edit.node_count();
+  for (NodeId id = 0; id < count && edit.status().ok(); ++id) {
+    if (!edit.is_alive(id, OpKind::MatMul) || keep(edit.node(id).name)) continue;
+    const auto product = product_of(edit, id);
+    if (!product) continue;
+    edit.name_after(id);
+    if (change(edit, *product)) ++changed;
+  }
+  RT_TRY(edit.finish());
+  return changed;
+}
+
+}  // namespace
+
+Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& states,
+                                    const KeepPredicate& keep) {
+  std::map<ValueId, std::vector<ValueId>> quantized;  // what several products read is quantized once
+  return for_each_product(graph, states, keep, [&](GraphEdit& edit, const Product& product) {
+    Builder& b = edit.builder();
+    std::vector<ValueId>& x = quantized[product.x];
+    if (x.empty()) x = b.emit_many(make_op(op::DynamicQuantizeLinearAttributes{}), std::array{product.x}, 3);
+    const auto rows = static_cast<size_t>(product.k), columns = static_cast<size_t>(product.n);
+    std::vector<float> scales;
+    std::vector<std::byte> codes(product.weight.size());
+    for (size_t n = 0; n < columns; ++n) {
+      const std::span<const float> row = std::span(product.weight).subspan(n * rows, rows);
+      scales.push_back(scale_of(row, 127));
+      for (size_t k = 0; k < rows; ++k)
+        codes[k * columns + n] = static_cast<std::byte>(code_of(row[k], scales.back(), -127, 127));
+    }
+    const ValueId weight =
+        b.constant({.dtype = DType::I8, .shape = {product.k, product.n}}, Blob::own(std::move(codes)));
+    const ValueId scale = b.constant({.dtype = DType::F32, .shape = {product.n}},
+                                     Blob::copy_of(scales.data(), scales.size() * sizeof(float)));
+    op::QuantizedMatMulAttributes attributes;
+    attributes.to = static_cast<uint8_t>(DType::F32);
+    Product rest = product;
+    if (product.residual == kNoValue && product.activation.activation != op::Activation::None) {
+      attributes.epilogue = std::make_unique<op::EpilogueAttributes>(product.activation);
+      rest.activation.activation = op::Activation::None;
+    }
+    finish(edit, rest,
+           edit.emit(std::move(attributes), {x[0], weight, b.mul(scale, x[1]), x[2], product.bias}));
+    return true;
+  });
+}
+
+Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
+                                int64_t bits, int64_t group_size) {
+  return for_each_product(graph, states, keep, [&](GraphEdit& edit, const Product& product) {
+    if (product.k % group_size != 0 || (bits == 4 && product.k % 2 != 0)) return false;
+    Builder& b = edit.builder();
+    const int high = bits == 4 ? 7 : 127, low = bits == 4 ? -8 : -127;
+    const auto group = static_cast<size_t>(group_size);
+    std::vector<float> scales;
+    std::vector<std::byte> codes(product.weight.size() / (bits == 4 ? 2 : 1), std::byte{0});
+    for (size_t first = 0; first < product.weight.size(); first += group) {
+      const std::span<const float> part = std::span(product.weight).subspan(first, group);
+      scales.push_back(scale_of(part, static_cast<float>(high)));
+      for (size_t i = 0; i < group; ++i) {
+        const int code = code_of(part[i], scales.back(), low, high);
+        const size_t at = first + i;
+        if (bits == 8)
+          codes[at] = static_cast<std::byte>(code);
+        else
+          codes[at / 2] |= static_cast<std::byte>((code + 8) << (at % 2 == 0 ? 0 : 4));
+      }
+    }
+    const ValueId weight = b.constant({.dtype = bits == 4 ? DType::U8 : DType::I8,
+                                       .shape = {product.n, bits == 4 ? product.k / 2 : product.k}},
+                                      Blob::own(std::move(codes)));
+    const ValueId scale = b.constant({.dtype = DType::F32, .shape = {product.n, product.k / group_size}},
+                                     Blob::copy_of(scales.data(), scales.size() * sizeof(float)));
+    op::WeightQuantizedMatMulAttributes attributes;
+    attributes.bits = bits;
+    attributes.group_size = group_size;
+    finish(edit, product, edit.emit(attributes, {product.x, weight, scale, product.bias}));
+    return true;
+  });
+}
+
+}  // namespace rt::compiler

@@ -1,0 +1,487 @@
+#include "tools/rtconvert/quantization.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <set>
+
+#include "runtime/core/element.h"
+#include "tools/common/array.h"
+#include "tools/common/compare.h"
+#include "tools/common/idx.h"
+#include "tools/common/npz.h"
+#include "tools/compiler/calibrate.h"
+#include "tools/compiler/pipeline.h"
+#include "tools/compiler/quantize_weights.h"
+#include "tools/compiler/writer.h"
+#include "tools/rtconvert/run_session.h"
+
+namespace rt::convert {
+namespace {
+
+using compiler::Observed;
+using compiler::QuantizationChoice;
+using compiler::Range;
+using tools::Array;
+
+constexpr size_t kBins = 2048;
+
+bool matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+// --- data
+
+/// Calibration rows: for each input of the model an array whose first axis counts them.
+struct Data {
+  std::vector<Array> inputs;  ///< in the model's order
+  size_t rows = 0;
+  std::vector<int64_t> batch;  ///< rows that each input takes in a run
+  size_t step = 1;             ///< rows of one run
+
+  /// Run i's inputs.
+  std::vector<Array> run(size_t i) const {
+    std::vector<Array> arrays;
+    for (const Array& all : inputs) {
+      Array part{.name = all.name, .type = all.type, .dims = all.dims, .bytes = {}};
+      part.dims[0] = static_cast<int64_t>(step);
+      const size_t row = all.bytes.size() / rows;
+      const auto first = all.bytes.begin() + static_cast<ptrdiff_t>(i * step * row);
+      part.bytes.assign(first, first + static_cast<ptrdiff_t>(step * row));
+      arrays.push_back(std::move(part));
+    }
+    return arrays;
+  }
+  size_t runs() const { return rows / step; }
+};
+
+Result<std::vector<Array>> read_arrays(const std::string& path, const std::string& option) {
+  std::string error;
+  std::vector<Array> arrays;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".npy" && extension != ".pb") continue;
+      auto array = tools::read_array(entry.path().string(), error);
+      if (!array) return Status(Code::Io, error);
+      array->name = entry.path().stem().string();
+      arrays.push_back(std::move(*array));
+    }
+  } else {
+    auto read = tools::read_npz(path, error);
+    if (!read) return Status(Code::Io, error);
+    arrays = std::move(*read);
+  }
+  if (arrays.empty()) return invalid_argument(option, " ", path, ": no arrays (.npz, or a folder of .npy)");
+  return arrays;
+}
+
+Result<Data> read_data(const Graph& graph, const std::string& path, const std::string& option) {
+  RT_ASSIGN(std::vector<Array> arrays, read_arrays(path, option));
+  Data data;
+  for (const ValueId id : graph.inputs) {
+    const Value& value = graph[id];
+    auto found =
+        std::find_if(arrays.begin(), arrays.end(), [&](const Array& a) { return a.name == value.name; });
+    if (found == arrays.end() && arrays.size() == 1 && graph.inputs.size() == 1) found = arrays.begin();
+    if (found == arrays.end())
+      return invalid_argument(option, " ", path, ": expected an array for each input, found none named '",
+                              value.name, "'");
+    if (value.rank() == 0 || static_cast<int>(found->dims.size()) != value.rank() || found->dims[0] < 1)
+      return invalid_argument(option, ": array '", found->name, "': expected rows of input '", value.name,
+                              "', rank ", value.rank(), ", found rank ", found->dims.size());
+    for (int axis = 1; axis < value.rank(); ++axis) {
+      const Dim& dim = value.dims[static_cast<size_t>(axis)];
+      if (dim.is_known() && dim.extent != found->dims[static_cast<size_t>(axis)])
+        return invalid_argument(option, ": array '", found->name, "': expected extent ", dim.extent,
+                                " on axis ", axis, ", found ", found->dims[static_cast<size_t>(axis)]);
+    }
+    if (static_cast<DType>(found->type) != value.dtype)
+      return invalid_argument(option, ": array '", found->name, "': expected ", name_of(value.dtype),
+                              ", found ", tools::element_name(found->type));
+    const auto rows = static_cast<size_t>(found->dims[0]);
+    if (!data.inputs.empty() && rows != data.rows)
+      return invalid_argument(option, ": expected ", data.rows, " rows of '", value.name, "', found ", rows);
+    data.rows = rows;
+    if (value.dims[0].is_known()) data.step = static_cast<size_t>(value.dims[0].extent);
+    data.inputs.push_back(*found);
+  }
+  if (data.step == 0 || data.rows < data.step)
+    return invalid_argument(option, " ", path, ": expected at least ", data.step, " rows, found ", data.rows);
+  return data;
+}
+
+// --- runs
+
+/// f(output, what it holds) for each output of each run of the graph as entry `infer`.
+template <class F>
+Status for_each_output(const ModelGraph& model, Graph graph, const Data& data, size_t runs, const F& f) {
+  ModelGraph copy;
+  copy.states = model.states;
+  copy.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  RT_TRY(compiler::optimize(copy, {.disabled = {"precision"}}, nullptr));
+  RT_ASSIGN(const std::vector<std::byte> bytes, compiler::serialize_model(copy));
+  std::string error;
+  const auto runner = Runner::open(bytes, "cpu", false, error);
+  if (runner == nullptr) return Status(Code::Device, "--calibrate: " + error);
+  for (size_t run = 0; run < runs; ++run) {
+    if (!runner->run(data.run(run), error)) return Status(Code::Device, "--calibrate: " + error);
+    for (size_t i = 0; i < runner->output_count(); ++i) {
+      const auto output = runner->output(i, error);
+      if (!output) return Status(Code::Device, "--calibrate: " + error);
+      RT_TRY(f(run, i, *output));
+    }
+  }
+  return {};
+}
+
+std::span<const float> floats(const Runner::Output& output) {
+  return {reinterpret_cast<const float*>(output.bytes.data()), output.bytes.size() / sizeof(float)};
+}
+
+// --- ranges
+
+struct Histogram {
+  Range range;
+  std::vector<double> counts = std::vector<double>(kBins, 0);
+
+  float width() const { return (range.high - range.low) / static_cast<float>(kBins); }
+  void add(std::span<const float> values) {
+    const float scale = width() > 0 ? 1 / width() : 0;
+    for (const float value : values) {
+      const auto bin = static_cast<int64_t>((value - range.low) * scale);
+      ++counts[static_cast<size_t>(std::clamp<int64_t>(bin, 0, kBins - 1))];
+    }
+  }
+  float edge(size_t bin) const { return range.low + static_cast<float>(bin) * width(); }
+};
+
+/// What all but a share of the numbers lies in, half of the share on each side; a side at 0 keeps it.
+Range percentile_range(const Histogram& histogram, double percentile) {
+  double total = 0, seen = 0;
+  for (const double count : histogram.counts) total += count;
+  const bool positive = histogram.range.low >= 0, negative = histogram.range.high <= 0;
+  const double share = total * (1 - percentile / 100) / (positive || negative ? 1 : 2);
+  size_t first = 0, last = kBins;
+  for (; !positive && first + 1 < last; ++first)
+    if ((seen += histogram.counts[first]) > share) break;
+  seen = 0;
+  for (; !negative && last > first + 1; --last)
+    if ((seen += histogram.counts[last - 1]) > share) break;
+  return {histogram.edge(first), histogram.edge(last)};
+}
+
+/// The relative entropy of a distribution over `bins` bins to the same in 128 steps.
+double divergence(std::span<const double> counts, size_t bins, double beyond) {
+  constexpr size_t kSteps = 128;
+  std::vector<double> p(counts.begin(), counts.begin() + static_cast<ptrdiff_t>(bins)), q(bins, 0);
+  p.back() += beyond;
+  for (size_t step = 0; step < kSteps; ++step) {
+    const size_t first = step * bins / kSteps, last = (step + 1) * bins / kSteps;
+    double sum = 0, filled = 0;
+    for (size_t i = first; i < last; ++i) {
+      sum += counts[i];
+      filled += counts[i] > 0 ? 1 : 0;
+    }
+    for (size_t i = first; i < last && filled > 0; ++i)
+      if (counts[i] > 0) q[i] = sum / filled;
+  }
+  double p_sum = 0, q_sum = 0, result = 0;
+  for (size_t i = 0; i < bins; ++i) {
+    p_sum += p[i];
+    q_sum += q[i];
+  }
+  for (size_t i = 0; i < bins; ++i)
+    if (p[i] > 0)
+      result += p[i] / p_sum * std::log(p[i] / p_sum / std::max(q[i] / std::max(q_sum, 1e-300), 1e-12));
+  return result;
+}
+
+/// The bound on magnitudes whose 128 steps keep most of the distribution's information, after TensorRT's
+/// calibration (Migacz 2017).
+Range entropy_range(const Histogram& histogram) {
+  const float largest = std::max(-histogram.range.low, histogram.range.high);
+  if (largest <= 0) return histogram.range;
+  std::vector<double> magnitudes(kBins, 0);
+  for (size_t i = 0; i < kBins; ++i) {
+    const float middle = std::abs(histogram.edge(i) + histogram.width() / 2);
+    const auto bin = static_cast<size_t>(middle / largest * static_cast<float>(kBins));
+    magnitudes[std::min(bin, kBins - 1)] += histogram.counts[i];
+  }
+  magnitudes[0] = 0;  // exact zeros cost nothing
+  double beyond = 0, best = std::numeric_limits<double>::infinity();
+  size_t best_bins = kBins;
+  for (size_t bins = kBins; bins >= 128; --bins) {
+    const double value = divergence(magnitudes, bins, beyond);
+    if (value < best) {
+      best = value;
+      best_bins = bins;
+    }
+    beyond += magnitudes[bins - 1];
+  }
+  const float bound = largest * static_cast<float>(best_bins) / static_cast<float>(kBins);
+  return {std::max(histogram.range.low, -bound), std::min(histogram.range.high, bound)};
+}
+
+/// The tensors of the choice as outputs.
+Graph with_outputs(const Graph& graph, std::span<const ValueId> values) {
+  Graph copy = graph;
+  copy.outputs.assign(values.begin(), values.end());
+  return copy;
+}
+
+class Observer {
+ public:
+  Observer(const ModelGraph& model, const Graph& graph, const Data& data, const Options& options)
+      : model_(model), graph_(graph), data_(data), options_(options) {}
+
+  Status run(const QuantizationChoice& choice) {
+    std::vector<ValueId> values = choice.values;
+    for (const NodeId id : choice.products) values.push_back(graph_.nodes[id].inputs[0]);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    std::erase_if(values, [&](ValueId value) { return observed.contains(value); });
+    if (values.empty()) return {};
+    RT_TRY(first_look(values));
+    if (options_.calibration == "minmax") return {};
+    return second_look(values);
+  }
+
+  std::map<ValueId, Observed> observed;
+
+ private:
+  Status first_look(const std::vector<ValueId>& values) {
+    std::vector<double> count(values.size(), 0);
+    const auto look = [&](size_t, size_t i, const Runner::Output& output) -> Status {
+      Observed& seen = observed[values[i]];
+      const auto channels = output.dims.empty() ? size_t{1} : static_cast<size_t>(output.dims.back());
+      seen.mean.resize(channels, 0);
+      const std::span<const float> numbers = floats(output);
+      for (size_t k = 0; k < numbers.size(); ++k) {
+        if (!std::isfinite(numbers[k]))
+          return invalid_argument("--calibrate: '", graph_[values[i]].name,
+                                  "' has a number that is not finite");
+        seen.range.low = std::min(seen.range.low, numbers[k]);
+        seen.range.high = std::max(seen.range.high, numbers[k]);
+        seen.mean[k % channels] += static_cast<double>(numbers[k]);
+      }
+      count[i] += static_cast<double>(numbers.size() / std::max<size_t>(channels, 1));
+      return {};
+    };
+    RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs(), look));
+    for (size_t i = 0; i < values.size(); ++i)
+      for (double& mean : observed[values[i]].mean) mean /= std::max(count[i], 1.0);
+    return {};
+  }
+
+  Status second_look(const std::vector<ValueId>& values) {
+    std::vector<Histogram> histograms(values.size());
+    for (size_t i = 0; i < values.size(); ++i) histograms[i].range = observed[values[i]].range;
+    RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs(),
+                           [&](size_t, size_t i, const Runner::Output& output) -> Status {
+                             histograms[i].add(floats(output));
+                             return {};
+                           }));
+    for (size_t i = 0; i < values.size(); ++i)
+      observed[values[i]].range = options_.calibration == "entropy"
+                                      ? entropy_range(histograms[i])
+                                      : percentile_range(histograms[i], options_.percentile);
+    return {};
+  }
+
+  const ModelGraph& model_;
+  const Graph& graph_;
+  const Data& data_;
+  const Options& options_;
+};
+
+// --- errors and accuracy
+
+Status measure_errors(const ModelGraph& model, const Graph& graph, const QuantizationChoice& choice,
+                      const std::map<ValueId, Observed>& observed, const Data& data,
+                      QuantizationReport& report) {
+  std::vector<double> power(choice.products.size(), 0), noise(choice.products.size(), 0);
+  std::vector<float> exact;
+  RT_TRY(for_each_output(
+      model, compiler::error_graph(graph, choice, observed), data, std::min<size_t>(data.runs(), 64),
+      [&](size_t, size_t i, const Runner::Output& output) -> Status {
+        const std::span<const float> numbers = floats(output);
+        if (i % 2 == 0) {
+          exact.assign(numbers.begin(), numbers.end());
+          return {};
+        }
+        for (size_t k = 0; k < numbers.size(); ++k) {
+          const double difference = static_cast<double>(numbers[k]) - static_cast<double>(exact[k]);
+          power[i / 2] += static_cast<double>(exact[k]) * static_cast<double>(exact[k]);
+          noise[i / 2] += difference * difference;
+        }
+        return {};
+      }));
+  for (size_t i = 0; i < choice.products.size(); ++i) {
+    const Node& node = graph.nodes[choice.products[i]];
+    const double ratio = noise[i] > 0 ? power[i] / noise[i] : 1e30;
+    report.lines.push_back({.name = node.name,
+                            .op = std::string(name_of(node.kind())),
+                            .decibels = 10 * std::log10(std::max(ratio, 1e-30))});
+  }
+  std::stable_sort(report.lines.begin(), report.lines.end(),
+                   [](const auto& a, const auto& b) { return a.decibels < b.decibels; });
+  return {};
+}
+
+Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows) {
+  std::string error;
+  auto array = tools::is_idx_file(path) ? tools::read_idx(path, error) : tools::read_array(path, error);
+  if (!array) return Status(Code::Io, error);
+  const DType type = static_cast<DType>(array->type);
+  const size_t count = array->bytes.size() / tools::element_size(array->type);
+  if (is_float(type) || count < rows)
+    return invalid_argument("--labels ", path, ": expected ", rows, " integers, one for each row, found ",
+                            tools::describe(*array));
+  std::vector<int64_t> labels;
+  for (size_t i = 0; i < rows; ++i)
+    labels.push_back(load_integer(array->bytes.data(), type, static_cast<int64_t>(i)));
+  return labels;
+}
+
+Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Data& data,
+                           const std::vector<int64_t>& labels) {
+  size_t right = 0;
+  RT_TRY(for_each_output(
+      model, graph, data, data.runs(), [&](size_t run, size_t i, const Runner::Output& output) -> Status {
+        if (i != 0) return {};
+        if (output.type != tools::ElementType::F32 || output.dims.empty())
+          return invalid_argument("--labels: expected scores in f32 as the first output");
+        const std::span<const float> scores = floats(output);
+        const size_t classes = scores.size() / data.step;
+        for (size_t row = 0; row < data.step; ++row) {
+          const auto first = scores.begin() + static_cast<ptrdiff_t>(row * classes);
+          const auto best = std::max_element(first, first + static_cast<ptrdiff_t>(classes)) - first;
+          right += best == labels[run * data.step + row] ? 1 : 0;
+        }
+        return {};
+      }));
+  return static_cast<double>(right) / static_cast<double>(data.runs() * data.step);
+}
+
+std::string fixed(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+}  // namespace
+
+std::string QuantizationReport::table() const {
+  std::string out = "signal-to-quantization-noise ratio of each node alone, worst first\n";
+  for (const Line& line : lines)
+    append(out, text("  ", fixed(line.decibels, 1), " dB  ", line.op, "  ", line.name,
+                     line.kept ? "  (stays in f32)" : "", "\n"));
+  return out;
+}
+
+std::string QuantizationReport::summary() const {
+  const auto kept = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return line.kept; });
+  std::string out = text("quantized   ", products, " products");
+  if (rows > 0) append(out, text(" by ", rows, " rows"));
+  if (kept > 0) append(out, text(", ", kept, " stay in f32"));
+  if (equalized > 0) append(out, text(", ", equalized, " pairs of convolutions equalized"));
+  if (accuracy_f32 >= 0)
+    append(out, text("; accuracy ", fixed(100 * accuracy_f32, 2), " % in f32, ",
+                     fixed(100 * accuracy_int8, 2), " % in int8"));
+  return out;
+}
+
+namespace {
+
+Status calibrate(ModelGraph& model, const Options& options, QuantizationReport& report) {
+  Graph& infer = *model.entry("infer");
+  RT_ASSIGN(const Data data, read_data(infer, options.calibrate, "--calibrate"));
+  Data judged = data;
+  if (!options.evaluate.empty()) {
+    RT_ASSIGN(judged, read_data(infer, options.evaluate, "--evaluate"));
+  }
+  std::vector<int64_t> labels;
+  if (!options.labels.empty()) {
+    RT_ASSIGN(labels, read_labels(options.labels, judged.rows));
+    RT_ASSIGN(report.accuracy_f32, accuracy_of(model, infer, judged, labels));
+  }
+  report.rows = data.rows;
+  report.equalized = compiler::equalize_channels(infer);
+  const Graph real = infer;
+  std::set<std::string> kept;
+  const auto keep = [&](const std::string& name) {
+    return kept.contains(name) || matches(options.keep_fp32, name);
+  };
+  const QuantizationChoice all = compiler::choose_quantized(real, keep);
+  if (all.products.empty())
+    return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
+  Observer observer(model, real, data, options);
+  RT_TRY(observer.run(all));
+  RT_TRY(measure_errors(model, real, all, observer.observed, data, report));
+  const auto quantize = [&](size_t worst) -> Status {
+    kept.clear();
+    for (size_t i = 0; i < report.lines.size(); ++i) {
+      report.lines[i].kept = i < worst;
+      if (i < worst) kept.insert(report.lines[i].name);
+    }
+    const QuantizationChoice choice = compiler::choose_quantized(real, keep);
+    RT_TRY(observer.run(choice));
+    infer = real;
+    compiler::insert_quantization(infer, choice, observer.observed);
+    report.products = choice.products.size();
+    if (labels.empty()) return {};
+    RT_ASSIGN(report.accuracy_int8, accuracy_of(model, infer, judged, labels));
+    return {};
+  };
+  RT_TRY(quantize(0));
+  if (options.max_drop < 0) return {};
+  // The fewest of the worst that bring the accuracy back: doubled until it is enough, then halved.
+  const auto enough = [&] { return report.accuracy_f32 - report.accuracy_int8 <= options.max_drop + 1e-12; };
+  size_t low = 0, high = 0;
+  while (!enough() && high < report.lines.size()) {
+    low = high;
+    high = std::min(report.lines.size(), std::max<size_t>(1, 2 * high));
+    RT_TRY(quantize(high));
+  }
+  while (high > low + 1) {
+    const size_t middle = (low + high) / 2;
+    RT_TRY(quantize(middle));
+    (enough() ? high : low) = middle;
+  }
+  return high == 0 ? Status() : quantize(high);
+}
+
+}  // namespace
+
+Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report) {
+  Graph& infer = *model.entry("infer");
+  for (const std::string& pattern : options.keep_fp32)
+    if (std::none_of(infer.nodes.begin(), infer.nodes.end(),
+                     [&](const Node& node) { return matches({pattern}, node.name); }))
+      return invalid_argument("--keep-fp32: no node is named like '", pattern,
+                              "'; rtconvert --inspect shows the names");
+  if (!options.calibrate.empty()) return calibrate(model, options, report);
+  const auto keep = [&](const std::string& name) { return matches(options.keep_fp32, name); };
+  if (options.precision == "int8") {
+    RT_ASSIGN(report.products, compiler::quantize_dynamically(infer, model.states, keep));
+  } else {
+    const int64_t bits = options.precision == "int4-weights" ? 4 : 8;
+    RT_ASSIGN(report.products,
+              compiler::quantize_weights(infer, model.states, keep, bits, options.group_size));
+  }
+  if (report.products > 0) return {};
+  return invalid_argument("--precision ", options.precision, ": no matrix product with constant weights fits",
+                          options.precision == "int8"
+                              ? "; convolutions need --calibrate"
+                              : text(" groups of ", options.group_size, "; try another --group-size"));
+}
+
+}  // namespace rt::convert

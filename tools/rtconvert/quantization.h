@@ -1,0 +1,37 @@
+// --precision int8: quantizes a model with what sessions on data show of it.
+//
+// Knows: calibration data, how ranges are chosen, accuracy. Must not know: what of a graph is quantized and
+// how (tools/compiler/calibrate.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "tools/rtconvert/options.h"
+
+namespace rt::convert {
+
+struct QuantizationReport {
+  /// A product: how much stronger its result is than the error that quantizing this node alone adds.
+  struct Line {
+    std::string name, op;
+    double decibels = 0;
+    bool kept = false;  ///< stays in f32
+  };
+  std::vector<Line> lines;  ///< worst first
+  size_t products = 0;      ///< that are computed in integers, or have integer weights
+  size_t rows = 0;          ///< of calibration data
+  size_t equalized = 0;     ///< pairs of convolutions
+  /// Shares of rows whose label has the largest score; negative without labels.
+  double accuracy_f32 = -1, accuracy_int8 = -1;
+
+  std::string table() const;
+  std::string summary() const;
+};
+
+/// Rewrites the entry `infer` of an optimized model in f32 (without residuals in epilogues) with
+/// QuantizeLinear and DequantizeLinear. The pipeline makes integer arithmetic of it.
+Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report);
+
+}  // namespace rt::convert
