@@ -56,12 +56,10 @@ class Finder {
       }
       if (!producers_[front[i]]) return kNoValue;
       const Node& node = graph_.nodes[*producers_[front[i]]];
-      if (node.kind() == OpKind::Concat)
-        front.insert(front.end(), node.inputs.begin(), node.inputs.end());
-      else if (is_movement(graph_, node))
-        front.push_back(node.inputs[0]);
-      else
-        return kNoValue;
+      const bool joins = node.kind() == OpKind::Concat;
+      if (!joins && !is_movement(graph_, node)) return kNoValue;
+      for (size_t input = 0; input < (joins ? node.inputs.size() : 1); ++input)
+        front.push_back(node.inputs[input]);
     }
     return past;
   }
