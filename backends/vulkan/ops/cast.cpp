@@ -1,7 +1,7 @@
 // Cast between f32, f16, bf16, i32, i64, u8, i8 and bool.
 #include <optional>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
 namespace {
@@ -43,7 +43,7 @@ constexpr Shader kCasts[kKinds][kKinds] = {
 };
 
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(all_storable(device, node));
+  for (const DType dtype : {node.dtype(0), node.output(0).dtype}) RT_TRY(storable(device, dtype));
   if (!kind_of(node.output(0).dtype)) return unsupported("no cast to ", name_of(node.output(0).dtype));
   if (kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)] == kMissing)
     return unsupported("no cast from ", name_of(node.dtype(0)), " to ", name_of(node.output(0).dtype));
@@ -59,10 +59,13 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
     program->in_place(0);
     return finish(std::move(program));
   }
-  program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
-      .push(count)
-      .read(0, in(0))
-      .write(1, out(0));
+  const int64_t bytes[] = {static_cast<int64_t>(size_of(node.dtype(0))),
+                           static_cast<int64_t>(size_of(node.output(0).dtype))};
+  for (const Rows& part : ranges_of_rows(cast(device), count, bytes))
+    program->dispatch_each(shader, part.count, cast(device).plan().elementwise_lanes)
+        .push(part.count)
+        .read(0, rows_of(in(0), part, bytes[0]))
+        .write(1, rows_of(out(0), part, bytes[1]));
   return finish(std::move(program));
 }
 
