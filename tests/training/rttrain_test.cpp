@@ -182,6 +182,22 @@ TEST_F(Idx, PartsOneAfterAnother) {
             std::string::npos);
 }
 
+TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
+  const std::string head("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16);
+  const std::string labels_head("\0\0\x08\x01\0\0\0\x02", 8);
+  const DataFiles files{{write("a", head + "aacc")}, write("labels", labels_head + std::string("\1\0", 2))};
+  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 3, 2, 2}), kLabels};
+  DataFacts facts;
+  const auto source = open(files, {}, inputs, 2, facts);
+  ASSERT_TRUE(source) << error_of(source);
+  std::vector<float> expected(12, 97);
+  expected.insert(expected.end(), 12, 99);
+  EXPECT_EQ(all_of<float>(**source, 0), expected);
+  EXPECT_EQ(all_of<int64_t>(**source, 1), (std::vector<int64_t>{1, 0}));
+  EXPECT_NE(error_of(open(files, {}, inputs, 1, facts)).find("sample 0: label 1, the model has 1 classes"),
+            std::string::npos);
+}
+
 // --- pictures
 
 using Pictures = Folder;

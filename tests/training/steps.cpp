@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/element.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train_entry.h"
@@ -207,6 +208,60 @@ TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
       ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
   EXPECT_EQ(small.state("w1.m")->type, tools::ElementType::BF16);
   expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
+}
+
+/// BatchNorm(x w1) w2 of a model in `stored`; the weights are numbers of every type.
+std::vector<std::byte> normalized_model(DType stored) {
+  ModelGraph model;
+  model.producer = "steps";
+  Graph graph;
+  compiler::Builder builder(graph);
+  const auto constant = [&](const char* name, Shape shape, double first) {
+    const TensorInfo info{.dtype = stored, .shape = shape};
+    std::vector<std::byte> bytes(info.bytes());
+    for (int64_t i = 0; i < info.elements(); ++i)
+      store_element(bytes.data(), stored, i, first + static_cast<double>(i * 5 % 7) / 8);
+    const ValueId made = builder.constant(info, Blob::own(std::move(bytes)));
+    graph.values[made].name = name;
+    return made;
+  };
+  const ValueId x = builder.input("x", stored, {{.symbol = graph.symbol("batch")}, {.extent = 3}});
+  const ValueId hidden = builder.emit(op::MatMulAttributes{}, {x, constant("w1", {3, 4}, -0.5)});
+  const ValueId normal = builder.emit(op::BatchNormAttributes{},
+                                      {hidden, constant("scale", {4}, 0.5), constant("bias", {4}, 0.25),
+                                       constant("mean", {4}, 0), constant("variance", {4}, 1)});
+  const ValueId y = builder.emit(op::MatMulAttributes{}, {normal, constant("w2", {4, 2}, -0.25)});
+  graph.values[y].name = "y";
+  builder.output(y);
+  EXPECT_TRUE(builder.status().ok()) << builder.status().message();
+  graph.name = "infer";
+  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
+  Status status = compiler::add_train_entry(model, adam(), nullptr);
+  if (status.ok()) status = compiler::optimize(model, {}, nullptr);
+  EXPECT_TRUE(status.ok()) << status.message();
+  auto bytes = compiler::serialize_model(model);
+  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
+  return bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>();
+}
+
+// What the model stores in 16 bits is a state in f32, and takes the steps of an f32 model.
+TEST(TrainingSteps, WeightsOfTwoBytesHaveMastersOfFour) {
+  for (const DType stored : {DType::F16, DType::BF16}) {
+    StepSession full(normalized_model(DType::F32), backend, "train_step");
+    StepSession narrow(normalized_model(stored), backend, "train_step");
+    for (int step = 0; step < 3; ++step)
+      for (StepSession* session : {&full, &narrow})
+        ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
+    for (const char* name : {"w1", "scale", "bias", "mean", "variance", "w2"}) {
+      ASSERT_TRUE(narrow.state(name)) << narrow.error();
+      EXPECT_EQ(narrow.state(name)->type, tools::ElementType::F32) << name;
+      expect_near(numbers(narrow.state(name)), numbers(full.state(name)), 1e-5f);
+    }
+    const Array x = batch()[0];
+    for (StepSession* session : {&full, &narrow})
+      ASSERT_TRUE(session->run_entry("infer", std::vector<Array>{x})) << session->error();
+    expect_near(numbers(narrow.output_of("infer", "y")), numbers(full.output_of("infer", "y")), 1e-4f);
+  }
 }
 
 // More ranks: ranks.sh.

@@ -167,6 +167,34 @@ TEST(Importer, KeepsSymbolsAndNamesUnknownDimensions) {
   EXPECT_TRUE(contains(error_of(model, options), "batch, x_2")) << error_of(model, options);
 }
 
+TEST(Importer, OpensABatchOfOne) {
+  Model model;
+  model.input("x", {1, 3});
+  model.output("y");
+  model.node("Relu", {"x"}, {"y"});
+  ImportOptions options;
+  options.open_batch = true;
+  const auto opened = model.convert(options);
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  const Graph& infer = opened->entries[0].graph;
+  EXPECT_EQ(infer.symbols[static_cast<size_t>(infer[infer.inputs[0]].dims[0].symbol)].name, "batch");
+  EXPECT_LT(infer[infer.outputs[0]].dims[0].extent, 0);
+
+  options.dims["batch"] = 4;  // a name like any other
+  EXPECT_EQ(model.convert(options)->entries[0].graph.values[0].dims[0].extent, 4);
+  options.dims.clear();
+  Model two;
+  two.input("x", {2, 3});
+  two.output("y");
+  two.node("Relu", {"x"}, {"y"});
+  EXPECT_TRUE(contains(error_of(two, options), "no input has a first axis of 1")) << error_of(two, options);
+  Model sum;
+  sum.input("x", {1, 3});
+  sum.output("y");
+  sum.node("ReduceMax", {"x"}, {"y"});
+  EXPECT_TRUE(contains(error_of(sum, options), "does not follow the batch")) << error_of(sum, options);
+}
+
 std::vector<int64_t> extents_of(const Graph& graph, ValueId id) {
   std::vector<int64_t> extents;
   for (const Dim& dim : graph[id].dims) extents.push_back(dim.extent);

@@ -71,12 +71,13 @@ TEST(Trainable, AdaptersFreezeAllElse) {
   for (const State& state : model.states) EXPECT_NE(state.name.find("lora"), std::string::npos) << state.name;
 }
 
-TEST(Trainable, NarrowWeightsAreFrozenOrRefusedByName) {
+TEST(Trainable, WideWeightsAreFrozenOrRefusedByName) {
   ModelGraph model;
   Graph graph;
   Builder builder(graph);
   ValueId y = builder.input("x", DType::F32, {{.extent = 2}, {.extent = 3}});
-  for (const auto& [name, dtype] : {std::pair("wide", DType::F32), std::pair("narrow", DType::F16)}) {
+  for (const auto& [name, dtype] :
+       {std::pair("full", DType::F32), std::pair("narrow", DType::F16), std::pair("wide", DType::F64)}) {
     const TensorInfo info{.dtype = dtype, .shape = {3, 3}};
     const ValueId weight = builder.constant(info, Blob::own(std::vector<std::byte>(info.bytes())));
     graph.values[weight].name = name;
@@ -91,12 +92,12 @@ TEST(Trainable, NarrowWeightsAreFrozenOrRefusedByName) {
   TrainReport report;
   const Status trained = add_train_entry(all, options, &report);
   ASSERT_TRUE(trained.ok()) << trained.message();
-  EXPECT_EQ(report.trained, std::vector<std::string>{"wide"});
-  EXPECT_EQ(report.frozen, std::vector<std::string>{"narrow"});
-  options.trainable = {"n*"};
+  EXPECT_EQ(report.trained, (std::vector<std::string>{"full", "narrow"}));
+  EXPECT_EQ(report.frozen, std::vector<std::string>{"wide"});
+  options.trainable = {"w*"};
   const Status refused = add_train_entry(model, options, nullptr);
   ASSERT_FALSE(refused.ok());
-  EXPECT_NE(refused.message().find("not narrow (f16)"), std::string::npos) << refused.message();
+  EXPECT_NE(refused.message().find("not wide (f64)"), std::string::npos) << refused.message();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/core/element.h"
 #include "runtime/core/philox.h"
 #include "runtime/graph/node_view.h"
@@ -321,14 +322,23 @@ class Merger {
     merge(*weight, tensor, *up, load_element(scale->initial.data, scale->info.dtype, 0), rank);
   }
 
-  /// A weight that was trained as a whole.
+  /// A weight that was trained as a whole, in f32 also where the model has 16 bits.
   void replace(const State& tensor) {
     for (Value& value : graph_.values) {
       if (value.role != Role::Constant || value.name != tensor.name) continue;
-      if (value.info() != tensor.info)
+      if (value.info().shape != tensor.info.shape || !is_exchangeable(value.dtype) ||
+          !is_exchangeable(tensor.info.dtype))
         return problem(tensor.name, text("the adapter's is ", tensor.info, ", the model's ", value.info()));
-      value.data = tensor.initial;
-      merged_.push_back({.weight = tensor});
+      State weight = tensor;
+      weight.info = value.info();
+      if (weight.info.dtype != tensor.info.dtype) {
+        std::vector<std::byte> bytes(weight.info.bytes());
+        convert_floats(tensor.initial.data, tensor.info.dtype, bytes.data(), value.dtype,
+                       weight.info.elements());
+        weight.initial = Blob::own(std::move(bytes));
+      }
+      value.data = weight.initial;
+      merged_.push_back({.weight = std::move(weight)});
       return;
     }
     problem(tensor.name, "the model has no weight of this name");

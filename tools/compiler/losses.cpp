@@ -52,10 +52,14 @@ class LossWriter {
   template <class Attributes>
   void strip() {
     const auto by_value = producers(e_.graph());
-    if (!by_value[output_].has_value()) return;
-    const Node& node = e_.graph().nodes[*by_value[output_]];
-    if (node.kind() != make_op(Attributes{}).type) return;
-    output_ = node.inputs[0];
+    const auto producer = [&](ValueId id) {
+      return by_value[id] ? &e_.graph().nodes[*by_value[id]] : nullptr;
+    };
+    const Node* node = producer(output_);
+    while (node != nullptr && node->kind() == OpKind::Cast && is_float(e_.value(node->inputs[0]).dtype))
+      node = producer(node->inputs[0]);
+    if (node == nullptr || node->kind() != make_op(Attributes{}).type) return;
+    output_ = node->inputs[0];
     stripped_ = true;
   }
 

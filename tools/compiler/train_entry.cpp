@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
@@ -99,7 +101,7 @@ class TrainEntry {
       // Resize's scales; a weight may lead to a shape by way of data, but is larger.
       if (decides_shape[id] && value.info().elements() <= 2 * kMaxRank) continue;
       const bool is_wanted = matches(value.name);
-      if (!is_wanted || value.dtype != DType::F32) {
+      if (!is_wanted || !is_exchangeable(value.dtype)) {
         report_.frozen.push_back(value.name);
         if (is_wanted && !options_.trainable.empty())
           refused.push_back(text(value.name, " (", name_of(value.dtype), ")"));
@@ -109,11 +111,12 @@ class TrainEntry {
       to_state(value, StateKind::Parameter);
     }
     if (!refused.empty())
-      return unsupported("train: only f32 weights can be trained whole, not ", joined(refused),
+      return unsupported("train: only f32, f16 and bf16 weights can be trained whole, not ", joined(refused),
                          "; adapters (lora) can be trained beside them");
     if (report_.trained.empty())
-      return invalid_argument("train: no f32 weight matches the trainable patterns; the weights are ",
-                              joined(report_.frozen));
+      return invalid_argument(
+          "train: no f32, f16 or bf16 weight matches the trainable patterns; the weights are ",
+          joined(report_.frozen));
     // Running values of batch normalizations whose scale or bias is trained are updated; the others stay
     // frozen.
     for (const Node& node : infer_.nodes)
@@ -161,10 +164,49 @@ class TrainEntry {
            graph.values[node.inputs[2]].role == Role::State;
   }
 
+  static bool is_narrow(DType dtype) { return is_exchangeable(dtype) && dtype != DType::F32; }
+
+  // A weight of 16 bits becomes a state in f32, its master: most updates are smaller than a 16-bit step.
   void to_state(Value& value, StateKind kind) {
+    const DType stored = value.dtype;
+    if (is_narrow(stored)) {
+      std::vector<std::byte> wide(static_cast<size_t>(value.info().elements()) * sizeof(float));
+      convert_floats(value.data.data, stored, wide.data(), DType::F32, value.info().elements());
+      value.data = Blob::own(std::move(wide));
+      value.dtype = DType::F32;
+    }
     value.role = Role::State;
     value.state = states_.make(value.name, value.info(), kind, value.data);
     value.data = {};
+    if (is_narrow(stored)) stored_types_[value.name] = stored;
+  }
+
+  // Data is fed in f32, and a loss reads f32.
+  void widen_inputs() {
+    for (const ValueId id : infer_.inputs) {
+      Value& value = infer_.values[id];
+      if (is_narrow(value.dtype)) stored_types_[value.name] = std::exchange(value.dtype, DType::F32);
+    }
+  }
+
+  /// A master, or a widened input, as the graph reads it: in the type that it had; all else as it is.
+  ValueId as_stored(Builder& builder, ValueId id) const {
+    if (id == kNoValue || builder.value(id).role == Role::Intermediate) return id;
+    const auto stored = stored_types_.find(builder.value(id).name);
+    return stored == stored_types_.end() ? id : builder.cast(id, stored->second);
+  }
+
+  // Operands of a batch normalization have one type beside x's: f32 as soon as one is a state.
+  void read_masters(Builder& builder, Node& node) const {
+    if (!is_batch_norm(node)) {
+      for (ValueId& input : node.inputs) input = as_stored(builder, input);
+      return;
+    }
+    const auto is_state = [&](ValueId id) { return builder.value(id).role == Role::State; };
+    if (std::none_of(node.inputs.begin() + 1, node.inputs.end(), is_state)) return;
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      if (is_narrow(builder.value(node.inputs[i]).dtype))
+        node.inputs[i] = builder.cast(node.inputs[i], DType::F32);
   }
 
   static std::string joined(const std::vector<std::string>& names) {
@@ -173,13 +215,16 @@ class TrainEntry {
     return all.empty() ? "none" : all;
   }
 
-  // Batch normalization exported in training mode computes with its running values in `infer`.
+  // Batch normalization exported in training mode computes with its running values in `infer`. What a 16-bit
+  // model takes and gives is f32.
   Status make_infer() {
+    widen_inputs();
     Graph graph;
     Builder builder(graph, &model_.states);
     std::vector<ValueId> map;
-    RT_TRY(copy_graph(infer_, builder, map, [&](const Node& node) -> std::vector<ValueId> {
-      if (node.kind() != OpKind::BatchNormTrain) return {};
+    RT_TRY(copy_graph(infer_, builder, map, [&](Node node) -> std::vector<ValueId> {
+      if (!stored_types_.empty()) read_masters(builder, node);
+      if (node.kind() != OpKind::BatchNormTrain) return builder.emit_node(node);
       op::BatchNormAttributes attributes;
       attributes.epsilon = node.as<op::BatchNormTrainAttributes>().epsilon;
       std::vector<ValueId> outputs = builder.emit_many(make_op(attributes), node.inputs, 1);
@@ -188,7 +233,15 @@ class TrainEntry {
       outputs.resize(node.outputs.size(), outputs[0]);
       return outputs;
     }));
-    for (ValueId id : infer_.outputs) builder.output(map[id]);
+    for (ValueId id : infer_.outputs) {
+      ValueId output = map[id];
+      if (is_narrow(builder.value(output).dtype)) {
+        output = builder.cast(output, DType::F32);
+        RT_TRY(Status(builder.status()));
+        graph.values[output].name = std::exchange(graph.values[map[id]].name, "");
+      }
+      builder.output(output);
+    }
     RT_TRY(Status(builder.status()));
     infer_ = std::move(graph);
     return {};
@@ -456,8 +509,9 @@ class TrainEntry {
   StateTable states_;
   bool has_adapters_ = false;
   int64_t dropout_seed_ = 0;
-  std::vector<Value> accumulated_;            ///< the parameters that `accumulate` has gradients of
-  std::vector<std::vector<size_t>> buckets_;  ///< of gradients that ranks add up in one operation
+  std::map<std::string, DType> stored_types_;  ///< of values that are f32 now, by name
+  std::vector<Value> accumulated_;             ///< the parameters that `accumulate` has gradients of
+  std::vector<std::vector<size_t>> buckets_;   ///< of gradients that ranks add up in one operation
 };
 
 }  // namespace

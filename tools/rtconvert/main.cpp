@@ -74,6 +74,7 @@ Result<rt::ModelGraph> load(const Options& options, rt::onnx::ImportReport& repo
   if (onnx) {
     rt::onnx::ImportOptions import;
     import.dims = options.dims;
+    import.open_batch = options.open_batch;
     return rt::onnx::import_onnx(options.input, import, report);
   }
   auto model = options.input.starts_with(kZoo)

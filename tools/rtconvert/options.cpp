@@ -66,6 +66,8 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("model", options.input, "MODEL.onnx, MODEL.rt, or zoo:NAME");
   app.add_option("-o,--output", options.output, "Where to write the compiled model");
   app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
+  app.add_flag("--open-batch", options.open_batch,
+               "ONNX models whose inputs have the batch 1: take any batch (dimension batch)");
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
@@ -270,6 +272,8 @@ void check(const Options& options) {
     throw CLI::ValidationError("--input",
                                "--input is for --verify and --keep-accuracy, --verify-backend for "
                                "--verify");
+  if (options.open_batch && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
+    throw CLI::ValidationError("--open-batch", "is for ONNX models");
   if (options.lora && options.input.ends_with(".rt"))
     throw CLI::ValidationError("--lora", "needs the source of the model (.onnx, zoo:NAME)");
   if (options.lora && options.lora->dropout > 0 && !options.train)

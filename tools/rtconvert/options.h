@@ -18,6 +18,7 @@ struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
   std::string output;  ///< MODEL.rt; empty: nothing is written
   std::map<std::string, int64_t> dims;
+  bool open_batch = false;  ///< a batch of 1 becomes any batch
   std::vector<std::string> disabled_passes;
   std::string precision = "fp32";       ///< fp16, bf16; int8; int8-weights, int4-weights
   std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes

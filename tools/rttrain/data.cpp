@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "tools/common/compare.h"
 #include "tools/common/idx.h"
 #include "tools/common/npz.h"
 #include "tools/rttrain/arrays.h"
@@ -57,8 +58,42 @@ rt::Result<SourcePtr> open_npz(const DataFiles& files, const std::vector<rt::Ten
   return source_of(std::move(*arrays), files.paths[0], inputs, class_count);
 }
 
-rt::Result<SourcePtr> open_idx(const DataFiles& files, const std::vector<rt::TensorSpec>& inputs,
-                               int64_t class_count) {
+// Gray pictures [N,H,W] for an input of pictures of another size or with three channels.
+bool are_pictures_to_scale(const tools::Array& array, const rt::TensorSpec& input) {
+  std::vector<int64_t> dims;
+  for (size_t axis = 1; axis < input.dims.size(); ++axis) dims.push_back(input.dims[axis].extent);
+  const auto layout = image_layout(dims);
+  return array.type == tools::ElementType::U8 && array.dims.size() == 3 && layout &&
+         (layout->height != array.dims[1] || layout->width != array.dims[2] || layout->channels != 1);
+}
+
+rt::Result<SourcePtr> scaled_pictures(tools::Array pictures, const tools::Array& numbers,
+                                      const std::string& where, const DataOptions& options,
+                                      const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
+  if (numbers.dims != std::vector<int64_t>{pictures.dims[0]})
+    return bad_data(where + ": " + std::to_string(pictures.dims[0]) + " pictures, labels " +
+                    shape_text(numbers.dims));
+  std::vector<int64_t> labels;
+  for (size_t i = 0; i < static_cast<size_t>(pictures.dims[0]); ++i) {
+    labels.push_back(static_cast<int64_t>(tools::element_of(numbers, i)));
+    if (labels.back() < 0 || (class_count > 0 && labels.back() >= class_count))
+      return bad_data(where + ": sample " + std::to_string(i) + ": label " + std::to_string(labels.back()) +
+                      ", the model has " + std::to_string(class_count) + " classes");
+  }
+  const auto read = [gray = std::move(pictures)](size_t index) -> rt::Result<tools::Image> {
+    tools::Image image{
+        .width = static_cast<int>(gray.dims[2]), .height = static_cast<int>(gray.dims[1]), .rgb = {}};
+    const size_t pixels = static_cast<size_t>(gray.dims[1] * gray.dims[2]);
+    image.rgb.reserve(3 * pixels);
+    for (size_t i = index * pixels; i < (index + 1) * pixels; ++i)
+      image.rgb.insert(image.rgb.end(), 3, std::to_integer<uint8_t>(gray.bytes[i]));
+    return image;
+  };
+  return pictures_of(read, std::move(labels), {}, options, inputs);
+}
+
+rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& options,
+                               const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   if (files.labels.empty())
     return bad_data(
         files.paths[0] +
@@ -88,7 +123,10 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const std::vector<rt::Ten
   if (!labels) return rt::Status(rt::Code::Io, error);
   arrays[1] = std::move(*labels);
   arrays[1].name = "labels";
-  return source_of(std::move(arrays), files.paths[0] + " with " + files.labels, inputs, class_count);
+  const std::string where = files.paths[0] + " with " + files.labels;
+  if (are_pictures_to_scale(arrays[0], *input))
+    return scaled_pictures(std::move(arrays[0]), arrays[1], where, options, inputs, class_count);
+  return source_of(std::move(arrays), where, inputs, class_count);
 }
 
 }  // namespace
@@ -104,7 +142,7 @@ rt::Result<SourcePtr> open_source(const DataFiles& files, const DataOptions& opt
     return bad_data(files.labels + ": --labels is for IDX files; " + *format + " data holds its labels");
   if (*format == "text") return open_text(files.paths[0], options, part, inputs);
   auto source = *format == "npz"      ? open_npz(files, inputs, class_count)
-                : *format == "idx"    ? open_idx(files, inputs, class_count)
+                : *format == "idx"    ? open_idx(files, options, inputs, class_count)
                 : *format == "images" ? open_images(files.paths[0], options, inputs, class_count, facts)
                                       : open_table(files.paths[0], options, *format == "tsv" ? '\t' : ',',
                                                    inputs, class_count, facts);

@@ -43,9 +43,12 @@ class PictureCache {
 
 class ImageSource final : public Source {
  public:
-  ImageSource(std::vector<Picture> pictures, std::vector<std::string> classes, std::vector<Column> columns,
-              const ImageLayout& layout, const DataOptions& options)
-      : pictures_(std::move(pictures)), layout_(layout), cache_(pictures_.size(), options.cache_bytes) {
+  ImageSource(ReadPicture read, std::vector<int64_t> labels, std::vector<std::string> classes,
+              std::vector<Column> columns, const ImageLayout& layout, const DataOptions& options)
+      : read_(std::move(read)),
+        labels_(std::move(labels)),
+        layout_(layout),
+        cache_(labels_.size(), options.cache_bytes) {
     classes_ = std::move(classes);
     columns_ = std::move(columns);
     how_.channels = layout.channels == 1 ? tools::Channels::Gray
@@ -54,14 +57,13 @@ class ImageSource final : public Source {
     how_.channels_first = layout.channels_first;
   }
 
-  size_t size() const noexcept override { return pictures_.size(); }
+  size_t size() const noexcept override { return labels_.size(); }
 
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
     std::shared_ptr<const tools::Image> picture = cache_.find(index);
     if (picture == nullptr) {
-      std::string error;
-      auto decoded = tools::read_image(pictures_[index].path, error);
-      if (!decoded) return {rt::Code::Io, error};
+      auto decoded = read_(index);
+      if (!decoded) return decoded.status();
       if (decoded->width != layout_.width || decoded->height != layout_.height)
         decoded = tools::resized(*decoded, static_cast<int>(layout_.width), static_cast<int>(layout_.height));
       picture = std::make_shared<const tools::Image>(std::move(*decoded));
@@ -69,7 +71,7 @@ class ImageSource final : public Source {
     }
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (columns_[c].is_label) {
-        std::memcpy(targets[c], &pictures_[index].label, sizeof(int64_t));
+        std::memcpy(targets[c], &labels_[index], sizeof(int64_t));
         continue;
       }
       const tools::Array array = tools::image_to_array(*picture, how_);
@@ -79,7 +81,8 @@ class ImageSource final : public Source {
   }
 
  private:
-  std::vector<Picture> pictures_;
+  ReadPicture read_;
+  std::vector<int64_t> labels_;
   ImageLayout layout_;
   tools::ImageOptions how_;
   mutable PictureCache cache_;
@@ -136,9 +139,9 @@ std::optional<ImageLayout> image_layout(std::span<const int64_t> dims) {
   return std::nullopt;
 }
 
-rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& options,
-                                  const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
-                                  DataFacts& facts) {
+rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
+                                  std::vector<std::string> classes, const DataOptions& options,
+                                  const std::vector<rt::TensorSpec>& inputs) {
   auto input = only_data_input(inputs, "pictures");
   if (!input) return input.status();
   std::vector<int64_t> dims = {1};
@@ -153,20 +156,34 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
     auto column = column_for(spec, spec.name == input->name ? dims : std::vector<int64_t>{1});
     if (!column) return bad_data(column.status().message() + ", or give --size HEIGHT,WIDTH");
     if (column->is_label && (column->dtype != rt::DType::I64 || column->elements() != 1))
-      return bad_data("input '" + spec.name + "': a folder of pictures gives one class for each picture");
+      return bad_data("input '" + spec.name + "': pictures have one class each");
     columns.push_back(std::move(*column));
   }
   const auto layout = image_layout(std::span<const int64_t>(dims).subspan(1));
   if (!layout || input->dtype != rt::DType::F32)
     return bad_data("input '" + input->name + "' is " + std::string(rt::name_of(input->dtype)) + " " +
                     shape_text(dims) + "; pictures feed f32 [batch,H,W,C] or [batch,C,H,W] with C 1 or 3");
+  return SourcePtr(std::make_unique<ImageSource>(std::move(read), std::move(labels), std::move(classes),
+                                                 std::move(columns), *layout, options));
+}
+
+rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& options,
+                                  const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
+                                  DataFacts& facts) {
   auto found = subfolders(folder);
   if (!found) return found.status();
   if (facts.classes.empty()) facts.classes = *found;
   auto pictures = list_pictures(folder, *found, facts.classes, class_count);
   if (!pictures) return pictures.status();
-  return SourcePtr(std::make_unique<ImageSource>(std::move(*pictures), facts.classes, std::move(columns),
-                                                 *layout, options));
+  std::vector<int64_t> labels;
+  for (const Picture& picture : *pictures) labels.push_back(picture.label);
+  const auto read = [all = std::move(*pictures)](size_t index) -> rt::Result<tools::Image> {
+    std::string error;
+    auto decoded = tools::read_image(all[index].path, error);
+    if (!decoded) return rt::Status(rt::Code::Io, error);
+    return std::move(*decoded);
+  };
+  return pictures_of(read, std::move(labels), facts.classes, options, inputs);
 }
 
 }  // namespace rt::train

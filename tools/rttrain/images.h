@@ -1,8 +1,10 @@
-// A folder of pictures: one subfolder for each class.
+// Pictures with a class each: a folder with one subfolder for each class, or any other collection.
 #pragma once
 
+#include <functional>
 #include <optional>
 
+#include "tools/common/image.h"
 #include "tools/rttrain/data.h"
 
 namespace rt::train {
@@ -13,6 +15,14 @@ namespace rt::train {
 rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& options,
                                   const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                   DataFacts& facts);
+
+/// Decodes one picture; several threads call it at once.
+using ReadPicture = std::function<rt::Result<tools::Image>(size_t index)>;
+
+/// Pictures that are scaled and kept as above; a label for each, and the classes' names, if they have any.
+rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
+                                  std::vector<std::string> classes, const DataOptions& options,
+                                  const std::vector<rt::TensorSpec>& inputs);
 
 /// Where an input of pictures has its axes.
 struct ImageLayout {

@@ -1,11 +1,13 @@
 #include "tools/rtconvert/onnx/export.h"
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <numeric>
 
+#include "runtime/core/convert_floats.h"
 #include "runtime/model/atomic_file.h"
 #include "tools/common/array.h"
 #include "tools/common/tensor_proto.h"
@@ -32,11 +34,21 @@ Weights weights_of(rt_onnx::ModelProto& model) {
 
 template <class T>
 void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) {
-  static_assert(sizeof(T) == sizeof(float));
   tensor.clear_float_data();
+  tensor.clear_int32_data();  // of 16-bit floats
   tensor.clear_external_data();
   tensor.clear_data_location();
   tensor.set_raw_data(elements.data(), elements.size() * sizeof(T));
+}
+
+/// The type of a weight that can be written: in f32, f16 or bf16.
+std::optional<DType> float_type(tools::ElementType type) {
+  switch (type) {
+    case tools::ElementType::F32: return DType::F32;
+    case tools::ElementType::F16: return DType::F16;
+    case tools::ElementType::BF16: return DType::BF16;
+    default: return {};
+  }
 }
 
 class Exporter {
@@ -61,10 +73,10 @@ class Exporter {
     RT_TRY(find_origins(model));
     for (const State* state : states_) {
       const std::vector<uint32_t>& origin = origins_[state->name];
-      std::vector<float> elements(origin.size());
-      const auto* trained = reinterpret_cast<const float*>(state->initial.data);
-      for (size_t i = 0; i < origin.size(); ++i) elements[origin[i]] = trained[i];
-      set_elements(*weights.at(state->name), elements);
+      if (types_[state->name] == DType::F32)
+        set_elements(*weights.at(state->name), moved_back<float>(*state, DType::F32, origin));
+      else
+        set_elements(*weights.at(state->name), moved_back<uint16_t>(*state, types_[state->name], origin));
     }
     return {};
   }
@@ -72,29 +84,64 @@ class Exporter {
   size_t count() const noexcept { return states_.size(); }
 
  private:
-  static std::string place_problem(const State& state, const rt_onnx::TensorProto* tensor) {
+  /// The state's elements in the file's type and order.
+  template <class T>
+  static std::vector<T> moved_back(const State& state, DType type, const std::vector<uint32_t>& origin) {
+    std::vector<T> trained(origin.size()), elements(origin.size());
+    convert_floats(state.initial.data, state.info.dtype, trained.data(), type, state.info.elements());
+    for (size_t i = 0; i < origin.size(); ++i) elements[origin[i]] = trained[i];
+    return elements;
+  }
+
+  std::string place_problem(const State& state, const rt_onnx::TensorProto* tensor) {
     if (tensor == nullptr) return "there is no initializer of this name";
     std::string error;
     const auto outline = tools::outline_of(*tensor, error);
     if (!outline) return error;
-    if (outline->type != tools::ElementType::F32 || state.info.dtype != DType::F32)
-      return text("expected f32, found ", tools::element_name(outline->type));
-    if (outline->bytes != state.info.bytes())
-      return text("the checkpoint has ", state.info, ", the file ", outline->bytes / sizeof(float),
-                  " elements");
+    const std::optional<DType> type = float_type(outline->type);
+    if (!type || outline->narrow != nullptr || !is_exchangeable(state.info.dtype))
+      return text("expected f32, f16 or bf16, found ", tools::element_name(outline->type));
+    const size_t elements = outline->bytes / size_of(*type);
+    if (elements != static_cast<size_t>(state.info.elements()))
+      return text("the checkpoint has ", state.info, ", the file ", elements, " elements");
     if (state.initial.size != state.info.bytes()) return "the checkpoint holds no values for it";
+    types_[state.name] = *type;
     return {};
   }
 
   // The importer moves elements (weights of convolutions become channels-last). Importing the model with each
-  // weight's elements numbered tells which element of the file became which of the state.
+  // weight's elements numbered tells which element of the file became which of the state. Elements of 16 bits
+  // take two imports, one for each half of the number.
   Status find_origins(const rt_onnx::ModelProto& model) {
+    RT_TRY(import_numbered(model, 0));
+    const auto is_narrow = [](const auto& pair) { return pair.second != DType::F32; };
+    if (std::any_of(types_.begin(), types_.end(), is_narrow)) RT_TRY(import_numbered(model, 16));
+    for (const auto& [name, origin] : origins_) {
+      std::vector<bool> seen(origin.size());
+      for (uint32_t from : origin) {
+        if (from >= seen.size() || seen[from])
+          return unsupported("weight '", name, "': the import computes with it, which cannot be undone");
+        seen[from] = true;
+      }
+    }
+    return {};
+  }
+
+  /// Fills origins_, with the bits from `shift` on where an element holds only 16.
+  Status import_numbered(const rt_onnx::ModelProto& model, int shift) {
     rt_onnx::ModelProto numbered = model;
     const Weights places = weights_of(numbered);
     for (const State* state : states_) {
-      std::vector<uint32_t> numbers(state->info.bytes() / sizeof(float));
+      const auto count = static_cast<uint32_t>(state->info.elements());
+      std::vector<uint32_t> numbers(count);
       std::iota(numbers.begin(), numbers.end(), 0u);
-      set_elements(*places.at(state->name), numbers);
+      if (types_[state->name] == DType::F32) {
+        set_elements(*places.at(state->name), numbers);
+        continue;
+      }
+      std::vector<uint16_t> halves;
+      for (const uint32_t number : numbers) halves.push_back(static_cast<uint16_t>(number >> shift));
+      set_elements(*places.at(state->name), halves);
     }
     const std::string bytes = numbered.SerializeAsString();
     ImportReport report;
@@ -105,28 +152,33 @@ class Exporter {
     for (const Value& value : imported.entry("infer")->values)
       if (value.role == Role::Constant) constants[value.name] = &value;
     for (const State* state : states_) {
+      const DType type = types_[state->name];
+      const TensorInfo expected{.dtype = type, .shape = state->info.shape};
       const auto found = constants.find(state->name);
-      if (found == constants.end() || found->second->info() != state->info)
-        return invalid_argument("weight '", state->name, "': expected ", state->info,
+      if (found == constants.end() || found->second->info() != expected)
+        return invalid_argument("weight '", state->name, "': expected ", expected,
                                 " after the import, found ",
                                 found == constants.end() ? "none" : text(found->second->info()),
                                 "; give the file that the trained model was converted from");
-      std::vector<uint32_t> origin(state->info.bytes() / sizeof(float));
-      std::memcpy(origin.data(), found->second->data.data, state->info.bytes());
-      std::vector<bool> seen(origin.size());
-      for (uint32_t from : origin) {
-        if (from >= seen.size() || seen[from])
-          return unsupported("weight '", state->name,
-                             "': the import computes with it, which cannot be undone");
-        seen[from] = true;
+      std::vector<uint32_t>& origin = origins_[state->name];
+      origin.resize(static_cast<size_t>(expected.shape.elements()));
+      const std::byte* numbers = found->second->data.data;
+      if (type == DType::F32) {
+        std::memcpy(origin.data(), numbers, expected.bytes());
+        continue;
       }
-      origins_[state->name] = std::move(origin);
+      for (size_t i = 0; i < origin.size(); ++i) {
+        uint16_t bits = 0;
+        std::memcpy(&bits, numbers + i * sizeof(bits), sizeof(bits));
+        origin[i] |= static_cast<uint32_t>(bits) << shift;
+      }
     }
     return {};
   }
 
   std::string folder_;
   std::vector<const State*> states_;
+  std::map<std::string, DType> types_;                    ///< of the file's weights
   std::map<std::string, std::vector<uint32_t>> origins_;  ///< element of the file for each of the state
 };
 

@@ -29,6 +29,9 @@ struct ConstantInput {
 struct ImportOptions {
   /// Extents for named dimensions: {"batch", 8}. An unknown name is an error that lists the names there are.
   std::map<std::string, int64_t> dims;
+  /// The inputs' first axes of extent 1 become the dimension `batch`; an error where there is none, or where
+  /// an output does not follow.
+  bool open_batch = false;
   /// Graph inputs to bake into the graph, by name.
   std::map<std::string, ConstantInput> constants;
   /// Folder that external data may lie in; empty: external data is refused. import_onnx() sets it.

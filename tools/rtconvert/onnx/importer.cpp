@@ -169,11 +169,15 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
   std::vector<Dim> dims;
   for (int axis = 0; axis < shape.dim_size(); ++axis) {
     const auto& dim = shape.dim(axis);
-    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+    const bool opens = options_.open_batch && axis == 0 && dim.dim_value() == 1;
+    if (dim.has_dim_value() && dim.dim_value() >= 0 && !opens) {
       dims.push_back({.extent = dim.dim_value()});
       continue;
     }
-    const std::string symbol = dim.dim_param().empty() ? text(name, "_", axis) : dim.dim_param();
+    const std::string symbol = opens                     ? "batch"
+                               : dim.dim_param().empty() ? text(name, "_", axis)
+                                                         : dim.dim_param();
+    opened_batch_ = opened_batch_ || opens;
     if (std::find(symbols_seen_.begin(), symbols_seen_.end(), symbol) == symbols_seen_.end())
       symbols_seen_.push_back(symbol);
     const auto given = options_.dims.find(symbol);
@@ -186,6 +190,7 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
 }
 
 void Importer::check_options(const rt_onnx::GraphProto& graph) {
+  if (options_.open_batch && !opened_batch_) problem("no input has a first axis of 1 that could be opened");
   for (const auto& [name, extent] : options_.dims) {
     if (extent < 0) problem(text("dimension '", name, "': expected an extent, found ", extent));
     if (std::find(symbols_seen_.begin(), symbols_seen_.end(), name) != symbols_seen_.end()) continue;
@@ -203,6 +208,10 @@ void Importer::check_options(const rt_onnx::GraphProto& graph) {
 
 void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id) {
   const Value& value = builder().value(id);
+  if (options_.open_batch && !options_.dims.contains("batch") &&
+      (value.dims.empty() || value.dims[0].extent >= 0))
+    problem(text("output '", output.name(), "': its first axis does not follow the batch (", value.info(),
+                 "); the model computes with one sample only"));
   const auto& declared = output.type().tensor_type();
   const auto type = tools::element_type_of_onnx(declared.elem_type());
   if (!type) return;

@@ -167,6 +167,7 @@ class Importer {
   size_t problem_count_ = 0;
   size_t nodes_ = 0;
   std::vector<std::string> symbols_seen_;
+  bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
 };
 
 }  // namespace rt::onnx
