@@ -18,6 +18,7 @@ struct rt_status {
 
 struct rt_model {
   std::shared_ptr<const rt::ModelGraph> graph;
+  std::span<const std::byte> mapped;  ///< its file, if that is mapped
 };
 
 struct rt_session {

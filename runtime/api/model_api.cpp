@@ -14,10 +14,11 @@ const rt::Graph* graph_of(const rt_model* model, const char* entry) noexcept {
   return model->graph->entries.size() == 1 ? &model->graph->entries.front().graph : nullptr;
 }
 
-Status keep(rt::Result<rt::ModelGraph> loaded, rt_model** model) {
+Status keep(rt::Result<rt::ModelGraph> loaded, rt_model** model, std::span<const std::byte> mapped = {}) {
   if (!loaded.ok()) return std::move(loaded).status();
   auto handle = std::make_unique<rt_model>();
   handle->graph = std::make_shared<const rt::ModelGraph>(std::move(loaded).value());
+  handle->mapped = mapped;
   *model = handle.release();
   return {};
 }
@@ -41,7 +42,9 @@ rt_status* rt_model_load(const char* path, rt_model** model) {
   return guarded([&]() -> Status {
     if (path == nullptr || model == nullptr) return rt::invalid_argument("rt_model_load: a pointer is null");
     *model = nullptr;
-    return keep(rt::load_model(path), model);
+    std::span<const std::byte> mapped;
+    rt::Result<rt::ModelGraph> loaded = rt::load_model(path, {}, &mapped);
+    return keep(std::move(loaded), model, mapped);
   });
 }
 

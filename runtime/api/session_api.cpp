@@ -31,7 +31,8 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                              .plan_cache_bytes = c.plan_cache_bytes,
                              .loop_limit = c.loop_limit,
                              .cache_folder = string(c.cache_folder),
-                             .communicator = c.communicator};
+                             .communicator = c.communicator,
+                             .mapped = model->mapped};
   rt_session* share = c.share_states_with != nullptr ? c.share_states_with : share_default;
   RT_ASSIGN(made.session, rt::Session::create(model->graph, std::move(options),
                                               share != nullptr ? share->session.get() : nullptr));

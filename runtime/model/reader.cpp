@@ -54,8 +54,10 @@ Result<ModelGraph> read_model(Source source, const ReadLimits& limits) {
   return read_from(std::move(source), limits);
 }
 
-Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits) {
+Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits,
+                              std::span<const std::byte>* mapped) {
   RT_ASSIGN(Blob file, map_file(path));
+  if (mapped != nullptr) *mapped = {file.data, file.size};
   auto model = read_from(std::move(file), limits);
   if (!model.ok()) return std::move(model).status().in(path);
   return model;

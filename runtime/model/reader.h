@@ -21,7 +21,9 @@ Result<ModelGraph> read_model(Blob file, const ReadLimits& limits = {});
 /// Through a function that reads pieces; each weight gets memory of its own.
 Result<ModelGraph> read_model(Source source, const ReadLimits& limits = {});
 
-/// From a file, mapped: the weights stay on disk until they are touched.
-Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits = {});
+/// From a file, mapped: the weights stay on disk until they are touched. `mapped`, if not null, receives
+/// where it lies while the model lives.
+Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits = {},
+                              std::span<const std::byte>* mapped = nullptr);
 
 }  // namespace rt

@@ -125,6 +125,8 @@ Status PackedStore::commit() {
         target = staging.data();
       }
       Status status = wanted[k].kernel->pack({target, wanted[k].bytes});
+      for (const std::span<const std::byte> source : wanted[k].mapped)
+        discard_pages(source.data(), source.size());
       if (status.ok() && !direct) status = block->upload(offset, {target, wanted[k].bytes});
       if (!status.ok()) return forget(std::move(status).in("packing weights"));
       filled.push_back({indices[k], {block.get(), offset}});

@@ -65,6 +65,8 @@ class PackedStore {
     Device* device = nullptr;
     Kernel* kernel = nullptr;
     size_t bytes = 0;
+    /// Constants in a mapped file that pack() reads; their pages are given back when it has.
+    std::vector<std::span<const std::byte>> mapped = {};
   };
   /// Index of the place, which exists after commit().
   size_t want(const Request& request);

@@ -10,6 +10,17 @@
 
 namespace rt {
 
+void discard_pages(const std::byte* data, size_t bytes) noexcept {
+#if defined(__linux__)
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+#else
+  static_cast<void>(data), static_cast<void>(bytes);
+#endif
+}
+
 Status AlignedBytes::reserve(size_t bytes) noexcept {
   if (bytes <= capacity_ && data_ != nullptr) return {};
   const size_t rounded = (bytes + kHostAlignment) & ~(kHostAlignment - 1);
@@ -28,15 +39,6 @@ Status AlignedBytes::grow(size_t bytes) noexcept {
   if (data_ != nullptr) std::memcpy(larger.data_, data_, capacity_);
   swap(larger);
   return {};
-}
-
-void AlignedBytes::discard() noexcept {
-#if defined(__linux__)
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = reinterpret_cast<uintptr_t>(data_);
-  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + capacity_) / page * page;
-  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-#endif
 }
 
 void AlignedBytes::release() noexcept {

@@ -13,6 +13,10 @@ namespace rt {
 
 inline constexpr size_t kHostAlignment = 64;
 
+/// Gives whole pages between these addresses back to the system. What is mapped from a file comes back when
+/// it is read; the content of other memory is lost.
+void discard_pages(const std::byte* data, size_t bytes) noexcept;
+
 /// Host bytes aligned to kHostAlignment; grows, never shrinks, does not keep its content when it grows.
 class AlignedBytes {
  public:
@@ -28,7 +32,7 @@ class AlignedBytes {
   /// The same, keeping the content.
   Status grow(size_t bytes) noexcept;
   /// Gives whole pages back to the system: the address stays, the content does not.
-  void discard() noexcept;
+  void discard() noexcept { discard_pages(data_, capacity_); }
   std::byte* data() const noexcept { return data_; }
   size_t capacity() const noexcept { return capacity_; }
 

@@ -138,11 +138,15 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
   return status;
 }
 
-void Workspace::discard_converted() noexcept {
+void Workspace::discard_constants(const Graph& graph) noexcept {
   for (auto& [key, constant] : converted) {
     if (!constant.filled || constants.reads_host(constant.bytes.data())) continue;
     constant.bytes.discard();
     constant.filled = false;
+  }
+  for (const Value& value : graph.values) {
+    const std::byte* data = value.data.data;
+    if (context().is_mapped(data) && !constants.reads_host(data)) discard_pages(data, value.data.size);
   }
 }
 
@@ -192,7 +196,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   RT_TRY(plan->commit(context));
   plans_.reserve(plans_.size() + 1);
   booking.kept = true;
-  shared_.discard_converted();
+  shared_.discard_constants(graph_);
   plans_.push_back(std::move(plan));
   current_ = plans_.back().get();
   shared_.evict(current_);

@@ -27,6 +27,7 @@ struct Workspace {
   std::vector<BlockPtr> arenas;
   Chooser chooser{TuningOptions{}};
   bool strict = false;
+  std::span<const std::byte> mapped;  ///< see SessionOptions
   std::optional<DType> precision;
   bool profile = false;
   uint64_t memory_limit = 0;
@@ -35,11 +36,12 @@ struct Workspace {
   std::vector<GraphRunner*> runners;  ///< each enters and leaves itself
   uint64_t clock = 0;                 ///< counts uses of plans
 
-  PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile}; }
+  PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile, mapped}; }
   Status check_limit(const Graph& graph, const Plan& plan);
   Status grow_arenas(const Plan& plan);
-  /// Discards converted constants that kernels have packed, or devices copied.
-  void discard_converted() noexcept;
+  /// Discards converted constants, and pages of the file, that kernels have packed, devices copied, or plans
+  /// folded.
+  void discard_constants(const Graph& graph) noexcept;
   /// Drops plans, least recently used first, until they fit into the limits.
   void evict(const Plan* keep);
 };

@@ -92,6 +92,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
                .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
                .cache_folder = cache_folder(options.cache_folder)});
   shared.strict = options.strict;
+  shared.mapped = options.mapped;
   shared.precision = precision_of(options);
   shared.profile = options.profile;
   shared.memory_limit = options.memory_limit;

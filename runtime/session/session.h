@@ -31,6 +31,8 @@ struct SessionOptions {
   uint64_t loop_limit = 0;
   std::string cache_folder;
   const rt_communicator* communicator = nullptr;
+  /// The model's file, if that is mapped: pages of weights that only planning reads are given back.
+  std::span<const std::byte> mapped = {};
 };
 
 struct MemoryStats {

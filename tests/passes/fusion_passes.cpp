@@ -1,6 +1,7 @@
 // batch_norm, recognize, fuse, precision, expand, and the whole pipeline.
 #include "tests/passes/support.h"
 #include "tools/compiler/half.h"
+#include "tools/compiler/passes/passes.h"
 
 namespace rt::compiler::test {
 namespace {
@@ -116,6 +117,26 @@ TEST(Fuse, BiasResidualAndActivation) {
       "has_residual=true}}\n"
       "%y : f32[batch,4,4,5] = MatMul(%Relu, %2, %3) {epilogue={activation=LeakyRelu, alpha=0.25, "
       "has_bias=true}}\n");
+}
+
+TEST(Fuse, ResidualsBecomeAdditionsAgainWhereUnwanted) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 4}, {.extent = 3}});
+  ValueId y = b.emit(op::ConvAttributes{}, {x, random_constant(b, {3, 1, 1, 3}, 1)});
+  y = net.unary(op::ReluAttributes{}, b.add(x, b.add(y, random_constant(b, {1, 1, 1, 3}, 2))));
+  net.output(b.add(y, b.emit(op::MatMulAttributes{}, {y, random_constant(b, {3, 3}, 3)})));
+  transform(net.graph, {"fuse", "fold"}, 1e-4);
+  ASSERT_EQ(count(net.graph, OpKind::Add), 0u);
+  const auto want = results_of(net.graph);
+  ASSERT_TRUE(fuse(net.graph, {.states = {}, .residuals = false}).ok());
+  EXPECT_EQ(count(net.graph, OpKind::Add), 2u) << print(net.graph);
+  EXPECT_EQ(count(net.graph, OpKind::Relu), 1u);
+  const auto got = results_of(net.graph);
+  ASSERT_EQ(want.size(), got.size());
+  for (int64_t i = 0; i < want[0].info.elements(); ++i)
+    ASSERT_NEAR(load_element(want[0].bytes.data(), DType::F32, i),
+                load_element(got[0].bytes.data(), DType::F32, i), 1e-5);
 }
 
 TEST(Fuse, NotWhenTheSumIsReadTwice) {

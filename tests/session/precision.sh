@@ -29,5 +29,21 @@ awk -v bound="$between" '{ for (i = 1; i <= NF; ++i) if ($i == "now") got = $(i 
   fail "not within $between: $(cat "$scratch/between.txt")"
 grep -qE 'kept ([0-9]+) of \1 nodes' "$scratch/between.txt" && fail "all nodes are kept for $between"
 
-"$bin/rtbench" zoo:lenet5 --backends reference --batch 1 --time 0.01 --precision fp32,bf16,fp16 --json > "$scratch/bench.json"
-[[ $(grep -c '"precision": "' "$scratch/bench.json") == 3 ]] || fail "rtbench shows not three precisions"
+"$bin/rtbench" zoo:lenet5 --backends reference --batch 1 --time 0.01 --precision fp32,bf16,fp16,int8 --json \
+  > "$scratch/bench.json"
+[[ $(grep -c '"precision": "' "$scratch/bench.json") == 4 ]] || fail "rtbench shows not four precisions"
+
+# What packing has read of the file does not stay in memory beside it.
+"$bin/rtbench" zoo:bert_layer --dim sequence=16 --backends cpu --batch 1 --time 0.01 --precision fp32,bf16,int8 --check none --json \
+  > "$scratch/memory.json"
+number() { # NAME ROW
+  grep "\"$1\"" "$scratch/memory.json" | sed -n "$2p" | tr -dc 0-9
+}
+(($(number resident_bytes 1) * 10 < $(number file_bytes 1) * 17)) ||
+  fail "a session takes $(number resident_bytes 1) bytes for a file of $(number file_bytes 1)"
+for row in 2 3; do
+  (($(number memory_bytes $row) * 100 <= $(number memory_bytes 1) * (row == 2 ? 55 : 30))) ||
+    fail "row $row takes $(number memory_bytes $row) bytes, f32 $(number memory_bytes 1)"
+done
+"$bin/rtbench" --mode train zoo:lenet5 --backends cpu --batch 1 --time 0.01 --precision int8 2> "$scratch/error.txt" && fail "int8 trains"
+grep -q "fp16 or bf16" "$scratch/error.txt" || fail "int8 in training is refused without an offer: $(cat "$scratch/error.txt")"

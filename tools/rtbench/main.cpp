@@ -39,6 +39,7 @@ struct Options {
 // A backend may differ from the reference by rounding only; nets amplify it to about this.
 constexpr double kLargestError = 1e-3;
 constexpr double kLargest16BitError = 5e-2;
+constexpr double kLargestQuantizedError = 0.3;  // of random weights; tools/accuracy judges trained ones
 // More than this per run, and the plain-loop reference takes too long: the CPU backend stands in.
 constexpr double kReferenceFlops = 2e9;
 
@@ -98,8 +99,14 @@ rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_pe
   return device_profile(device, options, renewed.insert({device.backend, device.index}).second);
 }
 
-bool has_16_bits(const std::string& precision) {
-  return precision == "fp16" || precision == "bf16";
+/// Fewer bits than f32 has: compared with the model as it is, and not with f32's peak rate.
+bool is_lower(const std::string& precision) {
+  return precision == "fp16" || precision == "bf16" || is_quantized(precision);
+}
+
+double largest_error(const std::string& precision) {
+  if (is_quantized(precision)) return kLargestQuantizedError;
+  return is_lower(precision) ? kLargest16BitError : kLargestError;
 }
 
 // What outputs at the first batch size are compared with.
@@ -127,7 +134,7 @@ rt::Status bench_model(const BenchModel& model, const BenchModel& original,
     // Outputs are compared at the first batch size; further ones run the same kernels.
     const bool check = options.check != "none" && batch == batches.front();
     const bool affordable = options.check == "reference" && (!flops || *flops <= kReferenceFlops);
-    if (check && !want.outputs && (affordable || has_16_bits(model.precision))) {
+    if (check && !want.outputs && (affordable || is_lower(model.precision))) {
       want.source = affordable ? "reference" : devices[0].backend;
       auto outputs = outputs_of(original, want.source, batch, options.measure);
       if (!outputs) return outputs.status();
@@ -141,7 +148,7 @@ rt::Status bench_model(const BenchModel& model, const BenchModel& original,
       Measurement m = measure(model, device, batch, options.measure, check ? &outputs : nullptr);
       if (m.error.empty()) {
         if (flops) m.gflops = *flops / (m.median_ms * 1e6);
-        if (flops && !has_16_bits(model.precision)) {  // the peak is that of f32
+        if (flops && !is_lower(model.precision)) {  // the peak is that of f32
           const rt_device_profile profile = profile_at_least(device, 1e9 * m.gflops, options.measure);
           if (profile.measured) m.percent_of_peak = 100e9 * m.gflops / profile.flops_f32;
         }
@@ -179,7 +186,7 @@ int finish(const std::vector<Measurement>& results, const Options& options) {
   int code = rt::tools::kFine;
   for (const Measurement& m : results) {
     if (!m.error.empty()) code = rt::tools::kBadMachine;
-    if (m.error_to_reference > (has_16_bits(m.precision) ? kLargest16BitError : kLargestError)) {
+    if (m.error_to_reference > largest_error(m.precision)) {
       std::fprintf(stderr, "rtbench: %s on %s differs from %s by %.2g of its largest output\n",
                    m.model.c_str(), m.backend.c_str(), m.compared_with.c_str(), m.error_to_reference);
       code = std::max<int>(code, rt::tools::kDifferent);
@@ -231,8 +238,14 @@ int run(Options& options) {
       return rt::tools::kBadInput;
     }
     Expected want;
+    std::vector<rt::tools::Array> rows;
+    if (std::find(options.precisions.begin(), options.precisions.end(), "int8") != options.precisions.end()) {
+      auto made = calibration_rows(*model, options.measure);
+      if (!made) return report_failure("rtbench", made.status());
+      rows = std::move(*made);
+    }
     for (const std::string& precision : options.precisions) {
-      const auto typed = in_precision(*model, precision, error);
+      const auto typed = in_precision(*model, precision, rows, error);
       if (!typed) {
         std::fprintf(stderr, "rtbench: %s\n", error.c_str());
         return rt::tools::kBadInput;
@@ -277,10 +290,10 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
   app.add_option(
          "--precision", options.precisions,
-         "fp32, fp16, bf16, or several: the model as rtconvert --precision makes it; errors are against "
-         "the model as it is")
+         "fp32, fp16, bf16, int8, int8-weights, int4-weights, or several: the model as rtconvert --precision "
+         "makes it, with int8 calibrated by seeded inputs; errors are against the model as it is")
       ->delimiter(',')
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+      ->check(CLI::IsMember(precisions()));
   app.add_option("--adapter", options.measure.adapter,
                  "Adapter of rtconvert --save-adapter, for models compiled with --lora");
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")

@@ -1,8 +1,14 @@
 #include "tools/rtbench/measure.h"
 
+#if defined(__linux__)
+#include <malloc.h>
+#include <unistd.h>
+#endif
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "tools/common/random.h"
@@ -28,7 +34,7 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
   return {.backend = device.backend,
           .device = std::to_string(device.index),
           .entry = model.entry,
-          .precision = model.precision,
+          .precision = is_quantized(model.precision) ? std::string() : model.precision,
           .threads = options.threads,
           .profile = options.profile,
           .tuning = options.tuning};
@@ -56,6 +62,21 @@ rt::Status collect(rt::Session& session, Outputs& outputs) {
     outputs.push_back(output->clone());
   }
   return {};
+}
+
+// Of this process now; 0: not known. What was freed before is given back first.
+uint64_t resident_bytes() {
+#if defined(__linux__)
+  malloc_trim(0);
+  unsigned long long size = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%llu %llu", &size, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+#else
+  return 0;
+#endif
 }
 
 // Warm-up, then runs until the time is used; milliseconds of each run.
@@ -177,6 +198,7 @@ rt::Status time_to_target(const BenchModel& model, const rt::Model& loaded, cons
 
 rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                         const MeasureOptions& options, Outputs* outputs, Measurement& result) {
+  const uint64_t resident = resident_bytes();
   const Clock::time_point start = Clock::now();
   auto loaded = load(model);
   if (!loaded) return loaded.status();
@@ -204,6 +226,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
   result.fallbacks = session->fallback_count();
   const rt_memory_stats memory = session->memory();
   result.memory_bytes = memory.states + memory.weights + memory.packed + memory.arena;
+  if (const uint64_t now = resident_bytes(); now > resident) result.resident_bytes = now - resident;
   if (options.profile) {
     const auto runs = static_cast<double>(std::max<uint64_t>(session->profile_runs(), 1));
     for (const rt_profile_entry& entry : session->profile())
@@ -217,7 +240,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
 }  // namespace
 
 rt::Result<rt::Model> load(const BenchModel& model) {
-  return model.path.empty() ? rt::Model::from_memory(model.bytes, false) : rt::Model::load(model.path);
+  return rt::Model::load(model.path);
 }
 
 std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed) {
@@ -243,6 +266,26 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
   if (rt::Status status = measure_into(model, device, batch, options, outputs, result); !status)
     result.error = status.message();
   return result;
+}
+
+rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
+                                                       const MeasureOptions& options) {
+  constexpr int64_t kRows = 8;
+  auto loaded = load(model);
+  if (!loaded) return loaded.status();
+  const auto inputs = make_inputs(model, *loaded, kRows, options);
+  if (!inputs) return inputs.status();
+  std::vector<tools::Array> rows;
+  const auto specs = loaded->inputs(model.entry);
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const rt::Tensor& tensor = (*inputs)[i];
+    const auto* bytes = static_cast<const std::byte*>(tensor.data());
+    rows.push_back({.name = std::string(specs[i].name),
+                    .type = static_cast<tools::ElementType>(tensor.dtype()),
+                    .dims = {tensor.dims().begin(), tensor.dims().end()},
+                    .bytes = {bytes, bytes + tensor.bytes()}});
+  }
+  return rows;
 }
 
 rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,

@@ -47,7 +47,9 @@ struct Measurement {
   double load_ms = 0;          ///< mapping and checking the file
   double first_run_ms = 0;     ///< opening the device, planning, first run
   uint64_t file_bytes = 0;
-  uint64_t memory_bytes = 0;       ///< states, weights, packed weights and arena
+  uint64_t memory_bytes = 0;  ///< states, weights, packed weights and arena
+  /// What the process's resident memory grew by, from loading to after the runs; 0: not known.
+  uint64_t resident_bytes = 0;
   double error_to_reference = -1;  ///< largest |got - want| / largest |want|; negative: not compared
   std::string compared_with;
   size_t fallbacks = 0;
@@ -68,6 +70,10 @@ rt::Result<rt::Model> load(const BenchModel& model);
 /// Times runs on a device. outputs, if not null, receives the results of the last run.
 Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                     const MeasureOptions& options, Outputs* outputs);
+
+/// Rows of seeded inputs, as runs are fed with, to calibrate int8 by.
+rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
+                                                       const MeasureOptions& options);
 
 /// Outputs of one run by a backend.
 rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,

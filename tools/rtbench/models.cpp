@@ -1,7 +1,10 @@
 #include "tools/rtbench/models.h"
 
-#include <cmath>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <filesystem>
+#include <span>
 
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
@@ -12,6 +15,7 @@
 #include "tools/compiler/train_entry.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
+#include "tools/rtconvert/quantization.h"
 
 namespace rt::bench {
 namespace {
@@ -21,23 +25,34 @@ Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DTyp
   return compiler::serialize_model(model);
 }
 
+/// Makes the model that of a file in memory with these bytes; so it is mapped, and takes memory, like any
+/// file.
+Status set_file(BenchModel& model, std::span<const std::byte> bytes) {
+  const int descriptor = memfd_create("model", MFD_CLOEXEC);
+  if (descriptor < 0) return Status(Code::Io, "no file in memory can be made");
+  model.file = std::shared_ptr<const void>(
+      nullptr, [descriptor](const void*) { static_cast<void>(close(descriptor)); });
+  model.path = text("/proc/self/fd/", descriptor);
+  model.file_bytes = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written <= 0) return Status(Code::OutOfMemory, "no memory for the compiled model");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
 std::optional<BenchModel> in_memory(std::string name, Result<ModelGraph> graph, std::string& error) {
-  if (!graph.ok()) {
-    error = graph.status().message();
+  BenchModel model{.name = std::move(name)};
+  const auto make = [&]() -> Status {
+    if (!graph.ok()) return graph.status();
+    RT_ASSIGN(const std::vector<std::byte> bytes, compiled(std::move(graph).value()));
+    return set_file(model, bytes);
+  };
+  if (Status status = make(); !status.ok()) {
+    error = text(model.name, ": ", status.message());
     return std::nullopt;
   }
-  auto bytes = compiled(std::move(graph).value());
-  if (!bytes.ok()) {
-    error = text(name, ": ", bytes.status().message());
-    return std::nullopt;
-  }
-  BenchModel model{.name = std::move(name),
-                   .path = {},
-                   .bytes = std::move(bytes).value(),
-                   .precision = {},
-                   .entry = {},
-                   .index_bounds = {}};
-  model.file_bytes = model.bytes.size();
   return model;
 }
 
@@ -75,23 +90,31 @@ Result<ModelGraph> zoo_model(std::string_view name, Mode mode) {
   return model;
 }
 
-Result<ModelGraph> read(const BenchModel& model) {
-  if (!model.path.empty()) return load_model(model.path);
-  Blob blob;
-  blob.data = model.bytes.data();
-  blob.size = model.bytes.size();
-  return read_model(blob);
-}
-
 const Graph* entry_of(const ModelGraph& model, const BenchModel& bench) {
   if (const Graph* graph = model.entry(bench.entry.empty() ? "infer" : bench.entry)) return graph;
   return bench.entry.empty() && model.entries.size() == 1 ? &model.entries[0].graph : nullptr;
 }
 
+Result<std::vector<std::byte>> quantized(ModelGraph graph, const BenchModel& model,
+                                         const std::string& precision,
+                                         const std::vector<tools::Array>& rows) {
+  if (!model.entry.empty() || graph.entry("infer") == nullptr)
+    return unsupported("only an entry 'infer' is quantized; for training, take fp16 or bf16");
+  const bool calibrates = precision == "int8";
+  compiler::PipelineOptions pipeline{.residuals = !calibrates};
+  RT_TRY(compiler::optimize(graph, pipeline, nullptr));
+  convert::Options options;
+  options.precision = precision;
+  convert::QuantizationReport report;
+  RT_TRY(calibrates ? convert::quantize_model(graph, options, rows, report)
+                    : convert::quantize_model(graph, options, report));
+  return compiled(std::move(graph));
+}
+
 // Which entry is measured, and what its integer inputs may hold.
 std::optional<BenchModel> with_entry(BenchModel model, Mode mode, std::string& error) {
   if (mode == Mode::Train) model.entry = "train_step";
-  const auto graph = read(model);
+  const auto graph = load_model(model.path);
   if (!graph.ok()) {
     error = graph.status().message();
     return std::nullopt;
@@ -122,14 +145,9 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
     error = text(source, ": ", missing.message(), "; expected a .rt file or zoo:NAME");
     return std::nullopt;
   }
-  return with_entry({.name = std::filesystem::path(source).stem().string(),
-                     .path = source,
-                     .bytes = {},
-                     .file_bytes = bytes,
-                     .precision = {},
-                     .entry = {},
-                     .index_bounds = {}},
-                    mode, error);
+  BenchModel model{.name = std::filesystem::path(source).stem().string(), .path = source};
+  model.file_bytes = bytes;
+  return with_entry(std::move(model), mode, error);
 }
 
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error) {
@@ -140,29 +158,37 @@ std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {
   return in_memory("copy", negation_graph(elements), error);
 }
 
+const std::vector<std::string>& precisions() {
+  static const std::vector<std::string> all{"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"};
+  return all;
+}
+
+bool is_quantized(const std::string& precision) {
+  return precision.starts_with("int");
+}
+
 std::optional<BenchModel> in_precision(const BenchModel& model, const std::string& precision,
-                                       std::string& error) {
+                                       const std::vector<tools::Array>& rows, std::string& error) {
   BenchModel result = model;
   result.precision = precision;
   const DType dtype = dtype_from_name(precision).value_or(DType::F32);
-  if (dtype == DType::F32) return result;
-  const auto write = [&]() -> Result<std::vector<std::byte>> {
-    RT_ASSIGN(ModelGraph graph, read(model));
-    return compiled(std::move(graph), dtype);
+  if (dtype == DType::F32 && !is_quantized(precision)) return result;
+  const auto write = [&]() -> Status {
+    RT_ASSIGN(ModelGraph graph, load_model(model.path));
+    RT_ASSIGN(const std::vector<std::byte> bytes, is_quantized(precision)
+                                                      ? quantized(std::move(graph), model, precision, rows)
+                                                      : compiled(std::move(graph), dtype));
+    return set_file(result, bytes);
   };
-  auto bytes = write();
-  if (!bytes.ok()) {
-    error = text(model.name, " in ", precision, ": ", bytes.status().message());
+  if (Status status = write(); !status.ok()) {
+    error = text(model.name, " in ", precision, ": ", status.message());
     return std::nullopt;
   }
-  result.path.clear();
-  result.bytes = std::move(bytes).value();
-  result.file_bytes = result.bytes.size();
   return result;
 }
 
 std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {
-  const auto graph = read(model);
+  const auto graph = load_model(model.path);
   if (!graph.ok()) return std::nullopt;
   const Graph* entry = entry_of(*graph, model);
   if (entry == nullptr) return std::nullopt;

@@ -74,7 +74,7 @@ std::string error_text(const Measurement& m) {
 std::string table(const std::vector<Measurement>& measurements) {
   std::vector<std::vector<std::string>> rows = {{"model", "backend", "precision", "batch", "median ms", "p90",
                                                  "p99", "samples/s", "GFLOP/s", "% peak", "load ms",
-                                                 "first run ms", "file", "memory", "error"}};
+                                                 "first run ms", "file", "memory", "resident", "error"}};
   std::string failures;
   for (const Measurement& m : measurements) {
     if (!m.error.empty()) {
@@ -88,7 +88,8 @@ std::string table(const std::vector<Measurement>& measurements) {
                     format("%.1f", m.samples_per_second), m.gflops > 0 ? format("%.1f", m.gflops) : "-",
                     m.percent_of_peak > 0 ? format("%.0f", m.percent_of_peak) : "-",
                     format("%.1f", m.load_ms), format("%.1f", m.first_run_ms), bytes_text(m.file_bytes),
-                    bytes_text(m.memory_bytes), error_text(m)});
+                    bytes_text(m.memory_bytes), m.resident_bytes > 0 ? bytes_text(m.resident_bytes) : "-",
+                    error_text(m)});
   }
   std::string out = rows.size() > 1 ? columns(rows, 3) : std::string();
   for (const Measurement& m : measurements)
@@ -141,6 +142,30 @@ std::string profile_table(const Measurement& measurement, size_t most) {
   return out + "\n" + columns(summary, 1);
 }
 
+namespace {
+
+/// Which lower precisions do not pay: slower than f32 of the same model on the same device and batch.
+std::string slower_precisions(const std::vector<Measurement>& measurements) {
+  const auto is_f32 = [](const Measurement& m) { return m.precision.empty() || m.precision == "fp32"; };
+  std::string out;
+  for (const Measurement& m : measurements) {
+    if (!m.error.empty() || is_f32(m)) continue;
+    for (const Measurement& real : measurements) {
+      if (!real.error.empty() || !is_f32(real) || real.model != m.model || real.backend != m.backend ||
+          real.device != m.device || real.batch != m.batch || real.mode != m.mode)
+        continue;
+      if (m.median_ms > real.median_ms)
+        out += format("%s: %s is slower than fp32 on %s at batch %ld (%.2f times the time).\n",
+                      m.model.c_str(), m.precision.c_str(), m.backend.c_str(), static_cast<long>(m.batch),
+                      m.median_ms / real.median_ms);
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string advice(const std::vector<Measurement>& measurements) {
   std::vector<std::string> models;
   for (const Measurement& m : measurements)
@@ -189,7 +214,7 @@ std::string advice(const std::vector<Measurement>& measurements) {
                              static_cast<long>(ranges[i].first), ranges[i].lead);
     out += ".\n";
   }
-  return out;
+  return out + slower_precisions(measurements);
 }
 
 std::string to_json(const std::vector<Measurement>& measurements, const std::string& sentence) {
@@ -215,6 +240,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
                   {"first_run_ms", m.first_run_ms},
                   {"file_bytes", m.file_bytes},
                   {"memory_bytes", m.memory_bytes},
+                  {"resident_bytes", m.resident_bytes},
                   {"fallbacks", m.fallbacks}});
       if (m.error_to_reference >= 0) {
         row["relative_error"] = m.error_to_reference;

@@ -12,7 +12,7 @@ namespace rt::bench {
 std::string table(const std::vector<Measurement>& measurements);
 /// The ops of one measurement, slowest first, with a total by operator.
 std::string profile_table(const Measurement& measurement, size_t most);
-/// "Use cpu up to batch 8, vulkan from batch 32 (3.1x)."
+/// "Use cpu up to batch 8, vulkan from batch 32 (3.1x)." And which lower precisions are slower than fp32.
 std::string advice(const std::vector<Measurement>& measurements);
 std::string to_json(const std::vector<Measurement>& measurements, const std::string& sentence);
 /// Trace events as chrome://tracing and Perfetto read them; one thread a measurement.

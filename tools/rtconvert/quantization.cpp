@@ -83,8 +83,8 @@ Result<std::vector<Array>> read_arrays(const std::string& path, const std::strin
   return arrays;
 }
 
-Result<Data> read_data(const Graph& graph, const std::string& path, const std::string& option) {
-  RT_ASSIGN(std::vector<Array> arrays, read_arrays(path, option));
+/// source: what brought the arrays, for messages.
+Result<Data> data_of(const Graph& graph, const std::vector<Array>& arrays, const std::string& source) {
   Data data;
   for (const ValueId id : graph.inputs) {
     const Value& value = graph[id];
@@ -92,30 +92,35 @@ Result<Data> read_data(const Graph& graph, const std::string& path, const std::s
         std::find_if(arrays.begin(), arrays.end(), [&](const Array& a) { return a.name == value.name; });
     if (found == arrays.end() && arrays.size() == 1 && graph.inputs.size() == 1) found = arrays.begin();
     if (found == arrays.end())
-      return invalid_argument(option, " ", path, ": expected an array for each input, found none named '",
-                              value.name, "'");
+      return invalid_argument(source, ": expected an array for each input, found none named '", value.name,
+                              "'");
     if (value.rank() == 0 || static_cast<int>(found->dims.size()) != value.rank() || found->dims[0] < 1)
-      return invalid_argument(option, ": array '", found->name, "': expected rows of input '", value.name,
+      return invalid_argument(source, ": array '", found->name, "': expected rows of input '", value.name,
                               "', rank ", value.rank(), ", found rank ", found->dims.size());
     for (int axis = 1; axis < value.rank(); ++axis) {
       const Dim& dim = value.dims[static_cast<size_t>(axis)];
       if (dim.is_known() && dim.extent != found->dims[static_cast<size_t>(axis)])
-        return invalid_argument(option, ": array '", found->name, "': expected extent ", dim.extent,
+        return invalid_argument(source, ": array '", found->name, "': expected extent ", dim.extent,
                                 " on axis ", axis, ", found ", found->dims[static_cast<size_t>(axis)]);
     }
     if (static_cast<DType>(found->type) != value.dtype)
-      return invalid_argument(option, ": array '", found->name, "': expected ", name_of(value.dtype),
+      return invalid_argument(source, ": array '", found->name, "': expected ", name_of(value.dtype),
                               ", found ", tools::element_name(found->type));
     const auto rows = static_cast<size_t>(found->dims[0]);
     if (!data.inputs.empty() && rows != data.rows)
-      return invalid_argument(option, ": expected ", data.rows, " rows of '", value.name, "', found ", rows);
+      return invalid_argument(source, ": expected ", data.rows, " rows of '", value.name, "', found ", rows);
     data.rows = rows;
     if (value.dims[0].is_known()) data.step = static_cast<size_t>(value.dims[0].extent);
     data.inputs.push_back(*found);
   }
   if (data.step == 0 || data.rows < data.step)
-    return invalid_argument(option, " ", path, ": expected at least ", data.step, " rows, found ", data.rows);
+    return invalid_argument(source, ": expected at least ", data.step, " rows, found ", data.rows);
   return data;
+}
+
+Result<Data> read_data(const Graph& graph, const std::string& path, const std::string& option) {
+  RT_ASSIGN(const std::vector<Array> arrays, read_arrays(path, option));
+  return data_of(graph, arrays, text(option, " ", path));
 }
 
 // --- runs
@@ -230,9 +235,11 @@ Range entropy_range(const Histogram& histogram) {
   return {std::max(histogram.range.low, -bound), std::min(histogram.range.high, bound)};
 }
 
-/// The tensors of the choice as outputs.
+/// The tensors of the choice as outputs, which need names of their own.
 Graph with_outputs(const Graph& graph, std::span<const ValueId> values) {
   Graph copy = graph;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (copy[values[i]].role != Role::Input) copy[values[i]].name = text("observed ", i);
   copy.outputs.assign(values.begin(), values.end());
   return copy;
 }
@@ -401,9 +408,8 @@ std::string QuantizationReport::summary() const {
 
 namespace {
 
-Status calibrate(ModelGraph& model, const Options& options, QuantizationReport& report) {
+Status calibrate(ModelGraph& model, const Options& options, const Data& data, QuantizationReport& report) {
   Graph& infer = *model.entry("infer");
-  RT_ASSIGN(const Data data, read_data(infer, options.calibrate, "--calibrate"));
   Data judged = data;
   if (!options.evaluate.empty()) {
     RT_ASSIGN(judged, read_data(infer, options.evaluate, "--evaluate"));
@@ -425,7 +431,8 @@ Status calibrate(ModelGraph& model, const Options& options, QuantizationReport& 
     return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
   Observer observer(model, real, data, options);
   RT_TRY(observer.run(all));
-  RT_TRY(measure_errors(model, real, all, observer.observed, data, report));
+  if (options.quant_report || options.json || options.max_drop >= 0)
+    RT_TRY(measure_errors(model, real, all, observer.observed, data, report));
   const auto quantize = [&](size_t worst) -> Status {
     kept.clear();
     for (size_t i = 0; i < report.lines.size(); ++i) {
@@ -468,7 +475,10 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
                      [&](const Node& node) { return matches({pattern}, node.name); }))
       return invalid_argument("--keep-fp32: no node is named like '", pattern,
                               "'; rtconvert --inspect shows the names");
-  if (!options.calibrate.empty()) return calibrate(model, options, report);
+  if (!options.calibrate.empty()) {
+    RT_ASSIGN(const Data data, read_data(infer, options.calibrate, "--calibrate"));
+    return calibrate(model, options, data, report);
+  }
   const auto keep = [&](const std::string& name) { return matches(options.keep_fp32, name); };
   if (options.precision == "int8") {
     RT_ASSIGN(report.products, compiler::quantize_dynamically(infer, model.states, keep));
@@ -482,6 +492,12 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
                           options.precision == "int8"
                               ? "; convolutions need --calibrate"
                               : text(" groups of ", options.group_size, "; try another --group-size"));
+}
+
+Status quantize_model(ModelGraph& model, const Options& options, std::vector<Array> rows,
+                      QuantizationReport& report) {
+  RT_ASSIGN(const Data data, data_of(*model.entry("infer"), rows, "calibration"));
+  return calibrate(model, options, data, report);
 }
 
 }  // namespace rt::convert

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "tools/common/array.h"
 #include "tools/rtconvert/options.h"
 
 namespace rt::convert {
@@ -33,5 +34,8 @@ struct QuantizationReport {
 /// Rewrites the entry `infer` of an optimized model in f32 (without residuals in epilogues) with
 /// QuantizeLinear and DequantizeLinear. The pipeline makes integer arithmetic of it.
 Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report);
+/// The same by rows in memory instead of those of options.calibrate: for each input an array of its name.
+Status quantize_model(ModelGraph& model, const Options& options, std::vector<tools::Array> rows,
+                      QuantizationReport& report);
 
 }  // namespace rt::convert

@@ -1,6 +1,7 @@
 // fuse: MatMul and Conv take the additions and the activation that follow them into their epilogue,
 //     y = activation(product + bias + residual),
-// where nothing else reads what lies between. Reassociates where a residual was added before the bias.
+// where nothing else reads what lies between. Reassociates where a residual was added before the bias. Where
+// residuals are unwanted, those that are there become additions again.
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
@@ -104,8 +105,9 @@ std::vector<ValueId> operands_of(const Node& product) {
   return inputs;
 }
 
-/// Puts the node with a new epilogue and operands in the place of `last`.
-void put(GraphEdit& edit, NodeId product, NodeId last, Epilogue epilogue, std::vector<ValueId> inputs) {
+/// The product with another epilogue and other operands.
+ValueId emit_product(GraphEdit& edit, NodeId product, const Epilogue& epilogue,
+                     const std::vector<ValueId>& inputs) {
   OpAttributes op = edit.node(product).op;
   auto owned = std::make_unique<Epilogue>(epilogue);
   if (op.type == OpKind::Conv)
@@ -113,9 +115,15 @@ void put(GraphEdit& edit, NodeId product, NodeId last, Epilogue epilogue, std::v
   else
     static_cast<op::MatMulAttributes*>(op.value)->epilogue = std::move(owned);
   edit.name_after(product);
+  return edit.builder().emit_many(std::move(op), inputs, 1)[0];
+}
+
+/// Puts the node with a new epilogue and operands in the place of `last`.
+void put(GraphEdit& edit, NodeId product, NodeId last, const Epilogue& epilogue,
+         const std::vector<ValueId>& inputs) {
   const std::string name = edit.node(product).name;
   const ValueId old = edit.node(last).outputs[0];
-  const ValueId fused = edit.builder().emit_many(std::move(op), inputs, 1)[0];
+  const ValueId fused = emit_product(edit, product, epilogue, inputs);
   if (fused == kNoValue) return;
   edit.replace(old, fused);
   // In profiles the product is what people look for.
@@ -135,7 +143,7 @@ bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
     if (const ValueId bias = as_bias(edit, addend, y); bias != kNoValue) {
       epilogue.has_bias = true;
       inputs.insert(inputs.begin() + 2, bias);
-      put(edit, product, add, epilogue, std::move(inputs));
+      put(edit, product, add, epilogue, inputs);
       return true;
     }
   }
@@ -143,7 +151,7 @@ bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
     return false;
   epilogue.has_residual = true;
   inputs.push_back(addend);
-  put(edit, product, add, epilogue, std::move(inputs));
+  put(edit, product, add, epilogue, inputs);
   return true;
 }
 
@@ -159,9 +167,26 @@ bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
   return true;
 }
 
+/// Puts activation(product + residual) in the place of a product with both.
+void split_residual(GraphEdit& edit, NodeId product) {
+  Epilogue epilogue = **epilogue_of(edit.node(product));
+  const OpAttributes activation = activation_node(epilogue);
+  std::vector<ValueId> inputs = operands_of(edit.node(product));
+  const ValueId residual = inputs.back(), old = edit.node(product).outputs[0];
+  inputs.pop_back();
+  epilogue.has_residual = false;
+  epilogue.activation = op::Activation::None;
+  ValueId result = emit_product(edit, product, epilogue, inputs);
+  if (result != kNoValue) result = edit.emit(op::AddAttributes{}, {result, residual});
+  if (result != kNoValue && activation.type != OpKind::Identity)
+    result = edit.builder().emit_many(OpAttributes(activation), std::array{result}, 1)[0];
+  if (result != kNoValue) edit.replace(old, result);
+}
+
 void fuse_after(GraphEdit& edit, NodeId product, bool residuals) {
   const auto& present = *epilogue_of(edit.node(product));
   const ValueId y = edit.node(product).outputs[0];
+  if (!residuals && present != nullptr && present->has_residual) return split_residual(edit, product);
   if (present != nullptr && present->activation != op::Activation::None) return;
   if (edit.use_count(y) != 1 || edit.is_output(y) || !is_float(edit.value(y).dtype)) return;
   const NodeId reader = edit.users(y)[0];
