@@ -1,23 +1,27 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Convolution of bytes in up to three spatial dimensions with any groups, in i32, one output element an invocation:
-// the sum of (x - zx)(w - zw) over the taps inside the image. kFlipX, kFlipW: 128 for signed bytes, 0 for unsigned ones.
+// Convolution of bytes in up to three spatial dimensions with any groups, one output element an invocation: requantize
+// of the sum of (x - zx)(w - zw) over the taps inside the image. kFlipX, kFlipW: 128 for signed bytes, 0 for unsigned
+// ones.
 #include "common.glsl"
-layout(constant_id = 1) const int kFlipX = 0;
-layout(constant_id = 2) const int kFlipW = 0;
-layout(constant_id = 3) const uint kZeroX = 0;
-layout(constant_id = 4) const uint kZeroW = 0;  // 1: one for all output channels, 2: one for each
+#include "functions.glsl"
+#include "requantize.glsl"
+layout(constant_id = 6) const int kFlipX = 0;
+layout(constant_id = 7) const int kFlipW = 0;
+layout(constant_id = 8) const uint kZeroX = 0;
+layout(constant_id = 9) const uint kZeroW = 0;  // 1: one for all output channels, 2: one for each
 layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
 layout(set = 0, binding = 1, std430) readonly buffer W { uint8_t w[]; };
-layout(set = 0, binding = 2, std430) readonly buffer Zx { uint8_t x_zero[]; };
-layout(set = 0, binding = 3, std430) readonly buffer Zw { uint8_t w_zero[]; };
-layout(set = 0, binding = 4, std430) writeonly buffer Y { int y[]; };
+layout(set = 0, binding = 7, std430) readonly buffer Zx { uint8_t x_zero[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Zw { uint8_t w_zero[]; };
 layout(push_constant) uniform P {
   uint count;
   uint in_c, out_c, groups;
   uint in_extent[3], out_extent[3], kernel[3], stride[3];
   int pad[3];
   uint dilation[3];
+  uint scale_step;
+  float alpha, beta;
 };
 
 int value_x(uint8_t v) { return (int(v) ^ kFlipX) - kFlipX; }
@@ -59,5 +63,7 @@ void main() {
       }
     }
   }
-  y[i] = sum;
+  Requantization r = requantization();
+  set_channel(r, o, scale_step);
+  store_sum(i, sum, r, alpha, beta);
 }

@@ -7,12 +7,6 @@
 namespace rt::vulkan {
 namespace {
 
-void push_axis_pairs(Step& step, const ConvSides& sides) {
-  const auto& [h, w, d] = sides.axes;
-  step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);
-  step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
-}
-
 bool every_tap_inside(const ConvSides& sides) {
   if (sides.transposed) return false;
   return std::all_of(sides.axes.begin(), sides.axes.end(), [](const WindowAxis& axis) {
@@ -298,6 +292,12 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   step.push(epilogue.alpha).push(epilogue.beta);
   step.matrix(0, operands.x, texel).matrix(1, weight, texel).write(2, operands.y);
   epilogue.bind(step);
+}
+
+void push_axis_pairs(Step& step, const ConvSides& sides) {
+  const auto& [h, w, d] = sides.axes;
+  step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);
+  step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
 }
 
 void push_sides(Step& step, const ConvSides& sides, int64_t count) {

@@ -41,6 +41,8 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
                     const ConvOperands& operands, const EpiloguePlan& epilogue);
 void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                         const ConvOperands& operands, const EpiloguePlan& epilogue);
+/// Kernel, stride, padding and dilation of the first two axes as push constants.
+void push_axis_pairs(Step& step, const ConvSides& sides);
 /// The push constants of the shaders that compute one output element an invocation.
 void push_sides(Step& step, const ConvSides& sides, int64_t count);
 void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,

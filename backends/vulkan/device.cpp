@@ -33,12 +33,18 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   const bool any_small = facts.features.storage_8bit || facts.features.int8 || facts.features.float16;
   features.pNext = any_small ? static_cast<void*>(&small) : static_cast<void*>(&storage16);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext};
+  dot.shaderIntegerDotProduct = VK_TRUE;
+  if (facts.features.integer_dot) features.pNext = &dot;
   features.features.shaderInt16 = facts.features.int16;
   features.features.shaderInt64 = facts.features.int64;
 
   std::vector<const char*> extensions;
   if (any_small && facts.api_version < 102)
     extensions = {"VK_KHR_8bit_storage", "VK_KHR_shader_float16_int8"};
+  if (facts.features.integer_dot && facts.api_version < 103)
+    extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = plan.queue_family;

@@ -188,6 +188,7 @@ DeviceInfo describe_device(const DeviceFacts& facts, int index) {
   add(facts.features.float16, "fp16");
   add(facts.features.int8, "int8");
   add(facts.features.int64, "int64");
+  add(facts.features.integer_dot, "integer_dot");
   return info;
 }
 

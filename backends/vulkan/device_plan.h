@@ -36,6 +36,7 @@ struct FeatureFacts {
   bool int8 = false;
   bool int16 = false;
   bool int64 = false;
+  bool integer_dot = false;  ///< packed dot products of signed with unsigned bytes, faster than their parts
 };
 
 struct DeviceFacts {

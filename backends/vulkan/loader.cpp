@@ -69,6 +69,10 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
   VkPhysicalDeviceDriverProperties driver{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES, &maintenance};
   const bool has_driver = facts.api_version >= 102 || has("VK_KHR_driver_properties");
   properties.pNext = has_driver ? static_cast<void*>(&driver) : static_cast<void*>(&maintenance);
+  const bool has_dot = facts.api_version >= 103 || has(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  VkPhysicalDeviceShaderIntegerDotProductProperties dot_properties{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES, properties.pNext};
+  if (has_dot) properties.pNext = &dot_properties;
   api.vkGetPhysicalDeviceProperties2(device, &properties);
   facts.subgroup_size = subgroup.subgroupSize;
   constexpr VkSubgroupFeatureFlags kShuffle =
@@ -89,11 +93,17 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
       facts.api_version >= 102 || (has("VK_KHR_8bit_storage") && has("VK_KHR_shader_float16_int8"));
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
   features.pNext = has_small ? static_cast<void*>(&small) : static_cast<void*>(&storage16);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext};
+  if (has_dot) features.pNext = &dot;
   api.vkGetPhysicalDeviceFeatures2(device, &features);
   facts.features.storage_16bit = storage16.storageBuffer16BitAccess == VK_TRUE;
   facts.features.storage_8bit = storage8.storageBuffer8BitAccess == VK_TRUE;
   facts.features.float16 = small.shaderFloat16 == VK_TRUE;
   facts.features.int8 = small.shaderInt8 == VK_TRUE;
+  facts.features.integer_dot =
+      dot.shaderIntegerDotProduct == VK_TRUE &&
+      dot_properties.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
   facts.features.int16 = features.features.shaderInt16 == VK_TRUE;
   facts.features.int64 = features.features.shaderInt64 == VK_TRUE;
 

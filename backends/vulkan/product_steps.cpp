@@ -35,14 +35,7 @@ RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, Lo
   // A transposed A is loaded in vec4s of four rows.
   if (product.m < 8) tile.rows = product.m < 4 && !product.a.transposed ? 1 : 4;
   if (product.n < 8 || product.m == 1) tile.columns = 4;
-  const auto column_tiles = static_cast<uint64_t>(ceil_div(product.n, tile.columns));
-  const auto row_tiles = static_cast<uint64_t>(ceil_div(product.m, tile.rows));
-  uint32_t lanes_n = 1;
-  while (lanes_n < tile.lanes && (lanes_n < column_tiles || tile.lanes / lanes_n > row_tiles)) {
-    if (!plan.texel_loads && lanes_n >= 16 && tile.lanes / lanes_n <= row_tiles) break;
-    lanes_n *= 2;
-  }
-  tile.lanes_n = std::min(lanes_n, tile.lanes);
+  tile.lanes_n = lanes_along_n(plan, ceil_div(product.m, tile.rows), ceil_div(product.n, tile.columns));
   return tile;
 }
 
@@ -196,6 +189,16 @@ RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const Ti
 }
 
 }  // namespace
+
+uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column_tiles) {
+  const uint32_t lanes = plan.tile_lanes;
+  uint32_t lanes_n = 1;
+  while (lanes_n < lanes && (lanes_n < column_tiles || lanes / lanes_n > row_tiles)) {
+    if (!plan.texel_loads && lanes_n >= 16 && lanes / lanes_n <= row_tiles) break;
+    lanes_n *= 2;
+  }
+  return std::min(lanes_n, lanes);
+}
 
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result) {

@@ -32,4 +32,7 @@ struct TiledProduct {
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
 
+/// Of a workgroup's lanes, how many lie along the columns of a result of so many tiles.
+uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column_tiles);
+
 }  // namespace rt::vulkan

@@ -81,6 +81,9 @@ void add_products(std::vector<Case>& cases) {
   CaseInput rows = codes(DType::U8, {5, 1});
   add_real(cases, make_case("quantized_matmul_rows", to(DType::F32, MatMul{}),
                             {codes(DType::U8, {5, 70}), weight, scales(24), rows}));
+  add(cases, make_case("quantized_matmul_large", to(DType::U8, MatMul{}),
+                       {codes(DType::I8, {70, 1040}), constant(codes(DType::I8, {1040, 131})), scales(131),
+                        number(DType::I8, -3), reals(131), number(DType::F32, 9), number(DType::U8, 128)}));
   CaseInput changing = scales(24);
   changing.constant = false;
   add_real(cases, make_case("quantized_matmul_dynamic", to(DType::F32, MatMul{}),
@@ -115,6 +118,9 @@ void add_products(std::vector<Case>& cases) {
   add_real(cases, make_case("quantized_conv_f32", window(DType::F32, {1, 1}, {1, 1, 1, 1}, 2),
                             {codes(DType::U8, {1, 5, 5, 6}), constant(codes(DType::I8, {4, 3, 3, 3})),
                              scales(4), number(DType::U8, 20)}));
+  add(cases, make_case("quantized_conv_grouped", window(DType::U8, {2, 1}, {1, 0, 1, 1}, 2),
+                       {codes(DType::I8, {1, 9, 5, 32}), codes(DType::I8, {40, 3, 2, 16}), scales(40),
+                        number(DType::I8, -6), reals(40), y_scale, number(DType::U8, 77)}));
   add(cases, make_case("quantized_conv_1d", window(DType::I8, {2}, {1, 1}),
                        {codes(DType::I8, {2, 9, 3}), constant(codes(DType::I8, {5, 3, 3})), scales(5),
                         number(DType::I8, 4), reals(5), y_scale}));

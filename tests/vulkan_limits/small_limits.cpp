@@ -1,6 +1,7 @@
 // A Vulkan layer that pretends a device with little more than what the standard demands (Vulkan 1.3, table
 // "Required Limits"), so that nothing depends on the generous limits of the software device. It only lies
-// about limits; the validation layer above it then checks every call against them.
+// about limits, and that packed dot products are fast, so that they are used; the validation layer above it
+// then checks every call.
 #include "tests/vulkan_limits/layer.h"
 
 namespace {
@@ -27,6 +28,10 @@ VKAPI_ATTR void VKAPI_CALL properties2(VkPhysicalDevice device, VkPhysicalDevice
   layer::next_of_instance<PFN_vkGetPhysicalDeviceProperties2>("vkGetPhysicalDeviceProperties2")(device,
                                                                                                 result);
   shrink(result->properties.limits);
+  for (auto* next = static_cast<VkBaseOutStructure*>(result->pNext); next != nullptr; next = next->pNext)
+    if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES)
+      reinterpret_cast<VkPhysicalDeviceShaderIntegerDotProductProperties*>(next)
+          ->integerDotProduct4x8BitPackedMixedSignednessAccelerated = VK_TRUE;
 }
 
 }  // namespace

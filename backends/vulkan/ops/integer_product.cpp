@@ -1,9 +1,13 @@
-// MatMulInteger and ConvInteger: products of bytes less their zero points, summed in i32.
+// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: products of bytes less their zero points,
+// summed in i32, and what becomes of the sums, in one kernel. Tiled where the packed operands can be bound
+// and zero points belong to the whole tensor or to rows and columns; convolutions of few channels a group,
+// and everything else, one element after the other.
+#include <algorithm>
+
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
 
-#include "backends/vulkan/conv_steps.h"
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/integer_steps.h"
 
 namespace rt::vulkan {
 namespace {
@@ -14,8 +18,33 @@ uint64_t flip_of(const NodeView& node, size_t i) {
 bool is_one_for_all(const NodeView& node, size_t i) {
   return !node.has(i) || node.input(i).elements() == 1;
 }
+const uint8_t* constant_of(const NodeView& node, size_t i) {
+  return static_cast<const uint8_t*>(node.inputs[i].value);
+}
 
-// --- MatMulInteger
+/// The zero point at input i, of which there may be `each`.
+Result<ZeroPoint> zero_point(const NodeView& node, size_t i, int64_t each) {
+  if (!node.has(i)) return ZeroPoint::None;
+  if (is_one_for_all(node, i)) return ZeroPoint::One;
+  if (node.input(i).elements() != each)
+    return unsupported("input ", i, " of ", node.input(i).elements(), " zero points for ", each,
+                       " rows or columns");
+  return ZeroPoint::Each;
+}
+
+Status bindable(const VulkanDevice& device, uint64_t bytes) {
+  if (bytes <= device.plan().max_binding_bytes) return {};
+  return unsupported("a packed operand of ", bytes_text(bytes), ", the device binds at most ",
+                     bytes_text(device.plan().max_binding_bytes), " at once");
+}
+
+// --- products of matrices
+
+/// Where zero points are among a node's inputs; 0: nowhere.
+struct ZeroInputs {
+  size_t a, b;
+};
+constexpr ZeroInputs kOfMatMulInteger{2, 3}, kOfQuantized{3, 0};
 
 struct Problem {
   MatMulGeometry g;
@@ -28,17 +57,17 @@ Shape leading(const Shape& shape) {
   return Shape(shape.dims().first(static_cast<size_t>(std::max(shape.rank() - 2, 0))));
 }
 
-Result<Problem> describe_problem(const NodeView& node) {
+Result<Problem> describe_problem(const NodeView& node, const ZeroInputs& zero) {
   Problem problem;
   RT_ASSIGN(problem.g, matmul_geometry(node.shape(0), node.shape(1), {}));
   Shape shapes[4] = {problem.g.a_batch, problem.g.b_batch};
-  if (!is_one_for_all(node, 2)) {
-    shapes[2] = leading(node.shape(2));
-    problem.za_rows = node.shape(2)[node.shape(2).rank() - 2];
+  if (!is_one_for_all(node, zero.a)) {
+    shapes[2] = leading(node.shape(zero.a));
+    problem.za_rows = node.shape(zero.a)[node.shape(zero.a).rank() - 2];
   }
-  if (!is_one_for_all(node, 3)) {
-    shapes[3] = leading(node.shape(3));
-    problem.zb_columns = node.shape(3).back();
+  if (zero.b != 0 && !is_one_for_all(node, zero.b)) {
+    shapes[3] = leading(node.shape(zero.b));
+    problem.zb_columns = node.shape(zero.b).back();
   }
   StridedSpace space = broadcast_space(problem.g.batch, shapes);
   if (space.rank() > 2)
@@ -52,19 +81,84 @@ Result<Problem> describe_problem(const NodeView& node) {
   return problem;
 }
 
-Status matmul_supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(all_storable(device, node));
-  return describe_problem(node).status();
+/// `rows` rows of `k` bytes as a convolution of one tap.
+ConvSides as_windows(int64_t rows, int64_t k) {
+  ConvSides sides;
+  sides.batch = 1;
+  sides.in_channels = sides.out_channels = k;
+  sides.in_extent = sides.out_extent = {rows, 1, 1};
+  for (WindowAxis& axis : sides.axes) axis.kernel = axis.stride = axis.dilation = 1;
+  return sides;
 }
 
-Result<KernelPtr> create_matmul(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  RT_ASSIGN(const Problem problem, describe_problem(node));
+Result<KernelPtr> build_matmul(const VulkanDevice& device, const NodeView& node, const ZeroInputs& zero,
+                               const RequantizePlan& requantize) {
+  RT_TRY(all_storable(device, node));
+  RT_ASSIGN(const Problem problem, describe_problem(node, zero));
+  const MatMulGeometry& g = problem.g;
+  const int64_t all = g.batch.elements();
+  if (g.m * g.n * g.k * all == 0) return unsupported("a product without elements");
+  IntegerProduct product{.m = g.m, .n = g.n, .k = g.k};
+  product.a_signed = node.dtype(0) == DType::I8;
+  product.b_signed = node.dtype(1) == DType::I8;
+  product.requantize = requantize;
+  RT_ASSIGN(product.zero_a, zero_point(node, zero.a, all * g.m));
+  product.a_zero = in(zero.a);
+  if (zero.b != 0) {
+    RT_ASSIGN(product.zero_b, zero_point(node, zero.b, g.n));
+    product.b_zero = in(zero.b);
+  }
+  auto program = std::make_unique<Program>("matmul_integer");
+  const int64_t rows = node.input(0).elements() / g.k, blocks = ceil_div(g.k, kIntegerBlock);
+  product.a = in(0);
+  product.a_row = blocks;
+  if (g.k % kIntegerBlock != 0) {
+    const ConvSides sides = as_windows(rows, g.k);
+    RT_TRY(bindable(device, packed_rows_bytes(sides)));
+    product.a = packed_rows(*program, device, in(0), sides, product.a_signed, nullptr);
+  }
+  const ByteColumns columns{.matrices = node.input(1).elements() / (g.k * g.n),
+                            .k = g.k,
+                            .n = g.n,
+                            .matrix_stride = g.k * g.n,
+                            .k_stride = g.n,
+                            .n_stride = 1,
+                            .is_signed = product.b_signed};
+  RT_TRY(bindable(device, columns.packed_bytes()));
+  product.b = packed_columns(*program, device, in(1), columns, constant_of(node, 1));
+  if (constant_of(node, 1) != nullptr) program->replaces(1);
+  product.c_row = g.n;
+  if (columns.matrices == 1 && rows == all * g.m) {
+    product.m = rows;
+  } else {
+    product.batch = problem.batch;
+    product.c_batch = {problem.batch[1] * g.m * g.n, g.m * g.n};
+    for (size_t i = 0; i < 2; ++i) {
+      product.a_batch[i] = problem.strides[0][i] * g.m * blocks;
+      product.b_batch[i] = problem.strides[1][i] * blocks * g.n;
+    }
+  }
+  add_integer_product(*program, device, product, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> build_matmul_integer(const VulkanDevice& device, const NodeView& node) {
+  return build_matmul(device, node, kOfMatMulInteger, {});
+}
+Result<KernelPtr> build_quantized_matmul(const VulkanDevice& device, const NodeView& node) {
+  return build_matmul(device, node, kOfQuantized,
+                      plan_requantize<op::QuantizedMatMulAttributes>(node, 2, 4, 5, 6));
+}
+
+Result<KernelPtr> build_any_matmul(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(all_storable(device, node));
+  RT_ASSIGN(const Problem problem, describe_problem(node, kOfMatMulInteger));
   const MatMulGeometry& g = problem.g;
   constexpr int64_t kTile = 4;
   const int64_t row_tiles = ceil_div(g.m, kTile), column_tiles = ceil_div(g.n, kTile);
   auto program = std::make_unique<Program>("matmul_integer");
   Step& step = program->dispatch_each(Shader::matmul_integer, g.batch.elements() * row_tiles * column_tiles,
-                                      cast(device).plan().elementwise_lanes);
+                                      device.plan().elementwise_lanes);
   step.spec(flip_of(node, 0)).spec(flip_of(node, 1)).spec(node.has(2)).spec(node.has(3));
   step.push(g.m).push(g.n).push(g.k).push(row_tiles).push(column_tiles);
   step.push(problem.batch[0]).push(problem.batch[1]);
@@ -80,39 +174,120 @@ Result<KernelPtr> create_matmul(Device& device, const NodeView& node, std::span<
   return finish(std::move(program));
 }
 
-// --- ConvInteger
+// --- convolutions
 
-Result<ConvSides> conv_of(const NodeView& node) {
-  RT_ASSIGN(const ConvGeometry geometry,
-            conv_geometry(node.shape(0), node.shape(1), as_conv(node.as<op::ConvIntegerAttributes>())));
-  return conv_sides(geometry, false);
+/// A ConvInteger or QuantizedConv.
+struct IntegerConv {
+  ConvSides sides;
+  ZeroInputs zero{};
+  RequantizePlan requantize{};
+};
+
+Result<IntegerConv> describe_conv(const NodeView& node) {
+  const bool quantized = node.kind() == OpKind::QuantizedConv;
+  RT_ASSIGN(
+      const ConvGeometry geometry,
+      conv_geometry(node.shape(0), node.shape(1),
+                    as_conv(quantized ? as_integer(node.as<op::QuantizedConvAttributes>())
+                                      : op::ConvIntegerAttributes(node.as<op::ConvIntegerAttributes>()))));
+  IntegerConv conv{.sides = conv_sides(geometry, false)};
+  conv.zero = quantized ? kOfQuantized : kOfMatMulInteger;
+  if (quantized) conv.requantize = plan_requantize<op::QuantizedConvAttributes>(node, 2, 4, 5, 6);
+  return conv;
 }
 
-Status conv_supports(const Device& device, const NodeView& node) noexcept {
+bool is_pointwise(const ConvSides& sides) {
+  return sides.taps() == 1 && sides.in_extent == sides.out_extent &&
+         std::ranges::all_of(sides.axes,
+                             [](const WindowAxis& axis) { return axis.stride == 1 && axis.pad_begin == 0; });
+}
+
+Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
-  return conv_of(node).status();
+  RT_ASSIGN(const IntegerConv conv, describe_conv(node));
+  const ConvSides& sides = conv.sides;
+  const int64_t channels = sides.group_out(), blocks = ceil_div(sides.group_in(), kIntegerBlock);
+  if (sides.out_pixels() * channels * sides.group_in() == 0)
+    return unsupported("a convolution without elements");
+  if (sides.groups > 1 && (channels < 4 || sides.group_in() < 4))
+    return unsupported("groups of ", sides.group_in(), " input and ", channels, " output channels");
+  IntegerProduct product{.m = sides.out_pixels(), .n = channels, .k = sides.taps() * sides.group_in()};
+  product.a_signed = node.dtype(0) == DType::I8;
+  product.b_signed = node.dtype(1) == DType::I8;
+  product.requantize = conv.requantize;
+  product.batch = {1, sides.groups};
+  product.c_batch = {0, channels};
+  product.c_row = sides.out_channels;
+  product.batch_channels = channels;
+  RT_ASSIGN(product.zero_a, zero_point(node, conv.zero.a, 1));
+  product.a_zero = in(conv.zero.a);
+  if (conv.zero.b != 0) {
+    RT_ASSIGN(product.zero_b, zero_point(node, conv.zero.b, sides.out_channels));
+    product.b_zero = in(conv.zero.b);
+  }
+  auto program = std::make_unique<Program>("conv_integer");
+  const bool two_axes = sides.in_extent[2] == 1 && sides.out_extent[2] == 1 && sides.axes[2].kernel == 1;
+  if (sides.group_in() % kIntegerBlock == 0 && two_axes) {
+    product.a = in(0);
+    product.a_row = sides.in_channels / kIntegerBlock;
+    product.a_batch = {0, blocks};
+    if (!is_pointwise(sides)) product.windows = &sides;
+  } else {
+    RT_TRY(bindable(device, packed_rows_bytes(sides)));
+    product.a = packed_rows(*program, device, in(0), sides, product.a_signed,
+                            product.zero_a == ZeroPoint::None ? nullptr : &product.a_zero);
+    product.a_row = ceil_div(product.k, kIntegerBlock);
+    product.a_batch = {0, product.m * product.a_row};
+  }
+  const ByteColumns columns{.matrices = sides.groups,
+                            .k = product.k,
+                            .n = channels,
+                            .matrix_stride = channels * product.k,
+                            .k_stride = 1,
+                            .n_stride = product.k,
+                            .is_signed = product.b_signed};
+  RT_TRY(bindable(device, columns.packed_bytes()));
+  product.b = packed_columns(*program, device, in(1), columns, constant_of(node, 1));
+  if (constant_of(node, 1) != nullptr) program->replaces(1);
+  product.b_batch = {0, columns.blocks() * channels};
+  add_integer_product(*program, device, product, out(0));
+  return finish(std::move(program));
 }
 
-Result<KernelPtr> create_conv(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  RT_ASSIGN(const ConvSides sides, conv_of(node));
-  const int64_t count = sides.out_pixels() * sides.out_channels;
+Result<KernelPtr> build_any_conv(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(all_storable(device, node));
+  RT_ASSIGN(const IntegerConv conv, describe_conv(node));
+  const int64_t count = conv.sides.out_pixels() * conv.sides.out_channels;
+  const auto [zero_x, zero_w] = conv.zero;
+  const bool has_zero_w = zero_w != 0 && node.has(zero_w);
   auto program = std::make_unique<Program>("conv_integer");
-  Step& step = program->dispatch_each(Shader::conv_integer, count, cast(device).plan().elementwise_lanes);
-  step.spec(flip_of(node, 0)).spec(flip_of(node, 1)).spec(node.has(2));
-  step.spec(!node.has(3) ? 0 : is_one_for_all(node, 3) ? 1 : 2);
-  push_sides(step, sides, count);
-  step.read(0, in(0))
-      .read(1, in(1))
-      .read(2, node.has(2) ? in(2) : in(0))
-      .read(3, node.has(3) ? in(3) : in(1));
-  step.write(4, out(0));
+  Step& step = program->dispatch_each(Shader::conv_integer, count, device.plan().elementwise_lanes);
+  conv.requantize.specialize(step);
+  step.spec(flip_of(node, 0)).spec(flip_of(node, 1)).spec(node.has(zero_x));
+  step.spec(!has_zero_w ? 0 : is_one_for_all(node, zero_w) ? 1 : 2);
+  push_sides(step, conv.sides, count);
+  conv.requantize.push(step);
+  step.read(0, in(0)).read(1, in(1));
+  conv.requantize.bind(step, out(0));
+  if (node.has(zero_x)) step.read(7, in(zero_x));
+  if (has_zero_w) step.read(8, in(zero_w));
   return finish(std::move(program));
 }
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
+template <Build kBuild>
+constexpr KernelRow row(OpKind op, const char* name, int priority) {
+  return {op, name, kBytes, builds<kBuild>, built<kBuild>, priority};
+}
+
 constexpr KernelRow kRows[] = {
-    {OpKind::MatMulInteger, "matmul_integer", kBytes, matmul_supports, create_matmul},
-    {OpKind::ConvInteger, "conv_integer", kBytes, conv_supports, create_conv},
+    row<build_matmul_integer>(OpKind::MatMulInteger, "matmul_integer.tiled", 10),
+    row<build_any_matmul>(OpKind::MatMulInteger, "matmul_integer.direct", 0),
+    row<build_conv>(OpKind::ConvInteger, "conv_integer.tiled", 10),
+    row<build_any_conv>(OpKind::ConvInteger, "conv_integer.direct", 0),
+    row<build_quantized_matmul>(OpKind::QuantizedMatMul, "quantized_matmul.tiled", 10),
+    row<build_conv>(OpKind::QuantizedConv, "quantized_conv.tiled", 10),
+    row<build_any_conv>(OpKind::QuantizedConv, "quantized_conv.direct", 0),
 };
 
 }  // namespace

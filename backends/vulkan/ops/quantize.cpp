@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "backends/vulkan/epilogue.h"
+#include "backends/vulkan/requantize_plan.h"
 
 namespace rt::vulkan {
 namespace {
@@ -84,20 +84,15 @@ Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
 
 Result<KernelPtr> create_requantize(Device& device, const NodeView& node,
                                     std::span<const LayoutId>) noexcept {
-  const EpiloguePlan epilogue = plan_epilogue(node.as<op::RequantizeAttributes>().epilogue.get(), node, 2);
-  const bool real = node.output(0).dtype == DType::F32;
+  const RequantizePlan plan = plan_requantize<op::RequantizeAttributes>(node, 1, 2, 3, 4);
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("requantize");
-  Step& step = program->dispatch_each(real ? Shader::requantize_real : Shader::requantize_codes, count,
-                                      cast(device).plan().elementwise_lanes);
-  step.spec(static_cast<uint64_t>(node.output(0).dtype == DType::I8 ? -128 : 0)).spec(epilogue.activation);
-  step.spec(node.has(2)).spec(node.has(4));
-  step.push(count).push(node.shape(0).back()).push(node.input(1).elements() == 1 ? 0 : 1);
-  step.push(epilogue.alpha).push(epilogue.beta);
-  step.read(0, in(0)).read(1, in(1)).write(5, out(0));
-  if (node.has(2)) step.read(2, in(2));
-  if (node.has(3)) step.read(3, in(3));
-  if (node.has(4)) step.read(4, in(4));
+  Step& step = program->dispatch_each(Shader::requantize, count, cast(device).plan().elementwise_lanes);
+  plan.specialize(step);
+  step.push(count).push(node.shape(0).back());
+  plan.push(step);
+  step.read(0, in(0));
+  plan.bind(step, out(0));
   return finish(std::move(program));
 }
 

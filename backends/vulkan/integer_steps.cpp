@@ -1,0 +1,204 @@
+#include "backends/vulkan/integer_steps.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/vulkan/product_steps.h"
+#include "backends/vulkan/self_test.h"
+
+namespace rt::vulkan {
+namespace {
+
+enum class Variant : uint8_t { Dot, Subgroup, Texel, Buffer };
+
+struct IntegerTile {
+  uint32_t rows, columns, lanes, lanes_n;
+  Variant variant;
+};
+
+Shader shader_of(const IntegerProduct& product, Variant variant) {
+#define RT_VARIANTS(form) \
+  { Shader::form##_dot, Shader::form##_subgroup, Shader::form##_texel, Shader::form##_buffer }
+  constexpr Shader kShaders[2][4] = {RT_VARIANTS(gemm_integer), RT_VARIANTS(gemm_integer_conv)};
+#undef RT_VARIANTS
+  return kShaders[product.windows != nullptr][static_cast<size_t>(variant)];
+}
+
+/// As for products of f32: wide tiles take longer to compile, which large products earn back.
+IntegerTile choose_tile(const IntegerProduct& product, const DevicePlan& plan, Variant variant) {
+  IntegerTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, variant};
+  if (product.n <= 4 * tile.lanes) tile.columns = 4;
+  if (variant == Variant::Subgroup) {
+    constexpr int64_t kLarge = int64_t{1} << 23;
+    if (product.m >= 32 && product.m * product.n * product.k >= kLarge) tile.rows = 16;
+    return tile;
+  }
+  if (product.m < 8) tile.rows = product.m < 4 ? 1 : 4;
+  tile.lanes_n = lanes_along_n(plan, ceil_div(product.m, tile.rows), ceil_div(product.n, tile.columns));
+  return tile;
+}
+
+void add_tiles(Program& program, const IntegerProduct& product, const Ref& result, const IntegerTile& tile) {
+  const int64_t row_tiles = ceil_div(product.m, tile.rows * (tile.lanes / tile.lanes_n));
+  const int64_t column_groups = ceil_div(product.n, tile.columns * tile.lanes_n);
+  const int64_t batches = product.batch[0] * product.batch[1];
+  const ConvSides* windows = product.windows;
+  Step& step = program.dispatch(shader_of(product, tile.variant),
+                                static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
+  product.requantize.specialize(step);
+  step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n);
+  step.spec(product.a_signed ? 128 : 0).spec(product.b_signed ? 0 : 128);
+  step.spec(static_cast<uint64_t>(product.zero_a)).spec(static_cast<uint64_t>(product.zero_b));
+  step.push(product.m).push(product.n).push(product.k);
+  step.push(ceil_div(windows != nullptr ? windows->group_in() : product.k, kIntegerBlock));
+  step.push(product.a_row).push(row_tiles).push(column_groups);
+  for (const auto* pair : {&product.batch, &product.a_batch, &product.b_batch, &product.c_batch})
+    step.push((*pair)[0]).push((*pair)[1]);
+  step.push(product.c_row).push(product.batch_channels);
+  product.requantize.push(step);
+  if (windows != nullptr) {
+    step.push(windows->out_extent[0]).push(windows->out_extent[1]);
+    step.push(windows->in_extent[0]).push(windows->in_extent[1]);
+    push_axis_pairs(step, *windows);
+  }
+  const bool texel = tile.variant == Variant::Subgroup || tile.variant == Variant::Texel;
+  step.matrix(0, product.a, texel).matrix(1, product.b, texel);
+  product.requantize.bind(step, result);
+  if (product.zero_a != ZeroPoint::None) step.read(7, product.a_zero);
+  if (product.zero_b != ZeroPoint::None) step.read(8, product.b_zero);
+}
+
+// --- self-tests
+
+/// Bytes as the floats that a SelfTest takes.
+std::vector<float> as_floats(const std::vector<int8_t>& bytes) {
+  std::vector<float> words(bytes.size() / sizeof(float));
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  return words;
+}
+
+std::vector<int8_t> some_bytes(int64_t count, int64_t seed) {
+  std::vector<int8_t> bytes;
+  for (const float value : whole_numbers(count, seed)) bytes.push_back(static_cast<int8_t>(value * 25));
+  return bytes;
+}
+
+/// Signed bytes in tiles that are full and tiles that are not: rows of two blocks, or 3x3 windows of one.
+SelfTest product_test(bool windows, const IntegerTile& tile) {
+  IntegerProduct product;
+  ConvSides sides;
+  product.m = tile.rows * (tile.lanes / tile.lanes_n) + 3;
+  product.n = tile.columns * tile.lanes_n + 3;
+  product.k = windows ? 9 * kIntegerBlock : 2 * kIntegerBlock;
+  product.a_row = windows ? 1 : 2;
+  constexpr int64_t kWidth = 7;
+  if (windows) {
+    product.m = ceil_div(product.m, kWidth) * kWidth;
+    sides.batch = 1;
+    sides.in_channels = kIntegerBlock;
+    sides.out_channels = product.n;
+    sides.in_extent = sides.out_extent = {product.m / kWidth, kWidth, 1};
+    for (size_t i = 0; i < 2; ++i) {
+      sides.axes[i].kernel = 3;
+      sides.axes[i].stride = sides.axes[i].dilation = sides.axes[i].pad_begin = 1;
+    }
+    product.windows = &sides;
+  }
+  product.a = in(0);
+  product.b = in(1);
+  product.a_signed = true;
+  product.c_row = product.n;
+  product.requantize = {.result = 1, .scale = 2};
+  const std::vector<int8_t> a = some_bytes(product.m * product.a_row * kIntegerBlock, 1);
+  const std::vector<int8_t> b = some_bytes(product.k * product.n, 2);
+  const auto left = [&](int64_t row, int64_t k) -> int {
+    if (!windows) return a[static_cast<size_t>(row * product.k + k)];
+    const int64_t tap = k / kIntegerBlock, y = row / kWidth + tap / 3 - 1, x = row % kWidth + tap % 3 - 1;
+    if (y < 0 || y >= sides.in_extent[0] || x < 0 || x >= kWidth) return 0;
+    return a[static_cast<size_t>((y * kWidth + x) * kIntegerBlock + k % kIntegerBlock)];
+  };
+  SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
+  for (int64_t row = 0; row < product.m; ++row)
+    for (int64_t column = 0; column < product.n; ++column) {
+      int sum = 0;
+      for (int64_t k = 0; k < product.k; ++k)
+        sum += left(row, k) * b[static_cast<size_t>((k / kIntegerBlock * product.n + column) * kIntegerBlock +
+                                                    k % kIntegerBlock)];
+      test.expected.push_back(static_cast<float>(sum));
+    }
+  test.inputs = {as_floats(a), as_floats(b), {1.0f}};
+  add_tiles(*test.program, product, out(0), tile);
+  return test;
+}
+
+}  // namespace
+
+void add_integer_product(Program& program, const VulkanDevice& device, const IntegerProduct& product,
+                         const Ref& result) {
+  const DevicePlan& plan = device.plan();
+  const bool texel = plan.texel_loads && plan.max_binding_bytes / 16 <= device.facts().max_texel_elements;
+  std::vector<IntegerTile> tiles;
+  if (device.facts().features.integer_dot) tiles.push_back(choose_tile(product, plan, Variant::Dot));
+  if (texel && plan.subgroup_tiles && product.m >= 8)
+    tiles.push_back(choose_tile(product, plan, Variant::Subgroup));
+  if (texel) tiles.push_back(choose_tile(product, plan, Variant::Texel));
+  tiles.push_back(choose_tile(product, plan, Variant::Buffer));
+  tiles.push_back({1, 4, plan.tile_lanes, plan.tile_lanes, Variant::Buffer});
+  std::string reasons;
+  for (const IntegerTile& tile : tiles) {
+    const Status trusted = device.self_tests().trusted(
+        shader_of(product, tile.variant), {tile.lanes, tile.rows, tile.columns, tile.lanes_n},
+        [&] { return product_test(product.windows != nullptr, tile); });
+    if (trusted.ok()) return add_tiles(program, product, result, tile);
+    append(reasons, reasons.empty() ? "" : "; ", trusted.message());
+  }
+  program.decline(Status(Code::Unsupported, reasons));
+}
+
+Ref packed_columns(Program& program, const VulkanDevice& device, const Ref& source,
+                   const ByteColumns& columns, const uint8_t* constant) {
+  const uint8_t flip = columns.is_signed ? 0 : 128;
+  if (constant != nullptr)
+    return program.packed(columns.packed_bytes(), [=](std::span<std::byte> target) {
+      std::ranges::fill(target, std::byte{0});
+      size_t row = 0;
+      for (int64_t matrix = 0; matrix < columns.matrices; ++matrix)
+        for (int64_t first = 0; first < columns.k; first += kIntegerBlock)
+          for (int64_t n = 0; n < columns.n; ++n, row += kIntegerBlock)
+            for (int64_t k = first; k < std::min(first + kIntegerBlock, columns.k); ++k) {
+              const int64_t at = matrix * columns.matrix_stride + k * columns.k_stride + n * columns.n_stride;
+              target[row + static_cast<size_t>(k - first)] = static_cast<std::byte>(constant[at] ^ flip);
+            }
+    });
+  const Ref target = program.scratch(columns.packed_bytes());
+  const int64_t count = columns.matrices * columns.blocks() * columns.n;
+  program.dispatch_each(Shader::pack_columns, count, device.plan().elementwise_lanes)
+      .spec(flip)
+      .push(count)
+      .push(columns.n)
+      .push(columns.k)
+      .push(columns.matrix_stride)
+      .push(columns.k_stride)
+      .push(columns.n_stride)
+      .read(0, source)
+      .write(1, target);
+  return target;
+}
+
+Ref packed_rows(Program& program, const VulkanDevice& device, const Ref& source, const ConvSides& sides,
+                bool is_signed, const Ref* zero) {
+  const uint64_t bytes = packed_rows_bytes(sides);
+  const Ref target = program.scratch(bytes);
+  const auto count = static_cast<int64_t>(bytes) / kIntegerBlock;
+  // What lies behind K multiplies zeros and must not count in the sums of a.
+  Step& step = program.dispatch_each(Shader::pack_rows, count, device.plan().elementwise_lanes)
+                   .spec(zero != nullptr)
+                   .spec(is_signed ? 128 : 0);
+  push_sides(step, sides, count);
+  step.push(ceil_div(sides.taps() * sides.group_in(), kIntegerBlock));
+  step.read(0, source).write(2, target);
+  if (zero != nullptr) step.read(1, *zero);
+  return target;
+}
+
+}  // namespace rt::vulkan

@@ -1,0 +1,24 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Matrices [K,N] of bytes, lying in any way, as [matrices,K/16,N][16] of signed ones, sixteen bytes an invocation.
+#include "common.glsl"
+layout(constant_id = 1) const uint kFlip = 0;  // 128: they are unsigned, and become less by 128
+layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
+layout(set = 0, binding = 1, std430) writeonly buffer Y { uvec4 y[]; };
+layout(push_constant) uniform P {
+  uint count;
+  uint n, k;
+  uint matrix_stride, k_stride, n_stride;
+};
+
+void main() {
+  uint i = invocation_number();
+  if (i >= count) return;
+  uint blocks = (k + 15) / 16;
+  uint first = i / n % blocks * 16;
+  uint from = i / n / blocks * matrix_stride + i % n * n_stride;
+  uvec4 words = uvec4(0);
+  for (uint t = 0; t < 16; ++t)
+    if (first + t < k) words[t / 4] |= (uint(x[from + (first + t) * k_stride]) ^ kFlip) << (8 * (t % 4));
+  y[i] = words;
+}
