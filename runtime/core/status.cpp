@@ -49,7 +49,7 @@ Status::Failure* Status::join_failure(Code code, const char* letters, va_list ar
 }
 
 void Status::release(Failure* failure) noexcept {
-  if (!failure->is_static) delete failure;
+  if (failure != nullptr && !failure->is_static) delete failure;
 }
 
 Status::Status(Code code, std::string_view message) noexcept
@@ -65,6 +65,16 @@ Status Status::failure(Code code, const char* letters, ...) noexcept {
   va_list arguments;
   va_start(arguments, letters);
   status.failure_ = join_failure(code, letters, arguments, nullptr);
+  va_end(arguments);
+  return status;
+}
+
+Status Status::failure(const char* code_and_letters, ...) noexcept {
+  Status status;
+  va_list arguments;
+  va_start(arguments, code_and_letters);
+  status.failure_ =
+      join_failure(static_cast<Code>(*code_and_letters), code_and_letters + 1, arguments, nullptr);
   va_end(arguments);
   return status;
 }

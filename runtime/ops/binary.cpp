@@ -107,13 +107,12 @@ Status eval_binary(const NodeView&, std::span<const ConstTensorView> inputs,
 }
 
 template <RealFunction F, IntegerFunction I, Divisor kDivisor = Divisor::Any>
-constexpr Page binary_page(OpKind kind, Domain domain = {}) {
+constexpr Page binary_page(OpKind kind) {
   return {.kind = kind,
           .inputs = {2, 2},
           .infer = infer_binary,
           .eval = eval_binary<F, I, kDivisor>,
-          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
-          .domain = domain};
+          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); }};
 }
 
 Status eval_mod(const NodeView& node, std::span<const ConstTensorView> inputs,
@@ -210,20 +209,18 @@ RT_COMPILER_PAGE(Mul) = {.gradient = [](GradContext& c) {
   if (c.needs(1)) c.set(1, c.emit.mul(c.grad(), c.input(0)));
 }};
 
-RT_PAGE(Div) = binary_page<[](double a, double b) { return a / b; }, quotient, Divisor::NotZero>(OpKind::Div,
-                                                                                                 {.low = 0.5,
-                                                                                                  .high = 4});
-RT_COMPILER_PAGE(Div) = {.gradient = [](GradContext& c) {  // g / b and -g y / b
-  Emitter& e = c.emit;
-  const ValueId scaled = e.div(c.grad(), c.input(1));
-  if (c.needs(0)) c.set(0, scaled);
-  if (c.needs(1)) c.set(1, e.neg(e.mul(scaled, c.output())));
-}};
+RT_PAGE(Div) = binary_page<[](double a, double b) { return a / b; }, quotient, Divisor::NotZero>(OpKind::Div);
+RT_COMPILER_PAGE(Div) = {.gradient =
+                             [](GradContext& c) {  // g / b and -g y / b
+                               Emitter& e = c.emit;
+                               const ValueId scaled = e.div(c.grad(), c.input(1));
+                               if (c.needs(0)) c.set(0, scaled);
+                               if (c.needs(1)) c.set(1, e.neg(e.mul(scaled, c.output())));
+                             },
+                         .domain = {.low = 0.5, .high = 4}};
 
-RT_PAGE(Pow) = delicate(binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow,
-                                                                                              {.low = 0.5,
-                                                                                               .high = 2}));
-RT_COMPILER_PAGE(Pow) = {.gradient = gradient_of_pow};
+RT_PAGE(Pow) = delicate(binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow));
+RT_COMPILER_PAGE(Pow) = {.gradient = gradient_of_pow, .domain = {.low = 0.5, .high = 2}};
 
 RT_PAGE(Minimum) = binary_page<minimum, [](int64_t a, int64_t b, bool is_u64) {
   return less(b, a, is_u64) ? b : a;
@@ -240,8 +237,8 @@ RT_PAGE(Mod) = {.kind = OpKind::Mod,
                 .infer = infer_binary,
                 .eval = eval_mod,
                 .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                .domain = {.low = 1, .high = 1.9},
-                .arithmetic = Arithmetic::Delicate};  // the quotient stays 0 or 1
-RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod};
+                .arithmetic = Arithmetic::Delicate};
+RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod,
+                         .domain = {.low = 1, .high = 1.9}};  // the quotient stays 0 or 1
 
 }  // namespace rt::ops

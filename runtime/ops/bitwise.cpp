@@ -47,25 +47,26 @@ Status eval_shift(const NodeView& node, std::span<const ConstTensorView> inputs,
 }
 
 constexpr Page bits_page(OpKind kind) {
-  return {.kind = kind,
-          .inputs = {2, 2},
-          .infer = infer_bits,
-          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
-          .tolerance = {0, 0}};
+  return {.kind = kind, .inputs = {2, 2}, .infer = infer_bits, .cost = [](const NodeView& node) {
+            return elementwise_cost(node, 1);
+          }};
 }
 
 }  // namespace
 
 RT_PAGE(BitwiseAnd) = bits_page(OpKind::BitwiseAnd);
 RT_COMPILER_PAGE(BitwiseAnd) = {.eval = eval_bits<[](uint64_t a, uint64_t b) { return a & b; }>,
-                                .no_gradient = "integer output"};
+                                .no_gradient = "integer output",
+                                .tolerance = {0, 0}};
 RT_PAGE(BitwiseOr) = bits_page(OpKind::BitwiseOr);
 RT_COMPILER_PAGE(BitwiseOr) = {.eval = eval_bits<[](uint64_t a, uint64_t b) { return a | b; }>,
-                               .no_gradient = "integer output"};
+                               .no_gradient = "integer output",
+                               .tolerance = {0, 0}};
 RT_PAGE(BitwiseXor) = bits_page(OpKind::BitwiseXor);
 RT_COMPILER_PAGE(BitwiseXor) = {.eval = eval_bits<[](uint64_t a, uint64_t b) { return a ^ b; }>,
-                                .no_gradient = "integer output"};
+                                .no_gradient = "integer output",
+                                .tolerance = {0, 0}};
 RT_PAGE(BitShift) = bits_page(OpKind::BitShift);
-RT_COMPILER_PAGE(BitShift) = {.eval = eval_shift, .no_gradient = "integer output"};
+RT_COMPILER_PAGE(BitShift) = {.eval = eval_shift, .no_gradient = "integer output", .tolerance = {0, 0}};
 
 }  // namespace rt::ops

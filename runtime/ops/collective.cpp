@@ -44,19 +44,19 @@ Status eval_one_rank(const NodeView& node, std::span<const ConstTensorView> inpu
 
 /// Impure: equal nodes are not merged, and none is computed ahead, for every rank must run all of them.
 constexpr Page collective_page(OpKind kind, Status (*infer)(const NodeView&, std::vector<TensorInfo>&)) {
-  return {.kind = kind, .infer = infer, .tolerance = {0, 0}, .impure = true};
+  return {.kind = kind, .infer = infer, .impure = true};
 }
 constexpr const char* kNoGradient = "it stands behind the gradients";
 
 }  // namespace
 
 RT_PAGE(AllReduce) = collective_page(OpKind::AllReduce, infer_all_reduce);
-RT_COMPILER_PAGE(AllReduce) = {.eval = eval_one_rank, .no_gradient = kNoGradient};
+RT_COMPILER_PAGE(AllReduce) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 RT_PAGE(AllGather) = collective_page(OpKind::AllGather, infer_all_gather);
-RT_COMPILER_PAGE(AllGather) = {.eval = eval_one_rank, .no_gradient = kNoGradient};
+RT_COMPILER_PAGE(AllGather) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 RT_PAGE(CollectiveWait) = collective_page(OpKind::CollectiveWait, infer_like_first);
-RT_COMPILER_PAGE(CollectiveWait) = {.eval = eval_one_rank, .no_gradient = kNoGradient};
+RT_COMPILER_PAGE(CollectiveWait) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 RT_PAGE(RankShard) = collective_page(OpKind::RankShard, infer_rank_shard);
-RT_COMPILER_PAGE(RankShard) = {.eval = eval_one_rank, .no_gradient = kNoGradient};
+RT_COMPILER_PAGE(RankShard) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 
 }  // namespace rt::ops

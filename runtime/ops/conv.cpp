@@ -281,8 +281,6 @@ RT_PAGE(Conv) = {.kind = OpKind::Conv,
                  .inputs = {2, 4},
                  .infer = infer_conv,
                  .cost = cost_conv,
-                 .domain = {-1, 1},
-                 .tolerance = {1e-4, 1e-4},
                  .arithmetic = Arithmetic::Product};
 
 RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
@@ -290,20 +288,23 @@ RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .shape_operands = 1u << 2,
                           .infer = infer_conv_transpose,
                           .cost = cost_conv_transpose,
-                          .domain = {-1, 1},
-                          .tolerance = {1e-4, 1e-4},
                           .arithmetic = Arithmetic::Product};
 
 RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .inputs = {2, 2},
                            .infer = infer_conv_weight_grad,
                            .cost = cost_conv_weight_grad,
-                           .domain = {-1, 1},
-                           .tolerance = {1e-4, 1e-3},
                            .arithmetic = Arithmetic::Product};
 
-RT_COMPILER_PAGE(Conv) = {.eval = eval_conv, .gradient = conv_gradient};
-RT_COMPILER_PAGE(ConvTranspose) = {.eval = eval_conv_transpose, .gradient = conv_transpose_gradient};
-RT_COMPILER_PAGE(ConvWeightGrad) = {.eval = eval_conv_weight_grad, .gradient = conv_weight_grad_gradient};
+RT_COMPILER_PAGE(Conv) = {
+    .eval = eval_conv, .gradient = conv_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};
+RT_COMPILER_PAGE(ConvTranspose) = {.eval = eval_conv_transpose,
+                                   .gradient = conv_transpose_gradient,
+                                   .domain = {-1, 1},
+                                   .tolerance = {1e-4, 1e-4}};
+RT_COMPILER_PAGE(ConvWeightGrad) = {.eval = eval_conv_weight_grad,
+                                    .gradient = conv_weight_grad_gradient,
+                                    .domain = {-1, 1},
+                                    .tolerance = {1e-4, 1e-3}};
 
 }  // namespace rt::ops

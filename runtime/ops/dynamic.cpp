@@ -166,12 +166,8 @@ Status run_unique(const NodeView& node, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(NonZero) = {.kind = OpKind::NonZero,
-                    .inputs = {1, 1},
-                    .infer = infer_non_zero,
-                    .run = run_non_zero,
-                    .domain = {-1, 1}};
-RT_NO_GRADIENT(NonZero, "integer output");
+RT_PAGE(NonZero) = {.kind = OpKind::NonZero, .inputs = {1, 1}, .infer = infer_non_zero, .run = run_non_zero};
+RT_COMPILER_PAGE(NonZero) = {.no_gradient = "integer output", .domain = {-1, 1}};
 
 RT_PAGE(Unique) = {
     .kind = OpKind::Unique, .inputs = {1, 1}, .outputs = {4, 4}, .infer = infer_unique, .run = run_unique};

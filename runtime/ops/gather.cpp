@@ -132,16 +132,15 @@ RT_PAGE(Gather) = {.kind = OpKind::Gather,
                    .inputs = {2, 2},
                    .infer = infer_gather,
                    .eval = eval_gather,
-                   .cost = cost_gather,
-                   .tolerance = {0, 0}};
+                   .cost = cost_gather};
 RT_PAGE(ScatterAdd) = {.kind = OpKind::ScatterAdd,
                        .inputs = {3, 3},
                        .shape_operands = 1u << 0,
                        .infer = infer_scatter_add,
-                       .cost = cost_scatter_add,
-                       .tolerance = {1e-5, 1e-5}};
+                       .cost = cost_scatter_add};
 
-RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient};
-RT_COMPILER_PAGE(ScatterAdd) = {.eval = eval_scatter_add, .gradient = scatter_add_gradient};
+RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(ScatterAdd) = {
+    .eval = eval_scatter_add, .gradient = scatter_add_gradient, .tolerance = {1e-5, 1e-5}};
 
 }  // namespace rt::ops

@@ -385,32 +385,25 @@ void scatter_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(GatherElements) = {.kind = OpKind::GatherElements,
-                           .inputs = {2, 2},
-                           .infer = infer_gather_elements,
-                           .cost = cost_of_gather,
-                           .tolerance = {0, 0}};
-RT_PAGE(GatherND) = {.kind = OpKind::GatherND,
-                     .inputs = {2, 2},
-                     .infer = infer_gather_nd,
-                     .cost = cost_of_gather,
-                     .tolerance = {0, 0}};
+RT_PAGE(GatherElements) = {
+    .kind = OpKind::GatherElements, .inputs = {2, 2}, .infer = infer_gather_elements, .cost = cost_of_gather};
+RT_PAGE(GatherND) = {
+    .kind = OpKind::GatherND, .inputs = {2, 2}, .infer = infer_gather_nd, .cost = cost_of_gather};
 RT_PAGE(ScatterElements) = {.kind = OpKind::ScatterElements,
                             .inputs = {3, 3},
                             .infer = infer_scatter_elements,
-                            .cost = cost_of_scatter,
-                            .tolerance = {1e-5, 1e-5}};
-RT_PAGE(ScatterND) = {.kind = OpKind::ScatterND,
-                      .inputs = {3, 3},
-                      .infer = infer_scatter_nd,
-                      .cost = cost_of_scatter,
-                      .tolerance = {1e-5, 1e-5}};
+                            .cost = cost_of_scatter};
+RT_PAGE(ScatterND) = {
+    .kind = OpKind::ScatterND, .inputs = {3, 3}, .infer = infer_scatter_nd, .cost = cost_of_scatter};
 
-RT_COMPILER_PAGE(GatherElements) = {.eval = eval_gather_elements, .gradient = gather_elements_gradient};
-RT_COMPILER_PAGE(GatherND) = {.eval = eval_gather_nd, .gradient = gather_nd_gradient};
+RT_COMPILER_PAGE(GatherElements) = {
+    .eval = eval_gather_elements, .gradient = gather_elements_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(GatherND) = {.eval = eval_gather_nd, .gradient = gather_nd_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(ScatterElements) = {.eval = eval_scatter_elements,
-                                     .gradient = scatter_gradient<op::ScatterElementsAttributes, Elements>};
+                                     .gradient = scatter_gradient<op::ScatterElementsAttributes, Elements>,
+                                     .tolerance = {1e-5, 1e-5}};
 RT_COMPILER_PAGE(ScatterND) = {.eval = eval_scatter_nd,
-                               .gradient = scatter_gradient<op::ScatterNDAttributes, Tuples>};
+                               .gradient = scatter_gradient<op::ScatterNDAttributes, Tuples>,
+                               .tolerance = {1e-5, 1e-5}};
 
 }  // namespace rt::ops

@@ -100,16 +100,16 @@ RT_PAGE(MatMulInteger) = {.kind = OpKind::MatMulInteger,
                           .inputs = {2, 4},
                           .infer = infer_matmul_integer,
                           .cost = cost_matmul_integer,
-                          .domain = {0, 31},
                           .composite = true};
-RT_COMPILER_PAGE(MatMulInteger) = {.no_gradient = "integer inputs", .body = body_of_matmul_integer};
+RT_COMPILER_PAGE(MatMulInteger) = {
+    .no_gradient = "integer inputs", .body = body_of_matmul_integer, .domain = {0, 31}};
 
 RT_PAGE(ConvInteger) = {.kind = OpKind::ConvInteger,
                         .inputs = {2, 4},
                         .infer = infer_conv_integer,
                         .cost = cost_conv_integer,
-                        .domain = {0, 31},
                         .composite = true};
-RT_COMPILER_PAGE(ConvInteger) = {.no_gradient = "integer inputs", .body = body_of_conv_integer};
+RT_COMPILER_PAGE(ConvInteger) = {
+    .no_gradient = "integer inputs", .body = body_of_conv_integer, .domain = {0, 31}};
 
 }  // namespace rt::ops

@@ -164,10 +164,9 @@ RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .inputs = {2, 4},
                    .infer = infer_matmul,
                    .cost = cost_matmul,
-                   .domain = {-1, 1},
-                   .tolerance = {1e-4, 1e-4},
                    .arithmetic = Arithmetic::Product};
 
-RT_COMPILER_PAGE(MatMul) = {.eval = eval_matmul, .gradient = matmul_gradient};
+RT_COMPILER_PAGE(MatMul) = {
+    .eval = eval_matmul, .gradient = matmul_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};
 
 }  // namespace rt::ops

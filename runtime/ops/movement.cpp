@@ -237,44 +237,31 @@ Status eval_tile(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Identity) = {
-    .kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy, .tolerance = {0, 0}};
+RT_PAGE(Identity) = {.kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy};
 RT_PAGE(Reshape) = {.kind = OpKind::Reshape,
                     .inputs = {2, 2},
                     .shape_operands = 1u << 1,
                     .infer = infer_reshape,
-                    .eval = eval_copy,
-                    .tolerance = {0, 0}};
-RT_PAGE(Transpose) = {
-    .kind = OpKind::Transpose, .infer = infer_transpose, .eval = eval_transpose, .tolerance = {0, 0}};
-RT_PAGE(Concat) = {.kind = OpKind::Concat,
-                   .inputs = {1, kUnbounded},
-                   .infer = infer_concat,
-                   .eval = eval_concat,
-                   .tolerance = {0, 0}};
+                    .eval = eval_copy};
+RT_PAGE(Transpose) = {.kind = OpKind::Transpose, .infer = infer_transpose, .eval = eval_transpose};
+RT_PAGE(Concat) = {
+    .kind = OpKind::Concat, .inputs = {1, kUnbounded}, .infer = infer_concat, .eval = eval_concat};
 RT_PAGE(Slice) = {.kind = OpKind::Slice,
                   .inputs = {3, 3},
                   .shape_operands = 1u << 1 | 1u << 2,
                   .infer = infer_slice,
-                  .eval = eval_slice,
-                  .tolerance = {0, 0}};
-RT_PAGE(Pad) = {.kind = OpKind::Pad,
-                .inputs = {2, 3},
-                .shape_operands = 1u << 1,
-                .infer = infer_pad,
-                .eval = eval_pad,
-                .tolerance = {0, 0}};
+                  .eval = eval_slice};
+RT_PAGE(Pad) = {
+    .kind = OpKind::Pad, .inputs = {2, 3}, .shape_operands = 1u << 1, .infer = infer_pad, .eval = eval_pad};
 RT_PAGE(Expand) = {.kind = OpKind::Expand,
                    .inputs = {2, 2},
                    .shape_operands = 1u << 1,
                    .infer = infer_expand,
-                   .eval = eval_expand,
-                   .tolerance = {0, 0}};
+                   .eval = eval_expand};
 RT_PAGE(Tile) = {.kind = OpKind::Tile,
                  .inputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_tile,
-                 .eval = eval_tile,
-                 .tolerance = {0, 0}};
+                 .eval = eval_tile};
 
 }  // namespace rt::ops

@@ -209,13 +209,13 @@ void tile_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_COMPILER_PAGE(Identity) = {.gradient = identity_gradient};
-RT_COMPILER_PAGE(Reshape) = {.gradient = reshape_gradient};
-RT_COMPILER_PAGE(Transpose) = {.gradient = transpose_gradient};
-RT_COMPILER_PAGE(Concat) = {.gradient = concat_gradient};
-RT_COMPILER_PAGE(Slice) = {.gradient = slice_gradient};
-RT_COMPILER_PAGE(Pad) = {.gradient = pad_gradient};
-RT_COMPILER_PAGE(Expand) = {.gradient = expand_gradient};
-RT_COMPILER_PAGE(Tile) = {.gradient = tile_gradient};
+RT_COMPILER_PAGE(Identity) = {.gradient = identity_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Reshape) = {.gradient = reshape_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Transpose) = {.gradient = transpose_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Concat) = {.gradient = concat_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Slice) = {.gradient = slice_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Pad) = {.gradient = pad_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Expand) = {.gradient = expand_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Tile) = {.gradient = tile_gradient, .tolerance = {0, 0}};
 
 }  // namespace rt::ops

@@ -219,19 +219,19 @@ RT_PAGE(BatchNorm) = {.kind = OpKind::BatchNorm,
                       .inputs = {5, 5},
                       .infer = infer_batch_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
-                      .domain = {.low = 0.1, .high = 2},
                       .composite = true,
                       .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(BatchNorm) = {.body = body_of_batch_norm};
+RT_COMPILER_PAGE(BatchNorm) = {.body = body_of_batch_norm, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
                            .inputs = {5, 5},
                            .outputs = {5, 5},
                            .infer = infer_batch_norm_train,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 7); },
-                           .domain = {.low = 0.1, .high = 2},
                            .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(BatchNormTrain) = {.eval = eval_batch_norm_train, .gradient = gradient_of_batch_norm_train};
+RT_COMPILER_PAGE(BatchNormTrain) = {.eval = eval_batch_norm_train,
+                                    .gradient = gradient_of_batch_norm_train,
+                                    .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
                           .inputs = {5, 5},

@@ -174,9 +174,9 @@ RT_PAGE(AdamStep) = {.kind = OpKind::AdamStep,
                      .outputs = {3, 4},
                      .infer = infer_adam,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 14); },
-                     .domain = {.low = 0.1, .high = 2},
                      .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(AdamStep) = {.eval = eval_adam,
-                              .no_gradient = "an update of parameters, which comes after all gradients"};
+                              .no_gradient = "an update of parameters, which comes after all gradients",
+                              .domain = {.low = 0.1, .high = 2}};
 
 }  // namespace rt::ops

@@ -221,40 +221,40 @@ RT_PAGE(RmsPropStep) = {.kind = OpKind::RmsPropStep,
                         .outputs = {2, 4},
                         .infer = infer_rms_prop,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 12); },
-                        .domain = {.low = 0.1, .high = 2},
                         .composite = true,
                         .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(RmsPropStep) = {.no_gradient = kNoGradient, .body = body_of_rms_prop};
+RT_COMPILER_PAGE(RmsPropStep) = {
+    .no_gradient = kNoGradient, .body = body_of_rms_prop, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(AdagradStep) = {.kind = OpKind::AdagradStep,
                         .inputs = {4, 6},
                         .outputs = {2, 2},
                         .infer = infer_adagrad,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
-                        .domain = {.low = 0.1, .high = 2},
                         .composite = true,
                         .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(AdagradStep) = {.no_gradient = kNoGradient, .body = body_of_adagrad};
+RT_COMPILER_PAGE(AdagradStep) = {
+    .no_gradient = kNoGradient, .body = body_of_adagrad, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(AdadeltaStep) = {.kind = OpKind::AdadeltaStep,
                          .inputs = {5, 7},
                          .outputs = {3, 3},
                          .infer = infer_adadelta,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 16); },
-                         .domain = {.low = 0.1, .high = 2},
                          .composite = true,
                          .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(AdadeltaStep) = {.no_gradient = kNoGradient, .body = body_of_adadelta};
+RT_COMPILER_PAGE(AdadeltaStep) = {
+    .no_gradient = kNoGradient, .body = body_of_adadelta, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(LambStep) = {.kind = OpKind::LambStep,
                      .inputs = {6, 8},
                      .outputs = {3, 3},
                      .infer = infer_lamb,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
-                     .domain = {.low = 0.1, .high = 2},
                      .composite = true,
                      .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(LambStep) = {.no_gradient = kNoGradient, .body = body_of_lamb};
+RT_COMPILER_PAGE(LambStep) = {
+    .no_gradient = kNoGradient, .body = body_of_lamb, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(LionStep) = {.kind = OpKind::LionStep,
                      .inputs = {4, 6},

@@ -1,7 +1,7 @@
 // The page of an operator: its whole meaning, in one file per family (runtime/ops/*.cpp).
 //
-// Knows: attribute checks, shape rule, cost, test domain, tolerance and, for what shape arithmetic is made
-// of, the reference value (Page, part of librt); every other reference value, gradient and body
+// Knows: attribute checks, shape rule, cost and, for what shape arithmetic is made of, the reference value
+// (Page, part of librt); every other reference value, gradient, body, test domain and tolerance
 // (CompilerPage, which only the compiler library and the reference backend refer to, so that the linker drops
 // it from librt). Must not know: how a backend computes, files, sessions.
 //
@@ -91,8 +91,6 @@ struct Page {
                 ResultMaker& results) = nullptr;
   /// Null: no flops, and the bytes of all operands and results.
   Cost (*cost)(const NodeView& node) = nullptr;
-  Domain domain = {};
-  Tolerance tolerance = {};
   bool composite = false;
   /// The value depends on something else than the inputs, or the node must not be merged with an equal one.
   bool impure = false;
@@ -142,6 +140,9 @@ struct CompilerPage {
   /// For composites: writes the body; inputs are the node's inputs (kNoValue for absent), the result its
   /// outputs.
   std::vector<ValueId> (*body)(Emitter& emit, const Node& node, std::span<const ValueId> inputs) = nullptr;
+  /// For tests.
+  Domain domain = {};
+  Tolerance tolerance = {};
 };
 
 const CompilerPage* compiler_page_of(OpKind kind) noexcept;

@@ -314,40 +314,37 @@ void average_pool_grad_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(MaxPool) = {.kind = OpKind::MaxPool,
-                    .infer = infer_max_pool,
-                    .cost = cost_pool<op::MaxPoolAttributes>,
-                    .tolerance = {0, 0}};
+RT_PAGE(MaxPool) = {
+    .kind = OpKind::MaxPool, .infer = infer_max_pool, .cost = cost_pool<op::MaxPoolAttributes>};
 
 RT_PAGE(MaxPoolIndices) = {.kind = OpKind::MaxPoolIndices,
                            .infer = infer_max_pool_indices,
-                           .cost = cost_pool<op::MaxPoolIndicesAttributes>,
-                           .tolerance = {0, 0}};
+                           .cost = cost_pool<op::MaxPoolIndicesAttributes>};
 
 RT_PAGE(MaxPoolGrad) = {.kind = OpKind::MaxPoolGrad,
                         .inputs = {2, 2},
                         .infer = infer_max_pool_grad,
-                        .cost = cost_pool<op::MaxPoolGradAttributes>,
-                        .tolerance = {1e-5, 1e-5}};
+                        .cost = cost_pool<op::MaxPoolGradAttributes>};
 
-RT_PAGE(AveragePool) = {.kind = OpKind::AveragePool,
-                        .infer = infer_average_pool,
-                        .cost = cost_pool<op::AveragePoolAttributes>,
-                        .tolerance = {1e-5, 1e-5}};
+RT_PAGE(AveragePool) = {
+    .kind = OpKind::AveragePool, .infer = infer_average_pool, .cost = cost_pool<op::AveragePoolAttributes>};
 
 RT_PAGE(AveragePoolGrad) = {.kind = OpKind::AveragePoolGrad,
                             .inputs = {2, 2},
                             .shape_operands = 1u << 0,
                             .infer = infer_average_pool_grad,
-                            .cost = cost_average_pool_grad,
-                            .tolerance = {1e-5, 1e-5}};
+                            .cost = cost_average_pool_grad};
 
-RT_COMPILER_PAGE(MaxPool) = {.eval = eval_max_pool, .gradient = max_pool_gradient};
-RT_COMPILER_PAGE(MaxPoolIndices) = {.eval = eval_max_pool_indices, .no_gradient = "integer output"};
+RT_COMPILER_PAGE(MaxPool) = {.eval = eval_max_pool, .gradient = max_pool_gradient, .tolerance = {0, 0}};
+RT_COMPILER_PAGE(MaxPoolIndices) = {
+    .eval = eval_max_pool_indices, .no_gradient = "integer output", .tolerance = {0, 0}};
 RT_COMPILER_PAGE(MaxPoolGrad) = {
     .eval = eval_max_pool_grad,
-    .no_gradient = "second derivatives of a maximum need its positions, which are not stored"};
-RT_COMPILER_PAGE(AveragePool) = {.eval = eval_average_pool, .gradient = average_pool_gradient};
-RT_COMPILER_PAGE(AveragePoolGrad) = {.eval = eval_average_pool_grad, .gradient = average_pool_grad_gradient};
+    .no_gradient = "second derivatives of a maximum need its positions, which are not stored",
+    .tolerance = {1e-5, 1e-5}};
+RT_COMPILER_PAGE(AveragePool) = {
+    .eval = eval_average_pool, .gradient = average_pool_gradient, .tolerance = {1e-5, 1e-5}};
+RT_COMPILER_PAGE(AveragePoolGrad) = {
+    .eval = eval_average_pool_grad, .gradient = average_pool_grad_gradient, .tolerance = {1e-5, 1e-5}};
 
 }  // namespace rt::ops

@@ -155,9 +155,9 @@ RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear,
                            .inputs = {2, 3},
                            .infer = infer_quantize,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                           .domain = {0.25, 2},
                            .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(QuantizeLinear) = {.eval = eval_quantize, .no_gradient = "the result is an integer"};
+RT_COMPILER_PAGE(QuantizeLinear) = {
+    .eval = eval_quantize, .no_gradient = "the result is an integer", .domain = {0.25, 2}};
 
 RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear,
                              .inputs = {2, 3},

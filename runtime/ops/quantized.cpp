@@ -280,55 +280,49 @@ RT_PAGE(Requantize) = {.kind = OpKind::Requantize,
                        .inputs = {2, 5},
                        .infer = infer_requantize,
                        .cost = [](const NodeView& node) { return elementwise_cost(node, 4); },
-                       .domain = {0.25, 2},
-                       .tolerance = kOneStep,
                        .composite = true,
                        .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(Requantize) = {.no_gradient = kInteger, .body = body_of_requantize};
+RT_COMPILER_PAGE(Requantize) = {
+    .no_gradient = kInteger, .body = body_of_requantize, .domain = {0.25, 2}, .tolerance = kOneStep};
 
 RT_PAGE(QuantizedConv) = {.kind = OpKind::QuantizedConv,
                           .inputs = {3, 7},
                           .infer = infer_quantized_conv,
                           .cost = cost_quantized_conv,
-                          .domain = {0, 31},
-                          .tolerance = kOneStep,
                           .composite = true,
                           .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(QuantizedConv) = {.no_gradient = kInteger, .body = body_of_quantized_conv};
+RT_COMPILER_PAGE(QuantizedConv) = {
+    .no_gradient = kInteger, .body = body_of_quantized_conv, .domain = {0, 31}, .tolerance = kOneStep};
 
 RT_PAGE(QuantizedMatMul) = {.kind = OpKind::QuantizedMatMul,
                             .inputs = {3, 7},
                             .infer = infer_quantized_matmul,
                             .cost = cost_quantized_matmul,
-                            .domain = {0, 31},
-                            .tolerance = kOneStep,
                             .composite = true,
                             .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(QuantizedMatMul) = {.no_gradient = kInteger, .body = body_of_quantized_matmul};
+RT_COMPILER_PAGE(QuantizedMatMul) = {
+    .no_gradient = kInteger, .body = body_of_quantized_matmul, .domain = {0, 31}, .tolerance = kOneStep};
 
 RT_PAGE(QuantizedAdd) = {.kind = OpKind::QuantizedAdd,
                          .inputs = {8, 8},
                          .infer = infer_quantized_add,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
-                         .domain = {0, 31},
-                         .tolerance = kOneStep,
                          .composite = true,
                          .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(QuantizedAdd) = {.no_gradient = kInteger, .body = body_of_quantized_add};
+RT_COMPILER_PAGE(QuantizedAdd) = {
+    .no_gradient = kInteger, .body = body_of_quantized_add, .domain = {0, 31}, .tolerance = kOneStep};
 
-RT_PAGE(Lookup) = {
-    .kind = OpKind::Lookup, .inputs = {2, 2}, .infer = infer_lookup, .domain = {0, 31}, .composite = true};
-RT_COMPILER_PAGE(Lookup) = {.no_gradient = kInteger, .body = body_of_lookup};
+RT_PAGE(Lookup) = {.kind = OpKind::Lookup, .inputs = {2, 2}, .infer = infer_lookup, .composite = true};
+RT_COMPILER_PAGE(Lookup) = {.no_gradient = kInteger, .body = body_of_lookup, .domain = {0, 31}};
 
 RT_PAGE(DynamicQuantizeLinear) = {.kind = OpKind::DynamicQuantizeLinear,
                                   .inputs = {1, 1},
                                   .outputs = {3, 3},
                                   .infer = infer_dynamic,
                                   .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
-                                  .tolerance = kOneStep,
                                   .composite = true,
                                   .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(DynamicQuantizeLinear) = {.no_gradient = "the result is an integer",
-                                           .body = body_of_dynamic};
+RT_COMPILER_PAGE(DynamicQuantizeLinear) = {
+    .no_gradient = "the result is an integer", .body = body_of_dynamic, .tolerance = kOneStep};
 
 }  // namespace rt::ops

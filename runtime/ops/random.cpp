@@ -92,21 +92,20 @@ Status eval_normal(const NodeView& node, std::span<const ConstTensorView> inputs
 }
 
 template <class Attributes>
-constexpr Page random_page(OpKind kind, Tolerance tolerance) {
+constexpr Page random_page(OpKind kind) {
   return {.kind = kind,
           .inputs = {1, 2},
           .shape_operands = 1u << 0,
           .infer = infer_random<Attributes>,
           .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
-          .tolerance = tolerance,
           .impure = true};
 }
 
 }  // namespace
 
-RT_PAGE(RandomUniform) = delicate(random_page<op::RandomUniformAttributes>(OpKind::RandomUniform, {0, 0}));
-RT_COMPILER_PAGE(RandomUniform) = {.eval = eval_uniform, .gradient = zero_gradient};
-RT_PAGE(RandomNormal) = delicate(random_page<op::RandomNormalAttributes>(OpKind::RandomNormal, {1e-5, 1e-5}));
-RT_COMPILER_PAGE(RandomNormal) = {.eval = eval_normal, .gradient = zero_gradient};
+RT_PAGE(RandomUniform) = delicate(random_page<op::RandomUniformAttributes>(OpKind::RandomUniform));
+RT_COMPILER_PAGE(RandomUniform) = {.eval = eval_uniform, .gradient = zero_gradient, .tolerance = {0, 0}};
+RT_PAGE(RandomNormal) = delicate(random_page<op::RandomNormalAttributes>(OpKind::RandomNormal));
+RT_COMPILER_PAGE(RandomNormal) = {.eval = eval_normal, .gradient = zero_gradient, .tolerance = {1e-5, 1e-5}};
 
 }  // namespace rt::ops

@@ -290,7 +290,6 @@ constexpr Page forward_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
           .cost = cost_recurrent,
-          .domain = {-1, 1},
           .arithmetic = Arithmetic::Product};
 }
 
@@ -299,27 +298,32 @@ constexpr Page gradient_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .inputs = {4, inputs},
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
-          .cost = cost_recurrent,
-          .domain = {-1, 1}};
+          .cost = cost_recurrent};
 }
 
 }  // namespace
 
 RT_PAGE(LSTM) = forward_page(OpKind::LSTM, 8, 3);
 RT_COMPILER_PAGE(LSTM) = {.eval = eval_recurrent,
-                          .gradient = recurrent_gradient<op::LSTMAttributes, op::LSTMGradAttributes>};
+                          .gradient = recurrent_gradient<op::LSTMAttributes, op::LSTMGradAttributes>,
+                          .domain = {-1, 1}};
 RT_PAGE(GRU) = forward_page(OpKind::GRU, 6, 2);
 RT_COMPILER_PAGE(GRU) = {.eval = eval_recurrent,
-                         .gradient = recurrent_gradient<op::GRUAttributes, op::GRUGradAttributes>};
+                         .gradient = recurrent_gradient<op::GRUAttributes, op::GRUGradAttributes>,
+                         .domain = {-1, 1}};
 RT_PAGE(RNN) = forward_page(OpKind::RNN, 6, 2);
 RT_COMPILER_PAGE(RNN) = {.eval = eval_recurrent,
-                         .gradient = recurrent_gradient<op::RNNAttributes, op::RNNGradAttributes>};
+                         .gradient = recurrent_gradient<op::RNNAttributes, op::RNNGradAttributes>,
+                         .domain = {-1, 1}};
 
 RT_PAGE(LSTMGrad) = delicate(gradient_page(OpKind::LSTMGrad, 12, 5));
-RT_COMPILER_PAGE(LSTMGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
+RT_COMPILER_PAGE(LSTMGrad) = {
+    .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
 RT_PAGE(GRUGrad) = delicate(gradient_page(OpKind::GRUGrad, 9, 5));
-RT_COMPILER_PAGE(GRUGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
+RT_COMPILER_PAGE(GRUGrad) = {
+    .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
 RT_PAGE(RNNGrad) = delicate(gradient_page(OpKind::RNNGrad, 9, 3));
-RT_COMPILER_PAGE(RNNGrad) = {.eval = eval_gradient, .no_gradient = "the gradient of a gradient"};
+RT_COMPILER_PAGE(RNNGrad) = {
+    .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
 
 }  // namespace rt::ops

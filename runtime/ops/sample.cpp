@@ -256,7 +256,6 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
                        .inputs = {2, 2},
                        .infer = infer_grid_sample,
                        .cost = cost_grid_sample,
-                       .domain = {-1, 1},
                        .arithmetic = Arithmetic::Delicate};
 RT_PAGE(RoiAlign) = {.kind = OpKind::RoiAlign,
                      .inputs = {3, 3},
@@ -269,7 +268,8 @@ RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
                          .cost = cost_roi_align<op::RoiAlignGradAttributes>,
                          .arithmetic = Arithmetic::Delicate};
 
-RT_COMPILER_PAGE(GridSample) = {.eval = eval_grid_sample, .gradient = grid_sample_gradient};
+RT_COMPILER_PAGE(GridSample) = {
+    .eval = eval_grid_sample, .gradient = grid_sample_gradient, .domain = {-1, 1}};
 RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_roi_align};
 RT_COMPILER_PAGE(RoiAlignGrad) = {.eval = eval_roi_align_grad,
                                   .no_gradient = "is itself a gradient; second derivatives are not written"};

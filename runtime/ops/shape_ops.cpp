@@ -135,23 +135,21 @@ Status eval_range(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Shape) = {
-    .kind = OpKind::Shape, .infer = infer_shape, .eval = eval_shape, .cost = cost_shape, .tolerance = {0, 0}};
+RT_PAGE(Shape) = {.kind = OpKind::Shape, .infer = infer_shape, .eval = eval_shape, .cost = cost_shape};
 RT_PAGE(ConstantOfShape) = {.kind = OpKind::ConstantOfShape,
                             .shape_operands = 1u << 0,
                             .infer = infer_constant_of_shape,
-                            .eval = eval_constant_of_shape,
-                            .tolerance = {0, 0}};
+                            .eval = eval_constant_of_shape};
 RT_PAGE(Range) = {.kind = OpKind::Range,
                   .inputs = {3, 3},
                   .shape_operands = 1u << 0 | 1u << 1 | 1u << 2,
                   .infer = infer_range,
                   .eval = eval_range,
-                  .tolerance = {0, 0},
                   .arithmetic = ops::Arithmetic::Delicate};
 
-RT_NO_GRADIENT(Shape, "integer output");
-RT_NO_GRADIENT(ConstantOfShape, "the result depends on a shape only");
-RT_NO_GRADIENT(Range, "the result's extent depends on the inputs");
+RT_COMPILER_PAGE(Shape) = {.no_gradient = "integer output", .tolerance = {0, 0}};
+RT_COMPILER_PAGE(ConstantOfShape) = {.no_gradient = "the result depends on a shape only",
+                                     .tolerance = {0, 0}};
+RT_COMPILER_PAGE(Range) = {.no_gradient = "the result's extent depends on the inputs", .tolerance = {0, 0}};
 
 }  // namespace rt::ops

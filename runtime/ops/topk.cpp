@@ -96,8 +96,7 @@ RT_PAGE(TopK) = {.kind = OpKind::TopK,
                  .outputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_topk,
-                 .cost = cost_topk,
-                 .tolerance = {0, 0}};
-RT_COMPILER_PAGE(TopK) = {.eval = eval_topk, .gradient = topk_gradient};
+                 .cost = cost_topk};
+RT_COMPILER_PAGE(TopK) = {.eval = eval_topk, .gradient = topk_gradient, .tolerance = {0, 0}};
 
 }  // namespace rt::ops

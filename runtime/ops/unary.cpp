@@ -43,19 +43,24 @@ RT_COMPILER_PAGE(Neg) = {.gradient = [](GradContext& c) { c.set(0, c.emit.neg(c.
 RT_PAGE(Exp) = delicate(float_page<[](double x) { return std::exp(x); }>(OpKind::Exp));
 RT_COMPILER_PAGE(Exp) = {.gradient = [](GradContext& c) { c.set(0, c.emit.mul(c.grad(), c.output())); }};
 
-RT_PAGE(Log) = delicate(float_page<[](double x) { return std::log(x); }>(OpKind::Log,
-                                                                         {.low = 0.1, .high = 4}));
-RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); }};
+RT_PAGE(Log) = delicate(float_page<[](double x) { return std::log(x); }>(OpKind::Log));
+RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); },
+                         .domain = {.low = 0.1, .high = 4}};
 
-RT_PAGE(Sqrt) = float_page<[](double x) { return std::sqrt(x); }>(OpKind::Sqrt, {.low = 0.1, .high = 4});
-RT_COMPILER_PAGE(Sqrt) = {.gradient = [](GradContext& c) {  // g / (2 y)
-  c.set(0, c.emit.div(c.grad(), c.emit.add(c.output(), c.output())));
-}};
+RT_PAGE(Sqrt) = float_page<[](double x) { return std::sqrt(x); }>(OpKind::Sqrt);
+RT_COMPILER_PAGE(Sqrt) = {.gradient =
+                              [](GradContext& c) {  // g / (2 y)
+                                c.set(0, c.emit.div(c.grad(), c.emit.add(c.output(), c.output())));
+                              },
+                          .domain = {.low = 0.1, .high = 4}};
 
-RT_PAGE(Reciprocal) = float_page<[](double x) { return 1 / x; }>(OpKind::Reciprocal, {.low = 0.5, .high = 4});
-RT_COMPILER_PAGE(Reciprocal) = {.gradient = [](GradContext& c) {  // -g y^2
-  c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.mul(c.output(), c.output()))));
-}};
+RT_PAGE(Reciprocal) = float_page<[](double x) { return 1 / x; }>(OpKind::Reciprocal);
+RT_COMPILER_PAGE(Reciprocal) = {
+    .gradient =
+        [](GradContext& c) {  // -g y^2
+          c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.mul(c.output(), c.output()))));
+        },
+    .domain = {.low = 0.5, .high = 4}};
 
 RT_PAGE(Sin) = delicate(float_page<[](double x) { return std::sin(x); }>(OpKind::Sin));
 RT_COMPILER_PAGE(Sin) = {.gradient = [](GradContext& c) {

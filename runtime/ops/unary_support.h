@@ -63,21 +63,13 @@ constexpr Page float_page(OpKind kind) {
 }
 
 template <RealFunction F>
-constexpr Page float_page(OpKind kind, Domain domain = {}) {
-  return {.kind = kind,
-          .inputs = {1, 1},
-          .infer = infer_unary<floats>,
-          .eval = eval_unary<F, nullptr>,
-          .domain = domain};
+constexpr Page float_page(OpKind kind) {
+  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>, .eval = eval_unary<F, nullptr>};
 }
 
 template <DTypeSet (*Allowed)(), RealFunction F, IntegerFunction I>
-constexpr Page number_page(OpKind kind, Domain domain = {}) {
-  return {.kind = kind,
-          .inputs = {1, 1},
-          .infer = infer_unary<Allowed>,
-          .eval = eval_unary<F, I>,
-          .domain = domain};
+constexpr Page number_page(OpKind kind) {
+  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<Allowed>, .eval = eval_unary<F, I>};
 }
 
 }  // namespace rt::ops

@@ -78,10 +78,9 @@ RT_PAGE(WeightQuantizedMatMul) = {.kind = OpKind::WeightQuantizedMatMul,
                                   .inputs = {3, 4},
                                   .infer = infer_weight_quantized,
                                   .cost = cost_weight_quantized,
-                                  .tolerance = {1e-4, 1e-4},
                                   .composite = true,
                                   .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(WeightQuantizedMatMul) = {.no_gradient = "the weights are integers",
-                                           .body = body_of_weight_quantized};
+RT_COMPILER_PAGE(WeightQuantizedMatMul) = {
+    .no_gradient = "the weights are integers", .body = body_of_weight_quantized, .tolerance = {1e-4, 1e-4}};
 
 }  // namespace rt::ops

@@ -62,7 +62,7 @@ ops::HostTensor fill(const CaseInput& input, ops::Domain domain, Random& random)
 
 std::vector<std::optional<ops::HostTensor>> case_values(const Case& test_case) {
   Random random{std::hash<std::string>{}(test_case.name)};
-  const ops::Page* page = ops::page_of(test_case.op.type);
+  const ops::CompilerPage* page = ops::compiler_page_of(test_case.op.type);
   std::vector<std::optional<ops::HostTensor>> values;
   for (const auto& input : test_case.inputs) {
     if (!input)

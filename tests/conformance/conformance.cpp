@@ -345,7 +345,7 @@ struct Outcome {
 };
 
 Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
-  const ops::Tolerance tolerance = c.tolerance.value_or(ops::page_of(c.op.type)->tolerance);
+  const ops::Tolerance tolerance = c.tolerance.value_or(ops::compiler_page_of(c.op.type)->tolerance);
   const Values values = case_values(c);
   const auto want = reference(c, values);
   if (!want.ok()) return {"reference: " + want.status().message(), {}};

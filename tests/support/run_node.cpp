@@ -213,7 +213,7 @@ Result<std::vector<std::string>> rows_for(const Device& device, const Node& node
 
 void check_node(Device& device, const Node& node, const NodeInputs& inputs, uint32_t constants,
                 std::optional<ops::Tolerance> tolerance) {
-  const ops::Page* page = ops::page_of(node.kind());
+  const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
   ASSERT_NE(page, nullptr);
   const ops::Tolerance allowed = tolerance.value_or(page->tolerance);
   auto want = reference_node(node, inputs);
