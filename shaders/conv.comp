@@ -8,6 +8,7 @@
 // SUBGROUP: the workgroup is one subgroup, all its lanes along pixels, and kColumns a multiple of its size.
 #include "common.glsl"
 #include "functions.glsl"
+#define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
 layout(constant_id = 1) const uint kRows = 8;
@@ -179,16 +180,17 @@ void main() {
     uint first_o = column + j, at_bias = group * group_o + column + j;
     if (first_o < group_o) {
       vec4 bias_here = vec4(0.0);
-      if (kWholeFours && kBias) bias_here = bias4[at_bias / 4];
+      if (kWholeFours && kBias) bias_here = bias_of_four(at_bias / 4);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (exists[i]) {
           if (kWholeFours) {
-            store_four((at_out[i] + first_o) / 4, bias_here,
+            uint at4 = (at_out[i] + first_o) / 4;
+            store_four(at4, at4, bias_here,
                        vec4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint d = 0; d < 4; ++d)
               if (first_o + d < group_o)
-                store_result(at_out[i] + first_o + d, at_bias + d, acc[i][j + d], alpha, beta);
+                store_result(at_out[i] + first_o + d, at_out[i] + first_o + d, at_bias + d, acc[i][j + d], alpha, beta);
           }
         }
     }

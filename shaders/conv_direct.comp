@@ -62,5 +62,5 @@ void main() {
       }
     }
   }
-  store_result(i, o, sum, alpha, beta);
+  store_result(i, i, o, sum, alpha, beta);
 }

@@ -5,6 +5,7 @@
 // kStride, and neighbours share what they load.
 #include "common.glsl"
 #include "functions.glsl"
+#define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
 layout(constant_id = 1) const uint kPixels = 4;
@@ -59,7 +60,10 @@ void main() {
     }
   }
   vec4 bias_here = vec4(0.0);
-  if (kBias) bias_here = bias4[channel];
+  if (kBias) bias_here = bias_of_four(channel);
   [[unroll]] for (uint p = 0; p < kPixels; ++p)
-    if (ox + p < out_w) store_four(((n * out_h + oy) * out_w + ox + p) * c4 + channel, bias_here, acc[p], alpha, beta);
+    if (ox + p < out_w) {
+      uint at4 = ((n * out_h + oy) * out_w + ox + p) * c4 + channel;
+      store_four(at4, at4, bias_here, acc[p], alpha, beta);
+    }
 }

@@ -8,6 +8,7 @@
 // SUBGROUP: the workgroup is one subgroup of kLanesN lanes, all of them along N, and kRows a multiple of kLanesN.
 #include "common.glsl"
 #include "functions.glsl"
+#define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
 layout(constant_id = 1) const uint kRows = 8;     // with TRANSPOSED_A a multiple of four
@@ -27,6 +28,7 @@ layout(push_constant) uniform P {
   uint first_a, first_b;  // where the operands begin in what is bound, in vec4
   uint first_c, first_bias;
   float alpha, beta;
+  uint residual_shift;          // from an index of the result to that of the residual
 };
 const uint kFours = kColumns / 4;
 
@@ -151,17 +153,17 @@ void main() {
     uint first = column + j * kLanesN * 4;
     if (first < n) {
       vec4 bias_here = vec4(0.0);
-      if (kForm == 1 && kBias) bias_here = bias4[(base_bias + first) / 4];
+      if (kForm == 1 && kBias) bias_here = bias_of_four((base_bias + first) / 4);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (row + i < m) {
           uint at = base_c + (row + i) * ldc + first;
           if (kForm == 1) {
-            store_four(at / 4, bias_here,
+            store_four(at / 4, (at + residual_shift) / 4, bias_here,
                        vec4(acc[i][j * 4], acc[i][j * 4 + 1], acc[i][j * 4 + 2], acc[i][j * 4 + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint c = 0; c < 4; ++c)
               if (first + c < n)
-                store_result(at + c, base_bias + (row + i) * bias_row + (first + c) * bias_column,
+                store_result(at + c, at + c + residual_shift, base_bias + (row + i) * bias_row + (first + c) * bias_column,
                              acc[i][j * 4 + c], alpha, beta);
           }
         }

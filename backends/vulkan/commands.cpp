@@ -200,7 +200,7 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRang
     if (operand.texel) {
       VkBufferViewCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
       create.buffer = buffer;
-      create.format = VK_FORMAT_R32G32B32A32_SFLOAT;
+      create.format = operand.pairs ? VK_FORMAT_R32G32_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
       create.offset = operand.range.offset;
       create.range = bytes;
       VkBufferView view = VK_NULL_HANDLE;

@@ -14,6 +14,7 @@ namespace rt::vulkan {
 struct BoundRange {
   uint32_t binding = 0;
   bool texel = false;
+  bool pairs = false;  ///< a texel is two words, not four
   bool write = false;
   BufferRef range;
 };

@@ -14,14 +14,21 @@ bool every_tap_inside(const ConvSides& sides) {
   });
 }
 
-/// Rows of `channels` floats, padded to whole vec4s.
+/// Rows of `channels` elements, padded to whole vec4s.
 Ref padded_rows(Program& program, const VulkanDevice& device, const Ref& source, int64_t rows,
-                int64_t channels, const float* constant) {
+                int64_t channels, DType dtype, const void* constant) {
   if (channels % 4 == 0) return source;
-  return padded_copy(
-      program, device, source,
-      {.extents = {rows, channels}, .strides = {channels, 1}, .padded_extents = {rows, round_up4(channels)}},
-      constant);
+  return padded_copy(program, device, source,
+                     {.extents = {rows, channels},
+                      .strides = {channels, 1},
+                      .padded_extents = {rows, round_up4(channels)},
+                      .element = size_of(dtype)},
+                     constant);
+}
+
+/// The shader's types: of the factors and the bias, of the result, of the residual.
+void specialize_types(Step& step, DType dtype, DType stored) {
+  step.spec(element_of(dtype)).spec(element_of(stored)).spec(element_of(dtype));
 }
 
 /// Few input channels leave little to do between two taps: where the taps of a row lie side by side, a row of
@@ -92,8 +99,9 @@ int64_t counted_pixels(const ConvSides& sides) {
 }
 
 /// x and weight as the shader reads them: rows of whole vec4s, `group_in` input channels for each tap.
+/// stored: the result's type; not in fours only f32.
 void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& operands, int64_t group_in,
-               const EpiloguePlan& epilogue, const ConvTile& tile) {
+               const EpiloguePlan& epilogue, const ConvTile& tile, DType stored) {
   const int64_t pixels = counted_pixels(sides);
   const int64_t row_tiles = ceil_div(pixels, tile.rows * (tile.lanes / tile.lanes_n));
   const int64_t column_groups = ceil_div(sides.group_out(), tile.columns * tile.lanes_n);
@@ -105,6 +113,7 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
       .spec(static_cast<uint64_t>(tile.lanes_n))
       .spec(form_of(sides));
   epilogue.specialize(step);
+  specialize_types(step, operands.dtype, stored);
   // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
   step.push(pixels)
       .push(sides.out_extent[0])
@@ -118,7 +127,8 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
   push_axis_pairs(step, sides);
   step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
   const bool texel = tile.load != Load::Buffer;
-  step.matrix(0, operands.x, texel).matrix(1, operands.weight, texel).write(2, operands.y);
+  const size_t element = size_of(operands.dtype);
+  step.matrix(0, operands.x, texel, element).matrix(1, operands.weight, texel, element).write(2, operands.y);
   epilogue.bind(step);
 }
 
@@ -146,7 +156,7 @@ std::vector<float> host_conv(const ConvSides& sides, const std::vector<float>& x
 }
 
 /// A 3x3 convolution, of stride 2 where it is transposed, with a tile that is full and tiles that are not.
-SelfTest conv_test(const ConvSides& like, const ConvTile& tile) {
+SelfTest conv_test(const ConvSides& like, DType dtype, const ConvTile& tile) {
   const uint32_t form = form_of(like);
   ConvSides sides;
   sides.transposed = like.transposed;
@@ -171,7 +181,9 @@ SelfTest conv_test(const ConvSides& like, const ConvTile& tile) {
   SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
   test.inputs = {whole_numbers(in_pixels * sides.in_channels, 1), whole_numbers(rows * columns, 2)};
   test.expected = host_conv(sides, test.inputs[0], test.inputs[1], columns);
-  add_tiles(*test.program, sides, {in(0), in(1), out(0)}, sides.in_channels, {}, tile);
+  for (auto& input : test.inputs) input = stored_as(dtype, input);
+  const ConvOperands operands{.x = in(0), .weight = in(1), .y = out(0), .dtype = dtype};
+  add_tiles(*test.program, sides, operands, sides.in_channels, {}, tile, DType::F32);
   return test;
 }
 
@@ -212,6 +224,7 @@ Status depthwise_supports(const ConvSides& sides) {
 void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& given,
                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
   const bool folds = folds_rows(given);
+  const size_t element = size_of(operands.dtype);
   const ConvSides sides = folds ? fold_rows(given) : given;
   const int64_t in_pixels = sides.batch * sides.in_extent[0] * sides.in_extent[1];
   const int64_t in_c = round_up4(sides.in_channels);
@@ -222,9 +235,10 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
                           {.extents = {given.batch, height, width, channels},
                            .strides = {height * width * channels, width * channels, channels, 1},
                            .padded_extents = {given.batch, sides.in_extent[0], sides.in_extent[1], in_c},
-                           .before = {0, given.axes[0].pad_begin, given.axes[1].pad_begin, 0}},
+                           .before = {0, given.axes[0].pad_begin, given.axes[1].pad_begin, 0},
+                           .element = element},
                           nullptr)
-            : padded_rows(program, device, operands.x, in_pixels, sides.in_channels, nullptr);
+            : padded_rows(program, device, operands.x, in_pixels, sides.in_channels, operands.dtype, nullptr);
   const int64_t group_in = folds ? in_c * given.axes[1].kernel : sides.groups == 1 ? in_c : sides.group_in();
   Ref weight = operands.weight;
   int64_t weight_elements = 0;
@@ -236,27 +250,45 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
       weight = padded_copy(program, device, operands.weight,
                            {.extents = {sides.in_channels, sides.taps(), sides.group_out()},
                             .strides = {sides.taps() * sides.group_out(), sides.group_out(), 1},
-                            .padded_extents = {in_c, sides.taps(), columns}},
+                            .padded_extents = {in_c, sides.taps(), columns},
+                            .element = element},
                            operands.constant_weight);
   } else {
     weight = padded_rows(program, device, operands.weight, given.out_channels * given.taps(),
-                         given.group_in(), operands.constant_weight);
+                         given.group_in(), operands.dtype, operands.constant_weight);
     weight_elements = sides.out_channels * sides.taps() * group_in;
   }
-  const auto x_bytes = static_cast<uint64_t>(in_pixels * in_c) * sizeof(float);
-  const bool texel =
-      through_texels(device, std::max(x_bytes, static_cast<uint64_t>(weight_elements) * sizeof(float)));
+  const auto most = static_cast<uint64_t>(std::max(in_pixels * in_c, weight_elements));
+  const bool texel = through_texels(device, most * element, element);
+  // Results that are not stored in fours are rounded by a step of their own.
+  const bool wide = operands.dtype != DType::F32 && sides.group_out() % 4 != 0;
+  const int64_t results = sides.out_pixels() * sides.out_channels;
+  ConvOperands prepared{.x = x, .weight = weight, .y = operands.y, .dtype = operands.dtype};
+  if (wide) {
+    const uint64_t bytes = static_cast<uint64_t>(results) * sizeof(float);
+    if (bytes > device.plan().max_binding_bytes)
+      return program.decline(unsupported("a result of ", bytes_text(bytes),
+                                         " before it is rounded, the device binds at most ",
+                                         bytes_text(device.plan().max_binding_bytes), " at once"));
+    prepared.y = program.scratch(bytes);
+  }
+  const DType stored = wide ? DType::F32 : operands.dtype;
 
   std::string reasons;
   for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer}) {
     if (!texel && load != Load::Buffer) continue;
     const ConvTile tile = choose_tile(device.plan(), counted_pixels(sides), sides.group_out(), load);
     const auto word = [](int64_t value) { return static_cast<uint32_t>(value); };
-    const Status trusted = device.self_tests().trusted(
-        shader_of(sides, tile.load),
-        {word(tile.lanes), word(tile.rows), word(tile.columns), word(tile.lanes_n), form_of(sides)},
-        [&] { return conv_test(sides, tile); });
-    if (trusted.ok()) return add_tiles(program, sides, {x, weight, operands.y}, group_in, epilogue, tile);
+    const Status trusted =
+        device.self_tests().trusted(shader_of(sides, tile.load),
+                                    {word(tile.lanes), word(tile.rows), word(tile.columns),
+                                     word(tile.lanes_n), form_of(sides), element_of(operands.dtype)},
+                                    [&] { return conv_test(sides, operands.dtype, tile); });
+    if (trusted.ok()) {
+      add_tiles(program, sides, prepared, group_in, epilogue, tile, stored);
+      if (wide) add_narrowing(program, device, results, prepared.y, operands.y, operands.dtype);
+      return;
+    }
     append(reasons, reasons.empty() ? "" : "; ", trusted.message());
   }
   program.decline(Status(Code::Unsupported, reasons));
@@ -269,11 +301,13 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   const Ref weight = padded_copy(program, device, operands.weight,
                                  {.extents = {sides.taps(), channels},
                                   .strides = {1, sides.taps()},
-                                  .padded_extents = {sides.taps(), channels}},
+                                  .padded_extents = {sides.taps(), channels},
+                                  .element = size_of(operands.dtype)},
                                  operands.constant_weight);
+  const size_t element = size_of(operands.dtype);
   const auto bytes =
-      static_cast<uint64_t>(sides.batch * sides.in_extent[0] * sides.in_extent[1] * channels) * 4;
-  const bool texel = through_texels(device, bytes);
+      static_cast<uint64_t>(sides.batch * sides.in_extent[0] * sides.in_extent[1] * channels) * element;
+  const bool texel = through_texels(device, bytes, element);
   const WindowAxis& row = sides.axes[1];
   // Neighbours share their taps where these lie side by side; seven divide the extents of most networks.
   const bool shares = row.dilation == 1 && row.kernel <= 7 && row.stride <= 2;
@@ -286,11 +320,12 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
       .spec(static_cast<uint64_t>(shares ? row.stride : 0))
       .spec(0);
   epilogue.specialize(step);
+  specialize_types(step, operands.dtype, operands.dtype);
   step.push(count).push(tiles_w).push(sides.out_extent[0]).push(sides.out_extent[1]);
   step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(channels / 4);
   push_axis_pairs(step, sides);
   step.push(epilogue.alpha).push(epilogue.beta);
-  step.matrix(0, operands.x, texel).matrix(1, weight, texel).write(2, operands.y);
+  step.matrix(0, operands.x, texel, element).matrix(1, weight, texel, element).write(2, operands.y);
   epilogue.bind(step);
 }
 

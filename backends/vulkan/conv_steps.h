@@ -34,7 +34,8 @@ Status depthwise_supports(const ConvSides& sides);
 
 struct ConvOperands {
   Ref x, weight, y;
-  const float* constant_weight = nullptr;  ///< host bytes, where the weight is constant
+  const void* constant_weight = nullptr;  ///< host bytes, where the weight is constant
+  DType dtype = DType::F32;               ///< f32, f16 or bf16, of all operands; sums are f32
 };
 
 void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,

@@ -42,24 +42,33 @@ RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, Lo
 /// The axes of a product: two of the batch, m, n, k.
 enum Axis : size_t { kOuter, kInner, kM, kN, kK, kAxes };
 
-Walk walk_factor(const ProductFactor& factor, Axis rows, Axis columns) {
-  Walk walk{factor.ref, std::vector<int64_t>(kAxes, 0)};
-  walk.strides[kOuter] = factor.batch_strides[0] * 16;
-  walk.strides[kInner] = factor.batch_strides[1] * 16;
-  walk.strides[rows] = factor.row_stride * 16;
-  walk.strides[columns] = sizeof(float);
+Walk walk_factor(const ProductFactor& factor, int64_t element, Axis rows, Axis columns) {
+  Walk walk{factor.ref, std::vector<int64_t>(kAxes, 0), element};
+  walk.strides[kOuter] = factor.batch_strides[0] * 4 * element;
+  walk.strides[kInner] = factor.batch_strides[1] * 4 * element;
+  walk.strides[rows] = factor.row_stride * 4 * element;
+  walk.strides[columns] = element;
   return walk;
 }
 
 /// Of the result or the bias, from strides in elements.
-Walk walk_elements(const Ref& ref, const TiledProduct& product, int64_t batch, int64_t row, int64_t column) {
-  Walk walk{ref, {batch * product.batch[1], batch, row, column, 0}};
-  for (int64_t& stride : walk.strides) stride *= sizeof(float);
+Walk walk_elements(const Ref& ref, const TiledProduct& product, int64_t element, int64_t batch, int64_t row,
+                   int64_t column) {
+  Walk walk{ref, {batch * product.batch[1], batch, row, column, 0}, element};
+  for (int64_t& stride : walk.strides) stride *= element;
   return walk;
+}
+
+/// Whether the result can be stored, and the bias read, four elements at a time.
+bool whole_fours(const TiledProduct& product) {
+  return product.n % 4 == 0 &&
+         (!product.epilogue.has_bias ||
+          (product.bias_column == 1 && product.bias_row == 0 && product.bias_batch == 0));
 }
 
 struct ProductWalks {
   Walk a, b, result, bias, residual;
+  DType stored;  ///< the result's type
 };
 
 RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product,
@@ -79,14 +88,14 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
     epilogue.activation = 0;
   }
   TiledProduct sizes;
+  sizes.dtype = product.dtype;
   sizes.m = part.count[kM];
   sizes.n = part.count[kN];
   sizes.a.transposed = product.a.transposed;
   sizes.b.transposed = product.b.transposed;
-  const bool texel = through_texels(device, std::max(a.bytes(), b.bytes()));
-  const bool fours =
-      product.n % 4 == 0 && (!product.epilogue.has_bias ||
-                             (product.bias_column == 1 && product.bias_row == 0 && product.bias_batch == 0));
+  const size_t element = size_of(product.dtype);
+  const bool texel = through_texels(device, std::max(a.bytes(), b.bytes()), element);
+  const bool fours = whole_fours(product);
   const RegisterTile tile = given != nullptr ? *given : trusted_tile(program, device, sizes, fours, texel);
   const int64_t row_tiles = ceil_div(sizes.m, tile.rows * (tile.lanes / tile.lanes_n));
   const int64_t column_groups = ceil_div(sizes.n, tile.columns * tile.lanes_n);
@@ -95,49 +104,76 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
                                 static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
   step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
   epilogue.specialize(step);
-  const auto push_strides = [&](const Walk& walk, int64_t unit) {
-    step.push(walk.strides[kOuter] / unit).push(walk.strides[kInner] / unit);
+  const Walk& added = opens ? walks.residual : walks.result;
+  const DType added_type = opens ? product.dtype : walks.stored;
+  step.spec(element_of(product.dtype)).spec(element_of(walks.stored)).spec(element_of(added_type));
+  const auto push_strides = [&](const Walk& walk, int64_t unit = 1) {
+    step.push(walk.strides[kOuter] / walk.element / unit).push(walk.strides[kInner] / walk.element / unit);
   };
   step.push(sizes.m).push(sizes.n).push(part.count[kK]);
   step.push(product.a.row_stride).push(product.b.row_stride);
   step.push(row_tiles).push(column_groups).push(part.count[kOuter]).push(part.count[kInner]);
-  push_strides(walks.a, 16);
-  push_strides(walks.b, 16);
-  push_strides(walks.result, sizeof(float));
-  push_strides(walks.bias, sizeof(float));
+  push_strides(walks.a, 4);
+  push_strides(walks.b, 4);
+  push_strides(walks.result);
+  push_strides(walks.bias);
   step.push(product.n).push(product.bias_row).push(product.bias_column);
   step.push(a.first / 4).push(b.first / 4).push(result.first).push(bias.first);
   step.push(epilogue.alpha).push(epilogue.beta);
   const bool through_views = tile.load != Load::Buffer;
-  step.matrix(0, a.ref, through_views).matrix(1, b.ref, through_views).write(2, result.ref);
+  step.matrix(0, a.ref, through_views, element).matrix(1, b.ref, through_views, element);
+  step.write(2, result.ref);
   if (epilogue.has_bias) step.read(3, bias.ref);
-  if (epilogue.has_residual) step.read(4, opens ? window(walks.residual).ref : result.ref);
+  if (!epilogue.has_residual) return;
+  const Window residual = window(added);
+  step.push(residual.first - result.first);
+  step.read(4, residual.ref);
 }
 
-void add_parts(Program& program, const VulkanDevice& device, const TiledProduct& product, const Ref& result,
-               const RegisterTile* tile) {
+/// stored: the result's type.
+void add_parts(Program& program, const VulkanDevice& device, const TiledProduct& product, DType stored,
+               const Ref& result, const RegisterTile* tile) {
   if (product.m * product.n * product.batch[0] * product.batch[1] == 0) return;
-  const auto walk_result = [&](const Ref& ref) {
-    return walk_elements(ref, product, product.m * product.n, product.n, 1);
+  const auto walk_result = [&](const Ref& ref, DType type) {
+    return walk_elements(ref, product, static_cast<int64_t>(size_of(type)), product.m * product.n, product.n,
+                         1);
   };
-  const ProductWalks walks{
-      product.a.transposed ? walk_factor(product.a, kK, kM) : walk_factor(product.a, kM, kK),
-      product.b.transposed ? walk_factor(product.b, kN, kK) : walk_factor(product.b, kK, kN),
-      walk_result(result),
-      walk_elements(in(product.epilogue.bias), product, product.bias_batch, product.bias_row,
-                    product.bias_column),
-      walk_result(in(product.epilogue.residual))};
+  const auto element = static_cast<int64_t>(size_of(product.dtype));
+  ProductWalks walks{product.a.transposed ? walk_factor(product.a, element, kK, kM)
+                                          : walk_factor(product.a, element, kM, kK),
+                     product.b.transposed ? walk_factor(product.b, element, kN, kK)
+                                          : walk_factor(product.b, element, kK, kN),
+                     walk_result(result, stored),
+                     walk_elements(in(product.epilogue.bias), product, element, product.bias_batch,
+                                   product.bias_row, product.bias_column),
+                     walk_result(in(product.epilogue.residual), product.dtype),
+                     stored};
   const int64_t extents[] = {product.batch[0], product.batch[1], product.m, product.n, product.k};
   const int64_t multiples[] = {1, 1, 4, 4, 4};
-  const Walk all[] = {walks.a, walks.b, walks.result, walks.bias};
-  for (const Part& part : parts_of(device, extents, multiples, all))
-    add_part(program, device, product, walks, part, tile);
+  const auto cut = [&] {
+    const Walk all[] = {walks.a, walks.b, walks.result, walks.bias};
+    return parts_of(device, extents, multiples, all);
+  };
+  std::vector<Part> parts = cut();
+  const bool sums_meet = std::ranges::any_of(parts, [&](const Part& p) { return p.count[kK] < product.k; });
+  const bool wide = stored != DType::F32 && (!whole_fours(product) || sums_meet);
+  const int64_t count = product.batch[0] * product.batch[1] * product.m * product.n;
+  Ref wide_result;
+  if (wide) {
+    wide_result = program.scratch(static_cast<uint64_t>(count) * sizeof(float));
+    walks.result = walk_result(wide_result, DType::F32);
+    walks.stored = DType::F32;
+    parts = cut();
+  }
+  for (const Part& part : parts) add_part(program, device, product, walks, part, tile);
+  if (wide) add_narrowing(program, device, count, wide_result, result, stored);
 }
 
 /// A product with a tile that is full and tiles that are not.
 SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool fours,
                       const RegisterTile& tile) {
   TiledProduct product;
+  product.dtype = like.dtype;
   product.m = tile.rows * (tile.lanes / tile.lanes_n) + 3;
   product.n = tile.columns * tile.lanes_n + (fours ? 4 : 3);
   product.k = 12;
@@ -164,7 +200,8 @@ SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool
         sum += element(test.inputs[0], product.a, m, k) * element(test.inputs[1], product.b, k, n);
       test.expected.push_back(sum);
     }
-  add_parts(*test.program, device, product, out(0), &tile);
+  for (auto& input : test.inputs) input = stored_as(product.dtype, input);
+  add_parts(*test.program, device, product, DType::F32, out(0), &tile);
   return test;
 }
 
@@ -179,7 +216,8 @@ RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const Ti
   std::string reasons;
   for (const RegisterTile& tile : tiles) {
     const Status trusted = device.self_tests().trusted(
-        shader_of(product, tile.load), {tile.lanes, tile.rows, tile.columns, tile.lanes_n, fours},
+        shader_of(product, tile.load),
+        {tile.lanes, tile.rows, tile.columns, tile.lanes_n, fours, element_of(product.dtype)},
         [&] { return product_test(device, product, fours, tile); });
     if (trusted.ok()) return tile;
     append(reasons, reasons.empty() ? "" : "; ", trusted.message());
@@ -202,7 +240,7 @@ uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column
 
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result) {
-  add_parts(program, device, product, result, nullptr);
+  add_parts(program, device, product, product.dtype, result, nullptr);
 }
 
 }  // namespace rt::vulkan

@@ -18,6 +18,7 @@ struct ProductFactor {
 };
 
 struct TiledProduct {
+  DType dtype = DType::F32;  ///< f32, f16 or bf16, of all operands; sums are f32
   int64_t m = 0, n = 0;
   int64_t k = 0;  ///< a multiple of four, unless a is transposed and b is not
   ProductFactor a, b;
@@ -27,8 +28,9 @@ struct TiledProduct {
 };
 
 /// result [batch.., M, N] = epilogue(a b). Where an operand is larger than the device binds at once, the
-/// product is made in parts; parts along k add to what the earlier ones have stored. Declines where every
-/// variant of the shader is in quarantine.
+/// product is made in parts; parts along k add to what the earlier ones have stored. A result of 16 bits that
+/// is stored more than once, or not in fours, is made in f32 first. Declines where every variant of the
+/// shader is in quarantine.
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
 

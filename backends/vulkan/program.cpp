@@ -2,9 +2,11 @@
 
 namespace rt::vulkan {
 namespace {
-constexpr uint64_t align(uint64_t bytes) {
-  return (bytes + 63) & ~uint64_t{63};
+constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
 }
+/// No device may demand more of what is bound.
+constexpr uint64_t kBookedAlignment = 256;
 }  // namespace
 
 Step& Step::push_axes(std::span<const int64_t> values, int64_t filler) {
@@ -37,13 +39,13 @@ void Program::copy(const Ref& destination, const Ref& source) {
 
 Ref Program::scratch(uint64_t bytes) {
   const Ref ref{Ref::Kind::Scratch, 0, requirements_.scratch, bytes};
-  requirements_.scratch += align(bytes);
+  requirements_.scratch += align(bytes, kBookedAlignment);
   return ref;
 }
 
 Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write) {
   const Ref ref{Ref::Kind::Packed, 0, requirements_.packed, bytes};
-  requirements_.packed += align(bytes);
+  requirements_.packed += align(bytes, kBookedAlignment);
   packers_.push_back({ref.offset, bytes, std::move(write)});
   return ref;
 }
@@ -87,6 +89,7 @@ Status Program::record(CommandList& list, const Bindings& bindings) noexcept {
       RT_ASSIGN(ranges[count].range, resolve(use.ref, bindings));
       ranges[count].binding = use.binding;
       ranges[count].texel = use.texel;
+      ranges[count].pairs = use.pairs;
       ranges[count].write = use.write;
       ++count;
     }

@@ -50,8 +50,11 @@ class Step {
   Step& push_axes(std::span<const int64_t> values, int64_t filler);
   Step& read(uint32_t binding, const Ref& ref) { return add({ref, binding, false, false}); }
   Step& write(uint32_t binding, const Ref& ref) { return add({ref, binding, false, true}); }
-  /// Read as a texel buffer of vec4 where the device prefers that, else as a storage buffer; see load.glsl.
-  Step& matrix(uint32_t binding, const Ref& ref, bool texel) { return add({ref, binding, texel, false}); }
+  /// Read as a texel buffer where the device prefers that, else as a storage buffer; see load.glsl. A texel
+  /// is four elements of `element` bytes, 4 or 2.
+  Step& matrix(uint32_t binding, const Ref& ref, bool texel, size_t element = 4) {
+    return add({ref, binding, texel, false, texel && element == 2});
+  }
 
  private:
   friend class Program;
@@ -60,6 +63,7 @@ class Step {
     uint32_t binding;
     bool texel;
     bool write;
+    bool pairs = false;
   };
   Step& add(const Use& use) {
     uses_.push_back(use);

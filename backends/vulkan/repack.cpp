@@ -1,13 +1,14 @@
 #include "backends/vulkan/repack.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "backends/vulkan/split.h"
 
 namespace rt::vulkan {
 namespace {
 
-void copy_on_host(const PaddedCopy& copy, const float* source, float* target) {
+void copy_on_host(const PaddedCopy& copy, const std::byte* source, std::byte* target) {
   const size_t rank = copy.extents.size();
   std::vector<int64_t> at(rank, 0);
   const int64_t count = copy.elements();
@@ -19,7 +20,11 @@ void copy_on_host(const PaddedCopy& copy, const float* source, float* target) {
       inside = inside && here >= 0 && here < copy.extents[axis];
       offset += here * copy.strides[axis];
     }
-    target[i] = inside ? source[offset] : 0.0f;
+    std::byte* to = target + static_cast<size_t>(i) * copy.element;
+    if (inside)
+      std::memcpy(to, source + static_cast<size_t>(offset) * copy.element, copy.element);
+    else
+      std::memset(to, 0, copy.element);
     for (size_t axis = rank; axis-- > 0;) {
       if (++at[axis] < copy.padded_extents[axis]) break;
       at[axis] = 0;
@@ -36,20 +41,21 @@ int64_t PaddedCopy::elements() const noexcept {
 }
 
 Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source, const PaddedCopy& copy,
-                const float* constant) {
-  const auto bytes = static_cast<uint64_t>(copy.elements()) * sizeof(float);
+                const void* constant) {
+  const auto bytes = static_cast<uint64_t>(copy.elements()) * copy.element;
   if (constant != nullptr)
     return program.packed(bytes, [copy, constant](std::span<std::byte> target) {
-      copy_on_host(copy, constant, reinterpret_cast<float*>(target.data()));
+      copy_on_host(copy, static_cast<const std::byte*>(constant), target.data());
     });
   const Ref target = program.scratch(bytes);
   std::vector<int64_t> before = copy.before;
   before.resize(copy.extents.size(), 0);
-  Walk from{source, copy.strides}, to{target, std::vector<int64_t>(copy.extents.size(), 1)};
+  const auto element = static_cast<int64_t>(copy.element);
+  Walk from{source, copy.strides, element}, to{target, std::vector<int64_t>(copy.extents.size(), 1), element};
   for (size_t axis = copy.extents.size(); axis-- > 1;)
     to.strides[axis - 1] = to.strides[axis] * copy.padded_extents[axis];
   for (Walk* walk : {&from, &to})
-    for (int64_t& stride : walk->strides) stride *= sizeof(float);
+    for (int64_t& stride : walk->strides) stride *= element;
   const Walk walks[] = {from, to};
   for (const Part& part : parts_of(device, copy.padded_extents, {}, walks)) {
     // What the part reads of the source; `limit` and `shift` count from there.
@@ -63,7 +69,9 @@ Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source,
       shift[axis] += read.first[axis] - part.first[axis];
     }
     const Window window = window_of(device, from, read), written = window_of(device, to, part);
-    program.dispatch_each(Shader::pad_4, part.elements(), device.plan().elementwise_lanes)
+    program
+        .dispatch_each(copy.element == 2 ? Shader::pad_2 : Shader::pad_4, part.elements(),
+                       device.plan().elementwise_lanes)
         .spec(limit.size())
         .spec(0)
         .spec(0)
@@ -81,8 +89,24 @@ Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source,
   return target;
 }
 
-bool through_texels(const VulkanDevice& device, uint64_t bytes) {
-  return device.plan().texel_loads && bytes / 16 <= device.facts().max_texel_elements;
+bool through_texels(const VulkanDevice& device, uint64_t bytes, size_t element) {
+  return device.plan().texel_loads && bytes / (4 * element) <= device.facts().max_texel_elements;
+}
+
+void add_cast(Program& program, const VulkanDevice& device, Shader shader, int64_t count, const Ref& from,
+              size_t from_size, const Ref& to, size_t to_size) {
+  const int64_t bytes[] = {static_cast<int64_t>(from_size), static_cast<int64_t>(to_size)};
+  for (const Rows& part : ranges_of_rows(device, count, bytes))
+    program.dispatch_each(shader, part.count, device.plan().elementwise_lanes)
+        .push(part.count)
+        .read(0, rows_of(from, part, bytes[0]))
+        .write(1, rows_of(to, part, bytes[1]));
+}
+
+void add_narrowing(Program& program, const VulkanDevice& device, int64_t count, const Ref& from,
+                   const Ref& to, DType dtype) {
+  add_cast(program, device, dtype == DType::F16 ? Shader::cast_f32_f16 : Shader::cast_f32_bf16, count, from,
+           sizeof(float), to, size_of(dtype));
 }
 
 }  // namespace rt::vulkan

@@ -11,12 +11,13 @@
 
 namespace rt::vulkan {
 
-/// An f32 operand as an index space, and the extents it is to have; the excess is zeros.
+/// An operand as an index space, and the extents it is to have; the excess is zeros.
 struct PaddedCopy {
   std::vector<int64_t> extents;         ///< of the source, at most kMaxAxes axes
   std::vector<int64_t> strides;         ///< of the source
   std::vector<int64_t> padded_extents;  ///< of the result, which is dense
   std::vector<int64_t> before{};        ///< where the source begins in it; empty: at zero
+  size_t element = 4;                   ///< bytes, 4 or 2
 
   int64_t elements() const noexcept;
 };
@@ -24,12 +25,25 @@ struct PaddedCopy {
 /// The padded copy of `source`: made by a dispatch into scratch at every run or, where `constant` is given,
 /// once on the host.
 Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source, const PaddedCopy& copy,
-                const float* constant);
+                const void* constant);
 
 /// How a product reads its factors; see shaders/load.glsl.
 enum class Load : uint8_t { Buffer, Texel, Subgroup };
 
-/// Whether a matrix of this many bytes is read through a texel buffer.
-bool through_texels(const VulkanDevice& device, uint64_t bytes);
+/// Whether a matrix of this many bytes is read through a texel buffer, four elements at a time.
+bool through_texels(const VulkanDevice& device, uint64_t bytes, size_t element = 4);
+
+/// A dispatch of a cast shader, in as many parts as the device's bindings demand; sizes are bytes of an
+/// element.
+void add_cast(Program& program, const VulkanDevice& device, Shader shader, int64_t count, const Ref& from,
+              size_t from_size, const Ref& to, size_t to_size);
+/// f32 as f16 or bf16.
+void add_narrowing(Program& program, const VulkanDevice& device, int64_t count, const Ref& from,
+                   const Ref& to, DType dtype);
+
+/// kElement and the like of the shaders.
+inline uint32_t element_of(DType dtype) {
+  return dtype == DType::F16 ? 1 : dtype == DType::BF16 ? 2 : 0;
+}
 
 }  // namespace rt::vulkan

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/core/convert_floats.h"
+
 namespace rt::vulkan {
 namespace {
 
@@ -104,6 +106,13 @@ Status SelfTests::trusted(Shader shader, const std::vector<uint32_t>& constants,
         text(name, ": ", *test.known(),
              verdicts_.path().empty() ? "" : text(" (to test it again, delete ", verdicts_.path(), ")")));
   return unsupported(name, " is in quarantine: ", *test.known());
+}
+
+std::vector<float> stored_as(DType dtype, const std::vector<float>& numbers) {
+  if (dtype == DType::F32) return numbers;
+  std::vector<float> words((numbers.size() + 1) / 2);
+  convert_floats(numbers.data(), DType::F32, words.data(), dtype, static_cast<int64_t>(numbers.size()));
+  return words;
 }
 
 std::vector<float> whole_numbers(int64_t count, int64_t seed) {

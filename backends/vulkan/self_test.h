@@ -50,6 +50,9 @@ class SelfTests {
   std::vector<std::string> by_hand_;
 };
 
+/// Numbers in memory of a type of 16 bits, as the words that a SelfTest takes; unchanged for f32.
+std::vector<float> stored_as(DType dtype, const std::vector<float>& numbers);
+
 /// Small whole numbers, so that sums of products are exact; different ones for different seeds.
 std::vector<float> whole_numbers(int64_t count, int64_t seed);
 

@@ -107,8 +107,12 @@ Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row
 }
 
 Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes) {
-  whole.offset += static_cast<uint64_t>(range.first * row_bytes);
-  whole.bytes = range.last ? 0 : static_cast<uint64_t>(range.count * row_bytes);
+  const auto before = static_cast<uint64_t>(range.first * row_bytes);
+  whole.offset += before;
+  if (!range.last)
+    whole.bytes = static_cast<uint64_t>(range.count * row_bytes);
+  else if (whole.bytes > 0)
+    whole.bytes -= before;
   return whole;
 }
 

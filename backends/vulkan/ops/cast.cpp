@@ -1,7 +1,7 @@
 // Cast between f32, f16, bf16, i32, i64, u8, i8 and bool.
 #include <optional>
 
-#include "backends/vulkan/split.h"
+#include "backends/vulkan/repack.h"
 
 namespace rt::vulkan {
 namespace {
@@ -59,13 +59,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
     program->in_place(0);
     return finish(std::move(program));
   }
-  const int64_t bytes[] = {static_cast<int64_t>(size_of(node.dtype(0))),
-                           static_cast<int64_t>(size_of(node.output(0).dtype))};
-  for (const Rows& part : ranges_of_rows(cast(device), count, bytes))
-    program->dispatch_each(shader, part.count, cast(device).plan().elementwise_lanes)
-        .push(part.count)
-        .read(0, rows_of(in(0), part, bytes[0]))
-        .write(1, rows_of(out(0), part, bytes[1]));
+  add_cast(*program, cast(device), shader, count, in(0), size_of(node.dtype(0)), out(0),
+           size_of(node.output(0).dtype));
   return finish(std::move(program));
 }
 

@@ -8,8 +8,8 @@
 namespace rt::vulkan {
 namespace {
 
-const float* constant_of(const NodeView& node, size_t i) {
-  return static_cast<const float*>(node.inputs[i].value);
+const void* constant_of(const NodeView& node, size_t i) {
+  return node.inputs[i].value;
 }
 
 // --- Conv
@@ -30,11 +30,12 @@ using AddConv = void (*)(Program&, const VulkanDevice&, const ConvSides&, const 
 template <Status (*kSupports)(const ConvSides&), AddConv kAdd>
 Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(fits(device, node));
+  RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const ConvSides sides, conv_of(node));
   RT_TRY(kSupports(sides));
   auto program = std::make_unique<Program>("conv");
   const EpiloguePlan epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
-  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
   return finish(std::move(program));
 }
@@ -56,13 +57,14 @@ Result<ConvSides> transpose_of(const NodeView& node) {
 template <Status (*kSupports)(const ConvSides&), AddConv kAdd>
 Result<KernelPtr> build_transpose(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(fits(device, node));
+  RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const ConvSides sides, transpose_of(node));
   RT_TRY(kSupports(sides));
   auto program = std::make_unique<Program>("conv_transpose");
   EpiloguePlan epilogue;
   epilogue.has_bias = node.has(3);
   epilogue.bias = 3;
-  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1)}, epilogue);
+  kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
   if (node.has(2)) program->replaces(2);
   return finish(std::move(program));
@@ -173,18 +175,19 @@ Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node
 }
 
 constexpr DTypeSet kF32{DType::F32};
+constexpr DTypeSet kFloats{DType::F32, DType::F16, DType::BF16};
 template <Build kBuild>
-constexpr KernelRow row(OpKind op, const char* name, int priority) {
-  return {op, name, kF32, builds<kBuild>, built<kBuild>, priority};
+constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priority) {
+  return {op, name, dtypes, builds<kBuild>, built<kBuild>, priority};
 }
 
 constexpr KernelRow kRowsOfConv[] = {
-    row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", 20),
-    row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", 10),
-    row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", 0),
+    row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats, 20),
+    row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
+    row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),
     row<build_transpose<tiled_conv_supports, add_tiled_conv>>(OpKind::ConvTranspose, "conv_transpose.tiled",
-                                                              10),
-    row<build_transpose<anything, add_direct_conv>>(OpKind::ConvTranspose, "conv_transpose.direct", 0),
+                                                              kFloats, 10),
+    row<build_transpose<anything, add_direct_conv>>(OpKind::ConvTranspose, "conv_transpose.direct", kF32, 0),
     {OpKind::ConvWeightGrad, "conv_weight_grad.tiled", kF32, tiled_weight_grad_supports,
      create_tiled_weight_grad, 10},
     {OpKind::ConvWeightGrad, "conv_weight_grad.direct", kF32, direct_weight_grad_supports,

@@ -103,11 +103,12 @@ ProductFactor load(Program& program, const VulkanDevice& device, const NodeView&
   loaded.batch_strides.clear();
   for (int64_t stride : factor.batch_strides) loaded.batch_strides.push_back(stride * rows * columns / 4);
   if (columns != factor.columns || rows != factor.rows) {
-    const auto* constant = static_cast<const float*>(node.inputs[input].value);
+    const void* constant = node.inputs[input].value;
     loaded.ref = padded_copy(program, device, in(input),
                              {.extents = {factor.matrices, factor.rows, factor.columns},
                               .strides = {factor.rows * factor.columns, factor.columns, 1},
-                              .padded_extents = {factor.matrices, rows, columns}},
+                              .padded_extents = {factor.matrices, rows, columns},
+                              .element = size_of(node.dtype(input))},
                              constant);
     if (constant != nullptr) program.replaces(input);
   }
@@ -115,6 +116,7 @@ ProductFactor load(Program& program, const VulkanDevice& device, const NodeView&
 }
 
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const Problem problem, describe_problem(node));
   auto program = std::make_unique<Program>("matmul");
   // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
@@ -124,6 +126,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   const ProductFactor b = load(*program, device, node, 1, problem.b,
                                problem.transposed_b ? problem.b.rows : k, problem.transposed_b);
   TiledProduct product;
+  product.dtype = node.dtype(0);
   product.m = problem.m;
   product.n = problem.n;
   product.k = k;
@@ -138,8 +141,8 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {
-    {OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32}, builds<build>, built<build>}};
+constexpr KernelRow kRows[] = {{OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32, DType::F16, DType::BF16},
+                                builds<build>, built<build>}};
 
 }  // namespace
 
