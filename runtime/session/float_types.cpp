@@ -10,6 +10,12 @@ Result<Ref> FloatTypes::as(Ref value, DType type) {
   if (info.dtype == type || !is_exchangeable(info.dtype)) return value;
   if (const auto found = known_.find({value, type}); found != known_.end()) return found->second;
   info.dtype = type;
+  // What was computed in a third type is converted from that, at once.
+  if (const auto found = computed_.find(value); found != computed_.end())
+    if (const auto original = known_.find({value, found->second}); original != known_.end()) {
+      RT_ASSIGN(const Ref made, cast(original->second, info));
+      return known_[{value, type}] = made;
+    }
   RT_ASSIGN(const Ref made,
             p_.values[value].source == ValueSource::Constant ? constant(value, info) : cast(value, info));
   known_[{value, type}] = made;
@@ -26,6 +32,7 @@ Result<Ref> FloatTypes::constant(Ref value, const TensorInfo& info) {
       RT_TRY(converted.bytes.reserve(info.bytes()));
       convert_floats(from.host, from.info.dtype, converted.bytes.data(), info.dtype, info.elements());
       converted.filled = true;
+      if (is_within(request_.mapped, from.host)) discard_pages(from.host, from.info.bytes());
     }
     host = converted.bytes.data();
     if (!from.stable) p_.computed.push_back(std::move(own.bytes));

@@ -39,6 +39,7 @@ struct LegalizeRequest {
   bool strict = false;
   /// Of sums of products and what lies between them, where the device has kernels; none: the graph's types.
   std::optional<DType> precision = {};
+  std::span<const std::byte> mapped = {};  ///< see PlanContext
   /// Keep every node and stop before kernels and copies: for the steps' costs. `devices` may be empty.
   bool costs_only = false;
 };

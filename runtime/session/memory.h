@@ -17,6 +17,10 @@ inline constexpr size_t kHostAlignment = 64;
 /// it is read; the content of other memory is lost.
 void discard_pages(const std::byte* data, size_t bytes) noexcept;
 
+inline bool is_within(std::span<const std::byte> range, const std::byte* data) noexcept {
+  return data != nullptr && data >= range.data() && data < range.data() + range.size();
+}
+
 /// Host bytes aligned to kHostAlignment; grows, never shrinks, does not keep its content when it grows.
 class AlignedBytes {
  public:

@@ -52,7 +52,7 @@ void Plan::book(PlanContext& context) {
       const PlanValue& value = program_->values[root_of(*program_, step.inputs[i])];
       if (value.source != ValueSource::Constant) continue;
       pack.key.constants.push_back(value.host);
-      if (context.is_mapped(value.host)) pack.mapped.push_back({value.host, value.bytes});
+      if (is_within(context.mapped, value.host)) pack.mapped.push_back({value.host, value.bytes});
       stable = stable && value.stable;
       // A transfer's constant is read by the host; everything else needs it where its device reads.
       if (i < 32 && ((unbound >> i) & 1u) != 0) continue;

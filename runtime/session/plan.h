@@ -22,11 +22,7 @@ struct PlanContext {
   PackedStore& packed;
   std::vector<BlockPtr>& arenas;  ///< one for each memory space
   bool profile = false;
-  std::span<const std::byte> mapped = {};  ///< the model's file
-
-  bool is_mapped(const std::byte* data) const noexcept {
-    return data != nullptr && data >= mapped.data() && data < mapped.data() + mapped.size();
-  }
+  std::span<const std::byte> mapped = {};  ///< the model's file, whose pages come back when they are read
 };
 
 /// Host memory of an input or output during one run.

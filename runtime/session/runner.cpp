@@ -146,7 +146,7 @@ void Workspace::discard_constants(const Graph& graph) noexcept {
   }
   for (const Value& value : graph.values) {
     const std::byte* data = value.data.data;
-    if (context().is_mapped(data) && !constants.reads_host(data)) discard_pages(data, value.data.size);
+    if (is_within(mapped, data) && !constants.reads_host(data)) discard_pages(data, value.data.size);
   }
 }
 
@@ -172,7 +172,8 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                                                         .converted = shared_.converted,
                                                         .chooser = shared_.chooser,
                                                         .strict = shared_.strict,
-                                                        .precision = shared_.precision}));
+                                                        .precision = shared_.precision,
+                                                        .mapped = shared_.mapped}));
   shared_.chooser.save();
   assign_storage(*shared_.devices, *program);
   auto plan = std::make_unique<Plan>(std::move(program));

@@ -263,8 +263,16 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
   result.backend = device.backend;
   result.device = device.name;
   result.batch = batch;
-  if (rt::Status status = measure_into(model, device, batch, options, outputs, result); !status)
-    result.error = status.message();
+  rt::Status status = measure_into(model, device, batch, options, outputs, result);
+  // Refused by the device, the model's 16 bits are still what it stores.
+  if (!status && status.code() == rt::Code::Unsupported &&
+      (model.precision == "fp16" || model.precision == "bf16")) {
+    result.only_stored = status.message();
+    BenchModel stored = model;
+    stored.precision.clear();
+    status = measure_into(stored, device, batch, options, outputs, result);
+  }
+  if (!status) result.error = status.message();
   return result;
 }
 

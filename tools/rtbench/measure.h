@@ -35,7 +35,9 @@ struct OpTime {
 
 struct Measurement {
   std::string model, backend, device;
-  std::string precision;    ///< that was asked for; empty: as the model is
+  std::string precision;  ///< that was asked for; empty: as the model is
+  /// Why the device does not compute in this precision: so it stores it, and computes in what it can.
+  std::string only_stored;
   Mode mode = Mode::Infer;  ///< what a run is: of the model, or a training step
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured

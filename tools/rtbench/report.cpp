@@ -101,6 +101,11 @@ std::string table(const std::vector<Measurement>& measurements) {
                         : "the target loss was not reached within",
                     m.target_seconds);
   for (const Measurement& m : measurements)
+    if (!m.only_stored.empty() && m.error.empty())
+      out += format("%s on %s, batch %ld: stored so, but computed in other types: ", m.model.c_str(),
+                    device_of(m).c_str(), static_cast<long>(m.batch)) +
+             m.only_stored + "\n";
+  for (const Measurement& m : measurements)
     if (m.fallbacks > 0 && m.error.empty())
       out += format("%s on %s, batch %ld: %zu nodes ran on the cpu instead (rtrun --plan shows them)\n",
                     m.model.c_str(), device_of(m).c_str(), static_cast<long>(m.batch), m.fallbacks);
@@ -242,6 +247,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
                   {"memory_bytes", m.memory_bytes},
                   {"resident_bytes", m.resident_bytes},
                   {"fallbacks", m.fallbacks}});
+      if (!m.only_stored.empty()) row["only_stored"] = m.only_stored;
       if (m.error_to_reference >= 0) {
         row["relative_error"] = m.error_to_reference;
         row["compared_with"] = m.compared_with;
