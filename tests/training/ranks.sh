@@ -50,6 +50,7 @@ compare() {
   alone "$model.rt" --json "$@" >"$name.one" 2>/dev/null
   for count in $counts; do
     ranks "$count" "$name.rt" --json "$@" >"$name.$count" 2>"$name.$count.err" || fail "$name on $count ranks: $(cat "$name.$count.err")"
+    grep -q "$count ranks over MPI$([[ $backend == cpu ]] || echo ', by way of host memory')" "$name.$count.err" || fail "who carries the sums?"
     near "$name.one" "$name.$count" "$name on $count ranks"
   done
 }

@@ -344,7 +344,9 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   auto trainer = rt::Trainer::create(*model, options.session);
   if (!trainer) return trainer.status();
   const rt::DeviceInfo device = trainer->session().device();
-  const std::string together = ranks.count() > 1 ? ", " + std::to_string(ranks.count()) + " ranks" : "";
+  std::string together;
+  if (ranks.count() > 1) together = ", " + std::to_string(ranks.count()) + " ranks over MPI";
+  if (ranks.count() > 1 && device.backend != "cpu") together += ", by way of host memory";
   if (ranks.is_first())
     std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
                  device.name.c_str(), together.c_str());
