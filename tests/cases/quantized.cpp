@@ -185,6 +185,9 @@ void add_weights(std::vector<Case>& cases) {
                          {f32({rows, 128}), constant(in_range(tensor(DType::U8, {50, 64}), 0, 255.9)),
                           constant(in_range(f32({50, 2}), 0.01, 0.02))}));
   }
+  add(cases, make_case("weight_quantized_fours", product(4, 64),
+                       {f32({9, 256}), in_range(tensor(DType::U8, {68, 128}), 0, 255.9),
+                        in_range(f32({68, 4}), 0.01, 0.02), reals(68)}));
   add(cases, make_case("weight_quantized_small_groups", product(8, 5),
                        {f32({3, 15}), constant(codes(DType::I8, {7, 15})),
                         constant(in_range(f32({7, 3}), 0.01, 0.02))}));
