@@ -81,6 +81,15 @@ struct WeightProduct {
   int64_t rows, n, k, group;
 };
 
+/// A row of k numbers as whole ones, q scale = 256 high scale + low scale, with a scale for each 32 of them.
+/// The even elements of the row are apart from the odd ones.
+struct SplitRow {
+  int8_t *high[2], *low[2];  ///< even, odd: [k/2]
+  int32_t* start;  ///< [k/8]: -8 times the sum of eight q: what codes 0..15 add that stand for -8..7
+  float* scale;    ///< [k/8]
+  static constexpr int64_t kBytes = 3;  ///< for each of k numbers
+};
+
 /// Optimizer steps; the formulas stand in schema/ops.fbs. LambDirection computes r, into new_p.
 enum class StepFunction : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, LambDirection, Lion, Count };
 struct StepNumbers {
@@ -212,6 +221,10 @@ struct Simd {
   void (*max_codes[2])(void* y, const void* x, int64_t n);
   /// Columns [begin, end), of weights of 8 and of 4 bits.
   void (*weight_product[2])(const WeightProduct& product, int64_t begin, int64_t end);
+  /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
+  /// as WeightProduct has it, is split first. Null where the processor has no products of bytes (VNNI).
+  void (*split_row)(const float* x, int64_t k, const SplitRow& row);
+  void (*weight_row)(const WeightProduct& product, const SplitRow& row, float* y, int64_t begin, int64_t end);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
 

@@ -3,9 +3,14 @@
 // a time, so that their sums do not wait for each other.
 //
 // Of two 4-bit weights in a byte the low half belongs to the even k: x comes with its even elements first,
-// the odd ones behind them, and a table in a register turns the code 0..15 into the number -8..7.
+// the odd ones behind them, and a table in a register turns the code 0..15 into the number -8..7. That takes
+// more instructions than memory takes time for a single row, so such a row is first split into two bytes for
+// each number (of 16 bits, with a scale for each 32), which products of bytes take: an error of 1.6e-5 of the
+// largest of the 32.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
+
+#include <limits>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -88,6 +93,85 @@ RT_INLINE void tile(const WeightProduct& p, const float* x, int64_t column, floa
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c] = _mm512_reduce_add_ps(total[r][c]);
 }
+
+// --- one row of 4-bit weights, in whole numbers
+
+#define RT_VNNI __attribute__((target("avx512vnni")))
+
+void split_row(const float* x, int64_t k, const SplitRow& row) {
+  constexpr float kMost = 32639;  // 256 * 127 + 127
+  for (int64_t at = 0; at < k / 2; at += 16) {
+    const __m512 even = _mm512_loadu_ps(x + at), odd = _mm512_loadu_ps(x + k / 2 + at);
+    const float most = _mm512_reduce_max_ps(_mm512_max_ps(_mm512_abs_ps(even), _mm512_abs_ps(odd)));
+    const bool is_nan = (_mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q)) != 0;
+    const bool tiny = most < 1e-30f;
+    const __m512 factor = _mm512_set1_ps(tiny ? 0.0f : kMost / most);
+    const __m512i q[2] = {_mm512_cvtps_epi32(_mm512_mul_ps(even, factor)),
+                          _mm512_cvtps_epi32(_mm512_mul_ps(odd, factor))};
+    for (int half = 0; half < 2; ++half) {
+      const __m512i high = _mm512_srai_epi32(_mm512_add_epi32(q[half], _mm512_set1_epi32(128)), 8);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(row.high[half] + at), _mm512_cvtepi32_epi8(high));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(row.low[half] + at), _mm512_cvtepi32_epi8(q[half]));
+    }
+    __m512i sum = _mm512_add_epi32(q[0], q[1]);
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_CDAB));
+    sum = _mm512_add_epi32(sum, _mm512_shuffle_epi32(sum, _MM_PERM_BADC));
+    sum = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 3));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(row.start + at / 4),
+                     _mm512_castsi512_si128(_mm512_maskz_compress_epi32(0x1111, sum)));
+    const float scale = is_nan ? std::numeric_limits<float>::quiet_NaN() : most / kMost;
+    _mm_storeu_ps(row.scale + at / 4, _mm_set1_ps(scale));
+  }
+}
+
+template <int kColumns>
+RT_VNNI void weight_row_tile(const WeightProduct& p, const SplitRow& row, int64_t column, float* y) {
+  const __m512i low_bits = _mm512_set1_epi8(15);
+  const int64_t bytes = p.k / 2, groups = p.k / p.group;
+  const int scales = p.group >= 128 ? 1 : static_cast<int>(128 / p.group);  // in 64 bytes of weights
+  const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const __m512i group_of = _mm512_srli_epi32(lanes, scales == 4 ? 2 : scales == 2 ? 3 : 4);
+  const auto mask = static_cast<__mmask16>((1 << scales) - 1);
+  const int64_t steps_of_group = p.group >= 128 ? p.group / 128 : 1;
+  const uint8_t* w = p.weight + column * bytes;
+  const float* scale = p.scale + column * groups;
+  __m512 total[kColumns];
+  for (int c = 0; c < kColumns; ++c) total[c] = _mm512_setzero_ps();
+  int64_t left = steps_of_group;
+  for (int64_t at = 0; at < bytes; at += 64) {
+    const __m512i even_high = _mm512_loadu_si512(row.high[0] + at),
+                  odd_high = _mm512_loadu_si512(row.high[1] + at);
+    const __m512i even_low = _mm512_loadu_si512(row.low[0] + at),
+                  odd_low = _mm512_loadu_si512(row.low[1] + at);
+    const __m512i start = _mm512_loadu_si512(row.start + at / 4);
+    const __m512 x_scale = _mm512_loadu_ps(row.scale + at / 4);
+    for (int c = 0; c < kColumns; ++c) {
+      const __m512i pairs = _mm512_loadu_si512(w + c * bytes + at);
+      // Columns are too short for the processor to see them coming: the next ones are asked for here.
+      _mm_prefetch(reinterpret_cast<const char*>(w + (kColumns + c) * bytes + at), _MM_HINT_T0);
+      const __m512i even = _mm512_and_si512(pairs, low_bits);
+      const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), low_bits);
+      __m512i high = _mm512_dpbusd_epi32(_mm512_setzero_si512(), even, even_high);
+      __m512i low = _mm512_dpbusd_epi32(start, even, even_low);
+      high = _mm512_dpbusd_epi32(high, odd, odd_high);
+      low = _mm512_dpbusd_epi32(low, odd, odd_low);
+      const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
+      const __m512 factor = _mm512_permutexvar_ps(group_of, _mm512_maskz_loadu_ps(mask, scale + c * groups));
+      total[c] = _mm512_fmadd_ps(sum, _mm512_mul_ps(factor, x_scale), total[c]);
+    }
+    if (--left == 0) {
+      scale += scales;
+      left = steps_of_group;
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) y[column + c] = _mm512_reduce_add_ps(total[c]);
+}
+
+RT_VNNI void weight_row(const WeightProduct& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
+  int64_t column = begin;
+  for (; column + 4 <= end; column += 4) weight_row_tile<4>(p, row, column, y);
+  for (; column < end; ++column) weight_row_tile<1>(p, row, column, y);
+}
 #endif
 
 template <int kBits>
@@ -114,6 +198,12 @@ void weight_product(const WeightProduct& p, int64_t begin, int64_t end) {
 void fill_weight_quantized(Simd& table) noexcept {
   table.weight_product[0] = &weight_product<8>;
   table.weight_product[1] = &weight_product<4>;
+#if defined(__AVX512F__)
+  if (__builtin_cpu_supports("avx512vnni")) {
+    table.split_row = &split_row;
+    table.weight_row = &weight_row;
+  }
+#endif
 }
 
 }  // namespace rt::cpu::RT_SIMD_ISA
