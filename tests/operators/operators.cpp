@@ -15,6 +15,8 @@
 #include <string>
 
 #include "rt/rt.h"
+#include "runtime/model/reader.h"
+#include "runtime/session/session.h"
 #include "tests/cases/case.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
@@ -90,13 +92,18 @@ ModelGraph empty_model() {
   return model;
 }
 
-Result<std::vector<std::byte>> finished(ModelGraph& model) {
+using ModelPtr = std::shared_ptr<const ModelGraph>;
+
+/// As a user's file is: written and read.
+Result<ModelPtr> finished(ModelGraph& model) {
   RT_TRY(compiler::expand_composites(model.entries[0].graph, model.states));
-  return compiler::serialize_model(model);
+  RT_ASSIGN(const std::vector<std::byte> bytes, compiler::serialize_model(model));
+  RT_ASSIGN(ModelGraph read, read_model(Blob::copy_of(bytes.data(), bytes.size())));
+  return std::make_shared<const ModelGraph>(std::move(read));
 }
 
 /// A model of the one node.
-Result<std::vector<std::byte>> forward_model(const Case& c) {
+Result<ModelPtr> forward_model(const Case& c) {
   ModelGraph model = empty_model();
   compiler::Builder builder(model.entries[0].graph);
   const Operands operands = add_operands(c, builder);
@@ -109,7 +116,7 @@ Result<std::vector<std::byte>> forward_model(const Case& c) {
 }
 
 /// A model of the gradients of the sum of the node's first output.
-Result<std::vector<std::byte>> backward_model(const Case& c) {
+Result<ModelPtr> backward_model(const Case& c) {
   ModelGraph model = empty_model();
   Graph& graph = model.entries[0].graph;
   compiler::Builder builder(graph);
@@ -130,30 +137,34 @@ Result<std::vector<std::byte>> backward_model(const Case& c) {
       }(),
       {outputs[0]});
   RT_ASSIGN(const auto gradients, compiler::differentiate(builder, loss, operands.differentiable));
-  for (const ValueId gradient : gradients)
-    if (gradient != kNoValue) builder.output(gradient);
+  std::set<ValueId> distinct(gradients.begin(), gradients.end());  // operands may share a gradient
+  distinct.erase(kNoValue);
+  for (const ValueId gradient : distinct) builder.output(gradient);
   RT_TRY(Status(builder.status()));
   if (graph.outputs.empty()) return Status(Code::NotFound, "the gradient is zero");
   return finished(model);
 }
 
-/// Prepares the model; whether no node left the backend, or nullopt where it cannot be prepared at all.
-std::optional<bool> stays(const std::vector<std::byte>& bytes, const char* backend) {
-  rt_model* model = nullptr;
-  rt_session* session = nullptr;
-  rt_session_options options = RT_SESSION_OPTIONS_INIT;
-  options.backend = backend;
-  rt_status* status = rt_model_load_from_memory(bytes.data(), bytes.size(), 0, &model);
-  if (status == nullptr) status = rt_session_create(model, &options, &session);
-  std::optional<bool> result;
-  if (status == nullptr) result = rt_session_fallback_count(session) == 0;
-  rt_status_free(status);
-  rt_session_free(session);
-  rt_model_free(model);
-  return result;
+/// The devices of a backend, open for all sessions: opening takes longer than what is asked of them.
+const Result<std::shared_ptr<DeviceSet>>& devices_of(const std::string& backend) {
+  static std::map<std::string, Result<std::shared_ptr<DeviceSet>>> open;
+  const auto found = open.find(backend);
+  return found != open.end() ? found->second
+                             : open.emplace(backend, DeviceSet::open(backend, {})).first->second;
 }
 
-void count(Row& row, const std::string& direction, DType dtype, const Result<std::vector<std::byte>>& model) {
+/// Prepares the model; whether no node left the backend, or nullopt where it cannot be prepared at all.
+std::optional<bool> stays(const ModelPtr& model, const char* backend) {
+  const auto& devices = devices_of(backend);
+  if (!devices.ok()) return std::nullopt;
+  const auto session = Session::create_on(*devices, model, {});
+  if (!session.ok()) return std::nullopt;
+  const auto plans = (*session)->plans();
+  return std::all_of(plans.begin(), plans.end(),
+                     [](const Plan* plan) { return plan->program().fallbacks == 0; });
+}
+
+void count(Row& row, const std::string& direction, DType dtype, const Result<ModelPtr>& model) {
   if (!model.ok()) return;
   for (const Column& column : kColumns) {
     Count& cell = row[text(column.name, " ", direction)][dtype];
