@@ -16,6 +16,8 @@ model=$scratch/$name-$backend-$precision.rt
 "$bin/rtconvert" "$folder/model.onnx" -o "$model" --train --loss cross_entropy "${optimizer[@]}" --precision "$precision"
 case $precision in
   fp32) tolerance=() ;;
-  fp16 | bf16) tolerance=(--early 2e-2 --late 6e-2) ;;
+  fp16) tolerance=(--early 2e-2 --late 6e-2) ;;
+  # Three bits less; where a backend rounds then decides over a third of the difference.
+  bf16) tolerance=(--early 2e-2 --late 8e-2) ;;
 esac
 "$bin/curve" --model "$model" --data "$folder/data.npz" --backend "$backend" --lr "$lr" "${tolerance[@]}"
