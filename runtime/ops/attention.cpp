@@ -56,9 +56,10 @@ ValueId both(Emitter& e, ValueId a, ValueId b) {
 
 // --- Attention
 
-enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition, kOutput, kGradOutput };
 
-Status check_numbers(const op::AttentionAttributes& attributes) {
+template <class Attributes>
+Status check_numbers(const Attributes& attributes) {
   if (!std::isfinite(attributes.scale))
     return invalid_argument("expected a finite scale, found ", attributes.scale);
   if (!(attributes.softcap >= 0) || !std::isfinite(attributes.softcap))
@@ -69,8 +70,10 @@ Status check_numbers(const op::AttentionAttributes& attributes) {
   return {};
 }
 
-Status infer_attention(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(check_numbers(node.as<op::AttentionAttributes>()));
+/// The operands that Attention and its gradient share.
+template <class Attributes>
+Status check_operands(const NodeView& node) {
+  RT_TRY(check_numbers(node.as<Attributes>()));
   RT_TRY(expect_dtype(node, kQuery, "query", kFloats));
   RT_TRY(expect_same_dtype(node, kKey, "key", kQuery, "query"));
   RT_TRY(expect_same_dtype(node, kValue, "value", kQuery, "query"));
@@ -101,16 +104,43 @@ Status infer_attention(const NodeView& node, std::vector<TensorInfo>& outputs) {
     const int64_t batch = node.input(kQueryPosition).elements() == 1 ? 1 : q[0];
     RT_TRY(expect_shape(node, kQueryPosition, "query_position", Shape{batch}));
   }
-  outputs.push_back({.dtype = node.dtype(kQuery), .shape = {q[0], q[1], q[2], v[3]}});
   return {};
 }
 
+Shape output_shape(const NodeView& node) {
+  const Shape& q = node.shape(kQuery);
+  return {q[0], q[1], q[2], node.shape(kValue)[3]};
+}
+
+Status infer_attention(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(check_operands<op::AttentionAttributes>(node));
+  outputs.push_back({.dtype = node.dtype(kQuery), .shape = output_shape(node)});
+  return {};
+}
+
+Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  RT_TRY(check_operands<op::AttentionGradAttributes>(node));
+  for (const size_t i : {kOutput, kGradOutput}) {
+    const char* const name = i == kOutput ? "y" : "grad_y";
+    if (!node.has(i)) return invalid_argument("expected an input '", name, "'");
+    RT_TRY(expect_same_dtype(node, i, name, kQuery, "query"));
+    RT_TRY(expect_shape(node, i, name, output_shape(node)));
+  }
+  for (const size_t i : {kQuery, kKey, kValue})
+    outputs.push_back({.dtype = node.dtype(i), .shape = node.shape(i)});
+  return {};
+}
+
+/// Forward there are two products of every score, backward five.
+template <class Attributes>
 Cost cost_attention(const NodeView& node) {
+  constexpr bool kBackward = std::is_same_v<Attributes, op::AttentionGradAttributes>;
   const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
   const double scores = static_cast<double>(q.elements(0, 3)) * static_cast<double>(v[2]);
+  const auto d = static_cast<double>(q[3]), e = static_cast<double>(v[3]);
   Cost cost = elementwise_cost(node, 0);
-  cost.flops = scores * (2 * static_cast<double>(q[3] + v[3]) + 5);
-  if (node.as<op::AttentionAttributes>().causal && q[2] > 1) cost.flops /= 2;
+  cost.flops = scores * (kBackward ? 6 * d + 4 * e + 10 : 2 * (d + e) + 5);
+  if (node.as<Attributes>().causal && q[2] > 1) cost.flops /= 2;
   return cost;
 }
 
@@ -150,9 +180,8 @@ ValueId visible_keys(Emitter& e, const op::AttentionAttributes& attributes, std:
   return keep;
 }
 
-/// q scaled, in the type that scores are computed in.
-ValueId scaled_query(Emitter& e, const op::AttentionAttributes& attributes, ValueId query) {
-  const ValueId q = widened(e, query);
+/// q [B, H, S, D] times the scale.
+ValueId scaled(Emitter& e, const op::AttentionAttributes& attributes, ValueId q) {
   if (attributes.scale != 0) return e.mul(q, e.scalar_like(static_cast<double>(attributes.scale), q));
   const int last[] = {3};
   if (const Dim& width = e.value(q).dims[3]; width.is_known())
@@ -218,27 +247,45 @@ ValueId weights_of(Emitter& e, ValueId masked, const Mask* mask, DType softmax_t
   return e.emit(op::WhereAttributes{}, {mask->sees_none(e, masked), e.scalar_like(0, x), x});
 }
 
-}  // namespace
+/// Query heads of one group lie one under the other, [B, G, H / G S, ..], so that keys and values are not
+/// copied. x [B, H, S, ..] so; as it is where there are as many key heads as query heads.
+ValueId grouped(Emitter& e, const AttentionParts& parts, ValueId x, ValueId last_of, size_t last) {
+  if (same_heads(e, parts.query, parts.key)) return x;
+  const ValueId heads = extent(e, parts.key, 1);
+  const ValueId rows = e.div(e.mul(extent(e, parts.query, 2), extent(e, parts.query, 1)), heads);
+  return e.reshape(x, joined(e, {extent(e, parts.query, 0), heads, rows, extent(e, last_of, last)}));
+}
+/// The inverse.
+ValueId ungrouped(Emitter& e, const AttentionParts& parts, ValueId x, ValueId last_of, size_t last) {
+  if (same_heads(e, parts.query, parts.key)) return x;
+  const ValueId q = parts.query;
+  return e.reshape(x,
+                   joined(e, {extent(e, q, 0), extent(e, q, 1), extent(e, q, 2), extent(e, last_of, last)}));
+}
 
-/// Query heads of one group lie one under the other, [B, G, H / G S, D], so that keys and values are not
-/// copied.
-AttentionParts emit_attention(Emitter& e, const op::AttentionAttributes& attributes,
-                              std::span<const ValueId> inputs, DType softmax_type) {
-  const ValueId k = widened(e, inputs[kKey]), v = widened(e, inputs[kValue]);
-  const ValueId q = scaled_query(e, attributes, inputs[kQuery]);
-  if (!e.status().ok()) return {};
-  const bool grouped = !same_heads(e, q, k);
-  const ValueId queries = extent(e, q, 2);
-  const auto regrouped = [&](ValueId x, bool join, ValueId last_of, size_t last) {
-    if (!grouped) return x;
-    const ValueId heads = extent(e, join ? k : q, 1);
-    const ValueId rows = join ? e.div(e.mul(queries, extent(e, q, 1)), heads) : queries;
-    return e.reshape(x, joined(e, {extent(e, q, 0), heads, rows, extent(e, last_of, last)}));
-  };
+ValueId product(Emitter& e, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false) {
+  op::MatMulAttributes attributes;
+  attributes.transpose_a = transpose_a;
+  attributes.transpose_b = transpose_b;
+  return e.emit(std::move(attributes), {a, b});
+}
+
+ValueId in_type_of(Emitter& e, ValueId x, ValueId like) {
+  const DType dtype = e.value(like).dtype;
+  return is_16_bit(dtype) ? e.cast(x, dtype) : x;
+}
+
+/// All but the result.
+AttentionParts emit_weights(Emitter& e, const op::AttentionAttributes& attributes,
+                            std::span<const ValueId> inputs, DType softmax_type) {
   AttentionParts parts;
-  op::MatMulAttributes product;
-  product.transpose_b = true;
-  parts.product = regrouped(e.emit(std::move(product), {regrouped(q, true, q, 3), k}), false, k, 2);
+  parts.key = widened(e, inputs[kKey]);
+  parts.value = widened(e, inputs[kValue]);
+  parts.query = scaled(e, attributes, widened(e, inputs[kQuery]));
+  if (!e.status().ok()) return parts;
+  const ValueId k = parts.key;
+  parts.product =
+      ungrouped(e, parts, product(e, grouped(e, parts, parts.query, parts.query, 3), k, false, true), k, 2);
   parts.capped = parts.product;
   if (attributes.softcap != 0) {
     const ValueId cap = e.scalar_like(static_cast<double>(attributes.softcap), parts.product);
@@ -248,10 +295,17 @@ AttentionParts emit_attention(Emitter& e, const op::AttentionAttributes& attribu
   parts.masked = mask.apply(e, parts.capped);
   parts.weights =
       weights_of(e, parts.masked, may_see_none(attributes, inputs) ? &mask : nullptr, softmax_type);
-  const ValueId y = e.emit(op::MatMulAttributes{}, {regrouped(parts.weights, true, k, 2), v});
-  const DType dtype = e.value(inputs[kQuery]).dtype;
-  parts.result = regrouped(y, false, v, 3);
-  if (is_16_bit(dtype)) parts.result = e.cast(parts.result, dtype);
+  return parts;
+}
+
+}  // namespace
+
+AttentionParts emit_attention(Emitter& e, const op::AttentionAttributes& attributes,
+                              std::span<const ValueId> inputs, DType softmax_type) {
+  AttentionParts parts = emit_weights(e, attributes, inputs, softmax_type);
+  if (!e.status().ok()) return {};
+  const ValueId y = product(e, grouped(e, parts, parts.weights, parts.key, 2), parts.value);
+  parts.result = in_type_of(e, ungrouped(e, parts, y, parts.value, 3), inputs[kQuery]);
   return parts;
 }
 
@@ -259,6 +313,79 @@ namespace {
 
 std::vector<ValueId> body_of_attention(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
   return {emit_attention(e, node.as<op::AttentionAttributes>(), inputs).result};
+}
+
+// --- its gradient
+
+template <class To, class From>
+To same_numbers(const From& from) {
+  To to;
+  to.scale = from.scale;
+  to.softcap = from.softcap;
+  to.causal = from.causal;
+  to.left_window = from.left_window;
+  to.right_window = from.right_window;
+  return to;
+}
+
+struct AttentionGradients {
+  ValueId query = kNoValue, key = kNoValue, value = kNoValue;
+  ValueId mask = kNoValue;  ///< [B, H, S, T], f32 for 16-bit inputs
+};
+
+/// With y = sum P v and P = softmax(s): grad_v = P' grad_y, grad_P = grad_y v', and grad_s = P (grad_P -
+/// grad_y y), where the last product is one number for each row, the sum of P grad_P.
+AttentionGradients emit_gradients(Emitter& e, const op::AttentionAttributes& attributes,
+                                  std::span<const ValueId> inputs, ValueId y, ValueId grad_y) {
+  const AttentionParts parts = emit_weights(e, attributes, inputs, DType::F32);
+  if (!e.status().ok()) return {};
+  const ValueId k = parts.key, v = parts.value, q = parts.query;
+  const ValueId grad = widened(e, grad_y), rows = grouped(e, parts, grad, v, 3);
+  AttentionGradients gradients;
+  gradients.value = product(e, grouped(e, parts, parts.weights, k, 2), rows, true);
+  const ValueId grad_weights = ungrouped(e, parts, product(e, rows, v, false, true), k, 2);
+  const ValueId along = e.reduce_sum(e.mul(grad, widened(e, y)), {3});
+  gradients.mask = e.mul(parts.weights, e.sub(grad_weights, along));
+  ValueId scores = gradients.mask;
+  if (attributes.softcap != 0) {  // tanh' = 1 - tanh^2
+    const ValueId ratio =
+        e.div(parts.capped, e.scalar_like(static_cast<double>(attributes.softcap), parts.capped));
+    scores = e.mul(scores, e.sub(e.scalar_like(1, ratio), e.mul(ratio, ratio)));
+  }
+  scores = grouped(e, parts, scores, k, 2);
+  gradients.query = scaled(e, attributes, ungrouped(e, parts, product(e, scores, k), q, 3));
+  gradients.key = product(e, scores, grouped(e, parts, q, q, 3), true);
+  return gradients;
+}
+
+std::vector<ValueId> body_of_attention_grad(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const auto attributes = same_numbers<op::AttentionAttributes>(node.as<op::AttentionGradAttributes>());
+  const AttentionGradients gradients =
+      emit_gradients(e, attributes, inputs.first(kOutput), inputs[kOutput], inputs[kGradOutput]);
+  if (!e.status().ok()) return {};
+  return {in_type_of(e, gradients.query, inputs[kQuery]), in_type_of(e, gradients.key, inputs[kKey]),
+          in_type_of(e, gradients.value, inputs[kValue])};
+}
+
+/// A mask that is trained (a relative position bias) needs the gradients of all scores: then all is written
+/// out.
+void gradient_of_attention(GradContext& c) {
+  const auto& attributes = c.node.as<op::AttentionAttributes>();
+  const ValueId operands[] = {c.input(kQuery),    c.input(kKey),           c.input(kValue), c.input(kMask),
+                              c.input(kKvLength), c.input(kQueryPosition), c.output(),      c.grad()};
+  if (c.needs(kMask)) {
+    const AttentionGradients gradients =
+        emit_gradients(c.emit, attributes, std::span(operands).first(kOutput), c.output(), c.grad());
+    if (!c.emit.status().ok()) return;
+    c.set(kQuery, in_type_of(c.emit, gradients.query, operands[kQuery]));
+    c.set(kKey, in_type_of(c.emit, gradients.key, operands[kKey]));
+    c.set(kValue, in_type_of(c.emit, gradients.value, operands[kValue]));
+    c.set(kMask, in_type_of(c.emit, gradients.mask, operands[kMask]));
+    return;
+  }
+  const auto gradients =
+      c.emit.emit_many(make_op(same_numbers<op::AttentionGradAttributes>(attributes)), operands, 3);
+  for (const size_t i : {kQuery, kKey, kValue}) c.set(i, gradients[i]);
 }
 
 // --- RotaryEmbedding
@@ -325,10 +452,19 @@ std::vector<ValueId> body_of_rotary(Emitter& e, const Node& node, std::span<cons
 RT_PAGE(Attention) = {.kind = OpKind::Attention,
                       .inputs = {3, 6},
                       .infer = infer_attention,
-                      .cost = cost_attention,
+                      .cost = cost_attention<op::AttentionAttributes>,
                       .composite = true,
                       .arithmetic = Arithmetic::Product};
-RT_COMPILER_PAGE(Attention) = {.body = body_of_attention};
+RT_COMPILER_PAGE(Attention) = {.gradient = gradient_of_attention, .body = body_of_attention};
+
+RT_PAGE(AttentionGrad) = {.kind = OpKind::AttentionGrad,
+                          .inputs = {3, 8},
+                          .outputs = {3, 3},
+                          .infer = infer_attention_grad,
+                          .cost = cost_attention<op::AttentionGradAttributes>,
+                          .composite = true,
+                          .arithmetic = Arithmetic::Product};
+RT_COMPILER_PAGE(AttentionGrad) = {.body = body_of_attention_grad};
 
 RT_PAGE(RotaryEmbedding) = {.kind = OpKind::RotaryEmbedding,
                             .inputs = {3, 3},

@@ -9,8 +9,11 @@
 
 namespace rt::ops {
 
-/// Values of [B, H, S, T], 16-bit inputs widened to f32.
+/// Values of [B, H, S, T] where nothing else is said, 16-bit inputs widened to f32.
 struct AttentionParts {
+  ValueId query = kNoValue;    ///< [B, H, S, D], scaled
+  ValueId key = kNoValue;      ///< [B, G, T, D]
+  ValueId value = kNoValue;    ///< [B, G, T, E]
   ValueId product = kNoValue;  ///< scale q k
   ValueId capped = kNoValue;   ///< after softcap; the product without one
   ValueId masked = kNoValue;   ///< -infinity where a key is hidden

@@ -85,6 +85,30 @@ void add_attention(std::vector<Case>& cases) {
       make_case("attention_no_queries", plain, {f32({2, 3, 0, 8}), f32({2, 3, 7, 8}), f32({2, 3, 7, 6})}));
 }
 
+/// The gradients of the cases so far, at any result y: they do not ask where it came from.
+void add_attention_grad(std::vector<Case>& cases) {
+  std::vector<Case> gradients;
+  for (const Case& c : cases) {
+    const op::AttentionAttributes& forward = *c.op.AsAttention();
+    op::AttentionGradAttributes attributes;
+    attributes.scale = forward.scale;
+    attributes.softcap = forward.softcap;
+    attributes.causal = forward.causal;
+    attributes.left_window = forward.left_window;
+    attributes.right_window = forward.right_window;
+    auto inputs = c.inputs;
+    inputs.resize(6);
+    const TensorInfo &query = inputs[0]->info, &value = inputs[2]->info;
+    const CaseInput y = tensor(query.dtype, {query.shape[0], query.shape[1], query.shape[2], value.shape[3]});
+    inputs.insert(inputs.end(), {y, y});
+    Case gradient = no_gradient(
+        with_outputs(make_case("attention_grad" + c.name.substr(9), attributes, std::move(inputs)), 3));
+    gradient.tolerance = c.tolerance;
+    gradients.push_back(std::move(gradient));
+  }
+  cases.insert(cases.end(), gradients.begin(), gradients.end());
+}
+
 void add_rotary(std::vector<Case>& cases) {
   const auto rotary = [](bool interleaved, int64_t dimension) {
     op::RotaryEmbeddingAttributes attributes;
@@ -130,6 +154,7 @@ void add_tensor_scatter(std::vector<Case>& cases) {
 std::vector<Case> cases_attention() {
   std::vector<Case> cases;
   add_attention(cases);
+  add_attention_grad(cases);
   add_rotary(cases);
   add_tensor_scatter(cases);
   return cases;

@@ -8,6 +8,7 @@
 #include "tests/cases/case.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
 
 namespace rt {
 namespace {
@@ -142,6 +143,8 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
   const auto gradients = compiler::differentiate(builder, test.loss, wanted);
   ASSERT_TRUE(gradients.ok()) << gradients.status().message();
 
+  const Status expanded = compiler::expand_composites(test.graph, {});
+  ASSERT_TRUE(expanded.ok()) << expanded.message();
   Graph graph = test.graph;
   for (ValueId gradient : *gradients)
     if (gradient != kNoValue) graph.outputs.push_back(gradient);

@@ -1,16 +1,17 @@
-// Attention without the matrix of scores.
+// Attention and its gradients without the matrix of scores.
 #include "kernels/attention.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "backends/cuda/kernel.h"
+#include "kernels/attention_gradient.h"
 #include "runtime/core/shape.h"
 
 namespace rt::cuda {
 namespace {
 
-enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
+enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition, kOutput, kGradOutput };
 
 Status supports(const CudaDevice&, const NodeView& node) {
   if (node.has(kMask) && node.dtype(kMask) != DType::Bool && node.dtype(kMask) != DType::F32 &&
@@ -35,8 +36,9 @@ Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   return {};
 }
 
+template <class Attributes>
 AttentionArguments arguments_of(const NodeView& node) {
-  const auto& attributes = node.as<op::AttentionAttributes>();
+  const auto& attributes = node.as<Attributes>();
   const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
   AttentionArguments a;
   a.type = element_type(node.dtype(kQuery));
@@ -64,25 +66,48 @@ AttentionArguments arguments_of(const NodeView& node) {
   return a;
 }
 
+AttentionArguments bound(AttentionArguments a, const Call& call) {
+  a.query = call.in(kQuery);
+  a.key = call.in(kKey);
+  a.value = call.in(kValue);
+  a.mask = call.in(kMask);
+  a.kv_length = call.in<int64_t>(kKvLength);
+  a.query_position = call.in<int64_t>(kQueryPosition);
+  return a;
+}
+
 template <AttentionWay kWay>
 Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
-  AttentionArguments arguments = arguments_of(node);
+  AttentionArguments arguments = arguments_of<op::AttentionAttributes>(node);
   arguments.way = kWay;
   arguments.splits = attention_splits(arguments, device.facts().multiprocessors);
   Requirements requirements;
   requirements.scratch = attention_partial_bytes(arguments);
   return make_kernel(
       [arguments](const Call& call) {
-        AttentionArguments a = arguments;
-        a.query = call.in(kQuery);
-        a.key = call.in(kKey);
-        a.value = call.in(kValue);
-        a.mask = call.in(kMask);
-        a.kv_length = call.in<int64_t>(kKvLength);
-        a.query_position = call.in<int64_t>(kQueryPosition);
+        AttentionArguments a = bound(arguments, call);
         a.y = call.out();
         a.partial = call.scratch<float>();
         return attention(a, call.stream);
+      },
+      requirements);
+}
+
+Result<KernelPtr> create_gradient(CudaDevice&, const NodeView& node) {
+  const AttentionArguments arguments = arguments_of<op::AttentionGradAttributes>(node);
+  Requirements requirements;
+  requirements.scratch = attention_statistics_bytes(arguments);
+  return make_kernel(
+      [arguments](const Call& call) {
+        AttentionGradArguments g;
+        g.attention = bound(arguments, call);
+        g.attention.y = const_cast<void*>(call.in(kOutput));
+        g.grad_y = call.in(kGradOutput);
+        g.grad_query = call.out(0);
+        g.grad_key = call.out(1);
+        g.grad_value = call.out(2);
+        g.statistics = call.scratch<float>();
+        return attention_gradient(g, call.stream);
       },
       requirements);
 }
@@ -95,6 +120,7 @@ std::span<const KernelRow> rows_attention() {
       row<create<AttentionWay::Tensor>, supports_tensor>(OpKind::Attention, "attention.tensor",
                                                          DTypeSet{DType::F16, DType::BF16}, 10),
       row<create<AttentionWay::Plain>, supports>(OpKind::Attention, "attention.plain", kShortFloats),
+      row<create_gradient, supports>(OpKind::AttentionGrad, "attention_grad", kShortFloats),
   };
   return kRows;
 }

@@ -1,0 +1,169 @@
+// Gradients of attention without the matrix of scores (Dao et al.: FlashAttention, 2022). Two kernels, and
+// nothing is added atomically: blocks of rows go over the keys they see twice, first for each row's greatest
+// score and sum, which they keep, then for grad_query; blocks of keys go over the rows for grad_key and
+// grad_value. Memory beside the results: three numbers for each row.
+//
+//   P = exp(s - greatest) / sum,  grad_s = P (grad_y value' - grad_y y) s',  s' = 1 - tanh^2 of a soft cap
+//   grad_query = scale grad_s key,  grad_key = scale grad_s' query,  grad_value = P' grad_y
+#include "kernels/attention_gradient.h"
+
+#include <algorithm>
+
+#include "kernels/attention.cuh"
+#include "kernels/attention_tiles.cuh"
+
+namespace rt::cuda {
+namespace {
+
+/// What the backward passes know of a row.
+struct RowStatistics {
+  float base = 0, inverse_sum = 0;  ///< of exp(score - base); 0: the row sees no key
+  float dot = 0;                    ///< grad_y y
+
+  RT_DEVICE float weight(float score) const { return expf(score - base) * inverse_sum; }
+};
+
+/// grad_s / P for one score before its scale.
+RT_DEVICE float slope_of(const AttentionArguments& a, float product) {
+  if (a.softcap == 0) return 1;
+  const float t = tanhf(product * a.scale / a.softcap);
+  return 1 - t * t;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kTileThreads, 2) grad_query_kernel(AttentionGradArguments g) {
+  const AttentionArguments& a = g.attention;
+  auto& tiles = *dynamic_shared<AttentionTiles>();
+  const AttentionBlock b = attention_block<kTileRows>(a, a.d == 0 ? 1 : column_chunks(a.d));
+  const TileLane at;
+  const T* query = static_cast<const T*>(a.query) + b.pair * b.rows * a.d;
+  const T* key = static_cast<const T*>(a.key) + b.pair * a.keys * a.d;
+  const T* value = static_cast<const T*>(a.value) + b.pair * a.keys * a.e;
+  const T* y = static_cast<const T*>(a.y) + b.pair * b.rows * a.e;
+  const T* grad_y = static_cast<const T*>(g.grad_y) + b.pair * b.rows * a.e;
+
+  RowStatistics row[kTileWarpRows];
+  float greatest[kTileWarpRows];
+  RT_UNROLL
+  for (int i = 0; i < kTileWarpRows; ++i) greatest[i] = -INFINITY;
+  for (int first = b.begin; first < b.end; first += kTileRows) {
+    float score[kTileWarpRows] = {};
+    multiply_tiles(score, tiles, at, TileRows<T>{query, b.row, b.rows}, TileRows<T>{key, first, b.end}, a.d);
+    RT_UNROLL
+    for (int i = 0; i < kTileWarpRows; ++i) {
+      const float own = ScoreRow<T>(a, b, b.row + at.row + i).score(a, score[i], first + at.lane);
+      const float next = Maximum{}(greatest[i], warp_reduce(own, Maximum{}));
+      row[i].inverse_sum =
+          row[i].inverse_sum * expf(greatest[i] - base_of(next)) + warp_sum(expf(own - base_of(next)));
+      greatest[i] = next;
+    }
+  }
+  RT_UNROLL
+  for (int i = 0; i < kTileWarpRows; ++i) {
+    const int own = b.row + at.row + i;
+    row[i].base = base_of(greatest[i]);
+    row[i].inverse_sum = row[i].inverse_sum == 0 ? 0.0f : 1.0f / row[i].inverse_sum;
+    float dot = 0;
+    if (own < b.rows)
+      for (int c = at.lane; c < a.e; c += kWarpSize) {
+        const int64_t place = static_cast<int64_t>(own) * a.e + c;
+        dot += to_float(grad_y[place]) * to_float(y[place]);
+      }
+    row[i].dot = warp_sum(dot);
+    if (own < b.rows && at.lane == 0 && b.chunk == 0)
+      reinterpret_cast<RowStatistics*>(g.statistics)[b.pair * b.rows + own] = row[i];
+  }
+
+  float result[kTileWarpRows][kTileLaneColumns] = {};
+  for (int first = b.begin; first < b.end; first += kTileRows) {
+    float score[kTileWarpRows] = {}, grad[kTileWarpRows] = {};
+    multiply_tiles(score, tiles, at, TileRows<T>{query, b.row, b.rows}, TileRows<T>{key, first, b.end}, a.d);
+    multiply_tiles(grad, tiles, at, TileRows<T>{grad_y, b.row, b.rows}, TileRows<T>{value, first, b.end},
+                   a.e);
+    RT_UNROLL
+    for (int i = 0; i < kTileWarpRows; ++i) {
+      const float own = ScoreRow<T>(a, b, b.row + at.row + i).score(a, score[i], first + at.lane);
+      tiles.weight[at.row + i][at.lane] = row[i].weight(own) * (grad[i] - row[i].dot) * slope_of(a, score[i]);
+    }
+    add_weighted(result, tiles, at, TileRows<T>{key, first, b.end}, a.d, b.chunk);
+  }
+  store_rows(result, static_cast<T*>(g.grad_query) + b.pair * b.rows * a.d, at, b.row, b.rows, a.d, b.chunk,
+             a.scale);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kTileThreads, 2) grad_key_value_kernel(AttentionGradArguments g) {
+  const AttentionArguments& a = g.attention;
+  auto& tiles = *dynamic_shared<AttentionTiles>();
+  const int chunks = column_chunks(a.d > a.e ? a.d : a.e), blocks = (a.keys + kTileRows - 1) / kTileRows;
+  const TileLane at;
+  AttentionBlock b;
+  b.rows = a.heads / a.groups * a.queries;
+  b.chunk = static_cast<int>(blockIdx.x % chunks);
+  const int first = static_cast<int>(blockIdx.x / chunks % blocks) * kTileRows;
+  b.pair = blockIdx.x / chunks / blocks;
+  b.batch = static_cast<int>(b.pair / a.groups);
+  b.group = static_cast<int>(b.pair % a.groups);
+  b.begin = first;
+  b.end = first + kTileRows < a.keys ? first + kTileRows : a.keys;
+  const T* query = static_cast<const T*>(a.query) + b.pair * b.rows * a.d;
+  const T* key = static_cast<const T*>(a.key) + b.pair * a.keys * a.d;
+  const T* value = static_cast<const T*>(a.value) + b.pair * a.keys * a.e;
+  const T* grad_y = static_cast<const T*>(g.grad_y) + b.pair * b.rows * a.e;
+
+  float grad_key[kTileWarpRows][kTileLaneColumns] = {}, grad_value[kTileWarpRows][kTileLaneColumns] = {};
+  for (int from = 0; from < b.rows; from += kTileRows) {
+    const int row = from + at.lane;
+    const ScoreRow<T> scores(a, b, row);
+    const bool sees = row < b.rows && scores.seen.first < scores.seen.last;
+    if (__ballot_sync(kFullMask, sees) == 0) continue;  // in all warps alike: they have the same rows
+    const RowStatistics own =
+        row < b.rows ? reinterpret_cast<const RowStatistics*>(g.statistics)[b.pair * b.rows + row]
+                     : RowStatistics{};
+    float score[kTileWarpRows] = {}, grad[kTileWarpRows] = {};
+    multiply_tiles(score, tiles, at, TileRows<T>{key, first, b.end}, TileRows<T>{query, from, b.rows}, a.d);
+    multiply_tiles(grad, tiles, at, TileRows<T>{value, first, b.end}, TileRows<T>{grad_y, from, b.rows}, a.e);
+    RT_UNROLL
+    for (int i = 0; i < kTileWarpRows; ++i) {
+      const float weight = sees ? own.weight(scores.score(a, score[i], first + at.row + i)) : 0.0f;
+      tiles.weight[at.row + i][at.lane] = weight;
+      grad[i] = weight * (grad[i] - own.dot) * slope_of(a, score[i]);
+    }
+    add_weighted(grad_value, tiles, at, TileRows<T>{grad_y, from, b.rows}, a.e, b.chunk);
+    RT_UNROLL
+    for (int i = 0; i < kTileWarpRows; ++i) tiles.weight[at.row + i][at.lane] = grad[i];
+    add_weighted(grad_key, tiles, at, TileRows<T>{query, from, b.rows}, a.d, b.chunk);
+  }
+  store_rows(grad_key, static_cast<T*>(g.grad_key) + b.pair * a.keys * a.d, at, first, b.end, a.d, b.chunk,
+             a.scale);
+  store_rows(grad_value, static_cast<T*>(g.grad_value) + b.pair * a.keys * a.e, at, first, b.end, a.e,
+             b.chunk, 1.0f);
+}
+
+}  // namespace
+
+size_t attention_statistics_bytes(const AttentionArguments& a) {
+  return static_cast<size_t>(a.batch) * static_cast<size_t>(a.heads) * static_cast<size_t>(a.queries) *
+         sizeof(RowStatistics);
+}
+
+cudaError_t attention_gradient(const AttentionGradArguments& g, cudaStream_t stream) {
+  const AttentionArguments& a = g.attention;
+  const int64_t pairs = int64_t{1} * a.batch * a.groups,
+                rows = a.groups == 0 ? 0 : int64_t{1} * a.heads / a.groups * a.queries;
+  const auto config = [&](int64_t blocks) {
+    return LaunchConfig{dim3(static_cast<unsigned>(blocks * pairs)), dim3(kTileThreads),
+                        static_cast<unsigned>(sizeof(AttentionTiles)), stream};
+  };
+  return with_float(a.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    // Statistics are found even where no column of grad_query is.
+    const cudaError_t error =
+        launch(grad_query_kernel<T>, config(ceil_div(rows, kTileRows) * std::max(column_chunks(a.d), 1)), g);
+    if (error != cudaSuccess) return error;
+    return launch(grad_key_value_kernel<T>,
+                  config(ceil_div(a.keys, kTileRows) * column_chunks(std::max(a.d, a.e))), g);
+  });
+}
+
+}  // namespace rt::cuda
