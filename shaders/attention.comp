@@ -6,6 +6,8 @@
 // neighbouring keys of a tile; kFours groups of four result columns, kLanesN groups apart.
 // With more than one split a workgroup sees a part of the keys and leaves maximum, sum and sum times y for
 // attention_merge.comp.
+// GRADIENT: the gradient of the queries goes along in the same way, sum of exp(score - maximum) (grad_y v - grad_y y) k.
+// What attention_grad_keys.comp needs of a row is left in `statistics`: maximum, 1 / sum, grad_y y.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -14,12 +16,16 @@ layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
 layout(constant_id = 4) const uint kFours = 2;
 #include "attention.glsl"
+#ifdef GRADIENT
+layout(set = 0, binding = 7, std430) writeonly buffer GQ { float grad_q[]; };
+layout(set = 0, binding = 8, std430) readonly buffer Y { float y[]; };
+layout(set = 0, binding = 9, std430) writeonly buffer S { float statistics[]; };
+#endif
 const uint kLanesM = gl_WorkGroupSize.x / kLanesN;
 const uint kBlock = kLanesM * kRows;
 const uint kKeys = kLanesN * kColumns;
 shared float row_values[kBlock * kLanesN];
 shared vec4 weights[kBlock * kKeys / 4];
-
 
 /// Over the lanes of each row: what they put into row_values becomes their maximum or sum.
 float over_lanes(uint row, bool sum) {
@@ -30,6 +36,24 @@ float over_lanes(uint row, bool sum) {
   }
   return result;
 }
+
+#ifdef GRADIENT
+#define RESULT_FOURS d4
+#define load_result load_b
+/// This lane's part of grad_y y.
+float dot_of(uint row, uint lane_n) {
+  float sum = 0.0;
+  for (uint four = lane_n; four < e4; four += kLanesN) {
+    vec4 grad = load_grad(row * e4 + four);
+    [[unroll]] for (uint c = 0; c < 4; ++c)
+      if (four * 4 + c < e) sum = fma(grad[c], y[row * e + four * 4 + c], sum);
+  }
+  return sum;
+}
+#else
+#define RESULT_FOURS e4
+#define load_result load_v
+#endif
 
 void main() {
   Work work = work_of(group_number(), kBlock);
@@ -50,6 +74,15 @@ void main() {
     [[unroll]] for (uint f = 0; f < kFours; ++f) acc[i][f] = vec4(0.0);
   }
   uint first_four = work.chunk * kFours * kLanesN + lane_n;
+#ifdef GRADIENT
+  float dots[kRows];
+  [[unroll]] for (uint i = 0; i < kRows; ++i)
+    row_values[(lane_m * kRows + i) * kLanesN + lane_n] =
+        work.outside ? 0.0 : dot_of(pair * rows + min(row + i, rows - 1), lane_n);
+  barrier();
+  [[unroll]] for (uint i = 0; i < kRows; ++i) dots[i] = over_lanes(lane_m * kRows + i, true);
+  barrier();
+#endif
 
   for (int t0 = work.begin; t0 < end; t0 += int(kKeys)) {
     int t = t0 + int(lane_n * kColumns);
@@ -68,6 +101,22 @@ void main() {
           [[unroll]] for (uint c = 0; c < 4; ++c) s[i][j] = fma(q[i][c], k[c], s[i][j]);
       }
     }
+#ifdef GRADIENT
+    float grad[kRows][kColumns];
+    [[unroll]] for (uint i = 0; i < kRows; ++i)
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) grad[i][j] = -dots[i];
+    for (uint f = 0; f < e4; ++f) {
+      vec4 g[kRows];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) g[i] = load_grad((pair * rows + min(row + i, rows - 1)) * e4 + f);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        vec4 v = load_v((pair * keys + uint(min(t + int(j), end - 1))) * e4 + f);
+        [[unroll]] for (uint i = 0; i < kRows; ++i)
+          [[unroll]] for (uint c = 0; c < 4; ++c) grad[i][j] = fma(g[i][c], v[c], grad[i][j]);
+      }
+    }
+    [[unroll]] for (uint i = 0; i < kRows; ++i)
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) grad[i][j] *= slope_of(s[i][j]);
+#endif
     [[unroll]] for (uint i = 0; i < kRows; ++i) {
       float best = -kInfinity;
       [[unroll]] for (uint j = 0; j < kColumns; ++j) {
@@ -88,6 +137,9 @@ void main() {
         vec4 weight = vec4(exact_exp(s[i][j] - base), exact_exp(s[i][j + 1] - base), exact_exp(s[i][j + 2] - base),
                            exact_exp(s[i][j + 3] - base));
         sum[i] += weight.x + weight.y + weight.z + weight.w;
+#ifdef GRADIENT
+        weight *= vec4(grad[i][j], grad[i][j + 1], grad[i][j + 2], grad[i][j + 3]);
+#endif
         weights[((lane_m * kRows + i) * kKeys + lane_n * kColumns + j) / 4] = weight;
       }
     }
@@ -96,9 +148,9 @@ void main() {
       vec4 weight[kRows];
       [[unroll]] for (uint i = 0; i < kRows; ++i) weight[i] = weights[(lane_m * kRows + i) * kKeys / 4 + k4];
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint at_v = (pair * keys + uint(min(t0 + int(k4 * 4 + c), end - 1))) * e4;
+        uint at_v = (pair * keys + uint(min(t0 + int(k4 * 4 + c), end - 1))) * RESULT_FOURS;
         [[unroll]] for (uint f = 0; f < kFours; ++f) {
-          vec4 v = load_v(at_v + min(first_four + f * kLanesN, e4 - 1));
+          vec4 v = load_result(at_v + min(first_four + f * kLanesN, RESULT_FOURS - 1));
           [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][f] = fma(vec4(weight[i][c]), v, acc[i][f]);
         }
       }
@@ -112,6 +164,20 @@ void main() {
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     if (row + i >= rows) continue;
     float total = over_lanes(lane_m * kRows + i, true);
+#ifdef GRADIENT
+    uint at = pair * rows + row + i;
+    float inverse = total == 0.0 ? 0.0 : 1.0 / total;
+    if (lane_n == 0 && work.chunk == 0) {
+      statistics[at * 3] = most[i] == -kInfinity ? 0.0 : most[i];
+      statistics[at * 3 + 1] = inverse;
+      statistics[at * 3 + 2] = dots[i];
+    }
+    [[unroll]] for (uint f = 0; f < kFours; ++f)
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        uint column = (first_four + f * kLanesN) * 4 + c;
+        if (column < d) grad_q[at * d + column] = acc[i][f][c] * inverse * scale;
+      }
+#else
     uint at = kParts ? ((pair * rows + row + i) * splits + work.split) * (e + 2) + 2 : (pair * rows + row + i) * e;
     float inverse = kParts ? 1.0 : (total == 0.0 ? 0.0 : 1.0 / total);
     if (kParts && lane_n == 0 && work.chunk == 0) {
@@ -123,5 +189,6 @@ void main() {
         uint column = (first_four + f * kLanesN) * 4 + c;
         if (column < e) y[at + column] = acc[i][f][c] * inverse;
       }
+#endif
   }
 }

@@ -12,13 +12,21 @@ vec4 load_v(uint i) { return texelFetch(texel_v, int(i)); }
 layout(set = 0, binding = 2, std430) readonly buffer V4 { vec4 v4[]; };
 vec4 load_v(uint i) { return v4[i]; }
 #endif
+#ifndef GRADIENT
 layout(set = 0, binding = 3, std430) writeonly buffer Y { float y[]; };
+#elif defined TEXEL
+layout(set = 0, binding = 13) uniform samplerBuffer texel_grad;
+vec4 load_grad(uint i) { return texelFetch(texel_grad, int(i)); }
+#else
+layout(set = 0, binding = 3, std430) readonly buffer G4 { vec4 grad4[]; };
+vec4 load_grad(uint i) { return grad4[i]; }
+#endif
 layout(set = 0, binding = 4, std430) readonly buffer M { T mask[]; };
 layout(set = 0, binding = 5, std430) readonly buffer L { int lengths[]; };    // low words of i64
 layout(set = 0, binding = 6, std430) readonly buffer Q { int positions[]; };  // low words of i64
 layout(push_constant) uniform P {
   uint batch, rows, queries, heads_per_group, groups, keys;
-  uint d4, e4, e;  // vec4s of a query and of a value row; columns of a result row
+  uint d4, e4, d, e;  // vec4s and columns of a query and of a value row
   uint blocks, chunks, splits;
   uint mask_strides[4];
   uint position_step;
@@ -41,6 +49,13 @@ struct Work {
   int key_count, position;  // position: of the first query among the keys
   int begin, end;        // the keys that any of the rows sees
 };
+int key_count_of(uint batch_index) {
+  return kLengths ? clamp(lengths[2 * batch_index], 0, int(keys)) : int(keys);
+}
+int position_of(uint batch_index) {
+  return kPositions ? positions[2 * batch_index * position_step]
+                    : (kLengths ? lengths[2 * batch_index] - int(queries) : 0);
+}
 Work work_of(uint group, uint block_rows) {
   Work w;
   w.split = group % splits;
@@ -52,9 +67,8 @@ Work work_of(uint group, uint block_rows) {
   w.batch_index = w.pair / groups;
   w.outside = w.batch_index >= batch;
   if (w.outside) w.batch_index = 0;
-  uint b = w.batch_index;
-  w.key_count = kLengths ? clamp(lengths[2 * b], 0, int(keys)) : int(keys);
-  w.position = kPositions ? positions[2 * b * position_step] : (kLengths ? lengths[2 * b] - int(queries) : 0);
+  w.key_count = key_count_of(w.batch_index);
+  w.position = position_of(w.batch_index);
   uint first_row = w.block * block_rows, last_row = min(first_row + block_rows, rows) - 1;
   bool one_head = first_row / queries == last_row / queries;
   Seen all = seen_keys(one_head ? int(first_row % queries) : 0, int(one_head ? last_row % queries : queries - 1),
@@ -74,6 +88,13 @@ Query query_at(Work w, uint row) {
   uint query = row % queries, head = w.pair % groups * heads_per_group + row / queries;
   return Query(seen_keys(int(query), int(query), w.position, w.key_count),
                w.batch_index * mask_strides[0] + head * mask_strides[1] + query * mask_strides[2]);
+}
+
+/// The derivative of a score by the product with the query, but for its scale.
+float slope_of(float product) {
+  if (!kSoftcap) return 1.0;
+  float t = exact_tanh(product * scale / softcap);
+  return 1.0 - t * t;
 }
 
 /// The score of a key from the product with the query; no weight for one that is not seen or beyond `end`.

@@ -66,7 +66,7 @@ struct DeviceFacts {
 
 /// Storage buffers and texel buffers that every kernel's descriptor set has room for.
 inline constexpr uint32_t kStorageBindings = 10;
-inline constexpr uint32_t kTexelBindings = 3;
+inline constexpr uint32_t kTexelBindings = 4;
 inline constexpr uint32_t kPushBytes = 128;
 
 struct DevicePlan {

@@ -74,18 +74,6 @@ Status recurrent_fits(const Device& device, const RecurrentGeometry& g) {
   return {};
 }
 
-/// A matrix [rows, columns] whose rows are whole vec4s.
-Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input, int64_t rows,
-               int64_t columns) {
-  if (columns % 4 == 0) return in(input);
-  const auto* constant = static_cast<const float*>(node.inputs[input].value);
-  if (constant != nullptr) program.replaces(input);
-  return padded_copy(
-      program, device, in(input),
-      {.extents = {rows, columns}, .strides = {columns, 1}, .padded_extents = {rows, round_up4(columns)}},
-      constant);
-}
-
 /// x w^T for all steps and both directions: [steps, batch, directions, gates, hidden].
 Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView& node,
                    const RecurrentGeometry& g) {

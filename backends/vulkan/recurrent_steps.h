@@ -20,10 +20,6 @@ inline bool resets_before(const RecurrentGeometry& g) {
 
 /// Ok when the products for all steps can be bound.
 Status recurrent_fits(const Device& device, const RecurrentGeometry& g);
-
-/// A matrix [rows, columns] whose rows are whole vec4s.
-Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input, int64_t rows,
-               int64_t columns);
 /// x w^T for all steps and both directions: [steps, batch, directions, gates, hidden].
 Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView& node,
                    const RecurrentGeometry& g);

@@ -89,6 +89,17 @@ Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source,
   return target;
 }
 
+Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input, int64_t rows,
+               int64_t columns) {
+  if (columns % 4 == 0) return in(input);
+  const auto* constant = static_cast<const float*>(node.inputs[input].value);
+  if (constant != nullptr) program.replaces(input);
+  return padded_copy(
+      program, device, in(input),
+      {.extents = {rows, columns}, .strides = {columns, 1}, .padded_extents = {rows, round_up4(columns)}},
+      constant);
+}
+
 bool through_texels(const VulkanDevice& device, uint64_t bytes, size_t element) {
   return device.plan().texel_loads && bytes / (4 * element) <= device.facts().max_texel_elements;
 }

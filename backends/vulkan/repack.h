@@ -27,6 +27,10 @@ struct PaddedCopy {
 Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source, const PaddedCopy& copy,
                 const void* constant);
 
+/// An operand as a matrix [rows, columns] whose rows are whole vec4s: as it stands where they are.
+Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input, int64_t rows,
+               int64_t columns);
+
 /// How a product reads its factors; see shaders/load.glsl.
 enum class Load : uint8_t { Buffer, Texel, Subgroup };
 

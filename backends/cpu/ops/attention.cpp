@@ -1,93 +1,31 @@
 // Attention without the matrix of scores: blocks of query rows, each going over the keys it sees once.
 //
-// The query heads that share a key head lie one under the other, so they are rows of one matrix. Where there
-// are fewer blocks than threads (a step of generation), the keys are cut into parts too, whose results are
-// merged.
-#include <cmath>
+// Where there are fewer blocks than threads (a step of generation), the keys are cut into parts too, whose
+// results are merged.
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/kernel.h"
-#include "backends/cpu/simd/attention.h"
-#include "runtime/core/shape.h"
+#include "backends/cpu/attention_geometry.h"
 
 namespace rt::cpu {
 namespace {
 
-enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
-
-struct Geometry {
-  int64_t batch, heads, groups, queries, keys, d, e;
-  int64_t rows, blocks;  ///< of one group of heads
-  int64_t splits;        ///< parts of the keys
-  float scale, softcap;
-  int64_t left, right;  ///< windows, -1: none
-  bool one_position;
-  bool has_mask, bool_mask;
-  int64_t mask_strides[4];
-
-  int64_t items() const { return batch * groups * blocks; }
-  int64_t block_rows(int64_t block) const { return std::min(kAttentionRows, rows - block * kAttentionRows); }
+struct Geometry : AttentionGeometry {
+  int64_t splits;  ///< parts of the keys
 };
 
 /// Keys of one part are worth at least this many.
 constexpr int64_t kLeastPart = 256;
 
 Geometry geometry_of(const NodeView& node, int threads) {
-  const auto& attributes = node.as<op::AttentionAttributes>();
-  const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
-  Geometry g{};
-  g.batch = q[0], g.heads = q[1], g.groups = v[1], g.queries = q[2], g.keys = v[2], g.d = q[3], g.e = v[3];
-  g.rows = g.groups == 0 ? 0 : g.heads / g.groups * g.queries;
-  g.blocks = (g.rows + kAttentionRows - 1) / kAttentionRows;
+  Geometry g{attention_geometry<op::AttentionAttributes>(node), 1};
   const int64_t parts = g.items() == 0 ? 1 : (threads + g.items() - 1) / g.items();
   g.splits = std::clamp<int64_t>(std::min(parts, g.keys / kLeastPart), 1, 256);
-  g.scale = attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(static_cast<float>(g.d));
-  g.softcap = attributes.softcap;
-  g.left = attributes.left_window;
-  g.right = attributes.causal ? 0 : attributes.right_window;
-  g.one_position = node.has(kQueryPosition) && node.input(kQueryPosition).elements() == 1;
-  g.has_mask = node.has(kMask);
-  if (g.has_mask) {
-    g.bool_mask = node.dtype(kMask) == DType::Bool;
-    const Shape& mask = node.shape(kMask);
-    int64_t stride = 1;
-    for (int axis = 3, own = mask.rank() - 1; own >= 0; --axis, --own) {
-      g.mask_strides[axis] = mask[own] == 1 ? 0 : stride;
-      stride *= mask[own];
-    }
-  }
   return g;
 }
 
-/// What one block of rows looks at.
-struct Block {
-  int64_t first[kAttentionRows], last[kAttentionRows], mask_row[kAttentionRows];
-};
-
-void look_up(const Geometry& g, const Call& call, int64_t batch, int64_t group, int64_t row,
-             AttentionRows& task, Block& block) {
-  const auto* lengths = call.in<int64_t>(kKvLength);
-  const auto* positions = call.in<int64_t>(kQueryPosition);
-  const int64_t length = lengths == nullptr ? g.keys : std::clamp<int64_t>(lengths[batch], 0, g.keys);
-  const int64_t from = positions != nullptr ? positions[g.one_position ? 0 : batch]
-                       : lengths != nullptr ? lengths[batch] - g.queries
-                                            : 0;
-  for (int64_t i = 0; i < task.rows; ++i) {
-    const int64_t query = (row + i) % g.queries, head = group * (g.heads / g.groups) + (row + i) / g.queries;
-    const int64_t at = from + query;
-    block.first[i] = g.left < 0 ? 0 : std::clamp<int64_t>(at - g.left, 0, length);
-    block.last[i] = g.right < 0 ? length : std::clamp<int64_t>(at + g.right + 1, 0, length);
-    block.mask_row[i] = batch * g.mask_strides[0] + head * g.mask_strides[1] + query * g.mask_strides[2];
-  }
-  task.first = block.first, task.last = block.last, task.mask_row = block.mask_row;
-  task.mask_step = g.mask_strides[3];
-  if (g.has_mask && g.bool_mask) task.keep = call.in<uint8_t>(kMask);
-  if (g.has_mask && !g.bool_mask) task.bias = call.in<float>(kMask);
-}
-
 /// Keeps part `index` of `parts` of the keys that the block sees.
-void take_part(AttentionRows& task, Block& block, int64_t index, int64_t parts) {
+void take_part(AttentionRows& task, SeenBlock& block, int64_t index, int64_t parts) {
   int64_t first = block.first[0], last = block.last[0];
   for (int64_t i = 1; i < task.rows; ++i) {
     first = std::min(first, block.first[i]);
@@ -99,11 +37,6 @@ void take_part(AttentionRows& task, Block& block, int64_t index, int64_t parts) 
     block.first[i] = std::max(block.first[i], first + part.begin);
     block.last[i] = std::min(block.last[i], first + part.end);
   }
-}
-
-/// Long and short blocks of a causal mask alternate, so that equal counts of items are about equal work.
-int64_t spread(int64_t i, int64_t count) {
-  return i % 2 == 0 ? i / 2 : count - 1 - i / 2;
 }
 
 void merge(const float* parts, int64_t count, int64_t stride, int64_t e, float* y) {
@@ -134,19 +67,12 @@ void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t ind
   const int64_t split = index % g.splits, item = index / g.splits;
   const int64_t pair = item / g.blocks, block = spread(item % g.blocks, g.blocks),
                 row = block * kAttentionRows;
-  const int64_t batch = pair / g.groups, group = pair % g.groups;
   const Scratch scratch = scratch_of(g);
-  AttentionRows task;
-  task.rows = g.block_rows(block), task.d = g.d, task.e = g.e;
-  task.scale = g.scale, task.softcap = g.softcap;
-  task.q = call.in<float>(kQuery) + (pair * g.rows + row) * g.d;
-  task.k = call.in<float>(kKey) + pair * g.keys * g.d;
-  task.v = call.in<float>(kValue) + pair * g.keys * g.e;
+  SeenBlock seen;
+  AttentionRows task = block_of_rows(g, call, pair, block, seen);
   task.y = call.out<float>() + (pair * g.rows + row) * g.e;
   task.scratch = call.scratch<float>() + omp_get_thread_num() * scratch.thread_floats;
   if (g.splits > 1) task.partial = parts + index * scratch.part_floats;
-  Block seen;
-  look_up(g, call, batch, group, row, task, seen);
   if (g.splits > 1) take_part(task, seen, split, g.splits);
   simd.attention(task);
 }
@@ -164,12 +90,6 @@ void merge_block(const Geometry& g, const Call& call, int64_t item, const float*
   for (int64_t i = 0; i < g.block_rows(block); ++i)
     merge(parts + item * g.splits * floats + i * attention_partial(g.e), g.splits, floats, g.e,
           call.out<float>() + (item / g.blocks * g.rows + block * kAttentionRows + i) * g.e);
-}
-
-Status supports(const CpuDevice&, const NodeView& node) {
-  if (node.has(kMask) && node.dtype(kMask) != DType::Bool && node.dtype(kMask) != DType::F32)
-    return unsupported("no masks of ", name_of(node.dtype(kMask)));
-  return {};
 }
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
@@ -297,7 +217,7 @@ Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_attention();
 std::span<const KernelRow> rows_attention() {
   static constexpr KernelRow kRows[] = {
-      row<create, supports>(OpKind::Attention, "attention", DTypeSet{DType::F32}),
+      row<create, supports_attention>(OpKind::Attention, "attention", DTypeSet{DType::F32}),
       row<create_rotary>(OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}),
       row<create_scatter>(OpKind::TensorScatter, "tensor_scatter", kAnyDType),
   };

@@ -37,4 +37,29 @@ constexpr int64_t attention_partial(int64_t e) noexcept {
   return e + 2;
 }
 
+/// The gradients of the same rows in two steps, with nothing added by two of them (Dao 2023:
+/// FlashAttention-2): blocks of rows find grad_q and what the blocks of keys need to find their weights
+/// again.
+struct AttentionGradRows {
+  AttentionRows rows;             ///< y and partial are unused
+  const float* y = nullptr;       ///< [rows, e]
+  const float* grad_y = nullptr;  ///< [rows, e]
+  /// [rows, kAttentionStatistics]: weights are exp(score - first) second; the third is y grad_y.
+  float* statistics = nullptr;
+  float* grad_q = nullptr;  ///< [rows, d]
+};
+inline constexpr int64_t kAttentionStatistics = 3;
+
+/// A block of at most kAttentionKeys keys [begin, end), which takes what blocks of rows add in their order.
+struct AttentionGradKeys {
+  AttentionGradRows rows;  ///< grad_q is unused
+  int64_t begin = 0, end = 0;
+  bool first = true, last = true;              ///< of the blocks of rows
+  float *grad_k = nullptr, *grad_v = nullptr;  ///< [keys, d] and [keys, e]
+};
+
+constexpr int64_t attention_grad_scratch(int64_t d, int64_t e) noexcept {
+  return kAttentionRows * (2 * d + 2 * e + 3 * kAttentionKeys + 4);
+}
+
 }  // namespace rt::cpu

@@ -22,6 +22,7 @@ void fill_window(Simd& table) noexcept;
 void fill_random(Simd& table) noexcept;
 void fill_recurrent(Simd& table) noexcept;
 void fill_attention(Simd& table) noexcept;
+void fill_attention_gradient(Simd& table) noexcept;
 
 void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns);
 

@@ -108,6 +108,8 @@ struct StepOperands {
 };
 
 struct AttentionRows;  // simd/attention.h
+struct AttentionGradRows;
+struct AttentionGradKeys;
 
 /// A result of so many bytes will not be found in the caches by who reads it next: writing it past them saves
 /// reading its lines first.
@@ -256,6 +258,8 @@ struct Simd {
 
   const RecurrentLoops* recurrent;  ///< recurrent.h
   void (*attention)(const AttentionRows& task);
+  void (*attention_grad_rows)(const AttentionGradRows& task);
+  void (*attention_grad_keys)(const AttentionGradKeys& task);
 
   static constexpr int64_t kColumns = 128;
   static constexpr int kRandomBlocks = 16;

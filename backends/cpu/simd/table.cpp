@@ -28,6 +28,7 @@ const Simd& table() noexcept {
     fill_random(filled);
     fill_recurrent(filled);
     fill_attention(filled);
+    fill_attention_gradient(filled);
     return filled;
   }();
   return kTable;

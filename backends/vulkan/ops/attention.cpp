@@ -2,31 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/vulkan/repack.h"
+#include "backends/vulkan/attention_steps.h"
 #include "backends/vulkan/self_test.h"
 
 namespace rt::vulkan {
 namespace {
 
-enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition };
-
-struct Problem {
-  int64_t batch, heads, groups, queries, keys, d, e;
-  int64_t rows;  ///< of one group of heads
-};
-
-Problem problem_of(const NodeView& node) {
-  const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
-  Problem p{q[0], q[1], v[1], q[2], v[2], q[3], v[3], 0};
-  p.rows = p.groups == 0 ? 0 : p.heads / p.groups * p.queries;
-  return p;
-}
-
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
-  const DType mask = node.has(kMask) ? node.dtype(kMask) : DType::F32;
-  RT_TRY(storable(device, mask));
-  if (mask != DType::F32 && mask != DType::Bool) return unsupported("masks of type ", name_of(mask));
+  RT_TRY(supports_attention(device, node));
   // A workgroup keeps its rows' results in registers.
   constexpr int64_t kMostColumns = 1 << 14;
   if (node.shape(kValue)[3] > kMostColumns)
@@ -43,7 +26,7 @@ struct Tiling {
 };
 
 /// Rows of each lane, as many as there are registers for.
-Tiling subgroup_tiling(const Problem& p, uint32_t lanes) {
+Tiling subgroup_tiling(const AttentionProblem& p, uint32_t lanes) {
   constexpr int64_t kMostFours = 32, kMostRows = 4;  // more take too long to compile
   const int64_t fours = ceil_div(p.e, 4);
   Tiling tiling{.columns = 16, .lanes = lanes, .lanes_n = lanes, .splits = 1, .load = Load::Subgroup};
@@ -57,7 +40,7 @@ Tiling subgroup_tiling(const Problem& p, uint32_t lanes) {
 
 /// load: the best that may be used. Weights of a tile stay below a quarter of the least shared memory there
 /// is.
-Tiling choose_tiling(const Problem& p, const DevicePlan& plan, Load load) {
+Tiling choose_tiling(const AttentionProblem& p, const DevicePlan& plan, Load load) {
   if (load == Load::Subgroup && plan.subgroup_tiles && p.rows >= plan.tile_lanes)
     return subgroup_tiling(p, plan.tile_lanes);
   Tiling tiling{.rows = p.e > 64 ? 4u : 8u, .columns = 8, .lanes = plan.tile_lanes, .lanes_n = 8};
@@ -85,20 +68,6 @@ Tiling choose_tiling(const Problem& p, const DevicePlan& plan, Load load) {
   return tiling;
 }
 
-/// A [matrices, rows, columns] operand whose rows are whole vec4s.
-Ref whole_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input) {
-  const Shape& shape = node.shape(input);
-  const int64_t columns = shape[3], padded = ceil_div(columns, 4) * 4;
-  if (columns == padded) return in(input);
-  const auto* constant = static_cast<const float*>(node.inputs[input].value);
-  if (constant != nullptr) program.replaces(input);
-  return padded_copy(program, device, in(input),
-                     {.extents = {1, shape.elements(0, 3), columns},
-                      .strides = {0, columns, 1},
-                      .padded_extents = {1, shape.elements(0, 3), padded}},
-                     constant);
-}
-
 Shader shader_of(bool bool_mask, Load load) {
   constexpr Shader kShaders[2][3] = {
       {Shader::attention_float_buffer, Shader::attention_float_texel, Shader::attention_float_subgroup},
@@ -106,35 +75,11 @@ Shader shader_of(bool bool_mask, Load load) {
   return kShaders[bool_mask][static_cast<size_t>(load)];
 }
 
-void push_mask_strides(Step& step, const NodeView& node) {
-  int64_t strides[4] = {};
-  if (node.has(kMask)) {
-    const Shape& mask = node.shape(kMask);
-    int64_t stride = 1;
-    for (int axis = 3, own = mask.rank() - 1; own >= 0; --axis, --own) {
-      strides[axis] = mask[own] == 1 ? 0 : stride;
-      stride *= mask[own];
-    }
-  }
-  for (int64_t stride : strides) step.push(stride);
-}
-
-void push_windows(Step& step, const NodeView& node) {
-  const auto& attributes = node.as<op::AttentionAttributes>();
-  constexpr int64_t kFar = 1 << 29;  // positions and windows are added in 32 bits
-  const int64_t one = node.has(kQueryPosition) && node.input(kQueryPosition).elements() != 1 ? 1 : 0;
-  step.push(one);
-  step.push(std::min(attributes.left_window, kFar));
-  step.push(attributes.causal ? int64_t{0} : std::min(attributes.right_window, kFar));
-  const auto width = static_cast<float>(node.shape(kQuery)[3]);
-  step.push(attributes.scale != 0 ? attributes.scale : 1 / std::sqrt(width)).push(attributes.softcap);
-}
-
 /// Rows of q, k and v are whole vec4s.
 void add_attention(Program& program, const NodeView& node, const Tiling& tiling, Shader shader, const Ref& q,
                    const Ref& k, const Ref& v) {
-  const Problem p = problem_of(node);
-  const int64_t d4 = ceil_div(p.d, 4), e4 = ceil_div(p.e, 4), rows = p.batch * p.groups * p.rows;
+  const AttentionProblem p = attention_problem(node);
+  const int64_t rows = p.batch * p.groups * p.rows;
   const bool parts = tiling.splits > 1;
   const Ref result =
       parts ? program.scratch(static_cast<uint64_t>(rows * tiling.splits * (p.e + 2)) * sizeof(float))
@@ -143,18 +88,10 @@ void add_attention(Program& program, const NodeView& node, const Tiling& tiling,
       static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks * tiling.splits);
   Step& step = program.dispatch(shader, groups, tiling.lanes);
   step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.fours);
-  step.spec(node.as<op::AttentionAttributes>().softcap != 0).spec(node.has(kMask)).spec(node.has(kKvLength));
-  step.spec(node.has(kQueryPosition)).spec(parts);
-  step.push(p.batch).push(p.rows).push(p.queries).push(p.groups == 0 ? 0 : p.heads / p.groups);
-  step.push(p.groups).push(p.keys).push(d4).push(e4).push(p.e);
-  step.push(tiling.blocks).push(tiling.chunks).push(tiling.splits);
-  push_mask_strides(step, node);
-  push_windows(step, node);
+  push_attention(step, node, attention_numbers<op::AttentionAttributes>(node), parts,
+                 {tiling.blocks, tiling.chunks, tiling.splits});
   const bool texel = tiling.load != Load::Buffer;
   step.matrix(0, q, texel).matrix(1, k, texel).matrix(2, v, texel).write(3, result);
-  if (node.has(kMask)) step.read(4, in(kMask));
-  if (node.has(kKvLength)) step.read(5, in(kKvLength));
-  if (node.has(kQueryPosition)) step.read(6, in(kQueryPosition));
   if (parts)
     program.dispatch_each(Shader::attention_merge, rows * p.e, 64)
         .push(rows * p.e)
@@ -207,14 +144,12 @@ SelfTest attention_test(Shader shader, Tiling tiling) {
 
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  const Problem p = problem_of(node);
+  const AttentionProblem p = attention_problem(node);
   auto program = std::make_unique<Program>("attention");
-  const Ref q = whole_rows(*program, device, node, kQuery), k = whole_rows(*program, device, node, kKey),
-            v = whole_rows(*program, device, node, kValue);
-  const int64_t d4 = ceil_div(p.d, 4), e4 = ceil_div(p.e, 4);
-  const int64_t largest =
-      std::max(p.batch * p.groups * p.rows * d4, p.batch * p.groups * p.keys * std::max(d4, e4));
-  const bool texel = through_texels(device, static_cast<uint64_t>(largest) * 16);
+  const Ref q = attention_rows(*program, device, node, kQuery),
+            k = attention_rows(*program, device, node, kKey),
+            v = attention_rows(*program, device, node, kValue);
+  const bool texel = through_texels(device, largest_operand(node, {kQuery, kKey, kValue}));
   const bool bool_mask = node.has(kMask) && node.dtype(kMask) == DType::Bool;
   std::string reasons;
   for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer}) {

@@ -1,0 +1,129 @@
+// Gradients of attention without the matrix of scores (Dao 2023: FlashAttention-2). With weights P, scores s:
+//   grad_s = P (grad_y v' - grad_y y) s',  grad_q = scale grad_s k,  grad_k = scale grad_s' q,  grad_v = P'
+//   grad_y
+// Blocks of rows have a row in each lane and go along the keys with an online softmax, as attention does.
+// Blocks of keys have a key in each lane and go along the rows, whose maxima and sums are known by then.
+#include "backends/cpu/simd/attention_tiles.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+namespace {
+
+// --- a row in each lane
+
+/// dots[lane] = y grad_y
+void multiply_results(const AttentionGradRows& task, float* dots, int64_t lanes) {
+  for (int64_t lane = 0; lane < lanes; ++lane) dots[lane] = 0;
+  for (int64_t i = 0; i < task.rows.rows; ++i) {
+    const float *y = task.y + i * task.rows.e, *grad_y = task.grad_y + i * task.rows.e;
+    float dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t e = 0; e < task.rows.e; ++e) dot += y[e] * grad_y[e];
+    dots[i] = dot;
+  }
+}
+
+void attention_grad_rows(const AttentionGradRows& task) {
+  const AttentionRows& rows = task.rows;
+  const Keys keys = seen_keys(rows);
+  Scratch scratch{rows.scratch};
+  float *queries = scratch.take(rows.d), *grad_y = scratch.take(rows.e), *grad_q = scratch.take(rows.d);
+  float *grad = scratch.take(kAttentionKeys), *dots = scratch.take(1);
+  const Tile tile = scratch.tile(rows.rows);
+  const int64_t lanes = tile.lanes;
+  pack(rows.q, rows.rows, rows.d, rows.scale, queries, lanes);
+  pack(task.grad_y, rows.rows, rows.e, 1.0f, grad_y, lanes);
+  multiply_results(task, dots, lanes);
+  for (int64_t i = 0; i < rows.d * lanes; ++i) grad_q[i] = 0;
+
+  for (int64_t t = keys.begin; t < keys.end; t += kAttentionKeys) {
+    const Keys block{t, smaller(t + kAttentionKeys, keys.end)};
+    const int64_t count = block.end - block.begin;
+    product<false>({rows.v + t * rows.e, rows.e, 1, grad_y, grad, rows.e, lanes}, count);
+    for (int64_t k = 0; k < count; ++k)
+#pragma omp simd
+      for (int64_t i = 0; i < lanes; ++i) grad[k * lanes + i] -= dots[i];
+    score(rows, tile, queries, block, grad);
+    soften(tile, count, grad_q, rows.d);
+#pragma omp simd
+    for (int64_t i = 0; i < count * lanes; ++i) grad[i] *= tile.scores[i];
+    product<true>({rows.k + t * rows.d, 1, rows.d, grad, grad_q, count, lanes}, rows.d);
+  }
+
+  for (int64_t i = 0; i < lanes; ++i) tile.factor[i] = reciprocal_or_zero(tile.sum[i]);
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    float* own = task.statistics + i * kAttentionStatistics;
+    own[0] = base_of(tile.most[i]);
+    own[1] = tile.factor[i];
+    own[2] = dots[i];
+  }
+  for (int64_t d = 0; d < rows.d; ++d)
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; ++i) grad_q[d * lanes + i] *= tile.factor[i] * rows.scale;
+  transpose(grad_q, lanes, task.grad_q, rows.d, rows.d, rows.rows);
+}
+
+// --- a key in each lane
+
+/// One row's products with a block of keys become weights and the gradients of scores.
+void weigh_row(const AttentionGradKeys& task, int64_t row, float* scores, float* grad, float* mask,
+               int64_t lanes) {
+  const AttentionRows& rows = task.rows.rows;
+  const float* own = task.rows.statistics + row * kAttentionStatistics;
+  const float base = own[0], inverse = own[1], dot = own[2];
+#pragma omp simd
+  for (int64_t t = 0; t < lanes; ++t) grad[t] -= dot;
+  if (rows.softcap != 0) cap(scores, lanes, rows.softcap, grad);
+  const int64_t count = task.end - task.begin;
+  if (has_mask(rows)) {
+    mask_row(rows, row, {task.begin, task.end}, mask, 1);
+#pragma omp simd
+    for (int64_t t = 0; t < count; ++t) scores[t] = with_mask(scores[t], mask[t]);
+  }
+  const auto first = static_cast<int32_t>(smaller(larger(rows.first[row] - task.begin, 0), count));
+  const auto last = static_cast<int32_t>(smaller(larger(rows.last[row] - task.begin, 0), count));
+  const auto end = static_cast<int32_t>(lanes);
+#pragma omp simd
+  for (int32_t t = 0; t < end; ++t) {
+    const float weight = exp_down(scores[t] - base) * inverse;
+    scores[t] = pick((t >= first) & (t < last), weight, 0.0f);
+    grad[t] *= scores[t];
+  }
+}
+
+void attention_grad_keys(const AttentionGradKeys& task) {
+  const AttentionRows& rows = task.rows.rows;
+  const int64_t count = task.end - task.begin, lanes = (count + kWidth - 1) / kWidth * kWidth;
+  Scratch scratch{rows.scratch};
+  float *keys = scratch.take(rows.d), *values = scratch.take(rows.e);
+  float *grad_k = scratch.take(rows.d), *grad_v = scratch.take(rows.e);
+  float *scores = scratch.take(kAttentionKeys), *grad = scratch.take(kAttentionKeys), *mask = scratch.take(1);
+  if (task.first) {
+    pack(rows.k + task.begin * rows.d, count, rows.d, rows.scale, keys, lanes);
+    pack(rows.v + task.begin * rows.e, count, rows.e, 1.0f, values, lanes);
+    for (int64_t i = 0; i < rows.d * lanes; ++i) grad_k[i] = 0;
+    for (int64_t i = 0; i < rows.e * lanes; ++i) grad_v[i] = 0;
+  }
+  const Keys seen = seen_keys(rows);
+  if (seen.begin < task.end && seen.end > task.begin) {
+    product<false>({rows.q, rows.d, 1, keys, scores, rows.d, lanes}, rows.rows);
+    product<false>({task.rows.grad_y, rows.e, 1, values, grad, rows.e, lanes}, rows.rows);
+    for (int64_t i = 0; i < rows.rows; ++i)
+      weigh_row(task, i, scores + i * lanes, grad + i * lanes, mask, lanes);
+    product<true>({task.rows.grad_y, 1, rows.e, scores, grad_v, rows.rows, lanes}, rows.e);
+    product<true>({rows.q, 1, rows.d, grad, grad_k, rows.rows, lanes}, rows.d);
+  }
+  if (!task.last) return;
+#pragma omp simd
+  for (int64_t i = 0; i < rows.d * lanes; ++i) grad_k[i] *= rows.scale;
+  transpose(grad_k, lanes, task.grad_k + task.begin * rows.d, rows.d, rows.d, count);
+  transpose(grad_v, lanes, task.grad_v + task.begin * rows.e, rows.e, rows.e, count);
+}
+
+}  // namespace
+
+void fill_attention_gradient(Simd& table) noexcept {
+  table.attention_grad_rows = &attention_grad_rows;
+  table.attention_grad_keys = &attention_grad_keys;
+}
+
+}  // namespace rt::cpu::RT_SIMD_ISA

@@ -1,0 +1,128 @@
+#version 450
+#extension GL_GOOGLE_include_directive : require
+// Gradients of attention's keys and values (Dao 2023: FlashAttention-2): a workgroup takes a block of keys and goes over
+// the query rows, a tile at a time. What a row's weights need is known: `statistics` of attention.comp.
+// kLanesN lanes lie along query rows and along the results' columns, the others along keys. A lane has kRows keys;
+// kColumns neighbouring rows of a tile; kFours groups of four columns of both results, kLanesN groups apart.
+#include "common.glsl"
+#include "functions.glsl"
+#include "load.glsl"
+layout(constant_id = 1) const uint kRows = 4;
+layout(constant_id = 2) const uint kColumns = 4;  // a multiple of four
+layout(constant_id = 3) const uint kLanesN = 8;
+layout(constant_id = 4) const uint kFours = 2;
+#include "attention.glsl"
+layout(set = 0, binding = 7, std430) writeonly buffer GK { float grad_k[]; };
+layout(set = 0, binding = 8, std430) writeonly buffer GV { float grad_v[]; };
+layout(set = 0, binding = 9, std430) readonly buffer S { float statistics[]; };
+const uint kLanesM = gl_WorkGroupSize.x / kLanesN;
+const uint kBlock = kLanesM * kRows;
+const uint kTile = kLanesN * kColumns;
+shared vec4 weights[kBlock * kTile / 4];
+shared vec4 grad_scores[kBlock * kTile / 4];
+
+/// Whether any row of a tile sees any key of the block; the same answer in all lanes.
+bool is_seen(Work work, uint first_row, int first_key, int end_key) {
+  uint last_row = min(first_row + kTile, rows) - 1;
+  if (first_row / queries != last_row / queries) return true;
+  Seen seen =
+      seen_keys(int(first_row % queries), int(last_row % queries), work.position, work.key_count);
+  return seen.begin < end_key && seen.end > first_key;
+}
+
+void main() {
+  uint group = group_number();
+  uint chunk = group % chunks;
+  group /= chunks;
+  uint first_key = group % blocks * kBlock, pair = group / blocks;
+  if (pair / groups >= batch) return;  // the whole workgroup
+  Work work;
+  work.pair = pair;
+  work.batch_index = pair / groups;
+  work.key_count = key_count_of(work.batch_index);
+  work.position = position_of(work.batch_index);
+  uint lane_n = gl_LocalInvocationID.x % kLanesN, lane_m = gl_LocalInvocationID.x / kLanesN;
+  uint key = first_key + lane_m * kRows, first_four = chunk * kFours * kLanesN + lane_n;
+
+  uint own[kRows];  // the last one again behind the end
+  vec4 acc_k[kRows][kFours], acc_v[kRows][kFours];
+  [[unroll]] for (uint i = 0; i < kRows; ++i) {
+    own[i] = pair * keys + min(key + i, keys - 1);
+    [[unroll]] for (uint f = 0; f < kFours; ++f) acc_k[i][f] = acc_v[i][f] = vec4(0.0);
+  }
+
+  for (uint r0 = 0; r0 < rows; r0 += kTile) {
+    if (!is_seen(work, r0, int(first_key), int(min(first_key + kBlock, keys)))) continue;
+    uint row = r0 + lane_n * kColumns;
+    float s[kRows][kColumns], grad[kRows][kColumns];
+    uint at[kColumns];
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+      at[j] = pair * rows + min(row + j, rows - 1);
+      [[unroll]] for (uint i = 0; i < kRows; ++i) s[i][j] = grad[i][j] = 0.0;
+    }
+    for (uint f = 0; f < d4; ++f) {
+      vec4 k[kRows];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) k[i] = load_b(own[i] * d4 + f);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        vec4 q = load_a(at[j] * d4 + f);
+        [[unroll]] for (uint i = 0; i < kRows; ++i)
+          [[unroll]] for (uint c = 0; c < 4; ++c) s[i][j] = fma(q[c], k[i][c], s[i][j]);
+      }
+    }
+    for (uint f = 0; f < e4; ++f) {
+      vec4 v[kRows];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) v[i] = load_v(own[i] * e4 + f);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        vec4 g = load_grad(at[j] * e4 + f);
+        [[unroll]] for (uint i = 0; i < kRows; ++i)
+          [[unroll]] for (uint c = 0; c < 4; ++c) grad[i][j] = fma(g[c], v[i][c], grad[i][j]);
+      }
+    }
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+      Query query = query_at(work, at[j] - pair * rows);
+      float base = statistics[at[j] * 3], inverse = statistics[at[j] * 3 + 1], dot_y = statistics[at[j] * 3 + 2];
+      if (row + j >= rows) inverse = 0.0;
+      [[unroll]] for (uint i = 0; i < kRows; ++i) {
+        float slope = slope_of(s[i][j]);
+        s[i][j] = exact_exp(score_of(s[i][j], query, int(key + i), int(keys)) - base) * inverse;
+        grad[i][j] = s[i][j] * (grad[i][j] - dot_y) * slope;
+      }
+    }
+    [[unroll]] for (uint i = 0; i < kRows; ++i)
+      [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
+        uint place = ((lane_m * kRows + i) * kTile + lane_n * kColumns + j) / 4;
+        weights[place] = vec4(s[i][j], s[i][j + 1], s[i][j + 2], s[i][j + 3]);
+        grad_scores[place] = vec4(grad[i][j], grad[i][j + 1], grad[i][j + 2], grad[i][j + 3]);
+      }
+    barrier();
+    for (uint r4 = 0; r4 < kTile / 4; ++r4) {
+      vec4 weight[kRows], grad_score[kRows];
+      [[unroll]] for (uint i = 0; i < kRows; ++i) {
+        weight[i] = weights[(lane_m * kRows + i) * kTile / 4 + r4];
+        grad_score[i] = grad_scores[(lane_m * kRows + i) * kTile / 4 + r4];
+      }
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        uint from = pair * rows + min(r0 + r4 * 4 + c, rows - 1);
+        [[unroll]] for (uint f = 0; f < kFours; ++f) {
+          vec4 q = load_a(from * d4 + min(first_four + f * kLanesN, d4 - 1));
+          vec4 g = load_grad(from * e4 + min(first_four + f * kLanesN, e4 - 1));
+          [[unroll]] for (uint i = 0; i < kRows; ++i) {
+            acc_k[i][f] = fma(vec4(grad_score[i][c]), q, acc_k[i][f]);
+            acc_v[i][f] = fma(vec4(weight[i][c]), g, acc_v[i][f]);
+          }
+        }
+      }
+    }
+    barrier();
+  }
+
+  [[unroll]] for (uint i = 0; i < kRows; ++i) {
+    if (key + i >= keys) continue;
+    [[unroll]] for (uint f = 0; f < kFours; ++f)
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        uint column = (first_four + f * kLanesN) * 4 + c;
+        if (column < d) grad_k[own[i] * d + column] = acc_k[i][f][c] * scale;
+        if (column < e) grad_v[own[i] * e + column] = acc_v[i][f][c];
+      }
+  }
+}
