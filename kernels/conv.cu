@@ -128,8 +128,8 @@ cudaError_t conv(const ConvArguments& a, cudaStream_t stream) {
                         [&](auto tag) { return run_direct<typename decltype(tag)::type>(a, stream); });
     case ConvWay::Tensor64:
     case ConvWay::Tensor128:
-      return a.type == ElementType::F16 ? run_tensor<__half>(a, stream)
-                                        : run_tensor<__nv_bfloat16>(a, stream);
+      return with_float(a.type,
+                        [&](auto tag) { return run_tensor<typename decltype(tag)::type>(a, stream); });
     case ConvWay::Plain: break;
   }
   return run_plain(a, stream);

@@ -15,7 +15,7 @@ enum class ConvForm : uint8_t { Forward, Data, Weight };
 
 enum class ConvWay : uint8_t {
   Plain,     ///< an implicit matrix product with fused multiply-adds, f32
-  Tensor64,  ///< on tensor cores, f16 and bf16 (sm_80)
+  Tensor64,  ///< on tensor cores: f16, bf16 and, rounded to TF32, f32 (both sm_80)
   Tensor128,
   Direct,  ///< one thread per result: few channels in a group, as in depthwise convolutions; f32, f16 and
            ///< bf16

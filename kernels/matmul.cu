@@ -180,7 +180,7 @@ cudaError_t run_vector(const MatMulArguments& a, cudaStream_t stream) {
 
 MatMulTile matmul_tile(MatMulWay way) {
   switch (way) {
-    case MatMulWay::Tensor128: return {TensorTile<128>::kRows, TensorTile<128>::kColumns};
+    case MatMulWay::Tensor128: return {128, 64};
     case MatMulWay::Vector: return {1, kColumnLanes};
     default: return {PlainTile::kRows, PlainTile::kColumns};
   }
@@ -193,8 +193,8 @@ cudaError_t matmul(const MatMulArguments& a, cudaStream_t stream) {
                         [&](auto tag) { return run_vector<typename decltype(tag)::type>(a, stream); });
     case MatMulWay::Tensor64:
     case MatMulWay::Tensor128:
-      return a.type == ElementType::F16 ? run_tensor<__half>(a, stream)
-                                        : run_tensor<__nv_bfloat16>(a, stream);
+      return with_float(a.type,
+                        [&](auto tag) { return run_tensor<typename decltype(tag)::type>(a, stream); });
     case MatMulWay::Plain: break;
   }
   return run_plain(a, stream);

@@ -7,7 +7,7 @@ namespace rt::cuda {
 
 enum class MatMulWay : uint8_t {
   Plain,      ///< fused multiply-adds in tiles of 64 x 64; any number type
-  Tensor64,   ///< tensor cores, f16 and bf16 (sm_80), 64 x 64
+  Tensor64,   ///< tensor cores: f16, bf16 and, rounded to TF32, f32 (both sm_80), 64 x 64
   Tensor128,  ///< 128 x 64
   Vector,     ///< m = 1; f32, f16 and bf16
 };

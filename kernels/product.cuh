@@ -290,24 +290,40 @@ struct PlainProduct {
 
 // --- products on tensor cores
 
-/// 16-bit factors, f32 sums: kRows x 64 results by four warps.
-template <int kTileRows>
+/// 16-bit factors, or f32 ones rounded to TF32; f32 sums: kRows x 64 results by four warps.
+template <int kTileRows, class T>
 struct TensorTile {
-  static constexpr int kRows = kTileRows, kColumns = 64, kDepth = 32, kThreads = 128, kStages = 3;
+  static constexpr int kRows = kTileRows, kColumns = 64, kThreads = 128, kStages = 3;
+  static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
+  static constexpr int kStep = 32 / static_cast<int>(sizeof(T));  ///< of one instruction
   static constexpr int kWarpRows = kRows / 2, kWarpColumns = 32;
 };
 
-/// The fragments of `kCount` 16-row blocks for one step of 16 along k.
+/// An element of a tile of f32, as tensor cores take it.
+template <class Loader>
+RT_DEVICE uint32_t tf32_at(const float* tile, int row, int k) {
+  return ptx::to_tf32(tile[Loader::kAlongK ? row * Loader::kLead + k : k * Loader::kLead + row]);
+}
+
+/// The fragments of `kCount` 16-row blocks for one step along k.
 template <class Loader, int kCount>
 RT_DEVICE void load_first(uint32_t (&fragment)[kCount][4], const typename Loader::T* tile, int row, int k,
                           int lane) {
-  RT_UNROLL
-  for (int i = 0; i < kCount; ++i) {
-    if constexpr (Loader::kAlongK)
-      ptx::load_matrix_x4(fragment[i], tile + (row + i * 16 + lane % 16) * Loader::kLead + k + lane / 16 * 8);
-    else
-      ptx::load_matrix_x4_transposed(fragment[i], tile + (k + lane % 8 + lane / 16 * 8) * Loader::kLead +
-                                                      row + i * 16 + lane / 8 % 2 * 8);
+  if constexpr (std::is_same_v<typename Loader::T, float>) {
+    RT_UNROLL
+    for (int i = 0; i < kCount; ++i) RT_UNROLL
+    for (int e = 0; e < 4; ++e)
+      fragment[i][e] = tf32_at<Loader>(tile, row + i * 16 + lane / 4 + e % 2 * 8, k + lane % 4 + e / 2 * 4);
+  } else {
+    RT_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      if constexpr (Loader::kAlongK)
+        ptx::load_matrix_x4(fragment[i],
+                            tile + (row + i * 16 + lane % 16) * Loader::kLead + k + lane / 16 * 8);
+      else
+        ptx::load_matrix_x4_transposed(fragment[i], tile + (k + lane % 8 + lane / 16 * 8) * Loader::kLead +
+                                                        row + i * 16 + lane / 8 % 2 * 8);
+    }
   }
 }
 /// Of `kCount` 8-column blocks, an even number.
@@ -315,26 +331,41 @@ template <class Loader, int kCount>
 RT_DEVICE void load_second(uint32_t (&fragment)[kCount][2], const typename Loader::T* tile, int column, int k,
                            int lane) {
   static_assert(kCount % 2 == 0);
-  RT_UNROLL
-  for (int j = 0; j < kCount; j += 2) {
-    uint32_t pair[4];
-    if constexpr (Loader::kAlongK)
-      ptx::load_matrix_x4(
-          pair, tile + (column + j * 8 + lane / 16 * 8 + lane % 8) * Loader::kLead + k + lane / 8 % 2 * 8);
-    else
-      ptx::load_matrix_x4_transposed(pair,
-                                     tile + (k + lane % 16) * Loader::kLead + column + j * 8 + lane / 16 * 8);
-    fragment[j][0] = pair[0];
-    fragment[j][1] = pair[1];
-    fragment[j + 1][0] = pair[2];
-    fragment[j + 1][1] = pair[3];
+  if constexpr (std::is_same_v<typename Loader::T, float>) {
+    RT_UNROLL
+    for (int j = 0; j < kCount; ++j) RT_UNROLL
+    for (int e = 0; e < 2; ++e)
+      fragment[j][e] = tf32_at<Loader>(tile, column + j * 8 + lane / 4, k + lane % 4 + e * 4);
+  } else {
+    RT_UNROLL
+    for (int j = 0; j < kCount; j += 2) {
+      uint32_t pair[4];
+      if constexpr (Loader::kAlongK)
+        ptx::load_matrix_x4(
+            pair, tile + (column + j * 8 + lane / 16 * 8 + lane % 8) * Loader::kLead + k + lane / 8 % 2 * 8);
+      else
+        ptx::load_matrix_x4_transposed(
+            pair, tile + (k + lane % 16) * Loader::kLead + column + j * 8 + lane / 16 * 8);
+      fragment[j][0] = pair[0];
+      fragment[j][1] = pair[1];
+      fragment[j + 1][0] = pair[2];
+      fragment[j + 1][1] = pair[3];
+    }
   }
+}
+
+template <class T>
+RT_DEVICE void multiply(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, float>)
+    ptx::mma_16x8x8_tf32(sums, a, b);
+  else
+    ptx::mma_16x8x16(sums, a, b, T{});
 }
 
 template <class First, class Second, int kWidth, int kTileRows>
 struct TensorProduct {
   using T = typename First::Element;
-  using Tile = TensorTile<kTileRows>;
+  using Tile = TensorTile<kTileRows, T>;
   using LoaderA = TileLoader<First, Tile::kRows, Tile::kDepth, kWidth, Tile::kThreads>;
   using LoaderB = TileLoader<Second, Tile::kColumns, Tile::kDepth, kWidth, Tile::kThreads>;
   /// Of one multiprocessor: 128 registers; 64 sums of one thread want more, and so do addresses of single
@@ -375,13 +406,13 @@ struct TensorProduct {
       load(step + Tile::kStages - 1);
       const T* stage = ring + step % Tile::kStages * kStage;
       RT_UNROLL
-      for (int k = 0; k < Tile::kDepth; k += 16) {
+      for (int k = 0; k < Tile::kDepth; k += Tile::kStep) {
         uint32_t a[kCountM][4], b[kCountN][2];
         load_first<LoaderA>(a, stage, warp_row, k, lane);
         load_second<LoaderB>(b, stage + LoaderA::kElements, warp_column, k, lane);
         RT_UNROLL
         for (int i = 0; i < kCountM; ++i) RT_UNROLL
-        for (int j = 0; j < kCountN; ++j) ptx::mma_16x8x16(sums[i][j], a[i], b[j], T{});
+        for (int j = 0; j < kCountN; ++j) multiply<T>(sums[i][j], a[i], b[j]);
       }
     }
     ptx::copy_async_wait<0>();
@@ -442,16 +473,17 @@ cudaError_t launch_plain(const Product& p, bool vectors, cudaStream_t stream, Wi
   });
 }
 
-/// Tensor cores, in tiles of 64 or 128 rows.
+/// Tensor cores, in tiles of 64 or 128 rows; f32 as TF32.
 template <class WithOperands>
 cudaError_t launch_tensor(const Product& p, bool vectors, bool tall, cudaStream_t stream,
                           WithOperands&& with_operands) {
   return with_operands([&](const auto& first, const auto& second) {
     using First = std::remove_cvref_t<decltype(first)>;
     using Second = std::remove_cvref_t<decltype(second)>;
+    constexpr int kWidth = kVectorWidth<typename First::Element>;
     if (!vectors) return launch_product<TensorProduct<First, Second, 1, 64>>(first, second, p, stream);
-    if (tall) return launch_product<TensorProduct<First, Second, 8, 128>>(first, second, p, stream);
-    return launch_product<TensorProduct<First, Second, 8, 64>>(first, second, p, stream);
+    if (tall) return launch_product<TensorProduct<First, Second, kWidth, 128>>(first, second, p, stream);
+    return launch_product<TensorProduct<First, Second, kWidth, 64>>(first, second, p, stream);
   });
 }
 

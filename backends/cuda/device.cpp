@@ -92,6 +92,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     self->info_ = describe(self->facts_);
     self->deterministic_ = options.deterministic;
     self->validation_ = options.validation;
+    self->tf32_ = options.tf32;
     RT_TRY(self->activate());
     RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute_, cudaStreamNonBlocking), "creating a stream on '",
                 self->info_.name, "'");

@@ -69,6 +69,8 @@ class CudaDevice final : public Device {
   const DeviceFacts& facts() const noexcept { return facts_; }
   bool deterministic() const noexcept { return deterministic_; }
   bool validation() const noexcept { return validation_; }
+  /// Whether products of f32 may round their factors.
+  bool tf32() const noexcept { return tf32_; }
 
  private:
   CudaDevice() = default;
@@ -77,7 +79,7 @@ class CudaDevice final : public Device {
 
   DeviceFacts facts_;
   DeviceInfo info_;
-  bool deterministic_ = false, validation_ = false;
+  bool deterministic_ = false, validation_ = false, tf32_ = false;
   cudaStream_t compute_ = nullptr;
   cudaEvent_t ordered_ = nullptr;
   Transfers transfers_;

@@ -30,6 +30,14 @@ void bind_product(Product& product, const EpilogueInputs& inputs, const Call& ca
   product.partial = call.scratch();
 }
 
+Status tensor_cores_take(const CudaDevice& device, DType dtype) {
+  if (dtype == DType::F32 && !device.tf32())
+    return unsupported("products of f32 stay in f32: precision tf32 was not asked for");
+  if (dtype != DType::F16 && device.facts().compute_capability < 80)
+    return unsupported("products of ", name_of(dtype), " on tensor cores need compute capability 8.0");
+  return {};
+}
+
 Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices) {
   if (m >= kMost || n >= kMost || k >= kMost)
     return unsupported("a product of ", m, " x ", n, " x ", k, ", extents must be below 2^30");

@@ -36,6 +36,9 @@ void fill_batch(ProductBatch& batch, const BroadcastPlan<kOperands>& plan,
   }
 }
 
+/// Ok when tensor cores may multiply numbers of this type: f32 only where the session asked for TF32.
+Status tensor_cores_take(const CudaDevice& device, DType dtype);
+
 /// Ok when the kernels' 32-bit numbers hold m, n, k and the number of tiles.
 Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices);
 

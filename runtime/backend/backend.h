@@ -49,6 +49,12 @@ struct DeviceInfo {
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
 };
 
+inline bool has_feature(const DeviceInfo& info, std::string_view name) noexcept {
+  for (const std::string& feature : info.features)
+    if (feature == name) return true;
+  return false;
+}
+
 /// One block of device memory. Frees itself; must not outlive its Device.
 class Slab {
  public:
@@ -180,6 +186,7 @@ struct DeviceOptions {
   int threads = 0;             ///< Cpu: 0 = what the cgroup and affinity allow
   bool deterministic = false;  ///< equal results from run to run on this device
   bool validation = false;     ///< Vulkan: validation layers, whose errors make wait() fail
+  bool tf32 = false;           ///< products of f32 may round their factors to TF32; needs the feature "tf32"
   std::string cache_folder;    ///< for pipelines and tuning results; empty: the user's cache folder
   const rt_communicator* communicator =
       nullptr;  ///< with the other ranks; null: there is one. Outlives the device

@@ -12,6 +12,10 @@ Result<std::shared_ptr<DeviceSet>> DeviceSet::open(const std::string& backend, c
 }
 
 Result<std::shared_ptr<DeviceSet>> DeviceSet::adopt(DevicePtr device, const DeviceOptions& options) {
+  if (const DeviceInfo& info = device->info(); options.tf32 && !has_feature(info, "tf32"))
+    return unsupported(
+        "precision 'tf32': '", info.name, "' (", info.backend,
+        ") has no such products; ask for fp32, or for cuda on compute capability 8.0 or newer");
   auto set = std::make_shared<DeviceSet>();
   set->options_ = options;
   RT_TRY(set->add(std::move(device)));
@@ -42,6 +46,7 @@ void DeviceSet::open_fallbacks() {
   fallbacks_opened_ = true;
   DeviceOptions options = options_;
   options.device.clear();
+  options.tf32 = false;
   for (const char* backend : {"cpu", "reference"}) {
     const bool known = std::any_of(entries_.begin(), entries_.end(),
                                    [&](const Entry& entry) { return entry.backend == backend; });

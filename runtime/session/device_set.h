@@ -23,10 +23,12 @@ class DeviceSet {
   };
   static constexpr size_t kChosen = 0;
 
+  /// Unsupported where TF32 is asked for and the device has none.
   static Result<std::shared_ptr<DeviceSet>> open(const std::string& backend, const DeviceOptions& options);
   /// For tests: a device that is already there.
   static Result<std::shared_ptr<DeviceSet>> adopt(DevicePtr device, const DeviceOptions& options = {});
 
+  const DeviceOptions& options() const noexcept { return options_; }
   Device& device(size_t i) noexcept { return *entries_[i].device; }
   const Entry& entry(size_t i) const noexcept { return entries_[i]; }
   size_t size() const noexcept { return entries_.size(); }

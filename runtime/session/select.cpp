@@ -71,6 +71,10 @@ Result<DeviceChoice> select_device(const Graph& graph, const std::vector<State>&
     if (report.name == "reference") continue;
     if (report.devices.empty()) append(listing, "\n  ", report.name, ": ", report.reason);
     for (const DeviceInfo& info : report.devices) {
+      if (options.tf32 && !has_feature(info, "tf32")) {
+        append(listing, "\n  ", report.name, " ", info.index, " (", info.name, "): no TF32");
+        continue;
+      }
       const DeviceProfile profile = read_profile(options.cache_folder, info);
       // Without a prediction the processor is the safe choice, as it stands for everything.
       const double seconds = work.ok()                      ? predict(*work, info, profile)

@@ -26,8 +26,14 @@ Result<const Graph*> find_entry(const ModelGraph& model, const std::string& aske
                       "'; it has ", names.empty() ? "none" : names);
 }
 
+/// f32 whose products may round their factors to 10 bits of mantissa, where the device has such products.
+bool asks_for_tf32(const SessionOptions& options) {
+  return options.precision == "tf32";
+}
+
 /// What the session asks for; none: the types of the file.
 std::optional<DType> precision_of(const SessionOptions& options) {
+  if (asks_for_tf32(options)) return DType::F32;
   const std::optional<DType> dtype = dtype_from_name(options.precision);
   return dtype && is_exchangeable(*dtype) ? dtype : std::nullopt;
 }
@@ -35,7 +41,7 @@ std::optional<DType> precision_of(const SessionOptions& options) {
 Status check_options(const SessionOptions& options) {
   if (!options.precision.empty() && !precision_of(options))
     return unsupported("precision '", options.precision,
-                       "': a session computes in fp32, fp16 or bf16; other types are up to rtconvert");
+                       "': a session computes in fp32, tf32, fp16 or bf16; other types are up to rtconvert");
   if (options.threads < 0) return invalid_argument("threads: expected 0 or more, found ", options.threads);
   if (options.tuning_ms < 0)
     return invalid_argument("tuning_ms: expected 0 or more, found ", options.tuning_ms);
@@ -53,6 +59,10 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
     if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
       return invalid_argument("share_states_with: the session runs on ", other, ", this one asks for ",
                               options.backend, "; states live on one device");
+    if (asks_for_tf32(options) != share->devices().options().tf32)
+      return invalid_argument("share_states_with: the session's device was opened ",
+                              asks_for_tf32(options) ? "without" : "with",
+                              " precision 'tf32'; ask for the same in both");
     auto session = create_on(share->shared_.devices, model, options, share);
     if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
     return session;
@@ -61,6 +71,7 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .threads = options.threads,
                                .deterministic = options.deterministic,
                                .validation = options.validation,
+                               .tf32 = asks_for_tf32(options),
                                .cache_folder = cache_folder(options.cache_folder),
                                .communicator = options.communicator};
   RT_ASSIGN(const DeviceChoice choice, select_device(*graph, model->states, options.backend, device_options));

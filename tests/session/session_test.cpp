@@ -391,7 +391,7 @@ TEST(Session, RefusesAPrecisionWithoutKernels) {
 TEST(Session, RefusesWhatItCannotHonour) {
   SessionOptions options = reference();
   options.precision = "int4";
-  EXPECT_NE(Session::create(linear(), options).status().message().find("fp32, fp16 or bf16"),
+  EXPECT_NE(Session::create(linear(), options).status().message().find("tf32, fp16 or bf16"),
             std::string::npos);
   options = reference();
   options.entry = "train_step";

@@ -101,7 +101,7 @@ rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_pe
 
 /// Fewer bits than f32 has: compared with the model as it is, and not with f32's peak rate.
 bool is_lower(const std::string& precision) {
-  return precision == "fp16" || precision == "bf16" || is_quantized(precision);
+  return precision == "tf32" || precision == "fp16" || precision == "bf16" || is_quantized(precision);
 }
 
 double largest_error(const std::string& precision) {
@@ -291,7 +291,8 @@ int main(int argc, char** argv) {
   app.add_option(
          "--precision", options.precisions,
          "fp32, fp16, bf16, int8, int8-weights, int4-weights, or several: the model as rtconvert --precision "
-         "makes it, with int8 calibrated by seeded inputs; errors are against the model as it is")
+         "makes it, with int8 calibrated by seeded inputs; tf32: f32 on CUDA's tensor cores; errors are "
+         "against the model as it is")
       ->delimiter(',')
       ->check(CLI::IsMember(precisions()));
   app.add_option("--adapter", options.measure.adapter,

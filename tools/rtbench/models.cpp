@@ -159,7 +159,8 @@ std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {
 }
 
 const std::vector<std::string>& precisions() {
-  static const std::vector<std::string> all{"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"};
+  static const std::vector<std::string> all{"fp32", "tf32",         "fp16",        "bf16",
+                                            "int8", "int8-weights", "int4-weights"};
   return all;
 }
 

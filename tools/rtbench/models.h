@@ -44,9 +44,9 @@ const std::vector<std::string>& precisions();
 /// Of integers: written into the model, while a session may be asked for the others.
 bool is_quantized(const std::string& precision);
 
-/// The model as rtconvert --precision would write it; fp32: as it is, and computed so. int8 is calibrated by
-/// `rows`: for each input an array of its name, whose first axis counts rows. What is quantized already
-/// stays.
+/// The model as rtconvert --precision would write it; fp32 and tf32: as it is, and computed so. int8 is
+/// calibrated by `rows`: for each input an array of its name, whose first axis counts rows. What is quantized
+/// already stays.
 std::optional<BenchModel> in_precision(const BenchModel& model, const std::string& precision,
                                        const std::vector<tools::Array>& rows, std::string& error);
 

@@ -245,7 +245,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_option("--entry", options.session.entry, "Entry to run; default: infer");
   app.add_option("--precision", options.session.precision,
-                 "fp32, fp16 or bf16: compute the model's products in it; default: as the file says");
+                 "fp32, tf32 (f32 on CUDA's tensor cores), fp16 or bf16: compute the model's products in it; "
+                 "default: as the file says");
   app.add_flag("--strict", options.session.strict, "An error when the device cannot run a node itself");
   app.add_flag("--validation", options.session.validation,
                "Vulkan validation layers; their complaints are errors");

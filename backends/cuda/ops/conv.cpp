@@ -56,8 +56,7 @@ Status supports_direct(const CudaDevice& device, const NodeView& node) {
 template <MatMulWay kWay>
 Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  if (lacks_tensor_cores(device, node.dtype(0)))
-    return unsupported("products of bf16 on tensor cores need compute capability 8.0");
+  RT_TRY(tensor_cores_take(device, node.dtype(0)));
   if constexpr (kWay == MatMulWay::Tensor128) {
     RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
     RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
@@ -118,13 +117,12 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
 std::span<const KernelRow> rows_conv();
 std::span<const KernelRow> rows_conv() {
   constexpr DTypeSet kF32{DType::F32};
-  constexpr DTypeSet kShort{DType::F16, DType::BF16};
-#define RT_CONV(Name, name)                                                                                  \
-  row<create<ConvWay::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30),             \
-      row<create<ConvWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(OpKind::Name,                   \
-                                                                             name ".tensor128", kShort, 20), \
-      row<create<ConvWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::Name, name ".tensor64",   \
-                                                                           kShort, 15),                      \
+#define RT_CONV(Name, name)                                                                                \
+  row<create<ConvWay::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30),           \
+      row<create<ConvWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(                              \
+          OpKind::Name, name ".tensor128", kShortFloats, 20),                                              \
+      row<create<ConvWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::Name, name ".tensor64", \
+                                                                           kShortFloats, 15),              \
       row<create<ConvWay::Plain>, supports>(OpKind::Name, name ".plain", kF32, 10)
   static constexpr KernelRow kRows[] = {
       RT_CONV(Conv, "conv"),

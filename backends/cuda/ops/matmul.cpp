@@ -1,5 +1,5 @@
-// Matrix products: tiles of fused multiply-adds for every type, tensor cores for 16-bit floats, and a kernel
-// of its own for a row times a matrix. Long and thin products are cut along k.
+// Matrix products: tiles of fused multiply-adds for every type, tensor cores for 16-bit floats and TF32, and
+// a kernel of its own for a row times a matrix. Long and thin products are cut along k.
 #include "kernels/matmul.h"
 
 #include "backends/cuda/product_plan.h"
@@ -94,8 +94,7 @@ Status supports_vector(const CudaDevice& device, const NodeView& node) {
 template <MatMulWay kWay>
 Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  if (node.dtype(0) == DType::BF16 && device.facts().compute_capability < 80)
-    return unsupported("products of bf16 on tensor cores need compute capability 8.0");
+  RT_TRY(tensor_cores_take(device, node.dtype(0)));
   if constexpr (kWay == MatMulWay::Tensor128) {
     RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
     const Product p = arguments_of(node, g).product;
@@ -137,13 +136,12 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
 
 std::span<const KernelRow> rows_matmul();
 std::span<const KernelRow> rows_matmul() {
-  constexpr DTypeSet kShort{DType::F16, DType::BF16};
   static constexpr KernelRow kRows[] = {
       row<create<MatMulWay::Vector>, supports_vector>(OpKind::MatMul, "matmul.vector", kShortFloats, 30),
       row<create<MatMulWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(
-          OpKind::MatMul, "matmul.tensor128", kShort, 20),
-      row<create<MatMulWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::MatMul,
-                                                                             "matmul.tensor64", kShort, 15),
+          OpKind::MatMul, "matmul.tensor128", kShortFloats, 20),
+      row<create<MatMulWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(
+          OpKind::MatMul, "matmul.tensor64", kShortFloats, 15),
       row<create<MatMulWay::Plain>, supports>(OpKind::MatMul, "matmul.plain", kNumbers, 10),
   };
   return kRows;

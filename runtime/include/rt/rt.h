@@ -234,10 +234,11 @@ typedef struct rt_session rt_session;
 
 typedef struct rt_session_options {
   size_t struct_size;
-  const char* backend;   /* "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
-  const char* device;    /* index, part of the name, or UUID; NULL: the backend's choice */
-  const char* entry;     /* NULL: "infer", or the model's only entry */
-  const char* precision; /* of products: "fp32", "fp16", "bf16", or a reason; NULL: the types of the file */
+  const char* backend; /* "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
+  const char* device;  /* index, part of the name, or UUID; NULL: the backend's choice */
+  const char* entry;   /* NULL: "infer", or the model's only entry */
+  const char*
+      precision; /* of products: "fp32", "tf32", "fp16", "bf16", or a reason; NULL: the types of the file */
   /* CPU threads; 0: what cgroup and affinity allow. They are OpenMP's: on a machine shared with other
    * programs start yours with GOMP_SPINCOUNT=4000 in the environment, or they waste what they wait for. */
   int32_t threads;
