@@ -98,6 +98,10 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
                 self->info_.name, "'");
     RT_CUDA_TRY(cudaEventCreateWithFlags(&self->ordered_, cudaEventDisableTiming), "creating an event");
     RT_TRY(self->transfers_.open());
+    if (auto library = CublasLt::open(); library.ok())
+      self->cublaslt_ = std::move(library).value();
+    else
+      self->cublaslt_status_ = std::move(library).status();
     self->kernels_ = std::make_unique<KernelTable>(kernel_families());
     return DevicePtr(std::move(self));
   } catch (const std::bad_alloc&) {

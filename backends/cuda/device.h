@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda/device_choice.h"
 #include "runtime/backend/kernel_table.h"
 
@@ -71,6 +72,9 @@ class CudaDevice final : public Device {
   bool validation() const noexcept { return validation_; }
   /// Whether products of f32 may round their factors.
   bool tf32() const noexcept { return tf32_; }
+  /// cuBLASLt; null, with the reason, where it was not found.
+  CublasLt* cublaslt() const noexcept { return cublaslt_.get(); }
+  const Status& cublaslt_status() const noexcept { return cublaslt_status_; }
 
  private:
   CudaDevice() = default;
@@ -83,6 +87,8 @@ class CudaDevice final : public Device {
   cudaStream_t compute_ = nullptr;
   cudaEvent_t ordered_ = nullptr;
   Transfers transfers_;
+  std::shared_ptr<CublasLt> cublaslt_;
+  Status cublaslt_status_;
   std::unique_ptr<KernelTable> kernels_;
 };
 

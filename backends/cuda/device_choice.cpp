@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 
+#include "backends/cuda/cublaslt.h"
 #include "backends/cuda/errors.h"
 
 namespace rt::cuda {
@@ -130,7 +131,9 @@ DeviceInfo describe(const DeviceFacts& device) {
   info.index = device.ordinal;
   info.name = device.name;
   info.uuid = device.uuid;
-  info.driver = text("CUDA ", version_text(device.driver_version));
+  const Result<std::string> cublaslt = CublasLt::installed_version();
+  info.driver = text("CUDA ", version_text(device.driver_version), ", ",
+                     cublaslt.ok() ? "cuBLASLt " + *cublaslt : std::string("no cuBLASLt"));
 #if defined(RT_CUDA_EMULATED)
   info.type = DeviceType::SoftwareGpu;
 #else

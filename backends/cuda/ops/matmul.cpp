@@ -1,5 +1,6 @@
-// Matrix products: tiles of fused multiply-adds for every type, tensor cores for 16-bit floats and TF32, and
-// a kernel of its own for a row times a matrix. Long and thin products are cut along k.
+// Matrix products: cuBLASLt where it is there, tiles of fused multiply-adds for every type, tensor cores for
+// 16-bit floats and TF32, and a kernel of its own for a row times a matrix. Long and thin products are cut
+// along k.
 #include "kernels/matmul.h"
 
 #include "backends/cuda/product_plan.h"
@@ -132,12 +133,50 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
       requirements);
 }
 
+// --- cuBLASLt
+
+using LibraryProduct = std::shared_ptr<const CublasLtProduct>;
+
+Result<LibraryProduct> library_product(const CudaDevice& device, const NodeView& node,
+                                       const MatMulArguments& arguments) {
+  if (device.cublaslt() == nullptr) return device.cublaslt_status();
+  RT_TRY(device.activate());
+  const auto* epilogue = epilogue_of(node);
+  return device.cublaslt()->plan(arguments, device.tf32(), epilogue != nullptr && epilogue->has_bias,
+                                 epilogue != nullptr && epilogue->has_residual);
+}
+
+Status supports_library(const CudaDevice& device, const NodeView& node) {
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  return library_product(device, node, arguments_of(node, g)).status();
+}
+
+Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
+  RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
+  const MatMulArguments arguments = arguments_of(node, g);
+  RT_ASSIGN(const LibraryProduct product, library_product(device, node, arguments));
+  Requirements requirements;
+  requirements.scratch = product->workspace_bytes();
+  const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
+  return make_kernel(
+      [arguments, inputs, product](const Call& call) {
+        MatMulArguments a = arguments;
+        a.first = call.in(0);
+        a.second = call.in(1);
+        bind_product(a.product, inputs, call);
+        return product->run(a, call.stream);
+      },
+      requirements);
+}
+
 }  // namespace
 
 std::span<const KernelRow> rows_matmul();
 std::span<const KernelRow> rows_matmul() {
   static constexpr KernelRow kRows[] = {
       row<create<MatMulWay::Vector>, supports_vector>(OpKind::MatMul, "matmul.vector", kShortFloats, 30),
+      row<create_library, supports_library>(OpKind::MatMul, "matmul.cublaslt", kShortFloats, 25),
       row<create<MatMulWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(
           OpKind::MatMul, "matmul.tensor128", kShortFloats, 20),
       row<create<MatMulWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(

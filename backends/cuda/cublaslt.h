@@ -1,0 +1,41 @@
+// Matrix products by cuBLASLt, where it is found: with bias, residual and activation in the same kernel.
+//
+// Knows: the library's descriptors, which products it takes. Must not know: nodes, plans.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kernels/matmul.h"
+#include "runtime/core/status.h"
+
+namespace rt::cuda {
+
+/// One product with the algorithm that the library's heuristic proposes for it.
+class CublasLtProduct {
+ public:
+  virtual ~CublasLtProduct() = default;
+  /// Of device memory, for each run.
+  virtual size_t workspace_bytes() const noexcept = 0;
+  /// Queues the product; arguments as plan() was given them, now with addresses. Product::partial is the
+  /// workspace.
+  virtual cudaError_t run(const MatMulArguments& arguments, cudaStream_t stream) const = 0;
+};
+
+class CublasLt {
+ public:
+  virtual ~CublasLt() = default;
+  /// The library of the toolkit's major version, with a handle for the calling thread's device. Fails with a
+  /// sentence: not found, another version, functions missing, refusing to start.
+  static Result<std::shared_ptr<CublasLt>> open();
+  /// Without a handle, and unloaded again: "13.1.0", or why there is none.
+  static Result<std::string> installed_version();
+
+  /// Unsupported, with the reason, for what the library does not compute: other types than f32, f16 and bf16,
+  /// batches with more than one stride, biases that differ from row to row, most activations.
+  /// tf32: products of f32 may round their factors.
+  virtual Result<std::shared_ptr<const CublasLtProduct>> plan(const MatMulArguments& arguments, bool tf32,
+                                                              bool has_bias, bool has_residual) = 0;
+};
+
+}  // namespace rt::cuda
