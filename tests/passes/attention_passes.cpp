@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/passes/support.h"
+#include "tools/compiler/train_entry.h"
 
 namespace rt::compiler::test {
 namespace {
@@ -202,6 +203,27 @@ TEST(Attention, Softcap) {
   net.expect_one(1);
   EXPECT_FLOAT_EQ(net.found().softcap, 3);
   EXPECT_FLOAT_EQ(net.found().scale, 0.5f);
+}
+
+/// So that its gradient is one operator too.
+TEST(Attention, IsFoundBeforeGradientsAreMade) {
+  for (const bool find : {true, false}) {
+    Heads net;
+    const ValueId weight = random_constant(net.b, {4, 4}, 7);
+    net.graph.values[weight].name = "weight";
+    const ValueId scores = net.product(net.product(net.q, weight), net.swapped(net.k));
+    net.output(net.product(net.softmax(scores), net.v));
+    ModelGraph model;
+    model.entries.push_back({.name = "infer", .graph = std::move(net.graph)});
+    TrainOptions options;
+    options.loss.loss = Loss::MeanSquaredError;
+    options.find_attention = find;
+    const Status status = add_train_entry(model, options, nullptr);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const Graph& step = *model.entry("train_step");
+    EXPECT_EQ(count(step, OpKind::AttentionGrad), find ? 1u : 0u) << print(step);
+    EXPECT_EQ(count(step, OpKind::Softmax), find ? 0u : 1u) << print(step);
+  }
 }
 
 TEST(Attention, NotWhenTheWeightsAreAskedFor) {

@@ -12,6 +12,7 @@
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/lora.h"
+#include "tools/compiler/passes/passes.h"
 #include "tools/compiler/training_graph.h"
 
 namespace rt::compiler {
@@ -266,6 +267,7 @@ class TrainEntry {
     for (ValueId id : infer_.outputs) builder.output(map[id]);
     RT_TRY(Status(builder.status()));
     graph.state_updates = std::move(updates);
+    if (options_.find_attention) RT_TRY(attention(graph, {.states = model_.states}));
     RT_TRY(write_out_composites(graph, model_.states));
     updates = std::exchange(graph.state_updates, {});
     return {};

@@ -32,6 +32,8 @@ struct TrainOptions {
   /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are
   /// those of all.
   DataParallelOptions data_parallel;
+  /// Attention that is spelled out is found before gradients are made: its gradient keeps no scores.
+  bool find_attention = true;
   bool accumulate = false;           ///< also the entries `accumulate` and `update`
   float batch_norm_momentum = 0.9f;  ///< weight of the old running value
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n

@@ -11,7 +11,10 @@
 namespace rt::convert {
 
 Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report) {
-  RT_TRY(compiler::add_train_entry(model, options.training, &report));
+  compiler::TrainOptions training = options.training;
+  const auto& disabled = options.disabled_passes;
+  training.find_attention = std::find(disabled.begin(), disabled.end(), "attention") == disabled.end();
+  RT_TRY(compiler::add_train_entry(model, training, &report));
   model.metadata.emplace_back("train.loss", options.loss);
   model.metadata.emplace_back("train.optimizer", options.optimizer);
   // What rttrain's metrics must know of outputs and labels.
