@@ -93,6 +93,8 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     self->deterministic_ = options.deterministic;
     self->validation_ = options.validation;
     self->tf32_ = options.tf32;
+    // Part of what tuning results are kept by: other kernels are candidates.
+    if (options.tf32) self->info_.driver += ", products of f32 in TF32";
     RT_TRY(self->activate());
     RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute_, cudaStreamNonBlocking), "creating a stream on '",
                 self->info_.name, "'");
