@@ -33,6 +33,16 @@ same whole parts "stopped after 4 and 12 steps"
 seed=6 train --epochs 3 --checkpoint other >/dev/null
 ! cmp -s whole other || fail "another seed must give another result"
 
+echo "--- with an optimizer's state in 8 bits"
+mv model.rt full.rt
+"$bin/rtconvert" "$model" -o model.rt --train --optimizer adam --optimizer-state u8 >/dev/null
+train --epochs 2 --checkpoint whole8 >/dev/null
+train --epochs 2 --checkpoint parts8 --steps 4 >/dev/null
+train --epochs 2 --checkpoint parts8 --resume >/dev/null
+same whole8 parts8 "8 bits, stopped after 4 steps"
+(($(stat -c %s whole8) * 9 / 5 < $(stat -c %s whole))) || fail "a state in 8 bits must be smaller"
+mv full.rt model.rt
+
 echo "--- SIGTERM"
 start --epochs 100000 --checkpoint stopped --log stopped.log --log-every 1 2>stopped.err >/dev/null &
 process=$!

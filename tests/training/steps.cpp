@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "runtime/core/element.h"
 #include "tests/training/step_session.h"
@@ -50,19 +51,10 @@ ValueId weight(compiler::Builder& builder, const char* name, Shape shape, float 
   return made;
 }
 
-/// tanh(x w1) w2 with a mean squared error, [batch,3] to [batch,2].
-std::vector<std::byte> make_model(const TrainOptions& options) {
+std::vector<std::byte> trained_model(Graph graph, const Status& built, const TrainOptions& options) {
+  EXPECT_TRUE(built.ok()) << built.message();
   ModelGraph model;
   model.producer = "steps";
-  Graph graph;
-  compiler::Builder builder(graph);
-  const ValueId x = builder.input("x", DType::F32, {{.symbol = graph.symbol("batch")}, {.extent = 3}});
-  const ValueId hidden = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "w1", {3, 4}, 0.5f)});
-  const ValueId active = builder.emit(op::TanhAttributes{}, {hidden});
-  const ValueId y = builder.emit(op::MatMulAttributes{}, {active, weight(builder, "w2", {4, 2}, 0.7f)});
-  graph.values[y].name = "y";
-  builder.output(y);
-  EXPECT_TRUE(builder.status().ok()) << builder.status().message();
   graph.name = "infer";
   model.entries.push_back({.name = "infer", .graph = std::move(graph)});
   Status status = compiler::add_train_entry(model, options, nullptr);
@@ -71,6 +63,19 @@ std::vector<std::byte> make_model(const TrainOptions& options) {
   auto bytes = compiler::serialize_model(model);
   EXPECT_TRUE(bytes.ok()) << bytes.status().message();
   return bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>();
+}
+
+/// tanh(x w1) w2 with a mean squared error, [batch,3] to [batch,2].
+std::vector<std::byte> make_model(const TrainOptions& options) {
+  Graph graph;
+  compiler::Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.symbol = graph.symbol("batch")}, {.extent = 3}});
+  const ValueId hidden = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "w1", {3, 4}, 0.5f)});
+  const ValueId active = builder.emit(op::TanhAttributes{}, {hidden});
+  const ValueId y = builder.emit(op::MatMulAttributes{}, {active, weight(builder, "w2", {4, 2}, 0.7f)});
+  graph.values[y].name = "y";
+  builder.output(y);
+  return trained_model(graph, builder.status(), options);
 }
 
 TrainOptions adam() {
@@ -210,10 +215,75 @@ TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
 }
 
+/// [batch,3] to [batch,2] through a hidden layer that is wide enough for states in blocks.
+std::vector<std::byte> wide_model(const TrainOptions& options) {
+  Graph graph;
+  compiler::Builder builder(graph);
+  const ValueId x = builder.input("x", DType::F32, {{.symbol = graph.symbol("batch")}, {.extent = 3}});
+  const ValueId first = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "w1", {3, 72}, 0.5f)});
+  const ValueId middle = builder.emit(op::MatMulAttributes{}, {builder.emit(op::TanhAttributes{}, {first}),
+                                                               weight(builder, "w2", {72, 70}, 0.2f)});
+  const ValueId y = builder.emit(op::MatMulAttributes{}, {builder.emit(op::TanhAttributes{}, {middle}),
+                                                          weight(builder, "w3", {70, 2}, 0.2f)});
+  graph.values[y].name = "y";
+  builder.output(y);
+  return trained_model(graph, builder.status(), options);
+}
+
+// 8 bits lose some of each moment, and the way to the target stays nearly the same; what a step skips stays.
+TEST(TrainingSteps, MomentsInBlocksFollowThoseInFull) {
+  using compiler::Optimizer;
+  const std::pair<Optimizer, float> kinds[] = {{Optimizer::Sgd, 0.02f},     {Optimizer::Adam, 0.002f},
+                                               {Optimizer::AdamW, 0.002f},  {Optimizer::RmsProp, 0.001f},
+                                               {Optimizer::Adagrad, 0.01f}, {Optimizer::Adadelta, 1},
+                                               {Optimizer::Lamb, 0.002f},   {Optimizer::Lion, 0.0005f}};
+  for (const auto& [kind, rate] : kinds) {
+    TrainOptions options = adam();
+    options.optimizer.optimizer.optimizer = kind;
+    if (kind == Optimizer::RmsProp) {
+      options.optimizer.optimizer.centered = true;
+      options.optimizer.optimizer.momentum = 0.5f;
+    }
+    if (kind == Optimizer::Adagrad) options.optimizer.optimizer.initial_accumulator = 0.1f;
+    StepSession full(wide_model(options), backend, "train_step");
+    options.optimizer.optimizer.state_type = DType::U8;
+    StepSession small(wide_model(options), backend, "train_step");
+    float first = 0, full_loss = 0, small_loss = 0;
+    for (int step = 0; step < 30; ++step) {
+      for (StepSession* session : {&full, &small})
+        ASSERT_TRUE(session->run(with_rate(batch(), rate))) << session->error();
+      full_loss = numbers(full.output("loss"))[0];
+      small_loss = numbers(small.output("loss"))[0];
+      if (step == 0) first = full_loss;
+      EXPECT_TRUE(step > 0 || small_loss == first);
+      EXPECT_NEAR(small_loss, full_loss, 0.02f * first)
+          << "optimizer " << static_cast<int>(kind) << " step " << step;
+    }
+    EXPECT_LT(full_loss, 0.9f * first) << "optimizer " << static_cast<int>(kind);
+    EXPECT_NE(small_loss, full_loss) << "optimizer " << static_cast<int>(kind);
+  }
+}
+
+TEST(TrainingSteps, ASkippedStepKeepsBlocksBitForBit) {
+  TrainOptions options = adam();
+  options.optimizer.optimizer.state_type = DType::U8;
+  options.optimizer.gradients.loss_scale = 1024.0f;
+  options.optimizer.gradients.loss_scale_interval = 2000;
+  StepSession session(wide_model(options), backend, "train_step");
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE(session.run(with_rate(batch()))) << session.error();
+  const char* kStates[] = {"w2", "w2.m", "w2.m.scales", "w2.v", "w2.v.scales", "w1.m"};
+  std::vector<Array> before;
+  for (const char* name : kStates) before.push_back(*session.state(name));
+  EXPECT_EQ(before[1].type, tools::ElementType::U8);
+  EXPECT_EQ(before[2].dims, (std::vector<int64_t>{20}));  // 5040 elements
+  EXPECT_EQ(before[5].type, tools::ElementType::F32);
+  ASSERT_TRUE(session.run(with_rate(batch(std::numeric_limits<float>::infinity())))) << session.error();
+  for (size_t i = 0; i < before.size(); ++i)
+    EXPECT_EQ(session.state(kStates[i])->bytes, before[i].bytes) << kStates[i];
+}
+
 /// BatchNorm(x w1) w2 of a model in `stored`; the weights are numbers of every type.
 std::vector<std::byte> normalized_model(DType stored) {
-  ModelGraph model;
-  model.producer = "steps";
   Graph graph;
   compiler::Builder builder(graph);
   const auto constant = [&](const char* name, Shape shape, double first) {
@@ -233,15 +303,7 @@ std::vector<std::byte> normalized_model(DType stored) {
   const ValueId y = builder.emit(op::MatMulAttributes{}, {normal, constant("w2", {4, 2}, -0.25)});
   graph.values[y].name = "y";
   builder.output(y);
-  EXPECT_TRUE(builder.status().ok()) << builder.status().message();
-  graph.name = "infer";
-  model.entries.push_back({.name = "infer", .graph = std::move(graph)});
-  Status status = compiler::add_train_entry(model, adam(), nullptr);
-  if (status.ok()) status = compiler::optimize(model, {}, nullptr);
-  EXPECT_TRUE(status.ok()) << status.message();
-  auto bytes = compiler::serialize_model(model);
-  EXPECT_TRUE(bytes.ok()) << bytes.status().message();
-  return bytes.ok() ? std::move(bytes).value() : std::vector<std::byte>();
+  return trained_model(graph, builder.status(), adam());
 }
 
 // What the model stores in 16 bits is a state in f32, and takes the steps of an f32 model.

@@ -28,7 +28,7 @@ struct OptimizerOptions {
   float learning_rate_decay = 0;      ///< Adagrad: lr / (1 + (step - 1) decay)
   float initial_accumulator = 0;      ///< Adagrad
   float weight_decay = 0;             ///< decoupled with AdamW, Lamb and Lion
-  DType state_type = DType::F32;      ///< in which moments are kept between steps: F32 or BF16
+  DType state_type = DType::F32;      ///< of moments between steps: F32, BF16, or U8: codes in blocks
 };
 
 /// Parameters that differ in their numbers.

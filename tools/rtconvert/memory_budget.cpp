@@ -30,7 +30,7 @@ class BudgetSearch {
   Result<MemoryBudget> run(ModelGraph& model, compiler::TrainReport& training) {
     RT_TRY(find_batch_symbol());
     std::vector<DType> types = {options_.training.optimizer.optimizer.state_type};
-    if (types[0] == DType::F32) types.push_back(DType::BF16);
+    if (types[0] == DType::F32) types.insert(types.end(), {DType::BF16, DType::U8});
     for (const DType type : types) {
       RT_TRY(try_batches(type));
       if (!best_) continue;

@@ -182,8 +182,10 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
   add(app.add_option("--weight-decay", o.weight_decay, "Weight decay; decoupled with adamw, lamb, lion"))
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  add(app.add_option("--optimizer-state", state_type, "f32 or bf16: how moments are kept between steps"))
-      ->check(CLI::IsMember({"f32", "bf16"}))
+  add(app.add_option(
+          "--optimizer-state", state_type,
+          "How moments are kept between steps: f32, bf16, or u8 (8 bits, with a scale for each 256)"))
+      ->check(CLI::IsMember({"f32", "bf16", "u8"}))
       ->capture_default_str();
   add(app.add_option("--group", groups,
                      "PATTERN:lr=FACTOR,weight_decay=NUMBER: other numbers for the weights of a shell "
@@ -279,7 +281,7 @@ compiler::TrainOptions TrainingArguments::checked(bool train, bool f16) const {
   result.loss.loss = kind_of(kLosses, raw_->loss);
   result.loss.ignore_index = raw_->ignore_index;
   optimizer.optimizer = kind_of(kOptimizers, raw_->optimizer);
-  optimizer.state_type = raw_->state_type == "bf16" ? DType::BF16 : DType::F32;
+  optimizer.state_type = *dtype_from_name(raw_->state_type);
   if (optimizer.nesterov && (optimizer.momentum == 0.0f || optimizer.dampening != 0))
     throw CLI::ValidationError("--nesterov", "needs a momentum and no dampening");
   for (const std::string& group : raw_->groups) result.optimizer.groups.push_back(parse_group(group));

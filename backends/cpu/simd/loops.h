@@ -16,6 +16,7 @@ void fill_convert(Simd& table) noexcept;
 void fill_integer(Simd& table) noexcept;
 void fill_quantized(Simd& table) noexcept;
 void fill_weight_quantized(Simd& table) noexcept;
+void fill_blocks(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_window(Simd& table) noexcept;

@@ -229,6 +229,11 @@ struct Simd {
   void (*weight_row)(const WeightProduct& product, const SplitRow& row, float* y, int64_t begin, int64_t end);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
+  /// Codes: how many of thresholds[1] to [255], which ascend, x reaches; keep_positive: at least 1 where x >
+  /// 0.
+  void (*find_codes)(const float* x, const float* thresholds, uint8_t* codes, int64_t n, bool keep_positive);
+  /// y = codebook[code] scale, of 256 numbers
+  void (*numbers_of_codes)(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n);
 
   /// Elements [begin, end) of an optimizer step.
   void (*optimizer_step[static_cast<int>(StepFunction::Count)])(const StepOperands& operands, int64_t begin,

@@ -22,6 +22,7 @@ const Simd& table() noexcept {
     fill_integer(filled);
     fill_quantized(filled);
     fill_weight_quantized(filled);
+    fill_blocks(filled);
     fill_optimizer(filled);
     fill_transpose(filled);
     fill_window(filled);
