@@ -1,5 +1,5 @@
 // QuantizeLinear and DequantizeLinear: between real numbers and the integers that stand for them;
-// NarrowFloat: rounding to the numbers of a format of fewer bits.
+// NarrowFloat: rounding to the numbers of a format of fewer bits; FakeQuantize: both ways, for training.
 #include "runtime/graph/quantization.h"
 
 #include <algorithm>
@@ -149,6 +149,64 @@ Status eval_narrow(const NodeView& node, std::span<const ConstTensorView> inputs
   return {};
 }
 
+// --- FakeQuantize
+
+Status infer_fake(const NodeView& node, std::vector<TensorInfo>& outputs) {
+  const int64_t levels = node.as<op::FakeQuantizeAttributes>().levels;
+  if (levels < 1 || levels > 65535) return invalid_argument("expected 1 to 65535 levels, found ", levels);
+  for (size_t i = 0; i < 3; ++i)
+    RT_TRY(expect_dtype(node, i, i == 0 ? "x" : i == 1 ? "low" : "high", DTypeSet(DType::F32)));
+  for (size_t i = 1; i < 3; ++i) {
+    RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(i)));
+    if (shape != node.shape(0))
+      return invalid_argument("expected a range that broadcasts to x, of shape ", node.shape(0), ", found ",
+                              node.shape(i));
+  }
+  return infer_like_first(node, outputs);
+}
+
+/// The codes of a FakeQuantize: x is round(x / scale) scale, clipped to [least scale, most scale].
+struct FakeCodes {
+  ValueId scale, least, most;
+  ValueId any;  ///< whether the range holds more than 0
+};
+
+FakeCodes fake_codes(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const auto levels = static_cast<double>(node.as<op::FakeQuantizeAttributes>().levels);
+  const ValueId zero = e.scalar(0, DType::F32), count = e.scalar(levels, DType::F32);
+  const ValueId low = e.emit(op::MinimumAttributes{}, {inputs[1], zero});
+  const ValueId high = e.emit(op::MaximumAttributes{}, {inputs[2], zero});
+  FakeCodes codes;
+  codes.scale =
+      e.emit(op::MaximumAttributes{}, {e.div(e.sub(high, low), count), e.scalar(1e-20, DType::F32)});
+  codes.least = e.emit(op::RoundAttributes{}, {e.div(low, codes.scale)});
+  codes.most = e.add(codes.least, count);
+  codes.any = e.emit(op::GreaterAttributes{}, {high, low});
+  return codes;
+}
+
+std::vector<ValueId> body_of_fake(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+  const FakeCodes codes = fake_codes(e, node, inputs);
+  const ValueId nearest = e.emit(op::RoundAttributes{}, {e.div(inputs[0], codes.scale)});
+  const ValueId clipped =
+      e.emit(op::MinimumAttributes{}, {e.emit(op::MaximumAttributes{}, {nearest, codes.least}), codes.most});
+  return {e.emit(op::WhereAttributes{}, {codes.any, e.mul(clipped, codes.scale), inputs[0]})};
+}
+
+/// Half a step beyond the last code is still rounded to it, and not clipped.
+void gradient_of_fake(GradContext& c) {
+  Emitter& e = c.emit;
+  const FakeCodes codes = fake_codes(e, c.node, c.node.inputs);
+  const ValueId half = e.scalar(0.5, DType::F32);
+  const ValueId least = e.mul(e.sub(codes.least, half), codes.scale);
+  const ValueId most = e.mul(e.add(codes.most, half), codes.scale);
+  const ValueId inside =
+      e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {c.input(0), least}),
+                                   e.emit(op::LessOrEqualAttributes{}, {c.input(0), most})});
+  const ValueId none = e.emit(op::NotAttributes{}, {codes.any});
+  c.set(0, keep_where(e, e.emit(op::OrAttributes{}, {inside, none}), c.grad()));
+}
+
 }  // namespace
 
 RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear,
@@ -170,5 +228,13 @@ RT_PAGE(NarrowFloat) = {
     .kind = OpKind::NarrowFloat, .inputs = {1, 1}, .infer = infer_narrow, .arithmetic = Arithmetic::Delicate};
 // As for any Cast to fewer bits, the gradient of the rounding is taken for 1.
 RT_COMPILER_PAGE(NarrowFloat) = {.eval = eval_narrow, .gradient = [](GradContext& c) { c.set(0, c.grad()); }};
+
+RT_PAGE(FakeQuantize) = {.kind = OpKind::FakeQuantize,
+                         .inputs = {3, 3},
+                         .infer = infer_fake,
+                         .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
+                         .composite = true,
+                         .arithmetic = Arithmetic::Delicate};
+RT_COMPILER_PAGE(FakeQuantize) = {.gradient = gradient_of_fake, .body = body_of_fake};
 
 }  // namespace rt::ops

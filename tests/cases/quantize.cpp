@@ -155,6 +155,21 @@ void add_products(std::vector<Case>& cases) {
                  number(DType::U8, 4)}));
 }
 
+/// The gradient is that of no function; pages_quantize_test.cpp has its numbers.
+void add_fake(std::vector<Case>& cases) {
+  const auto fake = [&](const char* name, int64_t levels, CaseInput low, CaseInput high) {
+    op::FakeQuantizeAttributes attributes;
+    attributes.levels = levels;
+    add(cases, no_gradient(make_case(name, attributes, {f32({2, 5, 3}), std::move(low), std::move(high)})));
+  };
+  const auto number = [](double value) { return with_values(f32({}), {value}); };
+  fake("fake_quantize_u8", 255, number(-1.3), number(1.7));
+  fake("fake_quantize_positive", 255, number(0.4), number(1.9));
+  fake("fake_quantize_empty", 255, number(0), number(0));
+  fake("fake_quantize_4_bits", 14, with_values(f32({5, 1}), {-0.5, -1, -1.5, -2, 0}),
+       with_values(f32({5, 1}), {0.5, 1, 1.5, 2, 0}));
+}
+
 }  // namespace
 
 std::vector<Case> cases_quantize() {
@@ -163,6 +178,7 @@ std::vector<Case> cases_quantize() {
   add_dequantize(cases);
   add_narrow(cases);
   add_products(cases);
+  add_fake(cases);
   return cases;
 }
 

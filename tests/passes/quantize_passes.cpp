@@ -228,6 +228,23 @@ TEST(Calibrate, EqualizedChannelsComputeTheSame) {
                 load_element(after[0].bytes.data(), DType::F32, i), 1e-4);
 }
 
+TEST(QuantizeWeights, WeightsOf16BitsAreWidenedFirst) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 96}});
+  const ValueId weight = random_constant(b, {96, 64}, 1, -1, 1, DType::F16);
+  net.output(b.emit(op::MatMulAttributes{}, {x, b.cast(weight, DType::F32)}));
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  const auto products = [&] {
+    return choose_quantized(model.entries[0].graph, [](const std::string&) { return false; }).products.size();
+  };
+  ASSERT_TRUE(optimize(model, {}, nullptr).ok());
+  EXPECT_EQ(products(), 0u) << print(model.entries[0].graph);
+  ASSERT_TRUE(optimize(model, {.widen = true}, nullptr).ok());
+  EXPECT_EQ(products(), 1u) << print(model.entries[0].graph);
+}
+
 TEST(QuantizeWeights, DynamicAndInGroups) {
   const auto keep = [](const std::string&) { return false; };
   for (const int64_t bits : {0, 8, 4}) {

@@ -9,6 +9,7 @@
 #include "runtime/core/element.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/quantize_aware.h"
 #include "tools/compiler/train_entry.h"
 #include "tools/compiler/writer.h"
 
@@ -56,6 +57,10 @@ std::vector<std::byte> trained_model(Graph graph, const Status& built, const Tra
   ModelGraph model;
   model.producer = "steps";
   graph.name = "infer";
+  if (options.quantize_aware)
+    compiler::insert_fake_quantization(
+        graph, model.states, compiler::choose_fake_quantized(graph, [](const std::string&) { return false; }),
+        {});
   model.entries.push_back({.name = "infer", .graph = std::move(graph)});
   Status status = compiler::add_train_entry(model, options, nullptr);
   if (status.ok()) status = compiler::optimize(model, {}, nullptr);
@@ -151,6 +156,30 @@ TEST(TrainingSteps, AnOverflowIsSkippedAndHalvesTheScale) {
   EXPECT_EQ(numbers(scaled.state("loss_scale")), Numbers{65536});
   EXPECT_NE(numbers(scaled.state("w1")), before);
   check_equal();
+}
+
+TEST(TrainingSteps, RangesFollowTheBatches) {
+  TrainOptions options = adam();
+  options.quantize_aware = true;
+  options.range_momentum = 0.75f;
+  StepSession session(make_model(options), backend, "train_step");
+  const auto range = [&] {
+    Numbers both = numbers(session.state("x.range_low"));
+    for (const float high : numbers(session.state("x.range_high"))) both.push_back(high);
+    return both;
+  };
+  expect_near(range(), {0, 0});
+  ASSERT_TRUE(session.run(with_rate(batch()))) << session.error();
+  expect_near(range(), {-0.7f, 0.9f});  // the first batch sets it
+  const Numbers before = numbers(session.state("w1"));
+  ASSERT_TRUE(session.run(with_rate(batch(2)))) << session.error();
+  expect_near(range(), {-0.7f * 0.75f - 1.4f * 0.25f, 0.9f * 0.75f + 1.8f * 0.25f});
+  EXPECT_NE(numbers(session.state("w1")), before);
+  // Inference rounds with the ranges that training has found, and clips what lies beyond.
+  ASSERT_TRUE(session.run_entry("infer", std::array{array("x", {1, 3}, {100, 0, 0})})) << session.error();
+  const Numbers clipped = numbers(session.output_of("infer", "y"));
+  ASSERT_TRUE(session.run_entry("infer", std::array{array("x", {1, 3}, {200, 0, 0})})) << session.error();
+  expect_near(numbers(session.output_of("infer", "y")), clipped);
 }
 
 TEST(TrainingSteps, MicroBatchesMakeTheStepOfTheirBatch) {

@@ -1,6 +1,9 @@
 // Values and errors of the quantized operators.
 #include "tests/support/attributes.h"
 #include "tests/unit/page_test_support.h"
+#include "tools/compiler/autodiff.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
 
 namespace rt::test {
 namespace {
@@ -89,6 +92,78 @@ TEST(PagesQuantize, NarrowFloatRoundsWithinTheFormat) {
   expect_result(format, {f32({3}, {61439, 61440, -1e30})}, f32({3}, {57344, kInfinity, -kInfinity}));
   format.format = static_cast<op::NarrowFormat>(99);
   expect_error(format, {x}, "expected a known format");
+}
+
+/// FakeQuantize of x with a constant range: its value, and its gradient where that of the result is 1, 2, 3
+/// ..
+std::array<std::vector<double>, 2> faked(const ops::HostTensor& x, const ops::HostTensor& low,
+                                         const ops::HostTensor& high, int64_t levels) {
+  Graph graph;
+  compiler::Builder b(graph);
+  const auto constant = [&](const ops::HostTensor& value) {
+    return b.constant(value.info, Blob::copy_of(value.bytes.data(), value.bytes.size()));
+  };
+  std::vector<Dim> dims;
+  for (const int64_t extent : x.info.shape) dims.push_back({.extent = extent});
+  ops::HostTensor factors(x.info);
+  for (int64_t i = 0; i < x.info.elements(); ++i)
+    store_element(factors.bytes.data(), DType::F32, i, static_cast<double>(i + 1));
+  op::FakeQuantizeAttributes attributes;
+  attributes.levels = levels;
+  const ValueId input = b.input("x", DType::F32, dims);
+  const ValueId y = b.emit(attributes, {input, constant(low), constant(high)});
+  const ValueId loss = b.reduce_sum(b.mul(y, constant(factors)), {}, false);
+  const auto gradients = compiler::differentiate(b, loss, std::array{input});
+  EXPECT_TRUE(gradients.ok()) << gradients.status().message();
+  b.output(y);
+  b.output((*gradients)[0]);
+  EXPECT_TRUE(compiler::expand_composites(graph, {}).ok());
+  const ConstTensorView view = x.view();
+  const auto results = ops::evaluate_graph(graph, std::span(&view, 1));
+  EXPECT_TRUE(results.ok()) << results.status().message();
+  return {numbers((*results)[0]), numbers((*results)[1])};
+}
+
+TEST(PagesQuantize, FakeQuantizeGoesThroughTheCodes) {
+  // Steps of 0.5, codes 0 to 15 with 5 for 0: from -2.5 to 5. Half a step beyond is still rounded.
+  const auto x = f32({8}, {-2.8, -2.6, -0.3, 0.2, 0.25, 1.8, 5.2, 5.3});
+  const auto [y, gradient] = faked(x, f32({}, {-2.4}), f32({}, {5.1}), 15);
+  expect_numbers(y, {-2.5, -2.5, -0.5, 0, 0, 2, 5, 5});
+  expect_numbers(gradient, {0, 2, 3, 4, 5, 6, 7, 0});
+}
+
+TEST(PagesQuantize, FakeQuantizeIsQuantizeAndDequantize) {
+  std::vector<double> values;
+  for (int i = 0; i < 200; ++i)
+    values.push_back(static_cast<double>(static_cast<float>(3 * std::sin(i * i))));
+  const auto x = f32({200}, values);
+  const float low = -1.7f, high = 2.1f, scale = (high - low) / 255;
+  const auto zero = tensor(DType::U8, {}, {static_cast<double>(std::nearbyint(-low / scale))});
+  const auto codes = run_one(quantize(DType::U8), {x, f32({}, {static_cast<double>(scale)}), zero});
+  ASSERT_TRUE(codes.ok()) << codes.status().message();
+  const auto real = run_one(dequantize(DType::F32), {*codes, f32({}, {static_cast<double>(scale)}), zero});
+  ASSERT_TRUE(real.ok()) << real.status().message();
+  const auto [y, gradient] =
+      faked(x, f32({}, {static_cast<double>(low)}), f32({}, {static_cast<double>(high)}), 255);
+  expect_numbers(y, numbers(*real), 0);
+}
+
+TEST(PagesQuantize, FakeQuantizeByChannelAndWithoutARange) {
+  // The second row's range is empty: nothing is rounded, and the whole gradient passes.
+  const auto x = f32({2, 3}, {0.3, -1, 2, 0.3, -1, 2});
+  const auto [y, gradient] = faked(x, f32({2, 1}, {-1, 0}), f32({2, 1}, {1, 0}), 2);
+  expect_numbers(y, {0, -1, 1, 0.3, -1, 2});
+  expect_numbers(gradient, {1, 2, 0, 4, 5, 6});
+  // A range above 0 is widened, as 0 has a code of its own.
+  const auto [wide, passed] = faked(f32({2}, {0.2, 0.9}), f32({}, {0.5}), f32({}, {1}), 4);
+  expect_numbers(wide, {0.25, 1});
+  expect_numbers(passed, {1, 2});
+  op::FakeQuantizeAttributes attributes;
+  expect_error(attributes, {x, f32({3, 1}, {1, 1, 1}), f32({}, {1})}, "broadcast");
+  expect_error(attributes, {f32({}, {1}), f32({2}, {1, 1}), f32({}, {1})},
+               "expected a range that broadcasts to x");
+  attributes.levels = 0;
+  expect_error(attributes, {x, f32({}, {0}), f32({}, {1})}, "expected 1 to 65535 levels");
 }
 
 }  // namespace

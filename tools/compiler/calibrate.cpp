@@ -3,151 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
-#include <set>
+
+#include "tools/compiler/quantization_edit.h"
 
 namespace rt::compiler {
 namespace {
 
 constexpr float kWeightCodes = 127, kValueCodes = 255;
 
-// --- looking
-
-bool is_real_constant(const Graph& graph, ValueId id) {
-  return graph[id].role == Role::Constant && graph[id].dtype == DType::F32;
-}
-
 std::span<const float> numbers_of(const Graph& graph, ValueId id) {
   const Blob& data = graph[id].data;
   return {reinterpret_cast<const float*>(data.data), data.size / sizeof(float)};
 }
-
-const std::unique_ptr<op::EpilogueAttributes>& epilogue_of(const Node& node) {
-  return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue
-                                     : node.as<op::MatMulAttributes>().epilogue;
-}
-
-/// A product whose weight is constant: channels of the result along `axis` of the weight.
-bool is_product(const Graph& graph, const Node& node) {
-  if (node.kind() != OpKind::Conv && node.kind() != OpKind::MatMul) return false;
-  if (!is_real_constant(graph, node.inputs[1]) || graph[node.inputs[0]].dtype != DType::F32) return false;
-  if (graph[node.inputs[0]].role == Role::Constant) return false;
-  const auto& epilogue = epilogue_of(node);
-  if (epilogue != nullptr && epilogue->has_residual) return false;
-  if (epilogue != nullptr && epilogue->has_bias && !is_real_constant(graph, node.inputs[2])) return false;
-  if (node.kind() == OpKind::Conv) return true;
-  return graph[node.inputs[1]].rank() == 2 && graph[node.inputs[0]].rank() >= 2 &&
-         !node.as<op::MatMulAttributes>().transpose_a;
-}
-
-int64_t weight_axis(const Node& node) {
-  return node.kind() == OpKind::Conv || node.as<op::MatMulAttributes>().transpose_b ? 0 : 1;
-}
-
-bool same_dims(const Graph& graph, ValueId a, ValueId b) {
-  return graph[a].dims == graph[b].dims && graph[a].dtype == graph[b].dtype;
-}
-
-/// Operators that only choose among their elements, or move them.
-bool moves(OpKind kind) {
-  return kind == OpKind::MaxPool || kind == OpKind::Reshape || kind == OpKind::Transpose ||
-         kind == OpKind::Identity;
-}
-
-bool bounds(OpKind kind) {
-  return kind == OpKind::Relu || kind == OpKind::Clip;
-}
-
-bool is_function(OpKind kind) {
-  switch (kind) {
-    case OpKind::Relu:
-    case OpKind::Clip:
-    case OpKind::Sigmoid:
-    case OpKind::Tanh:
-    case OpKind::LeakyRelu:
-    case OpKind::Elu:
-    case OpKind::HardSigmoid:
-    case OpKind::HardSwish:
-    case OpKind::Gelu:
-    case OpKind::Silu: return true;
-    default: return false;
-  }
-}
-
-class Chooser {
- public:
-  Chooser(const Graph& graph) : graph_(graph), producers_(producers(graph)), uses_(use_counts(graph)) {}
-
-  QuantizationChoice run(const std::function<bool(const std::string&)>& keep) {
-    QuantizationChoice choice;
-    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      const Node& node = graph_.nodes[id];
-      if (!is_product(graph_, node) || keep(node.name)) continue;
-      choice.products.push_back(id);
-      want(node.inputs[0]);
-    }
-    for (size_t i = 0; i < wanted_.size(); ++i) go_up(wanted_[i]);
-    std::sort(wanted_.begin(), wanted_.end());
-    choice.values = wanted_;
-    for (const ValueId value : wanted_) choice.scale_of.push_back(root(value));
-    return choice;
-  }
-
- private:
-  /// Maxima and movements are done on codes, so the codes are those of what they read.
-  ValueId before_moves(ValueId value) const {
-    while (producers_[value]) {
-      const Node& node = graph_.nodes[*producers_[value]];
-      if (!moves(node.kind()) || graph_[node.inputs[0]].dtype != DType::F32) break;
-      value = node.inputs[0];
-    }
-    return value;
-  }
-
-  ValueId want(ValueId value) {
-    const ValueId source = before_moves(value);
-    if (graph_[source].role != Role::Constant && seen_.insert(source).second) wanted_.push_back(source);
-    return source;
-  }
-
-  /// What produces a wanted value gets codes too where it can be computed on them.
-  void go_up(ValueId value) {
-    if (!producers_[value]) return;
-    const Node* node = &graph_.nodes[*producers_[value]];
-    if (bounds(node->kind()) && producers_[node->inputs[0]] && uses_[node->inputs[0]] == 1) {
-      const Node& before = graph_.nodes[*producers_[node->inputs[0]]];
-      if (before.kind() == OpKind::Add) node = &before;
-    }
-    if (node->kind() == OpKind::Add) {
-      const ValueId a = node->inputs[0], b = node->inputs[1];
-      const bool sums = same_dims(graph_, a, b) && graph_[a].role != Role::Constant &&
-                        graph_[b].role != Role::Constant && graph_[a].dtype == DType::F32;
-      if (sums) {
-        want(a);
-        want(b);
-      }
-    } else if (node->kind() == OpKind::Concat) {
-      for (const ValueId part : node->inputs) {
-        if (graph_[part].role == Role::Constant) return;
-      }
-      for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
-    } else if (is_function(node->kind())) {
-      want(node->inputs[0]);
-    }
-  }
-
-  ValueId root(ValueId value) {
-    const auto at = parent_.find(value);
-    return at == parent_.end() || at->second == value ? value : root(at->second);
-  }
-
-  const Graph& graph_;
-  std::vector<std::optional<NodeId>> producers_;
-  std::vector<uint32_t> uses_;
-  std::vector<ValueId> wanted_;
-  std::set<ValueId> seen_;
-  std::map<ValueId, ValueId> parent_;
-};
 
 // --- weights
 
@@ -206,32 +73,9 @@ std::vector<float> mean_errors(const Graph& graph, const Node& node, const Weigh
 
 // --- writing
 
-/// Appends nodes to a graph whose values it shares.
-class Writer {
+class Writer : public NodeWriter {
  public:
-  explicit Writer(Graph& graph) : graph_(graph) {}
-
-  template <class Attributes>
-  ValueId node(Attributes attributes, std::vector<ValueId> inputs, const std::string& name, DType dtype,
-               std::vector<Dim> dims) {
-    Node node;
-    node.op = make_op(std::move(attributes));
-    node.name = name;
-    node.inputs = std::move(inputs);
-    node.outputs = {graph_.add_value(named(name, dtype, std::move(dims)))};
-    graph_.nodes.push_back(std::move(node));
-    return graph_.nodes.back().outputs[0];
-  }
-  static Value named(const std::string& name, DType dtype, std::vector<Dim> dims) {
-    Value value;
-    value.name = name;
-    value.dtype = dtype;
-    value.dims = std::move(dims);
-    return value;
-  }
-  ValueId constant(const std::string& name, const TensorInfo& info, const void* data) {
-    return graph_.add_constant(name, info, Blob::copy_of(data, info.bytes()));
-  }
+  using NodeWriter::NodeWriter;
 
   /// The value by way of u8 codes. The name by value: it may be one of the graph's, whose values move.
   ValueId through_codes(ValueId value, const Range& range, std::string name) {
@@ -250,6 +94,7 @@ class Writer {
   }
 
   /// The product with its weight by way of codes, reading `x`; only the weight and the bias are made here.
+  /// Without a mean the bias stays.
   Node product(const Node& from, ValueId x, const std::vector<double>& mean, const std::string& name) {
     Node result = from;
     const WeightCodes weight = weight_codes(graph_, from);
@@ -265,6 +110,7 @@ class Writer {
     const std::vector<Dim> dims = graph_[from.inputs[1]].dims;
     result.inputs[0] = x;
     result.inputs[1] = node(dequantize, {codes, scale}, name + "/weight_dequantized", DType::F32, dims);
+    if (mean.empty()) return result;
     std::vector<float> bias = mean_errors(graph_, from, weight, mean);
     auto& epilogue = const_cast<std::unique_ptr<op::EpilogueAttributes>&>(epilogue_of(result));
     if (epilogue == nullptr) epilogue = std::make_unique<op::EpilogueAttributes>();
@@ -279,14 +125,7 @@ class Writer {
     result.inputs[2] = constant(name + "/bias", {.dtype = DType::F32, .shape = {channels}}, bias.data());
     return result;
   }
-
- private:
-  Graph& graph_;
 };
-
-std::string name_of_node(const Node& node, NodeId id) {
-  return node.name.empty() ? text("node", id) : node.name;
-}
 
 const Observed& of(const std::map<ValueId, Observed>& observed, ValueId value) {
   static const Observed kNothing;
@@ -310,36 +149,20 @@ std::map<ValueId, Range> shared_ranges(const QuantizationChoice& choice,
 
 }  // namespace
 
-QuantizationChoice choose_quantized(const Graph& graph, const std::function<bool(const std::string&)>& keep) {
-  return Chooser(graph).run(keep);
-}
-
 void insert_quantization(Graph& graph, const QuantizationChoice& choice,
                          const std::map<ValueId, Observed>& observed) {
   const std::map<ValueId, Range> ranges = shared_ranges(choice, observed);
-  std::vector<Node> nodes;
-  std::swap(nodes, graph.nodes);
   Writer writer(graph);
-  std::map<ValueId, ValueId> replaced;
-  const auto quantize = [&](ValueId value) {
-    if (const auto range = ranges.find(value); range != ranges.end())
-      replaced[value] = writer.through_codes(value, range->second, graph[value].name);
-  };
-  for (const ValueId input : graph.inputs) quantize(input);
-  for (NodeId id = 0; id < nodes.size(); ++id) {
-    Node& node = nodes[id];
-    const ValueId data = node.inputs.empty() ? kNoValue : node.inputs[0];
-    for (ValueId& input : node.inputs)
-      if (const auto other = replaced.find(input); other != replaced.end()) input = other->second;
-    if (std::binary_search(choice.products.begin(), choice.products.end(), id)) {
-      Node product = writer.product(node, node.inputs[0], of(observed, data).mean, name_of_node(node, id));
-      node = std::move(product);
-    }
-    const std::vector<ValueId> outputs = node.outputs;
-    graph.nodes.push_back(std::move(node));
-    for (const ValueId output : outputs)
-      if (output != kNoValue) quantize(output);
-  }
+  rewrite_products(
+      graph, choice,
+      [&](Node& node, NodeId id, ValueId data) {
+        node = writer.product(node, node.inputs[0], of(observed, data).mean, name_of_node(node, id));
+      },
+      [&](ValueId value) {
+        const auto range = ranges.find(value);
+        return range == ranges.end() ? kNoValue
+                                     : writer.through_codes(value, range->second, graph[value].name);
+      });
 }
 
 Graph error_graph(const Graph& graph, const QuantizationChoice& choice,

@@ -4,12 +4,12 @@
 // Knows: which operators have 8-bit kernels, scales, corrections. Must not know: data, sessions.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "tools/compiler/quantize_weights.h"
 
 namespace rt::compiler {
 
@@ -26,14 +26,17 @@ struct QuantizationChoice {
 
 /// keep(name): whether the node of this name stays in f32. The graph has its epilogues, but no residuals in
 /// them.
-QuantizationChoice choose_quantized(const Graph& graph, const std::function<bool(const std::string&)>& keep);
+QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep);
+/// The same for a graph that is not optimized, where normalization, bias and activation still follow
+/// products.
+QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep);
 
 /// Gives neighbouring channels between a convolution and a depthwise one, or the other way, similar ranges:
 /// what one's weights are divided by, the other's are multiplied with (Nagel et al. 2019, section 4.1). Exact
 /// in real numbers. How many pairs were changed.
 size_t equalize_channels(Graph& graph);
 
-/// What was seen of a tensor. mean: for each index of its last axis.
+/// What was seen of a tensor. mean: for each index of its last axis; empty: nothing is corrected by it.
 struct Observed {
   Range range;
   std::vector<double> mean;

@@ -21,6 +21,7 @@ struct PassContext {
   std::span<const std::string> keep_fp32 = {};  ///< shell patterns over names of nodes that stay in f32
   std::set<std::string>* unmatched = nullptr;   ///< a pass takes out the patterns that it found a node for
   bool residuals = true;                        ///< additions of two tensors may become part of a product
+  bool widen = false;                           ///< 16-bit constants that are read in f32 become f32
 };
 
 /// Rewrites `graph` in place and keeps it valid (runtime/graph/verify.h): inputs, outputs and state updates

@@ -85,7 +85,8 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                             .dtype = options.precision,
                             .keep_fp32 = options.keep_fp32,
                             .unmatched = &unmatched,
-                            .residuals = options.residuals};
+                            .residuals = options.residuals,
+                            .widen = options.widen};
   for (const Pass& pass : kPasses) {
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();

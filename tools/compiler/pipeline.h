@@ -23,6 +23,8 @@ struct PipelineOptions {
   std::vector<std::string> keep_fp32;
   /// Whether products take in additions of another tensor; quantization looks at both operands instead.
   bool residuals = true;
+  /// Whether 16-bit weights that are read in f32 become f32 in the graph, as quantization wants to see them.
+  bool widen = false;
   /// For each entry; empty: all entries.
   std::vector<std::string> entries;
 };

@@ -13,6 +13,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/lora.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/quantize_aware.h"
 #include "tools/compiler/training_graph.h"
 
 namespace rt::compiler {
@@ -464,7 +465,8 @@ class TrainEntry {
     add_entry("infer_ema", std::move(graph));
   }
 
-  // Batch normalization uses the batch's statistics; random numbers differ from step to step.
+  // Batch normalization uses the batch's statistics; ranges of quantization follow the batches; random
+  // numbers differ from step to step.
   std::vector<ValueId> training_form(Builder& builder, const Node& node, std::vector<StateUpdate>& updates) {
     if (node.kind() == OpKind::BatchNorm && in_training_mode(builder.graph(), node)) {
       op::BatchNormTrainAttributes attributes;
@@ -477,6 +479,8 @@ class TrainEntry {
           updates.push_back({.state = node.inputs[kRunningMean + i], .value = outputs[1 + i]});
       return {outputs[0]};
     }
+    if (node.kind() == OpKind::FakeQuantize)
+      return emit_observed(builder, node, options_.range_momentum, updates);
     if (options_.adapter_dropout > 0 && reads_adapter_input(builder.graph(), node)) {
       Node dropping = node;
       const ValueId x = node.inputs[0], ratio = builder.scalar_like(options_.adapter_dropout, x);

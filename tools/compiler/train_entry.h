@@ -37,6 +37,8 @@ struct TrainOptions {
   bool accumulate = false;           ///< also the entries `accumulate` and `update`
   float batch_norm_momentum = 0.9f;  ///< weight of the old running value
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n
+  bool quantize_aware = false;       ///< the model has fake quantization (quantize_aware.h), or shall get it
+  float range_momentum = 0.99f;      ///< weight of its old ranges; 1: ranges that are known stay
 };
 
 struct TrainReport {

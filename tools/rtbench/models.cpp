@@ -101,7 +101,7 @@ Result<std::vector<std::byte>> quantized(ModelGraph graph, const BenchModel& mod
   if (!model.entry.empty() || graph.entry("infer") == nullptr)
     return unsupported("only an entry 'infer' is quantized; for training, take fp16 or bf16");
   const bool calibrates = precision == "int8";
-  compiler::PipelineOptions pipeline{.residuals = !calibrates};
+  compiler::PipelineOptions pipeline{.residuals = !calibrates, .widen = true};
   RT_TRY(compiler::optimize(graph, pipeline, nullptr));
   convert::Options options;
   options.precision = precision;

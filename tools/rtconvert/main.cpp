@@ -197,7 +197,8 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                      {"bytes", summary.cache.bytes},
                      {"inputs", summary.cache.inputs},
                      {"outputs", summary.cache.outputs}};
-  if (options.quantizes()) json["quantization"] = quantization_json(summary.quantization);
+  if (options.quantizes() || options.training.quantize_aware)
+    json["quantization"] = quantization_json(summary.quantization);
   json["file_bytes"] = summary.file_bytes;
   for (const auto& backend : summary.coverage) json["backends"][backend.backend] = coverage_json(backend);
   for (const auto& backend : summary.training_coverage)
@@ -246,7 +247,8 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   if (options.train) print_line(rt::convert::training_text(summary.training));
   if (summary.budget) print_line(rt::convert::budget_text(*summary.budget, options));
   print_coverage("train_step on ", summary.training_coverage);
-  if (options.quantizes()) print_line(summary.quantization.summary());
+  if (options.quantizes() || options.training.quantize_aware)
+    print_line(summary.quantization.summary() + (options.train ? ", while training" : ""));
   if (options.quant_report) std::fputs(summary.quantization.table().c_str(), stdout);
   if (options.cache_length > 0)
     print_line(rt::text("cache       ", options.cache_length, " positions, ", summary.cache.states,
@@ -306,6 +308,13 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
     summary.merged = merged.size();
   }
   if (options.lora) RT_TRY(rt::compiler::add_adapters(model, *options.lora, &summary.adapters));
+  const bool aware = options.training.quantize_aware || rt::convert::is_quantization_aware(model);
+  rt::convert::KeptNames kept;
+  if (options.training.quantize_aware) {
+    RT_TRY(rt::convert::add_fake_quantization(model, options, summary.quantization));
+  } else if (options.quantizes() && aware) {
+    RT_ASSIGN(kept, rt::convert::release_weights(model, options));
+  }
   if (options.train && options.memory == 0)
     RT_TRY(rt::convert::add_training(model, options, summary.training));
   const rt::ModelGraph original = options.verify ? model : rt::ModelGraph();
@@ -317,11 +326,12 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   if (options.computes_in_16_bits()) pipeline.keep_fp32 = options.keep_fp32;
   if (options.keep_accuracy) RT_TRY(keep_worst(options, model, pipeline, precision, summary));
   if (options.cache_length == 0) pipeline.precision = precision;
+  // Tensors are observed, and become codes, without what products add to them.
+  pipeline.residuals = options.calibrate.empty() && !aware;
+  pipeline.widen = options.quantizes();
   if (options.memory > 0) {
     RT_ASSIGN(summary.budget, rt::convert::fit_training(model, options, pipeline, summary.training));
   } else {
-    // The cache is found, and tensors are observed, in f32.
-    pipeline.residuals = options.calibrate.empty();
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
     pipeline.residuals = true;
   }
@@ -331,7 +341,8 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
   }
   if (options.quantizes()) {
-    RT_TRY(rt::convert::quantize_model(model, options, summary.quantization));
+    RT_TRY(aware ? rt::convert::quantize_trained(model, kept, summary.quantization)
+                 : rt::convert::quantize_model(model, options, summary.quantization));
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
   }
   if (options.verbose) progress(passes.table());

@@ -201,7 +201,8 @@ bool check_other_output(const Options& options) {
 void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
   const std::string group = "Quantization";
   app.add_option("--calibrate", options.calibrate,
-                 "DATA.npz, or a folder of .npy: rows of each input, by its name, to see ranges on")
+                 "DATA.npz, or a folder of .npy: rows of each input, by its name, to see ranges on, for "
+                 "--precision int8 or --quantize-aware")
       ->group(group);
   app.add_option(
          "--calibration", options.calibration,
@@ -244,11 +245,14 @@ double share_of(const std::string& text) {
 }
 
 void check_quantization(const Options& options) {
-  const bool calibrates = !options.calibrate.empty();
-  if (calibrates && options.precision != "int8")
-    throw CLI::ValidationError("--calibrate", "needs --precision int8");
-  if (!calibrates && (options.quant_report || !options.labels.empty()))
-    throw CLI::ValidationError(options.quant_report ? "--quant-report" : "--labels", "needs --calibrate");
+  const bool calibrates = !options.calibrate.empty(), aware = options.training.quantize_aware;
+  if (calibrates && options.precision != "int8" && !aware)
+    throw CLI::ValidationError("--calibrate", "needs --precision int8, or --train --quantize-aware");
+  if ((!calibrates || aware) && (options.quant_report || !options.labels.empty()))
+    throw CLI::ValidationError(options.quant_report ? "--quant-report" : "--labels",
+                               "needs --precision int8 --calibrate");
+  if (aware && options.lora)
+    throw CLI::ValidationError("--quantize-aware", "trains whole weights, not adapters; leave out --lora");
   if (!calibrates && options.calibration != "minmax")
     throw CLI::ValidationError("--calibration", "needs --calibrate");
   if (options.group_size != Options().group_size && !options.precision.ends_with("-weights"))
@@ -282,8 +286,8 @@ void check(const Options& options) {
     throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
   if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
     throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
-  if (options.precision == "fp32" && !options.keep_fp32.empty())
-    throw CLI::ValidationError("--keep-fp32", "needs another --precision than fp32");
+  if (options.precision == "fp32" && !options.keep_fp32.empty() && !options.training.quantize_aware)
+    throw CLI::ValidationError("--keep-fp32", "needs another --precision than fp32, or --quantize-aware");
   if (options.keep_accuracy && !options.computes_in_16_bits())
     throw CLI::ValidationError("--keep-accuracy", "needs --precision fp16 or bf16");
   if (options.keep_accuracy && (options.train || options.cache_length > 0))
@@ -336,9 +340,9 @@ Parsed parse_options(int argc, char** argv) {
     }
     if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
     if (!raw.max_drop.empty()) parsed.options.max_drop = share_of(raw.max_drop);
+    parsed.options.training = training.checked(parsed.options.train, parsed.options.precision == "fp16");
     check(parsed.options);
     check_quantization(parsed.options);
-    parsed.options.training = training.checked(parsed.options.train, parsed.options.precision == "fp16");
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();

@@ -16,6 +16,7 @@
 #include "tools/common/npz.h"
 #include "tools/compiler/calibrate.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/quantize_aware.h"
 #include "tools/compiler/quantize_weights.h"
 #include "tools/compiler/writer.h"
 #include "tools/rtconvert/run_session.h"
@@ -364,9 +365,13 @@ Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Da
   RT_TRY(for_each_output(
       model, graph, data, data.runs(), [&](size_t run, size_t i, const Runner::Output& output) -> Status {
         if (i != 0) return {};
-        if (output.type != tools::ElementType::F32 || output.dims.empty())
-          return invalid_argument("--labels: expected scores in f32 as the first output");
-        const std::span<const float> scores = floats(output);
+        const auto type = static_cast<DType>(output.type);
+        if (!is_float(type) || output.dims.empty())
+          return invalid_argument("--labels: expected real scores as the first output, found ",
+                                  name_of(type));
+        std::vector<double> scores(output.bytes.size() / size_of(type));
+        for (size_t k = 0; k < scores.size(); ++k)
+          scores[k] = load_element(output.bytes.data(), type, static_cast<int64_t>(k));
         const size_t classes = scores.size() / data.step;
         for (size_t row = 0; row < data.step; ++row) {
           const auto first = scores.begin() + static_cast<ptrdiff_t>(row * classes);
@@ -398,6 +403,7 @@ std::string QuantizationReport::summary() const {
   const auto kept = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return line.kept; });
   std::string out = text("quantized   ", products, " products");
   if (rows > 0) append(out, text(" by ", rows, " rows"));
+  if (trained) append(out, " with the ranges of training");
   if (kept > 0) append(out, text(", ", kept, " stay in f32"));
   if (equalized > 0) append(out, text(", ", equalized, " pairs of convolutions equalized"));
   if (accuracy_f32 >= 0)
@@ -466,15 +472,69 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
   return high == 0 ? Status() : quantize(high);
 }
 
-}  // namespace
-
-Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report) {
-  Graph& infer = *model.entry("infer");
-  for (const std::string& pattern : options.keep_fp32)
-    if (std::none_of(infer.nodes.begin(), infer.nodes.end(),
+Status check_patterns(const Graph& graph, const std::vector<std::string>& patterns) {
+  for (const std::string& pattern : patterns)
+    if (std::none_of(graph.nodes.begin(), graph.nodes.end(),
                      [&](const Node& node) { return matches({pattern}, node.name); }))
       return invalid_argument("--keep-fp32: no node is named like '", pattern,
                               "'; rtconvert --inspect shows the names");
+  return {};
+}
+
+}  // namespace
+
+Status add_fake_quantization(ModelGraph& model, const Options& options, QuantizationReport& report) {
+  if (model.entry("infer") == nullptr) return invalid_argument("train: the model has no entry 'infer'");
+  Graph& infer = *model.entry("infer");
+  if (compiler::is_quantization_aware(infer))
+    return invalid_argument("--quantize-aware: the model has fake quantization already");
+  RT_TRY(check_patterns(infer, options.keep_fp32));
+  const QuantizationChoice choice = compiler::choose_fake_quantized(
+      infer, [&](const std::string& name) { return matches(options.keep_fp32, name); });
+  if (choice.products.empty())
+    return invalid_argument("--quantize-aware: the model has no Conv or MatMul in f32 with constant weights");
+  Data data;
+  if (!options.calibrate.empty()) {
+    RT_ASSIGN(data, read_data(infer, options.calibrate, "--calibrate"));
+  }
+  Observer observer(model, infer, data, options);
+  if (data.rows > 0) RT_TRY(observer.run(choice));
+  report.products = choice.products.size();
+  report.rows = data.rows;
+  compiler::insert_fake_quantization(infer, model.states, choice, observer.observed);
+  return {};
+}
+
+bool is_quantization_aware(const ModelGraph& model) {
+  return std::any_of(model.entries.begin(), model.entries.end(),
+                     [](const auto& entry) { return compiler::is_quantization_aware(entry.graph); });
+}
+
+Result<KeptNames> release_weights(ModelGraph& model, const Options& options) {
+  if (options.precision != "int8")
+    return invalid_argument("--precision ", options.precision,
+                            ": the model was trained for --precision int8");
+  if (!options.calibrate.empty() || !options.keep_fp32.empty())
+    return invalid_argument(
+        options.calibrate.empty() ? "--keep-fp32" : "--calibrate",
+        " is for the training of this model (--quantize-aware); its ranges and what stays "
+        "in fp32 are known");
+  KeptNames kept;
+  for (ModelGraph::Entry& entry : model.entries) kept.merge(compiler::release_weights(entry.graph));
+  return kept;
+}
+
+Status quantize_trained(ModelGraph& model, const KeptNames& kept, QuantizationReport& report) {
+  report.trained = true;
+  for (ModelGraph::Entry& entry : model.entries) {
+    RT_ASSIGN(report.products, compiler::quantize_as_trained(entry.graph, kept));
+  }
+  return {};
+}
+
+Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report) {
+  Graph& infer = *model.entry("infer");
+  RT_TRY(check_patterns(infer, options.keep_fp32));
   if (!options.calibrate.empty()) {
     RT_ASSIGN(const Data data, read_data(infer, options.calibrate, "--calibrate"));
     return calibrate(model, options, data, report);

@@ -4,6 +4,7 @@
 // how (tools/compiler/calibrate.h).
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,29 @@ struct QuantizationReport {
   size_t products = 0;      ///< that are computed in integers, or have integer weights
   size_t rows = 0;          ///< of calibration data
   size_t equalized = 0;     ///< pairs of convolutions
+  bool trained = false;     ///< with ranges of training
   /// Shares of rows whose label has the largest score; negative without labels.
   double accuracy_f32 = -1, accuracy_int8 = -1;
 
   std::string table() const;
   std::string summary() const;
 };
+
+/// Puts fake quantization into a model that is not optimized and shall be trained; with --calibrate, its
+/// ranges begin with what is seen of data.
+Status add_fake_quantization(ModelGraph& model, const Options& options, QuantizationReport& report);
+
+bool is_quantization_aware(const ModelGraph& model);
+
+/// Names of products that stay in f32.
+using KeptNames = std::set<std::string>;
+/// Prepares trained weights of a model with fake quantization, before it is optimized. An error where the
+/// options ask for something else than this training.
+Result<KeptNames> release_weights(ModelGraph& model, const Options& options);
+
+/// Makes what these weights were trained for of an optimized model (without residuals in epilogues):
+/// QuantizeLinear and DequantizeLinear with the ranges of training. kept: of release_weights().
+Status quantize_trained(ModelGraph& model, const KeptNames& kept, QuantizationReport& report);
 
 /// Rewrites the entry `infer` of an optimized model in f32 (without residuals in epilogues) with
 /// QuantizeLinear and DequantizeLinear. The pipeline makes integer arithmetic of it.

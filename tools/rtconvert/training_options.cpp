@@ -224,6 +224,16 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
       ->capture_default_str();
   add(app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
                    "Running variance with n - 1, as PyTorch has it; ONNX divides by n"));
+  auto* aware = add(app.add_flag(
+      "--quantize-aware", options.quantize_aware,
+      "Train with tensors and weights that are rounded to 8 bits: rtconvert MODEL.rt --checkpoint FILE "
+      "--precision int8 then needs no data. Ranges follow the batches, from those of --calibrate if it is "
+      "given"));
+  add(app.add_option("--range-momentum", options.range_momentum,
+                     "For --quantize-aware: weight of the old ranges; 1 keeps those of --calibrate"))
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str()
+      ->needs(aware);
 }
 
 void TrainingArguments::Raw::declare_ranks(CLI::App& app) {

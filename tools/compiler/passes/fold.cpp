@@ -2,7 +2,8 @@
 // extents.
 //
 // Exact: values come from the pages' reference functions. The file must not grow for it: a result of more
-// than 1 MiB that is larger than the operands stays a node, and so does the widening of 16-bit weights.
+// than 1 MiB that is larger than the operands stays a node, and so does the widening of 16-bit weights
+// unless it is asked for.
 #include <algorithm>
 #include <cstring>
 
@@ -16,7 +17,7 @@ namespace {
 constexpr size_t kAlwaysFoldBytes = size_t{1} << 20;
 constexpr int64_t kAlwaysWidenElements = 4096;
 
-bool is_foldable(GraphEdit& edit, const Node& node) {
+bool is_foldable(GraphEdit& edit, const Node& node, bool widen) {
   const ops::Page* page = ops::page_of(node.kind());
   if (page == nullptr || page->impure || !ops::can_evaluate(node)) return false;
   size_t bytes_in = 0, bytes_out = 0;
@@ -29,10 +30,10 @@ bool is_foldable(GraphEdit& edit, const Node& node) {
     if (!edit.value(output).is_static() || edit.value(output).quantization) return false;
     bytes_out += edit.value(output).info().bytes();
   }
-  if (node.kind() == OpKind::Cast && edit.value(node.outputs[0]).info().elements() > kAlwaysWidenElements &&
-      bytes_out > bytes_in)
+  if (node.kind() == OpKind::Cast && !widen &&
+      edit.value(node.outputs[0]).info().elements() > kAlwaysWidenElements && bytes_out > bytes_in)
     return false;
-  return bytes_out <= kAlwaysFoldBytes || bytes_out <= bytes_in;
+  return bytes_out <= kAlwaysFoldBytes || bytes_out <= bytes_in || (widen && node.kind() == OpKind::Cast);
 }
 
 /// Weights are large and the reference functions slow: a transpose of any element type by copying.
@@ -116,7 +117,7 @@ Status fold(Graph& graph, const PassContext& context, bool keep_integers) {
       }
       continue;
     }
-    if (!is_foldable(edit, edit.node(id))) continue;
+    if (!is_foldable(edit, edit.node(id), context.widen)) continue;
     RT_ASSIGN(std::vector<Blob> blobs, compute(edit, edit.node(id)));
     for (size_t i = 0; i < outputs.size(); ++i) put(outputs[i], std::move(blobs[i]));
   }

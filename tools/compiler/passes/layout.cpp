@@ -59,6 +59,7 @@ Class class_of(OpKind kind) {
     case OpKind::Identity:
     case OpKind::Where:
     case OpKind::NarrowFloat:
+    case OpKind::FakeQuantize:
     case OpKind::Cast: return Class::Elementwise;
     default: break;
   }

@@ -1,0 +1,150 @@
+// Fake quantization: where it goes in a net as it is imported, and what it becomes when training is over.
+#include "tests/passes/support.h"
+#include "tools/compiler/quantize_aware.h"
+
+namespace rt::compiler::test {
+namespace {
+
+bool none(const std::string&) {
+  return false;
+}
+
+/// Channels first, as an importer writes it: convolutions with normalization and a sum, a Concat, a
+/// classifier.
+void imported_net(Net& net) {
+  Builder& b = net.b;
+  const auto normalized = [&](ValueId x, Shape weight, uint32_t seed, bool relu) {
+    ValueId y = net.to_last(net.conv(x, weight, seed, {1, 1, 1, 1}));
+    const Shape channels{weight[0]};
+    y = net.to_first(b.emit(op::BatchNormAttributes{}, {y, random_constant(b, channels, seed + 1, 0.5, 1.5),
+                                                        random_constant(b, channels, seed + 2, -0.2, 0.2),
+                                                        random_constant(b, channels, seed + 3, -0.2, 0.2),
+                                                        random_constant(b, channels, seed + 4, 0.5, 1.5)}));
+    return relu ? b.emit(op::ReluAttributes{}, {y}) : y;
+  };
+  b.set_scope("stem");
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 4}, {.extent = 8}, {.extent = 8}});
+  const ValueId first = normalized(x, {8, 3, 3, 4}, 10, true);
+  b.set_scope("body");
+  const ValueId sum =
+      b.emit(op::ReluAttributes{}, {b.add(normalized(first, {8, 3, 3, 8}, 20, false), first)});
+  op::ConcatAttributes concat;
+  concat.axis = 1;
+  const ValueId both =
+      b.emit(concat, {normalized(sum, {8, 3, 3, 8}, 30, true), normalized(sum, {4, 3, 3, 8}, 40, true)});
+  b.set_scope("head");
+  const ValueId flat =
+      b.reshape(normalized(both, {3, 3, 3, 12}, 50, true), b.ints(std::array<int64_t, 2>{-1, 192}));
+  net.output(b.add(b.emit(op::MatMulAttributes{}, {flat, random_constant(b, {192, 5}, 4, -0.1, 0.1)}),
+                   random_constant(b, {5}, 5)));
+}
+
+/// Ranges as calibration finds them.
+std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice& choice) {
+  std::map<ValueId, Observed> observed;
+  for (const ValueId value : choice.values) {
+    Graph copy = graph;
+    copy.outputs = {value};
+    EXPECT_TRUE(expand_composites(copy, {}).ok());
+    const ops::HostTensor seen = results_of(copy)[0];
+    Range& range = observed[value].range;
+    for (int64_t i = 0; i < seen.info.elements(); ++i) {
+      const auto number = static_cast<float>(load_element(seen.bytes.data(), DType::F32, i));
+      range = {std::min(range.low, number), std::max(range.high, number)};
+    }
+  }
+  return observed;
+}
+
+/// The model with fake quantization, its states made constants.
+ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = graph});
+  Graph& infer = model.entries[0].graph;
+  const QuantizationChoice choice = choose_fake_quantized(infer, keep);
+  insert_fake_quantization(infer, model.states, choice, observe(graph, choice));
+  EXPECT_TRUE(verify(infer, &model.states).ok()) << verify(infer, &model.states).message();
+  EXPECT_TRUE(freeze_states(model).ok());
+  return model;
+}
+
+TEST(QuantizeAware, TensorsAndWeightsGoThroughCodes) {
+  Net net;
+  imported_net(net);
+  const QuantizationChoice choice = choose_fake_quantized(net.graph, none);
+  EXPECT_EQ(choice.products.size(), 6u);
+  // The input; behind the stem; both parts of the sum and the sum; the Concat; what the classifier reads. The
+  // first part of the sum is what the stem gives.
+  EXPECT_EQ(choice.values.size(), 6u);
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  insert_fake_quantization(model.entries[0].graph, model.states, choice, {});
+  EXPECT_EQ(model.states.size(), 2 * choice.values.size());
+  EXPECT_EQ(count(model.entries[0].graph, OpKind::FakeQuantize), choice.values.size() + 6);
+  EXPECT_EQ(model.states[0].name, "x.range_low");
+}
+
+TEST(QuantizeAware, EndsInIntegers) {
+  Net net;
+  imported_net(net);
+  ModelGraph fake = trained(net.graph, none), real = fake;
+  ASSERT_TRUE(optimize(fake, {}, nullptr).ok());
+  Graph& infer = real.entries[0].graph;
+  const std::set<std::string> kept = release_weights(infer);
+  EXPECT_TRUE(kept.empty());
+  ASSERT_TRUE(optimize(real, {.residuals = false}, nullptr).ok());
+  const auto products = quantize_as_trained(infer, kept);
+  ASSERT_TRUE(products.ok()) << products.status().message();
+  EXPECT_EQ(*products, 6u);
+  ASSERT_TRUE(optimize(real, {}, nullptr).ok());
+  EXPECT_EQ(count(infer, OpKind::QuantizedConv), 5u) << print(infer);
+  EXPECT_EQ(count(infer, OpKind::QuantizedMatMul), 1u) << print(infer);
+  EXPECT_EQ(count(infer, OpKind::QuantizedAdd), 1u) << print(infer);
+  EXPECT_EQ(count(infer, OpKind::QuantizeLinear), 1u) << print(infer);
+  EXPECT_EQ(count(infer, OpKind::DequantizeLinear) + count(infer, OpKind::FakeQuantize), 0u) << print(infer);
+  const auto want = results_of(fake.entries[0].graph), got = results_of(infer);
+  double power = 0, noise = 0;
+  for (int64_t i = 0; i < want[0].info.elements(); ++i) {
+    const double w = load_element(want[0].bytes.data(), DType::F32, i);
+    const double difference = w - load_element(got[0].bytes.data(), DType::F32, i);
+    power += w * w;
+    noise += difference * difference;
+  }
+  // Ties alone are rounded another way.
+  EXPECT_GT(10 * std::log10(power / noise), 40);
+}
+
+TEST(QuantizeAware, KeptProductsStayInFloat) {
+  Net net;
+  imported_net(net);
+  ModelGraph model = trained(net.graph, [](const std::string& name) { return name.starts_with("head"); });
+  Graph& infer = model.entries[0].graph;
+  const std::set<std::string> kept = release_weights(infer);
+  ASSERT_TRUE(optimize(model, {.residuals = false}, nullptr).ok());
+  const auto products = quantize_as_trained(infer, kept);
+  ASSERT_TRUE(products.ok()) << products.status().message();
+  EXPECT_EQ(*products, 4u);
+  ASSERT_TRUE(optimize(model, {}, nullptr).ok());
+  EXPECT_EQ(count(infer, OpKind::Conv) + count(infer, OpKind::MatMul), 2u) << print(infer);
+}
+
+TEST(QuantizeAware, ARangeThatSawNothingIsAnError) {
+  Net net;
+  imported_net(net);
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = net.graph});
+  Graph& infer = model.entries[0].graph;
+  insert_fake_quantization(infer, model.states, choose_fake_quantized(infer, none), {});
+  const auto open = quantize_as_trained(infer, {});
+  ASSERT_FALSE(open.ok());
+  EXPECT_NE(open.status().message().find("is no constant"), std::string::npos) << open.status().message();
+  ASSERT_TRUE(freeze_states(model).ok());
+  release_weights(infer);
+  const auto empty = quantize_as_trained(infer, {});
+  ASSERT_FALSE(empty.ok());
+  EXPECT_NE(empty.status().message().find("nothing but zeros"), std::string::npos)
+      << empty.status().message();
+}
+
+}  // namespace
+}  // namespace rt::compiler::test

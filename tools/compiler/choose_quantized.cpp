@@ -1,0 +1,171 @@
+// Which tensors of a graph become codes. Whatever a product reads does, and then all before it that can be
+// computed on codes.
+#include <set>
+
+#include "tools/compiler/passes/pattern.h"
+#include "tools/compiler/quantization_edit.h"
+
+namespace rt::compiler {
+namespace {
+
+bool same_dims(const Graph& graph, ValueId a, ValueId b) {
+  return graph[a].dims == graph[b].dims && graph[a].dtype == graph[b].dtype;
+}
+
+bool moves(OpKind kind) {
+  return kind == OpKind::MaxPool || kind == OpKind::Reshape || kind == OpKind::Transpose ||
+         kind == OpKind::Identity;
+}
+
+bool bounds(OpKind kind) {
+  return kind == OpKind::Relu || kind == OpKind::Clip;
+}
+
+bool is_function(OpKind kind) {
+  switch (kind) {
+    case OpKind::Relu:
+    case OpKind::Clip:
+    case OpKind::Sigmoid:
+    case OpKind::Tanh:
+    case OpKind::LeakyRelu:
+    case OpKind::Elu:
+    case OpKind::HardSigmoid:
+    case OpKind::HardSwish:
+    case OpKind::Gelu:
+    case OpKind::Silu: return true;
+    default: return false;
+  }
+}
+
+class Chooser {
+ public:
+  Chooser(const Graph& graph, bool unfused)
+      : graph_(graph),
+        unfused_(unfused),
+        producers_(producers(graph)),
+        uses_(use_counts(graph)),
+        constant_(unfused ? constant_values(graph) : std::vector<bool>()) {}
+
+  QuantizationChoice run(const std::function<bool(const std::string&)>& keep) {
+    QuantizationChoice choice;
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      const Node& node = graph_.nodes[id];
+      if (!is_product_here(node) || keep(node.name)) continue;
+      choice.products.push_back(id);
+      want(node.inputs[0]);
+    }
+    for (size_t i = 0; i < wanted_.size(); ++i) go_up(wanted_[i]);
+    std::sort(wanted_.begin(), wanted_.end());
+    choice.values = wanted_;
+    for (const ValueId value : wanted_) choice.scale_of.push_back(root(value));
+    return choice;
+  }
+
+ private:
+  bool is_constant(ValueId id) const { return unfused_ ? constant_[id] : graph_[id].role == Role::Constant; }
+  bool is_product_here(const Node& node) const {
+    return is_product(graph_, node, [&](ValueId id) { return is_constant(id); });
+  }
+
+  /// Maxima and movements are done on codes, so the codes are those of what they read.
+  ValueId want(ValueId value) {
+    const ValueId source = before_moves(graph_, producers_, value);
+    if (!is_constant(source) && seen_.insert(source).second) wanted_.push_back(source);
+    return source;
+  }
+
+  /// Whether this and the nodes before it will be part of a product: normalization, bias, one activation.
+  bool ends_product(ValueId value) const {
+    bool active = false;
+    for (bool first = true;; first = false) {
+      if (!producers_[value] || (!first && uses_[value] != 1)) return false;
+      const Node& node = graph_.nodes[*producers_[value]];
+      const bool normalizes = node.kind() == OpKind::BatchNorm || node.kind() == OpKind::BatchNormTrain;
+      if (is_product_here(node)) return true;
+      if (node.kind() == OpKind::Add && (is_constant(node.inputs[0]) || is_constant(node.inputs[1]))) {
+        value = node.inputs[is_constant(node.inputs[0]) ? 1 : 0];
+      } else if (normalizes || node.kind() == OpKind::Transpose || node.kind() == OpKind::Reshape) {
+        value = node.inputs[0];
+      } else if (!active && activation_of(node)) {
+        active = true;
+        value = node.inputs[0];
+      } else {
+        return false;
+      }
+    }
+  }
+
+  /// What produces a wanted value gets codes too where it can be computed on them.
+  void go_up(ValueId value) {
+    if (!producers_[value] || (unfused_ && ends_product(value))) return;
+    const Node* node = &graph_.nodes[*producers_[value]];
+    if (bounds(node->kind()) && producers_[node->inputs[0]] && uses_[node->inputs[0]] == 1) {
+      const Node& before = graph_.nodes[*producers_[node->inputs[0]]];
+      if (before.kind() == OpKind::Add) node = &before;
+    }
+    if (node->kind() == OpKind::Add) {
+      const ValueId a = node->inputs[0], b = node->inputs[1];
+      const bool sums =
+          same_dims(graph_, a, b) && !is_constant(a) && !is_constant(b) && graph_[a].dtype == DType::F32;
+      if (sums) {
+        want(a);
+        want(b);
+      }
+    } else if (node->kind() == OpKind::Concat) {
+      if (unfused_) return;  // the parts get the codes of the whole when training is over
+      for (const ValueId part : node->inputs)
+        if (is_constant(part)) return;
+      for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
+    } else if (is_function(node->kind())) {
+      want(node->inputs[0]);
+    }
+  }
+
+  ValueId root(ValueId value) {
+    const auto at = parent_.find(value);
+    return at == parent_.end() || at->second == value ? value : root(at->second);
+  }
+
+  const Graph& graph_;
+  const bool unfused_;
+  std::vector<std::optional<NodeId>> producers_;
+  std::vector<uint32_t> uses_;
+  std::vector<bool> constant_;
+  std::vector<ValueId> wanted_;
+  std::set<ValueId> seen_;
+  std::map<ValueId, ValueId> parent_;
+};
+
+}  // namespace
+
+std::vector<bool> constant_values(const Graph& graph) {
+  std::vector<bool> constant(graph.values.size());
+  for (ValueId id = 0; id < graph.values.size(); ++id) constant[id] = graph[id].role == Role::Constant;
+  for (const Node& node : graph.nodes) {
+    const bool all =
+        !node.inputs.empty() && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                            [&](ValueId id) { return id == kNoValue || constant[id]; });
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue) constant[output] = all;
+  }
+  return constant;
+}
+
+ValueId before_moves(const Graph& graph, const std::vector<std::optional<NodeId>>& producers, ValueId value) {
+  while (producers[value]) {
+    const Node& node = graph.nodes[*producers[value]];
+    if (!moves(node.kind()) || graph[node.inputs[0]].dtype != DType::F32) break;
+    value = node.inputs[0];
+  }
+  return value;
+}
+
+QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep) {
+  return Chooser(graph, false).run(keep);
+}
+
+QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep) {
+  return Chooser(graph, true).run(keep);
+}
+
+}  // namespace rt::compiler
