@@ -45,8 +45,6 @@ class Legalizer {
   Status assign_device(Step& step, const NodeView& view, std::vector<TensorInfo>& infos, bool& inlined);
   Result<bool> compute_in(DType type, Step& step, const NodeView& view, std::vector<TensorInfo>& infos);
   std::optional<DType> other_type(const Step& step, const NodeView& view) const;
-  std::span<const DType> substitutes(const Step& step, const NodeView& view) const;
-  bool is_any_computed_in(const Step& step, DType type) const;
   Status add_outputs(const Graph& graph, const Node& node, Step step, std::span<const TensorInfo> infos,
                      std::span<const TensorInfo> computed, ValueMap& map);
   void drop_dead_steps();
@@ -249,43 +247,20 @@ Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
   return true;
 }
 
-bool Legalizer::is_any_computed_in(const Step& step, DType type) const {
-  return std::any_of(step.inputs.begin(), step.inputs.end(), [&](Ref input) {
-    return input != kNone && p_.values[input].source != ValueSource::Constant &&
-           floats_.is_computed_in(input, type);
-  });
-}
-
-/// What a 16-bit node is computed in where the device has no kernel of its type: f32. But a product of f16
-/// with constant weights, and what follows it, goes in bf16 where the device has that: a processor with
-/// products of bf16 has them at a multiple of f32's speed and half its memory.
-std::span<const DType> Legalizer::substitutes(const Step& step, const NodeView& view) const {
-  static constexpr DType kTypes[] = {DType::BF16, DType::F32};
-  const bool constant = std::any_of(step.inputs.begin(), step.inputs.end(), [&](Ref input) {
-    return input != kNone && p_.values[input].source == ValueSource::Constant &&
-           p_.values[input].info.dtype == DType::F16;
-  });
-  const bool product =
-      float_type_of(view) == DType::F16 && ops::page_of(view.kind())->arithmetic == ops::Arithmetic::Product;
-  const bool narrow = product && (constant || is_any_computed_in(step, DType::BF16));
-  return std::span(kTypes).subspan(narrow ? 0 : 1);
-}
-
 /// The type, other than the graph's, that the node should be computed in if the device can. Where a precision
-/// is asked for: it, for products and what reads values that are there in it. Else, for a 16-bit node, the
-/// type that its operands were computed in for want of kernels.
+/// is asked for: it, for products and what reads values that are there in it. Else f32 for a 16-bit node
+/// whose operands were computed in f32, for want of kernels.
 std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& view) const {
   const std::optional<DType> type = float_type_of(view);
   if (!type) return std::nullopt;
   const ops::Arithmetic arithmetic = ops::page_of(view.kind())->arithmetic;
-  const DType substitute = is_any_computed_in(step, DType::BF16) ? DType::BF16 : DType::F32;
-  const DType wanted = request_.precision.value_or(substitute);
-  const auto there = [&](Ref input) {
-    return input != kNone && p_.values[input].source != ValueSource::Constant && floats_.has(input, wanted);
+  const DType wanted = request_.precision.value_or(DType::F32);
+  const auto computed = [&](Ref input) {
+    if (input == kNone || p_.values[input].source == ValueSource::Constant) return false;
+    return request_.precision ? floats_.has(input, wanted) : floats_.is_computed_in(input, wanted);
   };
-  const bool follows = arithmetic == ops::Arithmetic::Plain &&
-                       (request_.precision ? std::any_of(step.inputs.begin(), step.inputs.end(), there)
-                                           : is_any_computed_in(step, wanted));
+  const bool follows =
+      arithmetic == ops::Arithmetic::Plain && std::any_of(step.inputs.begin(), step.inputs.end(), computed);
   const bool asked = request_.precision && (wanted == DType::F32 || arithmetic == ops::Arithmetic::Product);
   if (*type == wanted || (!asked && !follows)) return std::nullopt;
   return wanted;
@@ -319,11 +294,10 @@ Status Legalizer::assign_device(Step& step, const NodeView& view, std::vector<Te
       return {};
     }
     if (product) refusal_ = candidates.status().message();
-    if (i == DeviceSet::kChosen && own.value_or(DType::F32) != DType::F32)
-      for (const DType type : substitutes(step, view)) {
-        RT_ASSIGN(const bool done, compute_in(type, step, view, infos));
-        if (done) return {};
-      }
+    if (i == DeviceSet::kChosen && own.value_or(DType::F32) != DType::F32) {
+      RT_ASSIGN(const bool wide, compute_in(DType::F32, step, view, infos));
+      if (wide) return {};
+    }
     if (i == DeviceSet::kChosen && !view.node.bodies.empty()) {
       inlined = true;
       return {};

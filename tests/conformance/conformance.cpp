@@ -31,18 +31,7 @@ struct Options {
   std::string filter;
   std::string gaps;
   bool validation = false;
-  const char* precision = nullptr;  ///< of sessions
 };
-
-// A processor without f16 computes products of f16 in bf16 unless it is asked for f32: which the cases are
-// about, since both round what they are given.
-Options exactly(const Case& c, Options options) {
-  const bool half = std::any_of(c.inputs.begin(), c.inputs.end(),
-                                [](const auto& input) { return input && input->info.dtype == DType::F16; });
-  const bool product = ops::page_of(c.op.type)->arithmetic == ops::Arithmetic::Product;
-  if (half && product && options.backend == "cpu") options.precision = "fp32";
-  return options;
-}
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
 
@@ -196,7 +185,6 @@ class Runner {
     rt_session_options session = RT_SESSION_OPTIONS_INIT;
     session.backend = options.backend.c_str();
     session.validation = options.validation;
-    session.precision = options.precision;
     session.deterministic = 1;
     Complaint c = take(rt_session_create(model_, &session, &session_));
     return c.empty() ? c : "create: " + c;
@@ -356,8 +344,7 @@ struct Outcome {
   std::string gap;  ///< not empty: the backend left the node to the CPU, and why
 };
 
-Outcome run_case(const Case& c, const Options& given, bool with_allocations) {
-  const Options options = exactly(c, given);
+Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   const ops::Tolerance tolerance = c.tolerance.value_or(ops::compiler_page_of(c.op.type)->tolerance);
   const Values values = case_values(c);
   const auto want = reference(c, values);
