@@ -1,4 +1,4 @@
-// Cast between all dtypes. f32 and the 16-bit floats through vector loops.
+// Cast between all dtypes. f32 to and from the 16-bit floats, and to short integers, through vector loops.
 #include <cstring>
 
 #include "backends/cpu/elements.h"
@@ -105,6 +105,10 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   if (to == DType::F32 && kHalves.contains(from))
     return make_vector_cast(n, from == DType::F16 ? simd.f16_to_f32 : simd.bf16_to_f32);
   if (kHalves.contains(from) || kHalves.contains(to)) return make_half_cast(simd, n, from, to);
+  if (from == DType::F32 && to == DType::I8) return make_vector_cast(n, simd.f32_to_i8);
+  if (from == DType::F32 && to == DType::U8) return make_vector_cast(n, simd.f32_to_u8);
+  if (from == DType::F32 && to == DType::I16) return make_vector_cast(n, simd.f32_to_i16);
+  if (from == DType::F32 && to == DType::U16) return make_vector_cast(n, simd.f32_to_u16);
   return make_cast(n, from, to);
 }
 

@@ -1,6 +1,6 @@
-// f16 and bf16 to f32 and back, rounding to nearest even. F16C's instructions where the set has them;
-// elsewhere the bit arithmetic of runtime/core/half.h, restated here because nothing inline may be shared
-// between sets.
+// f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. F16C's instructions
+// where the set has them; elsewhere the bit arithmetic of runtime/core/half.h, restated here because nothing
+// inline may be shared between sets.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -74,6 +74,18 @@ void f32_to_bf16(const float* x, uint16_t* y, int64_t n) {
   }
 }
 
+/// Toward zero, saturated, NaN to 0; by way of 32-bit integers, which vectors convert to at once.
+template <class To, int kLeast, int kMost>
+void truncate(const float* x, To* y, int64_t n) {
+  constexpr float kLow = kLeast, kHigh = kMost;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float number = x[i] == x[i] ? x[i] : 0.0f;
+    const float raised = number < kLow ? kLow : number;
+    y[i] = static_cast<To>(static_cast<int32_t>(raised > kHigh ? kHigh : raised));
+  }
+}
+
 }  // namespace
 
 void fill_convert(Simd& table) noexcept {
@@ -81,6 +93,10 @@ void fill_convert(Simd& table) noexcept {
   table.f32_to_f16 = &f32_to_f16;
   table.bf16_to_f32 = &bf16_to_f32;
   table.f32_to_bf16 = &f32_to_bf16;
+  table.f32_to_i8 = &truncate<int8_t, -128, 127>;
+  table.f32_to_u8 = &truncate<uint8_t, 0, 255>;
+  table.f32_to_i16 = &truncate<int16_t, -32768, 32767>;
+  table.f32_to_u16 = &truncate<uint16_t, 0, 65535>;
 }
 
 }  // namespace rt::cpu::RT_SIMD_ISA

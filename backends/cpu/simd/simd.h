@@ -193,6 +193,11 @@ struct Simd {
   void (*f32_to_f16)(const float* x, uint16_t* y, int64_t n);
   void (*bf16_to_f32)(const uint16_t* x, float* y, int64_t n);
   void (*f32_to_bf16)(const float* x, uint16_t* y, int64_t n);
+  /// Toward zero, saturated, NaN to 0.
+  void (*f32_to_i8)(const float* x, int8_t* y, int64_t n);
+  void (*f32_to_u8)(const float* x, uint8_t* y, int64_t n);
+  void (*f32_to_i16)(const float* x, int16_t* y, int64_t n);
+  void (*f32_to_u16)(const float* x, uint16_t* y, int64_t n);
 
   /// y = saturate(round(x / scale) + zero), of f32 and of i32 sums; no I32 result. zero may be null; with
   /// `each`, scale, inverse and zero advance with x. inverse: 1 / scale, all of them normal numbers, or null.
