@@ -116,12 +116,6 @@ To narrow(Wide x) noexcept {
     return {float_to_half(static_cast<float>(x))};
   } else if constexpr (std::is_same_v<To, BFloat>) {
     return {float_to_bf16(static_cast<float>(x))};
-  } else if constexpr (std::is_same_v<Wide, float> && std::is_integral_v<To> &&
-                       sizeof(To) < sizeof(int32_t)) {
-    constexpr float kLow = std::numeric_limits<To>::min(), kHigh = std::numeric_limits<To>::max();
-    const float number = x == x ? x : 0.0F;  // by way of 32-bit integers, which vectors convert to at once
-    const float raised = number < kLow ? kLow : number;
-    return static_cast<To>(static_cast<int32_t>(raised > kHigh ? kHigh : raised));
   } else if constexpr (std::is_floating_point_v<Wide> && std::is_integral_v<To>) {
     constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
     constexpr Wide kLow = static_cast<Wide>(kLeast), kHigh = static_cast<Wide>(kMost);
