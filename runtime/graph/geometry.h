@@ -66,6 +66,17 @@ struct ConvGeometry {
   bool is_padded() const noexcept;
 };
 
+/// strides, pads, dilations and groups of one operator of the convolutions' family, for another.
+template <class To, class From>
+To same_window(const From& from) {
+  To to;
+  to.strides = from.strides;
+  to.pads = from.pads;
+  to.dilations = from.dilations;
+  to.groups = from.groups;
+  return to;
+}
+
 /// A pool x [N,S..,C] -> y [N,S'..,C].
 struct PoolGeometry {
   int rank = 0;

@@ -30,18 +30,6 @@ Result<ScaleGroups> scale_groups(const Shape& x, const Shape& scale, int64_t axi
   return groups;
 }
 
-namespace {
-template <class To, class From>
-To same_window(const From& from) {
-  To to;
-  to.strides = from.strides;
-  to.pads = from.pads;
-  to.dilations = from.dilations;
-  to.groups = from.groups;
-  return to;
-}
-}  // namespace
-
 op::ConvAttributes as_conv(const op::ConvIntegerAttributes& attributes) {
   return same_window<op::ConvAttributes>(attributes);
 }

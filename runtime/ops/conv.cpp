@@ -206,21 +206,10 @@ Cost cost_conv_weight_grad(const NodeView& node) {
 // --- gradients: the three operators are bilinear and are each other's gradients
 // ---------------------------------
 
-/// strides, pads, dilations and groups of one operator of the family, for another.
-template <class To, class From>
-To same_windows(const From& from) {
-  To to;
-  to.strides = from.strides;
-  to.pads = from.pads;
-  to.dilations = from.dilations;
-  to.groups = from.groups;
-  return to;
-}
-
 /// The gradient of a convolution's weight, whose extents must be known.
 template <class From>
 ValueId weight_gradient(GradContext& context, const From& from, ValueId x, ValueId grad, ValueId weight) {
-  auto attributes = same_windows<op::ConvWeightGradAttributes>(from);
+  auto attributes = same_window<op::ConvWeightGradAttributes>(from);
   const std::vector<Dim> dims = context.emit.value(weight).dims;
   for (size_t i = 1; i + 1 < dims.size(); ++i) {
     if (!dims[i].is_known()) {
@@ -239,7 +228,7 @@ ValueId data_gradient(Emitter& emit, const From& from, ValueId grad, ValueId wei
   op::ShapeAttributes spatial;
   spatial.start = 1;
   spatial.end = -1;
-  return emit.emit(same_windows<op::ConvTransposeAttributes>(from), {grad, weight, emit.emit(spatial, {x})});
+  return emit.emit(same_window<op::ConvTransposeAttributes>(from), {grad, weight, emit.emit(spatial, {x})});
 }
 
 void conv_gradient(GradContext& context) {
@@ -261,7 +250,7 @@ void conv_transpose_gradient(GradContext& context) {
   }
   const ValueId x = context.input(0), weight = context.input(1);
   if (context.needs(0))
-    context.set(0, context.emit.emit(same_windows<op::ConvAttributes>(attributes), {context.grad(), weight}));
+    context.set(0, context.emit.emit(same_window<op::ConvAttributes>(attributes), {context.grad(), weight}));
   if (context.needs(1)) context.set(1, weight_gradient(context, attributes, context.grad(), x, weight));
   if (context.needs(3)) context.set(3, context.grad());  // the walker sums
 }
@@ -272,7 +261,7 @@ void conv_weight_grad_gradient(GradContext& context) {
   if (context.needs(0))
     context.set(0, data_gradient(context.emit, attributes, grad_output, context.grad(), x));
   if (context.needs(1))
-    context.set(1, context.emit.emit(same_windows<op::ConvAttributes>(attributes), {x, context.grad()}));
+    context.set(1, context.emit.emit(same_window<op::ConvAttributes>(attributes), {x, context.grad()}));
 }
 
 }  // namespace
