@@ -11,25 +11,11 @@
 #define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
+#include "product.glsl"
 layout(constant_id = 1) const uint kRows = 8;     // with TRANSPOSED_A a multiple of four
 layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
 layout(constant_id = 4) const uint kForm = 0;     // 1: n is a multiple of four and the bias, if any, lies along it
-layout(push_constant) uniform P {
-  uint m, n, k;
-  uint lda, ldb;          // row strides in vec4
-  uint row_tiles, column_groups;
-  uint batch_extent[2];
-  uint batch_a[2];        // strides in vec4, outermost first
-  uint batch_b[2];
-  uint batch_c[2];        // of the result, in elements
-  uint batch_bias[2];
-  uint ldc, bias_row, bias_column;
-  uint first_a, first_b;  // where the operands begin in what is bound, in vec4
-  uint first_c, first_bias;
-  float alpha, beta;
-  uint residual_shift;          // from an index of the result to that of the residual
-};
 const uint kFours = kColumns / 4;
 
 void main() {
@@ -44,12 +30,7 @@ void main() {
 #endif
   uint batch = group / row_tiles;
   if (batch >= batch_extent[0] * batch_extent[1]) return;
-  uint inner = batch % batch_extent[1];
-  uint outer = batch / batch_extent[1];
-  uint base_a = first_a + outer * batch_a[0] + inner * batch_a[1];
-  uint base_b = first_b + outer * batch_b[0] + inner * batch_b[1];
-  uint base_c = first_c + outer * batch_c[0] + inner * batch_c[1];
-  uint base_bias = first_bias + outer * batch_bias[0] + inner * batch_bias[1];
+  Bases base = bases_of(batch);
   uint column = (column_group * kLanesN * kFours + lane % kLanesN) * 4;
 #ifndef SUBGROUP
   if (row >= m || column >= n) return;
@@ -64,24 +45,24 @@ void main() {
   [[unroll]] for (uint i = 0; i < kShare; ++i) {
     uint number = i * kLanesN + gl_SubgroupInvocationID;
 #ifdef TRANSPOSED_A
-    at_a[i] = base_a + min(row / 4 + number % (kRows / 4), (m - 1) / 4) + number / (kRows / 4) * lda;
+    at_a[i] = base.a + min(row / 4 + number % (kRows / 4), (m - 1) / 4) + number / (kRows / 4) * lda;
 #else
-    at_a[i] = base_a + min(row + number, m - 1) * lda;
+    at_a[i] = base.a + min(row + number, m - 1) * lda;
 #endif
   }
 #elif defined(TRANSPOSED_A)
   uint at_a[kRows / 4];
-  [[unroll]] for (uint i = 0; i < kRows / 4; ++i) at_a[i] = base_a + min(row / 4 + i, (m - 1) / 4);
+  [[unroll]] for (uint i = 0; i < kRows / 4; ++i) at_a[i] = base.a + min(row / 4 + i, (m - 1) / 4);
 #else
   uint at_a[kRows];
-  [[unroll]] for (uint i = 0; i < kRows; ++i) at_a[i] = base_a + min(row + i, m - 1) * lda;
+  [[unroll]] for (uint i = 0; i < kRows; ++i) at_a[i] = base.a + min(row + i, m - 1) * lda;
 #endif
 #ifdef TRANSPOSED_B
   uint at_b[kColumns];
-  [[unroll]] for (uint j = 0; j < kColumns; ++j) at_b[j] = base_b + min(column + j / 4 * kLanesN * 4 + j % 4, n - 1) * ldb;
+  [[unroll]] for (uint j = 0; j < kColumns; ++j) at_b[j] = base.b + min(column + j / 4 * kLanesN * 4 + j % 4, n - 1) * ldb;
 #else
   uint at_b[kFours];
-  [[unroll]] for (uint j = 0; j < kFours; ++j) at_b[j] = base_b + min(column / 4 + j * kLanesN, (n - 1) / 4);
+  [[unroll]] for (uint j = 0; j < kFours; ++j) at_b[j] = base.b + min(column / 4 + j * kLanesN, (n - 1) / 4);
 #endif
 
   for (uint k4 = 0; k4 < k / 4; ++k4) {
@@ -139,7 +120,7 @@ void main() {
   for (uint kk = k & ~3u; kk < k; ++kk) {
     vec4 a[kRows / 4];
     [[unroll]] for (uint i = 0; i < kRows / 4; ++i)
-      a[i] = load_a(base_a + min(row / 4 + i, (m - 1) / 4) + kk * lda);
+      a[i] = load_a(base.a + min(row / 4 + i, (m - 1) / 4) + kk * lda);
     [[unroll]] for (uint j = 0; j < kFours; ++j) {
       vec4 b = load_b(at_b[j] + kk * ldb);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
@@ -153,17 +134,17 @@ void main() {
     uint first = column + j * kLanesN * 4;
     if (first < n) {
       vec4 bias_here = vec4(0.0);
-      if (kForm == 1 && kBias) bias_here = bias_of_four((base_bias + first) / 4);
+      if (kForm == 1 && kBias) bias_here = bias_of_four((base.bias + first) / 4);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (row + i < m) {
-          uint at = base_c + (row + i) * ldc + first;
+          uint at = base.c + (row + i) * ldc + first;
           if (kForm == 1) {
             store_four(at / 4, (at + residual_shift) / 4, bias_here,
                        vec4(acc[i][j * 4], acc[i][j * 4 + 1], acc[i][j * 4 + 2], acc[i][j * 4 + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint c = 0; c < 4; ++c)
               if (first + c < n)
-                store_result(at + c, at + c + residual_shift, base_bias + (row + i) * bias_row + (first + c) * bias_column,
+                store_result(at + c, at + c + residual_shift, base.bias + (row + i) * bias_row + (first + c) * bias_column,
                              acc[i][j * 4 + c], alpha, beta);
           }
         }

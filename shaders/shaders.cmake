@@ -22,6 +22,22 @@ macro(rt_shader name source)
   list(APPEND shader_names "${name}")
   list(APPEND shader_files "${spirv}")
 endmacro()
+# A variant with cooperative matrices: compiled and validated as GL_NV_cooperative_matrix, then rewritten.
+add_executable(rt_rewrite_shaders "${shader_folder}/rewrite.cpp" "${shader_folder}/khr_matrices.cpp")
+target_include_directories(rt_rewrite_shaders PRIVATE "${PROJECT_SOURCE_DIR}")
+macro(rt_matrix_shader name source)
+  rt_shader(${name}.nv ${source} ${ARGN})
+  list(POP_BACK shader_names)
+  list(POP_BACK shader_files)
+  set(spirv "${spirv_folder}/${name}.spv")
+  add_custom_command(
+    OUTPUT "${spirv}"
+    COMMAND rt_rewrite_shaders "${spirv_folder}/${name}.nv.spv" "${spirv}"
+    DEPENDS rt_rewrite_shaders "${spirv_folder}/${name}.nv.spv"
+    COMMENT "Shader ${name}" VERBATIM)
+  list(APPEND shader_names "${name}")
+  list(APPEND shader_files "${spirv}")
+endmacro()
 include("${shader_folder}/variants.cmake")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${shader_folder}/variants.cmake")
 

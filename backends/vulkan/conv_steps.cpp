@@ -189,6 +189,12 @@ SelfTest conv_test(const ConvSides& like, DType dtype, const ConvTile& tile) {
 
 }  // namespace
 
+bool ConvSides::pointwise() const {
+  return taps() == 1 && in_extent == out_extent && std::ranges::all_of(axes, [](const WindowAxis& axis) {
+           return axis.stride == 1 && axis.pad_begin == 0;
+         });
+}
+
 ConvSides conv_sides(const ConvGeometry& geometry, bool transposed) {
   ConvSides sides;
   sides.transposed = transposed;

@@ -23,6 +23,8 @@ struct ConvSides {
   int64_t group_out() const { return out_channels / groups; }
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
   int64_t out_pixels() const { return batch * out_extent[0] * out_extent[1] * out_extent[2]; }
+  /// Each output pixel comes from the input pixel at its place.
+  bool pointwise() const;
 };
 ConvSides conv_sides(const ConvGeometry& geometry, bool transposed);
 

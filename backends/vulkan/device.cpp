@@ -19,6 +19,16 @@ bool software_allowed() {
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
+/// RT_VULKAN_MATRICES: 0 forbids products by cooperative matrices, 1 has them used on software devices too.
+Status ask_for_matrices(DevicePlan& plan) {
+  const char* value = std::getenv("RT_VULKAN_MATRICES");
+  if (value == nullptr) return {};
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
+    return invalid_argument("RT_VULKAN_MATRICES is '", value, "'; expected 0 or 1");
+  plan.use_matrices = *value == '1';
+  return {};
+}
+
 Status create_device(const Instance& instance, VkPhysicalDevice physical, const DeviceFacts& facts,
                      const DevicePlan& plan, VkDevice* device) {
   VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
@@ -37,6 +47,12 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext};
   dot.shaderIntegerDotProduct = VK_TRUE;
   if (facts.features.integer_dot) features.pNext = &dot;
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, features.pNext};
+  memory_model.vulkanMemoryModel = VK_TRUE;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &memory_model, VK_TRUE, VK_FALSE};
+  if (!facts.matrices.empty()) features.pNext = &matrices;
   features.features.shaderInt16 = facts.features.int16;
   features.features.shaderInt64 = facts.features.int64;
 
@@ -45,6 +61,7 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
     extensions = {"VK_KHR_8bit_storage", "VK_KHR_shader_float16_int8"};
   if (facts.features.integer_dot && facts.api_version < 103)
     extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  if (!facts.matrices.empty()) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
   const float priority = 1;
   VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue.queueFamilyIndex = plan.queue_family;
@@ -72,6 +89,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   RT_ASSIGN(const size_t index, choose_device(facts, options.device, software_allowed()));
   self->facts_ = facts[index];
   RT_ASSIGN(self->plan_, plan_device(self->facts_));
+  RT_TRY(ask_for_matrices(self->plan_));
   self->info_ = describe_device(self->facts_, static_cast<int>(index));
   RT_TRY(create_device(*self->instance_, handles[index], self->facts_, self->plan_, &self->device_));
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 namespace rt::vulkan {
 namespace {
@@ -64,6 +65,43 @@ std::optional<uint32_t> best_memory(const DeviceFacts& facts, Score score) {
     }
   }
   return best;
+}
+
+/// Shared memory that gemm_matrices.comp takes for factors of 2 bytes.
+uint64_t shared_bytes(const MatrixPlan& plan) {
+  const uint64_t rows = plan.rows * (plan.subgroups / plan.subgroups_n);
+  const uint64_t columns = plan.columns * plan.subgroups_n;
+  constexpr uint64_t kGap = 16;  // bytes behind each row
+  const auto tile = [&](uint64_t extent) {
+    return std::max(plan.step * (2 * extent + kGap), extent * (2 * plan.step + kGap));
+  };
+  return tile(rows) + tile(columns) + rows * (4 * columns + kGap);
+}
+
+/// The largest operation that fits, as one subgroup's part of some 32 x 32 and four subgroups a workgroup, or
+/// less where shared memory or workgroups are small.
+MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component sums) {
+  MatrixPlan plan;
+  for (const MatrixFacts& matrix : facts.matrices) {
+    const bool whole = matrix.m % 4 == 0 && matrix.n % 4 == 0 && matrix.k % 4 == 0;
+    if (matrix.factors != factors || matrix.sums != sums || !whole) continue;
+    if (matrix.m * matrix.n * matrix.k > plan.m * plan.n * plan.k)
+      plan = {.m = matrix.m, .n = matrix.n, .k = matrix.k};
+  }
+  if (!plan.listed() || facts.subgroup_size == 0) return {};
+  const auto multiple = [](uint32_t of, uint32_t wanted) { return (wanted + of - 1) / of * of; };
+  // A software device gains nothing from larger parts, which take long to compile.
+  for (uint32_t side = facts.type == DeviceType::SoftwareGpu ? 16 : 32; side >= 8; side /= 2)
+    for (const auto& [subgroups, along] : {std::pair{4u, 2u}, std::pair{2u, 2u}, std::pair{1u, 1u}}) {
+      plan.rows = multiple(plan.m, side);
+      plan.columns = multiple(plan.n, side);
+      plan.step = multiple(plan.k, side);
+      plan.subgroups = subgroups;
+      plan.subgroups_n = along;
+      plan.lanes = subgroups * facts.subgroup_size;
+      if (plan.lanes <= facts.max_invocations && shared_bytes(plan) <= facts.max_shared_bytes) return plan;
+    }
+  return {};
 }
 
 }  // namespace
@@ -150,6 +188,7 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
   plan.max_binding_bytes = facts.max_storage_range & ~uint64_t{63};
   if (facts.type == DeviceType::SoftwareGpu) {
     plan.texel_loads = true;
+    plan.use_matrices = false;
     plan.row_lanes = facts.subgroup_size >= 4 && facts.subgroup_size <= 64 ? facts.subgroup_size : 8;
     plan.tile_lanes = plan.row_lanes;
     // A tile has 8 or 16 rows, dealt out evenly over the lanes; lanes beyond the subgroup's size do not
@@ -157,6 +196,7 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
     plan.subgroup_tiles = facts.subgroup_shuffle && (facts.subgroup_size == 4 || facts.subgroup_size == 8) &&
                           plan.tile_lanes <= facts.max_invocations;
   }
+  if (facts.features.float16) plan.half_matrices = plan_matrices(facts, Component::F16, Component::F32);
   plan.elementwise_lanes = std::min(plan.elementwise_lanes, facts.max_invocations);
   plan.row_lanes = std::min(plan.row_lanes, facts.max_invocations);
   plan.tile_lanes = std::min(plan.tile_lanes, facts.max_invocations);
@@ -189,6 +229,7 @@ DeviceInfo describe_device(const DeviceFacts& facts, int index) {
   add(facts.features.int8, "int8");
   add(facts.features.int64, "int64");
   add(facts.features.integer_dot, "integer_dot");
+  add(!facts.matrices.empty(), "cooperative_matrix");
   return info;
 }
 

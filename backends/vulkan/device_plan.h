@@ -39,6 +39,15 @@ struct FeatureFacts {
   bool integer_dot = false;  ///< packed dot products of signed with unsigned bytes, faster than their parts
 };
 
+/// What the components of a cooperative matrix are.
+enum class Component : uint8_t { F16, F32, S8, S32, Other };
+
+/// D[m,n] = A[m,k] B[k,n] + D as one subgroup's operation.
+struct MatrixFacts {
+  uint32_t m = 0, n = 0, k = 0;
+  Component factors = Component::Other, sums = Component::Other;
+};
+
 struct DeviceFacts {
   std::string name;
   std::string uuid;
@@ -58,6 +67,8 @@ struct DeviceFacts {
   uint32_t max_storage_buffers = 4;
   uint32_t subgroup_size = 0;
   bool subgroup_shuffle = false;  ///< with votes, in compute shaders
+  uint32_t max_shared_bytes = 16384;
+  std::vector<MatrixFacts> matrices;  ///< cooperative matrices that can be used, by subgroups
   double timestamp_period = 0;
   FeatureFacts features;
   std::vector<QueueFamilyFacts> queues;
@@ -68,6 +79,16 @@ struct DeviceFacts {
 inline constexpr uint32_t kStorageBindings = 10;
 inline constexpr uint32_t kTexelBindings = 4;
 inline constexpr uint32_t kPushBytes = 128;
+
+/// How workgroups make a product of cooperative matrices; see shaders/gemm_matrices.comp.
+struct MatrixPlan {
+  uint32_t m = 0, n = 0, k = 0;             ///< of one operation; 0: the device lists none that fits
+  uint32_t rows = 0, columns = 0;           ///< of the result, a subgroup's part
+  uint32_t subgroups = 1, subgroups_n = 1;  ///< of a workgroup, and along the columns
+  uint32_t lanes = 0;                       ///< of a workgroup
+  uint32_t step = 0;                        ///< k that are staged at once
+  bool listed() const noexcept { return m > 0; }
+};
 
 struct DevicePlan {
   uint32_t queue_family = 0;
@@ -85,6 +106,9 @@ struct DevicePlan {
   uint32_t elementwise_lanes = 256;  ///< workgroup of kernels without barriers
   uint32_t row_lanes = 64;           ///< workgroup that reduces one row
   uint32_t tile_lanes = 64;          ///< workgroup of register-tiled kernels
+  MatrixPlan half_matrices;          ///< of f16 with sums of f32
+  /// Products may use cooperative matrices: not on software devices, whose own tiles are faster.
+  bool use_matrices = true;
 };
 
 /// What is missing for this device to be usable at all, or ok.

@@ -28,7 +28,41 @@ DeviceType type_of(VkPhysicalDeviceType type) {
   }
 }
 
-DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
+Component component_of(VkComponentTypeKHR type) {
+  switch (type) {
+    case VK_COMPONENT_TYPE_FLOAT16_KHR: return Component::F16;
+    case VK_COMPONENT_TYPE_FLOAT32_KHR: return Component::F32;
+    case VK_COMPONENT_TYPE_SINT8_KHR: return Component::S8;
+    case VK_COMPONENT_TYPE_SINT32_KHR: return Component::S32;
+    default: return Component::Other;
+  }
+}
+
+/// Of a device that lists VK_KHR_cooperative_matrix: the matrices of subgroups. The shaders' memory model is
+/// Vulkan's, because that is the extension's.
+std::vector<MatrixFacts> matrices_of(const InstanceApi& api, VkPhysicalDevice device) {
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &memory_model, VK_FALSE, VK_FALSE};
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, &matrices};
+  api.vkGetPhysicalDeviceFeatures2(device, &features);
+  if (matrices.cooperativeMatrix != VK_TRUE || memory_model.vulkanMemoryModel != VK_TRUE) return {};
+  uint32_t count = 0;
+  if (api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr) != VK_SUCCESS) return {};
+  std::vector<VkCooperativeMatrixPropertiesKHR> rows(count);
+  for (auto& row : rows) row.sType = VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR;
+  if (api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, rows.data()) != VK_SUCCESS)
+    return {};
+  std::vector<MatrixFacts> facts;
+  for (const auto& row : rows)
+    if (row.scope == VK_SCOPE_SUBGROUP_KHR && row.saturatingAccumulation == VK_FALSE &&
+        row.AType == row.BType && row.CType == row.ResultType)
+      facts.push_back({row.MSize, row.NSize, row.KSize, component_of(row.AType), component_of(row.CType)});
+  return facts;
+}
+
+DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device, bool matrices) {
   DeviceFacts facts;
   VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
   api.vkGetPhysicalDeviceProperties2(device, &properties);
@@ -45,6 +79,7 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
   facts.texel_alignment = limits.minTexelBufferOffsetAlignment;
   facts.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
   facts.max_invocations = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+  facts.max_shared_bytes = limits.maxComputeSharedMemorySize;
   facts.max_push_bytes = limits.maxPushConstantsSize;
   facts.max_storage_buffers = limits.maxPerStageDescriptorStorageBuffers;
   facts.timestamp_period = static_cast<double>(limits.timestampPeriod);
@@ -106,6 +141,10 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device) {
       dot_properties.integerDotProduct4x8BitPackedMixedSignednessAccelerated == VK_TRUE;
   facts.features.int16 = features.features.shaderInt16 == VK_TRUE;
   facts.features.int64 = features.features.shaderInt64 == VK_TRUE;
+
+  if (matrices && facts.api_version >= 102 && has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) &&
+      api.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR != nullptr)
+    facts.matrices = matrices_of(api, device);
 
   uint32_t queue_count = 0;
   api.vkGetPhysicalDeviceQueueFamilyProperties(device, &queue_count, nullptr);
@@ -174,10 +213,13 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
     global.vkEnumerateInstanceLayerProperties(&count, nullptr);
     std::vector<VkLayerProperties> layers(count);
     global.vkEnumerateInstanceLayerProperties(&count, layers.data());
-    if (std::none_of(layers.begin(), layers.end(),
-                     [](const auto& layer) { return std::strcmp(layer.layerName, kValidationLayer) == 0; }))
+    const auto layer = std::ranges::find_if(
+        layers, [](const auto& listed) { return std::strcmp(listed.layerName, kValidationLayer) == 0; });
+    if (layer == layers.end())
       return Status::make(Code::NotFound, "validation was asked for, but the layer ", kValidationLayer,
                           " is not installed");
+    // Older layers take the extension's structures and SPIR-V for errors.
+    self->matrices_ = layer->specVersion >= VK_MAKE_API_VERSION(0, 1, 3, 255);
   }
 
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
@@ -217,6 +259,9 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
 #define RT_VK_LOAD(name) self->api_.name = reinterpret_cast<PFN_##name>(get(self->instance_, #name));
   RT_VK_INSTANCE_FUNCTIONS(RT_VK_LOAD)
 #undef RT_VK_LOAD
+  self->api_.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
+      reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
+          get(self->instance_, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (validation) {
     const auto create_messenger = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(
         get(self->instance_, "vkCreateDebugUtilsMessengerEXT"));
@@ -244,7 +289,7 @@ Status Instance::list(std::vector<DeviceFacts>& facts, std::vector<VkPhysicalDev
   if (result != VK_SUCCESS && result != VK_INCOMPLETE)
     return Status::make(Code::Device, "the Vulkan drivers cannot list their devices: ", result_name(result));
   handles.resize(count);
-  for (VkPhysicalDevice handle : handles) facts.push_back(facts_of(api_, handle));
+  for (VkPhysicalDevice handle : handles) facts.push_back(facts_of(api_, handle, matrices_));
   return {};
 }
 

@@ -42,6 +42,7 @@ class Instance {
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger_ = nullptr;
   bool validation_ = false;
+  bool matrices_ = true;  ///< cooperative matrices may be used
   std::atomic<uint32_t> error_count_{0};
   std::mutex mutex_;
   std::string errors_;

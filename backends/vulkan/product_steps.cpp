@@ -9,6 +9,7 @@ namespace rt::vulkan {
 namespace {
 
 Shader shader_of(const TiledProduct& product, Load load) {
+  if (product.matrices) return Shader::gemm_matrices;
 #define RT_LOADS(form) \
   { Shader::gemm_##form##_buffer, Shader::gemm_##form##_texel, Shader::gemm_##form##_subgroup }
   constexpr Shader kShaders[2][2][3] = {{RT_LOADS(nn), RT_LOADS(nt)}, {RT_LOADS(tn), RT_LOADS(tt)}};
@@ -16,15 +17,26 @@ Shader shader_of(const TiledProduct& product, Load load) {
   return kShaders[product.a.transposed][product.b.transposed][static_cast<size_t>(load)];
 }
 
-struct RegisterTile {
+/// What an invocation makes, and how many of a workgroup lie along the columns; with cooperative matrices, of
+/// subgroups.
+struct Tile {
   uint32_t rows, columns, lanes, lanes_n;
   Load load;
+  const MatrixPlan* matrices = nullptr;
+
+  int64_t group_rows() const { return rows * (lanes / lanes_n); }
+  int64_t group_columns() const { return columns * lanes_n; }
+  uint32_t invocations() const { return matrices == nullptr ? lanes : matrices->lanes; }
 };
+
+Tile matrix_tile(const MatrixPlan& plan) {
+  return {plan.rows, plan.columns, plan.subgroups, plan.subgroups_n, Load::Buffer, &plan};
+}
 
 /// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
 /// load: the best that may be used.
-RegisterTile choose_tile(const TiledProduct& product, const DevicePlan& plan, Load load) {
-  RegisterTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, load == Load::Buffer ? load : Load::Texel};
+Tile choose_tile(const TiledProduct& product, const DevicePlan& plan, Load load) {
+  Tile tile{8, 8, plan.tile_lanes, plan.tile_lanes, load == Load::Buffer ? load : Load::Texel};
   const auto lanes_and_columns = static_cast<int64_t>(tile.lanes * tile.columns);
   if (load == Load::Subgroup && plan.subgroup_tiles && product.m >= 8 && 2 * product.n > lanes_and_columns) {
     // Wider tiles take longer to compile, which large products earn back.
@@ -71,12 +83,12 @@ struct ProductWalks {
   DType stored;  ///< the result's type
 };
 
-RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product,
-                          bool fours, bool texel);
+Tile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product, bool fours,
+                  bool texel);
 
 /// given: for a self-test; null for the best that is trusted.
 void add_part(Program& program, const VulkanDevice& device, const TiledProduct& product,
-              const ProductWalks& walks, const Part& part, const RegisterTile* given) {
+              const ProductWalks& walks, const Part& part, const Tile* given) {
   const auto window = [&](const Walk& walk) { return window_of(device, walk, part); };
   const bool opens = part.first[kK] == 0, closes = part.first[kK] + part.count[kK] == product.k;
   const Window a = window(walks.a), b = window(walks.b), result = window(walks.result);
@@ -91,22 +103,32 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
   sizes.dtype = product.dtype;
   sizes.m = part.count[kM];
   sizes.n = part.count[kN];
+  sizes.matrices = product.matrices;
   sizes.a.transposed = product.a.transposed;
   sizes.b.transposed = product.b.transposed;
   const size_t element = size_of(product.dtype);
   const bool texel = through_texels(device, std::max(a.bytes(), b.bytes()), element);
   const bool fours = whole_fours(product);
-  const RegisterTile tile = given != nullptr ? *given : trusted_tile(program, device, sizes, fours, texel);
-  const int64_t row_tiles = ceil_div(sizes.m, tile.rows * (tile.lanes / tile.lanes_n));
-  const int64_t column_groups = ceil_div(sizes.n, tile.columns * tile.lanes_n);
+  const Tile tile = given != nullptr ? *given : trusted_tile(program, device, sizes, fours, texel);
+  const int64_t row_tiles = ceil_div(sizes.m, tile.group_rows());
+  const int64_t column_groups = ceil_div(sizes.n, tile.group_columns());
   const int64_t batches = part.count[kOuter] * part.count[kInner];
-  Step& step = program.dispatch(shader_of(sizes, tile.load),
-                                static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
+  Step& step =
+      program.dispatch(shader_of(sizes, tile.load),
+                       static_cast<uint64_t>(row_tiles * column_groups * batches), tile.invocations());
   step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n).spec(fours);
   epilogue.specialize(step);
   const Walk& added = opens ? walks.residual : walks.result;
   const DType added_type = opens ? product.dtype : walks.stored;
   step.spec(element_of(product.dtype)).spec(element_of(walks.stored)).spec(element_of(added_type));
+  if (const MatrixPlan* plan = tile.matrices)
+    step.spec(plan->m)
+        .spec(plan->n)
+        .spec(plan->k)
+        .spec(plan->subgroups / plan->subgroups_n)
+        .spec(plan->step)
+        .spec(product.a.transposed)
+        .spec(product.b.transposed);
   const auto push_strides = [&](const Walk& walk, int64_t unit = 1) {
     step.push(walk.strides[kOuter] / walk.element / unit).push(walk.strides[kInner] / walk.element / unit);
   };
@@ -132,7 +154,7 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
 
 /// stored: the result's type.
 void add_parts(Program& program, const VulkanDevice& device, const TiledProduct& product, DType stored,
-               const Ref& result, const RegisterTile* tile) {
+               const Ref& result, const Tile* tile) {
   if (product.m * product.n * product.batch[0] * product.batch[1] == 0) return;
   const auto walk_result = [&](const Ref& ref, DType type) {
     return walk_elements(ref, product, static_cast<int64_t>(size_of(type)), product.m * product.n, product.n,
@@ -170,13 +192,13 @@ void add_parts(Program& program, const VulkanDevice& device, const TiledProduct&
 }
 
 /// A product with a tile that is full and tiles that are not.
-SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool fours,
-                      const RegisterTile& tile) {
+SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool fours, const Tile& tile) {
   TiledProduct product;
   product.dtype = like.dtype;
-  product.m = tile.rows * (tile.lanes / tile.lanes_n) + 3;
-  product.n = tile.columns * tile.lanes_n + (fours ? 4 : 3);
-  product.k = 12;
+  product.matrices = like.matrices;
+  product.m = tile.group_rows() + 3;
+  product.n = tile.group_columns() + (fours ? 4 : 3);
+  product.k = 12 + (tile.matrices == nullptr ? 0 : tile.matrices->step);
   const auto factor = [](size_t input, bool transposed, int64_t columns) {
     ProductFactor result{.ref = in(input), .transposed = transposed};
     result.row_stride = ceil_div(columns, 4);
@@ -205,20 +227,28 @@ SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool
   return test;
 }
 
-/// The fastest tile whose pipeline gives right results on this device, at last one without wide registers.
-RegisterTile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product,
-                          bool fours, bool texel) {
-  std::vector<RegisterTile> tiles;
-  for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer})
-    if (texel || load == Load::Buffer) tiles.push_back(choose_tile(product, device.plan(), load));
+/// The fastest tile whose pipeline gives right results on this device, at last one without wide registers;
+/// declines where there is none.
+Tile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product, bool fours,
+                  bool texel) {
+  std::vector<Tile> tiles;
   const uint32_t lanes = device.plan().tile_lanes;
-  tiles.push_back({product.a.transposed ? 4u : 1u, 4, lanes, lanes, Load::Buffer});
+  if (product.matrices) {
+    tiles.push_back(matrix_tile(device.plan().half_matrices));
+  } else {
+    for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer})
+      if (texel || load == Load::Buffer) tiles.push_back(choose_tile(product, device.plan(), load));
+    tiles.push_back({product.a.transposed ? 4u : 1u, 4, lanes, lanes, Load::Buffer});
+  }
   std::string reasons;
-  for (const RegisterTile& tile : tiles) {
+  for (const Tile& tile : tiles) {
+    std::vector<uint32_t> constants{tile.lanes,   tile.rows, tile.columns,
+                                    tile.lanes_n, fours,     element_of(product.dtype)};
+    if (const MatrixPlan* plan = tile.matrices)
+      constants.insert(constants.end(),
+                       {plan->m, plan->n, plan->k, plan->step, product.a.transposed, product.b.transposed});
     const Status trusted = device.self_tests().trusted(
-        shader_of(product, tile.load),
-        {tile.lanes, tile.rows, tile.columns, tile.lanes_n, fours, element_of(product.dtype)},
-        [&] { return product_test(device, product, fours, tile); });
+        shader_of(product, tile.load), constants, [&] { return product_test(device, product, fours, tile); });
     if (trusted.ok()) return tile;
     append(reasons, reasons.empty() ? "" : "; ", trusted.message());
   }
@@ -236,6 +266,20 @@ uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column
     lanes_n *= 2;
   }
   return std::min(lanes_n, lanes);
+}
+
+Status matrices_support(const VulkanDevice& device, DType dtype, int64_t m, int64_t n) {
+  const DevicePlan& plan = device.plan();
+  const MatrixPlan& matrices = plan.half_matrices;
+  if (dtype != DType::F16 || !matrices.listed())
+    return unsupported("the device lists no cooperative matrices of ", name_of(dtype));
+  if (!plan.use_matrices)
+    return unsupported(
+        "cooperative matrices are not used (RT_VULKAN_MATRICES; software devices emulate them)");
+  if (m < matrices.m || n < matrices.n)
+    return unsupported("a result of ", m, " x ", n, " is less than one cooperative matrix, ", matrices.m,
+                       " x ", matrices.n);
+  return {};
 }
 
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,

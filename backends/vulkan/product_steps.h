@@ -19,6 +19,7 @@ struct ProductFactor {
 
 struct TiledProduct {
   DType dtype = DType::F32;  ///< f32, f16 or bf16, of all operands; sums are f32
+  bool matrices = false;     ///< by cooperative matrices, see matrices_support()
   int64_t m = 0, n = 0;
   int64_t k = 0;  ///< a multiple of four, unless a is transposed and b is not
   ProductFactor a, b;
@@ -33,6 +34,10 @@ struct TiledProduct {
 /// shader is in quarantine.
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
+
+/// Ok where cooperative matrices make a product [m,k] [k,n] of this type: the device lists some that fit it,
+/// and RT_VULKAN_MATRICES does not forbid them.
+Status matrices_support(const VulkanDevice& device, DType dtype, int64_t m, int64_t n);
 
 /// Of a workgroup's lanes, how many lie along the columns of a result of so many tiles.
 uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column_tiles);

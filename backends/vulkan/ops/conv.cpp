@@ -1,8 +1,9 @@
-// Conv, ConvTranspose and ConvWeightGrad: tiled where channels are whole vec4s (or can be padded), depthwise,
-// and a direct form for every other shape.
+// Conv, ConvTranspose and ConvWeightGrad: one tap as a product of cooperative matrices, tiled where channels
+// are whole vec4s (or can be padded), depthwise, and a direct form for every other shape.
 #include <algorithm>
 
 #include "backends/vulkan/conv_steps.h"
+#include "backends/vulkan/product_steps.h"
 #include "backends/vulkan/reduce_steps.h"
 
 namespace rt::vulkan {
@@ -37,6 +38,28 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   const EpiloguePlan epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
   kAdd(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)}, epilogue);
   if (program->requirements().packed > 0) program->replaces(1);
+  return finish(std::move(program));
+}
+
+/// A convolution of one tap is a product of pixels by channels.
+Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(fits(device, node));
+  RT_TRY(storable(device, node.dtype(0)));
+  RT_ASSIGN(const ConvSides sides, conv_of(node));
+  if (!sides.pointwise() || sides.groups != 1 || sides.in_channels % 4 != 0)
+    return unsupported("not one tap of one group with whole vec4s of channels");
+  TiledProduct product{.dtype = node.dtype(0),
+                       .matrices = true,
+                       .m = sides.out_pixels(),
+                       .n = sides.out_channels,
+                       .k = sides.in_channels};
+  RT_TRY(matrices_support(device, product.dtype, product.m, product.n));
+  product.a = {.ref = in(0), .row_stride = product.k / 4};
+  product.b = {.ref = in(1), .transposed = true, .row_stride = product.k / 4};
+  product.bias_column = 1;
+  product.epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
+  auto program = std::make_unique<Program>("conv");
+  add_product(*program, device, product, out(0));
   return finish(std::move(program));
 }
 
@@ -182,6 +205,7 @@ constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priori
 }
 
 constexpr KernelRow kRowsOfConv[] = {
+    row<build_pointwise>(OpKind::Conv, "conv.matrices", DTypeSet{DType::F16}, 15),
     row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats, 20),
     row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
     row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),

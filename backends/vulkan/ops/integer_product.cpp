@@ -196,12 +196,6 @@ Result<IntegerConv> describe_conv(const NodeView& node) {
   return conv;
 }
 
-bool is_pointwise(const ConvSides& sides) {
-  return sides.taps() == 1 && sides.in_extent == sides.out_extent &&
-         std::ranges::all_of(sides.axes,
-                             [](const WindowAxis& axis) { return axis.stride == 1 && axis.pad_begin == 0; });
-}
-
 Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
@@ -231,7 +225,7 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
     product.a = in(0);
     product.a_row = sides.in_channels / kIntegerBlock;
     product.a_batch = {0, blocks};
-    if (!is_pointwise(sides)) product.windows = &sides;
+    if (!sides.pointwise()) product.windows = &sides;
   } else {
     RT_TRY(bindable(device, packed_rows_bytes(sides)));
     product.a = packed_rows(*program, device, in(0), sides, product.a_signed,

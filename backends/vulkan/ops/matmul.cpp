@@ -115,9 +115,11 @@ ProductFactor load(Program& program, const VulkanDevice& device, const NodeView&
   return loaded;
 }
 
+template <bool kMatrices>
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const Problem problem, describe_problem(node));
+  if (kMatrices) RT_TRY(matrices_support(device, node.dtype(0), problem.m, problem.n));
   auto program = std::make_unique<Program>("matmul");
   // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
   const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
@@ -127,6 +129,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
                                problem.transposed_b ? problem.b.rows : k, problem.transposed_b);
   TiledProduct product;
   product.dtype = node.dtype(0);
+  product.matrices = kMatrices;
   product.m = problem.m;
   product.n = problem.n;
   product.k = k;
@@ -141,8 +144,11 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {{OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32, DType::F16, DType::BF16},
-                                builds<build>, built<build>}};
+constexpr KernelRow kRows[] = {
+    {OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32, DType::F16, DType::BF16}, builds<build<false>>,
+     built<build<false>>, 0},
+    {OpKind::MatMul, "matmul.matrices", DTypeSet{DType::F16}, builds<build<true>>, built<build<true>>, 10},
+};
 
 }  // namespace
 
