@@ -260,6 +260,7 @@ void report(const char* what, Site site) {
                 site.file != nullptr ? site.file : "?", site.line, block.x, block.y, block.z, thread.x,
                 thread.y, thread.z);
   s.error = text;
+  order_before(&s.tsan_end);  // who reads it waits for the grid, though this thread does not end
 }
 
 void release_barrier() {

@@ -1,7 +1,9 @@
 #include "tools/common/compare.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "runtime/core/element.h"
 
@@ -57,6 +59,17 @@ Array converted(const Array& array, ElementType type) {
 
 std::string describe(const Array& array) {
   return std::string(element_name(array.type)) + list_text(array.dims);
+}
+
+void RelativeError::add(const Array& got, const Array& want) {
+  if (!is_float(dtype_of(want.type))) return;
+  const size_t count = std::min(got.bytes.size(), want.bytes.size()) / element_size(want.type);
+  for (size_t i = 0; i < count; ++i) {
+    const double expected = element_of(want, i), distance = std::fabs(element_of(got, i) - expected);
+    difference_ =
+        std::isnan(distance) ? std::numeric_limits<double>::infinity() : std::max(difference_, distance);
+    largest_ = std::max(largest_, std::fabs(expected));
+  }
 }
 
 Difference compare(const Array& got, const Array& want, double rtol, double atol) {

@@ -25,6 +25,19 @@ struct Difference {
 /// tolerances are 0.
 Difference compare(const Array& got, const Array& want, double rtol, double atol);
 
+/// The largest |got - want| relative to the largest |want|, over all that was added. Infinite once a
+/// difference is not a number.
+class RelativeError {
+ public:
+  /// Arrays of one float type and size; others add nothing.
+  void add(const Array& got, const Array& want);
+  /// The difference itself where all that was wanted is 0.
+  double value() const noexcept { return largest_ > 0 ? difference_ / largest_ : difference_; }
+
+ private:
+  double difference_ = 0, largest_ = 0;
+};
+
 /// Element i as a double, of any type.
 double element_of(const Array& array, size_t i) noexcept;
 /// The array in another element type: floats round to nearest, integers truncate and saturate.

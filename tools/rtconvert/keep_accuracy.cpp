@@ -16,22 +16,15 @@ namespace {
 
 using tools::Array;
 
+/// The largest of the outputs' errors.
 double error_of(std::span<const Array> got, std::span<const Array> want) {
-  double error = 0;
+  double largest = 0;
   for (size_t i = 0; i < want.size(); ++i) {
-    if (!is_float(static_cast<DType>(want[i].type))) continue;
-    double difference = 0, largest = 0;
-    const size_t count = want[i].bytes.size() / tools::element_size(want[i].type);
-    for (size_t k = 0; k < count; ++k) {
-      const double expected = tools::element_of(want[i], k);
-      const double distance = std::fabs(tools::element_of(got[i], k) - expected);
-      if (std::isnan(distance)) return std::numeric_limits<double>::infinity();
-      difference = std::max(difference, distance);
-      largest = std::max(largest, std::fabs(expected));
-    }
-    error = std::max(error, largest > 0 ? difference / largest : difference);
+    tools::RelativeError error;
+    error.add(got[i], want[i]);
+    largest = std::max(largest, error.value());
   }
-  return error;
+  return largest;
 }
 
 class Trial {

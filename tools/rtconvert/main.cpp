@@ -141,6 +141,7 @@ Json quantization_json(const rt::convert::QuantizationReport& report) {
   if (report.rows > 0) json["rows"] = report.rows;
   if (report.accuracy_f32 >= 0)
     json["accuracy"] = {{"f32", report.accuracy_f32}, {"int8", report.accuracy_int8}};
+  if (report.output_error >= 0) json["output_error"] = report.output_error;
   for (const auto& line : report.lines)
     json["nodes"].push_back(
         {{"name", line.name}, {"op", line.op}, {"decibels", line.decibels}, {"kept_f32", line.kept}});
@@ -167,7 +168,7 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
                        {"nodes_f16", summary.precision.f16},
                        {"nodes_bf16", summary.precision.bf16},
                        {"casts", summary.precision.casts}};
-  if (options.keep_accuracy) {
+  if (options.keep_accuracy && !options.quantizes()) {
     Json kept = Json::array();
     for (size_t i = 0; i < summary.accuracy.kept; ++i)
       kept.push_back({{"node", summary.accuracy.nodes[i].name},
@@ -239,7 +240,7 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
     print_line(rt::text("memory      at least ", rt::bytes_text(summary.after.live_bytes),
                         " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
   if (options.computes_in_16_bits()) print_line("precision   " + summary.precision.text());
-  if (options.keep_accuracy) print_line("accuracy    " + summary.accuracy.text());
+  if (options.keep_accuracy && !options.quantizes()) print_line("accuracy    " + summary.accuracy.text());
   print_coverage("on ", summary.coverage);
   if (!options.merge_adapter.empty())
     print_line(rt::text("merged      ", summary.merged, " weights of ", options.merge_adapter));
@@ -324,7 +325,8 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   // The cache is found in f32, where nothing hides what grows.
   const rt::DType precision = options.quantizes() ? rt::DType::F32 : *rt::dtype_from_name(options.precision);
   if (options.computes_in_16_bits()) pipeline.keep_fp32 = options.keep_fp32;
-  if (options.keep_accuracy) RT_TRY(keep_worst(options, model, pipeline, precision, summary));
+  if (options.keep_accuracy && !options.quantizes())
+    RT_TRY(keep_worst(options, model, pipeline, precision, summary));
   if (options.cache_length == 0) pipeline.precision = precision;
   // Tensors are observed, and become codes, without what products add to them.
   pipeline.residuals = options.calibrate.empty() && !aware;

@@ -106,8 +106,10 @@ void declare_precision(CLI::App& app, Options& options) {
       ->group(group);
   app.add_option(
          "--keep-accuracy", options.keep_accuracy,
-         "Measure each node in 16 bits on the --input given (random otherwise), and keep as few of the "
-         "worst in fp32 as bring the error of the outputs, relative to the largest, within this bound")
+         "Measure each node in 16 bits on the --input given (random otherwise), or in 8 bits on the rows of "
+         "--calibrate, and keep as few of the worst in fp32 as bring the error of the outputs, relative to "
+         "the "
+         "largest, within this bound")
       ->check(CLI::PositiveNumber)
       ->group(group);
 }
@@ -272,9 +274,10 @@ void check(const Options& options) {
   if (options.output.empty() && !options.inspect && !options.verify)
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
   if (!options.verify &&
-      ((!options.verify_inputs.empty() && !options.keep_accuracy) || !options.verify_backend.empty()))
+      ((!options.verify_inputs.empty() && !(options.keep_accuracy && options.computes_in_16_bits())) ||
+       !options.verify_backend.empty()))
     throw CLI::ValidationError("--input",
-                               "--input is for --verify and --keep-accuracy, --verify-backend for "
+                               "--input is for --verify and --keep-accuracy in 16 bits, --verify-backend for "
                                "--verify");
   if (options.open_batch && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
     throw CLI::ValidationError("--open-batch", "is for ONNX models");
@@ -288,8 +291,10 @@ void check(const Options& options) {
     throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
   if (options.precision == "fp32" && !options.keep_fp32.empty() && !options.training.quantize_aware)
     throw CLI::ValidationError("--keep-fp32", "needs another --precision than fp32, or --quantize-aware");
-  if (options.keep_accuracy && !options.computes_in_16_bits())
-    throw CLI::ValidationError("--keep-accuracy", "needs --precision fp16 or bf16");
+  if (options.keep_accuracy && !options.computes_in_16_bits() &&
+      (options.precision != "int8" || options.calibrate.empty()))
+    throw CLI::ValidationError("--keep-accuracy",
+                               "needs --precision fp16 or bf16, or --precision int8 with --calibrate");
   if (options.keep_accuracy && (options.train || options.cache_length > 0))
     throw CLI::ValidationError("--keep-accuracy", "is for inference, without --train and --cache-length");
   if (options.cache_length == 0 && !options.cache_pairs.empty())

@@ -344,6 +344,46 @@ Status measure_errors(const ModelGraph& model, const Graph& graph, const Quantiz
   return {};
 }
 
+Array array_of(const Runner::Output& output) {
+  return {.name = {},
+          .type = output.type,
+          .dims = output.dims,
+          .bytes = {output.bytes.begin(), output.bytes.end()}};
+}
+
+/// How far outputs are from those in f32, on the first runs.
+class OutputError {
+ public:
+  OutputError(const ModelGraph& model, const Data& data)
+      : model_(model), data_(data), runs_(std::min<size_t>(data.runs(), 64)) {}
+
+  Status remember(const Graph& real) {
+    return for_each_output(model_, real, data_, runs_,
+                           [&](size_t, size_t, const Runner::Output& output) -> Status {
+                             want_.push_back(array_of(output));
+                             return {};
+                           });
+  }
+  /// The largest error of an output.
+  Result<double> of(const Graph& graph) const {
+    std::vector<tools::RelativeError> errors(graph.outputs.size());
+    RT_TRY(for_each_output(model_, graph, data_, runs_,
+                           [&](size_t run, size_t i, const Runner::Output& output) -> Status {
+                             errors[i].add(array_of(output), want_[run * errors.size() + i]);
+                             return {};
+                           }));
+    double largest = 0;
+    for (const tools::RelativeError& error : errors) largest = std::max(largest, error.value());
+    return largest;
+  }
+
+ private:
+  const ModelGraph& model_;
+  const Data& data_;
+  size_t runs_;
+  std::vector<Array> want_;  ///< run by run, all outputs
+};
+
 Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows) {
   std::string error;
   auto array = tools::is_idx_file(path) ? tools::read_idx(path, error) : tools::read_array(path, error);
@@ -409,6 +449,7 @@ std::string QuantizationReport::summary() const {
   if (accuracy_f32 >= 0)
     append(out, text("; accuracy ", fixed(100 * accuracy_f32, 2), " % in f32, ",
                      fixed(100 * accuracy_int8, 2), " % in int8"));
+  if (output_error >= 0) append(out, text("; error of the outputs ", fixed(output_error, 4)));
   return out;
 }
 
@@ -435,9 +476,12 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
   const QuantizationChoice all = compiler::choose_quantized(real, keep);
   if (all.products.empty())
     return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
+  OutputError error(model, data);
+  const bool compares = options.quant_report || options.keep_accuracy;
+  if (compares) RT_TRY(error.remember(real));
   Observer observer(model, real, data, options);
   RT_TRY(observer.run(all));
-  if (options.quant_report || options.json || options.max_drop >= 0)
+  if (compares || options.json || options.max_drop >= 0)
     RT_TRY(measure_errors(model, real, all, observer.observed, data, report));
   const auto quantize = [&](size_t worst) -> Status {
     kept.clear();
@@ -450,14 +494,20 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
     infer = real;
     compiler::insert_quantization(infer, choice, observer.observed);
     report.products = choice.products.size();
+    if (compares) {
+      RT_ASSIGN(report.output_error, error.of(infer));
+    }
     if (labels.empty()) return {};
     RT_ASSIGN(report.accuracy_int8, accuracy_of(model, infer, judged, labels));
     return {};
   };
   RT_TRY(quantize(0));
-  if (options.max_drop < 0) return {};
+  if (options.max_drop < 0 && !options.keep_accuracy) return {};
   // The fewest of the worst that bring the accuracy back: doubled until it is enough, then halved.
-  const auto enough = [&] { return report.accuracy_f32 - report.accuracy_int8 <= options.max_drop + 1e-12; };
+  const auto enough = [&] {
+    if (options.keep_accuracy && report.output_error > *options.keep_accuracy) return false;
+    return options.max_drop < 0 || report.accuracy_f32 - report.accuracy_int8 <= options.max_drop + 1e-12;
+  };
   size_t low = 0, high = 0;
   while (!enough() && high < report.lines.size()) {
     low = high;

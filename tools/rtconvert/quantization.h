@@ -28,6 +28,9 @@ struct QuantizationReport {
   bool trained = false;     ///< with ranges of training
   /// Shares of rows whose label has the largest score; negative without labels.
   double accuracy_f32 = -1, accuracy_int8 = -1;
+  /// The largest difference of an output from f32, relative to its largest magnitude; negative if not
+  /// measured.
+  double output_error = -1;
 
   std::string table() const;
   std::string summary() const;
