@@ -367,7 +367,6 @@ void poison_shared([[maybe_unused]] BlockContext& block) {
     s.old_dynamic.push_back(block.dynamic_shared);
     if (posix_memalign(&block.dynamic_shared, 128, block.dynamic_shared_bytes) != 0) std::abort();
   }
-  order_before(&s.tsan_start);
 #endif
   if (!s.options.poison) return;
   if (block.dynamic_shared != nullptr) std::memset(block.dynamic_shared, 0xff, block.dynamic_shared_bytes);
@@ -412,6 +411,7 @@ void begin_block(BlockContext& block, unsigned count) {
   while (s.by_thread.size() < count) s.by_thread.push_back(make_fiber());
 #endif
   poison_shared(block);
+  order_before(&s.tsan_start);
 }
 
 void run_block(BlockContext& block, unsigned count) {
