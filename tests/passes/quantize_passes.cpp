@@ -273,5 +273,34 @@ TEST(QuantizeWeights, DynamicAndInGroups) {
   }
 }
 
+TEST(QuantizeWeights, RowsOfAnEmbedding) {
+  const auto keep = [](const std::string&) { return false; };
+  Net net;
+  Builder& b = net.b;
+  const ValueId indices = net.input({net.symbol("batch"), {.extent = 5}}, "indices", DType::I64);
+  const ValueId table = random_constant(b, {100, 32}, 1), small = random_constant(b, {3, 32}, 2);
+  const ValueId tied = random_constant(b, {80, 32}, 3);
+  op::MatMulAttributes transposed;
+  transposed.transpose_b = true;
+  const ValueId zero = b.mul(indices, b.scalar(0, DType::I64));
+  const ValueId x =
+      b.add(b.emit(op::GatherAttributes{}, {table, indices}), b.emit(op::GatherAttributes{}, {small, zero}));
+  net.output(b.add(x, b.emit(op::GatherAttributes{}, {tied, indices})), "x");
+  net.output(b.emit(std::move(transposed), {x, tied}), "scores");
+  const auto want = results_of(net.graph);
+  const auto tables = [&] {
+    const auto changed = quantize_tables(net.graph, {}, keep);
+    EXPECT_TRUE(changed.ok()) << changed.status().message();
+    return changed.ok() ? *changed : 0;
+  };
+  EXPECT_EQ(tables(), 1u);  // one is small, of one a product needs all
+  EXPECT_EQ(*quantize_dynamically(net.graph, {}, keep), 1u);
+  EXPECT_EQ(tables(), 1u);
+  EXPECT_EQ(tables(), 0u);
+  ASSERT_TRUE(expand_composites(net.graph, {}).ok());
+  const auto got = results_of(net.graph);
+  for (size_t i = 0; i < 2; ++i) EXPECT_GT(decibels(want[i], got[i]), 35);
+}
+
 }  // namespace
 }  // namespace rt::compiler::test

@@ -65,6 +65,41 @@ void finish(GraphEdit& edit, const Product& product, ValueId y) {
   if (y != kNoValue) edit.replace(product.y, y);
 }
 
+/// Whether a value is a table whose rows are all that is read, and not by nodes that stay in f32.
+bool is_table(GraphEdit& edit, ValueId id, const KeepPredicate& keep) {
+  constexpr int64_t kRows = 64, kWidth = 16;
+  const Value& value = edit.value(id);
+  if (!edit.is_constant(id) || value.dtype != DType::F32 || value.rank() != 2) return false;
+  const Shape shape = value.info().shape;
+  if (shape[0] < kRows || shape[1] < kWidth || edit.is_output(id)) return false;
+  const std::vector<NodeId> users = edit.users(id);
+  return std::all_of(users.begin(), users.end(), [&](NodeId user) {
+    const Node& node = edit.node(user);
+    if (node.kind() != OpKind::Gather || keep(node.name) || node.inputs[1] == id) return false;
+    const int64_t axis = node.as<op::GatherAttributes>().axis;
+    return axis == 0 || axis == -2;
+  });
+}
+
+/// Codes [rows,width] and scales [rows,1] of a table.
+std::pair<ValueId, ValueId> quantized_table(GraphEdit& edit, ValueId table) {
+  const Shape shape = edit.value(table).info().shape;
+  const auto* numbers = reinterpret_cast<const float*>(edit.value(table).data.data);
+  const auto rows = static_cast<size_t>(shape[0]), width = static_cast<size_t>(shape[1]);
+  std::vector<float> scales(rows);
+  std::vector<std::byte> codes(rows * width);
+  for (size_t row = 0; row < rows; ++row) {
+    const std::span<const float> part(numbers + row * width, width);
+    scales[row] = scale_of(part, 127);
+    for (size_t i = 0; i < width; ++i)
+      codes[row * width + i] = static_cast<std::byte>(code_of(part[i], scales[row], -127, 127));
+  }
+  Builder& b = edit.builder();
+  return {b.constant({.dtype = DType::I8, .shape = shape}, Blob::own(std::move(codes))),
+          b.constant({.dtype = DType::F32, .shape = {shape[0], 1}},
+                     Blob::copy_of(scales.data(), scales.size() * sizeof(float)))};
+}
+
 /// change(id, product) returns whether it did.
 template <class Change>
 Result<size_t> for_each_product(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,
@@ -117,6 +152,28 @@ Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& stat
            edit.emit(std::move(attributes), {x[0], weight, b.mul(scale, x[1]), x[2], product.bias}));
     return true;
   });
+}
+
+Result<size_t> quantize_tables(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep) {
+  GraphEdit edit(graph, states);
+  RT_TRY(Status(edit.status()));
+  size_t changed = 0;
+  const auto count = static_cast<ValueId>(graph.values.size());
+  for (ValueId table = 0; table < count && edit.status().ok(); ++table) {
+    const std::vector<NodeId> users = edit.users(table);
+    if (users.empty() || !is_table(edit, table, keep)) continue;
+    const auto [codes, scales] = quantized_table(edit, table);
+    for (const NodeId user : users) {
+      const ValueId indices = edit.node(user).inputs[1], y = edit.node(user).outputs[0];
+      edit.name_after(user);
+      const ValueId row = edit.emit(op::GatherAttributes{}, {codes, indices});
+      const ValueId scale = edit.emit(op::GatherAttributes{}, {scales, indices});
+      edit.replace(y, edit.builder().mul(edit.builder().cast(row, DType::F32), scale));
+    }
+    ++changed;
+  }
+  RT_TRY(edit.finish());
+  return changed;
 }
 
 Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,

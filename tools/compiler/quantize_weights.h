@@ -17,6 +17,11 @@ using KeepPredicate = std::function<bool(const std::string&)>;
 Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& states,
                                     const KeepPredicate& keep);
 
+/// Constant tables [rows,width] of at least 64 rows and 16 columns that only Gathers of rows read, as
+/// embeddings are: codes of 8 bits with a scale for each row. What is read is multiplied behind the Gather.
+/// How many tables. After the products, which may read a table too.
+Result<size_t> quantize_tables(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep);
+
 /// MatMul with a constant weight [K,N] as WeightQuantizedMatMul with `bits` 8 or 4. A K that group_size does
 /// not divide is left in f32. How many became integers.
 Result<size_t> quantize_weights(Graph& graph, const std::vector<State>& states, const KeepPredicate& keep,

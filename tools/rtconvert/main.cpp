@@ -138,6 +138,7 @@ Json coverage_json(const rt::convert::Coverage& backend) {
 Json quantization_json(const rt::convert::QuantizationReport& report) {
   Json json;
   json["products"] = report.products;
+  json["tables"] = report.tables;
   if (report.rows > 0) json["rows"] = report.rows;
   if (report.accuracy_f32 >= 0)
     json["accuracy"] = {{"f32", report.accuracy_f32}, {"int8", report.accuracy_int8}};

@@ -442,6 +442,7 @@ std::string QuantizationReport::table() const {
 std::string QuantizationReport::summary() const {
   const auto kept = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return line.kept; });
   std::string out = text("quantized   ", products, " products");
+  if (tables > 0) append(out, text(" and ", tables, tables == 1 ? " embedding table" : " embedding tables"));
   if (rows > 0) append(out, text(" by ", rows, " rows"));
   if (trained) append(out, " with the ranges of training");
   if (kept > 0) append(out, text(", ", kept, " stay in f32"));
@@ -494,6 +495,7 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
     infer = real;
     compiler::insert_quantization(infer, choice, observer.observed);
     report.products = choice.products.size();
+    RT_ASSIGN(report.tables, compiler::quantize_tables(infer, model.states, keep));
     if (compares) {
       RT_ASSIGN(report.output_error, error.of(infer));
     }
@@ -597,6 +599,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
     RT_ASSIGN(report.products,
               compiler::quantize_weights(infer, model.states, keep, bits, options.group_size));
   }
+  RT_ASSIGN(report.tables, compiler::quantize_tables(infer, model.states, keep));
   if (report.products > 0) return {};
   return invalid_argument("--precision ", options.precision, ": no matrix product with constant weights fits",
                           options.precision == "int8"

@@ -23,6 +23,7 @@ struct QuantizationReport {
   };
   std::vector<Line> lines;  ///< worst first
   size_t products = 0;      ///< that are computed in integers, or have integer weights
+  size_t tables = 0;        ///< embeddings whose rows are codes
   size_t rows = 0;          ///< of calibration data
   size_t equalized = 0;     ///< pairs of convolutions
   bool trained = false;     ///< with ranges of training
