@@ -210,8 +210,21 @@ double divergence(std::span<const double> counts, size_t bins, double beyond) {
   return result;
 }
 
+/// The mean squared error, in bins, of magnitudes that are cut off at `bins` and rounded to 255 steps below.
+double squared_error(std::span<const double> counts, size_t bins) {
+  const double step = static_cast<double>(bins) / 255;
+  double total = 0, cut = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    total += counts[i];
+    const double beyond = static_cast<double>(i) + 0.5 - static_cast<double>(bins);
+    if (i >= bins) cut += counts[i] * beyond * beyond;
+  }
+  return step * step / 12 + cut / std::max(total, 1.0);
+}
+
 /// The bound on magnitudes whose 128 steps keep most of the distribution's information, after TensorRT's
-/// calibration (Migacz 2017).
+/// calibration (Migacz 2017), among the bounds that lose at most 6 dB against covering all. Of numbers that
+/// stand on a few spikes, as those of an empty background do, few steps keep all information, and cost much.
 Range entropy_range(const Histogram& histogram) {
   const float largest = std::max(-histogram.range.low, histogram.range.high);
   if (largest <= 0) return histogram.range;
@@ -222,9 +235,11 @@ Range entropy_range(const Histogram& histogram) {
     magnitudes[std::min(bin, kBins - 1)] += histogram.counts[i];
   }
   magnitudes[0] = 0;  // exact zeros cost nothing
+  const double most = 4 * squared_error(magnitudes, kBins);
   double beyond = 0, best = std::numeric_limits<double>::infinity();
   size_t best_bins = kBins;
   for (size_t bins = kBins; bins >= 128; --bins) {
+    if (squared_error(magnitudes, bins) > most) break;
     const double value = divergence(magnitudes, bins, beyond);
     if (value < best) {
       best = value;
