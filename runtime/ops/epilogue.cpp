@@ -154,7 +154,8 @@ ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* ep
   if (epilogue != nullptr && epilogue->activation != Activation::None) {
     context.emit.fail(unsupported(
         "expected a ", name_of(context.node.kind()), " without fused activation to differentiate, found ",
-        op::EnumNameActivation(epilogue->activation), "; append the gradient before fusing"));
+        op::EnumNameActivation(epilogue->activation),
+        "; the graph is optimized for inference: train what it was converted from"));
     return kNoValue;
   }
   const EpilogueInputs where = epilogue_inputs(epilogue, context.node.inputs.size());
