@@ -104,6 +104,10 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
       self->cublaslt_ = std::move(library).value();
     else
       self->cublaslt_status_ = std::move(library).status();
+    if (auto library = Cudnn::open(); library.ok())
+      self->cudnn_ = std::move(library).value();
+    else
+      self->cudnn_status_ = std::move(library).status();
     self->kernels_ = std::make_unique<KernelTable>(kernel_families());
     return DevicePtr(std::move(self));
   } catch (const std::bad_alloc&) {

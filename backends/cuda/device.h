@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn.h"
 #include "backends/cuda/device_choice.h"
 #include "runtime/backend/kernel_table.h"
 
@@ -75,6 +76,9 @@ class CudaDevice final : public Device {
   /// cuBLASLt; null, with the reason, where it was not found.
   CublasLt* cublaslt() const noexcept { return cublaslt_.get(); }
   const Status& cublaslt_status() const noexcept { return cublaslt_status_; }
+  /// cuDNN likewise.
+  Cudnn* cudnn() const noexcept { return cudnn_.get(); }
+  const Status& cudnn_status() const noexcept { return cudnn_status_; }
 
  private:
   CudaDevice() = default;
@@ -89,6 +93,8 @@ class CudaDevice final : public Device {
   Transfers transfers_;
   std::shared_ptr<CublasLt> cublaslt_;
   Status cublaslt_status_;
+  std::shared_ptr<Cudnn> cudnn_;
+  Status cudnn_status_;
   std::unique_ptr<KernelTable> kernels_;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/cudnn.h"
 #include "backends/cuda/errors.h"
 
 namespace rt::cuda {
@@ -132,8 +133,10 @@ DeviceInfo describe(const DeviceFacts& device) {
   info.name = device.name;
   info.uuid = device.uuid;
   const Result<std::string> cublaslt = CublasLt::installed_version();
+  const Result<std::string> cudnn = Cudnn::installed_version();
   info.driver = text("CUDA ", version_text(device.driver_version), ", ",
-                     cublaslt.ok() ? "cuBLASLt " + *cublaslt : std::string("no cuBLASLt"));
+                     cublaslt.ok() ? "cuBLASLt " + *cublaslt : std::string("no cuBLASLt"), ", ",
+                     cudnn.ok() ? "cuDNN " + *cudnn : std::string("no cuDNN"));
 #if defined(RT_CUDA_EMULATED)
   info.type = DeviceType::SoftwareGpu;
 #else

@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <string_view>
 #include <vector>
 
 namespace rt::cuda {
@@ -40,6 +38,8 @@ void CloseLibrary::operator()(void* handle) const noexcept {
 }
 
 Result<LibraryHandle> open_library(const std::string& name) {
+  if (const char* listed = std::getenv("RT_CUDA_LIBRARIES"); listed != nullptr && !is_listed(listed, name))
+    return Status(Code::NotFound, text(name, " is not looked for: RT_CUDA_LIBRARIES is '", listed, "'"));
   std::string reason;
   for (const std::string& folder : folders()) {
     const std::string path = folder.empty() ? name : folder + "/" + name;

@@ -5,18 +5,21 @@
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "cuda_emulator/device.h"
+#include "tests/cuda_emulator/fake_numbers.h"
 
 namespace {
+
+using cuda_emulator::load;
+using cuda_emulator::size_of;
+using cuda_emulator::store;
+using cuda_emulator::tf32;
 
 // What the library's opaque handles stand for here.
 struct Layout {
@@ -37,31 +40,6 @@ Layout& layout_of(cublasLtMatrixLayout_t layout) {
 }
 Product& product_of(cublasLtMatmulDesc_t product) {
   return *reinterpret_cast<Product*>(product);
-}
-
-size_t size_of(cudaDataType_t type) {
-  return type == CUDA_R_32F ? 4 : 2;
-}
-float load(const void* from, cudaDataType_t type, int64_t at) {
-  switch (type) {
-    case CUDA_R_16F: return __half2float(static_cast<const __half*>(from)[at]);
-    case CUDA_R_16BF: return __bfloat162float(static_cast<const __nv_bfloat16*>(from)[at]);
-    default: return static_cast<const float*>(from)[at];
-  }
-}
-void store(void* to, cudaDataType_t type, int64_t at, double value) {
-  const auto number = static_cast<float>(value);
-  switch (type) {
-    case CUDA_R_16F: static_cast<__half*>(to)[at] = __float2half(number); break;
-    case CUDA_R_16BF: static_cast<__nv_bfloat16*>(to)[at] = __float2bfloat16(number); break;
-    default: static_cast<float*>(to)[at] = number;
-  }
-}
-
-/// To the nearest number with 10 bits of mantissa.
-float tf32(float x) {
-  if (!std::isfinite(x)) return x;
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu);
 }
 
 /// One matrix of a batch as the product reads it.
@@ -85,8 +63,7 @@ struct Matrix {
 
 double activated(uint32_t epilogue, double x) {
   if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return x > 0 ? x : std::isnan(x) ? x : 0;
-  if ((epilogue & CUBLASLT_EPILOGUE_GELU) != 0)
-    return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  if ((epilogue & CUBLASLT_EPILOGUE_GELU) != 0) return cuda_emulator::gelu_tanh(x);
   return x;
 }
 

@@ -1,5 +1,5 @@
-// Convolution, its two gradients, and ConvTranspose, which is one of them: implicit matrix products, and a
-// direct form for groups of few channels.
+// Convolution, its two gradients, and ConvTranspose, which is one of them: implicit matrix products, a direct
+// form for groups of few channels, and cuDNN where it is there.
 #include "kernels/conv.h"
 
 #include "backends/cuda/product_plan.h"
@@ -75,41 +75,85 @@ constexpr MatMulTile tile_of(ConvWay way) {
   return {way == ConvWay::Tensor128 ? 128 : 64, 64};
 }
 
-template <ConvWay kWay>
-Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
+const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
+  return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue.get() : nullptr;
+}
+
+/// Windows, product and activation; way and splits are left open.
+Result<ConvArguments> arguments_of(const NodeView& node) {
   RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
   ConvArguments arguments;
   RT_ASSIGN(arguments.windows, conv_windows(geometry));
   arguments.type = element_type(node.dtype(0));
   arguments.form = form_of(node.kind());
-  arguments.way = kWay;
   arguments.product = conv_product(arguments.windows, arguments.form);
+  arguments.product.epilogue.activation = activation_of(epilogue_of(node));
+  return arguments;
+}
+
+EpilogueInputs inputs_of(const NodeView& node) {
+  EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
+  if (node.kind() == OpKind::ConvTranspose && node.has(3)) inputs.bias = 3;
+  return inputs;
+}
+
+/// run(arguments with addresses, stream) launches what computes a node, with `scratch` bytes as
+/// Product::partial.
+template <class Run>
+KernelPtr conv_kernel(const NodeView& node, const ConvArguments& arguments, size_t scratch, Run run) {
+  Requirements requirements;
+  requirements.scratch = scratch;
+  if (node.kind() == OpKind::ConvTranspose && node.has(2)) requirements.replaced_inputs = 1u << 2;
+  return make_kernel(
+      [arguments, inputs = inputs_of(node), run = std::move(run)](const Call& call) {
+        ConvArguments a = arguments;
+        a.first = call.in(0);
+        a.second = call.in(1);
+        bind_product(a.product, inputs, call);
+        return run(a, call.stream);
+      },
+      requirements);
+}
+
+template <ConvWay kWay>
+Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
+  RT_ASSIGN(ConvArguments arguments, arguments_of(node));
+  arguments.way = kWay;
   Product& p = arguments.product;
   const int multiprocessors = device.facts().multiprocessors;
   if (kWay != ConvWay::Direct)
     p.splits = product_splits(p, tile_of(kWay).rows, tile_of(kWay).columns, multiprocessors);
   else if (arguments.form == ConvForm::Weight)
     p.splits = conv_direct_splits(arguments.windows, multiprocessors);
-  EpilogueInputs inputs;
-  Requirements requirements;
-  requirements.scratch = product_partial_bytes(p);
-  if (node.kind() == OpKind::Conv) {
-    const auto* epilogue = node.as<op::ConvAttributes>().epilogue.get();
-    inputs = epilogue_inputs(epilogue, node);
-    p.epilogue.activation = activation_of(epilogue);
-  } else if (node.kind() == OpKind::ConvTranspose) {
-    if (node.has(3)) inputs.bias = 3;
-    if (node.has(2)) requirements.replaced_inputs = 1u << 2;
-  }
-  return make_kernel(
-      [arguments, inputs](const Call& call) {
-        ConvArguments a = arguments;
-        a.first = call.in(0);
-        a.second = call.in(1);
-        bind_product(a.product, inputs, call);
-        return conv(a, call.stream);
-      },
-      requirements);
+  return conv_kernel(node, arguments, product_partial_bytes(p), &conv);
+}
+
+// --- cuDNN
+
+CudnnRequest request_of(const CudaDevice& device, const ConvArguments& arguments,
+                        const EpilogueInputs& inputs) {
+  return {.arguments = arguments,
+          .has_bias = inputs.bias != EpilogueInputs::kNone,
+          .has_residual = inputs.residual != EpilogueInputs::kNone,
+          .tf32 = device.tf32()};
+}
+
+Status supports_library(const CudaDevice& device, const NodeView& node) {
+  if (device.cudnn() == nullptr) return device.cudnn_status();
+  RT_TRY(supports(device, node));
+  RT_ASSIGN(const ConvArguments arguments, arguments_of(node));
+  return Cudnn::takes(request_of(device, arguments, inputs_of(node)));
+}
+
+/// Whether the library has a plan is known only here: without one, the next row is taken and the reason kept.
+Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
+  RT_ASSIGN(const ConvArguments arguments, arguments_of(node));
+  RT_TRY(device.activate());
+  RT_ASSIGN(const std::shared_ptr<const CudnnConvolution> convolution,
+            device.cudnn()->plan(request_of(device, arguments, inputs_of(node))));
+  return conv_kernel(
+      node, arguments, convolution->workspace_bytes(),
+      [convolution](const ConvArguments& a, cudaStream_t stream) { return convolution->run(a, stream); });
 }
 
 }  // namespace
@@ -119,6 +163,7 @@ std::span<const KernelRow> rows_conv() {
   constexpr DTypeSet kF32{DType::F32};
 #define RT_CONV(Name, name)                                                                                \
   row<create<ConvWay::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30),           \
+      row<create_library, supports_library>(OpKind::Name, name ".cudnn", kShortFloats, 25),                \
       row<create<ConvWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(                              \
           OpKind::Name, name ".tensor128", kShortFloats, 20),                                              \
       row<create<ConvWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::Name, name ".tensor64", \
