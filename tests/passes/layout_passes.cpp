@@ -44,6 +44,21 @@ TEST(Layout, ClassifierKeepsOnlyTheInputsTranspose) {
   EXPECT_EQ(count(net.graph, OpKind::Reshape), 1u) << print(net.graph);
 }
 
+TEST(Layout, OperandsOfFewerAxesAreMovedToo) {
+  Net net;
+  Builder& b = net.b;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  const ValueId factor = net.input({}, "factor");
+  const ValueId shift = net.input({{.extent = 4}, {.extent = 1}, {.extent = 1}}, "shift");
+  const ValueId columns = net.input({{.extent = 8}}, "columns");
+  ValueId y = net.conv(x, {4, 3, 3, 3}, 1, {1, 1, 1, 1});
+  y = b.add(b.mul(net.unary(op::ExpAttributes{}, factor), y), shift);
+  y = b.mul(columns, net.unary(op::TanhAttributes{}, y));
+  net.output(net.conv(y, {5, 1, 1, 4}, 6));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
+}
+
 TEST(Layout, MovesThroughQuantization) {
   Net net;
   Builder& b = net.b;

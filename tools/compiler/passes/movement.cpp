@@ -28,9 +28,10 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
 }
 
 bool keeps_order(const Value& x, const std::vector<int64_t>& permutation) {
+  const int missing = static_cast<int>(permutation.size()) - x.rank();
   int64_t last = -1;
   for (int64_t axis : permutation) {
-    if (x.dims[static_cast<size_t>(axis)].extent == 1) continue;
+    if (axis < missing || x.dims[static_cast<size_t>(axis - missing)].extent == 1) continue;
     if (axis < last) return false;
     last = axis;
   }

@@ -14,7 +14,8 @@ bool is_identity(const std::vector<int64_t>& permutation);
 /// Transpose(Transpose(x, first), second) = Transpose(x, compose(first, second)).
 std::vector<int64_t> compose(const std::vector<int64_t>& first, const std::vector<int64_t>& second);
 std::vector<int64_t> inverse(const std::vector<int64_t>& permutation);
-/// Transposing x only moves axes of extent 1, so that no element moves in memory.
+/// Transposing x, with axes of extent 1 in front as far as it has fewer, only moves axes of extent 1, so that
+/// no element moves in memory.
 bool keeps_order(const Value& x, const std::vector<int64_t>& permutation);
 /// The constant shape operand that reshapes to y's dims: extents, and -1 for one that is not static. nullopt
 /// when there are two of these, or when an extent is 0 beside one.
