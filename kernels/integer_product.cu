@@ -5,9 +5,13 @@
 //   sum (a - za)(b - zb) = sum a b - zb sum a - za sum b + K za zb,
 // where the sums of a and of b are products with ones. Padding of an image is its zero point, so that it adds
 // nothing.
+//
+// Sums go through shared memory to threads that lie along the rows of the result: what is stored is neighbour
+// by neighbour, and the code that makes it from a sum (requantize.cuh) is there once.
 #include "kernels/integer_product.h"
 
 #include "kernels/conv_operands.cuh"
+#include "kernels/requantize.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -16,6 +20,9 @@ struct Tile {
   static constexpr int kRows = 64, kColumns = 64, kDepth = 64, kThreads = 128;
   static constexpr int kLead = kDepth + 16;
   static constexpr int kWarpRows = 32, kWarpColumns = 32;
+  static constexpr int kSumLead = kColumns + 4;
+  static constexpr unsigned kSharedBytes = kRows * kSumLead * sizeof(int32_t);
+  static_assert(kSharedBytes >= (kRows + kColumns) * kLead, "factors and sums take turns");
 };
 
 /// The bytes of a tile along k, whatever way they lie in memory. `padding` stands for what is outside, `tail`
@@ -60,7 +67,7 @@ constexpr uint32_t kOnes = 0x01010101u;
 template <class First, class Second, int kFirstWidth, int kSecondWidth>
 __global__ void __launch_bounds__(Tile::kThreads, 4)
     integer_product_kernel(First first, Second second, Factor a_factor, Factor b_factor, Product p,
-                           ProductBatch zero_batch) {
+                           ProductBatch zero_batch, Requantization requantization) {
   constexpr int kCountM = Tile::kWarpRows / 16, kCountN = Tile::kWarpColumns / 8;
   auto* tile_a = dynamic_shared<uint8_t>();
   auto* tile_b = tile_a + Tile::kRows * Tile::kLead;
@@ -106,26 +113,33 @@ __global__ void __launch_bounds__(Tile::kThreads, 4)
     }
     __syncthreads();
   }
-  const int64_t start = batch_offset(p.batch, place.matrix, ProductBatch::Result);
+  auto* tile = dynamic_shared<int32_t>();
   RT_UNROLL
   for (int i = 0; i < kCountM; ++i) RT_UNROLL
   for (int e = 0; e < 4; ++e) {
-    const int row = place.row + warp_row + i * 16 + lane / 4 + e / 2 * 8;
-    if (row >= p.m) continue;
-    const int za = a_factor.zero(zero_a, row);
+    const int row = warp_row + i * 16 + lane / 4 + e / 2 * 8;
+    const int za = place.row + row < p.m ? a_factor.zero(zero_a, place.row + row) : 0;
     RT_UNROLL
     for (int j = 0; j < kCountN; ++j) {
-      const int column = place.column + warp_column + j * 8 + lane % 4 * 2 + e % 2;
-      if (column >= p.n) continue;
-      const int zb = b_factor.zero(zero_b, column);
+      const int column = warp_column + j * 8 + lane % 4 * 2 + e % 2;
+      const int zb = place.column + column < p.n ? b_factor.zero(zero_b, place.column + column) : 0;
       // Unsigned, because sums may wrap.
       const uint32_t value = static_cast<uint32_t>(sums[i][j][e]) -
                              static_cast<uint32_t>(zb) * static_cast<uint32_t>(sums_a[i][e]) -
                              static_cast<uint32_t>(za) * static_cast<uint32_t>(sums_b[j][e]) +
                              static_cast<uint32_t>(p.k) * static_cast<uint32_t>(za * zb);
-      static_cast<int32_t*>(p.result)[start + static_cast<int64_t>(row) * p.result_row + column] =
-          static_cast<int32_t>(value);
+      tile[row * Tile::kSumLead + column] = static_cast<int32_t>(value);
     }
+  }
+  __syncthreads();
+  const int64_t start = batch_offset(p.batch, place.matrix, ProductBatch::Result);
+  const int64_t channels = batch_offset(p.batch, place.matrix, ProductBatch::Bias);
+  for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * Tile::kColumns; i += Tile::kThreads) {
+    const int row = i / Tile::kColumns, column = i % Tile::kColumns;
+    if (place.row + row < p.m && place.column + column < p.n)
+      store_requantized(requantization, p.result,
+                        start + static_cast<int64_t>(place.row + row) * p.result_row + place.column + column,
+                        tile[row * Tile::kSumLead + column], channels + place.column + column);
   }
 }
 
@@ -139,9 +153,8 @@ cudaError_t run(const First& first, const Second& second, const IntegerProductAr
   };
   const int64_t tiles = ceil_div(p.m, Tile::kRows) * ceil_div(p.n, Tile::kColumns) * p.matrices;
   return launch(integer_product_kernel<First, Second, kFirstWidth, kSecondWidth>,
-                {dim3(static_cast<unsigned>(tiles)), dim3(Tile::kThreads),
-                 (Tile::kRows + Tile::kColumns) * Tile::kLead, stream},
-                first, second, factor(a.first), factor(a.second), p, a.zero_batch);
+                {dim3(static_cast<unsigned>(tiles)), dim3(Tile::kThreads), Tile::kSharedBytes, stream}, first,
+                second, factor(a.first), factor(a.second), p, a.zero_batch, a.requantization);
 }
 
 bool starts_aligned(const ProductBatch& batch, ProductBatch::Operand operand) {

@@ -1,8 +1,9 @@
-// MatMulInteger and ConvInteger: what the launchers take. Bytes less their zero points, products summed in
-// i32 (which wraps).
+// MatMulInteger, ConvInteger and their quantized forms: what the launchers take. Bytes less their zero
+// points, products summed in i32 (which wraps), stored so or requantized at once.
 #pragma once
 
 #include "kernels/conv.h"
+#include "kernels/quantize.h"
 
 namespace rt::cuda {
 
@@ -16,7 +17,8 @@ struct IntegerFactor {
 
 struct IntegerProductArguments {
   IntegerFactor first, second;
-  Product product;          ///< result i32, no epilogue, no splits
+  Product product;  ///< no epilogue, no splits; Bias strides count channels
+  Requantization requantization;
   ProductBatch zero_batch;  ///< strides of the zero points in First and Second, extents as in product.batch
 };
 

@@ -1,7 +1,7 @@
 #include "kernels/quantize.h"
 
 #include "kernels/common.cuh"
-#include "kernels/functions.cuh"
+#include "kernels/requantize.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -54,23 +54,9 @@ cudaError_t with_code(ElementType type, F&& f) {
   }
 }
 
-template <class To>
 __global__ void __launch_bounds__(kElementwiseThreads) requantize_each(RequantizeArguments a) {
   const int64_t i = global_index();
-  if (i >= a.count) return;
-  const int64_t channel = i % a.channels;
-  float r = static_cast<float>(a.sums[i]) * a.scale[a.one_scale ? 0 : channel];
-  if (a.bias != nullptr) r += a.bias[channel];
-  r = activation_value<float>(a.activation.function, r, static_cast<float>(a.activation.alpha),
-                              static_cast<float>(a.activation.beta));
-  if constexpr (sizeof(To) == 4) {
-    static_cast<float*>(a.result)[i] = r;
-  } else {
-    const float quotient = r / *a.y_scale;
-    const float whole = quotient != quotient ? 0.0f : rintf(quotient);
-    const float zero = a.y_zero == nullptr ? 0.0f : static_cast<float>(*static_cast<const To*>(a.y_zero));
-    static_cast<To*>(a.result)[i] = narrow<To>(whole + zero);
-  }
+  if (i < a.count) store_requantized(a.requantization, a.result, i, a.sums[i], i % a.channels);
 }
 
 /// Steps of the last place are 2^(exponent of x - mantissa), of the least normal number at least.
@@ -126,13 +112,7 @@ cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream
 }
 
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream) {
-  const LaunchConfig config = launch_each(arguments.count, stream);
-  switch (arguments.to) {
-    case ElementType::F32: return launch(requantize_each<float>, config, arguments);
-    case ElementType::I8: return launch(requantize_each<int8_t>, config, arguments);
-    case ElementType::U8: return launch(requantize_each<uint8_t>, config, arguments);
-    default: return cudaErrorInvalidValue;
-  }
+  return launch(requantize_each, launch_each(arguments.count, stream), arguments);
 }
 
 cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,

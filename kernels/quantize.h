@@ -40,18 +40,22 @@ struct DequantizeArguments {
 };
 cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream);
 
-/// i32 sums [.., channels] to f32, i8, u8: r = activation(sum * scale + bias), and for integers
+/// What becomes of i32 sums [.., channels]: r = activation(sum * scale + bias), and for integers
 /// round(r / y_scale) + y_zero, ties to even, saturated.
-struct RequantizeArguments {
-  const int32_t* sums = nullptr;
+struct Requantization {
   const float *scale = nullptr, *bias = nullptr;  ///< [channels], or one scale; bias may be null
   const float* y_scale = nullptr;
-  const void* y_zero = nullptr;  ///< of the result's type; may be null
-  void* result = nullptr;
-  ElementType to = ElementType::F32;
+  const void* y_zero = nullptr;       ///< of the result's type; may be null
+  ElementType to = ElementType::I32;  ///< f32, i8, u8; i32: the sums stay as they are
   FunctionCall activation;
-  int64_t channels = 1, count = 0;
   bool one_scale = false;
+};
+
+struct RequantizeArguments {
+  const int32_t* sums = nullptr;
+  void* result = nullptr;
+  int64_t channels = 1, count = 0;
+  Requantization requantization;
 };
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream);
 

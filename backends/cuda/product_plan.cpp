@@ -30,6 +30,13 @@ void bind_product(Product& product, const EpilogueInputs& inputs, const Call& ca
   product.partial = call.scratch();
 }
 
+void bind_requantization(Requantization& requantization, const RequantizeInputs& inputs, const Call& call) {
+  requantization.scale = call.in<float>(inputs.scale);
+  requantization.bias = call.in<float>(inputs.bias);
+  requantization.y_scale = call.in<float>(inputs.y_scale);
+  requantization.y_zero = call.in(inputs.y_zero);
+}
+
 Status tensor_cores_take(const CudaDevice& device, DType dtype) {
   if (dtype == DType::F32 && !device.tf32())
     return unsupported("products of f32 stay in f32: precision tf32 was not asked for");

@@ -6,6 +6,7 @@
 #include "backends/common/broadcast.h"
 #include "backends/cuda/kernel.h"
 #include "kernels/conv.h"
+#include "kernels/quantize.h"
 #include "runtime/graph/geometry.h"
 
 namespace rt::cuda {
@@ -22,6 +23,19 @@ FunctionCall activation_of(const op::EpilogueAttributes* epilogue);
 
 /// Sets the addresses of one recorded node: bias, residual, result, partial sums at the start of the scratch.
 void bind_product(Product& product, const EpilogueInputs& inputs, const Call& call);
+
+/// Where the operands of a requantization are among a node's inputs.
+struct RequantizeInputs {
+  size_t scale, bias, y_scale, y_zero;
+};
+/// Without addresses.
+template <class Attributes>
+Requantization requantization_of(const NodeView& node, const RequantizeInputs& inputs) {
+  return {.to = element_type(node.output(0).dtype),
+          .activation = activation_of(node.as<Attributes>().epilogue.get()),
+          .one_scale = node.input(inputs.scale).elements() == 1};
+}
+void bind_requantization(Requantization& requantization, const RequantizeInputs& inputs, const Call& call);
 
 /// The batch's extents, and for each of `plan`'s operands k its strides times elements[k], in the order of
 /// ProductBatch::Operand.

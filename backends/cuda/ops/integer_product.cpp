@@ -1,4 +1,5 @@
-// MatMulInteger and ConvInteger: products of bytes less their zero points, summed in i32.
+// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: products of bytes less their zero points,
+// summed in i32, which the latter requantize at once.
 #include "kernels/integer_product.h"
 
 #include "backends/cuda/product_plan.h"
@@ -8,23 +9,50 @@
 namespace rt::cuda {
 namespace {
 
-/// Without addresses. `stride`: of the zero points, if there is more than one.
-IntegerFactor factor_of(const NodeView& node, size_t i) {
-  IntegerFactor factor;
-  factor.is_signed = node.dtype(i) == DType::I8;
-  factor.zero_stride = node.has(i + 2) && node.input(i + 2).elements() != 1 ? 1 : 0;
-  return factor;
+/// Which inputs hold the zero points of the factors; kNone: that factor has none.
+struct ZeroInputs {
+  static constexpr size_t kNone = ~size_t{0};
+  size_t first, second;
+};
+constexpr ZeroInputs kOfInteger{2, 3}, kOfQuantized{3, ZeroInputs::kNone};
+constexpr RequantizeInputs kRequantize{.scale = 2, .bias = 4, .y_scale = 5, .y_zero = 6};
+
+bool is_quantized(const NodeView& node) {
+  return node.kind() == OpKind::QuantizedMatMul || node.kind() == OpKind::QuantizedConv;
+}
+const ZeroInputs& zeros_of(const NodeView& node) {
+  return is_quantized(node) ? kOfQuantized : kOfInteger;
 }
 
-void bind(IntegerProductArguments& a, const Call& call) {
+/// Factors and what becomes of the sums, without addresses.
+IntegerProductArguments arguments_of(const NodeView& node) {
+  const ZeroInputs& zeros = zeros_of(node);
+  const auto factor = [&](size_t i, size_t zero) {
+    IntegerFactor made;
+    made.is_signed = node.dtype(i) == DType::I8;
+    made.zero_stride = node.has(zero) && node.input(zero).elements() != 1 ? 1 : 0;
+    return made;
+  };
+  IntegerProductArguments arguments;
+  arguments.first = factor(0, zeros.first);
+  arguments.second = factor(1, zeros.second);
+  if (node.kind() == OpKind::QuantizedMatMul)
+    arguments.requantization = requantization_of<op::QuantizedMatMulAttributes>(node, kRequantize);
+  else if (node.kind() == OpKind::QuantizedConv)
+    arguments.requantization = requantization_of<op::QuantizedConvAttributes>(node, kRequantize);
+  return arguments;
+}
+
+void bind(IntegerProductArguments& a, const ZeroInputs& zeros, const Call& call) {
   a.first.bytes = call.in(0);
   a.second.bytes = call.in(1);
-  a.first.zero_point = call.in(2);
-  a.second.zero_point = call.in(3);
+  a.first.zero_point = call.in(zeros.first);
+  a.second.zero_point = call.in(zeros.second);
   a.product.result = call.out();
+  if (a.requantization.to != ElementType::I32) bind_requantization(a.requantization, kRequantize, call);
 }
 
-// --- MatMulInteger
+// --- matrices
 
 Result<MatMulGeometry> geometry_of(const NodeView& node) {
   return matmul_geometry(node.shape(0), node.shape(1), {});
@@ -52,10 +80,10 @@ ZeroPoints zero_points(const NodeView& node, size_t i, bool along_rows) {
 
 Result<KernelPtr> create_matmul(CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  IntegerProductArguments arguments;
-  arguments.first = factor_of(node, 0);
-  arguments.second = factor_of(node, 1);
-  const ZeroPoints a_zero = zero_points(node, 2, true), b_zero = zero_points(node, 3, false);
+  IntegerProductArguments arguments = arguments_of(node);
+  const ZeroInputs& zeros = zeros_of(node);
+  const ZeroPoints a_zero = zero_points(node, zeros.first, true),
+                   b_zero = zero_points(node, zeros.second, false);
   if (a_zero.count == 1) arguments.first.zero_stride = 0;
   if (b_zero.count == 1) arguments.second.zero_stride = 0;
   Product& p = arguments.product;
@@ -75,17 +103,19 @@ Result<KernelPtr> create_matmul(CudaDevice&, const NodeView& node) {
                 {g.m * g.k, g.k * g.n, g.m * g.n});
   fill_batch<2>(arguments.zero_batch, of_zeros, {ProductBatch::First, ProductBatch::Second},
                 {a_zero.count, b_zero.count});
-  return make_kernel([arguments](const Call& call) {
+  return make_kernel([arguments, zeros](const Call& call) {
     IntegerProductArguments a = arguments;
-    bind(a, call);
+    bind(a, zeros, call);
     return matmul_integer(a, call.stream);
   });
 }
 
-// --- ConvInteger
+// --- convolutions
 
 Result<ConvGeometry> conv_of(const NodeView& node) {
-  return conv_geometry(node.shape(0), node.shape(1), as_conv(node.as<op::ConvIntegerAttributes>()));
+  return conv_geometry(node.shape(0), node.shape(1),
+                       as_conv(is_quantized(node) ? as_integer(node.as<op::QuantizedConvAttributes>())
+                                                  : node.as<op::ConvIntegerAttributes>()));
 }
 
 Status supports_conv(const CudaDevice&, const NodeView& node) {
@@ -96,16 +126,14 @@ Status supports_conv(const CudaDevice&, const NodeView& node) {
 Result<KernelPtr> create_conv(CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const ConvGeometry geometry, conv_of(node));
   RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
-  IntegerProductArguments arguments;
-  arguments.first = factor_of(node, 0);
-  arguments.second = factor_of(node, 1);
+  IntegerProductArguments arguments = arguments_of(node);
   arguments.product = conv_product(windows, ConvForm::Forward);
   arguments.zero_batch.rank = 1;
   arguments.zero_batch.extent[0] = windows.groups;
   arguments.zero_batch.stride[ProductBatch::Second][0] = arguments.second.zero_stride * windows.group_out();
-  return make_kernel([arguments, windows](const Call& call) {
+  return make_kernel([arguments, windows, zeros = zeros_of(node)](const Call& call) {
     IntegerProductArguments a = arguments;
-    bind(a, call);
+    bind(a, zeros, call);
     return conv_integer(a, windows, call.stream);
   });
 }
@@ -117,7 +145,9 @@ std::span<const KernelRow> rows_integer_product() {
   constexpr DTypeSet kBytes{DType::U8, DType::I8};
   static constexpr KernelRow kRows[] = {
       row<create_matmul, supports_matmul>(OpKind::MatMulInteger, "matmul_integer", kBytes),
+      row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
       row<create_conv, supports_conv>(OpKind::ConvInteger, "conv_integer", kBytes),
+      row<create_conv, supports_conv>(OpKind::QuantizedConv, "quantized_conv", kBytes),
   };
   return kRows;
 }

@@ -61,19 +61,13 @@ Result<KernelPtr> create_dequantize(CudaDevice&, const NodeView& node) {
 }
 
 Result<KernelPtr> create_requantize(CudaDevice&, const NodeView& node) {
-  const auto& attributes = node.as<op::RequantizeAttributes>();
-  const RequantizeArguments arguments{.to = element_type(node.output(0).dtype),
-                                      .activation = activation_of(attributes.epilogue.get()),
-                                      .channels = node.shape(0).back(),
-                                      .count = node.output(0).elements(),
-                                      .one_scale = node.input(1).elements() == 1};
-  return make_kernel([arguments](const Call& call) {
+  constexpr RequantizeInputs kInputs{.scale = 1, .bias = 2, .y_scale = 3, .y_zero = 4};
+  RequantizeArguments arguments{.channels = node.shape(0).back(), .count = node.output(0).elements()};
+  arguments.requantization = requantization_of<op::RequantizeAttributes>(node, kInputs);
+  return make_kernel([arguments, kInputs](const Call& call) {
     RequantizeArguments bound = arguments;
     bound.sums = call.in<int32_t>(0);
-    bound.scale = call.in<float>(1);
-    bound.bias = call.in<float>(2);
-    bound.y_scale = call.in<float>(3);
-    bound.y_zero = call.in(4);
+    bind_requantization(bound.requantization, kInputs, call);
     bound.result = call.out();
     return requantize(bound, call.stream);
   });
