@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // C = requantize((A - za)(B - zb)) of bytes, one register tile of kRows x kColumns an invocation; kLanesN lanes of the
-// workgroup lie along N, the others along M. A lane's columns lie kLanesN apart.
+// workgroup lie along N, the others along M. A lane's columns are groups of four, kLanesN groups apart.
 // A is [M][K/16][16]; B is [K/16][N][16], signed, with zeros behind the end of K. What is multiplied is A as unsigned
 // bytes (signed ones with their sign bit turned, which moves the zero point by 128): then one factor has no sign, which
 // both software devices and hardware that multiplies signed by unsigned bytes want. The zero points come off at the end:
@@ -16,12 +16,13 @@
 #include "load.glsl"
 #include "requantize.glsl"
 layout(constant_id = 6) const uint kRows = 8;
-layout(constant_id = 7) const uint kColumns = 8;
+layout(constant_id = 7) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 8) const uint kLanesN = 8;
 layout(constant_id = 9) const uint kFlipA = 0;   // 128: A is signed
 layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before it was packed
 layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: one, 2: one a row or column
 layout(constant_id = 12) const uint kZeroB = 0;
+layout(constant_id = 13) const bool kFours = false;  // results and channels begin at multiples of four
 layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
 layout(push_constant) uniform P {
@@ -76,7 +77,7 @@ void main() {
   uint batch = group / row_tiles;
   if (batch >= batch_extent[0] * batch_extent[1]) return;
   uint inner = batch % batch_extent[1], outer = batch / batch_extent[1];
-  uint column = column_group * kLanesN * kColumns + lane % kLanesN;
+  uint column = column_group * kLanesN * kColumns + lane % kLanesN * 4;
 #ifndef SUBGROUP
   if (row >= m || column >= n) return;
 #endif
@@ -89,7 +90,7 @@ void main() {
   [[unroll]] for (uint j = 0; j < kColumns; ++j) {
     [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][j] = 0;
     sum_b[j] = 0;
-    column_of[j] = min(column + j * kLanesN, n - 1);
+    column_of[j] = min(column + j / 4 * kLanesN * 4 + j % 4, n - 1);
   }
 #ifdef CONV
   int y0[kOwn], x0[kOwn];
@@ -109,58 +110,60 @@ void main() {
   }
 
 #ifdef CONV
-  for (uint tap = 0; tap < kernel_h * kernel_w; ++tap) {
-    uint from[kOwn];
-    bool inside[kOwn];
+  // One loop, whose row, column and block are counted: divisions are dear, and so are loops within loops.
+  for (uint ky = 0, kx = 0, block = 0; ky < kernel_h;) {
+#else
+  for (uint block = 0; block < steps; ++block) {
+#endif
+    uvec4 own[kOwn], right[kColumns];
     [[unroll]] for (uint i = 0; i < kOwn; ++i) {
-      uint y = uint(y0[i] + int(tap / kernel_w * dilation_h)), x = uint(x0[i] + int(tap % kernel_w * dilation_w));
-      inside[i] = y < in_h && x < in_w;
-      from[i] = at_a[i] + (inside[i] ? (y * in_w + x) * lda : 0);
-    }
-#else
-  {
-#define from at_a
-#endif
-    for (uint step16 = 0; step16 < steps; ++step16) {
-      uvec4 own[kOwn], right[kColumns];
-      [[unroll]] for (uint i = 0; i < kOwn; ++i) {
-        own[i] = load_a(from[i] + step16) ^ (kFlipA * 0x01010101u);
 #ifdef CONV
-        own[i] = inside[i] ? own[i] : outside;
-#endif
-      }
-      [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = load_b(at_b + column_of[j]);
-      at_b += n;
-      [[unroll]] for (uint w = 0; w < 4; ++w) {
-#ifdef DOT
-        [[unroll]] for (uint i = 0; i < kOwn; ++i)
-          if (kSumsOfA) sum_a[i] += packed_dot(0x01010101u, own[i][w], 0);
-        [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-          if (kSumsOfB) sum_b[j] += packed_dot(right[j][w], 0x01010101u, 0);
-          [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][j] += packed_dot(right[j][w], own[i][w], 0);
-        }
+      uint y = uint(y0[i] + int(ky * dilation_h)), x = uint(x0[i] + int(kx * dilation_w));
+      bool inside = y < in_h && x < in_w;
+      own[i] = load_a(at_a[i] + (inside ? (y * in_w + x) * lda : 0) + block) ^ (kFlipA * 0x01010101u);
+      own[i] = inside ? own[i] : outside;
 #else
-        int a[kRows][4];
-        [[unroll]] for (uint t = 0; t < 4; ++t) {
-          int bytes[kOwn];
-          [[unroll]] for (uint i = 0; i < kOwn; ++i) {
-            bytes[i] = int(unsigned_byte(own[i][w], t));
-            if (kSumsOfA) sum_a[i] += bytes[i];
-          }
-          [[unroll]] for (uint i = 0; i < kRows; ++i) a[i][t] = OF_ROW(bytes, i);
-        }
-        [[unroll]] for (uint j = 0; j < kColumns; ++j) {
-          int b[4];
-          [[unroll]] for (uint t = 0; t < 4; ++t) {
-            b[t] = signed_byte(right[j][w], t);
-            if (kSumsOfB) sum_b[j] += b[t];
-          }
-          [[unroll]] for (uint i = 0; i < kRows; ++i)
-            [[unroll]] for (uint t = 0; t < 4; ++t) acc[i][j] += a[i][t] * b[t];
-        }
+      own[i] = load_a(at_a[i] + block) ^ (kFlipA * 0x01010101u);
 #endif
-      }
     }
+    [[unroll]] for (uint j = 0; j < kColumns; ++j) right[j] = load_b(at_b + column_of[j]);
+    at_b += n;
+    [[unroll]] for (uint w = 0; w < 4; ++w) {
+#ifdef DOT
+      [[unroll]] for (uint i = 0; i < kOwn; ++i)
+        if (kSumsOfA) sum_a[i] += packed_dot(0x01010101u, own[i][w], 0);
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        if (kSumsOfB) sum_b[j] += packed_dot(right[j][w], 0x01010101u, 0);
+        [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][j] += packed_dot(right[j][w], own[i][w], 0);
+      }
+#else
+      int a[kRows][4];
+      [[unroll]] for (uint t = 0; t < 4; ++t) {
+        int bytes[kOwn];
+        [[unroll]] for (uint i = 0; i < kOwn; ++i) {
+          bytes[i] = int(unsigned_byte(own[i][w], t));
+          if (kSumsOfA) sum_a[i] += bytes[i];
+        }
+        [[unroll]] for (uint i = 0; i < kRows; ++i) a[i][t] = OF_ROW(bytes, i);
+      }
+      [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+        int b[4];
+        [[unroll]] for (uint t = 0; t < 4; ++t) {
+          b[t] = signed_byte(right[j][w], t);
+          if (kSumsOfB) sum_b[j] += b[t];
+        }
+        [[unroll]] for (uint i = 0; i < kRows; ++i)
+          [[unroll]] for (uint t = 0; t < 4; ++t) acc[i][j] += a[i][t] * b[t];
+      }
+#endif
+    }
+#ifdef CONV
+    ++block;
+    kx += block == steps ? 1 : 0;
+    block = block == steps ? 0 : block;
+    ky += kx == kernel_w ? 1 : 0;
+    kx = kx == kernel_w ? 0 : kx;
+#endif
   }
 
   int sum_of_row[kRows], za[kRows];
@@ -172,18 +175,30 @@ void main() {
   }
   Requantization r = requantization();
   uint base_c = outer * batch_c[0] + inner * batch_c[1];
-  [[unroll]] for (uint j = 0; j < kColumns; ++j) {
+  [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
     uint here = column + j * kLanesN;
     if (here < n) {
       uint channel = inner * batch_channels + here;
-      set_channel(r, channel, scale_step);
-      int zb = -int(kFlipB);
-      if (kZeroB != 0) zb = signed_byte(uint(b_zero[kZeroB == 1 ? 0 : channel]) ^ kFlipB, 0);
+      int zb[4];
+      [[unroll]] for (uint c = 0; c < 4; ++c) {
+        zb[c] = -int(kFlipB);
+        if (kZeroB == 1) zb[c] = signed_byte(uint(b_zero[0]) ^ kFlipB, 0);
+        if (kZeroB == 2) zb[c] = signed_byte(uint(b_zero[inner * batch_channels + column_of[j + c]]) ^ kFlipB, 0);
+      }
+      if (kFours) set_channels(r, channel / 4, scale_step);
+      ivec4 sum[kRows];
       [[unroll]] for (uint i = 0; i < kRows; ++i)
-        if (row + i < m) {
-          int sum = acc[i][j] - za[i] * sum_b[j] - zb * sum_of_row[i] + int(k) * za[i] * zb;
-          store_sum(base_c + (row + i) * ldc + here, sum, r, alpha, beta);
-        }
+        [[unroll]] for (uint c = 0; c < 4; ++c)
+          sum[i][c] = acc[i][j + c] - za[i] * sum_b[j + c] - zb[c] * sum_of_row[i] + int(k) * za[i] * zb[c];
+      [[unroll]] for (uint i = 0; i < kRows; ++i)
+        if (kFours && row + i < m) store_sums((base_c + (row + i) * ldc + here) / 4, sum[i], r, alpha, beta);
+      if (!kFours)
+        [[unroll]] for (uint c = 0; c < 4; ++c)
+          if (here + c < n) {
+            set_channel(r, channel + c, scale_step);
+            [[unroll]] for (uint i = 0; i < kRows; ++i)
+              if (row + i < m) store_sum(base_c + (row + i) * ldc + here + c, sum[i][c], r, alpha, beta);
+          }
     }
   }
 }

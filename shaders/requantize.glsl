@@ -6,22 +6,27 @@ layout(constant_id = 3) const uint kFunction = 0;  // as in functions.glsl
 layout(constant_id = 4) const bool kHasBias = false;
 layout(constant_id = 5) const bool kHasZero = false;
 layout(set = 0, binding = 2, std430) writeonly buffer Sums { int sums[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Sums4 { ivec4 sums4[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Reals { float reals[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Reals4 { vec4 reals4[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Codes { uint8_t codes[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Codes4 { uint codes4[]; };
 layout(set = 0, binding = 3, std430) readonly buffer Scale { float scale[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Scale4 { vec4 scale4[]; };
 layout(set = 0, binding = 4, std430) readonly buffer Bias { float bias[]; };
+layout(set = 0, binding = 4, std430) readonly buffer Bias4 { vec4 bias4[]; };
 layout(set = 0, binding = 5, std430) readonly buffer YScale { float y_scale[]; };
 layout(set = 0, binding = 6, std430) readonly buffer YZero { uint8_t y_zero[]; };
 
 struct Requantization {
-  float scale, bias;  // of a channel
+  vec4 scale, bias;  // of a channel, in x, or of four neighbours
   float y_scale;
   int y_zero;
 };
 
 // What all channels share, loaded once.
 Requantization requantization() {
-  Requantization r = Requantization(1.0, 0.0, 1.0, 0);
+  Requantization r = Requantization(vec4(1.0), vec4(0.0), 1.0, 0);
   if (kResult == 2) r.y_scale = y_scale[0];
   if (kHasZero) r.y_zero = int(y_zero[0]);
   if (kLow < 0 && r.y_zero > 127) r.y_zero -= 256;
@@ -30,8 +35,23 @@ Requantization requantization() {
 
 // scale_step: 0 for one scale, 1 for one a channel.
 void set_channel(inout Requantization r, uint channel, uint scale_step) {
-  if (kResult != 0) r.scale = scale[channel * scale_step];
-  if (kHasBias) r.bias = bias[channel];
+  if (kResult != 0) r.scale.x = scale[channel * scale_step];
+  if (kHasBias) r.bias.x = bias[channel];
+}
+
+// Of the channels from 4 * channel4 on.
+void set_channels(inout Requantization r, uint channel4, uint scale_step) {
+  if (kResult != 0) r.scale = scale_step == 0 ? vec4(scale[0]) : scale4[channel4];
+  if (kHasBias) r.bias = bias4[channel4];
+}
+
+float real_of(int sum, float scale_here, float bias_here, float alpha, float beta) {
+  return apply_function(kFunction, float(sum) * scale_here + bias_here, alpha, beta);
+}
+
+uint code_of(float real, Requantization r) {
+  float q = is_nan(real) ? 0.0 : clamp(real / r.y_scale, -1024.0, 1024.0);
+  return uint(clamp(int(roundEven(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
 }
 
 void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
@@ -39,11 +59,24 @@ void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
     sums[at] = sum;
     return;
   }
-  float real = apply_function(kFunction, float(sum) * r.scale + r.bias, alpha, beta);
-  if (kResult == 1) {
-    reals[at] = real;
+  float real = real_of(sum, r.scale.x, r.bias.x, alpha, beta);
+  if (kResult == 1) reals[at] = real;
+  else codes[at] = uint8_t(code_of(real, r));
+}
+
+// Sums of four neighbouring channels, at 4 * at4.
+void store_sums(uint at4, ivec4 sum, Requantization r, float alpha, float beta) {
+  if (kResult == 0) {
+    sums4[at4] = sum;
     return;
   }
-  float q = is_nan(real) ? 0.0 : clamp(real / r.y_scale, -1024.0, 1024.0);
-  codes[at] = uint8_t(uint(clamp(int(roundEven(q)) + r.y_zero, kLow, kLow + 255)));
+  vec4 real;
+  [[unroll]] for (uint c = 0; c < 4; ++c) real[c] = real_of(sum[c], r.scale[c], r.bias[c], alpha, beta);
+  if (kResult == 1) {
+    reals4[at4] = real;
+    return;
+  }
+  uint word = 0;
+  [[unroll]] for (uint c = 0; c < 4; ++c) word |= code_of(real[c], r) << (8 * c);
+  codes4[at4] = word;
 }

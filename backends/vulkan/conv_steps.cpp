@@ -300,6 +300,23 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
   program.decline(Status(Code::Unsupported, reasons));
 }
 
+DepthwiseTile::DepthwiseTile(const ConvSides& sides, int64_t channels) : width(channels) {
+  const WindowAxis& row = sides.axes[1];
+  // Neighbours share their taps where these lie side by side; seven divide the extents of most networks.
+  const bool shares = row.dilation == 1 && row.kernel <= 7 && row.stride <= 2;
+  pixels = shares && sides.out_extent[1] > 4 ? 7 : 4;
+  taps = shares ? row.kernel : 0;
+  stride = shares ? row.stride : 0;
+  tiles_w = ceil_div(sides.out_extent[1], pixels);
+  count = sides.batch * sides.out_extent[0] * tiles_w * (sides.in_channels / width);
+}
+
+void DepthwiseTile::push(Step& step, const ConvSides& sides) const {
+  step.push(count).push(tiles_w).push(sides.out_extent[0]).push(sides.out_extent[1]);
+  step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(sides.in_channels / width);
+  push_axis_pairs(step, sides);
+}
+
 void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                         const ConvOperands& operands, const EpiloguePlan& epilogue) {
   const int64_t channels = sides.in_channels;
@@ -314,22 +331,16 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   const auto bytes =
       static_cast<uint64_t>(sides.batch * sides.in_extent[0] * sides.in_extent[1] * channels) * element;
   const bool texel = through_texels(device, bytes, element);
-  const WindowAxis& row = sides.axes[1];
-  // Neighbours share their taps where these lie side by side; seven divide the extents of most networks.
-  const bool shares = row.dilation == 1 && row.kernel <= 7 && row.stride <= 2;
-  const int64_t pixels = shares && sides.out_extent[1] > 4 ? 7 : 4;
-  const int64_t tiles_w = ceil_div(sides.out_extent[1], pixels);
-  const int64_t count = sides.batch * sides.out_extent[0] * tiles_w * (channels / 4);
-  Step& step = program.dispatch_each(texel ? Shader::depthwise_texel : Shader::depthwise_buffer, count, 64);
-  step.spec(static_cast<uint64_t>(pixels))
-      .spec(static_cast<uint64_t>(shares ? row.kernel : 0))
-      .spec(static_cast<uint64_t>(shares ? row.stride : 0))
+  const DepthwiseTile tile(sides, 4);
+  Step& step =
+      program.dispatch_each(texel ? Shader::depthwise_texel : Shader::depthwise_buffer, tile.count, 64);
+  step.spec(static_cast<uint64_t>(tile.pixels))
+      .spec(static_cast<uint64_t>(tile.taps))
+      .spec(static_cast<uint64_t>(tile.stride))
       .spec(0);
   epilogue.specialize(step);
   specialize_types(step, operands.dtype, operands.dtype);
-  step.push(count).push(tiles_w).push(sides.out_extent[0]).push(sides.out_extent[1]);
-  step.push(sides.in_extent[0]).push(sides.in_extent[1]).push(channels / 4);
-  push_axis_pairs(step, sides);
+  tile.push(step, sides);
   step.push(epilogue.alpha).push(epilogue.beta);
   step.matrix(0, operands.x, texel, element).matrix(1, weight, texel, element).write(2, operands.y);
   epilogue.bind(step);

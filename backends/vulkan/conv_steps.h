@@ -44,6 +44,15 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
                     const ConvOperands& operands, const EpiloguePlan& epilogue);
 void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                         const ConvOperands& operands, const EpiloguePlan& epilogue);
+/// How depthwise shaders share out the output, some `channels` an invocation.
+struct DepthwiseTile {
+  int64_t pixels, taps, stride;  ///< taps, stride: of a row, where neighbours share their taps, else 0
+  int64_t tiles_w, count, width;
+
+  DepthwiseTile(const ConvSides& sides, int64_t channels);
+  /// The parameters of these shaders, but for their epilogues.
+  void push(Step& step, const ConvSides& sides) const;
+};
 /// Kernel, stride, padding and dilation of the first two axes as push constants.
 void push_axis_pairs(Step& step, const ConvSides& sides);
 /// The push constants of the shaders that compute one output element an invocation.

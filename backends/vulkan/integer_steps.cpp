@@ -38,6 +38,12 @@ IntegerTile choose_tile(const IntegerProduct& product, const DevicePlan& plan, V
   return tile;
 }
 
+/// Whether results are stored, and scales read, four at a time.
+bool whole_fours(const IntegerProduct& product) {
+  return (product.n | product.c_row | product.batch_channels | product.c_batch[0] | product.c_batch[1]) % 4 ==
+         0;
+}
+
 void add_tiles(Program& program, const IntegerProduct& product, const Ref& result, const IntegerTile& tile) {
   const int64_t row_tiles = ceil_div(product.m, tile.rows * (tile.lanes / tile.lanes_n));
   const int64_t column_groups = ceil_div(product.n, tile.columns * tile.lanes_n);
@@ -49,6 +55,7 @@ void add_tiles(Program& program, const IntegerProduct& product, const Ref& resul
   step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n);
   step.spec(product.a_signed ? 128 : 0).spec(product.b_signed ? 0 : 128);
   step.spec(static_cast<uint64_t>(product.zero_a)).spec(static_cast<uint64_t>(product.zero_b));
+  step.spec(whole_fours(product));
   step.push(product.m).push(product.n).push(product.k);
   step.push(ceil_div(windows != nullptr ? windows->group_in() : product.k, kIntegerBlock));
   step.push(product.a_row).push(row_tiles).push(column_groups);
@@ -84,11 +91,11 @@ std::vector<int8_t> some_bytes(int64_t count, int64_t seed) {
 }
 
 /// Signed bytes in tiles that are full and tiles that are not: rows of two blocks, or 3x3 windows of one.
-SelfTest product_test(bool windows, const IntegerTile& tile) {
+SelfTest product_test(bool windows, bool fours, const IntegerTile& tile) {
   IntegerProduct product;
   ConvSides sides;
   product.m = tile.rows * (tile.lanes / tile.lanes_n) + 3;
-  product.n = tile.columns * tile.lanes_n + 3;
+  product.n = tile.columns * tile.lanes_n + (fours ? 4 : 3);
   product.k = windows ? 9 * kIntegerBlock : 2 * kIntegerBlock;
   product.a_row = windows ? 1 : 2;
   constexpr int64_t kWidth = 7;
@@ -147,8 +154,9 @@ void add_integer_product(Program& program, const VulkanDevice& device, const Int
   std::string reasons;
   for (const IntegerTile& tile : tiles) {
     const Status trusted = device.self_tests().trusted(
-        shader_of(product, tile.variant), {tile.lanes, tile.rows, tile.columns, tile.lanes_n},
-        [&] { return product_test(product.windows != nullptr, tile); });
+        shader_of(product, tile.variant),
+        {tile.lanes, tile.rows, tile.columns, tile.lanes_n, whole_fours(product)},
+        [&] { return product_test(product.windows != nullptr, whole_fours(product), tile); });
     if (trusted.ok()) return add_tiles(program, product, result, tile);
     append(reasons, reasons.empty() ? "" : "; ", trusted.message());
   }

@@ -110,6 +110,16 @@ void add_products(std::vector<Case>& cases) {
                          {codes(x, {1, 6, 6, 16}), constant(codes(DType::I8, {16, 3, 3, 1})), scales(16),
                           number(x, 7), reals(16), number(DType::F32, 0.02), number(DType::U8, 1)}));
   }
+  add(cases, make_case("quantized_conv_depthwise_stride", window(DType::I8, {2, 2}, {1, 2, 1, 0}, 32),
+                       {codes(DType::I8, {2, 7, 19, 32}), constant(codes(DType::I8, {32, 3, 3, 1})),
+                        scales(32), number(DType::I8, -9), reals(32), y_scale, number(DType::I8, 3)}));
+  auto dilated = to(DType::U8, conv<op::QuantizedConvAttributes>({1, 1}, {2, 2, 2, 2}, {2, 2}, 16));
+  add(cases, make_case("quantized_conv_depthwise_dilated", std::move(dilated),
+                       {codes(DType::U8, {1, 6, 9, 16}), constant(codes(DType::I8, {16, 3, 3, 1})),
+                        scales(16), std::nullopt, std::nullopt, y_scale}));
+  add(cases, make_case("quantized_conv_colours", window(DType::U8, {2, 2}, {3, 3, 2, 3}),
+                       {codes(DType::U8, {2, 11, 13, 3}), constant(codes(DType::I8, {12, 7, 7, 3})),
+                        scales(12), number(DType::U8, 114), reals(12), y_scale, number(DType::U8, 90)}));
   add(cases,
       make_case(
           "quantized_conv_hard_swish", window(DType::U8, {1, 1}, {0, 0, 0, 0}, 1, Activation::HardSwish),

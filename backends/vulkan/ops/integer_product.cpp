@@ -1,7 +1,7 @@
 // MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: products of bytes less their zero points,
 // summed in i32, and what becomes of the sums, in one kernel. Tiled where the packed operands can be bound
-// and zero points belong to the whole tensor or to rows and columns; convolutions of few channels a group,
-// and everything else, one element after the other.
+// and zero points belong to the whole tensor or to rows and columns; depthwise in blocks of channels;
+// everything else one element after the other.
 #include <algorithm>
 
 #include "runtime/graph/matmul_geometry.h"
@@ -196,6 +196,35 @@ Result<IntegerConv> describe_conv(const NodeView& node) {
   return conv;
 }
 
+/// Few channels leave little of a block: where a row of the kernel does not fill more blocks than all of it
+/// needs twice over, a row becomes one tap whose channels are the row's bytes.
+bool unfolds_rows(const ConvSides& sides) {
+  const int64_t row = sides.axes[1].kernel * sides.in_channels, rows = sides.axes[0].kernel;
+  return sides.groups == 1 && rows > 1 &&
+         rows * ceil_div(row, kIntegerBlock) <= 2 * ceil_div(rows * row, kIntegerBlock);
+}
+
+/// An image [N, rows, W', K/16][16] of the windows along its rows, padding written out.
+struct Unfolded {
+  ConvSides rows;     ///< the windows of one row of the kernel
+  ConvSides windows;  ///< the convolution over them
+};
+
+Unfolded unfold_rows(const ConvSides& sides) {
+  Unfolded unfolded{sides, sides};
+  const WindowAxis& height = sides.axes[0];
+  const int64_t reach = height.position(height.output - 1, height.kernel - 1) + 1 + height.pad_begin;
+  WindowAxis& each = unfolded.rows.axes[0];
+  each.kernel = each.stride = each.dilation = 1;
+  unfolded.rows.out_extent[0] = each.output = reach;
+  unfolded.windows.in_channels =
+      ceil_div(sides.axes[1].kernel * sides.in_channels, kIntegerBlock) * kIntegerBlock;
+  unfolded.windows.in_extent = {reach, sides.out_extent[1], 1};
+  unfolded.windows.axes[0].pad_begin = unfolded.windows.axes[1].pad_begin = 0;
+  unfolded.windows.axes[1].kernel = unfolded.windows.axes[1].stride = unfolded.windows.axes[1].dilation = 1;
+  return unfolded;
+}
+
 Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
@@ -221,22 +250,33 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   }
   auto program = std::make_unique<Program>("conv_integer");
   const bool two_axes = sides.in_extent[2] == 1 && sides.out_extent[2] == 1 && sides.axes[2].kernel == 1;
+  const Ref* zero = product.zero_a == ZeroPoint::None ? nullptr : &product.a_zero;
+  // Taps, and the bytes of each; the columns of the weight follow them.
+  int64_t taps = 1, each = product.k;
+  Unfolded unfolded;
   if (sides.group_in() % kIntegerBlock == 0 && two_axes) {
     product.a = in(0);
     product.a_row = sides.in_channels / kIntegerBlock;
     product.a_batch = {0, blocks};
     if (!sides.pointwise()) product.windows = &sides;
+  } else if (two_axes && unfolds_rows(sides)) {
+    unfolded = unfold_rows(sides);
+    taps = sides.axes[0].kernel;
+    each = product.k / taps;
+    RT_TRY(bindable(device, packed_rows_bytes(unfolded.rows)));
+    product.a = packed_rows(*program, device, in(0), unfolded.rows, product.a_signed, zero);
+    product.a_row = unfolded.windows.in_channels / kIntegerBlock;
+    product.windows = &unfolded.windows;
   } else {
     RT_TRY(bindable(device, packed_rows_bytes(sides)));
-    product.a = packed_rows(*program, device, in(0), sides, product.a_signed,
-                            product.zero_a == ZeroPoint::None ? nullptr : &product.a_zero);
+    product.a = packed_rows(*program, device, in(0), sides, product.a_signed, zero);
     product.a_row = ceil_div(product.k, kIntegerBlock);
     product.a_batch = {0, product.m * product.a_row};
   }
-  const ByteColumns columns{.matrices = sides.groups,
-                            .k = product.k,
+  const ByteColumns columns{.matrices = sides.groups * taps,
+                            .k = each,
                             .n = channels,
-                            .matrix_stride = channels * product.k,
+                            .matrix_stride = taps > 1 ? each : channels * product.k,
                             .k_stride = 1,
                             .n_stride = product.k,
                             .is_signed = product.b_signed};
@@ -245,6 +285,41 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   if (constant_of(node, 1) != nullptr) program->replaces(1);
   product.b_batch = {0, columns.blocks() * channels};
   add_integer_product(*program, device, product, out(0));
+  return finish(std::move(program));
+}
+
+Result<KernelPtr> build_depthwise(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(all_storable(device, node));
+  RT_ASSIGN(const IntegerConv conv, describe_conv(node));
+  const ConvSides& sides = conv.sides;
+  RT_TRY(depthwise_supports(sides));
+  if (sides.in_channels % kIntegerBlock != 0)
+    return unsupported(sides.in_channels, " channels, not a multiple of ", kIntegerBlock);
+  if (conv.zero.b != 0 && node.has(conv.zero.b)) return unsupported("a zero point of the weight");
+  constexpr int64_t kMostTaps = 256;  // 255 * 255 times so many are less than 2^24, below which f32 is exact
+  if (sides.taps() > kMostTaps) return unsupported(sides.taps(), " taps, more than ", kMostTaps);
+  const ByteColumns columns{.k = sides.in_channels,
+                            .n = sides.taps(),
+                            .k_stride = sides.taps(),
+                            .n_stride = 1,
+                            .is_signed = node.dtype(1) == DType::I8};
+  auto program = std::make_unique<Program>("depthwise_integer");
+  const Ref weight = packed_columns(*program, device, in(1), columns, constant_of(node, 1));
+  if (constant_of(node, 1) != nullptr) program->replaces(1);
+  const DepthwiseTile tile(sides, kIntegerBlock);
+  const bool texel = through_texels(device, node.input(0).bytes());
+  Step& step = program->dispatch_each(
+      texel ? Shader::depthwise_integer_texel : Shader::depthwise_integer_buffer, tile.count, 64);
+  const bool has_zero = node.has(conv.zero.a);
+  conv.requantize.specialize(step);
+  for (const int64_t constant : {tile.pixels, tile.taps, tile.stride})
+    step.spec(static_cast<uint64_t>(constant));
+  step.spec(flip_of(node, 0)).spec(128 - flip_of(node, 1)).spec(has_zero);
+  tile.push(step, sides);
+  conv.requantize.push(step);
+  step.matrix(0, in(0), texel).matrix(1, weight, texel);
+  conv.requantize.bind(step, out(0));
+  if (has_zero) step.read(7, in(conv.zero.a));
   return finish(std::move(program));
 }
 
@@ -278,9 +353,11 @@ constexpr KernelRow kRows[] = {
     row<build_matmul_integer>(OpKind::MatMulInteger, "matmul_integer.tiled", 10),
     row<build_any_matmul>(OpKind::MatMulInteger, "matmul_integer.direct", 0),
     row<build_conv>(OpKind::ConvInteger, "conv_integer.tiled", 10),
+    row<build_depthwise>(OpKind::ConvInteger, "conv_integer.depthwise", 20),
     row<build_any_conv>(OpKind::ConvInteger, "conv_integer.direct", 0),
     row<build_quantized_matmul>(OpKind::QuantizedMatMul, "quantized_matmul.tiled", 10),
     row<build_conv>(OpKind::QuantizedConv, "quantized_conv.tiled", 10),
+    row<build_depthwise>(OpKind::QuantizedConv, "quantized_conv.depthwise", 20),
     row<build_any_conv>(OpKind::QuantizedConv, "quantized_conv.direct", 0),
 };
 
