@@ -12,6 +12,7 @@
 
 #include "kernels/conv_operands.cuh"
 #include "kernels/requantize.cuh"
+#include "kernels/vector.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -61,6 +62,11 @@ struct Factor {
                                   : static_cast<int8_t>(zero_points[offset + row * zero_stride] ^ flip);
   }
 };
+
+Factor factor_of(const IntegerFactor& f) {
+  return {static_cast<const uint8_t*>(f.zero_point), f.zero_stride,
+          static_cast<uint8_t>(f.is_signed ? 0 : 0x80)};
+}
 
 constexpr uint32_t kOnes = 0x01010101u;
 
@@ -147,14 +153,32 @@ template <int kFirstWidth, int kSecondWidth, class First, class Second>
 cudaError_t run(const First& first, const Second& second, const IntegerProductArguments& a,
                 cudaStream_t stream) {
   const Product& p = a.product;
-  const auto factor = [](const IntegerFactor& f) {
-    return Factor{static_cast<const uint8_t*>(f.zero_point), f.zero_stride,
-                  static_cast<uint8_t>(f.is_signed ? 0 : 0x80)};
-  };
   const int64_t tiles = ceil_div(p.m, Tile::kRows) * ceil_div(p.n, Tile::kColumns) * p.matrices;
   return launch(integer_product_kernel<First, Second, kFirstWidth, kSecondWidth>,
                 {dim3(static_cast<unsigned>(tiles)), dim3(Tile::kThreads), Tile::kSharedBytes, stream}, first,
-                second, factor(a.first), factor(a.second), p, a.zero_batch, a.requantization);
+                second, factor_of(a.first), factor_of(a.second), p, a.zero_batch, a.requantization);
+}
+
+__global__ void __launch_bounds__(kElementwiseThreads)
+    less_128_each(const uint8_t* bytes, uint8_t* result, int64_t count) {
+  constexpr int kWidth = kVectorWidth<uint8_t>;
+  const int64_t first = global_index() * kWidth;
+  if (first >= count) return;
+  auto vector = load_before<kWidth>(bytes, first, count);
+  RT_UNROLL
+  for (int i = 0; i < kWidth; ++i) vector[i] ^= 0x80;
+  store_before(result, vector, first, count);
+}
+
+__global__ void __launch_bounds__(kElementwiseThreads)
+    finish_each(const int32_t* sums, const int32_t* column_sums, Factor factor, Product p,
+                Requantization requantization) {
+  const int64_t i = global_index();
+  if (i >= int64_t{1} * p.m * p.n) return;
+  const int row = static_cast<int>(i / p.n), column = static_cast<int>(i % p.n);
+  const uint32_t sum = static_cast<uint32_t>(sums[i]) - static_cast<uint32_t>(factor.zero(0, row)) *
+                                                            static_cast<uint32_t>(column_sums[column]);
+  store_requantized(requantization, p.result, i, static_cast<int32_t>(sum), column);
 }
 
 bool starts_aligned(const ProductBatch& batch, ProductBatch::Operand operand) {
@@ -181,6 +205,18 @@ cudaError_t conv_integer(const IntegerProductArguments& a, const ConvWindows& w,
                                             w.group_out()};
   if (w.group_in() % 16 == 0) return run<16, 16>(first, second, a, stream);
   return run<1, 1>(first, second, a, stream);
+}
+
+cudaError_t less_128(const void* bytes, void* result, int64_t count, cudaStream_t stream) {
+  return launch(less_128_each, launch_each(ceil_div(count, kVectorWidth<uint8_t>), stream),
+                static_cast<const uint8_t*>(bytes), static_cast<uint8_t*>(result), count);
+}
+
+cudaError_t finish_integer_product(const IntegerProductArguments& a, const int32_t* sums,
+                                   const int32_t* column_sums, cudaStream_t stream) {
+  const Product& p = a.product;
+  return launch(finish_each, launch_each(int64_t{1} * p.m * p.n, stream), sums, column_sums,
+                factor_of(a.first), p, a.requantization);
 }
 
 }  // namespace rt::cuda

@@ -28,4 +28,14 @@ cudaError_t matmul_integer(const IntegerProductArguments& arguments, cudaStream_
 cudaError_t conv_integer(const IntegerProductArguments& arguments, const ConvWindows& windows,
                          cudaStream_t stream);
 
+/// Unsigned bytes less 128, as signed ones.
+cudaError_t less_128(const void* bytes, void* result, int64_t count, cudaStream_t stream);
+
+/// What is left to do where another library has summed products of signed bytes: `sums` [M,N] are of `first`
+/// (less 128 where it is unsigned) and `second`, whose columns, with zero point 0, add up to `column_sums`
+/// [N]. Takes the zero points of `first` into account and requantizes into product.result, which may be
+/// `sums`.
+cudaError_t finish_integer_product(const IntegerProductArguments& arguments, const int32_t* sums,
+                                   const int32_t* column_sums, cudaStream_t stream);
+
 }  // namespace rt::cuda

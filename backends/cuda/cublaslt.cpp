@@ -114,7 +114,12 @@ class Layout {
 };
 
 cudaDataType_t data_type(ElementType type) {
-  return type == ElementType::F32 ? CUDA_R_32F : type == ElementType::F16 ? CUDA_R_16F : CUDA_R_16BF;
+  switch (type) {
+    case ElementType::F32: return CUDA_R_32F;
+    case ElementType::F16: return CUDA_R_16F;
+    case ElementType::I8: return CUDA_R_8I;
+    default: return CUDA_R_16BF;
+  }
 }
 
 /// Ours has rows where the library has columns: it computes the transposed product, second' first', whose
@@ -134,9 +139,11 @@ class PlannedProduct final : public CublasLtProduct {
     const auto stride = [&](ProductBatch::Operand operand) {
       return p.batch.rank == 0 ? int64_t{0} : p.batch.stride[operand][0];
     };
-    const bool fast = a.type == ElementType::F32 && tf32;
-    RT_TRY(check(call().MatmulDescCreate(
-                     &descriptor_, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    const bool fast = a.type == ElementType::F32 && tf32, integer = a.type == ElementType::I8;
+    const cublasComputeType_t compute = integer ? CUBLAS_COMPUTE_32I
+                                        : fast  ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                : CUBLAS_COMPUTE_32F;
+    RT_TRY(check(call().MatmulDescCreate(&descriptor_, compute, integer ? CUDA_R_32I : CUDA_R_32F),
                  "describing a product"));
     RT_TRY(set(CUBLASLT_MATMUL_DESC_TRANSA, a.transposed_second ? CUBLAS_OP_T : CUBLAS_OP_N));
     RT_TRY(set(CUBLASLT_MATMUL_DESC_TRANSB, a.transposed_first ? CUBLAS_OP_T : CUBLAS_OP_N));
@@ -148,7 +155,8 @@ class PlannedProduct final : public CublasLtProduct {
                         stride(ProductBatch::Second)));
     RT_TRY(first_.make(type, first_width, a.transposed_first ? p.k : p.m, first_width, p.matrices,
                        stride(ProductBatch::First)));
-    RT_TRY(result_.make(type, p.n, p.m, p.result_row, p.matrices, stride(ProductBatch::Result)));
+    RT_TRY(result_.make(integer ? CUDA_R_32I : type, p.n, p.m, p.result_row, p.matrices,
+                        stride(ProductBatch::Result)));
     return choose();
   }
 
@@ -161,11 +169,16 @@ class PlannedProduct final : public CublasLtProduct {
           descriptor_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.epilogue.bias, sizeof(p.epilogue.bias));
       if (status != CUBLAS_STATUS_SUCCESS) return as_cuda_error(status);
     }
-    const float alpha = 1, beta = has_residual_ ? 1 : 0;
-    return as_cuda_error(
-        call().Matmul(library_->handle, descriptor_, &alpha, a.second, second_.get(), a.first, first_.get(),
-                      &beta, has_residual_ ? p.epilogue.residual : p.result, result_.get(), p.result,
-                      result_.get(), &choice_.algo, p.partial, choice_.workspaceSize, stream));
+    // Factors of the product and of what was there, in the type of the sums.
+    const float factors[] = {1, has_residual_ ? 1.0f : 0.0f};
+    const int32_t whole_factors[] = {1, 0};
+    const bool integer = a.type == ElementType::I8;
+    const void* alpha = integer ? static_cast<const void*>(&whole_factors[0]) : &factors[0];
+    const void* beta = integer ? static_cast<const void*>(&whole_factors[1]) : &factors[1];
+    return as_cuda_error(call().Matmul(library_->handle, descriptor_, alpha, a.second, second_.get(), a.first,
+                                       first_.get(), beta, has_residual_ ? p.epilogue.residual : p.result,
+                                       result_.get(), p.result, result_.get(), &choice_.algo, p.partial,
+                                       choice_.workspaceSize, stream));
   }
 
  private:
@@ -206,9 +219,24 @@ class PlannedProduct final : public CublasLtProduct {
   bool has_bias_ = false, has_residual_ = false;
 };
 
-Status takes(const MatMulArguments& a, bool has_bias) {
+/// What the library asks of products of bytes in plain order.
+Status takes_bytes(const MatMulArguments& a, bool has_bias, bool has_residual) {
   const Product& p = a.product;
-  if (a.type != ElementType::F32 && a.type != ElementType::F16 && a.type != ElementType::BF16)
+  if (a.transposed_first || !a.transposed_second)
+    return unsupported("cuBLASLt: of bytes, only the second factor is transposed");
+  if (p.k % 4 != 0 || p.n % 4 != 0)
+    return unsupported("cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found ",
+                       p.n, " and ", p.k);
+  if (has_bias || has_residual || p.epilogue.activation.function != Function::Identity)
+    return unsupported("cuBLASLt: products of bytes have no epilogue");
+  return {};
+}
+
+Status takes(const MatMulArguments& a, bool has_bias, bool has_residual) {
+  const Product& p = a.product;
+  if (a.type == ElementType::I8) RT_TRY(takes_bytes(a, has_bias, has_residual));
+  if (a.type != ElementType::I8 && a.type != ElementType::F32 && a.type != ElementType::F16 &&
+      a.type != ElementType::BF16)
     return unsupported("cuBLASLt: no products of this type");
   if (p.m == 0 || p.n == 0 || p.k == 0 || p.matrices == 0) return unsupported("cuBLASLt: an empty product");
   if (p.batch.rank > 1) return unsupported("cuBLASLt: batches have one stride, found ", p.batch.rank);
@@ -230,7 +258,7 @@ class Opened final : public CublasLt {
 
   Result<std::shared_ptr<const CublasLtProduct>> plan(const MatMulArguments& arguments, bool tf32,
                                                       bool has_bias, bool has_residual) override {
-    RT_TRY(takes(arguments, has_bias));
+    RT_TRY(takes(arguments, has_bias, has_residual));
     auto product = std::make_shared<PlannedProduct>(library_);
     RT_TRY(product->prepare(arguments, tf32, has_bias, has_residual));
     return std::shared_ptr<const CublasLtProduct>(std::move(product));

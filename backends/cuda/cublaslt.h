@@ -31,9 +31,10 @@ class CublasLt {
   /// Without a handle, and unloaded again: "13.1.0", or why there is none.
   static Result<std::string> installed_version();
 
-  /// Unsupported, with the reason, for what the library does not compute: other types than f32, f16 and bf16,
-  /// batches with more than one stride, biases that differ from row to row, most activations.
-  /// tf32: products of f32 may round their factors.
+  /// Unsupported, with the reason, for what the library does not compute: other types than f32, f16, bf16 and
+  /// i8, batches with more than one stride, biases that differ from row to row, most activations. Products of
+  /// i8 have results of i32 and no epilogue, their second factor is transposed, and n and k are multiples
+  /// of 4. tf32: products of f32 may round their factors.
   virtual Result<std::shared_ptr<const CublasLtProduct>> plan(const MatMulArguments& arguments, bool tf32,
                                                               bool has_bias, bool has_residual) = 0;
 };

@@ -116,6 +116,9 @@ void add_products(std::vector<Case>& cases) {
     }
   const CaseInput a = codes(DType::U8, {4, 17}), b = codes(DType::I8, {17, 6});
   add(cases, make_case("matmul_integer_plain", product, {a, b}));
+  add(cases, make_case("matmul_integer_fours", product,
+                       {codes(DType::U8, {3, 2, 12}), constant(codes(DType::I8, {12, 20})),
+                        number(DType::U8, 7), constant(number(DType::I8, 0))}));
   add(cases, make_case("matmul_integer_rows", product, {a, b, codes(DType::U8, {4, 1})}));
   add(cases, make_case("matmul_integer_columns", product, {a, b, std::nullopt, codes(DType::I8, {6})}));
   add(cases, make_case("matmul_integer_extremes", product,

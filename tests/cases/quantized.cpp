@@ -72,6 +72,9 @@ void add_products(std::vector<Case>& cases) {
     add(cases, make_case("quantized_matmul_relu_" + type, to(DType::I8, MatMul{}, Activation::Relu),
                          {codes(x, {2, 5, 70}), weight, number(DType::F32, 0.002), std::nullopt, reals(24),
                           y_scale, number(DType::I8, -20)}));
+    add(cases, make_case("quantized_matmul_fours_" + type, to(DType::I8, MatMul{}, Activation::Relu),
+                         {codes(x, {3, 5, 68}), constant(codes(DType::I8, {68, 20})), scales(20),
+                          number(x, 9), reals(20), y_scale, number(DType::I8, -20)}));
     add_real(cases, make_case("quantized_matmul_f32_" + type, to(DType::F32, MatMul{}, Activation::Tanh),
                               {codes(x, {5, 70}), weight, scales(24), number(x, 9), reals(24)}));
   }
@@ -81,6 +84,9 @@ void add_products(std::vector<Case>& cases) {
   CaseInput rows = codes(DType::U8, {5, 1});
   add_real(cases, make_case("quantized_matmul_rows", to(DType::F32, MatMul{}),
                             {codes(DType::U8, {5, 70}), weight, scales(24), rows}));
+  add_real(cases,
+           make_case("quantized_matmul_fours_rows", to(DType::F32, MatMul{}),
+                     {codes(DType::U8, {5, 68}), constant(codes(DType::I8, {68, 20})), scales(20), rows}));
   add(cases, make_case("quantized_matmul_large", to(DType::U8, MatMul{}),
                        {codes(DType::I8, {70, 1040}), constant(codes(DType::I8, {1040, 131})), scales(131),
                         number(DType::I8, -3), reals(131), number(DType::F32, 9), number(DType::U8, 128)}));

@@ -1,6 +1,6 @@
 // cuBLASLt for the emulated device, with the toolkit's declarations: transposes, strided batches, bias, ReLU
-// and GELU epilogues, sums in double. Refuses what the library refuses: leading dimensions that are too
-// short, shapes and batches that disagree, attributes of another size.
+// and GELU epilogues, products of signed bytes, sums in double. Refuses what the library refuses: leading
+// dimensions that are too short, shapes and batches that disagree, attributes of another size.
 #include "tests/cuda_emulator/fake_cublaslt.h"
 
 #if __has_include(<cublasLt.h>)
@@ -68,15 +68,24 @@ double activated(uint32_t epilogue, double x) {
 }
 
 bool is_known(const Layout& layout) {
-  return (layout.type == CUDA_R_32F || layout.type == CUDA_R_16F || layout.type == CUDA_R_16BF) &&
+  return (layout.type == CUDA_R_32F || layout.type == CUDA_R_16F || layout.type == CUDA_R_16BF ||
+          layout.type == CUDA_R_8I || layout.type == CUDA_R_32I) &&
          layout.leading >= static_cast<int64_t>(layout.rows) && layout.batch >= 1;
 }
 
 cublasStatus_t check(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
   if (!is_known(a) || !is_known(b) || !is_known(d)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (a.type != b.type || a.type != d.type || product.scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-  if (product.compute != CUBLAS_COMPUTE_32F &&
-      (product.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a.type != CUDA_R_32F))
+  if (a.type == CUDA_R_8I) {
+    // Of bytes in plain order: the first factor transposed, multiples of 4, whole sums.
+    if (b.type != CUDA_R_8I || d.type != CUDA_R_32I || product.scale != CUDA_R_32I ||
+        product.compute != CUBLAS_COMPUTE_32I || product.transposed[0] == CUBLAS_OP_N ||
+        product.transposed[1] != CUBLAS_OP_N || a.rows % 4 != 0 || a.columns % 4 != 0 || a.leading % 4 != 0 ||
+        b.leading % 4 != 0 || d.leading % 4 != 0 || product.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  } else if (a.type != b.type || a.type != d.type || product.scale != CUDA_R_32F) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  } else if (product.compute != CUBLAS_COMPUTE_32F &&
+             (product.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a.type != CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool ta = product.transposed[0] != CUBLAS_OP_N, tb = product.transposed[1] != CUBLAS_OP_N;
   const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns;
@@ -182,7 +191,11 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor, const
   const bool biased = (product.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (workspace == nullptr || workspace_bytes < kWorkspace || (biased && product.bias == nullptr))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const float factor = *static_cast<const float*>(alpha), before = *static_cast<const float*>(beta);
+  const auto scalar = [&](const void* of) {
+    return product.scale == CUDA_R_32I ? static_cast<float>(*static_cast<const int32_t*>(of))
+                                       : *static_cast<const float*>(of);
+  };
+  const float factor = scalar(alpha), before = scalar(beta);
   const auto body = [=] {
     std::memset(workspace, 0x5a, kWorkspace);  // it is the product's while it runs
     const bool rounded = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;

@@ -2,7 +2,11 @@
 // summed in i32, which the latter requantize at once.
 #include "kernels/integer_product.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "backends/cuda/product_plan.h"
+#include "kernels/matmul.h"
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
 
@@ -110,6 +114,100 @@ Result<KernelPtr> create_matmul(CudaDevice&, const NodeView& node) {
   });
 }
 
+// --- matrices by cuBLASLt: signed bytes and a constant second factor, which is packed transposed and with
+// its columns' sums; the first factor's zero points and the requantization are a pass over the sums
+
+using LibraryProduct = std::shared_ptr<const CublasLtProduct>;
+
+/// All rows of all batches are one product. Addresses are left open.
+MatMulArguments product_of_bytes(const NodeView& node) {
+  MatMulArguments arguments{.type = ElementType::I8, .transposed_second = true};
+  Product& p = arguments.product;
+  p.k = static_cast<int>(node.shape(1)[0]);
+  p.n = static_cast<int>(node.shape(1)[1]);
+  p.m = p.k == 0 ? 0 : static_cast<int>(node.input(0).elements() / p.k);
+  p.result_row = p.n;
+  return arguments;
+}
+
+bool is_known_zero(const NodeView& node, size_t i) {
+  const auto* bytes = static_cast<const std::byte*>(node.inputs[i].value);
+  return bytes != nullptr &&
+         std::all_of(bytes, bytes + node.input(i).elements(), [](std::byte b) { return b == std::byte{0}; });
+}
+
+Status supports_library(const CudaDevice& device, const NodeView& node) {
+  if (device.cublaslt() == nullptr) return device.cublaslt_status();
+  RT_TRY(supports_matmul(device, node));
+  const ZeroInputs& zeros = zeros_of(node);
+  if (node.dtype(1) != DType::I8 || node.inputs[1].value == nullptr || node.shape(1).rank() != 2)
+    return unsupported("cuBLASLt: the second factor must be a constant matrix of signed bytes");
+  if (node.has(zeros.second) && !is_known_zero(node, zeros.second))
+    return unsupported("cuBLASLt: the second factor must have no zero points");
+  if (node.input(0).elements() >= int64_t{1} << 30)
+    return unsupported("cuBLASLt: a factor of 2^30 bytes or more");
+  const MatMulArguments product = product_of_bytes(node);
+  if (node.has(zeros.first) && node.input(zeros.first).elements() != 1 &&
+      node.input(zeros.first).elements() != product.product.m)
+    return unsupported("cuBLASLt: zero points of the first factor must be one, or one for each row");
+  RT_TRY(device.activate());
+  return device.cublaslt()->plan(product, false, false, false).status();
+}
+
+Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
+  RT_TRY(device.activate());
+  const MatMulArguments of_bytes = product_of_bytes(node);
+  RT_ASSIGN(const LibraryProduct product, device.cublaslt()->plan(of_bytes, false, false, false));
+  const ZeroInputs& zeros = zeros_of(node);
+  IntegerProductArguments arguments = arguments_of(node);
+  arguments.product = of_bytes.product;
+  const auto m = static_cast<size_t>(of_bytes.product.m), n = static_cast<size_t>(of_bytes.product.n),
+             k = static_cast<size_t>(of_bytes.product.k);
+  const bool is_unsigned = !arguments.first.is_signed, requantized = is_quantized(node);
+  const bool finish = is_unsigned || requantized || node.has(zeros.first);
+  Requirements requirements;
+  requirements.replaced_inputs = known_inputs(node, 1) & (1u << 1);
+  book_scratch(requirements, product->workspace_bytes());
+  const size_t bytes = book_scratch(requirements, is_unsigned ? m * k : 0);
+  const size_t sums = book_scratch(requirements, requantized ? m * n * sizeof(int32_t) : 0);
+  const size_t column_sums = (n * k + 255) / 256 * 256;
+  requirements.packed = column_sums + n * sizeof(int32_t);
+  const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
+  return make_kernel(
+      [=](const Call& call) {
+        IntegerProductArguments a = arguments;
+        bind(a, zeros, call);
+        MatMulArguments b = of_bytes;
+        b.first = a.first.bytes;
+        b.second = call.packed();
+        b.product.partial = call.scratch();
+        b.product.result = requantized ? call.scratch(sums) : a.product.result;
+        if (is_unsigned) {
+          const auto count = static_cast<int64_t>(m * k);
+          if (const cudaError_t error = less_128(b.first, call.scratch(bytes), count, call.stream);
+              error != cudaSuccess)
+            return error;
+          b.first = call.scratch(bytes);
+        }
+        const cudaError_t error = product->run(b, call.stream);
+        if (error != cudaSuccess || !finish) return error;
+        return finish_integer_product(a, static_cast<const int32_t*>(b.product.result),
+                                      call.packed<int32_t>(column_sums), call.stream);
+      },
+      requirements,
+      [=](std::span<std::byte> to) {
+        for (size_t column = 0; column < n; ++column) {
+          uint32_t sum = 0;
+          for (size_t row = 0; row < k; ++row) {
+            const int8_t value = weight[row * n + column];
+            to[column * k + row] = static_cast<std::byte>(value);
+            sum += static_cast<uint32_t>(value);
+          }
+          std::memcpy(to.data() + column_sums + column * sizeof(sum), &sum, sizeof(sum));
+        }
+      });
+}
+
 // --- convolutions
 
 Result<ConvGeometry> conv_of(const NodeView& node) {
@@ -144,6 +242,8 @@ std::span<const KernelRow> rows_integer_product();
 std::span<const KernelRow> rows_integer_product() {
   constexpr DTypeSet kBytes{DType::U8, DType::I8};
   static constexpr KernelRow kRows[] = {
+      row<create_library, supports_library>(OpKind::MatMulInteger, "matmul_integer.cublaslt", kBytes, 10),
+      row<create_library, supports_library>(OpKind::QuantizedMatMul, "quantized_matmul.cublaslt", kBytes, 10),
       row<create_matmul, supports_matmul>(OpKind::MatMulInteger, "matmul_integer", kBytes),
       row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
       row<create_conv, supports_conv>(OpKind::ConvInteger, "conv_integer", kBytes),

@@ -1,0 +1,66 @@
+// Which products of bytes go to cuBLASLt on the emulated device. That the numbers are right, the conformance
+// harness shows.
+#include "backends/cuda/cublaslt.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "backends/cuda/device.h"
+
+namespace rt::cuda {
+namespace {
+
+class EmulatedCublasLt : public testing::Test {
+ protected:
+  void SetUp() override {
+    setenv("RT_EMULATOR_LIBRARIES", "cublasLt", 1);
+    auto device = CudaDevice::open({});
+    ASSERT_TRUE(device.ok()) << device.status().message();
+    device_ = std::move(*device);
+  }
+  void TearDown() override { unsetenv("RT_EMULATOR_LIBRARIES"); }
+
+  /// What the library's row for [5, k] x [k, n] says; empty where it is the first candidate and makes a
+  /// kernel.
+  std::string answer(int64_t k, int64_t n, DType weight_type, bool constant) {
+    Node node;
+    node.op.Set(op::MatMulIntegerAttributes{});
+    const std::vector<std::byte> bytes(static_cast<size_t>(k * n), std::byte{1});
+    const Operand operands[] = {{.present = true, .info = {.dtype = DType::U8, .shape = {5, k}}},
+                                {.present = true,
+                                 .info = {.dtype = weight_type, .shape = {k, n}},
+                                 .value = constant ? bytes.data() : nullptr}};
+    const TensorInfo result[] = {{.dtype = DType::I32, .shape = {5, n}}};
+    const NodeView view{.node = node, .inputs = operands, .outputs = result};
+    for (const KernelRow* row : device_->kernels().rows(OpKind::MatMulInteger))
+      if (std::string_view(row->name) == "matmul_integer.cublaslt")
+        if (const Status status = row->supports(*device_, view); !status.ok()) return status.message();
+    const auto rows = device_->kernels().candidates(*device_, view);
+    if (!rows.ok()) return rows.status().message();
+    if (std::string_view((*rows)[0]->name) != "matmul_integer.cublaslt") return (*rows)[0]->name;
+    const auto kernel = (*rows)[0]->create(*device_, view, {});
+    if (!kernel.ok()) return kernel.status().message();
+    // Scratch of the library and for signed bytes; the weight transposed, and its columns' sums.
+    const Requirements needs = (*kernel)->requirements();
+    EXPECT_EQ(needs.scratch, 512u + 512u);
+    EXPECT_EQ(needs.packed, 1536u + static_cast<size_t>(n) * 4);
+    EXPECT_EQ(needs.replaced_inputs, 2u);
+    return {};
+  }
+  DevicePtr device_;
+};
+
+TEST_F(EmulatedCublasLt, TakesProductsOfBytes) {
+  EXPECT_EQ(answer(68, 20, DType::I8, true), "");
+  EXPECT_EQ(answer(70, 20, DType::I8, true),
+            "cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found 20 and 70");
+  EXPECT_EQ(answer(68, 21, DType::I8, true),
+            "cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found 21 and 68");
+  for (const auto& [type, constant] : {std::pair(DType::I8, false), std::pair(DType::U8, true)})
+    EXPECT_EQ(answer(68, 20, type, constant),
+              "cuBLASLt: the second factor must be a constant matrix of signed bytes");
+}
+
+}  // namespace
+}  // namespace rt::cuda
