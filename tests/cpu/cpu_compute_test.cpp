@@ -212,6 +212,36 @@ TEST(CpuConv, WinogradValues) {
     }
 }
 
+// Odd extents leave partial tiles, and the last block of tiles is not full.
+TEST(CpuConv, WinogradValuesOfFewPoints) {
+  const ops::Tolerance tolerance{1e-4, 3e-4};
+  const std::pair<int64_t, std::vector<int64_t>> sizes[] = {{4, {1, 1, 1, 1}}, {7, {0, 1, 1, 0}}};
+  for (const auto& [size, pad] : sizes) {
+    const int64_t batch = size == 4 ? 26 : 10, shrunk = size + pad[0] + pad[2] - 2;
+    SCOPED_TRACE(text(size, " pad ", pad[0]));
+    const Shape x{batch, size, size, 64}, weight{128, 3, 3, 64};
+    const Shape y{batch, shrunk, size + pad[1] + pad[3] - 2, 128};
+    op::ConvAttributes attributes;
+    attributes.pads = pad;
+    const NodeInputs inputs{f32(x, -1, 1, 1), f32(weight, -1, 1, 2)};
+    check_node(cpu_device(), make_node(attributes, 2), inputs, 0, tolerance);
+    op::ConvWeightGradAttributes weights;
+    weights.kernel = {3, 3};
+    weights.pads = pad;
+    check_node(cpu_device(), make_node(weights, 2), {f32(x, -1, 1, 1), f32(y, -1, 1, 2)}, 0, tolerance);
+    op::ConvTransposeAttributes data;
+    data.pads = pad;
+    check_node(cpu_device(), make_node(data, 3),
+               {f32(y, -1, 1, 1), f32(weight, -1, 1, 2), ints_tensor({size, size})}, 0, tolerance);
+    const auto rows = rows_for(cpu_device(), make_node(attributes, 2), inputs, 0);
+    ASSERT_TRUE(rows.ok());
+    // Both need AVX-512.
+    if (std::find(rows->begin(), rows->end(), "conv.blocked") != rows->end()) {
+      EXPECT_EQ(rows->front(), "conv.winograd_cached");
+    }
+  }
+}
+
 TEST(CpuPool, AllKinds) {
   const auto check = [](auto attributes, const Shape& x, std::vector<int64_t> kernel,
                         std::vector<int64_t> strides, std::vector<int64_t> pads, bool ceil_mode) {

@@ -1,17 +1,21 @@
 // Convolution, its two gradients, and ConvTranspose, which is one of them: oneDNN, in several ways each.
 //
-//   conv           direct, channels-last; or nChw16c where its input comes so and it can: both are equally
-//   fast conv.blocked   nChw16c, direct conv.winograd  nChw16c, 3x3 windows with stride 1: fewer
-//   multiplications, more memory (oneDNN up to 3.1) conv.plain     loops, for what oneDNN has not (windows
-//   without channels)
+//   conv                  direct, channels-last; or nChw16c where its input comes so and it can: both are
+//                         equally fast
+//   conv.blocked          nChw16c, direct
+//   conv.winograd2x2,4x4  nChw16c, 3x3 windows with stride 1: fewer multiplications, more memory (oneDNN up
+//                         to 3.1)
+//   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
+//   conv.plain            loops, for what oneDNN has not (windows without channels)
 //
-// Winograd comes first where it was faster on every machine measured (see prefers_winograd), and is timed
+// Winograd comes first where it was faster on every machine measured (see pays_winograd), and is timed
 // elsewhere. conv.bf16 is the direct one, channels-last, in bf16.
 #include <cstring>
 
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn.h"
+#include "backends/cpu/winograd.h"
 
 namespace rt::cpu {
 namespace {
@@ -108,6 +112,23 @@ Status pays_winograd(const CpuDevice& device, const NodeView& node) {
     return unsupported("Winograd does not pay for ", g.input_channels, " to ", g.output_channels,
                        " channels at ", points, " points");
   return {};
+}
+
+/// Constant weights are better transformed once.
+Status supports_cached(const CpuDevice& device, const NodeView& node) {
+  RT_TRY(known_output_size(node));
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  if (node.kind() != OpKind::ConvWeightGrad && node.inputs[1].value != nullptr)
+    return unsupported("the weights must not be constant");
+  if (node.kind() == OpKind::Conv && node.as<op::ConvAttributes>().epilogue)
+    return unsupported("no fused bias, residual or activation");
+  if (node.kind() == OpKind::ConvTranspose && node.has(3)) return unsupported("no fused bias");
+  return supports_winograd_cached(device, g);
+}
+
+Result<KernelPtr> create_cached(CpuDevice& device, const NodeView& node, Producers) {
+  RT_ASSIGN(const ConvGeometry g, geometry_of(node));
+  return make_winograd_cached(device, node.kind(), g);
 }
 
 /// Follows the layout that the data comes in where the blocked one is possible.
@@ -236,6 +257,7 @@ std::span<const KernelRow> rows_conv() {
       row<create<Algorithm::Direct, kBlocked16>, supports_blocked>(OpKind::Name, name ".blocked", kF32, 6), \
       row<create<Algorithm::Winograd4x4, kBlocked16>, pays_winograd<Algorithm::Winograd4x4>>(               \
           OpKind::Name, name ".winograd4x4", kF32, 13),                                                     \
+      row<create_cached, supports_cached>(OpKind::Name, name ".winograd_cached", kF32, 14),                 \
       row<create_plain, supports_plain>(OpKind::Name, name ".plain", kF32, -10)
   static constexpr KernelRow kRows[] = {
       RT_CONV(Conv, "conv"),

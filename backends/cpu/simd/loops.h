@@ -20,6 +20,7 @@ void fill_blocks(Simd& table) noexcept;
 void fill_optimizer(Simd& table) noexcept;
 void fill_transpose(Simd& table) noexcept;
 void fill_window(Simd& table) noexcept;
+void fill_winograd(Simd& table) noexcept;
 void fill_random(Simd& table) noexcept;
 void fill_recurrent(Simd& table) noexcept;
 void fill_attention(Simd& table) noexcept;

@@ -107,6 +107,7 @@ struct StepOperands {
   float *new_p, *new_states[3];
 };
 
+struct WinogradLoops;  // simd/winograd.h
 struct AttentionRows;  // simd/attention.h
 struct AttentionGradRows;
 struct AttentionGradKeys;
@@ -116,7 +117,8 @@ struct AttentionGradKeys;
 inline constexpr int64_t kPastCaches = int64_t{8} << 20;
 
 struct Simd {
-  const char* name;  ///< "avx512", "avx2", "baseline"
+  const char* name;               ///< "avx512", "avx2", "baseline"
+  const WinogradLoops* winograd;  ///< null where there are too few registers
 
   using Unary = void (*)(const float* x, float* y, int64_t n, float alpha, float beta);
   using Binary = void (*)(const float* a, const float* b, float* y, int64_t n);

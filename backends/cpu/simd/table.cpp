@@ -26,6 +26,7 @@ const Simd& table() noexcept {
     fill_optimizer(filled);
     fill_transpose(filled);
     fill_window(filled);
+    fill_winograd(filled);
     fill_random(filled);
     fill_recurrent(filled);
     fill_attention(filled);

@@ -25,8 +25,8 @@ Result<ModelGraph> build_lenet5() {
 
 namespace {
 
-// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier. For pictures of 28x28 the stem
-// is 3x3 without stride and pool, as the paper has it for CIFAR-10.
+// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier. For small pictures the stem is
+// 3x3 without stride and pool, as the paper has it for CIFAR-10.
 class ResNet {
  public:
   ResNet(const char* name, uint64_t seed) : net_(name, seed) {}
@@ -37,8 +37,9 @@ class ResNet {
         net_.relu(conv_norm("conv1", "bn1", x, 64, {.kernel = 7, .stride = 2, .padding = 3}));
     return stages(net_.max_pool(stem, 3, 2, 1), depths, bottleneck, 1000);
   }
-  Result<ModelGraph> build_for_mnist(std::initializer_list<int> depths) {
-    const ValueId x = net_.input("input", DType::F32, {"batch", "28", "28", "1"});
+  /// size: "28"; channels: "1".
+  Result<ModelGraph> build_small(std::initializer_list<int> depths, const char* size, const char* channels) {
+    const ValueId x = net_.input("input", DType::F32, {"batch", size, size, channels});
     return stages(net_.relu(conv_norm("conv1", "bn1", x, 64, {.kernel = 3, .padding = 1})), depths, false,
                   10);
   }
@@ -98,7 +99,10 @@ Result<ModelGraph> build_resnet50() {
 }
 
 Result<ModelGraph> build_resnet18_mnist() {
-  return ResNet("resnet18_mnist", 11).build_for_mnist({2, 2, 2, 2});
+  return ResNet("resnet18_mnist", 11).build_small({2, 2, 2, 2}, "28", "1");
+}
+Result<ModelGraph> build_resnet18_cifar() {
+  return ResNet("resnet18_cifar", 12).build_small({2, 2, 2, 2}, "32", "3");
 }
 
 // Sandler et al. 2018, table 2: expansion, channels, repeats, stride.

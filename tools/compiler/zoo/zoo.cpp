@@ -16,6 +16,7 @@ std::span<const ZooEntry> zoo() {
       {"bert_layer", "one BERT-base encoder layer, 7.1 M parameters", build_bert_layer},
       {"gpt2_small", "GPT-2 small, 124 M parameters", build_gpt2_small},
       {"resnet18_mnist", "ResNet-18 on 28x28x1, 11.2 M parameters, for training", build_resnet18_mnist},
+      {"resnet18_cifar", "ResNet-18 on 32x32x3, 11.2 M parameters, for training", build_resnet18_cifar},
       {"char_transformer", "decoder over bytes, 0.9 M parameters, for training", build_char_transformer},
       {"text_classifier", "convolutions over bytes, two classes, 40 thousand parameters, for training",
        build_text_classifier},

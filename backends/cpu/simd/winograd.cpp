@@ -1,0 +1,292 @@
+// Winograd's convolution of 3x3 windows in tiles of 4x4 results (Lavin & Gray 2016), made for few tiles and
+// many channels, where the weights are most of the memory: each weight is read once, from where and as the
+// graph has it, transformed in the second cache for a block of channels and multiplied there. (With weights
+// transformed in memory, four times as many numbers are written and read again.)
+//
+//   y  = A' [(G g G') . (B' x B)] A        for each tile; summed over the input's channels
+//   dg = G' [(B' x B) . (A dy A')] G       for each pair of channels; summed over the tiles
+//
+// The gradient of the data is a convolution of dy with the windows turned round and the channels swapped.
+// The products are 36 matrix products, one for each point of a patch, in blocks of 8x32 results in registers.
+#include "backends/cpu/simd/winograd.h"
+#include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
+
+namespace rt::cpu::RT_SIMD_ISA {
+#if defined(__AVX512F__)
+namespace {
+
+using V = Vector<float>;
+using Shape = WinogradShape;
+constexpr int64_t kLane = kLanes<float>, kPoints = Shape::kPoints, kTileBlock = Shape::kTileBlock,
+                  kOutBlock = Shape::kOutBlock, kInBlock = Shape::kInBlock;
+
+// --- the transformations of six, four or three numbers in a row
+
+/// B' x
+RT_INLINE void patch_points(const V* x, int64_t step, V* y, int64_t y_step) {
+  const V x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step], x5 = x[5 * step];
+  const V even = x4 - 4.0f * x2, odd = x3 - 4.0f * x1, outer = x4 - x2, inner = 2.0f * (x3 - x1);
+  y[0] = 4.0f * x0 - 5.0f * x2 + x4;
+  y[y_step] = even + odd;
+  y[2 * y_step] = even - odd;
+  y[3 * y_step] = outer + inner;
+  y[4 * y_step] = outer - inner;
+  y[5 * y_step] = 4.0f * x1 - 5.0f * x3 + x5;
+}
+/// A' x
+RT_INLINE void points_results(const V* x, int64_t step, V* y, int64_t y_step) {
+  const V sum1 = x[step] + x[2 * step], difference1 = x[step] - x[2 * step];
+  const V sum2 = x[3 * step] + x[4 * step], difference2 = x[3 * step] - x[4 * step];
+  y[0] = x[0] + sum1 + sum2;
+  y[y_step] = difference1 + 2.0f * difference2;
+  y[2 * y_step] = sum1 + 4.0f * sum2;
+  y[3 * y_step] = difference1 + 8.0f * difference2 + x[5 * step];
+}
+/// A y
+RT_INLINE void result_points(const V* x, int64_t step, V* y, int64_t y_step) {
+  const V even1 = x[0] + x[2 * step], odd1 = x[step] + x[3 * step];
+  const V even2 = x[0] + 4.0f * x[2 * step], odd2 = 2.0f * x[step] + 8.0f * x[3 * step];
+  y[0] = x[0];
+  y[y_step] = even1 + odd1;
+  y[2 * y_step] = even1 - odd1;
+  y[3 * y_step] = even2 + odd2;
+  y[4 * y_step] = even2 - odd2;
+  y[5 * y_step] = x[3 * step];
+}
+/// G g
+RT_INLINE void weight_points(const V* x, int64_t step, V* y, int64_t y_step) {
+  const V outer = x[0] + x[2 * step], wide = x[0] + 4.0f * x[2 * step];
+  y[0] = 0.25f * x[0];
+  y[y_step] = (-1.0f / 6) * (outer + x[step]);
+  y[2 * y_step] = (-1.0f / 6) * (outer - x[step]);
+  y[3 * y_step] = (1.0f / 24) * (wide + 2.0f * x[step]);
+  y[4 * y_step] = (1.0f / 24) * (wide - 2.0f * x[step]);
+  y[5 * y_step] = x[2 * step];
+}
+/// G' x
+RT_INLINE void points_weights(const V* x, int64_t step, V* y, int64_t y_step) {
+  const V sum1 = x[step] + x[2 * step], difference1 = x[2 * step] - x[step];
+  const V sum2 = x[3 * step] + x[4 * step], difference2 = x[3 * step] - x[4 * step];
+  y[0] = 0.25f * x[0] - (1.0f / 6) * sum1 + (1.0f / 24) * sum2;
+  y[y_step] = (1.0f / 6) * difference1 + (1.0f / 12) * difference2;
+  y[2 * y_step] = (1.0f / 6) * (sum2 - sum1) + x[5 * step];
+}
+
+/// Floats between points, of weights, of sums and of patches.
+constexpr int64_t kWeightStep = Shape::padded(kOutBlock * kInBlock),
+                  kSumStep = Shape::padded(kTileBlock * kOutBlock);
+RT_INLINE int64_t patch_step(int64_t channels) {
+  return Shape::padded(kTileBlock * channels);
+}
+/// Where the patches' channel lies, not across.
+RT_INLINE int64_t place_of(int64_t channel) {
+  return channel / kInBlock * kInBlock * kTileBlock + channel % kInBlock;
+}
+
+/// A transformation of rows, then of columns: kFrom x kFrom vectors to kTo x kTo.
+template <int kFrom, int kTo, auto kTransform>
+RT_INLINE void both_ways(const V* x, V* y) {
+  V between[kTo * kFrom];
+  for (int64_t i = 0; i < kFrom; ++i) kTransform(x + i, kFrom, between + i, kFrom);
+  for (int64_t i = 0; i < kTo; ++i) kTransform(between + i * kFrom, 1, y + i * kTo, 1);
+}
+
+// --- tiles
+
+struct Tile {
+  int64_t sample, row, column;  ///< of its first result
+};
+RT_INLINE Tile tile_of(const Shape& shape, int64_t tile) {
+  const int64_t columns = shape.tile_columns(), rows = shape.tile_rows();
+  return {tile / (rows * columns), tile / columns % rows * Shape::kTile, tile % columns * Shape::kTile};
+}
+
+/// The kSize x kSize vectors of an image from (row, column) on, 0 outside.
+template <int kSize>
+RT_INLINE void load_window(const float* image, int64_t height, int64_t width, int64_t channels, int64_t row,
+                           int64_t column, V* to) {
+  for (int64_t i = 0; i < kSize; ++i)
+    for (int64_t k = 0; k < kSize; ++k) {
+      const bool inside = row + i >= 0 && row + i < height && column + k >= 0 && column + k < width;
+      to[i * kSize + k] = inside ? load<V>(image + ((row + i) * width + column + k) * channels) : V{};
+    }
+}
+
+void transform_patches(const Shape& shape, const float* x, float* v, int64_t block, int64_t channel,
+                       bool across, float* workspace) {
+  const int64_t step = patch_step(shape.channels), first = block * kTileBlock;
+  v += block * kPoints * step;
+  float* to = across ? workspace : v + place_of(channel);
+  const int64_t to_row = across ? kLane : kInBlock,
+                to_point = across ? Shape::padded(kTileBlock * kLane) : step;
+  for (int64_t t = 0; t < kTileBlock; ++t) {
+    V patch[kPoints], points[kPoints];
+    if (first + t < shape.tiles()) {
+      const Tile tile = tile_of(shape, first + t);
+      load_window<6>(x + tile.sample * shape.height * shape.width * shape.channels + channel, shape.height,
+                     shape.width, shape.channels, tile.row - shape.pad_top, tile.column - shape.pad_left,
+                     patch);
+      both_ways<6, 6, patch_points>(patch, points);
+    } else {
+      for (V& point : points) point = V{};
+    }
+    for (int64_t p = 0; p < kPoints; ++p) store(to + p * to_point + t * to_row, points[p]);
+  }
+  if (!across) return;
+  for (int64_t p = 0; p < kPoints; ++p)
+    transpose(workspace + p * to_point, kLane, v + p * step + channel * kTileBlock, kTileBlock, kTileBlock,
+              kLane);
+}
+
+void transform_results(const Shape& shape, const float* dy, float* v, int64_t block, int64_t channel) {
+  const int64_t step = patch_step(shape.out_channels), first = block * kTileBlock;
+  float* to = v + block * kPoints * step + place_of(channel);
+  for (int64_t t = 0; t < kTileBlock; ++t) {
+    V results[16], points[kPoints];
+    if (first + t < shape.tiles()) {
+      const Tile tile = tile_of(shape, first + t);
+      load_window<4>(dy + tile.sample * shape.out_height * shape.out_width * shape.out_channels + channel,
+                     shape.out_height, shape.out_width, shape.out_channels, tile.row, tile.column, results);
+      both_ways<4, 6, result_points>(results, points);
+    } else {
+      for (V& point : points) point = V{};
+    }
+    for (int64_t p = 0; p < kPoints; ++p) store(to + p * step + t * kInBlock, points[p]);
+  }
+}
+
+/// 32 channels of one block of tiles, points [36][tile][32], to y.
+void store_results(const Shape& shape, const float* points, float* y, int64_t block, int64_t channel) {
+  for (int64_t t = 0; t < kTileBlock && block * kTileBlock + t < shape.tiles(); ++t) {
+    const Tile tile = tile_of(shape, block * kTileBlock + t);
+    for (int64_t c = 0; c < kOutBlock; c += kLane) {
+      V from[kPoints], results[16];
+      for (int64_t p = 0; p < kPoints; ++p) from[p] = load<V>(points + p * kSumStep + t * kOutBlock + c);
+      both_ways<6, 4, points_results>(from, results);
+      for (int64_t i = 0; i < 4 && tile.row + i < shape.out_height; ++i)
+        for (int64_t k = 0; k < 4 && tile.column + k < shape.out_width; ++k)
+          store(y +
+                    (((tile.sample * shape.out_height + tile.row + i) * shape.out_width) + tile.column + k) *
+                        shape.out_channels +
+                    channel + c,
+                results[i * 4 + k]);
+    }
+  }
+}
+
+/// u [36][rows][columns] of weight [.., 3, 3, row_length] from its first row and column on; `turned` swaps
+/// the ends of the windows.
+template <bool kTurned>
+void transform_weights(const float* weight, int64_t row_length, int64_t rows, int64_t columns, float* u) {
+  constexpr int64_t kAhead = 2;  // rows: their pieces are too short for the machine to fetch them ahead
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < columns; k += kLane) {
+      V window[9], points[kPoints];
+      for (int64_t tap = 0; tap < 9 && i + kAhead < rows; ++tap)
+        __builtin_prefetch(weight + ((i + kAhead) * 9 + tap) * row_length + k);
+      for (int64_t tap = 0; tap < 9; ++tap)
+        window[kTurned ? 8 - tap : tap] = load<V>(weight + (i * 9 + tap) * row_length + k);
+      both_ways<3, 6, weight_points>(window, points);
+      for (int64_t p = 0; p < kPoints; ++p) store(u + p * kWeightStep + i * columns + k, points[p]);
+    }
+}
+
+// --- products
+
+/// c [32][32] (+)= a b, k summands: a's rows are a_row apart, its columns a_k; b's rows are b_k apart.
+template <bool kAdd>
+void multiply(const float* a, int64_t a_row, int64_t a_k, const float* b, int64_t b_k, float* c, int64_t k) {
+  constexpr int64_t kRows = 8, kColumns = 32;
+  for (int64_t row = 0; row < 32; row += kRows) {
+    V sums[kRows][2];
+    for (int64_t i = 0; i < kRows; ++i)
+      for (int64_t j = 0; j < 2; ++j) sums[i][j] = kAdd ? load<V>(c + (row + i) * kColumns + j * kLane) : V{};
+    const float* from = a + row * a_row;
+    for (int64_t s = 0; s < k; ++s) {
+      const V b0 = load<V>(b + s * b_k), b1 = load<V>(b + s * b_k + kLane);
+      for (int64_t i = 0; i < kRows; ++i) {
+        const float factor = from[i * a_row + s * a_k];
+        sums[i][0] += factor * b0;
+        sums[i][1] += factor * b1;
+      }
+    }
+    for (int64_t i = 0; i < kRows; ++i)
+      for (int64_t j = 0; j < 2; ++j) store(c + (row + i) * kColumns + j * kLane, sums[i][j]);
+  }
+}
+
+void convolve(const Shape& shape, const float* v, const float* weight, float* y, int64_t out,
+              float* workspace) {
+  float *u = workspace, *across = u + kPoints * kWeightStep, *sums = across + kPoints * kSumStep;
+  const int64_t step = patch_step(shape.channels);
+  for (int64_t in = 0; in < shape.channels; in += kInBlock) {
+    transform_weights<false>(weight + out * 9 * shape.channels + in, shape.channels, kOutBlock, kInBlock, u);
+    for (int64_t block = 0; block < shape.tile_blocks(); ++block)
+      for (int64_t p = 0; p < kPoints; ++p)
+        (in == 0 ? multiply<false> : multiply<true>)(u + p * kWeightStep, kInBlock, 1,
+                                                     v + (block * kPoints + p) * step + in * kTileBlock,
+                                                     kTileBlock, sums + (block * kPoints + p) * kSumStep,
+                                                     kInBlock);
+  }
+  for (int64_t block = 0; block < shape.tile_blocks(); ++block) {
+    for (int64_t p = 0; p < kPoints; ++p)
+      transpose(sums + (block * kPoints + p) * kSumStep, kTileBlock, across + p * kSumStep, kOutBlock,
+                kOutBlock, kTileBlock);
+    store_results(shape, across, y, block, out);
+  }
+}
+
+void convolve_back(const Shape& shape, const float* v, const float* weight, float* dx, int64_t out,
+                   float* workspace) {
+  float *u = workspace, *sums = u + kPoints * kWeightStep;
+  const int64_t step = patch_step(shape.channels);
+  for (int64_t in = 0; in < shape.channels; in += kInBlock) {
+    transform_weights<true>(weight + in * 9 * shape.out_channels + out, shape.out_channels, kInBlock,
+                            kOutBlock, u);
+    for (int64_t block = 0; block < shape.tile_blocks(); ++block)
+      for (int64_t p = 0; p < kPoints; ++p)
+        (in == 0 ? multiply<false> : multiply<true>)(v + (block * kPoints + p) * step + in * kTileBlock,
+                                                     kInBlock, 1, u + p * kWeightStep, kOutBlock,
+                                                     sums + (block * kPoints + p) * kSumStep, kInBlock);
+  }
+  for (int64_t block = 0; block < shape.tile_blocks(); ++block)
+    store_results(shape, sums + block * kPoints * kSumStep, dx, block, out);
+}
+
+void weight_gradient(const Shape& shape, const float* v, const float* dv, float* dw, int64_t out,
+                     float* workspace) {
+  const int64_t step = patch_step(shape.channels), out_step = patch_step(shape.out_channels);
+  for (int64_t in = 0; in < shape.channels; in += 32) {
+    for (int64_t p = 0; p < kPoints; ++p)
+      for (int64_t block = 0; block < shape.tile_blocks(); ++block)
+        (block == 0 ? multiply<false> : multiply<true>)(dv + (block * kPoints + p) * out_step + place_of(out),
+                                                        1, kInBlock,
+                                                        v + (block * kPoints + p) * step + place_of(in),
+                                                        kInBlock, workspace + p * kSumStep, kTileBlock);
+    for (int64_t o = 0; o < kOutBlock; ++o)
+      for (int64_t k = 0; k < 32; k += kLane) {
+        V points[kPoints], window[9];
+        for (int64_t p = 0; p < kPoints; ++p) points[p] = load<V>(workspace + p * kSumStep + o * 32 + k);
+        both_ways<6, 3, points_weights>(points, window);
+        for (int64_t tap = 0; tap < 9; ++tap)
+          store(dw + ((out + o) * 9 + tap) * shape.channels + in + k, window[tap]);
+      }
+  }
+}
+
+constexpr WinogradLoops kLoops = {&transform_patches, &transform_results, &convolve, &convolve_back,
+                                  &weight_gradient};
+
+}  // namespace
+
+void fill_winograd(Simd& table) noexcept {
+  table.winograd = &kLoops;
+}
+#else
+void fill_winograd(Simd& table) noexcept {
+  table.winograd = nullptr;
+}
+#endif
+
+}  // namespace rt::cpu::RT_SIMD_ISA
