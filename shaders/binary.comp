@@ -1,22 +1,21 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = f(a, b) over f32 with broadcasting. kWidth 4: groups of four along the last axis, an operand with stride 0
+// y = f(a, b) in f32 with broadcasting, over the elements of elements.glsl. kWidth 4: groups of four along the last axis, an operand with stride 0
 // there is splat; strides and extents then count groups. kWidth 1: single elements.
 #include "common.glsl"
 #include "functions.glsl"
 #include "binary_functions.glsl"
 #include "axes.glsl"
+#define ELEMENT_ID 6
+#include "elements.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
 layout(constant_id = 2) const uint kRank = 1;
 layout(constant_id = 3) const uint kWidth = 4;
 layout(constant_id = 4) const bool kSplatA = false;
 layout(constant_id = 5) const bool kSplatB = false;
-layout(set = 0, binding = 0, std430) readonly buffer A { float a[]; };
-layout(set = 0, binding = 0, std430) readonly buffer A4 { vec4 a4[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B { float b[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B4 { vec4 b4[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Y { float y[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Y4 { vec4 y4[]; };
+RT_INPUT(0, a)
+RT_INPUT(1, b)
+RT_OUTPUT(2, y)
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
 void main() {
@@ -35,12 +34,12 @@ void main() {
     }
   }
   if (kWidth == 4) {
-    vec4 u = kSplatA ? vec4(a[at_a]) : a4[at_a];
-    vec4 v = kSplatB ? vec4(b[at_b]) : b4[at_b];
+    vec4 u = kSplatA ? vec4(a_at(at_a)) : a_at4(at_a);
+    vec4 v = kSplatB ? vec4(b_at(at_b)) : b_at4(at_b);
     vec4 r;
     [[unroll]] for (int c = 0; c < 4; ++c) r[c] = apply_binary(kFunction, u[c], v[c]);
-    y4[i] = r;
+    set_y4(i, r);
   } else {
-    y[i] = apply_binary(kFunction, a[at_a], b[at_b]);
+    set_y(i, apply_binary(kFunction, a_at(at_a), b_at(at_b)));
   }
 }

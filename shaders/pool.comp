@@ -4,20 +4,27 @@
 // a window lies in the padding.
 #include "common.glsl"
 #include "windows.glsl"
+#define ELEMENT_ID 6
+#include "elements.glsl"
 // Small windows are unrolled; 0: the extent is a parameter.
 layout(constant_id = 3) const uint kKernelZ = 0;
 layout(constant_id = 4) const uint kKernelY = 0;
 layout(constant_id = 5) const uint kKernelX = 0;
-layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
+RT_INPUT(0, x)
+RT_OUTPUT(1, y)
 #ifdef TEXEL
 layout(set = 0, binding = 10) uniform samplerBuffer texel_x;
-vec4 load_x4(uint i) { return texelFetch(texel_x, int(i)); }
+vec4 load_x4(uint i) {
+  vec4 texel = texelFetch(texel_x, int(i));
+#ifdef HALVES
+  return widened(floatBitsToUint(texel.xy), kElement);
 #else
-layout(set = 0, binding = 0, std430) readonly buffer X4 { vec4 x4[]; };
-vec4 load_x4(uint i) { return x4[i]; }
+  return texel;
 #endif
-layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
-layout(set = 0, binding = 1, std430) writeonly buffer Y4 { vec4 y4[]; };
+}
+#else
+#define load_x4 x_at4
+#endif
 layout(set = 0, binding = 1, std430) writeonly buffer Where { uint where[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Where4 { uvec4 where4[]; };
 
@@ -43,7 +50,7 @@ void main() {
         bool inside = z < in_extent[0] && yy < in_extent[1] && xx < in_extent[2];
         uint position = inside ? (z * in_extent[1] + yy) * in_extent[2] + xx : 0;
         uint at = (n * in_extent[0] * in_extent[1] * in_extent[2] + position) * channels + c;
-        vec4 v = kWidth == 4 ? load_x4(at) : vec4(x[at], 0.0, 0.0, 0.0);
+        vec4 v = kWidth == 4 ? load_x4(at) : vec4(x_at(at), 0.0, 0.0, 0.0);
         if (kMode == 0) {
           [[unroll]] for (uint d = 0; d < kWidth; ++d)
             best[d] = inside && !is_nan(best[d]) && !(best[d] >= v[d]) ? v[d] : best[d];
@@ -67,7 +74,7 @@ void main() {
     if (kWidth == 4) where4[i] = place;
     else where[i] = place.x;
   } else {
-    if (kWidth == 4) y4[i] = best;
-    else y[i] = best.x;
+    if (kWidth == 4) set_y4(i, best);
+    else set_y(i, best.x);
   }
 }

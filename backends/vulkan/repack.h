@@ -45,9 +45,4 @@ void add_cast(Program& program, const VulkanDevice& device, Shader shader, int64
 void add_narrowing(Program& program, const VulkanDevice& device, int64_t count, const Ref& from,
                    const Ref& to, DType dtype);
 
-/// kElement and the like of the shaders.
-inline uint32_t element_of(DType dtype) {
-  return dtype == DType::F16 ? 1 : dtype == DType::BF16 ? 2 : 0;
-}
-
 }  // namespace rt::vulkan

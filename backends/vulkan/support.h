@@ -36,6 +36,11 @@ Result<KernelPtr> built(Device& device, const NodeView& node, std::span<const La
   return kBuild(cast(device), node);
 }
 
+/// kElement and the like of the shaders.
+inline uint32_t element_of(DType dtype) {
+  return dtype == DType::F16 ? 1 : dtype == DType::BF16 ? 2 : 0;
+}
+
 inline constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }

@@ -69,12 +69,16 @@ Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<c
     }
   }
   const int64_t count = node.output(0).elements() == 0 ? 0 : space.elements();
-  program->dispatch_each(Shader::binary, count, cast(device).plan().elementwise_lanes)
+  const DType dtype = node.dtype(0);
+  program
+      ->dispatch_each(dtype == DType::F32 ? Shader::binary : Shader::binary_halves, count,
+                      cast(device).plan().elementwise_lanes)
       .spec(function_of(node))
       .spec(space.rank())
       .spec(wide ? 4 : 1)
       .spec(splat[0])
       .spec(splat[1])
+      .spec(element_of(dtype))
       .push(count)
       .push_axes(space.extents, 1)
       .push_axes(space.strides[0], 0)
@@ -162,13 +166,13 @@ Result<KernelPtr> create_where(Device& device, const NodeView& node, std::span<c
   return finish(std::move(program));
 }
 
-constexpr DTypeSet kF32{DType::F32};
+constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 constexpr DTypeSet kBool{DType::Bool};
 constexpr DTypeSet kComparable = kF32 | kInts | kBool;
 
 #define RT_ROWS(Name)                                                      \
-  {OpKind::Name, "binary." #Name, kF32, supports, create_float}, {         \
+  {OpKind::Name, "binary." #Name, kFloats, supports, create_float}, {      \
     OpKind::Name, "binary_integer." #Name, kInts, supports, create_integer \
   }
 #define RT_COMPARE(Name) \

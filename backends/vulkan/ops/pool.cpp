@@ -41,22 +41,27 @@ Step& add_windows(Program& program, const VulkanDevice& device, Shader shader, u
                      width_of(geometry));
 }
 
-/// A pool over input 0.
+/// A pool over input 0, of f32, f16 or bf16.
 Step& add_pool(Program& program, const VulkanDevice& device, uint32_t mode, const PoolGeometry& geometry,
-               bool count_include_pad) {
-  const auto bytes = static_cast<uint64_t>(input_elements(geometry)) * sizeof(float);
-  const bool texel = width_of(geometry) == 4 && through_texels(device, bytes);
-  Step& step = add_windows(program, device, texel ? Shader::pool_texel : Shader::pool_buffer, mode, geometry,
+               bool count_include_pad, DType dtype = DType::F32) {
+  const size_t element = size_of(dtype);
+  const auto bytes = static_cast<uint64_t>(input_elements(geometry)) * element;
+  const bool texel = width_of(geometry) == 4 && through_texels(device, bytes, element);
+  constexpr Shader kShaders[2][2] = {{Shader::pool_buffer, Shader::pool_texel},
+                                     {Shader::pool_halves_buffer, Shader::pool_halves_texel}};
+  Step& step = add_windows(program, device, kShaders[dtype != DType::F32][texel], mode, geometry,
                            output_elements(geometry), count_include_pad);
   const auto& [z, y, x] = geometry.axes;
   const bool small = z.kernel * y.kernel * x.kernel <= 9;
   for (const WindowAxis& axis : geometry.axes) step.spec(small ? static_cast<uint64_t>(axis.kernel) : 0);
-  return step.matrix(0, in(0), texel);
+  step.spec(element_of(dtype));
+  return step.matrix(0, in(0), texel, element);
 }
 
 template <class Attributes>
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
+  RT_TRY(storable(device, node.dtype(0)));
   return pool_geometry(node.shape(0), node.as<Attributes>()).status();
 }
 
@@ -68,7 +73,7 @@ Status codes_supports(const Device& device, const NodeView& node) noexcept {
 Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool");
-  add_pool(*program, cast(device), 0, geometry, false).write(1, out(0));
+  add_pool(*program, cast(device), 0, geometry, false, node.dtype(0)).write(1, out(0));
   return finish(std::move(program));
 }
 
@@ -109,7 +114,7 @@ Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span
   const auto& attributes = node.as<op::AveragePoolAttributes>();
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
   auto program = std::make_unique<Program>("average_pool");
-  add_pool(*program, cast(device), 1, geometry, attributes.count_include_pad).write(1, out(0));
+  add_pool(*program, cast(device), 1, geometry, attributes.count_include_pad, node.dtype(0)).write(1, out(0));
   return finish(std::move(program));
 }
 
@@ -148,13 +153,13 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-constexpr DTypeSet kF32{DType::F32};
+constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr KernelRow kRows[] = {
-    {OpKind::MaxPool, "max_pool", kF32, supports<op::MaxPoolAttributes>, create_max},
+    {OpKind::MaxPool, "max_pool", kFloats, supports<op::MaxPoolAttributes>, create_max},
     {OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}, codes_supports, create_max_codes},
     {OpKind::MaxPoolIndices, "max_pool_indices", kF32, supports<op::MaxPoolIndicesAttributes>,
      create_max_indices},
-    {OpKind::AveragePool, "average_pool", kF32, supports<op::AveragePoolAttributes>, create_average},
+    {OpKind::AveragePool, "average_pool", kFloats, supports<op::AveragePoolAttributes>, create_average},
     {OpKind::MaxPoolGrad, "max_pool_grad", kF32, supports<op::MaxPoolGradAttributes>, create_max_grad},
     {OpKind::AveragePoolGrad, "average_pool_grad", DTypeSet{DType::I64}, average_grad_supports,
      create_average_grad},

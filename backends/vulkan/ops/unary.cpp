@@ -54,8 +54,12 @@ Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<c
   const Parameters parameters = parameters_of(node);
   const int64_t count = ceil_div(node.output(0).elements(), 4);
   auto program = std::make_unique<Program>("unary");
-  program->dispatch_each(Shader::unary, count, cast(device).plan().elementwise_lanes)
+  const DType dtype = node.dtype(0);
+  program
+      ->dispatch_each(dtype == DType::F32 ? Shader::unary : Shader::unary_halves, count,
+                      cast(device).plan().elementwise_lanes)
       .spec(static_cast<uint32_t>(parameters.function))
+      .spec(element_of(dtype))
       .push(count)
       .push(parameters.alpha)
       .push(parameters.beta)
@@ -81,11 +85,11 @@ Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span
   return finish(std::move(program));
 }
 
-constexpr DTypeSet kF32{DType::F32};
+constexpr DTypeSet kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 
 #define RT_FLOAT_ROW(Name) \
-  { OpKind::Name, "unary." #Name, kF32, fits, create_float }
+  { OpKind::Name, "unary." #Name, kFloats, all_storable, create_float }
 #define RT_INTEGER_ROW(Name) \
   { OpKind::Name, "unary_integer." #Name, kInts, all_storable, create_integer }
 

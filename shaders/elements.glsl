@@ -1,0 +1,29 @@
+// Storage buffers of real numbers, read and written one by one or in fours, as f32 in registers.
+// HALVES: in memory they are f16 or bf16, by the specialization constant ELEMENT_ID.
+#ifdef HALVES
+#include "sixteen_bits.glsl"
+layout(constant_id = ELEMENT_ID) const uint kElement = 1;  // 1: f16, 2: bf16
+#define RT_BUFFER(number, access, name)                                                        \
+  layout(set = 0, binding = number, std430) access buffer name##One { uint16_t name##_one[]; };  \
+  layout(set = 0, binding = number, std430) access buffer name##Four { uvec2 name##_four[]; };
+#define RT_INPUT(number, name)                                                                 \
+  RT_BUFFER(number, readonly, name)                                                            \
+  float name##_at(uint i) { return widened(uvec2(uint(name##_one[i]), 0), kElement).x; }       \
+  vec4 name##_at4(uint i) { return widened(name##_four[i], kElement); }
+#define RT_OUTPUT(number, name)                                                                \
+  RT_BUFFER(number, writeonly, name)                                                           \
+  void set_##name(uint i, float v) { name##_one[i] = uint16_t(kElement == 1 ? f16_bits(v) : bf16_bits(v)); } \
+  void set_##name##4(uint i, vec4 v) { name##_four[i] = narrowed(v, kElement); }
+#else
+#define RT_BUFFER(number, access, name)                                                        \
+  layout(set = 0, binding = number, std430) access buffer name##One { float name##_one[]; };     \
+  layout(set = 0, binding = number, std430) access buffer name##Four { vec4 name##_four[]; };
+#define RT_INPUT(number, name)                                                                 \
+  RT_BUFFER(number, readonly, name)                                                            \
+  float name##_at(uint i) { return name##_one[i]; }                                            \
+  vec4 name##_at4(uint i) { return name##_four[i]; }
+#define RT_OUTPUT(number, name)                                                                \
+  RT_BUFFER(number, writeonly, name)                                                           \
+  void set_##name(uint i, float v) { name##_one[i] = v; }                                      \
+  void set_##name##4(uint i, vec4 v) { name##_four[i] = v; }
+#endif
