@@ -53,8 +53,8 @@ Result<SlabPtr> make_slab(void* bytes, size_t size, bool owned) noexcept {
 
 bool can_block(const TensorInfo& info) noexcept {
   const Shape& shape = info.shape;
-  return info.dtype == DType::F32 && shape.rank() >= 3 && shape.rank() <= 5 && shape.back() > 0 &&
-         shape.back() % kBlock == 0;
+  return (info.dtype == DType::F32 || info.dtype == DType::Bool) && shape.rank() >= 3 && shape.rank() <= 5 &&
+         shape.back() > 0 && shape.back() % kBlock == 0;
 }
 
 CpuDevice::CpuDevice(DeviceInfo info, const rt_communicator* communicator)
@@ -115,19 +115,25 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
   const Shape& shape = info.shape;
   const int64_t batch = shape[0], channels = shape.back(), points = shape.elements(1, shape.rank() - 1);
   const bool block = to == kBlocked16;
+  const auto line = static_cast<int64_t>(size_of(info.dtype)) * kBlock;
   try {
     return make_kernel([=](const Call& call) noexcept {
-      const float* x = call.in<float>(0);
-      float* y = call.out<float>();
+      const auto* x = call.in<std::byte>(0);
+      auto* y = call.out<std::byte>();
       const int64_t blocks = channels / kBlock;
-      // Item i is one point of one sample: it reads or writes one line of 64 bytes per block of channels.
+      // Item i is one point of one sample: it reads or writes one line per block of channels.
       parallel_for(batch * points, channels, 1, [&](int64_t begin, int64_t end) noexcept {
         for (int64_t i = begin; i < end; ++i) {
           const int64_t sample = i / points, point = i % points;
           for (int64_t b = 0; b < blocks; ++b) {
-            const int64_t dense = i * channels + b * kBlock;
-            const int64_t blocked = ((sample * blocks + b) * points + point) * kBlock;
-            std::memcpy(y + (block ? blocked : dense), x + (block ? dense : blocked), kBlock * sizeof(float));
+            const int64_t dense = (i * blocks + b) * line;
+            const int64_t blocked = ((sample * blocks + b) * points + point) * line;
+            const size_t read = static_cast<size_t>(block ? dense : blocked);
+            const size_t written = static_cast<size_t>(block ? blocked : dense);
+            if (line == kBlock)
+              std::memcpy(y + written, x + read, kBlock);
+            else
+              std::memcpy(y + written, x + read, kBlock * sizeof(float));
           }
         }
       });

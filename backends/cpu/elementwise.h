@@ -1,9 +1,10 @@
-// Running f32 loops over 16-bit floats: blocks are widened into a buffer on the stack, computed, and
-// narrowed.
+// What elementwise kernels share: f32 loops over 16-bit floats (blocks are widened into a buffer on the
+// stack, computed, and narrowed), and the layout that they work in.
 #pragma once
 
 #include <cstdint>
 
+#include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/simd.h"
 #include "runtime/core/dtype.h"
 
@@ -19,5 +20,19 @@ inline void narrow_block(const Simd& simd, DType dtype, const float* x, uint16_t
 }
 
 inline constexpr DTypeSet kHalves{DType::F16, DType::BF16};
+
+/// kBlocked16 where an operand comes so, and each is like the result or a single element; else dense.
+inline Layouts elementwise_layouts(const NodeView& node, Producers producers) noexcept {
+  if (!can_block(node.output(0))) return {};
+  Layouts layouts{kBlocked16, 0, 1};
+  bool comes = false;
+  for (size_t i = 0; i < node.input_count(); ++i) {
+    if (node.input(i).elements() == 1) continue;
+    if (!can_block(node.input(i)) || !(node.shape(i) == node.output(0).shape)) return {};
+    layouts.inputs |= 1u << i;
+    comes = comes || (i < producers.size() && producers[i] == kBlocked16);
+  }
+  return comes ? layouts : Layouts{};
+}
 
 }  // namespace rt::cpu

@@ -306,6 +306,15 @@ TEST(CpuLayouts, KernelsFollowABlockedProducer) {
   const auto x = f32(Shape{2, 6, 6, 32}, -1, 1, 1), g = f32(Shape{2, 6, 6, 32}, -1, 1, 2);
   check(make_node(op::ReluAttributes{}, 1), {x}, 1);
   check(make_node(op::AddAttributes{}, 2), {x, g}, 3);
+  // The gradient of Relu: a mask, and what it lets through.
+  const auto zero = scalar_tensor(DType::F32, 0);
+  const auto mask = random_tensor({DType::Bool, Shape{2, 6, 6, 32}}, 0, 1, 3);
+  check(make_node(op::GreaterAttributes{}, 2), {x, zero}, 1);
+  check(make_node(op::MulAttributes{}, 2), {scalar_tensor(DType::F32, 3), g}, 2);
+  for (const uint32_t blocked : {1u, 2u, 3u})
+    check(make_node(op::WhereAttributes{}, 3), {mask, g, zero}, blocked);
+  check(make_node(op::WhereAttributes{}, 3), {mask, zero, g}, 5);
+  check(make_node(op::WhereAttributes{}, 3), {mask, f32(Shape{32}, -1, 1, 4), g}, 5);  // stays dense
   op::MaxPoolAttributes pool;
   pool.kernel = {3, 3};
   pool.strides = {2, 2};

@@ -176,22 +176,14 @@ KernelPtr make_halves(const Simd& simd, const NodeView& node, const Loop (&loops
       });
 }
 
-bool same_shapes_blocked(const NodeView& node, Producers producers) {
-  if (!can_block(node.output(0)) || !(node.input(0) == node.input(1))) return false;
-  for (const LayoutId layout : producers.first(std::min<size_t>(producers.size(), 2)))
-    if (layout == kBlocked16) return true;
-  return false;
-}
-
 template <BinaryFunction kFunction>
 Result<KernelPtr> create_as(CpuDevice& device, const NodeView& node, Producers producers) {
   const DType dtype = node.dtype(0);
   const auto& loops = device.simd().binary[static_cast<int>(kFunction)];
   if (dtype == DType::F32) {
     const auto loop = loops[static_cast<int>(advance_of(plan_of(node)))];
-    const bool blocked = same_shapes_blocked(node, producers);
     return make_loop<float, float>(node, kFunction == BinaryFunction::Pow ? 8 : 1, loop,
-                                   {blocked ? kBlocked16 : kDense, 3, 1});
+                                   elementwise_layouts(node, producers));
   }
   if (kHalves.contains(dtype)) return make_halves<uint16_t>(device.simd(), node, loops);
   return make_scalar(node, with_number(dtype, [](auto tag) -> ErasedLoop {
@@ -225,11 +217,12 @@ uint8_t compare(T stored_a, T stored_b) noexcept {
 }
 
 template <CompareFunction kFunction>
-Result<KernelPtr> create_compare(CpuDevice& device, const NodeView& node, Producers) {
+Result<KernelPtr> create_compare(CpuDevice& device, const NodeView& node, Producers producers) {
   const DType dtype = node.dtype(0);
   if (dtype == DType::F32) {
     const auto& loops = device.simd().compare[static_cast<int>(kFunction)];
-    return make_loop<float, uint8_t>(node, 1, loops[static_cast<int>(advance_of(plan_of(node)))]);
+    return make_loop<float, uint8_t>(node, 1, loops[static_cast<int>(advance_of(plan_of(node)))],
+                                     elementwise_layouts(node, producers));
   }
   if (kHalves.contains(dtype))
     return make_halves<uint8_t>(device.simd(), node, device.simd().compare[static_cast<int>(kFunction)]);

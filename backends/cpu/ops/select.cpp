@@ -3,17 +3,17 @@
 #include <cstring>
 
 #include "backends/common/broadcast.h"
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/elementwise.h"
 
 namespace rt::cpu {
 namespace {
 
-Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
+Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
   const auto plan = broadcast_plan<3>(node.output(0).shape, {node.shape(0), node.shape(1), node.shape(2)});
   const size_t size = size_of(node.output(0).dtype);
   const auto select = device.simd().select[std::countr_zero(size)];
-  return make_kernel([=, n = node.output(0).elements(),
-                      bytes = static_cast<int64_t>(size)](const Call& call) noexcept {
+  const auto body = [=, n = node.output(0).elements(),
+                     bytes = static_cast<int64_t>(size)](const Call& call) noexcept {
     const uint8_t* condition = call.in<uint8_t>(0);
     const std::byte *x = call.in<std::byte>(1), *y = call.in<std::byte>(2);
     std::byte* out = call.out<std::byte>();
@@ -33,7 +33,10 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
             std::memcpy(out + i * bytes, from, static_cast<size_t>(bytes));
       });
     });
-  });
+  };
+  Requirements requirements;
+  if (node.input(1) == node.output(0)) requirements = in_place(1);
+  return make_kernel(body, requirements, elementwise_layouts(node, producers));
 }
 
 }  // namespace
