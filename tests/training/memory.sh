@@ -11,7 +11,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images
 { printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
-compile() { "$bin/rtconvert" zoo:lenet5 -o "$1" --train --optimizer adam --memory-backend "$backend" --batch 64 --memory "$2" --json; }
+compile() { "$bin/rtconvert" "zoo:${net:-lenet5}" -o "$1" --train --optimizer adam --memory-backend "$backend" --batch 64 --memory "$2" --json "${@:3}"; }
 field() { sed -n "s/.*\"$1\": *\"\\?\\([0-9a-z]*\\)\"\\?,\\?$/\\1/p" | tail -n 1; }  # of the last object that has it
 train() {
   "$bin/rttrain" "$1" --data images --labels labels --validate images --validate-labels labels --scale 0.00392157 --epochs 2 --lr 0.001 \
@@ -43,13 +43,27 @@ refused() {
   "$@" >refused.log 2>&1 || code=$?
   [[ $code == 3 ]] || fail "$*: exit code $code, $(cat refused.log)"
 }
+smallest_named() {
+  sed -n 's/.*the smallest budget is [^(]*(\([0-9]*\) bytes).*/\1/p' refused.log | grep . || fail "no smallest budget in: $(cat refused.log)"
+}
 refused compile small.rt 100KiB
-smallest=$(sed -n 's/.*the smallest budget is [^(]*(\([0-9]*\) bytes).*/\1/p' refused.log)
-[[ -n $smallest ]] || fail "no smallest budget in: $(cat refused.log)"
+smallest=$(smallest_named)
 refused compile small.rt $((smallest - 1))
 compile small.rt "$smallest" >/dev/null || fail "the smallest budget is none"
 train small.rt >/dev/null 2>small.err || fail "$(cat small.err)"
 refused train small.rt --memory $((smallest * 9 / 10))
+
+echo "--- states of 8 bits where only they fit"
+net=mlp
+refused compile states.rt 100KiB --optimizer-state bf16
+two_bytes=$(smallest_named)
+refused compile states.rt 100KiB
+one_byte=$(smallest_named)
+((one_byte < two_bytes)) || fail "with states of 8 bits $one_byte bytes, of 16 bits $two_bytes"
+compile states.rt "$one_byte" | sed -n '/"memory": {/,/}/p' >states.memory
+[[ $(field optimizer_state <states.memory) == u8 ]] || fail "a budget of $one_byte bytes: $(cat states.memory)"
+compile states.rt 1GiB | sed -n '/"memory": {/,/}/p' >states.memory
+[[ $(field optimizer_state <states.memory) == f32 ]] || fail "a large budget: $(cat states.memory)"
 
 echo "--- the system's figures"
 "$bin/rtconvert" zoo:lenet5 -o large.rt --train --optimizer adam --memory-backend "$backend" --batch 4096 --memory 160MiB --json |
