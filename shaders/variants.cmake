@@ -241,6 +241,7 @@ endforeach()
 foreach(load buffer texel subgroup)
   rt_shader(gemm_weights_${load} gemm_weights.comp ${load_${load}})
 endforeach()
+rt_shader(widen_weights widen_weights.comp)
 rt_shader(pack_rows pack_rows.comp)
 rt_shader(pack_columns pack_columns.comp)
 

@@ -192,7 +192,7 @@ void add_weights(std::vector<Case>& cases) {
     attributes.group_size = group;
     return attributes;
   };
-  for (const int64_t rows : {1, 3, 20}) {
+  for (const int64_t rows : {1, 3, 20, 70}) {
     const std::string suffix = "_" + std::to_string(rows);
     add(cases, make_case("weight_quantized_i8" + suffix, product(8, 32),
                          {f32({2, rows, 128}), constant(codes(DType::I8, {50, 128})),

@@ -1,5 +1,5 @@
-// WeightQuantizedMatMul: weights of 8 or 4 bits stay so in memory, and become numbers in registers. Groups of
-// other sizes than multiples of 32 are left to the node's body.
+// WeightQuantizedMatMul: weights of 8 or 4 bits stay so in memory, and become numbers in registers; of many
+// rows, once a run in scratch. Groups of other sizes than multiples of 32 are left to the node's body.
 #include "backends/vulkan/integer_steps.h"
 #include "backends/vulkan/product_steps.h"
 #include "backends/vulkan/self_test.h"
@@ -8,6 +8,8 @@ namespace rt::vulkan {
 namespace {
 
 constexpr int64_t kStep = 32;  ///< k that the shader takes at once
+/// From so many rows on, making each weight real once costs less than making it so for every tile.
+constexpr int64_t kManyRows = 64;
 
 struct Problem {
   int64_t m = 0, n = 0, k = 0, group = 0, bits = 8;
@@ -85,6 +87,29 @@ SelfTest product_test(int64_t bits, const Tile& tile) {
   return test;
 }
 
+/// The weights made real, then an ordinary product.
+void add_widened(Program& program, const VulkanDevice& device, const Problem& problem,
+                 const Operands& operands) {
+  const Ref wide = program.scratch(static_cast<uint64_t>(problem.n * problem.k) * sizeof(float));
+  const int64_t count = problem.columns().blocks() * problem.n;
+  program.dispatch_each(Shader::widen_weights, count, device.plan().elementwise_lanes)
+      .spec(static_cast<uint64_t>(problem.bits))
+      .push(count)
+      .push(problem.n)
+      .push(problem.k)
+      .push(problem.group)
+      .read(0, operands.weight)
+      .read(1, operands.scale)
+      .write(2, wide);
+  TiledProduct product{.m = problem.m, .n = problem.n, .k = problem.k};
+  product.a = {.ref = operands.x, .row_stride = problem.k / 4};
+  product.b = {.ref = wide, .transposed = true, .row_stride = problem.k / 4};
+  product.bias_column = 1;
+  product.epilogue.has_bias = problem.has_bias;
+  product.epilogue.bias = operands.bias.index;
+  add_product(program, device, product, operands.y);
+}
+
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   const auto& attributes = node.as<op::WeightQuantizedMatMulAttributes>();
@@ -115,6 +140,11 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
                                node.inputs[2].value);
   for (const size_t input : {size_t{1}, size_t{2}})
     if (node.inputs[input].value != nullptr) program->replaces(input);
+  const uint64_t wide_bytes = static_cast<uint64_t>(problem.n * problem.k) * sizeof(float);
+  if (problem.m >= kManyRows && wide_bytes <= device.plan().max_binding_bytes) {
+    add_widened(*program, device, problem, operands);
+    return finish(std::move(program));
+  }
   std::string reasons;
   for (const Load load : {Load::Subgroup, Load::Texel, Load::Buffer}) {
     if (load != Load::Buffer && !through_texels(device, most)) continue;
