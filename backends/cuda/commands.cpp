@@ -39,7 +39,8 @@ Result<CommandListPtr> CudaCommands::create(CudaDevice& device, const RecordOpti
 CudaCommands::~CudaCommands() {
   if (!device_.activate().ok()) return;
   if (submitted_) cudaEventSynchronize(done_);
-  if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  for (const Stretch& stretch : stretches_)
+    if (stretch.graph != nullptr) cudaGraphExecDestroy(stretch.graph);
   for (cudaEvent_t event : times_) cudaEventDestroy(event);
   if (done_ != nullptr) cudaEventDestroy(done_);
 }
@@ -48,10 +49,10 @@ std::byte* CudaCommands::address_of(const BufferRef& ref) const noexcept {
   return ref.present() && ref.slot < slots_.size() ? slots_[ref.slot] + ref.offset : nullptr;
 }
 
-Status CudaCommands::add(std::unique_ptr<Task> task) noexcept {
+Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
   if (finished_) return internal_error("a finished command list was recorded into");
   try {
-    steps_.push_back({std::move(task), span_});
+    steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "recording a kernel: no memory for the list of steps");
   }
@@ -76,15 +77,20 @@ Status CudaCommands::copy(const BufferRef& destination, const BufferRef& source)
 
 Status CudaCommands::finish() noexcept {
   finished_ = true;
-  if (!profile_) return {};
-  RT_TRY(device_.activate());
   try {
-    for (size_t i = 0; i < steps_.size(); ++i)
-      if (i == 0 || steps_[i].span != steps_[i - 1].span) timed_spans_.push_back(steps_[i].span);
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (i == 0 || steps_[i].replay != steps_[i - 1].replay) stretches_.push_back({i, i, nullptr});
+      stretches_.back().last = i + 1;
+      steps_[i].begins_span = i == 0 || steps_[i].span != steps_[i - 1].span;
+      steps_[i].time = timed_spans_.size();
+      if (profile_ && steps_[i].begins_span) timed_spans_.push_back(steps_[i].span);
+    }
     times_.reserve(timed_spans_.size() + 1);
   } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "profiling: no memory for events");
+    return Status(Code::OutOfMemory, "finishing a command list: no memory");
   }
+  if (!profile_) return {};
+  RT_TRY(device_.activate());
   for (size_t i = 0; i <= timed_spans_.size(); ++i) {
     cudaEvent_t event = nullptr;
     RT_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDefault), "creating an event");
@@ -108,46 +114,51 @@ Status CudaCommands::mark_time(size_t i) {
                "profiling");
 }
 
-Status CudaCommands::run_steps(bool validate) {
+Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
   const cudaStream_t stream = device_.compute_stream();
-  size_t timed = 0;
-  for (size_t i = 0; i < steps_.size(); ++i) {
+  for (size_t i = first; i < last; ++i) {
     const Step& step = steps_[i];
-    if (profile_ && (i == 0 || step.span != steps_[i - 1].span)) RT_TRY(mark_time(timed++));
-    RT_CUDA_TRY(step.task->run(stream), "step ", i, " (span ", step.span, ") on '", device_.info().name, "'");
-    if (validate)
-      RT_CUDA_TRY(cudaStreamSynchronize(stream), "step ", i, " (span ", step.span, ") on '",
-                  device_.info().name, "'");
+    if (profile_ && step.begins_span) RT_TRY(mark_time(step.time));
+    cudaError_t error = step.task->run(stream);
+    if (error == cudaSuccess && validate) error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess) RT_TRY(device_.ranks_status());
+    RT_CUDA_TRY(error, "step ", i, " (span ", step.span, ") on '", device_.info().name, "'");
   }
-  if (profile_) RT_TRY(mark_time(timed));
   return {};
 }
 
-Status CudaCommands::capture() {
+Status CudaCommands::capture(Stretch& stretch) {
   const cudaStream_t stream = device_.compute_stream();
   RT_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing a graph");
-  const Status status = run_steps(false);
+  const Status status = run_steps(stretch.first, stretch.last, false);
   cudaGraph_t captured = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   if (!status.ok()) {
     if (captured != nullptr) cudaGraphDestroy(captured);
     return status;
   }
-  RT_CUDA_TRY(ended, "capturing a graph of ", steps_.size(), " steps");
-  const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+  const size_t steps = stretch.last - stretch.first;
+  RT_CUDA_TRY(ended, "capturing a graph of ", steps, " steps");
+  const cudaError_t made = cudaGraphInstantiate(&stretch.graph, captured, 0);
   cudaGraphDestroy(captured);
-  return check(made, "instantiating a graph of ", steps_.size(), " steps");
+  return check(made, "instantiating a graph of ", steps, " steps");
 }
 
 Status CudaCommands::submit() noexcept {
   if (!finished_) return internal_error("submit() before finish()");
   RT_TRY(device_.activate());
-  if (graph_ != nullptr) {
-    RT_CUDA_TRY(cudaGraphLaunch(graph_, device_.compute_stream()), "launching a graph of ", steps_.size(),
-                " steps");
-  } else {
-    RT_TRY(run_steps(device_.validation()));
-    if (!device_.validation()) RT_TRY(capture());
+  for (const Stretch& stretch : stretches_) {
+    if (stretch.graph != nullptr)
+      RT_CUDA_TRY(cudaGraphLaunch(stretch.graph, device_.compute_stream()), "launching a graph of ",
+                  stretch.last - stretch.first, " steps");
+    else
+      RT_TRY(run_steps(stretch.first, stretch.last, device_.validation()));
+  }
+  if (profile_) RT_TRY(mark_time(timed_spans_.size()));
+  if (!captured_ && !device_.validation()) {
+    for (Stretch& stretch : stretches_)
+      if (steps_[stretch.first].replay == Replay::Graph) RT_TRY(capture(stretch));
+    captured_ = true;
   }
   RT_CUDA_TRY(cudaEventRecord(done_, device_.compute_stream()), "recording an event");
   submitted_ = true;
@@ -158,7 +169,9 @@ Status CudaCommands::wait() noexcept {
   if (!submitted_) return {};
   submitted_ = false;
   RT_TRY(device_.activate());
-  return check(cudaEventSynchronize(done_), "running ", steps_.size(), " steps on '", device_.info().name,
+  const cudaError_t error = cudaEventSynchronize(done_);
+  RT_TRY(device_.ranks_status());
+  return check(error, "running ", steps_.size(), " steps on '", device_.info().name,
                "' (a session with validation names the step)");
 }
 

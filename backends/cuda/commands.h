@@ -21,6 +21,12 @@ class Task {
   virtual cudaError_t run(cudaStream_t stream) noexcept = 0;
 };
 
+/// How a task runs from the second time on.
+enum class Replay {
+  Graph,  ///< as a part of a CUDA graph
+  Queue,  ///< queued anew: what must not be captured
+};
+
 class CudaCommands final : public CommandList {
  public:
   static Result<CommandListPtr> create(CudaDevice& device, const RecordOptions& options);
@@ -34,7 +40,7 @@ class CudaCommands final : public CommandList {
   Status wait() noexcept override;
   Status timings(std::span<uint64_t> nanoseconds) noexcept override;
 
-  Status add(std::unique_ptr<Task> task) noexcept;
+  Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
   /// Null for an operand that is not present.
   std::byte* address_of(const BufferRef& ref) const noexcept;
   CudaDevice& device() noexcept { return device_; }
@@ -43,19 +49,28 @@ class CudaCommands final : public CommandList {
   struct Step {
     std::unique_ptr<Task> task;
     uint32_t span;
+    Replay replay;
+    bool begins_span = false;
+    size_t time = 0;  ///< where it begins one
+  };
+  /// Steps first to last - 1, which are one graph, or queued one by one.
+  struct Stretch {
+    size_t first, last;
+    cudaGraphExec_t graph;
   };
   explicit CudaCommands(CudaDevice& device) : device_(device) {}
-  /// Queues every step; with validation waits for each, so that an error names its step.
-  Status run_steps(bool validate);
+  /// Queues steps; with validation waits for each, so that an error names its step.
+  Status run_steps(size_t first, size_t last, bool validate);
   Status mark_time(size_t i);
-  Status capture();
+  Status capture(Stretch& stretch);
 
   CudaDevice& device_;
   std::vector<std::byte*> slots_;
   std::vector<Step> steps_;
   uint32_t spans_ = 0, span_ = 0;
   bool profile_ = false, finished_ = false, submitted_ = false;
-  cudaGraphExec_t graph_ = nullptr;
+  std::vector<Stretch> stretches_;
+  bool captured_ = false;
   cudaEvent_t done_ = nullptr;
   std::vector<cudaEvent_t> times_;  ///< profile: before each run of steps of one span, and after the last
   std::vector<uint32_t> timed_spans_;

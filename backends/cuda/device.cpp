@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "backends/common/ranks.h"
 #include "backends/cuda/commands.h"
 #include "backends/cuda/errors.h"
 #include "backends/cuda/kernel_families.h"
@@ -86,7 +87,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
   try {
     std::vector<DeviceFacts> devices;
     RT_TRY(list_devices(devices));
-    RT_ASSIGN(const size_t index, choose_device(devices, options.device));
+    RT_ASSIGN(const size_t index, choose_device(devices, options.device, options.local_rank));
     std::unique_ptr<CudaDevice> self(new CudaDevice);
     self->facts_ = devices[index];
     self->info_ = describe(self->facts_);
@@ -108,6 +109,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
       self->cudnn_ = std::move(library).value();
     else
       self->cudnn_status_ = std::move(library).status();
+    RT_TRY(self->open_nccl(options));
     self->kernels_ = std::make_unique<KernelTable>(kernel_families());
     return DevicePtr(std::move(self));
   } catch (const std::bad_alloc&) {
@@ -115,8 +117,24 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
   }
 }
 
+Status CudaDevice::open_nccl(const DeviceOptions& options) {
+  communicator_ = options.communicator;
+  if (rank_count(communicator_) == 1) return {};
+  if (options.same_backend) {
+    RT_ASSIGN(nccl_, Nccl::open(*communicator_, nccl_status_));
+  } else {
+    nccl_status_ = unsupported("not all ranks run on " RT_CUDA_BACKEND);
+  }
+  if (nccl_ != nullptr)
+    info_.collectives = "NCCL " + nccl_->version();
+  else
+    info_.no_collectives = nccl_status_.message();
+  return {};
+}
+
 CudaDevice::~CudaDevice() {
   if (cudaSetDevice(facts_.ordinal) != cudaSuccess) return;
+  nccl_.reset();
   if (compute_ != nullptr) {
     cudaStreamSynchronize(compute_);
     cudaStreamDestroy(compute_);
@@ -164,7 +182,8 @@ Status CudaDevice::download(const Slab& source, size_t offset, std::span<std::by
   if (bytes.empty()) return {};
   RT_TRY(activate());
   RT_TRY(order(compute_, transfers_.download_stream()));
-  return transfers_.download(bytes, static_cast<const CudaSlab&>(source).address() + offset);
+  RT_TRY(transfers_.download(bytes, static_cast<const CudaSlab&>(source).address() + offset));
+  return ranks_status();
 }
 
 Result<CommandListPtr> CudaDevice::begin(const RecordOptions& options) noexcept {

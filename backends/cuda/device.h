@@ -11,6 +11,7 @@
 #include "backends/cuda/cublaslt.h"
 #include "backends/cuda/cudnn.h"
 #include "backends/cuda/device_choice.h"
+#include "backends/cuda/nccl.h"
 #include "runtime/backend/kernel_table.h"
 
 namespace rt::cuda {
@@ -79,9 +80,17 @@ class CudaDevice final : public Device {
   /// cuDNN likewise.
   Cudnn* cudnn() const noexcept { return cudnn_.get(); }
   const Status& cudnn_status() const noexcept { return cudnn_status_; }
+  /// With the other ranks of a data parallel training; null where there is one.
+  const rt_communicator* communicator() const noexcept { return communicator_; }
+  /// Null where there is one rank, and, with the reason, where the ranks meet in host memory.
+  Nccl* nccl() const noexcept { return nccl_.get(); }
+  const Status& nccl_status() const noexcept { return nccl_status_; }
+  /// Ok, or why what was run is no result: the other ranks could not go on.
+  Status ranks_status() const { return nccl_ != nullptr ? nccl_->status() : Status(); }
 
  private:
   CudaDevice() = default;
+  Status open_nccl(const DeviceOptions& options);
   /// What is queued on `later` from now on starts after what `earlier` holds.
   Status order(cudaStream_t earlier, cudaStream_t later) noexcept;
 
@@ -95,6 +104,9 @@ class CudaDevice final : public Device {
   Status cublaslt_status_;
   std::shared_ptr<Cudnn> cudnn_;
   Status cudnn_status_;
+  const rt_communicator* communicator_ = nullptr;
+  std::unique_ptr<Nccl> nccl_;
+  Status nccl_status_;
   std::unique_ptr<KernelTable> kernels_;
 };
 

@@ -99,14 +99,18 @@ Status usable(const DeviceFacts& device) {
                      "; build with RT_CUDA_ARCHITECTURES=", device.compute_capability);
 }
 
-Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted) {
+Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted, int local_rank) {
   if (wanted.empty()) {
     std::string reasons;
+    std::vector<size_t> found;
     for (size_t i = 0; i < devices.size(); ++i) {
       const Status status = usable(devices[i]);
-      if (status.ok()) return i;
-      append(reasons, text("; ", status.message()));
+      if (status.ok())
+        found.push_back(i);
+      else
+        append(reasons, text("; ", status.message()));
     }
+    if (!found.empty()) return found[static_cast<size_t>(local_rank) % found.size()];
     return Status::make(Code::NotFound, "no CUDA device to choose", reasons);
   }
   if (const auto index = as_number(wanted)) {

@@ -44,8 +44,10 @@ bool runs_on(std::string_view architectures, int compute_capability);
 /// Ok, or why this build cannot use the device.
 Status usable(const DeviceFacts& device);
 
-/// The device that is meant by an index, a part of the name, or a UUID; without one the first that is usable.
-Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted);
+/// The device that is meant by an index, a part of the name, or a UUID; without one the first that is usable,
+/// and for further ranks on this machine the next ones in turn.
+Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted,
+                             int local_rank = 0);
 
 DeviceInfo describe(const DeviceFacts& device);
 

@@ -77,10 +77,11 @@ class FunctionTask final : public Task {
 template <class Body>
 class FunctionKernel final : public Kernel {
  public:
-  FunctionKernel(Body body, const Requirements& requirements, Packer packer)
+  FunctionKernel(Body body, const Requirements& requirements, Packer packer, Replay replay)
       : body_(std::make_shared<const Body>(std::move(body))),
         requirements_(requirements),
-        packer_(std::move(packer)) {}
+        packer_(std::move(packer)),
+        replay_(replay) {}
 
   Requirements requirements() const noexcept override { return requirements_; }
   Status pack(std::span<std::byte> bytes) noexcept override {
@@ -94,7 +95,7 @@ class FunctionKernel final : public Kernel {
   Status record(CommandList& list, const Bindings& bindings) noexcept override {
     try {
       auto& commands = static_cast<CudaCommands&>(list);
-      return commands.add(std::make_unique<FunctionTask<Body>>(body_, commands, bindings));
+      return commands.add(std::make_unique<FunctionTask<Body>>(body_, commands, bindings), replay_);
     } catch (const std::bad_alloc&) {
       return Status(Code::OutOfMemory, "recording a kernel: no memory");
     }
@@ -104,12 +105,14 @@ class FunctionKernel final : public Kernel {
   std::shared_ptr<const Body> body_;
   Requirements requirements_;
   Packer packer_;
+  Replay replay_;
 };
 
 /// body(const Call&) -> cudaError_t launches the node's kernels.
 template <class Body>
-KernelPtr make_kernel(Body body, const Requirements& requirements = {}, Packer packer = nullptr) {
-  return std::make_unique<FunctionKernel<Body>>(std::move(body), requirements, std::move(packer));
+KernelPtr make_kernel(Body body, const Requirements& requirements = {}, Packer packer = nullptr,
+                      Replay replay = Replay::Graph) {
+  return std::make_unique<FunctionKernel<Body>>(std::move(body), requirements, std::move(packer), replay);
 }
 
 inline Requirements in_place(uint8_t input = 0, uint8_t output = 0) {

@@ -177,6 +177,13 @@ rt_status* rt_session_device(const rt_session* session, rt_device_info* info) {
 const char* rt_session_device_reason(const rt_session* session) {
   return session != nullptr ? session->session->device_reason().c_str() : "";
 }
+const char* rt_session_collectives(const rt_session* session, const char** reason) {
+  if (reason != nullptr) *reason = "";
+  if (session == nullptr) return "";
+  const rt::DeviceInfo& info = session->session->devices().chosen().info();
+  if (reason != nullptr) *reason = info.no_collectives.c_str();
+  return info.collectives.c_str();
+}
 rt_status* rt_session_plan_text(rt_session* session, const char** text) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));

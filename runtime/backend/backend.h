@@ -47,6 +47,9 @@ struct DeviceInfo {
   bool host_memory = false;           ///< kernels work on host pointers: wrap() and bind_host() never copy
   int threads = 1;                    ///< Cpu: threads in use
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
+  std::string collectives;  ///< what carries sums over the ranks from device to device, "NCCL 2.28.9"; empty:
+                            ///< the communicator, in host memory
+  std::string no_collectives;  ///< why it is the communicator, where there is more to say
 };
 
 inline bool has_feature(const DeviceInfo& info, std::string_view name) noexcept {
@@ -189,7 +192,9 @@ struct DeviceOptions {
   bool tf32 = false;           ///< products of f32 may round their factors to TF32; needs the feature "tf32"
   std::string cache_folder;    ///< for pipelines and tuning results; empty: the user's cache folder
   const rt_communicator* communicator =
-      nullptr;  ///< with the other ranks; null: there is one. Outlives the device
+      nullptr;               ///< with the other ranks; null: there is one. Outlives the device
+  int local_rank = 0;        ///< this rank's number among those of its machine
+  bool same_backend = true;  ///< all ranks open this backend now
 };
 
 }  // namespace rt

@@ -6,6 +6,7 @@
 #include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
 #include "runtime/session/cache.h"
+#include "runtime/session/introduction.h"
 #include "runtime/session/select.h"
 #include "runtime/session/shapes.h"
 
@@ -75,7 +76,10 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .cache_folder = cache_folder(options.cache_folder),
                                .communicator = options.communicator};
   RT_ASSIGN(const DeviceChoice choice, select_device(*graph, model->states, options.backend, device_options));
-  if (!choice.device.empty()) device_options.device = choice.device;
+  if (has_other_ranks(options.communicator))
+    RT_TRY(introduce(choice.backend, device_options));
+  else if (!choice.device.empty())
+    device_options.device = choice.device;
   RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, device_options));
   auto session = create_on(devices, model, options);
   if (session.ok()) (*session)->device_reason_ = choice.reason;

@@ -1,10 +1,11 @@
-// cuBLASLt as this machine has it, and what is said about a library that is not what its name says. Needs no
-// device: argv[1] is a folder with a library of that name that lacks the functions.
+// cuBLASLt and NCCL as this machine has them, and what is said about a library that is not what its name
+// says. Needs no device: argv[1] is a folder with libraries of those names that lack functions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
 #include "backends/cuda/cublaslt.h"
+#include "backends/cuda/nccl_library.h"
 
 namespace rt::cuda {
 namespace {
@@ -30,6 +31,25 @@ TEST(CublasLt, IsRefusedWithoutItsFunctions) {
   ASSERT_FALSE(version.ok()) << *version;
   EXPECT_NE(version.status().message().find("has no function cublasLt"), std::string::npos)
       << version.status().message();
+}
+
+TEST(Nccl, IsFoundOrSaysWhereItLooks) {
+  const auto library = nccl::load();
+  if (library.ok()) {
+    EXPECT_GE(library->version, nccl::kOldestVersion);
+    EXPECT_EQ(library->version_text().substr(0, 2), "2.");
+  } else {
+    for (const char* word : {"libnccl.so.2", "was not found", "RT_CUDA_LIBRARY_PATH"})
+      EXPECT_NE(library.status().message().find(word), std::string::npos) << library.status().message();
+  }
+}
+
+TEST(Nccl, IsRefusedWhenItIsTooOld) {
+  setenv("RT_CUDA_LIBRARY_PATH", wrong_folder.c_str(), 1);
+  const auto library = nccl::load();
+  unsetenv("RT_CUDA_LIBRARY_PATH");
+  ASSERT_FALSE(library.ok()) << library->version_text();
+  EXPECT_EQ(library.status().message(), "NCCL 2.10.3 was found, 2.14 or newer is needed");
 }
 
 }  // namespace

@@ -59,6 +59,8 @@ TEST(CudaProbe, ChoosesByIndexNameOrUuid) {
   };
   EXPECT_EQ(chosen(""), 1);
   EXPECT_EQ(chosen("2"), 2);
+  for (const auto& [rank, device] : {std::pair{1, 2u}, {2, 1u}, {3, 2u}})
+    EXPECT_EQ(*choose_device(devices, "", rank), device) << "rank " << rank << " of this machine";
   EXPECT_EQ(chosen("l4"), 2);
   EXPECT_EQ(chosen("A1"), 1);
   EXPECT_TRUE(says(choose_device(devices, "0").status(), "compute capability 5.0"));

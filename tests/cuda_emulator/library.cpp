@@ -1,11 +1,12 @@
-// The libraries that the emulated device finds: those that RT_EMULATOR_LIBRARIES names ("cublasLt,cudnn"),
-// none without it. In the place of backends/cuda/library.cpp.
+// The libraries that the emulated device finds: those that RT_EMULATOR_LIBRARIES names
+// ("cublasLt,cudnn,nccl"), none without it. In the place of backends/cuda/library.cpp.
 #include "backends/cuda/library.h"
 
 #include <cstdlib>
 
 #include "tests/cuda_emulator/fake_cublaslt.h"
 #include "tests/cuda_emulator/fake_cudnn.h"
+#include "tests/cuda_emulator/fake_nccl.h"
 
 namespace rt::cuda {
 namespace {
@@ -15,7 +16,8 @@ struct Fake {
   void* (*function)(const char* name) noexcept;
 };
 Fake fakes[] = {{"cublasLt", &cuda_emulator::fake_cublaslt_function},
-                {"cudnn", &cuda_emulator::fake_cudnn_function}};
+                {"cudnn", &cuda_emulator::fake_cudnn_function},
+                {"nccl", &cuda_emulator::fake_nccl_function}};
 
 }  // namespace
 

@@ -25,10 +25,10 @@ check runtime/graph "$graph"
 check runtime/ops "$graph|^runtime/ops/"
 check runtime/backend "$backend|^runtime/ops/"
 check runtime/model "$graph|^runtime/model/|^runtime/ops/|^schema/"
-check runtime/session "$backend|^runtime/ops/|^runtime/model/|^runtime/session/"
+check runtime/session "$backend|^runtime/include/rt/communicator\.h|^runtime/ops/|^runtime/model/|^runtime/session/"
 check runtime/api "$backend|^runtime/ops/|^runtime/model/|^runtime/session/|^runtime/api/|^rt/rt\.h"
 check runtime/include '^rt/rt\.h'
-check backends/common "$core|^backends/common/"
+check backends/common "$core|^runtime/include/rt/communicator\.h|^backends/common/"
 for name in cpu vulkan cuda; do
   check backends/$name "$backend|^runtime/include/rt/communicator\.h|^backends/common/|^backends/$name/|^kernels/|^shaders/"
 done

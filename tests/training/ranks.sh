@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# ranks.sh BIN SCRATCH BACKEND: data parallel training. N ranks equal one within rounding, whatever the step is made of; they resume bit for
-# bit; a rank that dies ends the others, and the checkpoint stays good.
+# ranks.sh BIN SCRATCH BACKEND [nccl]: data parallel training. N ranks equal one within rounding, whatever the step is made of; they resume bit
+# for bit; a rank that dies ends the others, and the checkpoint stays good. nccl: the emulated device finds NCCL, and it carries the sums.
 set -euo pipefail
-bin=$1 scratch=$2/ranks-$3 backend=$3
+bin=$1 scratch=$2/ranks-$3${4:+-$4} backend=$3 carrier=${4:-mpi}
 skip() { echo "skipped: $*"; exit 77; }
 command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
 [[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
@@ -11,6 +11,7 @@ mkdir -p "$scratch"
 cd "$scratch"
 # A container may forbid that processes read each other's memory.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+[[ $carrier == mpi ]] || export RT_EMULATOR_LIBRARIES=nccl RT_FAKE_NCCL=counts
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 fail() { echo "FAILED: $*"; exit 1; }
@@ -43,6 +44,14 @@ near() {
   }' || fail "$3: one process $a, ranks $b"
 }
 same() { cmp "$1" "$2" || fail "$3: the checkpoints differ"; }
+# carried_by COUNT ERR: who carries the sums, as the first line says and as NCCL has counted
+carried_by() {
+  local words="$1 ranks over MPI$([[ $backend == cpu ]] || echo ', by way of host memory')" counted
+  [[ $carrier == mpi ]] || words="$1 ranks over NCCL 2."
+  grep -q "$words" "$2" || fail "who carries the sums? expected '$words': $(cat "$2")"
+  counted=$(grep -c 'fake NCCL: rank [0-9]*: [1-9][0-9]* sums' "$2" || :)
+  [[ $counted == $([[ $carrier == mpi ]] && echo 0 || echo "$1") ]] || fail "$counted ranks have counted sums over NCCL: $(cat "$2")"
+}
 # compare NAME COUNTS OPTION..: the model NAME in one process and on ranks
 compare() {
   local name=$1 counts=$2 model=${plain:-$1}
@@ -50,13 +59,13 @@ compare() {
   alone "$model.rt" --json "$@" >"$name.one" 2>/dev/null
   for count in $counts; do
     ranks "$count" "$name.rt" --json "$@" >"$name.$count" 2>"$name.$count.err" || fail "$name on $count ranks: $(cat "$name.$count.err")"
-    grep -q "$count ranks over MPI$([[ $backend == cpu ]] || echo ', by way of host memory')" "$name.$count.err" || fail "who carries the sums?"
+    carried_by "$count" "$name.$count.err"
     near "$name.one" "$name.$count" "$name on $count ranks"
   done
 }
 
 # What does not depend on the backend is tested on one.
-[[ $backend == cpu ]] && counts='2 4' || counts=2
+[[ $backend == cpu || $carrier == nccl ]] && counts='2 4' || counts=2
 
 # Batches of 50 make parts of unequal sizes, the last one of 6 too; an ignored label makes their weights unequal.
 echo "--- N ranks are one: plain, ignored labels, validation"
@@ -77,6 +86,19 @@ for count in $counts; do
   plain=whole compare "shards$count" "$count" --epochs 2 --batch 50 --lr 0.002
 done
 
+if [[ $carrier == nccl ]]; then
+  grep -q 'fake NCCL: rank 1: [0-9]* sums, [1-9][0-9]* gathers' shards2.2.err || fail "weights were not gathered over NCCL"
+  echo "--- not all ranks have NCCL, or can start it: all meet in host memory"
+  few=(sgd.rt --epochs 1 --batch 128 --lr 0.02 --json "${data[@]}")
+  "$bin/rttrain" "${few[@]}" >few.one 2>/dev/null
+  mpirun -n 1 "$bin/rttrain" "${few[@]}" : -n 1 env -u RT_EMULATOR_LIBRARIES "$bin/rttrain" "${few[@]}" >few.two 2>few.err
+  grep -q '2 ranks over MPI, by way of host memory (rank 1: libnccl.so.2 was not found' few.err || fail "NCCL on one rank: $(cat few.err)"
+  near few.one few.two "NCCL on one rank"
+  RT_FAKE_NCCL='fails on 1' mpirun -n 2 "$bin/rttrain" "${few[@]}" >few.two 2>few.err
+  grep -q '2 ranks over MPI, by way of host memory (rank 1: NCCL: remote process' few.err || fail "NCCL fails to start: $(cat few.err)"
+  near few.one few.two "NCCL fails to start"
+fi
+
 echo "--- resumed bit for bit, sharded and not"
 for name in $([[ $backend != cpu ]] || echo sgd) shards2; do
   ranks 2 $name.rt --epochs 3 --batch 50 --checkpoint $name.straight >/dev/null 2>&1
@@ -90,7 +112,7 @@ for part in shards2.parts shards2.parts.step18.rank1; do
   "$bin/rtconvert" shards2.rt --checkpoint $part -o $part.rt >/dev/null || fail "the sharded checkpoint gives no weights"
 done
 same shards2.parts.rt shards2.parts.step18.rank1.rt "the weights of two ranks"
-[[ $backend == cpu ]] || { echo "all of it"; exit 0; }
+[[ $backend == cpu || $carrier == nccl ]] || { echo "all of it"; exit 0; }
 
 # Starts mpirun in the background, waits for a checkpoint; $mpi is its process, $pids those of the ranks.
 start() {
@@ -117,7 +139,7 @@ go_on() {
   same straight "$checkpoint" "$4 after step $steps"
 }
 
-for name in sgd shards2; do
+for name in $([[ $backend != cpu ]] || echo sgd) shards2; do
   echo "--- a rank is killed: $name"
   for victim in 1 0; do
     start 2 $name.rt --checkpoint killed.$name $([[ -e killed.$name ]] && echo --resume)
@@ -137,6 +159,8 @@ for name in sgd shards2; do
   done
   go_on 2 $name.rt killed.$name "killed"
 done
+
+[[ $backend == cpu ]] || { echo "all of it"; exit 0; }
 
 echo "--- SIGTERM to one rank ends all after the same step"
 start 4 sgd.rt --checkpoint stopped

@@ -64,6 +64,7 @@ class Ranks {
 
   const char* begin(void* data, size_t count, MPI_Datatype type, bool gather);
   const char* wait(void* data);
+  const char* check();
 
  private:
   struct Neighbour {
@@ -127,7 +128,8 @@ const char* Ranks::open() {
             .all_gather = [](void* self, void* data, size_t bytes) -> const char* {
               return static_cast<Ranks*>(self)->begin(data, bytes, MPI_BYTE, true);
             },
-            .wait = [](void* self, void* data) { return static_cast<Ranks*>(self)->wait(data); }};
+            .wait = [](void* self, void* data) { return static_cast<Ranks*>(self)->wait(data); },
+            .check = [](void* self) { return static_cast<Ranks*>(self)->check(); }};
   watch_neighbours();
   thread_ = std::thread([this] { serve(); });
   return nullptr;
@@ -185,6 +187,11 @@ const char* Ranks::wait(void* data) {
   if (!operations_[at]->done) return problem_.c_str();
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
   return nullptr;
+}
+
+const char* Ranks::check() {
+  const std::lock_guard lock(mutex_);
+  return problem_.empty() ? find_ended_neighbour() : problem_.c_str();
 }
 
 const char* Ranks::start(Operation& operation) const {

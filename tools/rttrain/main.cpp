@@ -135,7 +135,9 @@ void declare_training(CLI::App& app, Options& options) {
       "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae. "
       "Default: that of --target, or loss (mse)");
   add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
-  add("--device", options.session.device, "Device of the backend: index, part of its name, or UUID");
+  add("--device", options.session.device,
+      "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
+      "GPU for each rank on this machine");
   add("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic", options.session.deterministic, "Equal results from run to run")
       ->group(group);
@@ -305,6 +307,15 @@ rt::Status check_ranks(const rt::Model& model, const rt::train::Ranks& ranks, Op
   return {};
 }
 
+// Who carries the sums of the ranks' gradients; empty for one rank.
+std::string together_text(size_t ranks, const rt::Session& session) {
+  if (ranks == 1) return {};
+  const auto [carrier, reason] = session.collectives();
+  std::string out = ", " + std::to_string(ranks) + " ranks over " + (carrier.empty() ? "MPI" : carrier);
+  if (carrier.empty() && session.device().backend != "cpu") out += ", by way of host memory";
+  return reason.empty() ? out : out + " (" + reason + ")";
+}
+
 rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& ranks) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
@@ -344,12 +355,9 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   auto trainer = rt::Trainer::create(*model, options.session);
   if (!trainer) return trainer.status();
   const rt::DeviceInfo device = trainer->session().device();
-  std::string together;
-  if (ranks.count() > 1) together = ", " + std::to_string(ranks.count()) + " ranks over MPI";
-  if (ranks.count() > 1 && device.backend != "cpu") together += ", by way of host memory";
   if (ranks.is_first())
     std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
-                 device.name.c_str(), together.c_str());
+                 device.name.c_str(), together_text(ranks.count(), trainer->session()).c_str());
   options.loop.progress = options.loop.progress && ranks.is_first();
   auto log = ranks.is_first() ? RunLog::open(options.log, options.tensorboard, options.loop.resume)
                               : RunLog::open({}, {}, false);

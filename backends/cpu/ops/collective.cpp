@@ -4,26 +4,15 @@
 // known again: so it works in place on that address, or copies from it.
 #include <cstring>
 
+#include "backends/common/ranks.h"
 #include "backends/cpu/kernel.h"
-#include "runtime/include/rt/communicator.h"
 
 namespace rt::cpu {
 namespace {
 
-Status said(const char* problem) {
-  return problem == nullptr ? Status() : Status(Code::Device, problem);
-}
-
-/// How many ranks the model was compiled for must be how many there are.
-Status expect_ranks(const CpuDevice& device, int64_t compiled) {
-  const int64_t ranks = device.communicator() != nullptr ? device.communicator()->ranks : 1;
-  if (compiled == ranks) return {};
-  return unsupported("the model was compiled for ", compiled, " ranks (--shard-optimizer), this run has ",
-                     ranks);
-}
 template <class Attributes>
 Status supports_ranks(const CpuDevice& device, const NodeView& node) {
-  return expect_ranks(device, node.as<Attributes>().ranks);
+  return expect_ranks(device.communicator(), node.as<Attributes>().ranks);
 }
 
 void copy(const Call& call, size_t bytes) noexcept {
@@ -68,7 +57,7 @@ Result<KernelPtr> create_wait(CpuDevice& device, const NodeView& node, Producers
 }
 
 Result<KernelPtr> create_rank_shard(CpuDevice& device, const NodeView& node, Producers) {
-  const size_t rank = device.communicator() != nullptr ? static_cast<size_t>(device.communicator()->rank) : 0;
+  const size_t rank = own_rank(device.communicator());
   const size_t all = node.input(0).bytes(), part = node.output(0).bytes();
   const size_t first = std::min(rank * part, all), there = std::min(part, all - first);
   return make_kernel([=](const Call& call) noexcept {

@@ -10,10 +10,11 @@
 extern "C" {
 #endif
 
-/* The processes are ranks 0 to ranks - 1; all of them begin the same operations in the same order. Functions
- * are called by the thread that runs the session. They return NULL, or what went wrong: a text that lives as
- * long as the communicator; then the run fails, and memory of operations that were not waited for may still
- * be written to, so that the process should end.
+/* The processes are ranks 0 to ranks - 1; all of them begin the same operations in the same order. Opening a
+ * session begins some too: ranks open theirs in the same order. Functions are called by the thread that opens
+ * or runs the session. They return NULL, or what went wrong: a text that lives as long as the communicator;
+ * then the run fails, and memory of operations that were not waited for may still be written to, so that the
+ * process should end.
  *
  * begin ... wait: what lies between runs at the same time as the operation, which owns `data` until then.
  * Each operation is waited for once. */
@@ -29,6 +30,9 @@ typedef struct rt_communicator {
   const char* (*all_gather)(void* user, void* data, size_t bytes);
   /* Waits for the operation on `data`. */
   const char* (*wait)(void* user, void* data);
+  /* Without waiting: NULL while the ranks can go on, as far as is known. Called by any thread, while devices
+   * talk to each other without this communicator. NULL where nothing is known. */
+  const char* (*check)(void* user);
 } rt_communicator;
 
 #ifdef __cplusplus

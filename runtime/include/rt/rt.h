@@ -326,6 +326,9 @@ RT_API const char* rt_session_checkpoint_value(const rt_session* session, const 
 RT_API rt_status* rt_session_device(const rt_session* session, rt_device_info* info);
 /* Why this device: the predictions of "auto", or "requested". */
 RT_API const char* rt_session_device_reason(const rt_session* session);
+/* What carries sums over the ranks from device to device: "NCCL 2.28.9". "" where the communicator does, in
+ * host memory; then *reason (may be NULL) says why, "" where there is no more to say. */
+RT_API const char* rt_session_collectives(const rt_session* session, const char** reason);
 /* Every node with kernel, device, shapes, layout, alias, arena offset; copies, fallbacks and totals. ""
  * before the first plan. */
 RT_API rt_status* rt_session_plan_text(rt_session* session, const char** text);

@@ -473,6 +473,12 @@ class Session {
     return DeviceInfo::from(info);
   }
   std::string device_reason() const { return detail::or_empty(rt_session_device_reason(handle())); }
+  /// What carries sums over the ranks, and why: see rt_session_collectives.
+  std::pair<std::string, std::string> collectives() const {
+    const char* reason = "";
+    std::string carrier = detail::or_empty(rt_session_collectives(handle(), &reason));
+    return {std::move(carrier), detail::or_empty(reason)};
+  }
   Result<std::string> plan_text() {
     const char* text = nullptr;
     if (Status status = Status::take(rt_session_plan_text(handle(), &text)); !status) return status;
