@@ -465,6 +465,79 @@ TEST(MetricsTest, ClassesBeforeOtherAxes) {
               1e-12);
 }
 
+// --- sequences
+
+TEST(Sequences, TheBestPathDropsRepeatsAndBlanks) {
+  // Steps: 1 1 blank 1 2 2 blank, as [steps, 3 classes] with another sequence between.
+  const std::vector<size_t> best = {1, 1, 0, 1, 2, 2, 0};
+  std::vector<float> values(best.size() * 6, 9);
+  for (size_t step = 0; step < best.size(); ++step)
+    for (size_t c = 0; c < 3; ++c) values[step * 6 + c] = c == best[step] ? 1.0f : -1.0f;
+  StepScores scores{.values = values, .stride = 6, .steps = best.size(), .classes = 3};
+  EXPECT_EQ(best_path(scores), (std::vector<int64_t>{1, 1, 2}));
+  scores.steps = 2;
+  EXPECT_EQ(best_path(scores), (std::vector<int64_t>{1}));
+  scores.blank = 1;
+  EXPECT_EQ(best_path(scores), std::vector<int64_t>());
+}
+
+TEST(Sequences, EditDistance) {
+  const std::vector<int64_t> kitten = {1, 2, 3, 3, 4, 5}, sitting = {6, 2, 3, 3, 2, 5, 7}, none;
+  EXPECT_EQ(edit_distance(kitten, sitting), 3u);
+  EXPECT_EQ(edit_distance(sitting, kitten), 3u);
+  EXPECT_EQ(edit_distance(kitten, kitten), 0u);
+  EXPECT_EQ(edit_distance(kitten, none), 6u);
+  EXPECT_EQ(edit_distance(none, kitten), 6u);
+}
+
+// The sum over all paths, one by one.
+TEST(Sequences, TheLossIsThatOfAllPathsTogether) {
+  constexpr size_t kSteps = 5, kClasses = 3;
+  std::vector<float> logits(kSteps * kClasses), probabilities(kSteps * kClasses);
+  for (size_t i = 0; i < logits.size(); ++i) logits[i] = std::sin(3.0f * static_cast<float>(i));
+  for (size_t step = 0; step < kSteps; ++step) {
+    float sum = 0;
+    for (size_t c = 0; c < kClasses; ++c) sum += std::exp(logits[step * kClasses + c]);
+    for (size_t c = 0; c < kClasses; ++c)
+      probabilities[step * kClasses + c] = std::exp(logits[step * kClasses + c]) / sum;
+  }
+  for (const size_t blank : {0u, 2u})
+    for (const std::vector<int64_t>& labels : std::vector<std::vector<int64_t>>{{}, {1}, {1, 1}, {1, 1, 1}}) {
+      double all = 0;
+      for (size_t path = 0; path < 243; ++path) {
+        double product = 1;
+        std::vector<float> taken(kSteps * kClasses, 0);
+        for (size_t step = 0, rest = path; step < kSteps; ++step, rest /= kClasses) {
+          product *= static_cast<double>(probabilities[step * kClasses + rest % kClasses]);
+          taken[step * kClasses + rest % kClasses] = 1;
+        }
+        const StepScores spelled{
+            .values = taken, .stride = kClasses, .steps = kSteps, .classes = kClasses, .blank = blank};
+        if (best_path(spelled) == labels) all += product;
+      }
+      StepScores scores{
+          .values = logits, .stride = kClasses, .steps = kSteps, .classes = kClasses, .blank = blank};
+      EXPECT_NEAR(ctc_loss(scores, labels), -std::log(all), 1e-6) << labels.size() << " labels";
+      scores.values = probabilities;
+      scores.probabilities = true;
+      EXPECT_NEAR(ctc_loss(scores, labels), -std::log(all), 1e-6);
+    }
+  const StepScores scores{.values = logits, .stride = kClasses, .steps = 4, .classes = kClasses};
+  EXPECT_EQ(ctc_loss(scores, std::vector<int64_t>{1, 1, 1}), std::numeric_limits<double>::infinity());
+}
+
+TEST(MetricsTest, Sequences) {
+  Metrics metrics({.blank = 0});
+  const std::vector<float> values = {0, 5, 0, 5, 0, 0, 0, 0, 5};  // 1 blank 2
+  const StepScores scores{.values = values, .stride = 3, .steps = 3, .classes = 3};
+  metrics.add(scores, std::vector<int64_t>{1, 2});
+  metrics.add(scores, std::vector<int64_t>{1, 1, 2, 2});  // more labels than steps
+  EXPECT_DOUBLE_EQ(value_of(metrics, "label_error_rate"), 2.0 / 6);
+  EXPECT_DOUBLE_EQ(value_of(metrics, "sequence_accuracy"), 0.5);
+  EXPECT_NEAR(value_of(metrics, "loss"), ctc_loss(scores, std::vector<int64_t>{1, 2}) / 2 / 2, 1e-12);
+  EXPECT_TRUE(larger_is_better("sequence_accuracy") && !larger_is_better("label_error_rate"));
+}
+
 // --- event files
 
 uint32_t crc_of(const std::string& text) {

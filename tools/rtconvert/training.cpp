@@ -21,6 +21,8 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
   const compiler::LossOptions& loss = options.training.loss;
   if (report.stripped_activation) model.metadata.emplace_back("train.output", "probabilities");
   model.metadata.emplace_back("train.class_axis", std::to_string(loss.class_axis));
+  if (loss.loss == compiler::Loss::Ctc)
+    model.metadata.emplace_back("train.blank", std::to_string(loss.blank));
   if (loss.ignore_index)
     model.metadata.emplace_back("train.ignore_index", std::to_string(*loss.ignore_index));
   if (options.training.data_parallel.enabled)  // over how many ranks; 0: any number

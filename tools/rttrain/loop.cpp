@@ -395,18 +395,67 @@ class Loop {
     return inner;
   }
 
+  // The tensor of a batch for an input of the training step.
+  const rt::Tensor* find(const Batch& batch, std::string_view input) const {
+    const std::vector<Column>& columns = validation_->source.columns();
+    for (size_t c = 0; c < columns.size(); ++c)
+      if (columns[c].input == input) return &batch.tensors[c];
+    return nullptr;
+  }
+
+  // Scores [steps, samples, classes] against the sequences of a batch.
+  rt::Status measure_sequences(const Batch& batch, const rt::Tensor& output, Metrics& metrics) const {
+    const rt::Tensor* labels = find(batch, "labels");
+    const rt::Tensor* input_lengths = find(batch, "input_lengths");
+    const rt::Tensor* label_lengths = find(batch, "label_lengths");
+    const auto dims = output.dims();
+    if (labels == nullptr || input_lengths == nullptr || label_lengths == nullptr || dims.size() != 3 ||
+        output.dtype() != rt::DType::F32 || dims[1] != labels->dims()[0])
+      return {rt::Code::Unsupported,
+              "validation: expected scores [steps, samples, classes] in f32 for ctc, found " +
+                  std::string(rt::name_of(output.dtype())) + " with " + std::to_string(dims.size()) +
+                  " axes; leave out --validate"};
+    const auto samples = static_cast<size_t>(dims[1]), classes = static_cast<size_t>(dims[2]);
+    const auto most_labels = static_cast<size_t>(labels->dims()[1]);
+    for (size_t i = 0; i < samples; ++i) {
+      const int64_t steps = input_lengths->values<int64_t>()[i];
+      const int64_t count = label_lengths->values<int64_t>()[i];
+      if (steps < 0 || steps > dims[0] || count < 0 || static_cast<size_t>(count) > most_labels)
+        return bad_data("validation: a sample of " + std::to_string(steps) + " steps and " +
+                        std::to_string(count) + " labels; the output has " + std::to_string(dims[0]) +
+                        " steps, the data " + std::to_string(most_labels) + " labels");
+      const auto wanted = labels->values<int64_t>().subspan(i * most_labels, static_cast<size_t>(count));
+      if (std::any_of(wanted.begin(), wanted.end(),
+                      [&](int64_t label) { return label < 0 || label >= dims[2]; }))
+        return bad_data("validation: a label outside of the " + std::to_string(classes) + " classes");
+      metrics.add(StepScores{.values = output.values<float>().subspan(i * classes),
+                             .stride = samples * classes,
+                             .steps = static_cast<size_t>(steps),
+                             .classes = classes,
+                             .blank = *options_.scoring.blank,
+                             .probabilities = options_.scoring.probabilities},
+                  wanted);
+    }
+    return {};
+  }
+
   rt::Status measure(const Batch& batch, Metrics& metrics) {
     const std::vector<Column>& columns = validation_->source.columns();
+    const std::vector<rt::TensorSpec> inputs = infer_->inputs();
     const rt::Tensor* expected = nullptr;
     for (size_t c = 0; c < columns.size(); ++c) {
       if (columns[c].is_label)
         expected = &batch.tensors[c];
+      else if (std::none_of(inputs.begin(), inputs.end(),
+                            [&](const rt::TensorSpec& input) { return input.name == columns[c].input; }))
+        continue;  // what the loss alone reads
       else if (rt::Status status = infer_->set_input(columns[c].input, batch.tensors[c]); !status)
         return status;
     }
     if (rt::Status status = infer_->run(); !status) return status;
     const auto output = infer_->output(0);
     if (!output) return output.status();
+    if (options_.scoring.blank) return measure_sequences(batch, *output, metrics);
     const auto values = output->values<float>();
     const auto count = expected == nullptr ? 0 : static_cast<size_t>(expected->elements());
     const bool classes = expected != nullptr && expected->dtype() == rt::DType::I64;

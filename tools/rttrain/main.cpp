@@ -132,7 +132,8 @@ void declare_training(CLI::App& app, Options& options) {
       "never does");
   add("--patience", loop.patience, "Stop after so many epochs without a better value of --monitor");
   add("--monitor", loop.monitor,
-      "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae. "
+      "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae; "
+      "loss, label_error_rate, sequence_accuracy (ctc). "
       "Default: that of --target, or loss (mse)");
   add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
   add("--device", options.session.device,
@@ -263,6 +264,10 @@ rt::Status read_scoring(const rt::Model& model, rt::train::Scoring& scoring) {
   const auto ignored = number_of(model, "train.ignore_index");
   if (!ignored) return ignored.status();
   scoring.ignored = *ignored;
+  if (model.metadata("train.loss") != "ctc") return {};
+  const auto blank = number_of(model, "train.blank");
+  if (!blank) return blank.status();
+  if (*blank) scoring.blank = static_cast<size_t>(**blank);
   return {};
 }
 
@@ -331,9 +336,10 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
 
   DataFacts facts;
   const bool validates = !options.validation.paths.empty() || options.validate_fraction > 0;
-  if (validates && model->metadata("train.loss") == "ctc")
-    return rt::Status(rt::Code::Unsupported, "validation: the loss ctc has no metrics; leave out --validate");
   if (rt::Status status = read_scoring(*model, options.loop.scoring); !status) return status;
+  if (validates && model->metadata("train.loss") == "ctc" && !options.loop.scoring.blank)
+    return bad_data(options.model +
+                    " does not say which class is the blank; compile it again, or leave out --validate");
   const int64_t classes = class_count(*model, inputs, options.loop.scoring);
   const Part training_part{0, 1 - options.validate_fraction, options.loop.seed};
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);

@@ -6,7 +6,7 @@
 namespace rt::train {
 
 bool larger_is_better(const std::string& metric) noexcept {
-  return metric == "accuracy" || metric == "f1_macro" || metric.starts_with("top");
+  return metric.ends_with("accuracy") || metric == "f1_macro" || metric.starts_with("top");
 }
 
 void Metrics::count_class(size_t label, size_t predicted) {
@@ -68,6 +68,17 @@ void Metrics::add(std::span<const float> values, std::span<const float> targets)
   counted_ += targets.size();
 }
 
+void Metrics::add(const StepScores& scores, std::span<const int64_t> labels) {
+  const size_t errors = edit_distance(best_path(scores), labels);
+  ++counted_;
+  right_ += errors == 0;
+  label_errors_ += errors;
+  true_labels_ += labels.size();
+  // As the training's loss: what cannot be spelled counts as 0.
+  const double loss = ctc_loss(scores, labels);
+  if (std::isfinite(loss)) loss_ += loss / static_cast<double>(std::max<size_t>(labels.size(), 1));
+}
+
 rt::Status Metrics::add_ranks(const Ranks& ranks) {
   if (ranks.count() == 1) return {};
   // Numbers of classes first: a rank without samples knows none.
@@ -80,7 +91,7 @@ rt::Status Metrics::add_ranks(const Ranks& ranks) {
   // Whole numbers are exact in a double up to 2^53.
   std::vector<double> sums;
   const auto each = [&](auto visit) {
-    for (uint64_t* count : {&counted_, &right_, &among_top_}) visit(*count);
+    for (uint64_t* count : {&counted_, &right_, &among_top_, &true_labels_, &label_errors_}) visit(*count);
     for (double* sum : {&loss_, &squared_, &absolute_}) visit(*sum);
     for (auto* list : {&hits_, &predicted_, &labelled_})
       for (uint64_t& count : *list) visit(count);
@@ -95,6 +106,11 @@ rt::Status Metrics::add_ranks(const Ranks& ranks) {
 std::vector<Measured> Metrics::results() const {
   const auto count = static_cast<double>(std::max<uint64_t>(counted_, 1));
   if (numbers_) return {{"mse", squared_ / count}, {"mae", absolute_ / count}};
+  if (scoring_.blank)
+    return {{"loss", loss_ / count},
+            {"label_error_rate",
+             static_cast<double>(label_errors_) / static_cast<double>(std::max<uint64_t>(true_labels_, 1))},
+            {"sequence_accuracy", static_cast<double>(right_) / count}};
   double f1 = 0;
   size_t occur = 0;
   for (size_t c = 0; c < hits_.size(); ++c) {

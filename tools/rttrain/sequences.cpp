@@ -1,0 +1,81 @@
+#include "tools/rttrain/sequences.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace rt::train {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+double log_of_sum(double a, double b) {
+  const double high = std::max(a, b);
+  return high == kNever ? kNever : high + std::log1p(std::exp(std::min(a, b) - high));
+}
+
+/// What is subtracted from logits to make them logarithms of probabilities.
+double log_normalizer(std::span<const float> logits) {
+  const auto best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
+  return best + std::log(sum);
+}
+
+}  // namespace
+
+std::vector<int64_t> best_path(const StepScores& scores) {
+  std::vector<int64_t> labels;
+  size_t before = scores.blank;
+  for (size_t step = 0; step < scores.steps; ++step) {
+    const auto row = scores.at(step);
+    const auto best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+    if (best != before && best != scores.blank) labels.push_back(static_cast<int64_t>(best));
+    before = best;
+  }
+  return labels;
+}
+
+size_t edit_distance(std::span<const int64_t> a, std::span<const int64_t> b) {
+  // One row of the table: the distances of a prefix of `a` from all prefixes of `b`.
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+double ctc_loss(const StepScores& scores, std::span<const int64_t> labels) {
+  // The forward variables over the labels with a blank before, between and after them; at first all that is
+  // spelled is nothing.
+  const size_t places = 2 * labels.size() + 1;
+  const auto label_at = [&](size_t place) {
+    return place % 2 == 0 ? scores.blank : static_cast<size_t>(labels[place / 2]);
+  };
+  std::vector<double> forward(places, kNever), next(places);
+  for (size_t step = 0; step < scores.steps; ++step) {
+    const auto row = scores.at(step);
+    const double normalizer = scores.probabilities ? 0 : log_normalizer(row);
+    for (size_t place = 0; place < places; ++place) {
+      double reached = step == 0 ? (place < 2 ? 0 : kNever) : forward[place];
+      if (step > 0 && place > 0) reached = log_of_sum(reached, forward[place - 1]);
+      if (step > 0 && place > 2 && place % 2 == 1 && label_at(place) != label_at(place - 2))
+        reached = log_of_sum(reached, forward[place - 2]);
+      const auto score = static_cast<double>(row[label_at(place)]);
+      next[place] = reached + (scores.probabilities ? std::log(score) : score - normalizer);
+    }
+    forward.swap(next);
+  }
+  if (scores.steps == 0) return labels.empty() ? 0 : -kNever;
+  return -(places > 1 ? log_of_sum(forward[places - 1], forward[places - 2]) : forward[0]);
+}
+
+}  // namespace rt::train
