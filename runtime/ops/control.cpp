@@ -244,9 +244,14 @@ Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs
 }
 
 RT_PAGE(If) = {.kind = OpKind::If, .inputs = {1, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_if};
-RT_NO_GRADIENT(If, "the gradient of a branch that is chosen while running is not written");
+RT_NO_GRADIENT(
+    If, "its branch is chosen while running; where the condition does not depend on data it has a gradient");
 RT_PAGE(Loop) = {
     .kind = OpKind::Loop, .inputs = {0, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_loop};
-RT_NO_GRADIENT(Loop, "the gradient of a loop needs every iteration's values, which are not kept");
+RT_NO_GRADIENT(
+    Loop,
+    "the values of its iterations are not kept; it has a gradient where it is written out, which wants a "
+    "number of iterations that is known and that nothing ends, and no more than 10,000 nodes; fix "
+    "extents it follows from (rtconvert --dim)");
 
 }  // namespace rt::ops

@@ -6,6 +6,7 @@
 #include "runtime/ops/control.h"
 #include "runtime/session/session.h"
 #include "tests/session/far_device.h"
+#include "tests/support/control_nodes.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
@@ -13,6 +14,9 @@ namespace rt {
 namespace {
 
 using compiler::Builder;
+using test::Body;
+using test::emit_if;
+using test::emit_loop;
 
 #define ASSERT_OK(expression)                                       \
   do {                                                              \
@@ -80,54 +84,6 @@ std::vector<float> floats(Session& session, size_t index) {
 }
 
 using Floats = std::vector<float>;
-
-/// A body with the values that it captures; they become its last inputs.
-struct Body {
-  Graph graph;
-  Builder build{graph};
-  std::vector<ValueId> captured;
-
-  Body(const Graph& outer, std::vector<ValueId> carried, std::vector<ValueId> captures, bool loop)
-      : captured(std::move(captures)) {
-    if (loop) {
-      build.input("iteration", DType::I64, {});
-      build.input("condition", DType::Bool, {});
-    }
-    for (const auto* list : {&carried, &captured})
-      for (const ValueId id : *list) {
-        std::vector<Dim> dims = outer[id].dims;
-        for (Dim& dim : dims)
-          if (dim.symbol >= 0) dim.symbol = graph.symbol(outer.symbols[static_cast<size_t>(dim.symbol)].name);
-        build.input("", outer[id].dtype, dims);
-      }
-  }
-  ValueId in(size_t i) const { return graph.inputs[i]; }
-};
-
-std::vector<ValueId> emit_if(Builder& build, ValueId condition, Body& yes, Body& no) {
-  Node node;
-  node.op = make_op(op::IfAttributes{});
-  node.inputs = {condition};
-  node.inputs.insert(node.inputs.end(), yes.captured.begin(), yes.captured.end());
-  EXPECT_TRUE(yes.build.status().ok() && no.build.status().ok());
-  node.bodies.push_back(std::move(yes.graph));
-  node.bodies.push_back(std::move(no.graph));
-  return build.emit_node(std::move(node));
-}
-
-std::vector<ValueId> emit_loop(Builder& build, ValueId trips, ValueId condition, std::vector<ValueId> carried,
-                               Body& body) {
-  Node node;
-  op::LoopAttributes attributes;
-  attributes.carried = static_cast<int64_t>(carried.size());
-  node.op = make_op(attributes);
-  node.inputs = {trips, condition};
-  node.inputs.insert(node.inputs.end(), carried.begin(), carried.end());
-  node.inputs.insert(node.inputs.end(), body.captured.begin(), body.captured.end());
-  EXPECT_TRUE(body.build.status().ok()) << body.build.status().message();
-  node.bodies.push_back(std::move(body.graph));
-  return build.emit_node(std::move(node));
-}
 
 /// x -> -x where x is not zero.
 Graph picker() {

@@ -11,6 +11,7 @@
 #include "runtime/ops/page.h"
 #include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/control.h"
 #include "tools/compiler/lora.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/quantize_aware.h"
@@ -41,6 +42,7 @@ class TrainEntry {
       return unsupported(
           "train: lamb needs the norms of whole weights, so its state cannot be sharded; use another "
           "optimizer");
+    RT_TRY(write_out_control(infer_, model_.states));
     RT_TRY(choose_states());
     RT_TRY(check_groups());
     RT_TRY(make_infer());

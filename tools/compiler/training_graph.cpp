@@ -5,6 +5,7 @@
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/autodiff.h"
+#include "tools/compiler/control.h"
 
 namespace rt::compiler {
 namespace {
@@ -125,6 +126,7 @@ Status add_gradient_entry(ModelGraph& model, const std::vector<std::string>& out
   if (model.entry("gradients") != nullptr)
     return invalid_argument("gradients: the model already has an entry 'gradients'");
   Graph graph = *infer;
+  RT_TRY(write_out_control(graph, model.states));
   RT_TRY(write_out_composites(graph, model.states));
   Builder builder(graph, &model.states);
   RT_TRY(Status(builder.status()));
