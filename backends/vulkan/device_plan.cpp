@@ -95,7 +95,7 @@ MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component 
     for (const auto& [subgroups, along] : {std::pair{4u, 2u}, std::pair{2u, 2u}, std::pair{1u, 1u}}) {
       plan.rows = multiple(plan.m, side);
       plan.columns = multiple(plan.n, side);
-      plan.step = multiple(plan.k, side);
+      plan.step = multiple(plan.k, std::max(side, 16u));
       plan.subgroups = subgroups;
       plan.subgroups_n = along;
       plan.lanes = subgroups * facts.subgroup_size;
@@ -197,6 +197,8 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
                           plan.tile_lanes <= facts.max_invocations;
   }
   if (facts.features.float16) plan.half_matrices = plan_matrices(facts, Component::F16, Component::F32);
+  if (facts.features.int8) plan.byte_matrices = plan_matrices(facts, Component::S8, Component::S32);
+  if (plan.byte_matrices.step % 16 != 0) plan.byte_matrices = {};
   plan.elementwise_lanes = std::min(plan.elementwise_lanes, facts.max_invocations);
   plan.row_lanes = std::min(plan.row_lanes, facts.max_invocations);
   plan.tile_lanes = std::min(plan.tile_lanes, facts.max_invocations);

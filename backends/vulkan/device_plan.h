@@ -107,6 +107,7 @@ struct DevicePlan {
   uint32_t row_lanes = 64;           ///< workgroup that reduces one row
   uint32_t tile_lanes = 64;          ///< workgroup of register-tiled kernels
   MatrixPlan half_matrices;          ///< of f16 with sums of f32
+  MatrixPlan byte_matrices;          ///< of signed bytes with sums of i32; steps are multiples of 16
   /// Products may use cooperative matrices: not on software devices, whose own tiles are faster.
   bool use_matrices = true;
 };

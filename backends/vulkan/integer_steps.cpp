@@ -9,14 +9,19 @@
 namespace rt::vulkan {
 namespace {
 
-enum class Variant : uint8_t { Dot, Subgroup, Texel, Buffer };
+enum class Variant : uint8_t { Dot, Subgroup, Texel, Buffer, Matrices };
 
+/// As the tiles of other products: with cooperative matrices, lanes are subgroups.
 struct IntegerTile {
   uint32_t rows, columns, lanes, lanes_n;
   Variant variant;
+  const MatrixPlan* matrices = nullptr;
+
+  uint32_t invocations() const { return matrices == nullptr ? lanes : matrices->lanes; }
 };
 
 Shader shader_of(const IntegerProduct& product, Variant variant) {
+  if (variant == Variant::Matrices) return Shader::gemm_integer_matrices;
 #define RT_VARIANTS(form) \
   { Shader::form##_dot, Shader::form##_subgroup, Shader::form##_texel, Shader::form##_buffer }
   constexpr Shader kShaders[2][4] = {RT_VARIANTS(gemm_integer), RT_VARIANTS(gemm_integer_conv)};
@@ -49,13 +54,16 @@ void add_tiles(Program& program, const IntegerProduct& product, const Ref& resul
   const int64_t column_groups = ceil_div(product.n, tile.columns * tile.lanes_n);
   const int64_t batches = product.batch[0] * product.batch[1];
   const ConvSides* windows = product.windows;
-  Step& step = program.dispatch(shader_of(product, tile.variant),
-                                static_cast<uint64_t>(row_tiles * column_groups * batches), tile.lanes);
+  Step& step =
+      program.dispatch(shader_of(product, tile.variant),
+                       static_cast<uint64_t>(row_tiles * column_groups * batches), tile.invocations());
   product.requantize.specialize(step);
   step.spec(tile.rows).spec(tile.columns).spec(tile.lanes_n);
   step.spec(product.a_signed ? 128 : 0).spec(product.b_signed ? 0 : 128);
   step.spec(static_cast<uint64_t>(product.zero_a)).spec(static_cast<uint64_t>(product.zero_b));
   step.spec(whole_fours(product));
+  if (const MatrixPlan* plan = tile.matrices)
+    step.spec(plan->m).spec(plan->n).spec(plan->k).spec(plan->subgroups / plan->subgroups_n).spec(plan->step);
   step.push(product.m).push(product.n).push(product.k);
   step.push(ceil_div(windows != nullptr ? windows->group_in() : product.k, kIntegerBlock));
   step.push(product.a_row).push(row_tiles).push(column_groups);
@@ -145,6 +153,11 @@ void add_integer_product(Program& program, const VulkanDevice& device, const Int
   const DevicePlan& plan = device.plan();
   const bool texel = plan.texel_loads && plan.max_binding_bytes / 16 <= device.facts().max_texel_elements;
   std::vector<IntegerTile> tiles;
+  const MatrixPlan& matrices = plan.byte_matrices;
+  if (plan.use_matrices && matrices.listed() && product.windows == nullptr && product.m >= matrices.m &&
+      product.n >= matrices.n)
+    tiles.push_back({matrices.rows, matrices.columns, matrices.subgroups, matrices.subgroups_n,
+                     Variant::Matrices, &matrices});
   if (device.facts().features.integer_dot) tiles.push_back(choose_tile(product, plan, Variant::Dot));
   if (texel && plan.subgroup_tiles && product.m >= 8)
     tiles.push_back(choose_tile(product, plan, Variant::Subgroup));

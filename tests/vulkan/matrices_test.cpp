@@ -184,5 +184,24 @@ TEST(VulkanMatrices, PointwiseConvolutions) {
   }
 }
 
+TEST(VulkanMatrices, Bytes) {
+  RT_LAVAPIPE(device);
+  if (!static_cast<vulkan::VulkanDevice&>(device).plan().byte_matrices.listed())
+    GTEST_SKIP() << device.info().driver << " lists no cooperative matrices of signed bytes, or the "
+                 << "validation layer does not know them";
+  for (const DType a : {DType::U8, DType::I8})
+    for (const DType b : {DType::U8, DType::I8})
+      for (const int64_t k : {20, 64}) {
+        const Node node = make_node(op::MatMulIntegerAttributes{}, 4);
+        const NodeInputs inputs{random_tensor({a, {35, k}}, 0, 127, 1),
+                                random_tensor({b, {k, 29}}, 0, 127, 2), scalar_tensor(a, 9),
+                                scalar_tensor(b, 5)};
+        const auto got = run_node(device, node, inputs, {.row = "matmul_integer.tiled"});
+        const auto want = run_node(device, node, inputs, {.row = "matmul_integer.direct"});
+        ASSERT_TRUE(got.ok() && want.ok()) << got.status().message() << want.status().message();
+        EXPECT_TRUE(near(got->outputs[0], want->outputs[0], {}));
+      }
+}
+
 }  // namespace
 }  // namespace rt::test
