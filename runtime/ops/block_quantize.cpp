@@ -3,22 +3,26 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/ops/page_support.h"
+#include "runtime/ops/optimizer.h"
 #include "runtime/ops/values.h"
 
 namespace rt::ops {
+
+Status expect_codebook(const NodeView& node, size_t i) {
+  RT_TRY(expect_dtype(node, i, "codebook", DTypeSet(DType::F32)));
+  RT_TRY(expect_rank(node, i, "codebook", 1, 1));
+  const int64_t levels = node.shape(i)[0];
+  if (levels >= 2 && levels <= 256) return {};
+  return invalid_argument("expected a codebook of 2 to 256 numbers, found ", levels);
+}
+
 namespace {
 
 constexpr const char* kNoGradient = "codes are integers";
 
 Status check_blocks(const NodeView& node, size_t codebook, int64_t block_size) {
   if (block_size < 1) return invalid_argument("expected a block_size of at least 1, found ", block_size);
-  RT_TRY(expect_dtype(node, codebook, "codebook", DTypeSet(DType::F32)));
-  RT_TRY(expect_rank(node, codebook, "codebook", 1, 1));
-  const int64_t levels = node.shape(codebook)[0];
-  if (levels < 2 || levels > 256)
-    return invalid_argument("expected a codebook of 2 to 256 numbers, found ", levels);
-  return {};
+  return expect_codebook(node, codebook);
 }
 
 Status infer_block_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {

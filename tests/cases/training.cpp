@@ -91,6 +91,80 @@ void add_steps(std::vector<Case>& cases) {
   add(cases, "lion_step_zero", lion, {f32({4}), nothing, nothing, rate}, 2);
 }
 
+/// Ascending: from -1, or from 0, to 1.
+CaseInput levels(int count, bool negative) {
+  std::vector<double> numbers;
+  for (int i = 0; i < count; ++i) {
+    const double place = static_cast<double>(i) / (count - 1);
+    numbers.push_back(negative ? 2 * place - 1 : place * place);
+  }
+  CaseInput input = with_values(f32({count}), numbers);
+  input.constant = true;
+  return input;
+}
+
+/// Codes as quantization leaves them: in each block of 32 of these [7,19], one stands for the scale.
+CaseInput whole_codes(int most) {
+  std::vector<double> codes;
+  for (int i = 0; i < 7 * 19; ++i) codes.push_back(i % 32 == 0 ? most : 1 + i * 37 % (most - 1));
+  return with_values(tensor(DType::U8, {7, 19}), codes);
+}
+
+/// Steps whose states are codes in blocks of 32 elements.
+void add_blockwise_steps(std::vector<Case>& cases) {
+  const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = scalar(0.05);
+  const CaseInput codes = in_range(tensor(DType::U8, {7, 19}), 1, 254.9);
+  const CaseInput third = with_values(tensor(DType::I32, {}), {3});
+  const CaseInput real = levels(255, true), squares = levels(256, false);
+  const auto add_step = [&](const char* name, op::BlockwiseStepAttributes step, Inputs inputs, size_t outputs,
+                            int64_t block = 32) {
+    step.block_size = block;
+    step.epsilon = 1e-3f;
+    add(cases, text("blockwise_step_", name), step, std::move(inputs), outputs);
+  };
+  op::BlockwiseStepAttributes step;
+  step.momentum = 0.8f;
+  step.weight_decay = 0.02f;
+  add_step("sgd", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, codes, rate}, 3);
+  step = {};
+  step.step = op::StepRule::Adam;
+  step.beta1 = 0.9f;
+  step.beta2 = 0.99f;
+  Inputs adam{p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate};
+  add_step("adam", step, adam, 5);
+  add_step("adam_one_block", step,
+           {p, p, real, squares, in_range(f32({1}), 0.1, 1), in_range(f32({1}), 0.1, 1), std::nullopt, codes,
+            codes, third, rate},
+           5, 1024);
+  adam.insert(adam.end(), {std::nullopt, scalar(0.25), truth(true)});
+  adam[7] = whole_codes(254), adam[8] = whole_codes(255);  // a kernel may leave them, or make them anew
+  add_step("adam_skipped", step, adam, 5);
+  adam[7] = adam[8] = codes;
+  adam.back() = truth(false);
+  adam[6] = scales, adam[11] = codes;
+  step.decoupled = true;
+  add_step("adam_largest", step, adam, 7);
+  step = {};
+  step.step = op::StepRule::RmsProp;
+  step.beta1 = 0.9f;
+  step.momentum = 0.5f;
+  add_step("rms_prop", step,
+           {p, p, real, squares, scales, std::nullopt, scales, codes, rate, std::nullopt, codes}, 5);
+  step = {};
+  step.step = op::StepRule::Adagrad;
+  add_step("adagrad", step, {p, p, std::nullopt, squares, scales, std::nullopt, std::nullopt, codes, rate},
+           3);
+  step.step = op::StepRule::Adadelta;
+  step.beta1 = 0.9f;
+  add_step("adadelta", step, {p, p, std::nullopt, squares, scales, scales, std::nullopt, codes, codes, rate},
+           5);
+  step.step = op::StepRule::Lamb;
+  step.beta2 = 0.99f;
+  add_step("lamb", step, {p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate}, 5);
+  step.step = op::StepRule::Lion;
+  add_step("lion", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, codes, rate}, 3);
+}
+
 void add_gradient_checks(std::vector<Case>& cases) {
   const double infinity = std::numeric_limits<double>::infinity();
   cases.push_back(make_case("global_norm", op::GlobalNormAttributes{}, {f32({3, 5}), f32({7}), f32({})}));
@@ -172,6 +246,7 @@ void add_collectives(std::vector<Case>& cases) {
 std::vector<Case> cases_training() {
   std::vector<Case> cases;
   add_steps(cases);
+  add_blockwise_steps(cases);
   add_gradient_checks(cases);
   add_ctc(cases);
   add_roi_align_grad(cases);

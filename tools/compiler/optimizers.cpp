@@ -5,6 +5,7 @@
 #include <map>
 
 #include "runtime/core/element.h"
+#include "runtime/graph/optimizer_step.h"
 #include "tools/compiler/block_state.h"
 #include "tools/compiler/data_parallel.h"
 
@@ -127,19 +128,16 @@ class UpdateWriter {
   /// A step's operand that is a state, kept in state_type between steps.
   struct Moment {
     ValueId kept = kNoValue;
-    ValueId used = kNoValue;    ///< in f32
     ValueId scales = kNoValue;  ///< of blocks, where `kept` are codes
-    bool real = true;           ///< else never below 0
   };
   using Moments = std::vector<Moment>;
-  enum class Sign : uint8_t { Any, Never };
 
-  ValueId moment(Moments& moments, const char* suffix, Sign sign = Sign::Any, double initial = 0) {
+  ValueId moment(Moments& moments, const char* suffix, double initial = 0) {
     TensorInfo info{.dtype = options_.optimizer.state_type, .shape = e_.value(parameter_).info().shape};
     const bool blocks = info.dtype == DType::U8;
     if (blocks && info.shape.elements() < kSmallestBlockState) info.dtype = DType::F32;
     const std::string name = e_.value(parameter_).name + suffix;
-    Moment made{.real = sign == Sign::Any};
+    Moment made;
     if (info.dtype == DType::U8) {
       // All of a block is its scale times the codebook's last number, 1.
       const TensorInfo scales{.dtype = DType::F32,
@@ -147,47 +145,49 @@ class UpdateWriter {
       made.kept = state(name, info, StateKind::Optimizer, initial == 0 ? Blob() : filled(info, 255));
       made.scales = state(name + ".scales", scales, StateKind::Optimizer,
                           initial == 0 ? Blob() : filled(scales, initial));
-      op::BlockDequantizeAttributes attributes;
-      attributes.block_size = kStateBlock;
-      made.used = e_.emit(attributes, {made.kept, made.scales, codebook(made.real)});
     } else {
       made.kept = state(name, info, StateKind::Optimizer, initial == 0 ? Blob() : filled(info, initial));
-      made.used = info.dtype == DType::F32 ? made.kept : e_.cast(made.kept, DType::F32);
     }
     moments.push_back(made);
-    return made.used;
+    return info.dtype == DType::BF16 ? e_.cast(made.kept, DType::F32) : made.kept;
   }
 
-  ValueId codebook(bool real) {
-    ValueId& made = codebooks_[real ? 0 : 1];
+  ValueId codebook(const StepState& state) {
+    ValueId& made = codebooks_[codebook_operand(state) - kFirstCodebook];
     if (made != kNoValue) return made;
-    const std::vector<float> numbers = dynamic_codebook(real);
+    const std::vector<float> numbers = dynamic_codebook(state.negative);
     return made = e_.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(numbers.size())}},
                               Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
   }
 
-  void keep(const Moment& moment, ValueId next) {
-    if (moment.scales == kNoValue) {
-      const DType kept = e_.value(moment.kept).dtype;
-      return set(moment.kept, kept == DType::F32 ? next : e_.cast(next, kept));
-    }
-    op::BlockQuantizeAttributes attributes;
-    attributes.block_size = kStateBlock;
-    // A mean of squares that fell to 0 would make the next step infinite.
-    attributes.keep_positive = !moment.real;
-    const ValueId inputs[] = {next, codebook(moment.real)};
-    const std::vector<ValueId> made = e_.emit_many(make_op(attributes), inputs, 2);
-    if (!e_.status().ok()) return;
-    set(moment.kept, made[0]);
-    set(moment.scales, made[1]);
-  }
-
+  /// The step's results: the parameter, each moment, and the scales of those in blocks.
   template <class Attributes>
   std::vector<ValueId> emit_step(Attributes attributes, std::vector<ValueId> inputs, const Moments& moments) {
     inputs.push_back(scale_);
     inputs.push_back(skip_);
     while (inputs.back() == kNoValue) inputs.pop_back();
-    return e_.emit_many(make_op(attributes), inputs, 1 + moments.size());
+    const OpAttributes step = make_op(attributes);
+    if (moments.empty() || moments[0].scales == kNoValue)
+      return e_.emit_many(step, inputs, 1 + moments.size());
+    inputs.insert(inputs.begin() + kFirstCodebook, kBlockwiseOperands, kNoValue);
+    size_t next = 0;
+    for (size_t i = 0; const StepState& state : step_states(step.type)) {
+      const size_t operand = blockwise_operand(state.operand);
+      if (operand < inputs.size() && inputs[operand] != kNoValue) {
+        inputs[codebook_operand(state)] = codebook(state);
+        inputs[kFirstScales + i] = moments[next++].scales;
+      }
+      ++i;
+    }
+    return e_.emit_many(make_op(blockwise(step, kStateBlock)), inputs, 1 + 2 * moments.size());
+  }
+
+  void keep(const Moments& moments, std::span<const ValueId> next) {
+    for (size_t i = 0; i < moments.size(); ++i) {
+      const DType kept = e_.value(moments[i].kept).dtype;
+      set(moments[i].kept, kept == DType::BF16 ? e_.cast(next[i], kept) : next[i]);
+      if (moments[i].scales != kNoValue) set(moments[i].scales, next[moments.size() + i]);
+    }
   }
 
   /// This rank's part of a bucket.
@@ -223,7 +223,7 @@ class UpdateWriter {
     Moments moments;
     const std::vector<ValueId> next = step(value, rate_of(group), decay, moments);
     if (!e_.status().ok()) return;
-    for (size_t i = 0; i < moments.size(); ++i) keep(moments[i], next[1 + i]);
+    keep(moments, std::span(next).subspan(1));
     if (!sharded) return finish(parameter_, next[0]);
     const std::vector<ValueId> pieces = emit_like(e_, gathered(next[0]), gradient.bucket);
     for (size_t i = 0; i < pieces.size(); ++i) finish(gradient.bucket[i], pieces[i]);
@@ -255,10 +255,9 @@ class UpdateWriter {
         attributes.epsilon = o.epsilon.value_or(1e-8f);
         attributes.weight_decay = decay;
         attributes.decoupled = o.optimizer == Optimizer::AdamW;
-        const ValueId first = moment(m, ".m"), second = moment(m, ".v", Sign::Never);
-        return emit_step(
-            attributes,
-            {p, g, first, second, step_, rate, o.amsgrad ? moment(m, ".max_v", Sign::Never) : kNoValue}, m);
+        const ValueId first = moment(m, ".m"), second = moment(m, ".v");
+        return emit_step(attributes,
+                         {p, g, first, second, step_, rate, o.amsgrad ? moment(m, ".max_v") : kNoValue}, m);
       }
       case Optimizer::RmsProp: {
         op::RmsPropStepAttributes attributes;
@@ -266,7 +265,7 @@ class UpdateWriter {
         attributes.epsilon = o.epsilon.value_or(1e-8f);
         attributes.momentum = o.momentum.value_or(0);
         attributes.weight_decay = decay;
-        const ValueId squares = moment(m, ".square_average", Sign::Never);
+        const ValueId squares = moment(m, ".square_average");
         const ValueId mean = o.centered ? moment(m, ".gradient_average") : kNoValue;
         const ValueId velocity = attributes.momentum != 0 ? moment(m, ".velocity") : kNoValue;
         return emit_step(attributes, {p, g, squares, rate, mean, velocity}, m);
@@ -275,7 +274,7 @@ class UpdateWriter {
         op::AdagradStepAttributes attributes;
         attributes.epsilon = o.epsilon.value_or(1e-10f);
         attributes.weight_decay = decay;
-        const ValueId sum = moment(m, ".square_sum", Sign::Never, static_cast<double>(o.initial_accumulator));
+        const ValueId sum = moment(m, ".square_sum", static_cast<double>(o.initial_accumulator));
         return emit_step(attributes, {p, g, sum, rate}, m);
       }
       case Optimizer::Adadelta: {
@@ -283,8 +282,7 @@ class UpdateWriter {
         attributes.rho = o.decay_rate.value_or(0.9f);
         attributes.epsilon = o.epsilon.value_or(1e-6f);
         attributes.weight_decay = decay;
-        const ValueId squares = moment(m, ".square_average", Sign::Never),
-                      deltas = moment(m, ".delta_average", Sign::Never);
+        const ValueId squares = moment(m, ".square_average"), deltas = moment(m, ".delta_average");
         return emit_step(attributes, {p, g, squares, deltas, rate}, m);
       }
       case Optimizer::Lamb: {
@@ -293,7 +291,7 @@ class UpdateWriter {
         attributes.beta2 = o.beta2.value_or(0.999f);
         attributes.epsilon = o.epsilon.value_or(1e-6f);
         attributes.weight_decay = decay;
-        const ValueId first = moment(m, ".m"), second = moment(m, ".v", Sign::Never);
+        const ValueId first = moment(m, ".m"), second = moment(m, ".v");
         return emit_step(attributes, {p, g, first, second, step_, rate}, m);
       }
       case Optimizer::Lion: break;
@@ -323,7 +321,7 @@ class UpdateWriter {
   ValueId scale_ = kNoValue, skip_ = kNoValue, step_ = kNoValue, learning_rate_ = kNoValue,
           parameter_ = kNoValue;
   std::map<float, ValueId> rates_;
-  ValueId codebooks_[2] = {kNoValue, kNoValue};  ///< real, never below 0
+  ValueId codebooks_[2] = {kNoValue, kNoValue};  ///< of states of either sign, of those never below 0
   int shards_ = 0;                               ///< so far
 };
 

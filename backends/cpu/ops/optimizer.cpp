@@ -1,44 +1,93 @@
 // Optimizer steps in one pass, in place. Learning rate, step, scale and skip are tensors: recorded work never
-// changes.
+// changes. States in 8 bits are made numbers, stepped and made codes again block by block, in the first
+// cache.
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <numeric>
+#include <optional>
 
+#include "backends/cpu/blocks.h"
 #include "backends/cpu/kernel.h"
+#include "runtime/graph/optimizer_step.h"
 
 namespace rt::cpu {
 namespace {
 
-/// Where the operands of a step stand among its inputs. Results are the parameter and then the states that
-/// are present.
+/// Where the operands of a step that are no states stand among its inputs; -1: none.
 struct StepLayout {
   StepFunction function;
-  std::array<int8_t, 3> states;  ///< -1: none
   int8_t learning_rate, step, gradient_scale, skip;
 };
 
 StepLayout layout_of(OpKind kind) {
   switch (kind) {
-    case OpKind::SgdStep: return {StepFunction::Sgd, {2, -1, -1}, 3, 4, 5, 6};
-    case OpKind::AdamStep: return {StepFunction::Adam, {2, 3, 6}, 5, 4, 7, 8};
-    case OpKind::RmsPropStep: return {StepFunction::RmsProp, {2, 4, 5}, 3, -1, 6, 7};
-    case OpKind::AdagradStep: return {StepFunction::Adagrad, {2, -1, -1}, 3, -1, 4, 5};
-    case OpKind::AdadeltaStep: return {StepFunction::Adadelta, {2, 3, -1}, 4, -1, 5, 6};
-    case OpKind::LambStep: return {StepFunction::LambDirection, {2, 3, -1}, 5, 4, 6, 7};
-    default: return {StepFunction::Lion, {2, -1, -1}, 3, -1, 4, 5};
+    case OpKind::SgdStep: return {StepFunction::Sgd, 3, 4, 5, 6};
+    case OpKind::AdamStep: return {StepFunction::Adam, 5, 4, 7, 8};
+    case OpKind::RmsPropStep: return {StepFunction::RmsProp, 3, -1, 6, 7};
+    case OpKind::AdagradStep: return {StepFunction::Adagrad, 3, -1, 4, 5};
+    case OpKind::AdadeltaStep: return {StepFunction::Adadelta, 4, -1, 5, 6};
+    case OpKind::LambStep: return {StepFunction::LambDirection, 5, 4, 6, 7};
+    default: return {StepFunction::Lion, 3, -1, 4, 5};
   }
 }
 
 Status supports_step(const CpuDevice&, const NodeView& node) {
-  for (int8_t i : layout_of(node.kind()).states)
-    if (i >= 0 && node.has(static_cast<size_t>(i)) && node.dtype(static_cast<size_t>(i)) != DType::F32)
-      return unsupported("states must be f32, not ", name_of(node.dtype(static_cast<size_t>(i))));
+  for (const StepState& state : step_states(node.kind()))
+    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
+      return unsupported("states must be f32, not ", name_of(node.dtype(state.operand)));
   return {};
 }
 
-/// The attributes; what is read at every run is left at 0.
-StepNumbers numbers_of(const NodeView& node) {
+/// Blocks are worked on in memory of the stack.
+constexpr int64_t kLargestBlock = 1024;
+
+Status supports_blockwise(const CpuDevice&, const NodeView& node) {
+  const int64_t block = node.as<op::BlockwiseStepAttributes>().block_size;
+  if (block <= kLargestBlock) return {};
+  return unsupported("blocks of at most ", kLargestBlock, " elements, not ", block);
+}
+
+/// Which states there are, where they stand, and where their next values: codes, then scales.
+struct StepStates {
+  struct State {
+    bool present = false, negative = true;
+    uint8_t input = 0, output = 0;
+    uint8_t scales = 0, next_scales = 0;  ///< of states in blocks
+    uint8_t codebook = 0;
+    int64_t levels = 0;
+  };
+  std::array<State, kMostStepStates> states;
+  std::array<InPlace, 2 * kMostStepStates> pairs;  ///< of states and results
+  size_t pair_count = 0;
+
+  StepStates(OpKind step, const NodeView& node, bool blockwise) {
+    const std::span<const StepState> all = step_states(step);
+    uint8_t count = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      State& state = states[i];
+      state.input = static_cast<uint8_t>(blockwise ? blockwise_operand(all[i].operand) : all[i].operand);
+      state.present = node.has(state.input);
+      if (!state.present) continue;
+      state.output = ++count;
+      state.negative = all[i].negative;
+      pairs[pair_count++] = {state.input, state.output};
+    }
+    for (size_t i = 0; blockwise && i < all.size(); ++i) {
+      State& state = states[i];
+      if (!state.present) continue;
+      state.scales = static_cast<uint8_t>(kFirstScales + i);
+      state.next_scales = static_cast<uint8_t>(state.output + count);
+      state.codebook = static_cast<uint8_t>(codebook_operand(all[i]));
+      state.levels = node.input(state.codebook).elements();
+      pairs[pair_count++] = {state.scales, state.next_scales};
+    }
+  }
+};
+
+/// The attributes of a step; what is read at every run is left at 0.
+StepNumbers numbers_of(const Node& node) {
   StepNumbers n{};
   switch (node.kind()) {
     case OpKind::SgdStep: {
@@ -97,42 +146,43 @@ StepNumbers numbers_of(const NodeView& node) {
 /// One step at run time.
 class OptimizerStep {
  public:
-  OptimizerStep(const Simd& simd, const NodeView& node)
+  /// step: the node's operator, or the one that it makes in blocks of block_size elements (else 0).
+  OptimizerStep(const Simd& simd, const Node& step, const NodeView& node, int64_t block_size)
       : simd_(&simd),
-        layout_(layout_of(node.kind())),
-        fixed_(numbers_of(node)),
-        count_(node.input(0).elements()) {
-    for (size_t i = 0; i < 3; ++i)
-      present_[i] = layout_.states[i] >= 0 && node.has(static_cast<size_t>(layout_.states[i]));
+        layout_(layout_of(step.kind())),
+        fixed_(numbers_of(step)),
+        count_(node.input(0).elements()),
+        block_size_(block_size),
+        states_(step.kind(), node, block_size > 0) {
+    if (block_size == 0) return;
+    for (int8_t* operand : {&layout_.learning_rate, &layout_.step, &layout_.gradient_scale, &layout_.skip})
+      if (*operand >= 0) *operand = static_cast<int8_t>(blockwise_operand(static_cast<size_t>(*operand)));
   }
 
   /// Pairs of states and results behind the parameter's.
-  std::span<const InPlace> pairs() const {
-    static constexpr InPlace kFirst[] = {{2, 1}};
-    static constexpr InPlace kFirstTwo[] = {{2, 1}, {3, 2}};
-    static constexpr InPlace kAdam[] = {{2, 1}, {3, 2}, {6, 3}};
-    static constexpr InPlace kRmsProp[] = {{2, 1}, {4, 2}, {5, 3}};
-    static constexpr InPlace kRmsPropMomentum[] = {{2, 1}, {5, 2}};
-    if (!present_[0]) return {};
-    if (layout_.function == StepFunction::Adam) return std::span(kAdam).first(present_[2] ? 3 : 2);
-    if (layout_.function != StepFunction::RmsProp) return std::span(kFirstTwo).first(present_[1] ? 2 : 1);
-    if (!present_[1]) return present_[2] ? std::span<const InPlace>(kRmsPropMomentum) : kFirst;
-    return std::span(kRmsProp).first(present_[2] ? 3 : 2);
+  std::span<const InPlace> pairs() const { return std::span(states_.pairs).first(states_.pair_count); }
+  size_t scratch() const {
+    return layout_.function == StepFunction::LambDirection ? static_cast<size_t>(count_) * sizeof(float) : 0;
   }
-  bool needs_scratch() const { return layout_.function == StepFunction::LambDirection; }
-  int64_t count() const { return count_; }
 
   void operator()(const Call& call) const noexcept {
-    StepOperands operands = operands_of(call);
     if (const auto* skip = operand<uint8_t>(call, layout_.skip); skip != nullptr && *skip != 0)
-      return keep(operands);
+      return keep(call);
     const StepNumbers numbers = numbers_now(call);
-    float* new_p = operands.new_p;
-    if (needs_scratch()) operands.new_p = call.scratch<float>();
-    const auto loop = simd_->optimizer_step[static_cast<int>(layout_.function)];
-    parallel_for(count_, 4, 64,
-                 [&](int64_t begin, int64_t end) noexcept { loop(operands, begin, end, numbers); });
-    if (needs_scratch()) apply_lamb(operands.p, operands.new_p, new_p, numbers.learning_rate);
+    StepOperands operands{.p = call.in<float>(0), .g = call.in<float>(1), .new_p = call.out<float>()};
+    if (scratch() > 0) operands.new_p = call.scratch<float>();
+    if (block_size_ > 0) {
+      step_blocks(call, operands, numbers);
+    } else {
+      for (size_t i = 0; i < kMostStepStates; ++i)
+        if (const auto& state = states_.states[i]; state.present) {
+          operands.states[i] = call.in<float>(state.input);
+          operands.new_states[i] = call.out<float>(state.output);
+        }
+      parallel_for(count_, 4, 64,
+                   [&](int64_t begin, int64_t end) noexcept { step_range(operands, begin, end, numbers); });
+    }
+    if (scratch() > 0) apply_lamb(operands.p, operands.new_p, call.out<float>(), numbers.learning_rate);
   }
 
  private:
@@ -140,19 +190,32 @@ class OptimizerStep {
   static const T* operand(const Call& call, int8_t i) noexcept {
     return i < 0 ? nullptr : call.in<T>(static_cast<size_t>(i));
   }
+  void step_range(const StepOperands& operands, int64_t begin, int64_t end,
+                  const StepNumbers& numbers) const noexcept {
+    simd_->optimizer_step[static_cast<int>(layout_.function)](operands, begin, end, numbers);
+  }
 
-  StepOperands operands_of(const Call& call) const noexcept {
-    StepOperands operands{};
-    operands.p = call.in<float>(0);
-    operands.g = call.in<float>(1);
-    operands.new_p = call.out<float>(0);
-    size_t output = 0;
-    for (size_t i = 0; i < 3; ++i)
-      if (present_[i]) {
-        operands.states[i] = operand<float>(call, layout_.states[i]);
-        operands.new_states[i] = call.out<float>(++output);
-      }
-    return operands;
+  void step_blocks(const Call& call, const StepOperands& all, const StepNumbers& numbers) const noexcept {
+    std::array<std::optional<Codebook>, kMostStepStates> codebooks;
+    for (size_t i = 0; i < kMostStepStates; ++i)
+      if (const auto& state = states_.states[i]; state.present)
+        codebooks[i].emplace(call.in<float>(state.codebook), state.levels);
+    for_each_block(count_, block_size_, 40, [&](int64_t block, int64_t first, int64_t n) noexcept {
+      alignas(64) float moments[kMostStepStates][kLargestBlock];
+      StepOperands operands{.p = all.p + first, .g = all.g + first, .new_p = all.new_p + first};
+      for (size_t i = 0; i < kMostStepStates; ++i)
+        if (const auto& state = states_.states[i]; state.present) {
+          codebooks[i]->numbers_of(*simd_, call.in<uint8_t>(state.input) + first,
+                                   call.in<float>(state.scales)[block], moments[i], n);
+          operands.states[i] = operands.new_states[i] = moments[i];
+        }
+      step_range(operands, 0, n, numbers);
+      for (size_t i = 0; i < kMostStepStates; ++i)
+        if (const auto& state = states_.states[i]; state.present)
+          // A mean of squares that fell to 0 would make the next step infinite.
+          call.out<float>(state.next_scales)[block] = codebooks[i]->codes_of(
+              *simd_, moments[i], call.out<uint8_t>(state.output) + first, n, !state.negative);
+    });
   }
 
   StepNumbers numbers_now(const Call& call) const noexcept {
@@ -172,12 +235,19 @@ class OptimizerStep {
     return numbers;
   }
 
-  void keep(const StepOperands& operands) const noexcept {
-    const auto copy = [&](const float* from, float* to) noexcept {
-      if (from != nullptr && from != to) std::memcpy(to, from, static_cast<size_t>(count_) * sizeof(float));
+  void keep(const Call& call) const noexcept {
+    const auto copy = [&](size_t from, size_t to, size_t bytes) noexcept {
+      if (call.inputs[from] != call.outputs[to]) std::memcpy(call.outputs[to], call.inputs[from], bytes);
     };
-    copy(operands.p, operands.new_p);
-    for (size_t i = 0; i < 3; ++i) copy(operands.states[i], operands.new_states[i]);
+    const auto count = static_cast<size_t>(count_);
+    copy(0, 0, count * sizeof(float));
+    for (const auto& state : states_.states) {
+      if (!state.present) continue;
+      copy(state.input, state.output, block_size_ > 0 ? count : count * sizeof(float));
+      if (block_size_ > 0)
+        copy(state.scales, state.next_scales,
+             static_cast<size_t>((count_ + block_size_ - 1) / block_size_) * sizeof(float));
+    }
   }
 
   /// The sum of squares, in an order that does not depend on the number of threads.
@@ -209,16 +279,27 @@ class OptimizerStep {
   const Simd* simd_;
   StepLayout layout_;
   StepNumbers fixed_;
-  int64_t count_;
-  std::array<bool, 3> present_{};
+  int64_t count_, block_size_;
+  StepStates states_;
 };
 
-Result<KernelPtr> create_step(CpuDevice& device, const NodeView& node, Producers) {
-  const OptimizerStep step(device.simd(), node);
+Result<KernelPtr> make_step(CpuDevice& device, const Node& step, const NodeView& node, int64_t block_size) {
+  const auto made = std::make_shared<const OptimizerStep>(device.simd(), step, node, block_size);
   Requirements requirements = in_place();
-  requirements.more_in_place = step.pairs();
-  if (step.needs_scratch()) requirements.scratch = static_cast<size_t>(step.count()) * sizeof(float);
-  return make_kernel([step](const Call& call) noexcept { step(call); }, requirements);
+  requirements.more_in_place = made->pairs();
+  requirements.scratch = made->scratch();
+  return make_kernel([made](const Call& call) noexcept { (*made)(call); }, requirements);
+}
+
+Result<KernelPtr> create_step(CpuDevice& device, const NodeView& node, Producers) {
+  return make_step(device, node.node, node, 0);
+}
+
+Result<KernelPtr> create_blockwise(CpuDevice& device, const NodeView& node, Producers) {
+  const auto& attributes = node.as<op::BlockwiseStepAttributes>();
+  Node step;
+  step.op = step_of(attributes);
+  return make_step(device, step, node, attributes.block_size);
 }
 
 }  // namespace
@@ -234,6 +315,7 @@ std::span<const KernelRow> rows_optimizer() {
       row<create_step, supports_step>(OpKind::AdadeltaStep, "adadelta_step", kF32),
       row<create_step, supports_step>(OpKind::LambStep, "lamb_step", kF32),
       row<create_step, supports_step>(OpKind::LionStep, "lion_step", kF32),
+      row<create_blockwise, supports_blockwise>(OpKind::BlockwiseStep, "blockwise_step", kF32),
   };
   return kRows;
 }

@@ -236,6 +236,8 @@ struct Simd {
   void (*weight_row)(const WeightProduct& product, const SplitRow& row, float* y, int64_t begin, int64_t end);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
+  /// The largest |x[i]|, NaN where one is NaN; 0 without any.
+  float (*largest_magnitude)(const float* x, int64_t n);
   /// Codes: how many of thresholds[1] to [255], which ascend, x reaches; keep_positive: at least 1 where x >
   /// 0.
   void (*find_codes)(const float* x, const float* thresholds, uint8_t* codes, int64_t n, bool keep_positive);

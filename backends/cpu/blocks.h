@@ -1,0 +1,47 @@
+// Numbers in blocks: a scale for each block, and codes that stand for the numbers of a codebook.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/simd/simd.h"
+
+namespace rt::cpu {
+
+/// A codebook as the loops want it, made once for many blocks.
+class Codebook {
+ public:
+  static constexpr size_t kCodes = 256;
+  /// `numbers` [levels] ascend; 2 <= levels <= 256.
+  Codebook(const float* numbers, int64_t levels) noexcept;
+
+  /// y[0..n): what the codes of one block stand for.
+  void numbers_of(const Simd& simd, const uint8_t* codes, float scale, float* y, int64_t n) const noexcept {
+    simd.numbers_of_codes(codes, numbers_.data(), scale, y, n);
+  }
+  /// The codes of one block x[0..n); returns its scale. keep_positive: no number above 0 gets the code 0.
+  float codes_of(const Simd& simd, const float* x, uint8_t* codes, int64_t n,
+                 bool keep_positive) const noexcept;
+
+ private:
+  std::array<float, kCodes> numbers_;  ///< the last one again where there are no more
+  std::array<float, kCodes> middles_;  ///< [i] lies before number i
+  size_t levels_;
+};
+
+/// f(block, its first element, its elements) for all blocks of `count` elements, by several threads. `work`:
+/// elementary operations of one element.
+template <class F>
+void for_each_block(int64_t count, int64_t block_size, int64_t work, const F& f) noexcept {
+  const int64_t blocks = (count + block_size - 1) / block_size;
+  parallel_for(blocks, work * block_size, 1, [&](int64_t begin, int64_t end) noexcept {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * block_size;
+      f(block, first, std::min(block_size, count - first));
+    }
+  });
+}
+
+}  // namespace rt::cpu
