@@ -14,8 +14,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kPlausible = 4;
 
-/// Operator, attributes, operands and layouts: what a timing depends on.
-std::string key_of(const NodeView& view, std::span<const LayoutId> layouts) {
+/// Operator, attributes, operands and layouts: what a timing depends on; and the rows that were to choose
+/// from, because a later version may have faster ones.
+std::string key_of(const NodeView& view, std::span<const KernelRow* const> rows,
+                   std::span<const LayoutId> layouts) {
   const std::string attributes = attributes_text(view.node.op);
   std::string key = text(name_of(view.kind()), ".", hex(hash_bytes(attributes.data(), attributes.size())));
   for (size_t i = 0; i < view.input_count(); ++i) {
@@ -26,6 +28,9 @@ std::string key_of(const NodeView& view, std::span<const LayoutId> layouts) {
     append(key, " ", view.input(i), layouts[i] != kDense ? text("@", layouts[i]) : "",
            view.inputs[i].value != nullptr ? "c" : "");
   }
+  std::string names;
+  for (const KernelRow* row : rows) append(names, row->name, " ");
+  append(key, " ", hex(hash_bytes(names.data(), names.size())));
   return key;
 }
 
@@ -131,7 +136,7 @@ Result<size_t> Chooser::choose(Device& device, const NodeView& view,
   while (plausible < std::min(rows.size(), kPlausible) && rows[plausible]->priority >= 0) ++plausible;
   if (!options_.enabled || plausible == 1) return size_t{0};
   DeviceCache& cache = cache_of(device);
-  const std::string key = key_of(view, producer_layouts) + '\t';
+  const std::string key = key_of(view, std::span(rows).first(plausible), producer_layouts) + '\t';
   const auto known = std::find_if(cache.winners.begin(), cache.winners.end(),
                                   [&](const std::string& line) { return line.starts_with(key); });
   if (known != cache.winners.end())

@@ -7,6 +7,7 @@
 #include "runtime/backend/abi.h"
 #include "runtime/backend/loader.h"
 #include "runtime/backend/registry.h"
+#include "runtime/session/choose.h"
 #include "runtime/session/device_profile.h"
 #include "runtime/session/select.h"
 
@@ -54,6 +55,39 @@ TEST(DeviceProfile, IsTypicalUntilMeasured) {
   EXPECT_FALSE(read_profile(folder.string(), info).measured);
   measured.flops_f32 = 0;
   EXPECT_EQ(write_profile(folder.string(), info, measured).code(), Code::InvalidArgument);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Tuning, WinnersAreRememberedForTheRowsTheyHaveBeaten) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "librt_tuning_test";
+  std::filesystem::remove_all(folder);
+  auto device = open_device("reference", {});
+  ASSERT_TRUE(device.ok()) << device.status().message();
+  Node node;
+  node.op = make_op(op::AddAttributes{});
+  const TensorInfo info{.dtype = DType::F32, .shape = {8}};
+  const Operand operand{.present = true, .info = info, .value = nullptr};
+  const Operand operands[] = {operand, operand};
+  const NodeView view{node, operands, std::span(&info, 1)};
+  const auto candidates = (*device)->kernels().candidates(**device, view);
+  ASSERT_TRUE(candidates.ok()) << candidates.status().message();
+  KernelRow second = *candidates->at(0), third = second;
+  second.name = "second";
+  third.name = "third";
+  const auto choice = [&](std::vector<const KernelRow*> rows) {
+    Chooser chooser({.enabled = true, .limit = std::chrono::minutes(1), .cache_folder = folder.string()});
+    chooser.begin_plan();
+    std::string how;
+    const auto chosen = chooser.choose(**device, view, rows, std::vector<LayoutId>(2, kDense), how);
+    EXPECT_TRUE(chosen.ok()) << chosen.status().message();
+    chooser.save();
+    return how.substr(0, how.find(','));
+  };
+  const KernelRow* first = candidates->at(0);
+  EXPECT_EQ(choice({first, &second}), "fastest of 2");
+  EXPECT_EQ(choice({first, &second}), "tuned earlier");
+  EXPECT_EQ(choice({first, &second, &third}), "fastest of 3");  // a version with one more
+  EXPECT_EQ(choice({first, &second, &third}), "tuned earlier");
   std::filesystem::remove_all(folder);
 }
 
