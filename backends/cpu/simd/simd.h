@@ -230,6 +230,8 @@ struct Simd {
   void (*max_codes[2])(void* y, const void* x, int64_t n);
   /// Columns [begin, end), of weights of 8 and of 4 bits.
   void (*weight_product[2])(const WeightProduct& product, int64_t begin, int64_t end);
+  /// y [n,k]: the weights of columns [begin, end) in f32.
+  void (*widen_weights[2])(const WeightProduct& product, float* y, int64_t begin, int64_t end);
   /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
   /// as WeightProduct has it, is split first. Null where the processor has no products of bytes (VNNI).
   void (*split_row)(const float* x, int64_t k, const SplitRow& row);

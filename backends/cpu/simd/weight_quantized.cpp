@@ -26,6 +26,32 @@ RT_INLINE int32_t high_half(uint8_t pair) {
   return static_cast<int32_t>(pair >> 4) - 8;
 }
 
+template <int kBits>
+void widen_weights(const WeightProduct& p, float* y, int64_t begin, int64_t end) {
+  const int64_t groups = p.k / p.group;
+  for (int64_t column = begin; column < end; ++column) {
+    const uint8_t* w = p.weight + column * p.k * kBits / 8;
+    float* to = y + column * p.k;
+    for (int64_t first = 0; first < p.k; first += p.group) {
+      const float scale = p.scale[column * groups + first / p.group];
+      if constexpr (kBits == 8) {
+        const auto* codes = reinterpret_cast<const int8_t*>(w);
+#pragma omp simd
+        for (int64_t i = first; i < first + p.group; ++i) to[i] = static_cast<float>(codes[i]) * scale;
+      } else if (p.group % 2 == 0) {
+#pragma omp simd
+        for (int64_t i = first / 2; i < (first + p.group) / 2; ++i) {
+          to[2 * i] = static_cast<float>(low_half(w[i])) * scale;
+          to[2 * i + 1] = static_cast<float>(high_half(w[i])) * scale;
+        }
+      } else {
+        for (int64_t i = first; i < first + p.group; ++i)
+          to[i] = static_cast<float>(i % 2 == 0 ? low_half(w[i / 2]) : high_half(w[i / 2])) * scale;
+      }
+    }
+  }
+}
+
 /// One column of one row.
 template <int kBits>
 float dot_groups(const float* x, const uint8_t* w, const float* scale, int64_t k, int64_t group) {
@@ -198,6 +224,8 @@ void weight_product(const WeightProduct& p, int64_t begin, int64_t end) {
 void fill_weight_quantized(Simd& table) noexcept {
   table.weight_product[0] = &weight_product<8>;
   table.weight_product[1] = &weight_product<4>;
+  table.widen_weights[0] = &widen_weights<8>;
+  table.widen_weights[1] = &widen_weights<4>;
 #if defined(__AVX512F__)
   if (__builtin_cpu_supports("avx512vnni")) {
     table.split_row = &split_row;
