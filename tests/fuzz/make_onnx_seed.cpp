@@ -3,34 +3,9 @@
 #include <cstdio>
 #include <fstream>
 
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tests/support/onnx_model.h"
 
-namespace {
-
-void add_input(rt_onnx::GraphProto& graph, const char* name, std::initializer_list<long> dims) {
-  auto* value = graph.add_input();
-  value->set_name(name);
-  auto* type = value->mutable_type()->mutable_tensor_type();
-  type->set_elem_type(1);
-  for (long dim : dims) {
-    if (dim < 0)
-      type->mutable_shape()->add_dim()->set_dim_param("batch");
-    else
-      type->mutable_shape()->add_dim()->set_dim_value(dim);
-  }
-}
-
-rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op,
-                             std::initializer_list<const char*> inputs, const char* output) {
-  auto& node = *graph.add_node();
-  node.set_op_type(op);
-  node.set_name(output);
-  for (const char* input : inputs) node.add_input(input);
-  node.add_output(output);
-  return node;
-}
-
-}  // namespace
+using rt::test::add_node;
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -39,7 +14,7 @@ int main(int argc, char** argv) {
   model.add_opset_import()->set_version(13);
   auto& graph = *model.mutable_graph();
   graph.set_name("seed");
-  add_input(graph, "x", {-1, 1, 4, 4});
+  rt::test::set_value(*graph.add_input(), "x", {-1, 1, 4, 4});
   auto& kernel = *graph.add_initializer();
   kernel.set_name("kernel");
   kernel.set_data_type(1);

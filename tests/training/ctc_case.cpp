@@ -5,39 +5,19 @@
 #include <cstring>
 #include <fstream>
 
+#include "tests/support/onnx_model.h"
 #include "tools/common/npz.h"
 #include "tools/common/random.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
 
 namespace {
 
+using rt::test::add_node;
+using rt::test::kFloat;
+using rt::test::set_value;
 using rt::tools::Array;
 using rt::tools::ElementType;
 
 constexpr int kSteps = 20, kClasses = 5, kFeatures = 8, kMostLabels = 4;  // class 0 is the blank
-constexpr int kFloat = 1;                                                 // TensorProto's FLOAT
-
-void add_value(rt_onnx::ValueInfoProto& value, const char* name, std::initializer_list<int> dims) {
-  value.set_name(name);
-  auto* type = value.mutable_type()->mutable_tensor_type();
-  type->set_elem_type(kFloat);
-  for (const int dim : dims) {
-    if (dim < 0)
-      type->mutable_shape()->add_dim()->set_dim_param("batch");
-    else
-      type->mutable_shape()->add_dim()->set_dim_value(dim);
-  }
-}
-
-rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op,
-                             std::initializer_list<const char*> inputs, const char* output) {
-  auto& node = *graph.add_node();
-  node.set_op_type(op);
-  node.set_name(output);
-  for (const char* input : inputs) node.add_input(input);
-  node.add_output(output);
-  return node;
-}
 
 void add_weight(rt_onnx::GraphProto& graph, const char* name, std::initializer_list<int> dims) {
   auto& weight = *graph.add_initializer();
@@ -57,7 +37,7 @@ bool write_model(const std::string& path) {
   model.add_opset_import()->set_version(13);
   auto& graph = *model.mutable_graph();
   graph.set_name("listener");
-  add_value(*graph.add_input(), "x", {-1, kSteps, kFeatures});
+  set_value(*graph.add_input(), "x", {-1, kSteps, kFeatures});
   add_weight(graph, "weight", {kFeatures, kClasses});
   add_weight(graph, "bias", {kClasses});
   add_node(graph, "MatMul", {"x", "weight"}, "product");
@@ -66,7 +46,7 @@ bool write_model(const std::string& path) {
   axes.set_name("perm");
   axes.set_type(7);
   for (const int axis : {1, 0, 2}) axes.add_ints(axis);
-  add_value(*graph.add_output(), "scores", {kSteps, -1, kClasses});
+  set_value(*graph.add_output(), "scores", {kSteps, -1, kClasses});
   std::ofstream file(path, std::ios::binary);
   return model.SerializeToOstream(&file);
 }
