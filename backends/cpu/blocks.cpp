@@ -5,18 +5,23 @@
 
 namespace rt::cpu {
 
-Codebook::Codebook(const float* numbers, int64_t levels) noexcept : levels_(static_cast<size_t>(levels)) {
-  for (size_t i = 0; i < kCodes; ++i) numbers_[i] = numbers[std::min(i, levels_ - 1)];
-  for (size_t i = 1; i < levels_; ++i) middles_[i] = 0.5f * (numbers[i - 1] + numbers[i]);
+Codebook::Codebook(const float* numbers, int64_t levels) noexcept {
+  const auto count = static_cast<size_t>(levels);
+  for (size_t i = 0; i < kCodes; ++i) numbers_[i] = numbers[std::min(i, count - 1)];
+  tree_[0] = 0;
+  for (size_t first = 1; first < kCodes; first *= 2)
+    for (size_t i = 0; i < first; ++i) {
+      const size_t upper = (2 * i + 1) * (kCodes / 2 / first);
+      // Nothing reaches NaN.
+      tree_[first + i] = upper < count ? 0.5f * (numbers[upper - 1] + numbers[upper])
+                                       : std::numeric_limits<float>::quiet_NaN();
+    }
 }
 
 float Codebook::codes_of(const Simd& simd, const float* x, uint8_t* codes, int64_t n,
                          bool keep_positive) const noexcept {
   const float scale = simd.largest_magnitude(x, n);
-  std::array<float, kCodes> thresholds;
-  for (size_t i = 1; i < levels_; ++i) thresholds[i] = middles_[i] * scale;
-  for (size_t i = levels_; i < kCodes; ++i) thresholds[i] = std::numeric_limits<float>::infinity();
-  simd.find_codes(x, thresholds.data(), codes, n, keep_positive);
+  simd.find_codes(x, tree_.data(), scale, codes, n, keep_positive);
   return scale;
 }
 

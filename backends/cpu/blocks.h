@@ -27,8 +27,7 @@ class Codebook {
 
  private:
   std::array<float, kCodes> numbers_;  ///< the last one again where there are no more
-  std::array<float, kCodes> middles_;  ///< [i] lies before number i
-  size_t levels_;
+  std::array<float, kCodes> tree_;     ///< what lies half way between two numbers, see Simd::find_codes
 };
 
 /// f(block, its first element, its elements) for all blocks of `count` elements, by several threads. `work`:

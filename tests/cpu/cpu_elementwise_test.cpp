@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/cpu/blocks.h"
+
 namespace rt::test {
 namespace {
 
@@ -243,6 +245,65 @@ TEST(CpuCast, SpecialValues) {
     cast.to = static_cast<uint8_t>(to);
     SCOPED_TRACE(name_of(static_cast<DType>(to)));
     check_node(cpu_device(), make_node(cast, 1), {x}, 0, ops::Tolerance{0, 0});
+  }
+}
+
+/// Every number of vectors and a rest, codebooks that are not full, numbers on thresholds.
+TEST(CpuBlocks, CodesOfAllInstructionSets) {
+  const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  for (const int levels : {2, 17, 255, 256})
+    for (const bool negative : {true, false}) {
+      std::vector<float> numbers;
+      for (int i = 0; i < levels; ++i) {
+        const float place = static_cast<float>(i) / static_cast<float>(levels - 1);
+        numbers.push_back(negative ? 2 * place - 1 : place * place * place);
+      }
+      const cpu::Codebook codebook(numbers.data(), levels);
+      for (const float scale : {1.5f, 1e-39f, 0.0f, nan})
+        for (int n = 1; n < 150; n += n < 20 ? 1 : 43) {
+          std::vector<float> x{scale};
+          for (int i = 1; i < n; ++i) {
+            const auto k = static_cast<size_t>(i * 29 % (levels - 1));
+            const float threshold = 0.5f * (numbers[k] + numbers[k + 1]) * scale;
+            x.push_back(i % 3 == 0 && scale != 0 ? std::nextafter(threshold, -infinity) : threshold);
+          }
+          for (int set = 0; set < count; ++set) {
+            SCOPED_TRACE(text(sets[set]->name, " levels ", levels, " scale ", scale, " n ", n));
+            std::vector<uint8_t> codes(x.size() + 1, 77);
+            const float found = codebook.codes_of(*sets[set], x.data(), codes.data(), n, !negative);
+            EXPECT_TRUE(found == scale || (std::isnan(found) && std::isnan(scale)));
+            EXPECT_EQ(codes.back(), 77);
+            std::vector<float> back(x.size() + 1, 77);
+            codebook.numbers_of(*sets[set], codes.data(), scale, back.data(), n);
+            EXPECT_EQ(back.back(), 77);
+            int wrong = 0;
+            for (size_t i = 0; i < x.size(); ++i) {
+              // Where thresholds are no numbers, none is reached; where they are all the same, all are.
+              size_t code = 0;
+              for (size_t k = 1; k < numbers.size(); ++k)
+                code += x[i] >= 0.5f * (numbers[k - 1] + numbers[k]) * scale ? 1 : 0;
+              if (!negative && x[i] > 0) code = std::max<size_t>(code, 1);
+              const float number = numbers[code] * scale;
+              wrong += codes[i] != code || !(back[i] == number || std::isnan(number)) ? 1 : 0;
+            }
+            EXPECT_EQ(wrong, 0);
+          }
+        }
+    }
+}
+
+TEST(CpuBlocks, InfinityHasTheLastCode) {
+  const float numbers[] = {0, 0.25f, 1};
+  const cpu::Simd* sets[3] = {};
+  const int count = cpu::available_simd(sets);
+  for (int set = 0; set < count; ++set) {
+    const float x[] = {std::numeric_limits<float>::infinity(), 1};
+    uint8_t codes[2] = {};
+    cpu::Codebook(numbers, 3).codes_of(*sets[set], x, codes, 2, false);
+    EXPECT_EQ(codes[0], 2) << sets[set]->name;
+    EXPECT_EQ(codes[1], 0) << sets[set]->name;
   }
 }
 

@@ -240,9 +240,11 @@ struct Simd {
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
   /// The largest |x[i]|, NaN where one is NaN; 0 without any.
   float (*largest_magnitude)(const float* x, int64_t n);
-  /// Codes: how many of thresholds[1] to [255], which ascend, x reaches; keep_positive: at least 1 where x >
-  /// 0.
-  void (*find_codes)(const float* x, const float* thresholds, uint8_t* codes, int64_t n, bool keep_positive);
+  /// Codes: how many of 255 ascending thresholds x reaches; keep_positive: at least 1 where x > 0. `tree`
+  /// times the scale are the thresholds as a search goes through them: [1] the middle one, behind [k] lie
+  /// [2 k] for what does not reach it and [2 k + 1] for what does.
+  void (*find_codes)(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
+                     bool keep_positive);
   /// y = codebook[code] scale, of 256 numbers
   void (*numbers_of_codes)(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n);
 
