@@ -1,5 +1,8 @@
 #include "backends/cuda/device_choice.h"
 
+#include <dlfcn.h>
+#include <link.h>
+
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -41,6 +44,20 @@ std::string listing(std::span<const DeviceFacts> devices) {
   return names;
 }
 
+/// Why the runtime found no driver: it looks for this library as we do.
+std::string why_no_driver() {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const reason = dlerror();
+    return reason != nullptr ? reason : "libcuda.so.1 was not found";
+  }
+  const link_map* loaded = nullptr;
+  const bool named = dlinfo(library, RTLD_DI_LINKMAP, &loaded) == 0;
+  std::string why = text(named ? loaded->l_name : "libcuda.so.1", " does not answer as a driver");
+  dlclose(library);
+  return why;
+}
+
 }  // namespace
 
 Status explain(const ProbeFacts& facts) {
@@ -50,7 +67,7 @@ Status explain(const ProbeFacts& facts) {
         "libcuda.so.1 is the toolkit's stub for linking, not a driver; take its folder out of "
         "LD_LIBRARY_PATH");
   if (facts.error == cudaErrorInsufficientDriver && facts.driver_version == 0)
-    return no_device("there is no NVIDIA driver (libcuda.so.1 was not found); install one for CUDA ",
+    return no_device("there is no NVIDIA driver (", facts.no_driver, "); install one for CUDA ",
                      version_text(facts.runtime_version));
   if (facts.error == cudaErrorInsufficientDriver)
     return no_device("the NVIDIA driver supports CUDA ", version_text(facts.driver_version),
@@ -161,6 +178,8 @@ Status list_devices(std::vector<DeviceFacts>& devices) {
   if (facts.error != cudaSuccess) facts.error_text = cudaGetErrorString(facts.error);
   cudaGetLastError();
   if (cudaDriverGetVersion(&facts.driver_version) != cudaSuccess) facts.driver_version = 0;
+  if (facts.error == cudaErrorInsufficientDriver && facts.driver_version == 0)
+    facts.no_driver = why_no_driver();
   if (cudaRuntimeGetVersion(&facts.runtime_version) != cudaSuccess) facts.runtime_version = 0;
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
     facts.visible = visible;

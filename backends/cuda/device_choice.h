@@ -29,6 +29,7 @@ struct ProbeFacts {
   cudaError_t error = cudaSuccess;  ///< of cudaGetDeviceCount
   std::string error_text;
   int driver_version = 0;  ///< 0: no driver
+  std::string no_driver;   ///< then why not, as the system's loader has it
   int runtime_version = 0;
   int count = 0;
   std::string visible;  ///< CUDA_VISIBLE_DEVICES; empty also when it is not set

@@ -20,7 +20,8 @@ bool says(const Status& status, std::string_view words) {
 TEST(CudaProbe, SaysWhatIsMissing) {
   ProbeFacts facts{.runtime_version = 13000};
   facts.error = cudaErrorInsufficientDriver;
-  EXPECT_TRUE(says(explain(facts), "there is no NVIDIA driver"));
+  facts.no_driver = "libcuda.so.1: file too short";
+  EXPECT_TRUE(says(explain(facts), "there is no NVIDIA driver (libcuda.so.1: file too short); install"));
   facts.driver_version = 12080;
   EXPECT_TRUE(says(explain(facts), "supports CUDA 12.8, this build needs 13.0"));
   facts.error = cudaErrorStubLibrary;
