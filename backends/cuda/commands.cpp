@@ -3,9 +3,20 @@
 #include <new>
 
 #include "backends/cuda/errors.h"
+#if defined(RT_CUDA_EMULATED)
+#include "cuda_emulator/emulator.h"
+#endif
 
 namespace rt::cuda {
 namespace {
+
+cudaError_t run_task(Task& task, cudaStream_t stream) noexcept {
+#if defined(RT_CUDA_EMULATED)
+  // Allocating and waiting fail inside a step, also where no graph is captured.
+  const cuda_emulator::StepScope step;
+#endif
+  return task.run(stream);
+}
 
 class CopyTask final : public Task {
  public:
@@ -119,7 +130,7 @@ Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
   for (size_t i = first; i < last; ++i) {
     const Step& step = steps_[i];
     if (profile_ && step.begins_span) RT_TRY(mark_time(step.time));
-    cudaError_t error = step.task->run(stream);
+    cudaError_t error = run_task(*step.task, stream);
     if (error == cudaSuccess && validate) error = cudaStreamSynchronize(stream);
     if (error != cudaSuccess) RT_TRY(device_.ranks_status());
     RT_CUDA_TRY(error, "step ", i, " (span ", step.span, ") on '", device_.info().name, "'");

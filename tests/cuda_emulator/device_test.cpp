@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
+#include <thread>
 
 #include "backends/cuda/kernel.h"
 #include "cuda_emulator/emulator.h"
@@ -140,6 +142,138 @@ TEST_F(Emulated, AnErrorNamesItsStep) {
   ASSERT_TRUE(kernel->record(**commands, {}).ok());
   ASSERT_TRUE((*commands)->finish().ok());
   EXPECT_TRUE(says((*commands)->submit(), "step 0 (span 7)"));
+}
+
+/// A graph would refuse these only when it is captured, which a kernel that allocates at its first run has
+/// behind it.
+TEST_F(Emulated, AStepNeitherAllocatesNorWaits) {
+  auto slab = device_->allocate(4096);
+  ASSERT_TRUE(slab.ok());
+  Slab* const slots[] = {slab->get()};
+  static void* memory;
+  static cudaEvent_t event;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  static std::array<float, 16> pageable;
+  const std::pair<const char*, cudaError_t (*)(const Call&)> offences[] = {
+      {"cudaMalloc", [](const Call&) { return memory == nullptr ? cudaMalloc(&memory, 64) : cudaSuccess; }},
+      {"cudaHostAlloc",
+       [](const Call&) { return memory == nullptr ? cudaHostAlloc(&memory, 64, 0) : cudaSuccess; }},
+      {"cudaFree", [](const Call&) { return cudaFree(nullptr); }},
+      {"cudaStreamSynchronize", [](const Call& call) { return cudaStreamSynchronize(call.stream); }},
+      {"cudaDeviceSynchronize", [](const Call&) { return cudaDeviceSynchronize(); }},
+      {"cudaEventSynchronize", [](const Call&) { return cudaEventSynchronize(event); }},
+      {"a copy from pageable memory", [](const Call& call) {
+         return cudaMemcpyAsync(call.out(), &pageable, sizeof pageable, cudaMemcpyHostToDevice, call.stream);
+       }}};
+  const BufferRef out{0, 0, sizeof pageable};
+  for (const auto& [name, offence] : offences)
+    for (const Replay replay : {Replay::Graph, Replay::Queue}) {
+      auto commands = device_->begin({.slots = slots, .spans = 1});
+      ASSERT_TRUE(commands.ok());
+      const auto kernel = make_kernel(offence, {}, nullptr, replay);
+      ASSERT_TRUE(kernel->record(**commands, {.outputs = {&out, 1}}).ok());
+      ASSERT_TRUE((*commands)->finish().ok());
+      EXPECT_TRUE(says((*commands)->submit(), "step 0 (span 0)")) << name;
+    }
+  cudaEventDestroy(event);
+}
+
+/// y = -x `rounds` times, each time with a new command list.
+bool negates(Device& device, float first, int rounds) {
+  constexpr int64_t kCount = 300;
+  const auto slab = device.allocate(2 * 4096);
+  if (!slab.ok()) return false;
+  Slab* const slots[] = {slab->get()};
+  const BufferRef in{0, 0, kCount * 4}, out{0, 4096, kCount * 4};
+  const auto kernel = make_kernel([](const Call& call) {
+    return unary({ElementType::F32, {Function::Neg}, call.in(0), call.out(), kCount}, call.stream);
+  });
+  for (int round = 0; round < rounds; ++round) {
+    const auto commands = device.begin({.slots = slots, .spans = 1, .profile = round % 2 == 1});
+    if (!commands.ok() || !kernel->record(**commands, {.inputs = {&in, 1}, .outputs = {&out, 1}}).ok() ||
+        !(*commands)->finish().ok())
+      return false;
+    for (int run = 0; run < 3; ++run) {
+      const float value = first + static_cast<float>(round * 3 + run);
+      std::vector<float> values(kCount, value);
+      if (!device.upload(**slab, 0, std::as_bytes(std::span(values))).ok() || !(*commands)->submit().ok() ||
+          !(*commands)->wait().ok() ||
+          !device.download(**slab, 4096, std::as_writable_bytes(std::span(values))).ok() ||
+          values != std::vector<float>(kCount, -value))
+        return false;
+    }
+  }
+  return true;
+}
+
+TEST_F(Emulated, ThreadsWorkAtOnceOnOneDeviceAndOnTwo) {
+  cuda_emulator::options().devices = 2;
+  std::array<bool, 3> right{};
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < right.size(); ++i)
+      threads.emplace_back([i, &right] {
+        const auto device = CudaDevice::open({.device = i == 0 ? "0" : "1"});
+        right[i] = device.ok() && negates(**device, static_cast<float>(1000 * i), 8);
+      });
+  }
+  EXPECT_EQ(right, (std::array{true, true, true}));
+}
+
+/// No call relies on the device that the one before it left current: here that is always the wrong one.
+TEST_F(Emulated, OneThreadUsesTwoDevicesInTurn) {
+  cuda_emulator::options().devices = 2;
+  constexpr int64_t kCount = 300;
+  struct Side {
+    DevicePtr device;
+    SlabPtr slab;
+    CommandListPtr commands;
+  };
+  std::array<Side, 2> sides;
+  const BufferRef in{0, 0, kCount * 4}, out{0, 4096, kCount * 4};
+  const auto kernel = make_kernel([](const Call& call) {
+    return unary({ElementType::F32, {Function::Neg}, call.in(0), call.out(), kCount}, call.stream);
+  });
+  const auto each = [&](const auto& action) {
+    for (Side& side : sides) {
+      const Status status = action(side);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+  };
+  each([&](Side& side) -> Status {
+    RT_ASSIGN(side.device, CudaDevice::open({.device = &side == &sides[0] ? "0" : "1"}));
+    return {};
+  });
+  each([&](Side& side) -> Status {
+    RT_ASSIGN(side.slab, side.device->allocate(2 * 4096));
+    return {};
+  });
+  each([&](Side& side) -> Status {
+    Slab* const slots[] = {side.slab.get()};
+    RT_ASSIGN(side.commands, side.device->begin({.slots = slots, .spans = 1, .profile = true}));
+    return {};
+  });
+  each([&](Side& side) {
+    return kernel->record(*side.commands, {.inputs = {&in, 1}, .outputs = {&out, 1}});
+  });
+  each([&](Side& side) { return side.commands->finish(); });
+  const std::vector<float> ones(kCount, 1.0f);
+  for (int run = 0; run < 3; ++run) {
+    std::vector<float> got(kCount);
+    uint64_t spans[1] = {0};
+    each([&](Side& side) { return side.device->upload(*side.slab, 0, std::as_bytes(std::span(ones))); });
+    each([&](Side& side) { return side.commands->submit(); });
+    each([&](Side& side) { return side.commands->wait(); });
+    each([&](Side& side) { return side.commands->timings(spans); });
+    each([&](Side& side) {
+      return side.device->download(*side.slab, 4096, std::as_writable_bytes(std::span(got)));
+    });
+    EXPECT_EQ(got, std::vector<float>(kCount, -1.0f));
+  }
+  each([](Side& side) -> Status {
+    side.commands.reset();
+    return {};
+  });
 }
 
 TEST_F(Emulated, MemoryThatIsNotThereIsAnError) {

@@ -90,9 +90,11 @@ struct Options {
   bool late_copies = true;    ///< data of cp.async arrive at the wait only
   bool poison = true;         ///< shared memory begins as NaN in each block
   int compute_capability = 90;
+  int devices = 1;
   size_t memory_bytes = size_t{8} << 30;
 };
-/// From RT_EMULATOR_ORDER (forward, reverse, random) and RT_EMULATOR_STREAMS (eager, lazy) at first.
+/// From RT_EMULATOR_ORDER (forward, reverse, random), RT_EMULATOR_STREAMS (eager, lazy), RT_EMULATOR_CHIP
+/// (90) and RT_EMULATOR_DEVICES (1) at first.
 Options& options();
 
 struct Counts {
@@ -105,6 +107,15 @@ void clear_errors();
 
 // The fake runtime's, for its tests.
 
+/// While one lives, its thread gets the error for allocating memory or waiting that it gets while it captures
+/// a graph.
+class StepScope {
+ public:
+  StepScope() noexcept;
+  ~StepScope();
+  StepScope(const StepScope&) = delete;
+  StepScope& operator=(const StepScope&) = delete;
+};
 /// Clears errors that CUDA would keep for the rest of the process.
 void reset_runtime();
 size_t device_bytes();

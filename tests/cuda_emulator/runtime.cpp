@@ -1,7 +1,8 @@
-// A CUDA runtime on the host, linked instead of cudart: the real signatures, streams that run eagerly or
-// lazily, events, capture and replay of graphs, pinned and pageable memory. Calls that the backend does not
-// use are missing: using one is a link error. What CUDA forbids while a stream captures is refused with
-// CUDA's own error.
+// A CUDA runtime on the host, linked instead of cudart: the real signatures, devices, streams that run
+// eagerly or lazily, events, capture and replay of graphs, pinned and pageable memory. Calls that the backend
+// does not use are missing: using one is a link error. What CUDA forbids while a stream captures is refused
+// with CUDA's own error, to the thread that captures (the backend's capture mode) and inside a step; so is
+// work for a stream of another device than the calling thread's current one.
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -46,10 +47,19 @@ struct CUgraph_st {
 struct CUgraphExec_st {
   std::vector<Work> work;
 };
+namespace {
+// Of the calling thread, as in CUDA.
+thread_local int current_device = 0;
+thread_local int captures = 0, steps = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+}  // namespace
 struct CUevent_st {
   EventPtr state = std::make_shared<EventState>();
+  int device = current_device;
 };
 struct CUstream_st {
+  int device = current_device;
+  const int* capturer = nullptr;  ///< `captures` of the thread that captures it
   std::deque<Operation> queue;
   bool blocking = true;
   CUgraph_st* capture = nullptr;
@@ -70,9 +80,8 @@ struct Runtime {
   std::set<CUstream_st*> streams;
   std::map<const void*, unsigned> dynamic_shared_limits;
   CUstream_st null_stream;
-  cudaError_t last = cudaSuccess, sticky = cudaSuccess;
+  cudaError_t sticky = cudaSuccess;
   size_t bytes = 0;
-  int captures = 0;
 };
 Runtime& runtime() {
   static auto* const instance = new Runtime;
@@ -80,7 +89,7 @@ Runtime& runtime() {
 }
 
 cudaError_t result(cudaError_t error) {
-  if (error != cudaSuccess) runtime().last = error;
+  if (error != cudaSuccess) last_error = error;
   return error;
 }
 
@@ -90,7 +99,7 @@ cudaError_t result(cudaError_t error) {
 
 cudaError_t refuse_while_capturing() {
   for (CUstream_st* stream : runtime().streams)
-    if (stream->capture != nullptr) stream->invalid = true;
+    if (stream->capture != nullptr && stream->capturer == &captures) stream->invalid = true;
   return result(cudaErrorStreamCaptureUnsupported);
 }
 /// Behind the body of a function that may allocate on the host; tests make that fail.
@@ -99,7 +108,11 @@ cudaError_t refuse_while_capturing() {
     return result(cudaErrorMemoryAllocation); \
   }
 #define RT_NOT_WHILE_CAPTURING \
-  if (runtime().captures > 0) return refuse_while_capturing()
+  if (captures > 0 || steps > 0) return refuse_while_capturing()
+
+bool is_device(int device) {
+  return device >= 0 && device < cuda_emulator::options().devices;
+}
 
 const Allocation* find(const void* address, uintptr_t* base = nullptr) {
   const auto number = reinterpret_cast<uintptr_t>(address);
@@ -225,6 +238,8 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
       grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535)
     return result(cudaErrorInvalidConfiguration);
   if (shared_bytes > limit) return result(cudaErrorInvalidValue);
+  if (real(stream) != &runtime().null_stream && stream->device != current_device)
+    return result(cudaErrorInvalidResourceHandle);
   return result(push_work(stream, [body = std::move(body), grid, block, shared_bytes] {
     if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
       runtime().sticky = cudaErrorLaunchFailure;
@@ -232,9 +247,16 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
 }
 RT_OR_OUT_OF_MEMORY
 
+StepScope::StepScope() noexcept {
+  ++steps;
+}
+StepScope::~StepScope() {
+  --steps;
+}
+
 void reset_runtime() {
   const std::lock_guard lock(runtime().mutex);
-  runtime().sticky = runtime().last = cudaSuccess;
+  runtime().sticky = last_error = cudaSuccess;
 }
 size_t device_bytes() {
   return runtime().bytes;
@@ -245,14 +267,16 @@ size_t device_bytes() {
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = cuda_emulator::options().devices;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return result(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
+  if (!is_device(device)) return result(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -278,10 +302,10 @@ const char* cudaGetErrorString(cudaError_t error) {
   }
 }
 cudaError_t cudaGetLastError() {
-  return std::exchange(runtime().last, cudaSuccess);
+  return std::exchange(last_error, cudaSuccess);
 }
 cudaError_t cudaPeekAtLastError() {
-  return runtime().last;
+  return last_error;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
@@ -300,11 +324,12 @@ static int shared_memory_limit() {
   return chip >= 90 && chip < 120 ? 227 << 10 : 99 << 10;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return result(cudaErrorInvalidDevice);
+  if (!is_device(device)) return result(cudaErrorInvalidDevice);
   *properties = {};
   const int chip = cuda_emulator::options().compute_capability;
   std::strcpy(properties->name, "CUDA emulated on the CPU");
   for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
+  properties->uuid.bytes[0] = static_cast<char>(device);
   properties->totalGlobalMem = cuda_emulator::options().memory_bytes;
   properties->major = chip / 10;
   properties->minor = chip % 10;
@@ -316,7 +341,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0) return result(cudaErrorInvalidDevice);
+  if (!is_device(device)) return result(cudaErrorInvalidDevice);
   const int chip = cuda_emulator::options().compute_capability;
   switch (attribute) {
     case cudaDevAttrComputeCapabilityMajor: *value = chip / 10; break;
@@ -329,6 +354,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total) {
+  RT_LOCKED;
   *total = cuda_emulator::options().memory_bytes;
   *free_bytes = *total - runtime().bytes;
   return cudaSuccess;
@@ -358,6 +384,7 @@ cudaError_t cudaFree(void* pointer) {
 }
 cudaError_t cudaHostAlloc(void** pointer, size_t bytes, unsigned) try {
   RT_LOCKED;
+  RT_NOT_WHILE_CAPTURING;
   return result(allocate(pointer, bytes, true));
 }
 RT_OR_OUT_OF_MEMORY
@@ -375,17 +402,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
     if (const cudaError_t error = copy_now(to, source, bytes, kind); error != cudaSuccess)
       runtime().sticky = error;
   };
+  if ((own->capture != nullptr || steps > 0) && (find(from) == nullptr || find(to) == nullptr)) {
+    own->invalid = true;
+    return result(cudaErrorStreamCaptureUnsupported);
+  }
   if (find(from) == nullptr) {  // pageable: CUDA stages it before it returns
-    if (own->capture != nullptr) {
-      own->invalid = true;
-      return result(cudaErrorStreamCaptureUnsupported);
-    }
     const auto* first = static_cast<const char*>(from);
     auto staged = std::make_shared<std::vector<char>>(first, first + bytes);
     return result(push_work(stream, [=] { run(staged->data()); }));
   }
   const cudaError_t error = push_work(stream, [=] { run(from); });
-  if (find(to) == nullptr && own->capture == nullptr) drain(own);  // pageable: CUDA waits
+  if (find(to) == nullptr) drain(own);  // pageable: CUDA waits
   return result(error != cudaSuccess ? error : runtime().sticky);
 }
 RT_OR_OUT_OF_MEMORY
@@ -450,6 +477,8 @@ cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, uns
   RT_LOCKED;
   CUstream_st* const own = real(stream);
   const EventPtr& state = event->state;
+  if (own != &runtime().null_stream && own->device != event->device)
+    return result(cudaErrorInvalidResourceHandle);
   if (own->capture != nullptr && flags == cudaEventRecordExternal) {  // a node of the graph
     return push(own, {Operation::Kind::Run, [state] { complete(*state, ++state->recorded); }, nullptr, 0});
   }
@@ -475,6 +504,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (own->capture == nullptr) {  // fork: this stream takes part in the capture
       own->capture = state->capture;
       own->position = own->joined = own->capture->work.size();
+      own->capturer = state->stream->capturer;
     } else {  // join
       state->stream->joined = std::max(state->stream->joined, state->position);
     }
@@ -501,6 +531,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
   RT_LOCKED;
+  if (start->device != end->device) return result(cudaErrorInvalidResourceHandle);
   if (start->state->done == 0 || end->state->done == 0) return result(cudaErrorInvalidResourceHandle);
   *milliseconds = std::chrono::duration<float, std::milli>(end->state->time - start->state->time).count();
   return cudaSuccess;
@@ -516,13 +547,15 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) t
   stream->origin = true;
   stream->invalid = false;
   stream->position = 0;
-  ++runtime().captures;
+  stream->capturer = &captures;
+  ++captures;
   return cudaSuccess;
 }
 RT_OR_OUT_OF_MEMORY
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) try {
   RT_LOCKED;
   if (stream->capture == nullptr || !stream->origin) return result(cudaErrorIllegalState);
+  if (stream->capturer != &captures) return result(cudaErrorStreamCaptureWrongThread);
   CUgraph_st* const captured = stream->capture;
   bool invalid = false, unjoined = false;
   for (CUstream_st* other : runtime().streams) {
@@ -532,7 +565,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) try {
     other->capture = nullptr;
     other->origin = other->invalid = false;
   }
-  --runtime().captures;
+  --captures;
   *graph = nullptr;
   if (invalid || unjoined) {
     delete captured;

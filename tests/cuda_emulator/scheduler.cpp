@@ -151,6 +151,10 @@ struct Scheduler {
     }
     if (const char* streams = std::getenv("RT_EMULATOR_STREAMS"); streams != nullptr)
       options.lazy_streams = std::strcmp(streams, "lazy") == 0;
+    if (const char* chip = std::getenv("RT_EMULATOR_CHIP"); chip != nullptr)
+      options.compute_capability = std::atoi(chip);
+    if (const char* devices = std::getenv("RT_EMULATOR_DEVICES"); devices != nullptr)
+      options.devices = std::atoi(devices);
     birth.reserve(kMaxThreads);
     idle.reserve(2 * kMaxThreads);
   }
