@@ -21,8 +21,9 @@ int main(int count, char** arguments) {
   }
   for (const rt::DeviceInfo& device : devices)
     std::printf("device %d: %s\n", device.index, device.name.c_str());
+  // With devices: why there are not more.
   std::printf("reason: %s\n", reason.c_str());
-  if (devices.empty() == reason.empty()) {
+  if (devices.empty() && reason.empty()) {
     std::puts("expected devices or a reason");
     return 1;
   }
@@ -31,7 +32,7 @@ int main(int count, char** arguments) {
     std::puts("opening and probing disagree");
     return 1;
   }
-  if (!opened.ok() && opened.status().message() != reason) {
+  if (!opened.ok() && opened.status().message().find(reason) == std::string::npos) {
     std::printf("opening gives another reason: %s\n", opened.status().message().c_str());
     return 1;
   }

@@ -72,6 +72,15 @@ TEST(CudaProbe, ChoosesByIndexNameOrUuid) {
   EXPECT_TRUE(says(choose_device({}, "").status(), "no CUDA device"));
 }
 
+TEST(CudaProbe, RefusesAChipThatItHasNoCodeFor) {
+  cuda_emulator::options().compute_capability = 50;
+  const auto device = CudaDevice::open({});
+  cuda_emulator::options() = {};
+  EXPECT_TRUE(says(device.status(),
+                   "has compute capability 5.0, this build has code for 75; build with "
+                   "RT_CUDA_ARCHITECTURES=50"));
+}
+
 class Emulated : public testing::Test {
  protected:
   void SetUp() override {
