@@ -2,6 +2,7 @@
 
 #include "kernels/common.cuh"
 #include "kernels/requantize.cuh"
+#include "kernels/vector.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -59,6 +60,47 @@ __global__ void __launch_bounds__(kElementwiseThreads) requantize_each(Requantiz
   if (i < a.count) store_requantized(a.requantization, a.result, i, a.sums[i], i % a.channels);
 }
 
+template <class T>
+RT_DEVICE float zero_of(const Codes& x) {
+  return static_cast<float>(*static_cast<const T*>(x.zero));
+}
+
+/// With factors a.scale / y.scale and b.scale / y.scale, an element is two multiply-adds: what is the same
+/// for all of them, the activation's limits too, is expressed in steps of y.
+template <class A, class B, class Y>
+__global__ void __launch_bounds__(kElementwiseThreads) add_codes(QuantizedAddArguments x) {
+  constexpr int kWidth = kVectorWidth<Y>;
+  const int64_t first = global_index() * kWidth;
+  if (first >= x.count) return;
+  const auto a = load_before<kWidth>(static_cast<const A*>(x.a.codes), first, x.count);
+  const auto b = load_before<kWidth>(static_cast<const B*>(x.b.codes), first, x.count);
+  const float y_scale = *x.y.scale, y_zero = zero_of<Y>(x.y);
+  const float a_factor = *x.a.scale / y_scale, b_factor = *x.b.scale / y_scale;
+  const float offset = y_zero - zero_of<A>(x.a) * a_factor - zero_of<B>(x.b) * b_factor;
+  float low = std::numeric_limits<Y>::min(), high = std::numeric_limits<Y>::max();
+  if (x.activation.function == Function::Relu) low = fmaxf(low, y_zero);
+  if (x.activation.function == Function::Clip) {
+    const float least = static_cast<float>(x.activation.alpha) / y_scale + y_zero;
+    const float most = static_cast<float>(x.activation.beta) / y_scale + y_zero;
+    const float lowest = low;
+    low = fminf(fmaxf(least, lowest), high);
+    high = fminf(fmaxf(most, lowest), high);
+  }
+  Vector<Y, kWidth> result;
+  RT_UNROLL
+  for (int i = 0; i < kWidth; ++i) {
+    const float sum =
+        fmaf(static_cast<float>(a[i]), a_factor, fmaf(static_cast<float>(b[i]), b_factor, offset));
+    result[i] = static_cast<Y>(__float2int_rn(fminf(fmaxf(sum, low), high)));
+  }
+  store_before(static_cast<Y*>(x.result), result, first, x.count);
+}
+
+template <class F>
+cudaError_t with_byte(ElementType type, F&& f) {
+  return type == ElementType::I8 ? f(TypeTag<int8_t>{}) : f(TypeTag<uint8_t>{});
+}
+
 /// Steps of the last place are 2^(exponent of x - mantissa), of the least normal number at least.
 __global__ void __launch_bounds__(kElementwiseThreads)
     narrow_each(const float* data, float* result, int64_t count, NarrowFormat format) {
@@ -113,6 +155,19 @@ cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream
 
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream) {
   return launch(requantize_each, launch_each(arguments.count, stream), arguments);
+}
+
+cudaError_t quantized_add(const QuantizedAddArguments& x, cudaStream_t stream) {
+  const LaunchConfig config = launch_each(ceil_div(x.count, kVectorWidth<uint8_t>), stream);
+  return with_byte(x.a.type, [&](auto a) {
+    return with_byte(x.b.type, [&](auto b) {
+      return with_byte(x.y.type, [&](auto y) {
+        return launch(
+            add_codes<typename decltype(a)::type, typename decltype(b)::type, typename decltype(y)::type>,
+            config, x);
+      });
+    });
+  });
 }
 
 cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,

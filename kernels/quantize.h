@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear, Requantize, NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd, NarrowFloat: an element each.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -58,6 +58,23 @@ struct RequantizeArguments {
   Requantization requantization;
 };
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream);
+
+/// Elements of i8 or u8, each (code - zero) * scale.
+struct Codes {
+  const void* codes = nullptr;
+  const float* scale = nullptr;
+  const void* zero = nullptr;
+  ElementType type = ElementType::U8;
+};
+
+/// round(activation(a + b) / y.scale) + y.zero, ties to even, saturated. The result may lie over `a` or `b`.
+struct QuantizedAddArguments {
+  Codes a, b, y;  ///< y.codes is not read
+  void* result = nullptr;
+  FunctionCall activation;  ///< Identity, Relu or Clip
+  int64_t count = 0;
+};
+cudaError_t quantized_add(const QuantizedAddArguments& arguments, cudaStream_t stream);
 
 /// A format of fewer bits: what follows `mantissa` bits behind the point is rounded to even.
 struct NarrowFormat {

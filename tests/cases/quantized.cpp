@@ -152,10 +152,10 @@ void add_sums(std::vector<Case>& cases) {
     attributes.epilogue->beta = beta;
     return attributes;
   };
-  const auto operands = [](DType a, DType b, DType y, double zero) {
+  const auto operands = [](DType a, DType b, DType y, double zero, const Shape& shape = {3, 4, 37}) {
     return std::vector<std::optional<CaseInput>>{
-        codes(a, {3, 4, 37}),     codes(b, {3, 4, 37}), number(DType::F32, 0.11),   number(a, 7),
-        number(DType::F32, 0.07), number(b, 21),        number(DType::F32, 0.0501), number(y, zero)};
+        codes(a, shape),          codes(b, shape), number(DType::F32, 0.11),   number(a, 7),
+        number(DType::F32, 0.07), number(b, 21),   number(DType::F32, 0.0501), number(y, zero)};
   };
   for (const DType a : {DType::U8, DType::I8})
     for (const DType b : {DType::U8, DType::I8})
@@ -165,6 +165,10 @@ void add_sums(std::vector<Case>& cases) {
       make_case("quantized_add_relu", sum(Activation::Relu), operands(DType::I8, DType::I8, DType::I8, -11)));
   add(cases, make_case("quantized_add_clip", sum(Activation::Clip, -1, 2),
                        operands(DType::U8, DType::U8, DType::U8, 90)));
+  add(cases, make_case("quantized_add_other_type", Attributes{},
+                       operands(DType::U8, DType::I8, DType::I8, -90, {7, 1237})));
+  add(cases, make_case("quantized_add_clip_i8", sum(Activation::Clip, 0, 6),
+                       operands(DType::I8, DType::U8, DType::I8, -100, {1})));
   add(cases, make_case("quantized_add_sigmoid", sum(Activation::Sigmoid),
                        operands(DType::U8, DType::U8, DType::U8, 0)));
 }

@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd and NarrowFloat: an element each.
 #include "kernels/quantize.h"
 
 #include <limits>
@@ -73,6 +73,37 @@ Result<KernelPtr> create_requantize(CudaDevice&, const NodeView& node) {
   });
 }
 
+Status supports_add(const CudaDevice&, const NodeView& node) {
+  const auto& epilogue = node.as<op::QuantizedAddAttributes>().epilogue;
+  if (epilogue && epilogue->activation > op::Activation::Clip)
+    return unsupported("no fused activation but Relu and Clip, not ",
+                       op::EnumNameActivation(epilogue->activation));
+  return {};
+}
+
+Result<KernelPtr> create_add(CudaDevice&, const NodeView& node) {
+  QuantizedAddArguments arguments;
+  arguments.a.type = element_type(node.dtype(0));
+  arguments.b.type = element_type(node.dtype(1));
+  arguments.y.type = element_type(node.output(0).dtype);
+  arguments.activation = activation_of(node.as<op::QuantizedAddAttributes>().epilogue.get());
+  arguments.count = node.output(0).elements();
+  return make_kernel(
+      [arguments](const Call& call) {
+        QuantizedAddArguments x = arguments;
+        x.a.codes = call.in(0);
+        x.b.codes = call.in(1);
+        Codes* const codes[] = {&x.a, &x.b, &x.y};
+        for (size_t i = 0; i < 3; ++i) {
+          codes[i]->scale = call.in<float>(2 + 2 * i);
+          codes[i]->zero = call.in(3 + 2 * i);
+        }
+        x.result = call.out();
+        return quantized_add(x, call.stream);
+      },
+      in_place());
+}
+
 NarrowFormat format_of(const op::NarrowFloatAttributes& attributes) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -105,6 +136,7 @@ std::span<const KernelRow> rows_quantize() {
       row<create_dequantize, supports<op::DequantizeLinearAttributes>>(OpKind::DequantizeLinear, "dequantize",
                                                                        kCodes),
       row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
+      row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", DTypeSet{DType::I8, DType::U8}),
       row<create_narrow>(OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}),
   };
   return kRows;
