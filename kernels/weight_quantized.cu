@@ -1,67 +1,100 @@
-// Products of f32 rows with weights of 8 or 4 bits. Bound by the weights' bytes where rows are few: a warp
-// makes one column of up to eight rows, its lanes read 16 bytes each of the column's weights, side by side,
-// widen them in registers and use them for all rows; sums meet at the end.
+// Products of f32 rows with weights of 8 or 4 bits. Bound by the weights' bytes where rows are few: a block
+// makes four columns of up to eight rows. Its threads read four bytes each of every column's weights, side by
+// side, widen them in registers and use them for all rows, and so each number of x for all columns; sums meet
+// at the end.
 #include "kernels/weight_quantized.h"
 
+#include "kernels/common.cuh"
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
 namespace rt::cuda {
 namespace {
 
-constexpr int kWarps = 4;
+constexpr int kThreads = 128, kColumns = 4;
 
+/// 2^23 + c, whose last bits are c, less 2^23 and what the codes are counted from.
 template <int kBits>
-RT_DEVICE float weight_of(const Vector<uint32_t, 4>& words, int i) {
-  constexpr int kOfWord = 32 / kBits;
-  const uint32_t code = words[i / kOfWord] >> (kBits * (i % kOfWord));
-  if constexpr (kBits == 8) return static_cast<float>(static_cast<int8_t>(code & 255u));
-  return static_cast<float>(static_cast<int>(code & 15u) - 8);
+RT_DEVICE float weight_of(uint32_t word, int i) {
+  if constexpr (kBits == 8) return static_cast<float>(static_cast<int8_t>(word >> (8 * i) & 255u));
+  return __uint_as_float((word >> (4 * i) & 15u) | 0x4b000000u) - (0x1p23f + 8.0f);
 }
 
 template <int kBits, int kRows>
-__global__ void __launch_bounds__(kWarps * 32, 2) weight_columns(WeightQuantizedArguments a) {
-  constexpr int kCodes = 128 / kBits;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
+__global__ void __launch_bounds__(kThreads, 4) weight_columns(WeightQuantizedArguments a) {
+  constexpr int kCodes = 32 / kBits, kOutputs = kRows * kColumns;
+  constexpr int kSteps = kRows == 1 ? 2 : 1;  // more weights on their way where little is done with each
+  __shared__ float shared[kThreads / kWarpSize][kOutputs];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t first_column = static_cast<int64_t>(blockIdx.x) * kColumns;
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
-  if (column >= a.n) return;
-  const auto* weight = static_cast<const uint8_t*>(a.weight) + column * (a.k * kBits / 8);
-  const float* scale = a.scale + column * (a.k / a.group);
-  float sum[kRows] = {};
-  for (int64_t k = static_cast<int64_t>(lane) * kCodes; k < a.k; k += 32 * kCodes) {
-    const auto words = load_vector<4>(reinterpret_cast<const uint32_t*>(weight + k * kBits / 8));
-    const float factor = scale[k / a.group];
-    float codes[kCodes];
+  const auto words = static_cast<uint32_t>(a.k / kCodes),
+             words_of_group = static_cast<uint32_t>(a.group / kCodes);
+  const int64_t groups = a.k / a.group;
+  const auto column = [&](int c) { return min(first_column + c, a.n - 1); };
+  float sum[kOutputs] = {};
+  for (uint32_t first = threadIdx.x; first < words; first += kThreads * kSteps) {
+    uint32_t word[kSteps][kColumns] = {};
+    float factor[kSteps][kColumns] = {};
     RT_UNROLL
-    for (int i = 0; i < kCodes; ++i) codes[i] = weight_of<kBits>(words, i);
-    RT_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const int64_t row = first_row + r < a.rows ? first_row + r : a.rows - 1;
-      float part = 0;
+    for (int step = 0; step < kSteps; ++step) {
+      const uint32_t at = first + static_cast<uint32_t>(step) * kThreads;
+      if (at >= words) break;
+      const uint32_t group = at / words_of_group;
       RT_UNROLL
-      for (int i = 0; i < kCodes; i += 4) {
-        const auto four = load_vector<4>(a.x + row * a.k + k + i);
-        RT_UNROLL
-        for (int t = 0; t < 4; ++t) part += four[t] * codes[i + t];
+      for (int c = 0; c < kColumns; ++c) {
+        word[step][c] = static_cast<const uint32_t*>(a.weight)[column(c) * words + at];
+        factor[step][c] = a.scale[column(c) * groups + group];
       }
-      sum[r] += part * factor;
+    }
+    RT_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const uint32_t at = first + static_cast<uint32_t>(step) * kThreads;
+      if (at >= words) break;
+      float codes[kColumns][kCodes];
+      RT_UNROLL
+      for (int c = 0; c < kColumns; ++c) {
+        RT_UNROLL
+        for (int i = 0; i < kCodes; ++i) codes[c][i] = weight_of<kBits>(word[step][c], i);
+      }
+      RT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const float* x = a.x + min(first_row + r, a.rows - 1) * a.k + static_cast<int64_t>(at) * kCodes;
+        float part[kColumns] = {};
+        RT_UNROLL
+        for (int i = 0; i < kCodes; i += 4) {
+          const auto four = load_vector<4>(x + i);
+          RT_UNROLL
+          for (int t = 0; t < 4; ++t) {
+            RT_UNROLL
+            for (int c = 0; c < kColumns; ++c) part[c] += four[t] * codes[c][i + t];
+          }
+        }
+        RT_UNROLL
+        for (int c = 0; c < kColumns; ++c) sum[r * kColumns + c] += part[c] * factor[step][c];
+      }
     }
   }
-  const float bias = a.bias != nullptr ? a.bias[column] : 0.0f;
   RT_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    const float total = warp_sum(sum[r]);
-    if (lane == 0 && first_row + r < a.rows) a.y[(first_row + r) * a.n + column] = total + bias;
+  for (int i = 0; i < kOutputs; ++i) {
+    const float total = warp_sum(sum[i]);
+    if (thread % kWarpSize == 0) shared[thread / kWarpSize][i] = total;
   }
+  __syncthreads();
+  const int64_t row = first_row + thread / kColumns, output = first_column + thread % kColumns;
+  if (thread >= kOutputs || row >= a.rows || output >= a.n) return;
+  float total = a.bias != nullptr ? a.bias[output] : 0.0f;
+  RT_UNROLL
+  for (const auto& of_warp : shared) total += of_warp[thread];
+  a.y[row * a.n + output] = total;
 }
 
 template <int kBits>
 cudaError_t start(const WeightQuantizedArguments& a, cudaStream_t stream) {
   const auto run = [&](auto kernel, int64_t rows) {
-    const dim3 grid(static_cast<unsigned>((a.n + kWarps - 1) / kWarps),
-                    static_cast<unsigned>((a.rows + rows - 1) / rows));
-    return launch(kernel, {.grid = grid, .block = dim3(kWarps * 32), .stream = stream}, a);
+    const dim3 grid(static_cast<unsigned>(ceil_div(a.n, kColumns)),
+                    static_cast<unsigned>(ceil_div(a.rows, rows)));
+    return launch(kernel, {.grid = grid, .block = dim3(kThreads), .stream = stream}, a);
   };
   if (a.rows == 1) return run(weight_columns<kBits, 1>, 1);
   if (a.rows <= 4) return run(weight_columns<kBits, 4>, 4);

@@ -8,7 +8,7 @@
 namespace rt::cuda {
 
 /// y [rows,n] = x [rows,k] w + bias in f32; 8 bits: weight i8 [n,k]; 4 bits: u8 [n,k/2], the even k in the
-/// low half, both less 8. scale [n,k/group]; group: a multiple of the weights in 16 bytes. bias [n] may be
+/// low half, both less 8. scale [n,k/group]; group: a multiple of the weights in 4 bytes. bias [n] may be
 /// null.
 struct WeightQuantizedArguments {
   const float* x = nullptr;
@@ -18,7 +18,7 @@ struct WeightQuantizedArguments {
   int64_t rows = 0, n = 0, k = 0, group = 0;
   int bits = 8;
 };
-/// At most kMostWeightRows rows and 2^31 - 1 columns.
+/// At most kMostWeightRows rows, 2^31 - 1 columns, k below 2^32.
 cudaError_t weight_quantized(const WeightQuantizedArguments& arguments, cudaStream_t stream);
 inline constexpr int64_t kMostWeightRows = 65535 * 8;
 

@@ -212,6 +212,12 @@ void add_weights(std::vector<Case>& cases) {
     add(cases, make_case("weight_quantized_i4_groups_of_" + std::to_string(group), product(4, group),
                          {f32({1, 512}), constant(in_range(tensor(DType::U8, {37, 256}), 0, 255.9)),
                           constant(in_range(f32({37, 512 / group}), 0.01, 0.02)), reals(37)}));
+  add(cases, make_case("weight_quantized_i4_long", product(4, 64),
+                       {f32({1, 2368}), constant(in_range(tensor(DType::U8, {6, 1184}), 0, 255.9)),
+                        constant(in_range(f32({6, 37}), 0.01, 0.02)), reals(6)}));
+  add(cases, make_case("weight_quantized_i8_long", product(8, 12),
+                       {f32({9, 1092}), constant(codes(DType::I8, {7, 1092})),
+                        constant(in_range(f32({7, 91}), 0.01, 0.02))}));
   add(cases, make_case("weight_quantized_small_groups", product(8, 5),
                        {f32({3, 15}), constant(codes(DType::I8, {7, 15})),
                         constant(in_range(f32({7, 3}), 0.01, 0.02))}));

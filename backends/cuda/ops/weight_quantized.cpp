@@ -1,4 +1,4 @@
-// WeightQuantizedMatMul: weights of 8 or 4 bits become numbers in registers. Groups that no whole 16 bytes of
+// WeightQuantizedMatMul: weights of 8 or 4 bits become numbers in registers. Groups that no whole 4 bytes of
 // weights fill are left to the node's body.
 #include "kernels/weight_quantized.h"
 
@@ -28,7 +28,7 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
 
 Status supports(const CudaDevice&, const NodeView& node) {
   const auto& attributes = node.as<op::WeightQuantizedMatMulAttributes>();
-  const int64_t whole = 128 / attributes.bits;
+  const int64_t whole = 32 / attributes.bits;
   if (attributes.group_size % whole != 0)
     return unsupported("groups of ", attributes.group_size, " weights, not a multiple of ", whole);
   if (node.output(0).elements() == 0) return unsupported("a product without elements");
