@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/common.cuh"
-#include "kernels/reduce.cuh"
+#include "kernels/row.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -167,39 +166,43 @@ cudaError_t sum(const Sums& sums, const T* x, const T* g, const P* mean, cudaStr
 
 // --- LayerNorm
 
-/// kLanesPerRow: a warp, or the block.
-template <class T, class P, int kLanesPerRow>
-__global__ void __launch_bounds__(kThreads)
+/// The parameters of `kWidth` columns; with stride 0 one for all.
+template <int kWidth, class P>
+RT_DEVICE Vector<P, kWidth> parameters_of(const P* parameters, int64_t column, int64_t stride) {
+  if (stride != 0) return load_vector<kWidth>(parameters + column);
+  Vector<P, kWidth> same;
+  RT_UNROLL
+  for (int i = 0; i < kWidth; ++i) same[i] = *parameters;
+  return same;
+}
+
+template <class Row, class T, class P>
+__global__ void __launch_bounds__(kRowThreads, 3)
     layer_norm_kernel(const T* x, T* y, const P* scale, const P* bias, int64_t rows, int64_t columns,
                       int64_t scale_stride, int64_t bias_stride, float epsilon) {
-  __shared__ float shared[kThreads / kWarpSize];
-  const int64_t row = global_index() / kLanesPerRow;
-  const int lane = static_cast<int>(threadIdx.x) % kLanesPerRow;
-  const int64_t count = row < rows ? columns : 0;
-  const T* from = x + (row < rows ? row * columns : 0);
-  T* to = y + (row < rows ? row * columns : 0);
-  const auto total = [&](float value) {
-    if constexpr (kLanesPerRow == kThreads)
-      return block_sum(value, shared);
-    else
-      return warp_sum(value);
-  };
+  __shared__ float shared[kWarpSize];
+  Row row(x, rows, columns);
   const float n = static_cast<float>(columns);
   float part = 0;
-  for (int64_t i = lane; i < count; i += kLanesPerRow) part += to_float(from[i]);
-  const float mean = total(part) / n;
+  row.each([&](float value) { part += value; });
+  const float mean = Row::combined(part, Sum{}, shared) / n;
   part = 0;
-  for (int64_t i = lane; i < count; i += kLanesPerRow) {
-    const float apart = to_float(from[i]) - mean;
-    part += apart * apart;
-  }
-  const float inverse = 1.0f / sqrtf(total(part) / n + epsilon);
-  for (int64_t i = lane; i < count; i += kLanesPerRow) {
-    float value = (to_float(from[i]) - mean) * inverse;
-    if (scale != nullptr) value *= to_float(scale[i * scale_stride]);
-    if (bias != nullptr) value += to_float(bias[i * bias_stride]);
-    to[i] = from_float<T>(value);
-  }
+  row.each([&](float value) { part += (value - mean) * (value - mean); });
+  const float inverse = 1.0f / sqrtf(Row::combined(part, Sum{}, shared) / n + epsilon);
+  row.store(y, [&](int64_t column, auto& values) {
+    constexpr int kWidth = Row::kElements;
+    for (float& value : values) value = (value - mean) * inverse;
+    if (scale != nullptr) {
+      const auto factors = parameters_of<kWidth>(scale, column, scale_stride);
+      RT_UNROLL
+      for (int i = 0; i < kWidth; ++i) values[i] *= to_float(factors[i]);
+    }
+    if (bias != nullptr) {
+      const auto offsets = parameters_of<kWidth>(bias, column, bias_stride);
+      RT_UNROLL
+      for (int i = 0; i < kWidth; ++i) values[i] += to_float(offsets[i]);
+    }
+  });
 }
 
 }  // namespace
@@ -276,12 +279,11 @@ cudaError_t layer_norm(const LayerNormArguments& a, cudaStream_t stream) {
   return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
     using T = typename decltype(x_tag)::type;
     using P = typename decltype(parameter_tag)::type;
-    const int64_t rows = a.columns == 0 ? 0 : a.rows;
-    const bool short_rows = a.columns <= 1024;
-    return launch(short_rows ? layer_norm_kernel<T, P, kWarpSize> : layer_norm_kernel<T, P, kThreads>,
-                  launch_each(rows * (short_rows ? kWarpSize : kThreads), stream, kThreads),
-                  static_cast<const T*>(a.x), static_cast<T*>(a.y), static_cast<const P*>(a.scale),
-                  static_cast<const P*>(a.bias), rows, a.columns, a.scale_stride, a.bias_stride, a.epsilon);
+    return launch_rows<T>(a.rows, a.columns, stream, [&](auto row, const LaunchConfig& config) {
+      return launch(layer_norm_kernel<typename decltype(row)::type, T, P>, config, static_cast<const T*>(a.x),
+                    static_cast<T*>(a.y), static_cast<const P*>(a.scale), static_cast<const P*>(a.bias),
+                    a.rows, a.columns, a.scale_stride, a.bias_stride, a.epsilon);
+    });
   });
 }
 

@@ -1,14 +1,14 @@
 // Softmax: y = exp(x - max) / sum exp(x - max), or its logarithm x - max - log(sum). Rows of neighbouring
-// elements by a warp or a block; along other axes one thread per column, so that neighbours read neighbours.
+// elements by a warp or a block (row.cuh); along other axes one thread per column, so that neighbours read
+// neighbours.
 #include "kernels/softmax.h"
 
-#include "kernels/common.cuh"
-#include "kernels/reduce.cuh"
+#include "kernels/row.cuh"
 
 namespace rt::cuda {
 namespace {
 
-constexpr int kBlock = 256;
+constexpr int kColumnThreads = 256;
 
 RT_DEVICE float exponential(float x) {
   return expf(x);
@@ -28,35 +28,35 @@ RT_DEVICE T softmax_of(Wide<T> x, Wide<T> most, Wide<T> sum, bool log_softmax) {
   return narrow<T>(log_softmax ? x - most - logarithm(sum) : exponential(x - most) / sum);
 }
 
-template <class T, int kThreads>
-__global__ void __launch_bounds__(kBlock)
+template <class Row, class T>
+__global__ void __launch_bounds__(kRowThreads, 3)
     softmax_rows(const T* x, T* y, int64_t rows, int64_t extent, bool log_softmax) {
   using Value = Wide<T>;
-  __shared__ Value shared[kBlock / 32];
-  const int lane = static_cast<int>(threadIdx.x) % kThreads;
-  const int64_t row =
-      static_cast<int64_t>(blockIdx.x) * (kBlock / kThreads) + static_cast<int>(threadIdx.x) / kThreads;
-  const int64_t count = row < rows ? extent : 0;
-  const T* from = x + (row < rows ? row * extent : 0);
-  T* to = y + (row < rows ? row * extent : 0);
-  const auto combined = [&](Value value, auto combine) {
-    if constexpr (kThreads == kBlock)
-      return block_reduce(value, combine, shared);
-    else
-      return warp_reduce(value, combine);
-  };
+  __shared__ Value shared[kWarpSize];
+  Row row(x, rows, extent);
   Value most = static_cast<Value>(-INFINITY);
-  for (int64_t i = lane; i < count; i += kThreads) most = Maximum{}(most, widen(from[i]));
-  most = combined(most, Maximum{});
+  row.each([&](Value value) { most = Maximum{}(most, value); });
+  most = Row::combined(most, Maximum{}, shared);
   Value sum = 0;
-  for (int64_t i = lane; i < count; i += kThreads) sum += exponential(widen(from[i]) - most);
-  sum = combined(sum, Sum{});
-  for (int64_t i = lane; i < count; i += kThreads)
-    to[i] = softmax_of<T>(widen(from[i]), most, sum, log_softmax);
+  row.each([&](Value& value) {
+    const Value power = exponential(value - most);
+    sum += power;
+    if (Row::kKept && !log_softmax) value = power;
+  });
+  sum = Row::combined(sum, Sum{}, shared);
+  const Value inverse = Value{1} / sum, log_sum = logarithm(sum);
+  row.store(y, [&](int64_t, auto& values) {
+    for (Value& value : values) {
+      if (log_softmax)
+        value = value - most - log_sum;
+      else
+        value = (Row::kKept ? value : exponential(value - most)) * inverse;
+    }
+  });
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kColumnThreads)
     softmax_columns(const T* x, T* y, int64_t columns, int64_t extent, int64_t inner, bool log_softmax) {
   using Value = Wide<T>;
   const int64_t column = global_index();
@@ -81,13 +81,11 @@ cudaError_t softmax(const SoftmaxArguments& a, cudaStream_t stream) {
     const auto* x = static_cast<const T*>(a.x);
     auto* y = static_cast<T*>(a.y);
     if (a.inner > 1)
-      return launch(softmax_columns<T>, launch_each(rows, stream, kBlock), x, y, rows, a.extent, a.inner,
-                    a.logarithm);
-    if (a.extent <= 1024)
-      return launch(softmax_rows<T, 32>, launch_each(rows * 32, stream, kBlock), x, y, rows, a.extent,
-                    a.logarithm);
-    return launch(softmax_rows<T, kBlock>, launch_each(rows * kBlock, stream, kBlock), x, y, rows, a.extent,
-                  a.logarithm);
+      return launch(softmax_columns<T>, launch_each(rows, stream, kColumnThreads), x, y, rows, a.extent,
+                    a.inner, a.logarithm);
+    return launch_rows<T>(rows, a.extent, stream, [&](auto row, const LaunchConfig& config) {
+      return launch(softmax_rows<typename decltype(row)::type, T>, config, x, y, rows, a.extent, a.logarithm);
+    });
   };
   return a.type == ElementType::F64 ? run(TypeTag<double>{}) : with_float(a.type, run);
 }

@@ -26,6 +26,22 @@ RT_DEVICE void store_vector(T* to, const Vector<T, kWidth>& vector) {
   *reinterpret_cast<Vector<T, kWidth>*>(to) = vector;
 }
 
+/// A vector as it is loaded: in words of 32 bits where it consists of them. Loads that go to elements of 8 or
+/// 16 bits are taken apart at once, so that the next load waits for this one; loads to words are not.
+template <class T, int kWidth>
+using Packed = std::conditional_t<sizeof(T) * kWidth % 4 == 0, Vector<uint32_t, sizeof(T) * kWidth / 4>,
+                                  Vector<T, kWidth>>;
+template <int kWidth, class T>
+RT_DEVICE Packed<T, kWidth> load_packed(const T* from) {
+  return *reinterpret_cast<const Packed<T, kWidth>*>(from);
+}
+template <class T, int kWidth>
+RT_DEVICE Vector<T, kWidth> unpacked(const Packed<T, kWidth>& packed) {
+  Vector<T, kWidth> vector;
+  memcpy(&vector, &packed, sizeof vector);
+  return vector;
+}
+
 /// load_vector() of the elements before `count`; the rest is T{}. `first` is a multiple of kWidth.
 template <int kWidth, class T>
 RT_DEVICE Vector<T, kWidth> load_before(const T* from, int64_t first, int64_t count) {

@@ -59,7 +59,17 @@ std::vector<Case> cases_normalization() {
   cases.push_back(
       no_gradient(make_case("softmax_many_rows", softmax(-1), {in_range(f32({613, 447}), -9, 9)})));
   cases.push_back(no_gradient(make_case("softmax_many_columns", softmax(1), {f32({33, 9, 1008})})));
+  // Rows for a block: kept in registers, of odd length, too long to keep.
+  for (const int64_t columns : {2056, 1501, 8200}) {
+    const std::string suffix = "_rows_of_" + std::to_string(columns);
+    cases.push_back(
+        no_gradient(make_case("softmax" + suffix, softmax(-1), {in_range(f32({2, columns}), -9, 9)})));
+    cases.push_back(no_gradient(make_case("layer_norm" + suffix, op::LayerNormAttributes{},
+                                          {f32({2, columns}), weight({columns}), weight({columns})})));
+  }
   op::LogSoftmaxAttributes log_softmax;
+  cases.push_back(
+      no_gradient(make_case("log_softmax_rows_of_2056", log_softmax, {in_range(f32({2, 2056}), -9, 9)})));
   cases.push_back(make_case("log_softmax", log_softmax, {in_range(f32({5, 33}), -6, 6)}));
   log_softmax.axis = 1;
   cases.push_back(make_case("log_softmax_middle", log_softmax, {f32({2, 5, 6})}));
