@@ -113,7 +113,7 @@ struct CtcSequence {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kMostCtcThreads) make_ctc(CtcArguments to) {
+__global__ void __launch_bounds__(kMostCtcThreads, 2) make_ctc(CtcArguments to) {
   __shared__ double storage[kWarpSize];
   const CtcSequence<T> z(to, blockIdx.x);
   const CtcScratch scratch(to.scratch, blockIdx.x, to.steps, 2 * to.most_labels + 1);

@@ -188,7 +188,7 @@ RT_DEVICE bool wins(Value a, int64_t a_index, Value b, int64_t b_index, bool sma
 
 /// One result per kThreads neighbouring threads.
 template <class T, int kThreads>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)
     arg_extreme_kernel(const T* x, int64_t* y, int64_t count, int64_t extent, int64_t inner, bool smallest,
                        bool last) {
   const int64_t thread = global_index();

@@ -257,7 +257,7 @@ struct RoiRow {
   }
 };
 
-__global__ void __launch_bounds__(kSampleThreads)
+__global__ void __launch_bounds__(kSampleThreads, 4)
     align_regions_back(RoiAlignArguments to, const float* grad_output, float* grad_data) {
   const int64_t i = global_index();
   if (i >= to.images * to.height * to.channels) return;
