@@ -151,12 +151,12 @@ Status CudaDevice::order(cudaStream_t earlier, cudaStream_t later) noexcept {
   return check(cudaStreamWaitEvent(later, ordered_, 0), "ordering two streams");
 }
 
-Result<SlabPtr> CudaDevice::allocate(size_t bytes) noexcept {
+Result<SlabPtr> CudaDevice::allocate(size_t bytes, bool exchange) noexcept {
   RT_TRY(activate());
   void* address = nullptr;
   RT_CUDA_TRY(cudaMalloc(&address, std::max<size_t>(bytes, 1)), "allocating ", bytes_text(bytes), " on '",
               info_.name, "'");
-  auto* slab = new (std::nothrow) CudaSlab(facts_.ordinal, static_cast<std::byte*>(address), bytes);
+  auto* slab = new (std::nothrow) CudaSlab(facts_.ordinal, static_cast<std::byte*>(address), bytes, exchange);
   if (slab == nullptr) {
     cudaFree(address);
     return Status(Code::OutOfMemory, "allocating device memory: no memory on the host");
@@ -172,8 +172,9 @@ Status CudaDevice::upload(Slab& destination, size_t offset, std::span<const std:
   RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
   if (bytes.empty()) return {};
   RT_TRY(activate());
-  RT_TRY(order(compute_, transfers_.upload_stream()));
-  RT_TRY(transfers_.upload(static_cast<CudaSlab&>(destination).address() + offset, bytes));
+  auto& slab = static_cast<CudaSlab&>(destination);
+  if (!slab.exchange()) RT_TRY(order(compute_, transfers_.upload_stream()));
+  RT_TRY(transfers_.upload(slab.address() + offset, bytes));
   return order(transfers_.upload_stream(), compute_);
 }
 
@@ -181,8 +182,9 @@ Status CudaDevice::download(const Slab& source, size_t offset, std::span<std::by
   RT_TRY(check_range("download", source.size(), offset, bytes.size()));
   if (bytes.empty()) return {};
   RT_TRY(activate());
-  RT_TRY(order(compute_, transfers_.download_stream()));
-  RT_TRY(transfers_.download(bytes, static_cast<const CudaSlab&>(source).address() + offset));
+  const auto& slab = static_cast<const CudaSlab&>(source);
+  if (!slab.exchange()) RT_TRY(order(compute_, transfers_.download_stream()));
+  RT_TRY(transfers_.download(bytes, slab.address() + offset));
   return ranks_status();
 }
 

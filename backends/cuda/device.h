@@ -18,19 +18,22 @@ namespace rt::cuda {
 
 class CudaSlab final : public Slab {
  public:
-  CudaSlab(int ordinal, std::byte* address, size_t size)
-      : ordinal_(ordinal), address_(address), size_(size) {}
+  CudaSlab(int ordinal, std::byte* address, size_t size, bool exchange)
+      : ordinal_(ordinal), address_(address), size_(size), exchange_(exchange) {}
   CudaSlab(const CudaSlab&) = delete;
   CudaSlab& operator=(const CudaSlab&) = delete;
   ~CudaSlab() override;
   size_t size() const noexcept override { return size_; }
   void* host() noexcept override { return nullptr; }
   std::byte* address() const noexcept { return address_; }
+  /// Its transfers wait for no work that was queued before them.
+  bool exchange() const noexcept { return exchange_; }
 
  private:
   int ordinal_;
   std::byte* address_;
   size_t size_;
+  bool exchange_;
 };
 
 /// Copies between the host's pageable memory and the device in parts through two pinned buffers, so that the
@@ -60,7 +63,8 @@ class CudaDevice final : public Device {
 
   const DeviceInfo& info() const noexcept override { return info_; }
   const KernelTable& kernels() const noexcept override { return *kernels_; }
-  Result<SlabPtr> allocate(size_t bytes) noexcept override;
+  Result<SlabPtr> allocate(size_t bytes) noexcept override { return allocate(bytes, false); }
+  Result<SlabPtr> allocate_exchange(size_t bytes) noexcept override { return allocate(bytes, true); }
   Result<SlabPtr> wrap(void* bytes, size_t size) noexcept override;
   Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept override;
   Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept override;
@@ -91,6 +95,7 @@ class CudaDevice final : public Device {
  private:
   CudaDevice() = default;
   Status open_nccl(const DeviceOptions& options);
+  Result<SlabPtr> allocate(size_t bytes, bool exchange) noexcept;
   /// What is queued on `later` from now on starts after what `earlier` holds.
   Status order(cudaStream_t earlier, cudaStream_t later) noexcept;
 

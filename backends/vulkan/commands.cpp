@@ -67,8 +67,10 @@ Status VulkanCommands::start(const RecordOptions& options) {
   result = api_.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands_);
   if (result != VK_SUCCESS) return failed("allocating a command buffer", result);
   const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  result = api_.vkCreateFence(device_.handle(), &fence, nullptr, &done_);
-  if (result != VK_SUCCESS) return failed("creating a fence", result);
+  for (Submission& submission : submissions_) {
+    result = api_.vkCreateFence(device_.handle(), &fence, nullptr, &submission.done);
+    if (result != VK_SUCCESS) return failed("creating a fence", result);
+  }
   if (profile_) {
     query_capacity_ = options.spans + 2;
     VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
@@ -77,7 +79,8 @@ Status VulkanCommands::start(const RecordOptions& options) {
     result = api_.vkCreateQueryPool(device_.handle(), &queries, nullptr, &queries_);
     if (result != VK_SUCCESS) return failed("creating timestamps", result);
   }
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   result = api_.vkBeginCommandBuffer(commands_, &begin);
   if (result != VK_SUCCESS) return failed("beginning a command buffer", result);
   if (profile_) api_.vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
@@ -90,12 +93,13 @@ Status VulkanCommands::start(const RecordOptions& options) {
 }
 
 VulkanCommands::~VulkanCommands() {
-  if (submitted_) api_.vkWaitForFences(device_.handle(), 1, &done_, VK_TRUE, UINT64_MAX);
+  for (Submission& submission : submissions_) wait_for(submission);
   for (VkBufferView view : views_) api_.vkDestroyBufferView(device_.handle(), view, nullptr);
   for (VkDescriptorPool pool : descriptor_pools_)
     api_.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
   if (queries_ != VK_NULL_HANDLE) api_.vkDestroyQueryPool(device_.handle(), queries_, nullptr);
-  if (done_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_.handle(), done_, nullptr);
+  for (const Submission& submission : submissions_)
+    if (submission.done != VK_NULL_HANDLE) api_.vkDestroyFence(device_.handle(), submission.done, nullptr);
   if (pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
 }
 
@@ -290,22 +294,32 @@ Status VulkanCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
 
 Status VulkanCommands::submit() noexcept {
   if (!finished_) return internal_error("submit() before finish()");
-  if (submitted_) RT_TRY(wait());
+  Submission& submission = submissions_[next_submission_];
+  if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
+    return failed("waiting for the device", result);
   VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
   submit.commandBufferCount = 1;
   submit.pCommandBuffers = &commands_;
-  const VkResult result = api_.vkQueueSubmit(device_.queue(), 1, &submit, done_);
+  const VkResult result = api_.vkQueueSubmit(device_.queue(), 1, &submit, submission.done);
   if (result != VK_SUCCESS) return failed("submitting", result);
-  submitted_ = true;
+  submission.number = device_.count_submission();
+  next_submission_ = 1 - next_submission_;
   return {};
 }
 
+VkResult VulkanCommands::wait_for(Submission& submission) noexcept {
+  if (submission.number == 0) return VK_SUCCESS;
+  VkResult result = api_.vkWaitForFences(device_.handle(), 1, &submission.done, VK_TRUE, UINT64_MAX);
+  if (result == VK_SUCCESS) result = api_.vkResetFences(device_.handle(), 1, &submission.done);
+  if (result == VK_SUCCESS) device_.note_completed(submission.number);
+  submission.number = 0;
+  return result;
+}
+
 Status VulkanCommands::wait() noexcept {
-  if (!submitted_) return {};
-  VkResult result = api_.vkWaitForFences(device_.handle(), 1, &done_, VK_TRUE, UINT64_MAX);
-  if (result == VK_SUCCESS) result = api_.vkResetFences(device_.handle(), 1, &done_);
-  submitted_ = false;
-  if (result != VK_SUCCESS) return failed("waiting for the device", result);
+  for (Submission& submission : submissions_)
+    if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
+      return failed("waiting for the device", result);
   return device_.instance().validation_errors();
 }
 

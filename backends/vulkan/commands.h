@@ -3,6 +3,7 @@
 // Knows: slots, hazards, descriptor sets, timestamps. Must not know: what a dispatch computes.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -64,12 +65,17 @@ class VulkanCommands final : public CommandList {
   VulkanDevice& device() noexcept { return device_; }
 
  private:
+  struct Submission {
+    VkFence done = VK_NULL_HANDLE;
+    uint64_t number = 0;  ///< 0: waited for
+  };
   explicit VulkanCommands(VulkanDevice& device) : device_(device), api_(device.api()) {}
   Status start(const RecordOptions& options);
   Result<VkBuffer> buffer_of(const BufferRef& ref) const;
   Result<VkDescriptorSet> descriptor_set(std::span<const BoundRange> operands);
   void order(std::span<const HazardTracker::Access> accesses);
   void barrier();
+  VkResult wait_for(Submission& submission) noexcept;
   Status failed(const char* what, VkResult result) const;
 
   VulkanDevice& device_;
@@ -77,7 +83,8 @@ class VulkanCommands final : public CommandList {
   std::vector<Slab*> slots_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  VkFence done_ = VK_NULL_HANDLE;
+  std::array<Submission, 2> submissions_;  ///< the last two, which may be under way at once
+  size_t next_submission_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
   uint32_t sets_left_ = 0;
   std::vector<VkBufferView> views_;
@@ -87,7 +94,6 @@ class VulkanCommands final : public CommandList {
   std::vector<uint32_t> marks_;  ///< the span of each timestamp written
   bool profile_ = false;
   bool finished_ = false;
-  bool submitted_ = false;
 };
 
 }  // namespace rt::vulkan

@@ -1,6 +1,5 @@
 #include "backends/vulkan/device.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -134,6 +133,21 @@ Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
   return SlabPtr(std::move(slab));
 }
 
+Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
+  const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
+  RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
+  return SlabPtr(std::move(slab));
+}
+
+Status VulkanDevice::settle() {
+  if (completed_ == submissions_) return {};
+  const VkResult result = api_.vkDeviceWaitIdle(device_);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "waiting for '", info_.name, "' failed: ", result_name(result));
+  completed_ = submissions_;
+  return {};
+}
+
 Result<SlabPtr> VulkanDevice::wrap(void*, size_t) noexcept {
   return unsupported("the Vulkan backend does not adopt host memory; copy with upload()");
 }
@@ -203,6 +217,7 @@ Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const st
   auto& slab = static_cast<VulkanSlab&>(destination);
   if (bytes.empty()) return {};
   if (slab.host() != nullptr) {
+    if (!slab.exchange()) RT_TRY(settle());
     std::memcpy(static_cast<std::byte*>(slab.host()) + offset, bytes.data(), bytes.size());
     return {};
   }
@@ -221,6 +236,7 @@ Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::
   const auto& slab = static_cast<const VulkanSlab&>(source);
   if (bytes.empty()) return {};
   if (slab.host() != nullptr) {
+    if (!slab.exchange()) RT_TRY(settle());
     std::memcpy(bytes.data(), static_cast<const std::byte*>(slab.host()) + offset, bytes.size());
     return {};
   }

@@ -3,6 +3,7 @@
 // Knows: VkDevice, queue, slabs, transfers. Must not know: what kernels compute.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ class VulkanDevice final : public Device {
   const DeviceInfo& info() const noexcept override { return info_; }
   const KernelTable& kernels() const noexcept override { return *kernels_; }
   Result<SlabPtr> allocate(size_t bytes) noexcept override;
+  Result<SlabPtr> allocate_exchange(size_t bytes) noexcept override;
   Result<SlabPtr> wrap(void* bytes, size_t size) noexcept override;
   Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept override;
   Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept override;
@@ -42,11 +44,17 @@ class VulkanDevice final : public Device {
   /// for.
   SelfTests& self_tests() const noexcept { return *self_tests_; }
   Instance& instance() noexcept { return *instance_; }
+  /// Command lists tell of each submission, in order, and when they have waited for one: all before it are
+  /// over, too.
+  uint64_t count_submission() noexcept { return ++submissions_; }
+  void note_completed(uint64_t submission) noexcept { completed_ = std::max(completed_, submission); }
   /// What a shader's unused storage bindings refer to: drivers want each one that the code names to be valid.
   VkBuffer placeholder() const noexcept { return placeholder_->buffer(); }
 
  private:
   VulkanDevice() = default;
+  /// Waits for all that was submitted.
+  Status settle();
   /// Runs one copy through the queue and waits for it.
   Status copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination, uint64_t destination_offset,
                   uint64_t bytes);
@@ -63,6 +71,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<KernelTable> kernels_;
   std::unique_ptr<SelfTests> self_tests_;
   std::unique_ptr<VulkanSlab> placeholder_;
+  uint64_t submissions_ = 0, completed_ = 0;
   // Transfers to memory the host cannot see.
   std::unique_ptr<VulkanSlab> staging_;
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;

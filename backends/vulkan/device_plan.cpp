@@ -213,6 +213,7 @@ DeviceInfo describe_device(const DeviceFacts& facts, int index) {
   info.uuid = facts.uuid;
   info.driver = facts.driver;
   info.type = facts.type;
+  info.asynchronous = true;
   info.threads = 0;
   if (auto plan = plan_device(facts); plan.ok()) {
     info.memory_bytes = plan->memory_bytes;

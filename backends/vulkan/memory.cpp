@@ -5,7 +5,7 @@
 namespace rt::vulkan {
 
 Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& device, size_t size,
-                                                       uint32_t memory_type, bool map) {
+                                                       uint32_t memory_type, bool map, bool exchange) {
   const DeviceApi& api = device.api();
   // A tail, so that a tensor of no elements at the end of the slab, or a vec4 across a tensor's end, is in
   // bounds.
@@ -19,7 +19,7 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
     return Status::make(Code::OutOfMemory, "device '", device.info().name, "' allocates at most ",
                         bytes_text(most), " at once, ", bytes_text(size), " were asked for");
 
-  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), size));
+  std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), size, exchange));
   if (const VkResult result = api.vkCreateBuffer(device.handle(), &create, nullptr, &slab->buffer_);
       result != VK_SUCCESS)
     return Status::make(Code::OutOfMemory, "device '", device.info().name, "' cannot make a buffer of ",

@@ -126,6 +126,7 @@ rt_device_info device_of(const DeviceInfo& info, std::string& features) {
   out.memory_bytes = info.memory_bytes;
   out.host_memory = info.host_memory;
   out.threads = info.threads;
+  out.asynchronous = info.asynchronous;
   return out;
 }
 

@@ -76,6 +76,22 @@ Status give_input(rt_session* session, size_t index, const rt_tensor* given, boo
               : session->session->set_input(index, view, tensor.bytes);
 }
 
+/// A step or a half of one, and the loss of what is done then, if that is asked for.
+rt_status* advance(rt_trainer* trainer, float* loss, Status (rt::Session::*function)()) {
+  return guarded([&]() -> Status {
+    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
+    rt::Session& session = *trainer->session.session;
+    if (loss != nullptr && !trainer->has_loss)
+      return Status::make(rt::Code::NotFound, "entry '", session.graph().name, "' has no f32 output 'loss'");
+    RT_TRY((session.*function)());
+    if (loss == nullptr) return {};
+    RT_ASSIGN(const rt::TensorView view, session.output(trainer->loss));
+    if (view.info.elements() != 1) return rt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
+    __builtin_memcpy(loss, view.data, sizeof *loss);
+    return {};
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -154,6 +170,18 @@ rt_status* rt_session_run(rt_session* session) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     return session->session->run();
+  });
+}
+rt_status* rt_session_submit(rt_session* session) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    return session->session->submit();
+  });
+}
+rt_status* rt_session_wait(rt_session* session) {
+  return guarded([&]() -> Status {
+    RT_TRY(check(session));
+    return session->session->wait();
   });
 }
 rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor) {
@@ -306,18 +334,13 @@ rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate
 }
 
 rt_status* rt_trainer_step(rt_trainer* trainer, float* loss) {
-  return guarded([&]() -> Status {
-    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
-    rt::Session& session = *trainer->session.session;
-    if (loss != nullptr && !trainer->has_loss)
-      return Status::make(rt::Code::NotFound, "entry '", session.graph().name, "' has no f32 output 'loss'");
-    RT_TRY(session.run());
-    if (loss == nullptr) return {};
-    RT_ASSIGN(const rt::TensorView view, session.output(trainer->loss));
-    if (view.info.elements() != 1) return rt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
-    __builtin_memcpy(loss, view.data, sizeof *loss);
-    return {};
-  });
+  return advance(trainer, loss, &rt::Session::run);
+}
+rt_status* rt_trainer_submit(rt_trainer* trainer) {
+  return advance(trainer, nullptr, &rt::Session::submit);
+}
+rt_status* rt_trainer_wait(rt_trainer* trainer, float* loss) {
+  return advance(trainer, loss, &rt::Session::wait);
 }
 
 rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session) {

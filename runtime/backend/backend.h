@@ -6,6 +6,7 @@
 //
 // Order of calls for one plan: create kernels (kernel_table.h) -> requirements() -> memory is planned ->
 // pack() into host memory -> Device::begin() -> record() each kernel in order -> submit()/wait() many times.
+// What is submitted runs in the order in which it was submitted, of all lists of a device.
 // A Device and all that comes from it is used by one thread at a time. Nothing here throws.
 #pragma once
 
@@ -45,6 +46,7 @@ struct DeviceInfo {
   uint64_t max_buffer_bytes = ~uint64_t{0};  ///< largest range one kernel may address through one binding
   size_t alignment = 64;                     ///< every offset handed to a kernel is a multiple of this
   bool host_memory = false;           ///< kernels work on host pointers: wrap() and bind_host() never copy
+  bool asynchronous = false;          ///< submit() returns before the work is done: allocate_exchange()
   int threads = 1;                    ///< Cpu: threads in use
   std::vector<std::string> features;  ///< "avx512_bf16", "fp16_storage", "coopmat", for people and predicates
   std::string collectives;  ///< what carries sums over the ranks from device to device, "NCCL 2.28.9"; empty:
@@ -141,7 +143,10 @@ class CommandList {
   virtual Status finish() noexcept = 0;
   /// Puts another host address behind a slot; only on devices with host_memory, between runs.
   virtual Status bind_host(uint32_t slot, void* address, size_t bytes) noexcept = 0;
+  /// Begins the work. Lists that refer to exchange memory, and those between them, may be submitted again
+  /// while an earlier submission is under way.
   virtual Status submit() noexcept = 0;
+  /// Waits for the last submission.
   virtual Status wait() noexcept = 0;
   /// After wait(): nanoseconds per span, added to `nanoseconds[span]`. Only when begun with profile.
   virtual Status timings(std::span<uint64_t> nanoseconds) noexcept = 0;
@@ -166,6 +171,13 @@ class Device {
   /// Device memory over existing host memory, without a copy; Unsupported where the device cannot. The memory
   /// must outlive the slab and is only read by kernels when `bytes` come from a constant.
   virtual Result<SlabPtr> wrap(void* bytes, size_t size) noexcept = 0;
+  /// Memory by which the inputs of a run come and its outputs go while other runs are under way: upload() to
+  /// it and download() from it wait for no submitted work, so none may touch these bytes then; work that is
+  /// submitted later finds what was uploaded. Only on devices that are asynchronous.
+  virtual Result<SlabPtr> allocate_exchange(size_t) noexcept {
+    return unsupported("this device computes while work is submitted");
+  }
+  /// To and from other memory: in order with submitted work.
   virtual Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept = 0;
   virtual Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept = 0;
   virtual Result<CommandListPtr> begin(const RecordOptions& options) noexcept = 0;

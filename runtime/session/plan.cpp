@@ -160,6 +160,7 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
 
 void Plan::forget_recording() noexcept {
   stages_.clear();
+  for (Exchange& exchange : exchanges_) exchange.forget_recording();
   recorded_ = false;
 }
 
@@ -240,6 +241,54 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
   return {};
 }
 
+bool Plan::is_asynchronous(const PlanContext& context) const noexcept {
+  const DeviceInfo& device = context.devices.entry(DeviceSet::kChosen).device->info();
+  if (!device.asynchronous || device.host_memory || context.profile) return false;
+  for (const Stage& stage : stages_)
+    if (stage.transfer || stage.device != DeviceSet::kChosen || !stage.bindings.empty()) return false;
+  for (size_t k = 0; k < program_->outputs.size(); ++k) {
+    const PlanValue& root = program_->values[root_of(*program_, program_->outputs[k])];
+    if (root.source != ValueSource::Constant && root.bytes > 0 && output_place(context, k).block == nullptr)
+      return false;
+  }
+  return true;
+}
+
+std::vector<Exchange::Range> Plan::arriving() const {
+  std::vector<Exchange::Range> ranges;
+  for (const Ref input : program_->inputs_used) {
+    const PlanValue& value = program_->values[input];
+    ranges.push_back({program_->storages[value.storage].offset, value.bytes});
+  }
+  return ranges;
+}
+
+std::vector<Exchange::Range> Plan::leaving(const PlanContext& context) const {
+  std::vector<Exchange::Range> ranges;
+  for (size_t k = 0; k < program_->outputs.size(); ++k) {
+    const Place place = output_place(context, k);
+    const size_t bytes = program_->values[program_->outputs[k]].bytes;
+    ranges.push_back(place.block != nullptr ? Exchange::Range{place.offset, bytes} : Exchange::Range{});
+  }
+  return ranges;
+}
+
+size_t Plan::exchange_bytes(const PlanContext& context) const {
+  return Exchange::bytes_of(arriving(), leaving(context), context.devices.alignment());
+}
+
+Status Plan::submit(PlanContext& context, size_t turn, std::span<const HostRange> input_ranges) {
+  Exchange& exchange = exchanges_[turn];
+  if (!exchange.is_recorded())
+    RT_TRY(exchange.record(context.devices.chosen(), context.devices.alignment(), context.arenas[0]->slab(),
+                           arriving(), leaving(context)));
+  for (size_t i = 0; i < program_->inputs_used.size(); ++i)
+    RT_TRY(exchange.send(i, input_ranges[program_->values[program_->inputs_used[i]].index].data));
+  RT_TRY(exchange.get());
+  for (Stage& stage : stages_) RT_TRY(stage.commands->submit());
+  return exchange.put();
+}
+
 Place Plan::output_place(const PlanContext& context, size_t output) const noexcept {
   const PlanValue& value = program_->values[root_of(*program_, program_->outputs[output])];
   if (value.source == ValueSource::Constant || value.storage == kNone) return {};
@@ -252,8 +301,14 @@ void Plan::reset_profile() noexcept {
   profiled_runs_ = 0;
 }
 
+size_t Plan::exchanged_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const Exchange& exchange : exchanges_) bytes += exchange.allocated_bytes();
+  return bytes;
+}
+
 size_t Plan::footprint() const noexcept {
-  size_t bytes = sizeof(Plan) + own_bytes();
+  size_t bytes = sizeof(Plan) + own_bytes() + exchanged_bytes();
   for (const AlignedBytes& computed : program_->computed) bytes += computed.capacity();
   bytes += program_->values.size() * (sizeof(PlanValue) + 32);
   bytes += program_->steps.size() * (sizeof(Step) + 1024);  // kernels, commands: an estimate

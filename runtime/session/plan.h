@@ -4,11 +4,13 @@
 // came to be, which plans there are besides.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "runtime/session/constants.h"
+#include "runtime/session/exchange.h"
 #include "runtime/session/program.h"
 #include "runtime/session/states.h"
 
@@ -54,6 +56,22 @@ class Plan {
 
   /// Uploads inputs where a device needs that, submits everything, waits. Allocates nothing.
   Status run(PlanContext& context, std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+
+  /// Runs that may be under way at a time, each in a turn of its own.
+  static constexpr size_t kTurns = 2;
+  /// Whether submit() returns before the run is over: one device does all of it, away from host memory.
+  bool is_asynchronous(const PlanContext& context) const noexcept;
+  bool has_exchange(size_t turn) const noexcept { return exchanges_[turn].allocated_bytes() > 0; }
+  /// Device memory that the first submit() of a turn takes.
+  size_t exchange_bytes(const PlanContext& context) const;
+  /// Begins a run. What the ranges refer to is free again when this returns.
+  Status submit(PlanContext& context, size_t turn, std::span<const HostRange> input_ranges);
+  Status wait(size_t turn) noexcept { return exchanges_[turn].wait(); }
+  /// After wait(): brings an output's bytes to host memory. Not of constants.
+  Status receive(size_t turn, size_t output, void* data) const noexcept {
+    return exchanges_[turn].receive(output, data);
+  }
+
   /// Device memory that holds an output after a run; block null when the output lies in host memory.
   Place output_place(const PlanContext& context, size_t output) const noexcept;
 
@@ -64,6 +82,7 @@ class Plan {
   size_t own_bytes() const noexcept {
     return own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
   }
+  size_t exchanged_bytes() const noexcept;
   /// What keeping this plan costs: host and device bytes of its own.
   size_t footprint() const noexcept;
 
@@ -90,12 +109,15 @@ class Plan {
   Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> inputs,
                   std::span<const HostRange> outputs) const;
   Place arena_place(const PlanContext& context, const Storage& storage) const noexcept;
+  std::vector<Exchange::Range> arriving() const;
+  std::vector<Exchange::Range> leaving(const PlanContext& context) const;
 
   std::unique_ptr<Program> program_;
   ConstantStore own_constants_;
   PackedStore own_packed_;
   std::vector<uint8_t> packed_is_own_;  ///< by step
   std::vector<Stage> stages_;           // after what their commands refer to, so that they go first
+  std::array<Exchange, kTurns> exchanges_;
   std::vector<uint64_t> nanoseconds_;
   uint64_t profiled_runs_ = 0;
   bool recorded_ = false;

@@ -17,16 +17,15 @@ constexpr size_t kMostPlans = 64;  ///< of one graph
 
 // --- Workspace
 
-Status Workspace::check_limit(const Graph& graph, const Plan& plan) {
+Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fresh) {
   if (memory_limit == 0) return {};
   uint64_t working = 0;
   for (size_t space = 0; space < plan.program().arena_bytes.size(); ++space) {
     const size_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
     working += std::max(have, plan.program().arena_bytes[space]);
   }
-  const uint64_t fresh = plan.new_bytes(context());
   uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
-  for (const GraphRunner* runner : runners) kept += runner->own_bytes();
+  for (const GraphRunner* runner : runners) kept += runner->own_bytes() + runner->exchanged_bytes();
   const uint64_t needed = working + fresh + kept;
   if (needed <= memory_limit) return {};
   return Status::make(Code::OutOfMemory, "entry '", graph.name, "' at these shapes needs ",
@@ -193,7 +192,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
     }
   } booking{*plan, context};
   plan->book(context);
-  RT_TRY(shared_.check_limit(graph_, *plan));
+  RT_TRY(shared_.check_limit(graph_, *plan, plan->new_bytes(context)));
   RT_TRY(plan->commit(context));
   plans_.reserve(plans_.size() + 1);
   booking.kept = true;
@@ -234,6 +233,34 @@ Result<void*> GraphRunner::deliver(size_t k, std::span<const HostRange> outputs,
   }
   if (source != target) std::memcpy(target, source, value.bytes);
   return target;
+}
+
+bool GraphRunner::is_asynchronous() const noexcept {
+  return current_->is_asynchronous(shared_.context());
+}
+
+Status GraphRunner::submit(size_t turn, std::span<const HostRange> inputs) {
+  PlanContext context = shared_.context();
+  if (!current_->has_exchange(turn))
+    RT_TRY(shared_.check_limit(graph_, *current_, current_->exchange_bytes(context))
+               .in("a run submitted beside another"));
+  return current_->submit(context, turn, inputs);
+}
+
+Status GraphRunner::receive(size_t turn, size_t k, void* target) const {
+  const Program& program = current_->program();
+  const PlanValue& root = program.values[root_of(program, program.outputs[k])];
+  const size_t bytes = output(k).bytes;
+  if (bytes == 0) return {};
+  if (root.source != ValueSource::Constant) return current_->receive(turn, k, target);
+  std::memcpy(target, root.host, bytes);
+  return {};
+}
+
+size_t GraphRunner::exchanged_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const auto& plan : plans_) bytes += plan->exchanged_bytes();
+  return bytes;
 }
 
 void GraphRunner::reset_profile() noexcept {

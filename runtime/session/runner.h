@@ -37,7 +37,8 @@ struct Workspace {
   uint64_t clock = 0;                 ///< counts uses of plans
 
   PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile, mapped}; }
-  Status check_limit(const Graph& graph, const Plan& plan);
+  /// fresh: device bytes about to be allocated.
+  Status check_limit(const Graph& graph, const Plan& plan, uint64_t fresh);
   Status grow_arenas(const Plan& plan);
   /// Discards converted constants, and pages of the file, that kernels have packed, devices copied, or plans
   /// folded.
@@ -68,6 +69,14 @@ class GraphRunner {
     return current_->program().values[current_->program().outputs[k]];
   }
   Status run(std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+
+  /// One run, begun and ended apart from others, see Plan.
+  bool is_asynchronous() const noexcept;
+  Status submit(size_t turn, std::span<const HostRange> inputs);
+  Status wait(size_t turn) noexcept { return current_->wait(turn); }
+  /// After wait(): brings number k to `target`.
+  Status receive(size_t turn, size_t k, void* target) const;
+
   /// After a run with these outputs: brings number k to `target`, which may be its range, and returns that;
   /// or, if it may be borrowed, returns where it lies until the next run.
   Result<void*> deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow);
@@ -75,6 +84,8 @@ class GraphRunner {
   size_t plan_count() const noexcept { return plans_.size(); }
   /// Device memory that the plans have of their own.
   size_t own_bytes() const noexcept;
+  /// Device memory by which inputs and outputs of submitted runs travel.
+  size_t exchanged_bytes() const noexcept;
   void reset_profile() noexcept;
 
  private:

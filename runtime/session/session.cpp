@@ -120,6 +120,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   session->input_views_.resize(graph.inputs.size());
   session->input_ranges_.resize(graph.inputs.size());
   session->output_ranges_.resize(graph.outputs.size());
+  for (Pending& run : session->pending_) run.outputs.resize(graph.outputs.size());
   if (needs_cut(graph)) {
     RT_ASSIGN(session->cut_, Executor::create(shared, graph, GraphPlace::Entry));
     return session;
@@ -180,7 +181,6 @@ Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t b
 Status Session::bind_output(size_t index, void* data, size_t bytes) {
   RT_TRY(check_index(index, outputs_.size(), "output"));
   Output& output = outputs_[index];
-  if (data == nullptr && plan() != nullptr) RT_TRY(output.own.reserve(whole_->output(index).bytes));
   output.bound = data;
   output.bound_bytes = data != nullptr ? bytes : 0;
   return {};
@@ -201,9 +201,12 @@ Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
     return {};
   }
   if (whole_->is_prepared(inputs)) return {};
+  settle();
   ran_ = false;
   RT_TRY(whole_->prepare(inputs));
-  for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(outputs_[k].own.reserve(whole_->output(k).bytes));
+  // What settle() brought to the host may lie there.
+  for (size_t k = 0; k < outputs_.size() && pending_count_ == 0; ++k)
+    RT_TRY(outputs_[k].own[0].reserve(whole_->output(k).bytes));
   return {};
 }
 
@@ -219,12 +222,16 @@ Status Session::prepare_for(std::span<const TensorInfo> shapes) {
   return prepare_for(inputs);
 }
 
-Status Session::prepare() {
+Status Session::check_inputs_set() const {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (input_views_[i].data == nullptr)
       append(missing, missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'");
-  if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
+  return missing.empty() ? Status() : invalid_argument("these inputs are not set: ", missing);
+}
+
+Status Session::prepare() {
+  RT_TRY(check_inputs_set());
   return prepare_for(input_views_);
 }
 
@@ -245,58 +252,139 @@ Status Session::check_room(size_t index, const TensorInfo& info) const {
                           info.bytes(), " bytes, the bound memory has ", output.bound_bytes);
 }
 
-Status Session::collect_outputs() {
+/// directly: to bound memory, where the device can write to it.
+Status Session::collect_outputs(size_t turn, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    const Output& output = outputs_[k];
+    Output& output = outputs_[k];
     const PlanValue& value = whole_->output(k);
     RT_TRY(check_room(k, value.info));
-    const bool direct = output.bound != nullptr && is_aligned(output.bound, devices().alignment());
-    output_ranges_[k] = {direct ? output.bound : output.own.data(), value.bytes};
+    RT_TRY(output.own[turn].reserve(value.bytes));
+    const bool in_place =
+        directly && output.bound != nullptr && is_aligned(output.bound, devices().alignment());
+    output_ranges_[k] = {in_place ? output.bound : output.own[turn].data(), value.bytes};
   }
   return {};
 }
 
 /// Puts each output where the caller looks for it.
-Status Session::deliver_outputs() {
+Status Session::deliver_outputs(size_t turn, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
+    const bool to_bound = directly && output.bound != nullptr;
     // The device's memory is good enough until the next run.
-    const bool borrow = output.bound == nullptr;
-    void* target = borrow ? output.own.data() : output.bound;
+    const bool borrow = directly && output.bound == nullptr;
+    void* target = to_bound ? output.bound : output.own[turn].data();
     RT_ASSIGN(void* const data, whole_->deliver(k, output_ranges_, target, borrow));
     output.result = {data, whole_->output(k).info};
   }
   return {};
 }
 
-Status Session::run_in_pieces() {
+Status Session::run_in_pieces(bool directly) {
   RT_TRY(cut_->run(input_views_));
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const ConstTensorView& made = cut_->outputs()[k];
     RT_TRY(check_room(k, made.info));
-    void* const target = outputs_[k].bound;
+    void* const target = directly ? outputs_[k].bound : nullptr;
     outputs_[k].result = {target != nullptr ? target : const_cast<void*>(made.data), made.info};
     if (target != nullptr && made.info.bytes() > 0) std::memcpy(target, made.data, made.info.bytes());
   }
+  return {};
+}
+
+/// From the inputs to the outputs, before this returns. Not directly: bound memory stays as it is, and what
+/// another turn has left too.
+Status Session::run_now(size_t turn, bool directly) {
+  if (cut_ != nullptr) return run_in_pieces(directly);
+  collect_inputs();
+  RT_TRY(collect_outputs(turn, directly));
+  RT_TRY(whole_->run(input_ranges_, output_ranges_));
+  return deliver_outputs(turn, directly);
+}
+
+Status Session::run() {
+  if (pending_count_ > 0)
+    return invalid_argument("run: ", pending_count_, " submitted run", pending_count_ > 1 ? "s are" : " is",
+                            " under way; wait for ", pending_count_ > 1 ? "them" : "it", " first");
+  RT_TRY(prepare());
+  ran_ = false;
+  RT_TRY(run_now(0, true));
   ran_ = true;
   return {};
 }
 
-Status Session::run() {
+Status Session::submit() {
+  if (pending_count_ == pending_.size())
+    return invalid_argument("submit: ", pending_count_, " runs are under way; wait for the first of them");
   RT_TRY(prepare());
   ran_ = false;
-  if (cut_ != nullptr) return run_in_pieces();
-  collect_inputs();
-  RT_TRY(collect_outputs());
-  RT_TRY(whole_->run(input_ranges_, output_ranges_));
-  RT_TRY(deliver_outputs());
+  const size_t turn = (first_pending_ + pending_count_) % pending_.size();
+  Pending& run = pending_[turn];
+  run.status = {};
+  run.on_host = cut_ != nullptr || !whole_->is_asynchronous();
+  if (run.on_host) {
+    RT_TRY(run_now(turn, false));
+  } else {
+    for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(check_room(k, whole_->output(k).info));
+    collect_inputs();
+    RT_TRY(whole_->submit(turn, input_ranges_));
+  }
+  for (size_t k = 0; k < outputs_.size(); ++k) run.outputs[k] = {outputs_[k].bound, outputs_[k].result};
+  ++pending_count_;
+  return {};
+}
+
+/// directly: to bound memory.
+Status Session::bring_to_host(size_t turn, bool directly) {
+  Pending& run = pending_[turn];
+  run.on_host = true;
+  RT_TRY(whole_->wait(turn));
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const PlanValue& value = whole_->output(k);
+    AlignedBytes& own = outputs_[k].own[turn];
+    void* target = directly ? run.outputs[k].bound : nullptr;
+    if (target == nullptr) {
+      RT_TRY(own.reserve(value.bytes));
+      target = own.data();
+    }
+    RT_TRY(whole_->receive(turn, k, target));
+    run.outputs[k].made = {target, value.info};
+  }
+  return {};
+}
+
+void Session::settle() {
+  for (size_t i = 0; i < pending_count_; ++i) {
+    const size_t turn = (first_pending_ + i) % pending_.size();
+    if (!pending_[turn].on_host) pending_[turn].status = bring_to_host(turn, false);
+  }
+}
+
+Status Session::wait() {
+  if (pending_count_ == 0) return invalid_argument("wait: no run was submitted that was not waited for");
+  const size_t turn = first_pending_;
+  Pending& run = pending_[turn];
+  first_pending_ = (turn + 1) % pending_.size();
+  --pending_count_;
+  ran_ = false;
+  RT_TRY(run.on_host ? std::move(run.status) : bring_to_host(turn, true));
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const Pending::Output& output = run.outputs[k];
+    outputs_[k].result = output.made;
+    if (output.bound == nullptr || output.bound == output.made.data) continue;
+    if (const size_t bytes = output.made.info.bytes(); bytes > 0)
+      std::memcpy(output.bound, output.made.data, bytes);
+    outputs_[k].result.data = output.bound;
+  }
   ran_ = true;
   return {};
 }
 
 Result<TensorView> Session::output(size_t index) const {
   RT_TRY(check_index(index, outputs_.size(), "output"));
-  if (!ran_) return invalid_argument("output ", index, ": there is none before a run");
+  if (!ran_)
+    return invalid_argument("output ", index,
+                            ": there is none before a run, or since the next was submitted");
   return outputs_[index].result;
 }
 
@@ -341,7 +429,9 @@ MemoryStats Session::memory() const noexcept {
     stats.naive = std::max(stats.naive, naive);
   }
   for (const Input& input : inputs_) stats.staging += input.own.capacity();
-  for (const Output& output : outputs_) stats.staging += output.own.capacity();
+  for (const Output& output : outputs_)
+    for (const AlignedBytes& own : output.own) stats.staging += own.capacity();
+  for (const GraphRunner* runner : shared_.runners) stats.staging += runner->exchanged_bytes();
   if (cut_ != nullptr) stats.staging += cut_->host_bytes();
   return stats;
 }

@@ -64,7 +64,10 @@ class Session {
   Status prepare();
   Status prepare_for(std::span<const TensorInfo> shapes);
   Status run();
-  /// After a run.
+  /// Runs begun apart from their ends, at most Plan::kTurns at a time: see rt_session_submit in rt/rt.h.
+  Status submit();
+  Status wait();
+  /// After run() or wait().
   Result<TensorView> output(size_t index) const;
 
   StateStore& states() noexcept { return *shared_.states; }
@@ -92,8 +95,18 @@ class Session {
   struct Output {
     void* bound = nullptr;
     size_t bound_bytes = 0;
-    AlignedBytes own;
+    std::array<AlignedBytes, Plan::kTurns> own;  ///< run() uses the first
     TensorView result;
+  };
+  /// A run that was submitted and not waited for.
+  struct Pending {
+    struct Output {
+      void* bound = nullptr;  ///< where the caller wants it
+      TensorView made;        ///< where it is, once it is on the host
+    };
+    bool on_host = false;  ///< outputs have left the plan; else they are in exchange memory
+    Status status;         ///< of a run that failed while it was brought to the host
+    std::vector<Output> outputs;
   };
 
   Status check_index(size_t index, size_t count, const char* what) const;
@@ -101,10 +114,15 @@ class Session {
   Status check_room(size_t index, const TensorInfo& info) const;
   /// For inputs of these types and shapes; data null where there is none yet.
   Status prepare_for(std::span<const ConstTensorView> inputs);
+  Status check_inputs_set() const;
   void collect_inputs();
-  Status collect_outputs();
-  Status deliver_outputs();
-  Status run_in_pieces();
+  Status collect_outputs(size_t turn, bool directly);
+  Status deliver_outputs(size_t turn, bool directly);
+  Status run_in_pieces(bool directly);
+  Status run_now(size_t turn, bool directly);
+  Status bring_to_host(size_t turn, bool directly);
+  /// The plan is about to change: what runs of it leave is brought to the host.
+  void settle();
 
   SessionOptions options_;
   const Graph* graph_ = nullptr;
@@ -118,6 +136,8 @@ class Session {
   std::vector<ConstTensorView> input_views_;  ///< the caller's memory (bound) or own; data null: not set
   std::vector<TensorInfo> checked_;           ///< inputs of the last run in pieces
   std::vector<HostRange> input_ranges_, output_ranges_;
+  std::array<Pending, Plan::kTurns> pending_;
+  size_t first_pending_ = 0, pending_count_ = 0;
   bool ran_ = false;
 };
 

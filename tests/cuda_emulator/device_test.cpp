@@ -140,6 +140,46 @@ TEST_F(Emulated, ReplaysWhatItRecorded) {
   }
 }
 
+/// What CUDA would let run at the same time: on lazy streams work runs when something waits for it.
+TEST_F(Emulated, ExchangedBytesWaitForNoWorkBeforeThem) {
+  constexpr size_t kBytes = (size_t{9} << 20) + 12;  // more than both pinned parts
+  auto working = device_->allocate(4096), exchange = device_->allocate_exchange(kBytes);
+  ASSERT_TRUE(working.ok() && exchange.ok());
+  const float* const result = reinterpret_cast<float*>(static_cast<CudaSlab&>(**working).address());
+  Slab* const slots[] = {working->get(), exchange->get()};
+  auto compute = device_->begin({.slots = slots}), copy = device_->begin({.slots = slots});
+  ASSERT_TRUE(compute.ok() && copy.ok());
+  const BufferRef one{0, 0, 4}, last{1, kBytes - 4, 4};
+  const auto kernel = make_kernel([](const Call& call) {
+    return unary({ElementType::F32, {Function::Neg}, call.in(0), call.out(), 1}, call.stream);
+  });
+  ASSERT_TRUE(kernel->record(**compute, {.inputs = {&one, 1}, .outputs = {&one, 1}}).ok());
+  ASSERT_TRUE((*compute)->finish().ok());
+  ASSERT_TRUE((*copy)->copy(one, last).ok());
+  ASSERT_TRUE((*copy)->finish().ok());
+  std::vector<float> sent(kBytes / 4, 3), received(kBytes / 4);
+  const auto bytes = std::as_bytes(std::span(sent));
+  ASSERT_TRUE(device_->upload(**working, 0, bytes.first(4)).ok());
+  for (const bool captured : {false, true}) {
+    ASSERT_TRUE((*copy)->submit().ok());
+    ASSERT_TRUE((*copy)->wait().ok());
+    ASSERT_TRUE(device_->upload(**working, 0, bytes.first(4)).ok());
+    ASSERT_TRUE((*compute)->submit().ok());
+    EXPECT_TRUE(device_->upload(**exchange, 0, bytes).ok());
+    EXPECT_TRUE(device_->download(**exchange, 0, std::as_writable_bytes(std::span(received))).ok());
+    EXPECT_EQ(received, sent);
+    EXPECT_EQ(*result, 3) << "the work before the transfers has run, " << (captured ? "" : "not ")
+                          << "captured";
+    sent.back() = 5;
+    ASSERT_TRUE(device_->upload(**exchange, 0, bytes).ok());
+    ASSERT_TRUE((*copy)->submit().ok());
+    ASSERT_TRUE((*copy)->wait().ok());
+    EXPECT_EQ(*result, 5) << "the work behind the transfers did not wait for them";
+    sent.back() = 3;
+    ASSERT_TRUE((*compute)->wait().ok());
+  }
+}
+
 TEST_F(Emulated, AnErrorNamesItsStep) {
   auto slab = device_->allocate(4096);
   ASSERT_TRUE(slab.ok());

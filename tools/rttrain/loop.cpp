@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -114,6 +115,7 @@ class Loop {
                                   .end = std::max(first, total_steps()),
                                   .rank = ranks_.rank(),
                                   .ranks = ranks_.count()});
+    under_way_ = steps_under_way();
     while (!done() && !stopping())
       if (rt::Status status = epoch(); !status) return status;
     const Outcome outcome = reached_ ? Outcome::Reached : done() ? Outcome::Finished : Outcome::Stopped;
@@ -137,7 +139,7 @@ class Loop {
     return position_.epoch >= options_.epochs || reached_ || out_of_patience() || out_of_steps();
   }
 
-  // A signal reaches ranks at different times, so they agree: see step().
+  // A signal reaches ranks at different times, so they agree: see finish_step().
   bool stopping() const { return ranks_.count() > 1 ? agreed_to_stop_ : g_stop != 0; }
 
   // Every rank needs samples in every step.
@@ -165,8 +167,12 @@ class Loop {
     const double waited_before = loader_->waited();
     const uint64_t seen_before = position_.seen;
     start_interval();
-    while (position_.batch < batches_ && !out_of_steps() && !stopping()) {
-      if (rt::Status status = step(); !status) return status;
+    while (may_begin() || begun_count_ > 0) {
+      if (may_begin()) {
+        if (rt::Status status = begin_step(); !status) return status;
+        if (may_begin()) continue;
+      }
+      if (rt::Status status = finish_step(); !status) return status;
       if (options_.progress) show_progress(start, position_.seen - seen_before);
       if (options_.checkpoint_every > 0 && position_.step % options_.checkpoint_every == 0)
         if (rt::Status status = save(options_.checkpoint); !status) return status;
@@ -198,17 +204,17 @@ class Loop {
     return options_.checkpoint.empty() ? rt::Status() : save(options_.checkpoint);
   }
 
-  rt::Result<float> train(const std::vector<rt::Tensor>& tensors) {
+  rt::Status submit(const std::vector<rt::Tensor>& tensors, double rate) {
     const std::vector<Column>& columns = training_.source.columns();
     for (size_t c = 0; c < columns.size(); ++c)
       if (rt::Status status = trainer_.session().set_input(columns[c].input, tensors[c]); !status)
         return status;
-    if (rt::Status status = trainer_.set_learning_rate(static_cast<float>(rate_)); !status) return status;
-    return trainer_.step();
+    if (rt::Status status = trainer_.set_learning_rate(static_cast<float>(rate)); !status) return status;
+    return trainer_.submit();
   }
 
   // The batch in micro-batches: their gradients are added up, then make one step.
-  rt::Result<float> train_in_parts(const std::vector<rt::Tensor>& tensors, size_t samples) {
+  rt::Result<float> train_in_parts(const std::vector<rt::Tensor>& tensors, size_t samples, double rate) {
     const std::vector<Column>& columns = training_.source.columns();
     const size_t parts = samples / options_.micro_batch;
     float sum = 0;
@@ -227,8 +233,7 @@ class Loop {
       if (!loss) return loss.status();
       sum += loss->values<float>()[0];
     }
-    const auto rate = static_cast<float>(rate_);
-    const rt::Tensor learning_rate = rt::Tensor::of<float>({}, std::vector<float>{rate});
+    const rt::Tensor learning_rate = rt::Tensor::of<float>({}, std::vector<float>{static_cast<float>(rate)});
     if (rt::Status status = update_->set_input("learning_rate", learning_rate); !status) return status;
     if (rt::Status status = update_->run(); !status) return status;
     return sum / static_cast<float>(parts);
@@ -280,28 +285,68 @@ class Loop {
     return {};
   }
 
-  rt::Status step() {
+  // A step that was begun and not finished.
+  struct Begun {
+    double rate = 0;
+    size_t samples = 0;     ///< of all ranks
+    double stop_votes = 0;  ///< of ranks that a signal has reached
+    std::optional<float> loss;
+  };
+
+  // Where the device computes while the host goes on, the next batch travels meanwhile: one more step is
+  // begun before the first is finished. It takes memory that a budget has not counted; and ranks that meet in
+  // host memory do so within their steps.
+  size_t steps_under_way() const {
+    const bool ranks_meet_on_device = ranks_.count() == 1 || !trainer_.session().collectives().first.empty();
+    const bool ahead = trainer_.session().device().asynchronous && ranks_meet_on_device;
+    return ahead && !budget_.is_set() && options_.micro_batch == 0 ? 2 : 1;
+  }
+
+  // A checkpoint is of the step that it is asked for after, not of one behind it.
+  bool may_begin() const {
+    const uint64_t batch = position_.batch + begun_count_, step = position_.step + begun_count_;
+    const bool saves_first =
+        begun_count_ > 0 && options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0;
+    return begun_count_ < under_way_ && batch < batches_ && !(options_.steps > 0 && step >= options_.steps) &&
+           !stopping() && !saves_first;
+  }
+
+  rt::Status begin_step() {
     const auto batch = loader_->next();
     if (!batch) return batch.status();
-    rate_ = options_.schedule.learning_rate(static_cast<double>(options_.learning_rate), position_.step);
-    stop_votes_ = g_stop != 0 ? 1 : 0;
-    if (rt::Status status = ranks_.begin_sum({&stop_votes_, 1}); !status) return status;
-    const auto loss =
-        accumulate_ ? train_in_parts((*batch)->tensors, (*batch)->samples) : train((*batch)->tensors);
+    const uint64_t number = position_.step + begun_count_;
+    Begun& step = begun_[number % begun_.size()];
+    step = {.rate = options_.schedule.learning_rate(static_cast<double>(options_.learning_rate), number),
+            .samples = (*batch)->all,
+            .stop_votes = g_stop != 0 ? 1.0 : 0.0,
+            .loss = {}};
+    if (rt::Status status = ranks_.begin_sum({&step.stop_votes, 1}); !status) return status;
+    ++begun_count_;
+    if (!accumulate_) return submit((*batch)->tensors, step.rate);
+    const auto loss = train_in_parts((*batch)->tensors, (*batch)->samples, step.rate);
     if (!loss) return loss.status();
-    if (rt::Status status = ranks_.finish_sum({&stop_votes_, 1}); !status) return status;
-    agreed_to_stop_ = stop_votes_ > 0;
-    const size_t samples = (*batch)->all;
+    step.loss = *loss;
+    return {};
+  }
+
+  rt::Status finish_step() {
+    Begun& step = begun_[position_.step % begun_.size()];
+    const auto loss = step.loss ? rt::Result<float>(*step.loss) : trainer_.wait();
+    if (!loss) return loss.status();
+    if (rt::Status status = ranks_.finish_sum({&step.stop_votes, 1}); !status) return status;
+    agreed_to_stop_ = agreed_to_stop_ || step.stop_votes > 0;
+    --begun_count_;
     ++position_.batch;
     ++position_.step;
     unsaved_ = true;
+    rate_ = step.rate;
     if (!std::isfinite(*loss))
       return bad_data("the loss is not finite after step " + std::to_string(position_.step) +
                       "; lower --lr, or check the data for NaN");
-    position_.loss_sum += static_cast<double>(*loss) * static_cast<double>(samples);
-    position_.seen += samples;
+    position_.loss_sum += static_cast<double>(*loss) * static_cast<double>(step.samples);
+    position_.seen += step.samples;
     interval_.loss += static_cast<double>(*loss);
-    interval_.samples += samples;
+    interval_.samples += step.samples;
     ++interval_.steps;
     return log_step();
   }
@@ -606,10 +651,12 @@ class Loop {
   Interval interval_;
   std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's file beside it
   bool reached_ = false;
-  double stop_votes_ = 0;  ///< of ranks that a signal has reached
   bool agreed_to_stop_ = false;
   bool unsaved_ = false;
   double rate_ = 0;  ///< of the last step
+  size_t under_way_ = 1;
+  std::array<Begun, 2> begun_;  ///< step n is in n % 2
+  size_t begun_count_ = 0;
   double last_shown_ = 0;
 };
 

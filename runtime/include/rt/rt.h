@@ -187,12 +187,13 @@ typedef struct rt_device_info {
   const char* driver;
   const char* features; /* separated by spaces */
   uint64_t memory_bytes;
-  int32_t host_memory; /* bound inputs and outputs are used where they lie */
-  int32_t threads;     /* of a CPU */
+  int32_t host_memory;  /* bound inputs and outputs are used where they lie */
+  int32_t threads;      /* of a CPU */
+  int32_t asynchronous; /* computes while the caller goes on: rt_session_submit */
 } rt_device_info;
 
 #define RT_DEVICE_INFO_INIT \
-  { sizeof(rt_device_info), NULL, 0, RT_CPU, NULL, NULL, NULL, NULL, 0, 0, 0 }
+  { sizeof(rt_device_info), NULL, 0, RT_CPU, NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
 
 /* Asks every backend module for its devices. A backend that cannot offer any is no error: see
  * rt_backend_reason. */
@@ -292,7 +293,21 @@ RT_API rt_status* rt_session_bind_output(rt_session* session, size_t index, cons
 RT_API rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size_t count);
 /* Runs once and waits. After the first run of a set of shapes a run on the CPU allocates nothing. */
 RT_API rt_status* rt_session_run(rt_session* session);
-/* After a run. data is valid until the next run, prepare or free of this session, and may be written to. */
+/* The same in two halves, so that the next run's inputs travel to the device while this one computes:
+ *   submit;  then again and again: set the next inputs, submit, wait, use the outputs.
+ * rt_session_submit begins a run of the inputs as they are set. When it returns, the memory of inputs is the
+ * caller's again, bound inputs too. Two runs may be under way, a third is an error; they compute one behind
+ * the other, in the order in which they were submitted, and so do those of sessions that share states with
+ * this one. Where the device computes asynchronously (rt_device_info.asynchronous), where all nodes run on it
+ * and profile = 0, the call returns at once; else it returns when the run is over. Inputs and outputs under
+ * way take device memory of their own. States read or written meanwhile are those behind all submitted runs.
+ */
+RT_API rt_status* rt_session_submit(rt_session* session);
+/* Waits for the run submitted first and not waited for; then rt_session_output is about that run, and the
+ * outputs that were bound when it was submitted are written. A failed run is over, too. */
+RT_API rt_status* rt_session_wait(rt_session* session);
+/* After a run, or rt_session_wait. data is valid until the next run, submit, prepare or free of this session,
+ * and may be written to. */
 RT_API rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor);
 
 /* --- states and checkpoints */
@@ -387,6 +402,9 @@ RT_API rt_session* rt_trainer_session(rt_trainer* trainer);
 RT_API rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate);
 /* One step. loss may be NULL. */
 RT_API rt_status* rt_trainer_step(rt_trainer* trainer, float* loss);
+/* The same in two halves: begins a step; waits for the step submitted first. See rt_session_submit. */
+RT_API rt_status* rt_trainer_submit(rt_trainer* trainer);
+RT_API rt_status* rt_trainer_wait(rt_trainer* trainer, float* loss);
 /* A session on another entry ("infer" when NULL) that sees the trainer's states at once, on the same device.
  */
 RT_API rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session);

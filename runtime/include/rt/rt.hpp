@@ -316,6 +316,7 @@ struct DeviceInfo {
   uint64_t memory_bytes = 0;
   bool host_memory = false;
   int threads = 0;
+  bool asynchronous = false;
 
   static DeviceInfo from(const rt_device_info& c) {
     return {detail::or_empty(c.backend),
@@ -327,7 +328,8 @@ struct DeviceInfo {
             detail::or_empty(c.features),
             c.memory_bytes,
             c.host_memory != 0,
-            c.threads};
+            c.threads,
+            c.asynchronous != 0};
   }
 };
 
@@ -420,7 +422,10 @@ class Session {
   }
   Status prepare() { return Status::take(rt_session_prepare(handle(), nullptr, 0)); }
   Status run() { return Status::take(rt_session_run(handle())); }
-  /// Refers to the session's memory, valid until its next run; clone() to keep it.
+  /// A run in two halves, so that inputs travel while another run computes: see rt_session_submit.
+  Status submit() { return Status::take(rt_session_submit(handle())); }
+  Status wait() { return Status::take(rt_session_wait(handle())); }
+  /// Refers to the session's memory, valid until its next run or submit; clone() to keep it.
   Result<Tensor> output(size_t index) {
     rt_tensor c = RT_TENSOR_INIT;
     if (Status status = Status::take(rt_session_output(handle(), index, &c)); !status) return status;
@@ -570,6 +575,13 @@ class Trainer {
   Result<float> step() {
     float loss = 0;
     if (Status status = Status::take(rt_trainer_step(handle(), &loss)); !status) return status;
+    return loss;
+  }
+  /// A step in two halves: see rt_session_submit.
+  Status submit() { return Status::take(rt_trainer_submit(handle())); }
+  Result<float> wait() {
+    float loss = 0;
+    if (Status status = Status::take(rt_trainer_wait(handle(), &loss)); !status) return status;
     return loss;
   }
   /// A session on another entry that sees the trained states at once.
