@@ -57,6 +57,10 @@ static void test_sessions(void) {
   rt_session_options options = RT_SESSION_OPTIONS_INIT;
   EXPECT_CODE(rt_session_create(NULL, &options, &session), RT_INVALID_ARGUMENT, "null");
   EXPECT_CODE(rt_session_run(NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_session_submit(NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_session_wait(NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_trainer_submit(NULL), RT_INVALID_ARGUMENT, "null");
+  EXPECT_CODE(rt_trainer_wait(NULL, NULL), RT_INVALID_ARGUMENT, "null");
   EXPECT_CODE(rt_session_set_input(NULL, 0, NULL), RT_INVALID_ARGUMENT, "null");
   EXPECT_CODE(rt_trainer_create(NULL, NULL, &trainer), RT_INVALID_ARGUMENT, "null");
   EXPECT(rt_session_input_count(NULL) == 0 && rt_session_profile_count(NULL) == 0);

@@ -12,3 +12,8 @@ echo "$out"
 
 error=$("$bin/rtbench" --mode train "$inference_model" 2>&1) && fail "a file that cannot be trained must be refused"
 [[ $? == 2 && $error == *train_step* ]] || fail "expected exit code 2 and a word about train_step, found: $error"
+
+out=$("$bin/rtbench" "$inference_model" --backends "$backend" --in-flight 2 --time 0.02 --no-tuning --json)
+[[ $out == *'"in_flight": 2'* || $out == *'"in_flight":2'* ]] || fail "expected two runs in flight, found: $out"
+"$bin/rtbench" "$inference_model" --in-flight 2 --profile 2>/dev/null && fail "one node cannot be timed with two runs in flight"
+[[ $? == 2 ]] || fail "expected exit code 2"

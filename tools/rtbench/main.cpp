@@ -297,6 +297,11 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember(precisions()));
   app.add_option("--adapter", options.measure.adapter,
                  "Adapter of rtconvert --save-adapter, for models compiled with --lora");
+  app.add_option("--in-flight", options.measure.in_flight,
+                 "2: submit each run before the one ahead of it is over, so that inputs and outputs travel "
+                 "while the device computes; times are then from the end of one run to the end of the next")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
       ->capture_default_str();
   app.add_option("--check", options.check,
@@ -324,6 +329,11 @@ int main(int argc, char** argv) {
   }
   options.measure.tuning = !options.no_tuning;
   options.measure.profile |= !options.trace.empty();
+  if (options.measure.profile && options.measure.in_flight > 1) {
+    std::fprintf(stderr,
+                 "rtbench: --profile and --trace time nodes of one run at a time; leave out --in-flight\n");
+    return rt::tools::kBadInput;
+  }
   for (const std::string& text : options.dims) {
     const size_t at = text.find('=');
     char* end = nullptr;

@@ -79,11 +79,20 @@ uint64_t resident_bytes() {
 #endif
 }
 
+// One run; with two in flight the next is submitted before one is waited for.
+rt::Status advance(rt::Session& session, const MeasureOptions& options) {
+  if (options.in_flight == 1) return session.run();
+  if (rt::Status status = session.submit(); !status) return status;
+  return session.wait();
+}
+
 // Warm-up, then runs until the time is used; milliseconds of each run.
 rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOptions& options) {
+  for (int ahead = 1; ahead < options.in_flight; ++ahead)
+    if (rt::Status status = session.submit(); !status) return status;
   const Clock::time_point warm = Clock::now();
   for (int run = 0; run < 2 || (run < 50 && ms_since(warm) < 100 * options.seconds); ++run)
-    if (rt::Status status = session.run(); !status) return status;
+    if (rt::Status status = advance(session, options); !status) return status;
   if (options.profile)
     if (rt::Status status = session.reset_profile(); !status) return status;
   std::vector<double> times;
@@ -91,9 +100,11 @@ rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOpt
   while (static_cast<int>(times.size()) < options.least_runs ||
          (ms_since(start) < 1000 * options.seconds && times.size() < 100000)) {
     const Clock::time_point run = Clock::now();
-    if (rt::Status status = session.run(); !status) return status;
+    if (rt::Status status = advance(session, options); !status) return status;
     times.push_back(ms_since(run));
   }
+  for (int ahead = 1; ahead < options.in_flight; ++ahead)
+    if (rt::Status status = session.wait(); !status) return status;
   return times;
 }
 
@@ -263,6 +274,7 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
   result.backend = device.backend;
   result.device = device.name;
   result.batch = batch;
+  result.in_flight = options.in_flight;
   rt::Status status = measure_into(model, device, batch, options, outputs, result);
   // Refused by the device, the model's 16 bits are still what it stores.
   if (!status && status.code() == rt::Code::Unsupported &&
@@ -353,6 +365,7 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
 
   MeasureOptions quick = options;
   quick.profile = false;
+  quick.in_flight = 1;
   quick.dims.clear();
   quick.target_loss.reset();
   quick.threads = 0;  // the device's peak, also for a model on fewer threads

@@ -19,6 +19,7 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
+  int in_flight = 1;  ///< runs that are submitted before the first of them is waited for; 1 or 2
   std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
   // Of training:
@@ -42,6 +43,7 @@ struct Measurement {
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured
   int runs = 0;
+  int in_flight = 1;  ///< 2: times are from the end of one run to the end of the next
   double median_ms = 0, p90_ms = 0, p99_ms = 0, least_ms = 0;
   double samples_per_second = 0;
   double gflops = 0;           ///< per second, at the median; 0 if unknown

@@ -92,6 +92,8 @@ std::string table(const std::vector<Measurement>& measurements) {
                     error_text(m)});
   }
   std::string out = rows.size() > 1 ? columns(rows, 3) : std::string();
+  if (rows.size() > 1 && measurements.front().in_flight > 1)
+    out += "two runs in flight: times are from the end of one run to the end of the next\n";
   for (const Measurement& m : measurements)
     if (m.target_steps)
       out += format("%s on %s, batch %ld: %s %.3f s\n", m.model.c_str(), device_of(m).c_str(),
@@ -238,6 +240,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
                   {"p90_ms", m.p90_ms},
                   {"p99_ms", m.p99_ms},
                   {"least_ms", m.least_ms},
+                  {"in_flight", m.in_flight},
                   {"samples_per_second", m.samples_per_second},
                   {"gflops", m.gflops},
                   {"percent_of_peak", m.percent_of_peak},
