@@ -19,8 +19,8 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
-  int in_flight = 1;  ///< runs that are submitted before the first of them is waited for; 1 or 2
-  std::string adapter;                  ///< file for Session::load_adapter(); empty: none
+  int in_flight = 1;    ///< runs that are submitted before the first of them is waited for; 1 or 2
+  std::string adapter;  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
   // Of training:
   float learning_rate = 1e-3f;

@@ -218,6 +218,12 @@ class Loop {
     const std::vector<Column>& columns = training_.source.columns();
     const size_t parts = samples / options_.micro_batch;
     float sum = 0;
+    const auto add_loss = [&]() -> rt::Status {
+      if (rt::Status status = accumulate_->wait(); !status) return status;
+      const auto loss = accumulate_->output("loss");
+      if (loss) sum += loss->values<float>()[0];
+      return loss.status();
+    };
     for (size_t part = 0; part < parts; ++part) {
       for (size_t c = 0; c < columns.size(); ++c) {
         std::vector<int64_t> dims(tensors[c].dims().begin(), tensors[c].dims().end());
@@ -228,11 +234,12 @@ class Loop {
         const rt::Tensor piece = rt::Tensor::borrow(tensors[c].dtype(), dims, data);
         if (rt::Status status = accumulate_->set_input(columns[c].input, piece); !status) return status;
       }
-      if (rt::Status status = accumulate_->run(); !status) return status;
-      const auto loss = accumulate_->output("loss");
-      if (!loss) return loss.status();
-      sum += loss->values<float>()[0];
+      if (rt::Status status = accumulate_->submit(); !status) return status;
+      if (part + 1 < under_way_) continue;
+      if (rt::Status status = add_loss(); !status) return status;
     }
+    for (size_t part = 1; part < std::min(parts + 1, under_way_); ++part)
+      if (rt::Status status = add_loss(); !status) return status;
     const rt::Tensor learning_rate = rt::Tensor::of<float>({}, std::vector<float>{static_cast<float>(rate)});
     if (rt::Status status = update_->set_input("learning_rate", learning_rate); !status) return status;
     if (rt::Status status = update_->run(); !status) return status;
@@ -293,13 +300,13 @@ class Loop {
     std::optional<float> loss;
   };
 
-  // Where the device computes while the host goes on, the next batch travels meanwhile: one more step is
-  // begun before the first is finished. It takes memory that a budget has not counted; and ranks that meet in
-  // host memory do so within their steps.
+  // Where the device computes while the host goes on, the next batch travels meanwhile: a step, or a
+  // micro-batch, is begun before the one ahead of it is finished. It takes memory that a budget has not
+  // counted; and ranks that meet in host memory do so within their steps.
   size_t steps_under_way() const {
     const bool ranks_meet_on_device = ranks_.count() == 1 || !trainer_.session().collectives().first.empty();
     const bool ahead = trainer_.session().device().asynchronous && ranks_meet_on_device;
-    return ahead && !budget_.is_set() && options_.micro_batch == 0 ? 2 : 1;
+    return ahead && !budget_.is_set() ? 2 : 1;
   }
 
   // A checkpoint is of the step that it is asked for after, not of one behind it.
@@ -307,8 +314,8 @@ class Loop {
     const uint64_t batch = position_.batch + begun_count_, step = position_.step + begun_count_;
     const bool saves_first =
         begun_count_ > 0 && options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0;
-    return begun_count_ < under_way_ && batch < batches_ && !(options_.steps > 0 && step >= options_.steps) &&
-           !stopping() && !saves_first;
+    return begun_count_ < (accumulate_ ? 1 : under_way_) && batch < batches_ &&
+           !(options_.steps > 0 && step >= options_.steps) && !stopping() && !saves_first;
   }
 
   rt::Status begin_step() {
