@@ -1,4 +1,4 @@
-// Optimizer steps, one pass over a parameter. Results may take their operands' places; moments are f32.
+// Optimizer steps, one pass over a parameter. Results may take their operands' places.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,44 +9,57 @@
 
 namespace rt::cuda {
 
-/// What every step has: g = gradient_scale grad + weight_decay parameter. Pointers are on the device, so that
-/// recorded work never changes.
-struct StepOperands {
+enum class StepRule : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, Lamb, Lion };
+
+inline constexpr int kMostStates = 3;
+/// The most blocks of threads of a step; Lamb has two sums of each.
+inline constexpr unsigned kMostStepBlocks = 2048;
+
+/// What every step has. Pointers are on the device, so that recorded work never changes. The formulas stand
+/// in schema/ops.fbs.
+struct StepArguments {
+  StepRule rule = StepRule::Sgd;
+  bool variant = false;                 ///< Sgd: Nesterov; Adam: decoupled weight decay
   ElementType type = ElementType::F32;  ///< of parameter and gradient: f32, f16, bf16
+  int64_t count = 0;
   const void *parameter = nullptr, *grad = nullptr;
   void* new_parameter = nullptr;
   const float* learning_rate = nullptr;
   const int32_t* step = nullptr;          ///< counts from 1
   const float* gradient_scale = nullptr;  ///< null: 1
   const bool* skip = nullptr;             ///< null: false; true: everything stays as it is
-  float weight_decay = 0;
-  int64_t count = 0;
+  float keep1 = 0, keep2 = 0;             ///< momentum or the decay rate of the first state; of the second
+  float rest1 = 1, rest2 = 1;             ///< 1 - keep, rounded once
+  float log_keep1 = 0, log_keep2 = 0;
+  float share = 1;     ///< Sgd: of the gradient in the new velocity, behind step 1
+  float momentum = 0;  ///< RmsProp
+  float epsilon = 0, weight_decay = 0;
+  bool has[kMostStates] = {};  ///< states that are there
+  float* direction = nullptr;  ///< Lamb: memory for `count` numbers
+  float* squares = nullptr;    ///< Lamb: memory for 2 kMostStepBlocks numbers
 };
 
-/// v' = momentum v + (1 - dampening) g, without dampening at step 1; p' = p - lr v', Nesterov:
-/// p - lr (g + momentum v').
-struct SgdArguments {
-  StepOperands operands;
-  const float* velocity = nullptr;  ///< null: p' = p - lr g
-  float* new_velocity = nullptr;
-  float momentum = 0, dampening = 0;
-  bool nesterov = false;
+/// States [count] in f32; null where there is none.
+struct StepStates {
+  const float* now[kMostStates] = {};
+  float* next[kMostStates] = {};
 };
-cudaError_t sgd_step(const SgdArguments& arguments, cudaStream_t stream);
 
-/// Adam (Kingma, Ba 2015); decoupled: AdamW (Loshchilov, Hutter 2019); with the largest second moment:
-/// AMSGrad (Reddi, Kale, Kumar 2018).
-struct AdamArguments {
-  StepOperands operands;
-  const float *first = nullptr, *second = nullptr;
-  const float* largest = nullptr;  ///< may be null
-  float *new_first = nullptr, *new_second = nullptr, *new_largest = nullptr;
-  float beta1 = 0, beta2 = 0;
-  float rest1 = 1, rest2 = 1;          ///< 1 - beta, rounded once
-  float log_beta1 = 0, log_beta2 = 0;  ///< their logarithms
-  float epsilon = 0;
-  bool decoupled = false;
+/// States as codes in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last one
+/// shorter: each number is codebook[code] times its block's scale.
+struct BlockStates {
+  const uint8_t* codes[kMostStates] = {};
+  const float* scales[kMostStates] = {};
+  uint8_t* next_codes[kMostStates] = {};
+  float* next_scales[kMostStates] = {};
+  bool negative[kMostStates] = {};  ///< codes of codebook 0; else of codebook 1, and what is above 0 stays so
+  const float* codebooks[2] = {};   ///< ascending
+  int levels[2] = {};               ///< 2 to 256 numbers
+  int size = 256;
 };
-cudaError_t adam_step(const AdamArguments& arguments, cudaStream_t stream);
+inline constexpr int64_t kLargestStateBlock = 1024;
+
+cudaError_t optimizer_step(const StepArguments& arguments, const StepStates& states, cudaStream_t stream);
+cudaError_t blockwise_step(const StepArguments& arguments, const BlockStates& states, cudaStream_t stream);
 
 }  // namespace rt::cuda

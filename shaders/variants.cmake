@@ -139,6 +139,7 @@ rt_shader(scatter_links scatter_links.comp)
 rt_shader(resize resize.comp)
 rt_shader(optimizer_numbers optimizer_numbers.comp)
 rt_shader(optimizer_step optimizer_step.comp)
+rt_shader(blockwise_step blockwise_step.comp)
 
 # Indexed access, scans, selection.
 rt_shader(index_elements index_elements.comp)

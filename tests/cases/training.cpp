@@ -110,6 +110,38 @@ CaseInput whole_codes(int most) {
   return with_values(tensor(DType::U8, {7, 19}), codes);
 }
 
+/// Adam and Lamb with numbers of elements and of blocks that kernels divide their work by.
+void add_blockwise_shapes(std::vector<Case>& cases) {
+  const CaseInput real = levels(255, true), squares = levels(256, false), rate = scalar(0.05);
+  const CaseInput third = with_values(tensor(DType::I32, {}), {3});
+  const auto add_shape = [&](const char* name, op::StepRule rule, DType dtype, int64_t count, int64_t block,
+                             Inputs more = {}) {
+    op::BlockwiseStepAttributes step;
+    step.step = rule;
+    step.block_size = block;
+    step.beta1 = 0.9f;
+    step.beta2 = 0.99f;
+    step.epsilon = 1e-3f;
+    const CaseInput p = tensor(dtype, {count}), scales = in_range(f32({(count + block - 1) / block}), 0.1, 1);
+    const CaseInput codes = in_range(tensor(DType::U8, {count}), 1, 254.9);
+    Inputs inputs{p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate};
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    add(cases, text("blockwise_step_", name), step, std::move(inputs), 5);
+  };
+  using enum op::StepRule;
+  add_shape("one_element", Adam, DType::F32, 1, 256);
+  add_shape("one_over", Adam, DType::F32, 1025, 256);
+  add_shape("many", Adam, DType::F32, 40003, 256);
+  add_shape("blocks_of_12", Adam, DType::F32, 100, 12);
+  add_shape("blocks_of_7", Adam, DType::F32, 100, 7);
+  add_shape("large_blocks", Adam, DType::F32, 2500, 1024);
+  add_shape("larger_blocks", Adam, DType::F32, 2500, 2048);
+  add_shape("f16", Adam, DType::F16, 700, 256);
+  add_shape("lamb_many", Lamb, DType::F32, 5000, 256);
+  add_shape("lamb_f16", Lamb, DType::F16, 700, 256);
+  add_shape("lamb_not_skipped", Lamb, DType::F32, 300, 256, {scalar(0.25), truth(false)});
+}
+
 /// Steps whose states are codes in blocks of 32 elements.
 void add_blockwise_steps(std::vector<Case>& cases) {
   const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = scalar(0.05);
@@ -163,6 +195,7 @@ void add_blockwise_steps(std::vector<Case>& cases) {
   add_step("lamb", step, {p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate}, 5);
   step.step = op::StepRule::Lion;
   add_step("lion", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, codes, rate}, 3);
+  add_blockwise_shapes(cases);
 }
 
 void add_gradient_checks(std::vector<Case>& cases) {

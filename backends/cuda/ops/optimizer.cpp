@@ -4,94 +4,124 @@
 #include <cmath>
 
 #include "backends/cuda/kernel.h"
+#include "runtime/graph/step_form.h"
 
 namespace rt::cuda {
 namespace {
 
-Status moments_supported(const NodeView& node, std::initializer_list<size_t> moments) {
-  for (size_t i : moments)
-    if (node.has(i) && node.dtype(i) != DType::F32)
-      return unsupported("moments must be f32, not ", name_of(node.dtype(i)));
+static_assert(static_cast<int>(StepRule::Lion) == static_cast<int>(op::StepRule::Lion) &&
+              static_cast<int>(StepRule::Adadelta) == static_cast<int>(op::StepRule::Adadelta));
+static_assert(kMostStates == kMostStepStates);
+
+Status supports_step(const CudaDevice&, const NodeView& node) {
+  for (const StepState& state : step_states(node.kind()))
+    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
+      return unsupported("states must be f32, not ", name_of(node.dtype(state.operand)));
   return {};
 }
-Status supports_sgd(const CudaDevice&, const NodeView& node) {
-  return moments_supported(node, {2});
-}
-Status supports_adam(const CudaDevice&, const NodeView& node) {
-  return moments_supported(node, {2, 3, 6});
+
+Status supports_blockwise(const CudaDevice&, const NodeView& node) {
+  const int64_t block = node.as<op::BlockwiseStepAttributes>().block_size;
+  if (block <= kLargestStateBlock && block % 4 == 0) return {};
+  return unsupported("blocks of a multiple of 4 elements up to ", kLargestStateBlock, ", not of ", block);
 }
 
-/// Where a step has its operands beside parameter and gradient; those that it does not have are absent.
-struct Places {
-  size_t learning_rate, step, gradient_scale;  ///< skip comes behind the scale
+/// One step, of f32 states or of states in blocks.
+struct Step {
+  StepForm form;
+  StepArguments arguments;            ///< without addresses
+  size_t direction = 0, squares = 0;  ///< Lamb: in the scratch
+  std::array<InPlace, 2 * kMostStepStates> pairs{};
+
+  explicit Step(const NodeView& node) : form(step_form(node)) {
+    const auto keep1 = static_cast<double>(form.keep1), keep2 = static_cast<double>(form.keep2);
+    arguments = {.rule = static_cast<StepRule>(form.rule),
+                 .variant = form.variant,
+                 .type = element_type(node.dtype(0)),
+                 .count = node.input(0).elements(),
+                 .keep1 = form.keep1,
+                 .keep2 = form.keep2,
+                 .rest1 = static_cast<float>(1 - keep1),
+                 .rest2 = static_cast<float>(1 - keep2),
+                 .log_keep1 = static_cast<float>(std::log(keep1)),
+                 .log_keep2 = static_cast<float>(std::log(keep2)),
+                 .share = form.share,
+                 .momentum = form.momentum,
+                 .epsilon = form.epsilon,
+                 .weight_decay = form.weight_decay};
+    for (size_t i = 0; i < kMostStepStates; ++i) arguments.has[i] = form.has(i);
+  }
+
+  Requirements requirements() {
+    Requirements requirements = in_place();
+    size_t count = 0;
+    for (const StepForm::State& state : form.states) {
+      if (!state.present) continue;
+      pairs[count++] = {state.input, state.output};
+      if (form.block_size > 0) pairs[count++] = {state.scales, state.next_scales};
+    }
+    requirements.more_in_place = std::span(pairs).first(count);
+    if (form.rule == op::StepRule::Lamb) {
+      direction = book_scratch(requirements, static_cast<size_t>(arguments.count) * sizeof(float));
+      squares = book_scratch(requirements, 2 * kMostStepBlocks * sizeof(float));
+    }
+    return requirements;
+  }
+
+  cudaError_t operator()(const Call& call) const {
+    StepArguments to = arguments;
+    to.parameter = call.in(0);
+    to.grad = call.in(1);
+    to.new_parameter = call.out(0);
+    to.learning_rate = operand<float>(call, form.learning_rate);
+    to.step = operand<int32_t>(call, form.step);
+    to.gradient_scale = operand<float>(call, form.gradient_scale);
+    to.skip = operand<bool>(call, form.skip);
+    if (form.rule == op::StepRule::Lamb) {
+      to.direction = call.scratch<float>(direction);
+      to.squares = call.scratch<float>(squares);
+    }
+    return form.block_size > 0 ? blockwise_step(to, blocks(call), call.stream)
+                               : optimizer_step(to, states(call), call.stream);
+  }
+
+ private:
+  template <class T>
+  static const T* operand(const Call& call, int8_t i) noexcept {
+    return i < 0 ? nullptr : call.in<T>(static_cast<size_t>(i));
+  }
+  StepStates states(const Call& call) const {
+    StepStates states;
+    for (size_t i = 0; i < kMostStepStates; ++i) {
+      if (!form.has(i)) continue;
+      states.now[i] = call.in<float>(form.states[i].input);
+      states.next[i] = call.out<float>(form.states[i].output);
+    }
+    return states;
+  }
+  BlockStates blocks(const Call& call) const {
+    BlockStates states;
+    states.size = static_cast<int>(form.block_size);
+    for (size_t i = 0; i < kMostStepStates; ++i) {
+      const StepForm::State& state = form.states[i];
+      if (!state.present) continue;
+      states.codes[i] = call.in<uint8_t>(state.input);
+      states.scales[i] = call.in<float>(state.scales);
+      states.next_codes[i] = call.out<uint8_t>(state.output);
+      states.next_scales[i] = call.out<float>(state.next_scales);
+      states.negative[i] = state.negative;
+      const size_t book = state.negative ? 0 : 1;
+      states.codebooks[book] = call.in<float>(state.codebook);
+      states.levels[book] = state.levels;
+    }
+    return states;
+  }
 };
 
-StepOperands operands_of(const NodeView& node, float weight_decay) {
-  return {
-      .type = element_type(node.dtype(0)), .weight_decay = weight_decay, .count = node.input(0).elements()};
-}
-
-void bind(StepOperands& operands, const Places& at, const Call& call) {
-  operands.parameter = call.in(0);
-  operands.grad = call.in(1);
-  operands.new_parameter = call.out(0);
-  operands.learning_rate = call.in<float>(at.learning_rate);
-  operands.step = call.in<int32_t>(at.step);
-  operands.gradient_scale = call.in<float>(at.gradient_scale);
-  operands.skip = call.in<bool>(at.gradient_scale + 1);
-}
-
-/// Inputs (p, grad, [v], lr, [step], [gradient_scale], [skip]), outputs (p', [v']).
-Result<KernelPtr> create_sgd(CudaDevice&, const NodeView& node) {
-  const auto& attributes = node.as<op::SgdStepAttributes>();
-  const SgdArguments arguments{.operands = operands_of(node, attributes.weight_decay),
-                               .momentum = attributes.momentum,
-                               .dampening = attributes.dampening,
-                               .nesterov = attributes.nesterov};
-  Requirements requirements = in_place();
-  static constexpr InPlace kVelocity[] = {{2, 1}};
-  if (node.has(2)) requirements.more_in_place = kVelocity;
-  return make_kernel(
-      [arguments](const Call& call) {
-        SgdArguments a = arguments;
-        bind(a.operands, {.learning_rate = 3, .step = 4, .gradient_scale = 5}, call);
-        a.velocity = call.in<float>(2);
-        a.new_velocity = call.out<float>(1);
-        return sgd_step(a, call.stream);
-      },
-      requirements);
-}
-
-/// Inputs (p, grad, m, v, step, lr, [largest v], [gradient_scale], [skip]), outputs (p', m', v', [largest
-/// v']).
-Result<KernelPtr> create_adam(CudaDevice&, const NodeView& node) {
-  const auto& attributes = node.as<op::AdamStepAttributes>();
-  const auto beta1 = static_cast<double>(attributes.beta1), beta2 = static_cast<double>(attributes.beta2);
-  const AdamArguments arguments{.operands = operands_of(node, attributes.weight_decay),
-                                .beta1 = attributes.beta1,
-                                .beta2 = attributes.beta2,
-                                .rest1 = static_cast<float>(1 - beta1),
-                                .rest2 = static_cast<float>(1 - beta2),
-                                .log_beta1 = static_cast<float>(std::log(beta1)),
-                                .log_beta2 = static_cast<float>(std::log(beta2)),
-                                .epsilon = attributes.epsilon,
-                                .decoupled = attributes.decoupled};
-  Requirements requirements = in_place();
-  static constexpr InPlace kMoments[] = {{2, 1}, {3, 2}, {6, 3}};
-  requirements.more_in_place = std::span(kMoments).first(node.has(6) ? 3 : 2);
-  return make_kernel(
-      [arguments](const Call& call) {
-        AdamArguments a = arguments;
-        bind(a.operands, {.learning_rate = 5, .step = 4, .gradient_scale = 7}, call);
-        a.first = call.in<float>(2);
-        a.second = call.in<float>(3);
-        a.largest = call.in<float>(6);
-        a.new_first = call.out<float>(1);
-        a.new_second = call.out<float>(2);
-        a.new_largest = call.out<float>(3);
-        return adam_step(a, call.stream);
-      },
-      requirements);
+Result<KernelPtr> create_step(CudaDevice&, const NodeView& node) {
+  const auto step = std::make_shared<Step>(node);
+  const Requirements requirements = step->requirements();
+  return make_kernel([step](const Call& call) { return (*step)(call); }, requirements);
 }
 
 }  // namespace
@@ -99,8 +129,14 @@ Result<KernelPtr> create_adam(CudaDevice&, const NodeView& node) {
 std::span<const KernelRow> rows_optimizer();
 std::span<const KernelRow> rows_optimizer() {
   static constexpr KernelRow kRows[] = {
-      row<create_sgd, supports_sgd>(OpKind::SgdStep, "sgd_step", kShortFloats),
-      row<create_adam, supports_adam>(OpKind::AdamStep, "adam_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::SgdStep, "sgd_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::AdamStep, "adam_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::RmsPropStep, "rms_prop_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::AdagradStep, "adagrad_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::AdadeltaStep, "adadelta_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::LambStep, "lamb_step", kShortFloats),
+      row<create_step, supports_step>(OpKind::LionStep, "lion_step", kShortFloats),
+      row<create_step, supports_blockwise>(OpKind::BlockwiseStep, "blockwise_step", kShortFloats),
   };
   return kRows;
 }

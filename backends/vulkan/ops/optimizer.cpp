@@ -1,127 +1,159 @@
-// Optimizer steps: one invocation works out what all elements share, then one fused pass over a parameter.
+// Optimizer steps: one invocation works out what all elements share, then one fused pass over a parameter;
+// states in 8 bits by blocks.
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "backends/vulkan/split.h"
+#include "runtime/graph/step_form.h"
 
 namespace rt::vulkan {
 namespace {
-
-/// What tells one step from another: its number in optimizer_step.comp, where its operands stand, its
-/// attributes.
-struct StepForm {
-  uint32_t number = 0;
-  std::array<int, 3> states{-1, -1, -1};
-  int learning_rate = 3, step = -1, gradient_scale = 4;  // skip comes behind
-  float keep1 = 0, keep2 = 0, epsilon = 0, decay = 0, momentum = 0, share = 1;
-  bool variant = false;
-};
-
-StepForm form_of(const NodeView& node) {
-  StepForm form;
-  switch (node.kind()) {
-    case OpKind::SgdStep: {
-      const auto& sgd = node.as<op::SgdStepAttributes>();
-      form = {.number = 0, .states = {2, -1, -1}, .step = 4, .gradient_scale = 5, .keep1 = sgd.momentum};
-      form.decay = sgd.weight_decay;
-      form.share = 1 - sgd.dampening;
-      form.variant = sgd.nesterov;
-      break;
-    }
-    case OpKind::AdamStep: {
-      const auto& adam = node.as<op::AdamStepAttributes>();
-      form = {.number = 1, .states = {2, 3, 6}, .learning_rate = 5, .step = 4, .gradient_scale = 7};
-      form.keep1 = adam.beta1, form.keep2 = adam.beta2;
-      form.epsilon = adam.epsilon, form.decay = adam.weight_decay;
-      form.variant = adam.decoupled;
-      break;
-    }
-    case OpKind::RmsPropStep: {
-      const auto& rms = node.as<op::RmsPropStepAttributes>();
-      form = {.number = 2, .states = {2, 4, 5}, .gradient_scale = 6, .keep1 = rms.alpha};
-      form.epsilon = rms.epsilon, form.decay = rms.weight_decay, form.momentum = rms.momentum;
-      break;
-    }
-    case OpKind::AdagradStep: {
-      const auto& adagrad = node.as<op::AdagradStepAttributes>();
-      form = {.number = 3, .states = {2, -1, -1}};
-      form.epsilon = adagrad.epsilon, form.decay = adagrad.weight_decay;
-      break;
-    }
-    case OpKind::AdadeltaStep: {
-      const auto& adadelta = node.as<op::AdadeltaStepAttributes>();
-      form = {
-          .number = 4, .states = {2, 3, -1}, .learning_rate = 4, .gradient_scale = 5, .keep1 = adadelta.rho};
-      form.epsilon = adadelta.epsilon, form.decay = adadelta.weight_decay;
-      break;
-    }
-    default: {
-      const auto& lion = node.as<op::LionStepAttributes>();
-      form = {.number = 6, .states = {2, -1, -1}, .keep1 = lion.beta1, .keep2 = lion.beta2};
-      form.decay = lion.weight_decay;
-    }
-  }
-  return form;
-}
-
-bool has(const NodeView& node, int i) {
-  return i >= 0 && node.has(static_cast<size_t>(i));
-}
 
 constexpr int64_t kFour[] = {16};  ///< bytes that an invocation works on
 
 /// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(rows_fit(device, ceil_div(node.input(0).elements(), 4), kFour));
-  for (int i : form_of(node).states)
-    if (has(node, i) && node.dtype(static_cast<size_t>(i)) != DType::F32)
-      return unsupported("input ", i, " of type ", name_of(node.dtype(static_cast<size_t>(i))),
-                         ", only f32 is supported");
+  for (const StepState& state : step_states(node.kind()))
+    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
+      return unsupported("input ", static_cast<int>(state.operand), " of type ",
+                         name_of(node.dtype(state.operand)), ", only f32 is supported");
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const StepForm form = form_of(node);
+/// What is absent is bound to something of the same size, not read.
+Ref input_or(int i, size_t other) {
+  return in(i >= 0 ? static_cast<size_t>(i) : other);
+}
+
+/// One invocation writes the numbers that all elements share.
+void add_numbers(Program& program, const StepForm& form, const Ref& numbers) {
   const auto rate = static_cast<size_t>(form.learning_rate);
-  // What is absent is bound to something of the same size, not read.
-  const auto or_input = [&](int i, size_t other) {
-    return in(has(node, i) ? static_cast<size_t>(i) : other);
+  const auto logarithm = [](float keep) {
+    return static_cast<float>(std::log(std::max(static_cast<double>(keep), 1e-30)));
   };
-  const int scale = form.gradient_scale, skip = scale + 1;
+  Step& shared = program.dispatch(Shader::optimizer_numbers, 1, 1);
+  shared.spec(form.step >= 0).spec(form.gradient_scale >= 0).spec(form.skip >= 0);
+  shared.push(logarithm(form.keep1)).push(logarithm(form.keep2)).push(form.share);
+  shared.read(0, in(rate))
+      .read(1, input_or(form.step, rate))
+      .read(2, input_or(form.gradient_scale, rate))
+      .read(3, input_or(form.skip, rate));
+  shared.write(4, numbers);
+}
+
+/// The constants and attributes of optimizer.glsl, behind the number of elements.
+void set_attributes(Step& step, const StepForm& form) {
+  uint32_t present = 0;
+  for (uint32_t i = 0; i < kMostStepStates; ++i) present |= form.has(i) ? 1u << i : 0u;
+  step.spec(static_cast<uint32_t>(form.rule)).spec(present).spec(form.variant);
+  step.push(form.keep1).push(form.keep2);
+  step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
+  step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
+  step.push(form.epsilon).push(form.weight_decay).push(form.momentum);
+}
+
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("optimizer_step");
   const Ref numbers = program->scratch(64);
-  Step& shared = program->dispatch(Shader::optimizer_numbers, 1, 1);
-  shared.spec(has(node, form.step)).spec(has(node, scale)).spec(has(node, skip));
-  shared.push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep1), 1e-30))))
-      .push(static_cast<float>(std::log(std::max(static_cast<double>(form.keep2), 1e-30))))
-      .push(form.share);
-  shared.read(0, in(rate))
-      .read(1, or_input(form.step, rate))
-      .read(2, or_input(scale, rate))
-      .read(3, or_input(skip, rate));
-  shared.write(4, numbers);
-
-  uint32_t present = 0;
-  for (uint32_t i = 0; i < 3; ++i) present |= has(node, form.states[i]) ? 1u << i : 0u;
+  add_numbers(*program, form, numbers);
   program->in_place(0);
-  uint8_t results = 0;
-  for (uint32_t i = 0; i < 3; ++i)
-    if ((present >> i & 1u) != 0) program->also_in_place(static_cast<uint8_t>(form.states[i]), ++results);
+  for (const StepForm::State& state : form.states)
+    if (state.present) program->also_in_place(state.input, state.output);
   const VulkanDevice& vulkan = cast(device);
   for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kFour)) {
     const auto of = [&](const Ref& whole) { return rows_of(whole, part, kFour[0]); };
     Step& step = program->dispatch_each(Shader::optimizer_step, part.count, vulkan.plan().elementwise_lanes);
-    step.spec(form.number).spec(present).spec(form.variant);
-    step.push(part.count).push(form.keep1).push(form.keep2);
-    step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
-    step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
-    step.push(form.epsilon).push(form.decay).push(form.momentum);
+    step.push(part.count);
+    set_attributes(step, form);
     step.read(0, of(in(0))).read(1, of(in(1))).read(5, numbers).write(6, of(out(0)));
-    size_t result = 0;
-    for (uint32_t i = 0; i < 3; ++i) {
-      step.read(2 + i, of(or_input(form.states[i], 0)));
-      step.write(7 + i, of(out((present >> i & 1u) == 0 ? 0 : ++result)));
+    for (uint32_t i = 0; i < kMostStepStates; ++i) {
+      step.read(2 + i, of(in(form.has(i) ? form.states[i].input : 0)));
+      step.write(7 + i, of(out(form.states[i].output)));
+    }
+  }
+  return finish(std::move(program));
+}
+
+constexpr int64_t kLargestBlock =
+    1024;  ///< its three states fit into the least shared memory that a device has
+
+constexpr int64_t kTogether = 4;  ///< blocks of a workgroup, which prepares the codebooks once
+
+/// Bytes of a block in a parameter, in codes, in scales.
+std::array<int64_t, 3> block_bytes(const NodeView& node) {
+  const int64_t block = node.as<op::BlockwiseStepAttributes>().block_size;
+  return {4 * block, block, 4};
+}
+int64_t blocks_of(const NodeView& node) {
+  return ceil_div(node.input(0).elements(), node.as<op::BlockwiseStepAttributes>().block_size);
+}
+
+Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
+  RT_TRY(all_storable(device, node));
+  const auto& attributes = node.as<op::BlockwiseStepAttributes>();
+  if (attributes.step == op::StepRule::Lamb) return unsupported("Lamb needs two sums over the parameter");
+  if (attributes.block_size > kLargestBlock)
+    return unsupported("blocks of at most ", kLargestBlock, " elements, not ", attributes.block_size);
+  return rows_fit(device, blocks_of(node), block_bytes(node));
+}
+
+/// Codes and scales are changed where they lie, after a copy if that is not where they were: a shader that
+/// read one place and wrote another would have more operands than can be bound.
+Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+  const StepForm form = step_form(node);
+  auto program = std::make_unique<Program>("blockwise_step");
+  constexpr uint64_t kNumbers = 64, kBook = 1024;
+  const Ref table = program->scratch(kNumbers + 2 * kBook);
+  const auto part_of_table = [&](uint64_t offset, uint64_t bytes) {
+    Ref part = table;
+    part.offset += offset;
+    part.bytes = bytes;
+    return part;
+  };
+  add_numbers(*program, form, part_of_table(0, kNumbers));
+  program->in_place(0);
+  std::array<int32_t, 2> levels{1, 1};
+  std::array<bool, 2> copied{};
+  uint32_t negative = 0;
+  for (uint32_t i = 0; i < kMostStepStates; ++i) {
+    const StepForm::State& state = form.states[i];
+    if (!state.present) continue;
+    program->also_in_place(state.input, state.output);
+    program->also_in_place(state.scales, state.next_scales);
+    program->copy(out(state.output), in(state.input));
+    program->copy(out(state.next_scales), in(state.scales));
+    negative |= state.negative ? 1u << i : 0u;
+    const size_t book = state.negative ? 0 : 1;
+    levels[book] = state.levels;
+    if (std::exchange(copied[book], true)) continue;
+    program->copy(part_of_table(kNumbers + kBook * book, 4 * static_cast<uint64_t>(state.levels)),
+                  in(state.codebook));
+  }
+  const VulkanDevice& vulkan = cast(device);
+  const std::array<int64_t, 3> bytes = block_bytes(node);
+  const int64_t count = node.input(0).elements();
+  for (const Rows& part : ranges_of_rows(vulkan, blocks_of(node), bytes)) {
+    const int64_t block = form.block_size, first = part.first * block;
+    Step& step =
+        program->dispatch(Shader::blockwise_step, static_cast<uint64_t>(part.count), vulkan.plan().row_lanes);
+    step.push(std::min(part.count * block, count - first));
+    set_attributes(step, form);
+    step.spec(static_cast<uint64_t>(block)).spec(negative).spec(kTogether);
+    step.push(levels[0]).push(levels[1]);
+    step.read(0, rows_of(in(0), part, bytes[0])).read(1, rows_of(in(1), part, bytes[0])).read(2, table);
+    step.write(3, rows_of(out(0), part, bytes[0]));
+    for (uint32_t i = 0; i < kMostStepStates; ++i) {
+      // What is absent is bound to what is there and not touched.
+      if (!form.has(i)) {
+        step.read(4 + i, table).read(7 + i, table);
+        continue;
+      }
+      step.write(4 + i, rows_of(out(form.states[i].output), part, bytes[1]));
+      step.write(7 + i, rows_of(out(form.states[i].next_scales), part, bytes[2]));
     }
   }
   return finish(std::move(program));
@@ -135,6 +167,7 @@ constexpr KernelRow kRows[] = {
     {OpKind::AdagradStep, "adagrad_step", kF32, supports, create},
     {OpKind::AdadeltaStep, "adadelta_step", kF32, supports, create},
     {OpKind::LionStep, "lion_step", kF32, supports, create},
+    {OpKind::BlockwiseStep, "blockwise_step", kF32, supports_blockwise, create_blockwise},
 };
 
 }  // namespace

@@ -1,0 +1,43 @@
+// An optimizer step as kernels want it: all rules in one form, with states in f32 or in blocks.
+//
+// Knows: the conventions of the steps in schema/ops.fbs. Must not know: any step's formula.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "runtime/graph/node_view.h"
+#include "runtime/graph/optimizer_step.h"
+
+namespace rt {
+
+/// Where a step's operands stand, -1 for one that is absent, and its attributes. Parameter and gradient are
+/// inputs 0 and 1, the new parameter is output 0.
+struct StepForm {
+  struct State {
+    bool present = false;
+    bool negative = true;  ///< else it is never below 0
+    uint8_t input = 0, output = 0;
+    // of states in blocks
+    uint8_t scales = 0, next_scales = 0, codebook = 0;
+    int32_t levels = 0;  ///< of the codebook
+  };
+
+  op::StepRule rule = op::StepRule::Sgd;
+  int8_t learning_rate = -1, step = -1, gradient_scale = -1, skip = -1;
+  std::array<State, kMostStepStates> states;
+  int64_t block_size = 0;  ///< 0: states are f32
+
+  float keep1 = 0, keep2 = 0;  ///< momentum or the decay rate of the first state; of the second
+  float epsilon = 0, weight_decay = 0;
+  float momentum = 0;    ///< RmsProp
+  float share = 1;       ///< Sgd: of the gradient in the new velocity, behind the first step
+  bool variant = false;  ///< Sgd: Nesterov; Adam: decoupled weight decay
+
+  bool has(size_t state) const noexcept { return states[state].present; }
+};
+
+/// Of SgdStep, AdamStep, ... and of BlockwiseStep.
+StepForm step_form(const NodeView& node);
+
+}  // namespace rt

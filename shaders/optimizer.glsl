@@ -1,0 +1,71 @@
+// An optimizer step of REAL elements, float or a vector; the formulas stand in schema/ops.fbs. Who includes this declares
+// before: numbers[] of optimizer_numbers.comp, and the attributes keep1, keep2, rest1, rest2, epsilon, decay, momentum
+// (rest = 1 - keep).
+layout(constant_id = 1) const uint kStep = 0;
+layout(constant_id = 2) const uint kStates = 0;       // bit i: state i is there
+layout(constant_id = 3) const bool kVariant = false;  // Sgd: Nesterov; Adam: decoupled weight decay
+const uint kSgd = 0, kAdam = 1, kRmsProp = 2, kAdagrad = 3, kAdadelta = 4, kLion = 6;
+
+// Of this run; read once, as memory that a shader also writes would be read for each element.
+bool skips;
+float rate, grad_scale, correction1, correction2, share;
+void load_numbers() {
+  rate = numbers[0];
+  grad_scale = numbers[1];
+  correction1 = numbers[2];
+  correction2 = numbers[3];
+  share = numbers[4];
+  skips = numbers[5] != 0.0;
+}
+
+bool has(uint state) { return (kStates >> state & 1u) != 0; }
+
+// The direction of the step; states become their next values.
+REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL s2) {
+  if (kStep == kSgd) {
+    if (!has(0)) return g;
+    s0 = keep1 * s0 + share * g;
+    return kVariant ? g + keep1 * s0 : s0;
+  }
+  if (kStep == kAdam) {
+    s0 = keep1 * s0 + rest1 * g;
+    s1 = keep2 * s1 + rest2 * g * g;
+    if (has(2)) s2 = max(s2, s1);
+    return s0 * correction1 / (sqrt((has(2) ? s2 : s1) * correction2) + epsilon);
+  }
+  if (kStep == kRmsProp) {
+    s0 = keep1 * s0 + rest1 * g * g;
+    REAL variance = s0;
+    if (has(1)) {
+      s1 = keep1 * s1 + rest1 * g;
+      variance = max(s0 - s1 * s1, REAL(0.0));  // rounding may take it below 0
+    }
+    REAL step = g / (sqrt(variance) + epsilon);
+    if (!has(2)) return step;
+    s2 = momentum * s2 + step;
+    return s2;
+  }
+  if (kStep == kAdagrad) {
+    s0 += g * g;
+    return g / (sqrt(s0) + epsilon);
+  }
+  if (kStep == kAdadelta) {
+    s0 = keep1 * s0 + rest1 * g * g;
+    REAL delta = sqrt(s1 + epsilon) / sqrt(s0 + epsilon) * g;
+    s1 = keep1 * s1 + rest1 * delta * delta;
+    return delta;
+  }
+  REAL mixed = keep1 * s0 + rest1 * g;
+  s0 = keep2 * s0 + rest2 * g;
+  return sign(mixed) + decay * parameter;
+}
+
+// Nothing changes where the step is skipped. After load_numbers().
+void step_elements(inout REAL parameter, REAL grad, inout REAL s0, inout REAL s1, inout REAL s2) {
+  if (skips) return;
+  REAL g = grad_scale * grad;
+  if (kStep == kAdam && kVariant) parameter -= rate * decay * parameter;
+  else if (kStep != kLion) g += decay * parameter;
+  REAL along = direction(parameter, g, s0, s1, s2);
+  parameter -= rate * along;
+}
