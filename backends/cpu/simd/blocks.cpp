@@ -1,9 +1,11 @@
 // Codes of numbers in a codebook, and back.
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
+#include "backends/cpu/simd/vector.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
@@ -21,75 +23,139 @@ float largest_magnitude(const float* x, int64_t n) {
 
 #if defined(__AVX512F__)
 
-template <int kCount>
-using Count = std::integral_constant<int, kCount>;
+using Numbers = __m512;
+using Integers = __m512i;
+constexpr int kTable = 16;  ///< registers of a table, which holds the whole tree; as many remain
 
-/// table[i modulo 16 kVectors] of a table in registers, without a load.
+RT_INLINE Integers ones() {
+  return _mm512_set1_epi32(1);
+}
+RT_INLINE Numbers permute(Numbers table, Integers i) {
+  return _mm512_permutexvar_ps(i, table);
+}
+RT_INLINE Numbers permute(Numbers first, Numbers second, Integers i) {
+  return _mm512_permutex2var_ps(first, i, second);
+}
+/// `b` where i has this bit.
+template <int kBit>
+RT_INLINE Numbers choose(Numbers a, Numbers b, Integers i) {
+  return _mm512_mask_blend_ps(_mm512_test_epi32_mask(i, _mm512_set1_epi32(1 << kBit)), a, b);
+}
+/// 2 i, and 1 more where a >= b.
+RT_INLINE Integers descend(Integers i, Numbers a, Numbers b) {
+  const Integers twice = _mm512_add_epi32(i, i);
+  return _mm512_mask_add_epi32(twice, _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), twice, ones());
+}
+/// The low bytes; no less than `least` where a > 0.
+RT_INLINE void store_codes(uint8_t* codes, Integers i, Numbers a, int least) {
+  const __mmask16 positive = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ);
+  i = _mm512_mask_max_epu32(i, positive, i, _mm512_set1_epi32(least));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm512_cvtepi32_epi8(i));
+}
+
+#elif defined(__AVX2__)
+
+using Numbers = __m256;
+using Integers = __m256i;
+constexpr int kTable = 8;  ///< six of the tree's eight levels
+
+RT_INLINE Integers ones() {
+  return _mm256_set1_epi32(1);
+}
+RT_INLINE Numbers permute(Numbers table, Integers i) {
+  return _mm256_permutevar8x32_ps(table, i);
+}
+template <int kBit>
+RT_INLINE Numbers choose(Numbers a, Numbers b, Integers i) {
+  return _mm256_blendv_ps(a, b, _mm256_castsi256_ps(_mm256_slli_epi32(i, 31 - kBit)));
+}
+RT_INLINE Numbers permute(Numbers first, Numbers second, Integers i) {
+  return choose<3>(permute(first, i), permute(second, i), i);
+}
+RT_INLINE Integers descend(Integers i, Numbers a, Numbers b) {
+  const Integers reached = _mm256_castps_si256(_mm256_cmp_ps(a, b, _CMP_GE_OQ));
+  return _mm256_sub_epi32(_mm256_add_epi32(i, i), reached);
+}
+RT_INLINE void store_codes(uint8_t* codes, Integers i, Numbers a, int least) {
+  const Integers positive = _mm256_castps_si256(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ));
+  i = _mm256_max_epu32(i, _mm256_and_si256(positive, _mm256_set1_epi32(least)));
+  const Integers bytes = _mm256_shuffle_epi8(i, _mm256_set1_epi32(0x0c080400));
+  const uint64_t low = static_cast<uint32_t>(_mm256_extract_epi32(bytes, 0));
+  const uint64_t high = static_cast<uint32_t>(_mm256_extract_epi32(bytes, 4));
+  const uint64_t all = high << 32 | low;
+  __builtin_memcpy(codes, &all, sizeof all);
+}
+
+#endif
+
+#if defined(__AVX2__)
+
+constexpr int kWidth = sizeof(Numbers) / sizeof(float);
+
+/// table[i modulo kWidth kVectors], of a table in registers.
 template <int kVectors>
-RT_INLINE __m512 pick(const __m512* table, __m512i i) {
-  if constexpr (kVectors == 1) {
-    return _mm512_permutexvar_ps(i, table[0]);
-  } else if constexpr (kVectors == 2) {
-    return _mm512_permutex2var_ps(table[0], i, table[1]);
+RT_INLINE Numbers pick(const Numbers* table, Integers i) {
+  constexpr int kHalf = kVectors / 2;
+  if constexpr (kVectors == 1)
+    return permute(table[0], i);
+  else if constexpr (kVectors == 2)
+    return permute(table[0], table[1], i);
+  else
+    return choose<std::countr_zero(static_cast<unsigned>(kWidth * kHalf))>(pick<kHalf>(table, i),
+                                                                           pick<kHalf>(table + kHalf, i), i);
+}
+
+/// The thresholds of a level's nodes: from the table, or from memory, one by one, as gathers are slow on many
+/// processors.
+template <int kLevel>
+RT_INLINE Numbers thresholds_of(const Numbers* table, const float* tree, Integers nodes) {
+  constexpr int kFirst = (1 << kLevel) / kWidth;
+  if constexpr (2 << kLevel > kTable * kWidth) {
+    int32_t at[kWidth];
+    float found[kWidth];
+    store(at, nodes);
+    for (int k = 0; k < kWidth; ++k) found[k] = tree[at[k]];
+    return load<Numbers>(found);
   } else {
-    constexpr int kHalf = kVectors / 2;
-    const __mmask16 upper = _mm512_test_epi32_mask(i, _mm512_set1_epi32(16 * kHalf));
-    return _mm512_mask_blend_ps(upper, pick<kHalf>(table, i), pick<kHalf>(table + kHalf, i));
+    return pick<(kFirst > 1 ? kFirst : 1)>(table + kFirst, nodes);
   }
 }
 
-/// Which of the 16 elements from `first` on lie before n.
-RT_INLINE __mmask16 before(int64_t first, int64_t n) {
-  return first + 16 <= n ? __mmask16{0xffff}
-         : first >= n    ? __mmask16{0}
-                         : static_cast<__mmask16>((1u << (n - first)) - 1);
-}
-
-/// The whole tree fits into half of the registers. A level takes some vectors together: one vector's steps
-/// wait for each other.
+/// A level takes some vectors together: one vector's steps wait for each other.
 void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
                 bool keep_positive) {
   constexpr int kTogether = 4;
-  __m512 t[16];
-  for (int v = 0; v < 16; ++v) t[v] = _mm512_mul_ps(_mm512_loadu_ps(tree + 16 * v), _mm512_set1_ps(scale));
-  const __m512i one = _mm512_set1_epi32(1), least = _mm512_set1_epi32(256 + (keep_positive ? 1 : 0));
-  for (int64_t first = 0; first < n; first += 16 * kTogether) {
-    __mmask16 valid[kTogether];
-    __m512 numbers[kTogether];
-    __m512i nodes[kTogether];
+  constexpr int64_t kChunk = kTogether * kWidth;
+  float thresholds[256];
+  for (int i = 0; i < 256; ++i) thresholds[i] = tree[i] * scale;
+  Numbers table[kTable];
+  for (int v = 0; v < kTable; ++v) table[v] = load<Numbers>(thresholds + kWidth * v);
+  const auto find = [&](const float* from, uint8_t* to) {
+    Numbers numbers[kTogether];
+    Integers nodes[kTogether];
     for (int v = 0; v < kTogether; ++v) {
-      valid[v] = before(first + 16 * v, n);
-      numbers[v] = _mm512_maskz_loadu_ps(valid[v], x + first + 16 * v);
-      nodes[v] = one;
+      numbers[v] = load<Numbers>(from + kWidth * v);
+      nodes[v] = ones();
     }
-    const auto descend = [&](auto vectors, const __m512* level) {
-      for (int v = 0; v < kTogether; ++v) {
-        const __mmask16 reached =
-            _mm512_cmp_ps_mask(numbers[v], pick<vectors()>(level, nodes[v]), _CMP_GE_OQ);
-        nodes[v] = _mm512_add_epi32(nodes[v], nodes[v]);
-        nodes[v] = _mm512_mask_add_epi32(nodes[v], reached, nodes[v], one);
-      }
+    const auto level = [&]<int kLevel>(std::integral_constant<int, kLevel>) {
+      for (int v = 0; v < kTogether; ++v)
+        nodes[v] = descend(nodes[v], numbers[v], thresholds_of<kLevel>(table, thresholds, nodes[v]));
     };
-    for (int level = 0; level < 4; ++level) descend(Count<1>{}, t);
-    descend(Count<1>{}, t + 1);
-    descend(Count<2>{}, t + 2);
-    descend(Count<4>{}, t + 4);
-    descend(Count<8>{}, t + 8);
-    for (int v = 0; v < kTogether; ++v) {
-      const __mmask16 positive = _mm512_cmp_ps_mask(numbers[v], _mm512_setzero_ps(), _CMP_GT_OQ);
-      nodes[v] = _mm512_mask_max_epu32(nodes[v], positive, nodes[v], least);
-      _mm512_mask_cvtepi32_storeu_epi8(codes + first + 16 * v, valid[v], nodes[v]);
+    [&]<int... kLevels>(std::integer_sequence<int, kLevels...>) {
+      (level(std::integral_constant<int, kLevels>{}), ...);
     }
-  }
-}
-
-void numbers_of_codes(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n) {
-  __m512 t[16];
-  for (int v = 0; v < 16; ++v)
-    t[v] = _mm512_mul_ps(_mm512_loadu_ps(codebook + 16 * v), _mm512_set1_ps(scale));
+    (Lanes<8>{});
+    for (int v = 0; v < kTogether; ++v)
+      store_codes(to + kWidth * v, nodes[v], numbers[v], 256 + (keep_positive ? 1 : 0));
+  };
   int64_t i = 0;
-  for (; i + 16 <= n; i += 16) _mm512_storeu_ps(y + i, pick<16>(t, load_code(codes + i)));
-  for (; i < n; ++i) y[i] = codebook[codes[i]] * scale;
+  for (; i + kChunk <= n; i += kChunk) find(x + i, codes + i);
+  if (i == n) return;
+  float rest[kChunk] = {};
+  uint8_t found[kChunk];
+  __builtin_memcpy(rest, x + i, static_cast<size_t>(n - i) * sizeof(float));
+  find(rest, found);
+  __builtin_memcpy(codes + i, found, static_cast<size_t>(n - i));
 }
 
 #else
@@ -119,12 +185,19 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
   }
 }
 
-void numbers_of_codes(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = codebook[codes[i]] * scale;
-}
-
 #endif
+
+void numbers_of_codes(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  Numbers table[kTable];
+  for (int v = 0; v < kTable; ++v)
+    table[v] = _mm512_mul_ps(load<Numbers>(codebook + 16 * v), _mm512_set1_ps(scale));
+  for (; i + 16 <= n; i += 16) store(y + i, pick<kTable>(table, load_code(codes + i)));
+#endif
+#pragma omp simd
+  for (int64_t k = i; k < n; ++k) y[k] = codebook[codes[k]] * scale;
+}
 
 }  // namespace
 
