@@ -115,11 +115,11 @@ struct Comparison {
 
 /// `left` elements from there, or one repeated.
 template <int kWidth, class T>
-RT_DEVICE Vector<T, kWidth> load_group(const T* from, int64_t left, bool repeated) {
-  if (!repeated) return load_before<kWidth>(from, 0, left);
+RT_DEVICE Packed<T, kWidth> load_group(const T* from, int64_t left, bool repeated) {
+  if (!repeated) return load_packed_before<kWidth>(from, 0, left);
   Vector<T, kWidth> vector;
   for (int i = 0; i < kWidth; ++i) vector[i] = *from;
-  return vector;
+  return packed(vector);
 }
 
 template <int kWidth, class T, class Y, class Operation>
@@ -130,8 +130,9 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   const auto offsets = offsets_of(space, group);
   const int last = space.rank - 1;
   const int64_t left = count - first;
-  const auto from_a = load_group<kWidth>(a + offsets[0], left, space.strides[0][last] == 0);
-  const auto from_b = load_group<kWidth>(b + offsets[1], left, space.strides[1][last] == 0);
+  const auto packed_a = load_group<kWidth>(a + offsets[0], left, space.strides[0][last] == 0);
+  const auto packed_b = load_group<kWidth>(b + offsets[1], left, space.strides[1][last] == 0);
+  const auto from_a = unpacked<T, kWidth>(packed_a), from_b = unpacked<T, kWidth>(packed_b);
   Vector<Y, kWidth> result;
   RT_UNROLL
   for (int i = 0; i < kWidth; ++i) result[i] = operation(from_a[i], from_b[i]);
@@ -158,9 +159,11 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   const auto offsets = offsets_of(space, group);
   const int last = space.rank - 1;
   const int64_t left = count - first;
-  const auto chosen = load_group<kWidth>(condition + offsets[0], left, space.strides[0][last] == 0);
-  const auto from_a = load_group<kWidth>(a + offsets[1], left, space.strides[1][last] == 0);
-  const auto from_b = load_group<kWidth>(b + offsets[2], left, space.strides[2][last] == 0);
+  const auto packed_condition = load_group<kWidth>(condition + offsets[0], left, space.strides[0][last] == 0);
+  const auto packed_a = load_group<kWidth>(a + offsets[1], left, space.strides[1][last] == 0);
+  const auto packed_b = load_group<kWidth>(b + offsets[2], left, space.strides[2][last] == 0);
+  const auto chosen = unpacked<uint8_t, kWidth>(packed_condition);
+  const auto from_a = unpacked<T, kWidth>(packed_a), from_b = unpacked<T, kWidth>(packed_b);
   Vector<T, kWidth> result;
   RT_UNROLL
   for (int i = 0; i < kWidth; ++i) result[i] = chosen[i] != 0 ? from_a[i] : from_b[i];

@@ -42,14 +42,25 @@ RT_DEVICE Vector<T, kWidth> unpacked(const Packed<T, kWidth>& packed) {
   return vector;
 }
 
-/// load_vector() of the elements before `count`; the rest is T{}. `first` is a multiple of kWidth.
+template <class T, int kWidth>
+RT_DEVICE Packed<T, kWidth> packed(const Vector<T, kWidth>& vector) {
+  Packed<T, kWidth> packed;
+  memcpy(&packed, &vector, sizeof packed);
+  return packed;
+}
+
+/// load_packed() of the elements before `count`; the rest is T{}. `first` is a multiple of kWidth.
 template <int kWidth, class T>
-RT_DEVICE Vector<T, kWidth> load_before(const T* from, int64_t first, int64_t count) {
-  if (first + kWidth <= count) return load_vector<kWidth>(from + first);
+RT_DEVICE Packed<T, kWidth> load_packed_before(const T* from, int64_t first, int64_t count) {
+  if (first + kWidth <= count) return load_packed<kWidth>(from + first);
   Vector<T, kWidth> vector{};
   for (int i = 0; i < kWidth; ++i)
     if (first + i < count) vector[i] = from[first + i];
-  return vector;
+  return packed(vector);
+}
+template <int kWidth, class T>
+RT_DEVICE Vector<T, kWidth> load_before(const T* from, int64_t first, int64_t count) {
+  return unpacked<T, kWidth>(load_packed_before<kWidth>(from, first, count));
 }
 template <class T, int kWidth>
 RT_DEVICE void store_before(T* to, const Vector<T, kWidth>& vector, int64_t first, int64_t count) {
