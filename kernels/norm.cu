@@ -22,15 +22,86 @@ cudaError_t with_types(const NormTypes& types, F&& f) {
   });
 }
 
-template <class T, class P>
-__global__ void __launch_bounds__(kElementwiseThreads)
-    batch_norm_kernel(const T* x, T* y, const P* scale, const P* bias, const P* mean, const P* variance,
-                      int64_t count, int64_t channels, float epsilon) {
-  const int64_t i = global_index();
-  if (i >= count) return;
-  const int64_t c = i % channels;
-  const float factor = to_float(scale[c]) / sqrtf(to_float(variance[c]) + epsilon);
-  y[i] = from_float<T>((to_float(x[i]) - to_float(mean[c])) * factor + to_float(bias[c]));
+// --- a function of each channel
+
+/// What batch_norm does with a channel: (x - mean) factor + bias.
+template <class P>
+struct FixedStatistics {
+  const P *scale, *bias, *mean, *variance;
+  float epsilon;
+
+  struct Channel {
+    float mean, factor, bias;
+    RT_DEVICE float operator()(float x, float) const { return (x - mean) * factor + bias; }
+  };
+  RT_DEVICE Channel channel(int64_t c) const {
+    return {to_float(mean[c]), to_float(scale[c]) / sqrtf(to_float(variance[c]) + epsilon),
+            to_float(bias[c])};
+  }
+};
+
+/// g a + x b + c; without g x b + c.
+struct Combination {
+  const float* numbers;  ///< [3][channels]
+  int64_t channels;
+
+  struct Channel {
+    float a, b, c;
+    RT_DEVICE float operator()(float x, float g) const { return x * b + c + g * a; }
+  };
+  RT_DEVICE Channel channel(int64_t c) const {
+    return {numbers[c], numbers[channels + c], numbers[2 * channels + c]};
+  }
+};
+
+constexpr int kSamples = 4;  // of a thread, which reads the numbers of its channels once for all
+
+/// y = f(x, g) for [samples,channels], a multiple of kWidth; g may be null, which counts as 0. A thread has
+/// kWidth channels of the samples s, s + step, ..
+template <int kWidth, class T, class Function>
+__global__ void __launch_bounds__(kElementwiseThreads, 4)
+    channels_kernel(const T* x, const T* g, T* y, int64_t samples, int64_t channels, Function function) {
+  const int64_t groups = channels / kWidth, step = ceil_div(samples, kSamples), index = global_index();
+  const bool narrow_index = groups * step <= 0xffffffffll;
+  const int64_t sample =
+      narrow_index ? static_cast<uint32_t>(index) / static_cast<uint32_t>(groups) : index / groups;
+  if (sample >= step) return;
+  const int64_t channel = (index - sample * groups) * kWidth;
+  Packed<T, kWidth> loaded_x[kSamples] = {}, loaded_g[kSamples] = {};
+  RT_UNROLL
+  for (int i = 0; i < kSamples; ++i) {
+    const int64_t at = sample + i * step;
+    if (at >= samples) break;
+    loaded_x[i] = load_packed<kWidth>(x + at * channels + channel);
+    if (g != nullptr) loaded_g[i] = load_packed<kWidth>(g + at * channels + channel);
+  }
+  typename Function::Channel of[kWidth];
+  RT_UNROLL
+  for (int k = 0; k < kWidth; ++k) of[k] = function.channel(channel + k);
+  RT_UNROLL
+  for (int i = 0; i < kSamples; ++i) {
+    const int64_t at = sample + i * step;
+    if (at >= samples) break;
+    const auto from_x = unpacked<T, kWidth>(loaded_x[i]), from_g = unpacked<T, kWidth>(loaded_g[i]);
+    Vector<T, kWidth> result;
+    RT_UNROLL
+    for (int k = 0; k < kWidth; ++k)
+      result[k] = from_float<T>(of[k](to_float(from_x[k]), to_float(from_g[k])));
+    store_vector(y + at * channels + channel, result);
+  }
+}
+
+template <class T, class Function>
+cudaError_t for_channels(const void* x, const void* g, void* y, int64_t samples, int64_t channels,
+                         const Function& function, cudaStream_t stream) {
+  const auto run = [&](auto kernel, int width) {
+    return launch(kernel, launch_each(channels / width * ceil_div(samples, kSamples), stream),
+                  static_cast<const T*>(x), static_cast<const T*>(g), static_cast<T*>(y), samples, channels,
+                  function);
+  };
+  constexpr int kWidth = 4;
+  return channels % kWidth == 0 ? run(channels_kernel<kWidth, T, Function>, kWidth)
+                                : run(channels_kernel<1, T, Function>, 1);
 }
 
 // --- sums over the samples
@@ -135,18 +206,6 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   sums.numbers[2 * sums.channels + c] = -a * for_bias / n - b * to_float(mean[c]);
 }
 
-/// y = g a + x b + c per channel; without g x b + c.
-template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads)
-    combine_kernel(const T* x, const T* g, T* y, const float* numbers, int64_t count, int64_t channels) {
-  const int64_t i = global_index();
-  if (i >= count) return;
-  const int64_t c = i % channels;
-  float value = to_float(x[i]) * numbers[channels + c] + numbers[2 * channels + c];
-  if (g != nullptr) value += to_float(g[i]) * numbers[c];
-  y[i] = from_float<T>(value);
-}
-
 int parts_of(int64_t samples, int64_t channels) {
   const int64_t wanted = 1024 / std::max<int64_t>(ceil_div(channels, kLanes), 1);
   return static_cast<int>(std::clamp<int64_t>(std::min(wanted, samples / 64), 1, 1024));
@@ -221,11 +280,10 @@ cudaError_t batch_norm(const BatchNormArguments& a, cudaStream_t stream) {
   return with_types(a.types, [&](auto x_tag, auto parameter_tag) {
     using T = typename decltype(x_tag)::type;
     using P = typename decltype(parameter_tag)::type;
-    const int64_t count = a.samples * a.channels;
-    return launch(batch_norm_kernel<T, P>, launch_each(count, stream), static_cast<const T*>(a.x),
-                  static_cast<T*>(a.y), static_cast<const P*>(a.scale), static_cast<const P*>(a.bias),
-                  static_cast<const P*>(a.mean), static_cast<const P*>(a.variance), count, a.channels,
-                  a.epsilon);
+    const FixedStatistics<P> statistics{static_cast<const P*>(a.scale), static_cast<const P*>(a.bias),
+                                        static_cast<const P*>(a.mean), static_cast<const P*>(a.variance),
+                                        a.epsilon};
+    return for_channels<T>(a.x, nullptr, a.y, a.samples, a.channels, statistics, stream);
   });
 }
 
@@ -252,9 +310,8 @@ cudaError_t batch_norm_train(const BatchNormTrainArguments& a, cudaStream_t stre
                                         .momentum = a.momentum,
                                         .correction = a.unbiased && a.samples > 1 ? n / (n - 1) : 1.0f};
     RT_CHECK(launch(statistics_kernel<P>, each_channel, sums, statistics))
-    const int64_t count = a.samples * a.channels;
-    return launch(combine_kernel<T>, launch_each(count, stream), x, static_cast<const T*>(nullptr),
-                  static_cast<T*>(a.y), static_cast<const float*>(sums.numbers), count, a.channels);
+    return for_channels<T>(x, nullptr, a.y, a.samples, a.channels, Combination{sums.numbers, a.channels},
+                           stream);
   });
 }
 
@@ -269,9 +326,8 @@ cudaError_t batch_norm_grad(const BatchNormGradArguments& a, cudaStream_t stream
     RT_CHECK(launch(gradient_kernel<P>, launch_each(a.channels, stream), sums, static_cast<const P*>(a.scale),
                     mean, static_cast<const P*>(a.inverse), static_cast<P*>(a.grad_scale),
                     static_cast<P*>(a.grad_bias)))
-    const int64_t count = a.samples * a.channels;
-    return launch(combine_kernel<T>, launch_each(count, stream), x, g, static_cast<T*>(a.grad_x),
-                  static_cast<const float*>(sums.numbers), count, a.channels);
+    return for_channels<T>(x, g, a.grad_x, a.samples, a.channels, Combination{sums.numbers, a.channels},
+                           stream);
   });
 }
 

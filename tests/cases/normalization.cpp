@@ -79,6 +79,9 @@ std::vector<Case> cases_normalization() {
   cases.push_back(
       make_case("batch_norm", op::BatchNormAttributes{},
                 {f32({2, 4, 5, 8}), weight({8}), weight({8}), weight({8}), in_range(weight({8}), 0.5, 2)}));
+  cases.push_back(
+      make_case("batch_norm_odd", op::BatchNormAttributes{},
+                {f32({3, 3, 5, 7}), weight({7}), weight({7}), weight({7}), in_range(weight({7}), 0.5, 2)}));
   cases.push_back(within(
       with_outputs(make_case("batch_norm_train", op::BatchNormTrainAttributes{},
                              {f32({3, 4, 5, 8}), f32({8}), f32({8}), f32({8}), in_range(f32({8}), 0.5, 2)}),
