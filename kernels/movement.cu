@@ -55,20 +55,29 @@ RT_DEVICE int64_t pad_position(PadMode mode, int64_t i, int64_t limit) {
   return i < 0 ? i + limit : i;
 }
 
+/// Where x has element i of the padded tensor, -1 for the constant.
+template <class Index>
+RT_DEVICE int64_t pad_offset(const PadArguments& a, Index i) {
+  int64_t offset = 0;
+  for (int axis = a.rank - 1; axis >= 0; --axis) {
+    const auto extent = static_cast<Index>(a.extents[axis]);
+    const Index rest = i / extent;
+    const int64_t position =
+        pad_position(a.mode, static_cast<int64_t>(i - rest * extent) - a.before[axis], a.limits[axis]);
+    if (position < 0) return -1;
+    i = rest;
+    offset += position * a.strides[axis];
+  }
+  return offset;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     pad_kernel(PadArguments a, const T* x, const T* value, T* y) {
   const int64_t i = global_index();
   if (i >= a.count) return;
-  int64_t rest = i, offset = 0;
-  bool inside = true;
-  for (int axis = a.rank - 1; axis >= 0; --axis) {
-    const int64_t position = pad_position(a.mode, rest % a.extents[axis] - a.before[axis], a.limits[axis]);
-    rest /= a.extents[axis];
-    inside = inside && position >= 0;
-    offset += position * a.strides[axis];
-  }
-  y[i] = inside ? x[offset] : value != nullptr ? *value : T{0};
+  const int64_t offset = a.count <= 0xffffffffll ? pad_offset(a, static_cast<uint32_t>(i)) : pad_offset(a, i);
+  y[i] = offset >= 0 ? x[offset] : value != nullptr ? *value : T{0};
 }
 
 }  // namespace

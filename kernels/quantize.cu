@@ -7,41 +7,67 @@
 namespace rt::cuda {
 namespace {
 
-RT_DEVICE int64_t scale_of(const Scales& scales, int64_t i) {
-  const int64_t inner = i % scales.inner, row = i / scales.inner;
-  return row / scales.extent * scales.outer_stride +
-         row % scales.extent / scales.block * scales.block_stride + inner * scales.inner_stride;
+constexpr int kEach = 4;  // elements of a thread
+
+template <class Index>
+RT_DEVICE int64_t scale_at(const Scales& scales, Index i) {
+  const Index extent = static_cast<Index>(scales.extent), inner = static_cast<Index>(scales.inner);
+  const Index row = i / inner, outer = row / extent, at = row - outer * extent;
+  return static_cast<int64_t>(outer) * scales.outer_stride +
+         static_cast<int64_t>(at / static_cast<Index>(scales.block)) * scales.block_stride +
+         static_cast<int64_t>(i - row * inner) * scales.inner_stride;
+}
+/// Which scale element i of `count` has. Divides where there is more than one, in 32 bits where that is
+/// enough.
+RT_DEVICE int64_t scale_of(const Scales& scales, int64_t i, int64_t count) {
+  if (scales.outer_stride == 0 && scales.block_stride == 0 && scales.inner_stride == 0) return 0;
+  if (count <= 0xffffffffll) return scale_at(scales, static_cast<uint32_t>(i));
+  return scale_at(scales, i);
 }
 
 template <class From, class Scale, class To>
 __global__ void __launch_bounds__(kElementwiseThreads)
     quantize_each(const From* data, To* result, Scales scales, int64_t count) {
-  const int64_t i = global_index();
-  if (i >= count) return;
-  const int64_t at = scale_of(scales, i);
-  // The quotient is a number of the scale's type.
-  const float x = static_cast<float>(widen(data[i]));
-  const float quotient = widen(narrow<Scale>(x / widen(static_cast<const Scale*>(scales.scale)[at])));
-  const float whole = quotient != quotient ? 0.0f : rintf(quotient);
+  const int64_t first = global_index() * kEach;
+  if (first >= count) return;
+  const auto from = load_before<kEach>(data, first, count);
   const auto* zero_point = static_cast<const To*>(scales.zero_point);
-  const float zero = zero_point == nullptr ? 0.0f : static_cast<float>(zero_point[at]);
-  result[i] = narrow<To>(whole + zero);
+  Vector<To, kEach> to;
+  RT_UNROLL
+  for (int i = 0; i < kEach; ++i) {
+    const int64_t at = scale_of(scales, min(first + i, count - 1), count);
+    // The quotient is a number of the scale's type.
+    const float x = static_cast<float>(widen(from[i]));
+    const float quotient = widen(narrow<Scale>(x / widen(static_cast<const Scale*>(scales.scale)[at])));
+    const float whole = quotient != quotient ? 0.0f : rintf(quotient);
+    const float zero = zero_point == nullptr ? 0.0f : static_cast<float>(zero_point[at]);
+    to[i] = narrow<To>(whole + zero);
+  }
+  store_before(result, to, first, count);
 }
 
 template <class From, class Scale, class To>
 __global__ void __launch_bounds__(kElementwiseThreads)
     dequantize_each(const From* data, To* result, Scales scales, int64_t count) {
-  const int64_t i = global_index();
-  if (i >= count) return;
-  const int64_t at = scale_of(scales, i);
+  const int64_t first = global_index() * kEach;
+  if (first >= count) return;
+  const auto from = load_before<kEach>(data, first, count);
   const auto* zero_point = static_cast<const From*>(scales.zero_point);
-  const int64_t difference =
-      static_cast<int64_t>(data[i]) - (zero_point == nullptr ? 0 : static_cast<int64_t>(zero_point[at]));
-  const float scale = widen(static_cast<const Scale*>(scales.scale)[at]);
-  if constexpr (sizeof(From) == 4)  // more bits than a float holds
-    result[i] = narrow<To>(static_cast<float>(static_cast<double>(difference) * static_cast<double>(scale)));
-  else
-    result[i] = narrow<To>(static_cast<float>(difference) * scale);
+  Vector<To, kEach> to;
+  RT_UNROLL
+  for (int i = 0; i < kEach; ++i) {
+    const int64_t at = scale_of(scales, min(first + i, count - 1), count);
+    const float scale = widen(static_cast<const Scale*>(scales.scale)[at]);
+    if constexpr (sizeof(From) == 4) {  // more bits than a float holds
+      const int64_t zero = zero_point == nullptr ? 0 : static_cast<int64_t>(zero_point[at]);
+      const auto difference = static_cast<double>(static_cast<int64_t>(from[i]) - zero);
+      to[i] = narrow<To>(static_cast<float>(difference * static_cast<double>(scale)));
+    } else {
+      const int zero = zero_point == nullptr ? 0 : static_cast<int>(zero_point[at]);
+      to[i] = narrow<To>(static_cast<float>(static_cast<int>(from[i]) - zero) * scale);
+    }
+  }
+  store_before(result, to, first, count);
 }
 
 template <class F>
@@ -57,7 +83,10 @@ cudaError_t with_code(ElementType type, F&& f) {
 
 __global__ void __launch_bounds__(kElementwiseThreads) requantize_each(RequantizeArguments a) {
   const int64_t i = global_index();
-  if (i < a.count) store_requantized(a.requantization, a.result, i, a.sums[i], i % a.channels);
+  if (i >= a.count) return;
+  const int64_t channel =
+      a.count <= 0xffffffffll ? static_cast<uint32_t>(i) % static_cast<uint32_t>(a.channels) : i % a.channels;
+  store_requantized(a.requantization, a.result, i, a.sums[i], channel);
 }
 
 template <class T>
@@ -69,7 +98,7 @@ RT_DEVICE float zero_of(const Codes& x) {
 /// for all of them, the activation's limits too, is expressed in steps of y.
 template <class A, class B, class Y>
 __global__ void __launch_bounds__(kElementwiseThreads) add_codes(QuantizedAddArguments x) {
-  constexpr int kWidth = kVectorWidth<Y>;
+  constexpr int kWidth = kVectorWidth<Y>;  // 16 bytes of each
   const int64_t first = global_index() * kWidth;
   if (first >= x.count) return;
   const auto a = load_before<kWidth>(static_cast<const A*>(x.a.codes), first, x.count);
@@ -123,7 +152,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 }  // namespace
 
 cudaError_t quantize(const QuantizeArguments& arguments, cudaStream_t stream) {
-  const LaunchConfig config = launch_each(arguments.count, stream);
+  const LaunchConfig config = launch_each(ceil_div(arguments.count, kEach), stream);
   return with_code(arguments.to, [&](auto to_tag) {
     using To = typename decltype(to_tag)::type;
     const auto from = [&](auto from_tag, auto scale_tag) {
@@ -138,7 +167,7 @@ cudaError_t quantize(const QuantizeArguments& arguments, cudaStream_t stream) {
 }
 
 cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream) {
-  const LaunchConfig config = launch_each(arguments.count, stream);
+  const LaunchConfig config = launch_each(ceil_div(arguments.count, kEach), stream);
   const auto from = [&](auto from_tag) {
     using From = typename decltype(from_tag)::type;
     return with_float(arguments.scale, [&](auto scale_tag) {

@@ -1,6 +1,7 @@
 // QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd and NarrowFloat: an element each.
 #include "kernels/quantize.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "backends/cuda/kernel.h"
@@ -19,7 +20,7 @@ Result<Scales> scales_of(const NodeView& node) {
             scale_groups(node.shape(0), node.shape(1), attributes.axis, attributes.block_size));
   return Scales{.extent = groups.extent,
                 .inner = groups.inner,
-                .block = groups.block,
+                .block = std::clamp<int64_t>(groups.block, 1, std::max<int64_t>(groups.extent, 1)),
                 .outer_stride = groups.outer_stride,
                 .block_stride = groups.block_stride,
                 .inner_stride = groups.inner_stride};
