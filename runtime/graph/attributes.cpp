@@ -146,8 +146,8 @@ void with_type(FieldType type, Visit&& visit) {
 
 void copy_field(const AttributeField& field, const void* from, void* to) {
   with_type(field.type, [&]<class T>() {
-    if constexpr (std::is_copy_assignable_v<T>)
-      field.of<T>(to) = field.of<T>(from);
+    if constexpr (std::is_copy_constructible_v<T>)
+      field.of<T>(to) = T(field.of<T>(from));  // moved: less code than assigning a list in place
     else if (const T& epilogue = field.of<T>(from))
       field.of<T>(to) = std::make_unique<op::EpilogueAttributes>(*epilogue);
   });
@@ -185,17 +185,25 @@ std::span<const AttributeField> fields_of(OpKind owner) noexcept {
 }
 
 OpAttributes default_attributes(OpKind kind) {
+#define RT_OP(Name) sizeof(op::Name##Attributes),
+  static constexpr uint8_t kSizes[] = {
+      0,  // NONE
+#include "schema/op_list.inc"
+  };
+#undef RT_OP
   OpAttributes attributes;
-  switch (kind) {
+  if (kind == OpKind::NONE || static_cast<size_t>(kind) >= std::size(kSizes)) return attributes;
+  attributes.value = ::operator new(kSizes[static_cast<size_t>(kind)]);
+  attributes.type = kind;
+  switch (kind) {  // nothing where the operator has no attributes
 #define RT_OP(Name)                                \
   case OpKind::Name:                               \
-    attributes.value = new op::Name##Attributes(); \
+    new (attributes.value) op::Name##Attributes(); \
     break;
 #include "schema/op_list.inc"
 #undef RT_OP
-    default: return attributes;
+    default: break;
   }
-  attributes.type = kind;
   return attributes;
 }
 

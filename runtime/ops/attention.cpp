@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -114,8 +115,7 @@ Shape output_shape(const NodeView& node) {
 
 Status infer_attention(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(check_operands<op::AttentionAttributes>(node));
-  outputs.push_back({.dtype = node.dtype(kQuery), .shape = output_shape(node)});
-  return {};
+  return add_output(outputs, node.dtype(kQuery), output_shape(node));
 }
 
 Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -126,8 +126,7 @@ Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outpu
     RT_TRY(expect_same_dtype(node, i, name, kQuery, "query"));
     RT_TRY(expect_shape(node, i, name, output_shape(node)));
   }
-  for (const size_t i : {kQuery, kKey, kValue})
-    outputs.push_back({.dtype = node.dtype(i), .shape = node.shape(i)});
+  for (const size_t i : {kQuery, kKey, kValue}) RT_TRY(add_output(outputs, node.dtype(i), node.shape(i)));
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -74,8 +75,7 @@ Status infer_binary(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 0, "a", kNumbers));
   RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
   RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
-  outputs.push_back({.dtype = node.dtype(0), .shape = shape});
-  return {};
+  return add_output(outputs, node.dtype(0), shape);
 }
 
 enum class Divisor { Any, NotZero };

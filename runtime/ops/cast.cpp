@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -12,8 +13,7 @@ Status infer_cast(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const uint8_t to = node.as<op::CastAttributes>().to;
   if (to >= kDTypeCount)
     return invalid_argument("expected an element type below ", kDTypeCount, " as `to`, found ", to);
-  outputs.push_back({.dtype = static_cast<DType>(to), .shape = node.shape(0)});
-  return {};
+  return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 
 /// One rounding only: 64-bit integers do not go through double on their way to f32.

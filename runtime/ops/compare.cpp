@@ -1,6 +1,7 @@
 // Comparisons and logic of two inputs with NumPy's broadcasting: the result is bool. Comparing with NaN is
 // false.
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -36,8 +37,7 @@ Status infer_predicate(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 0, "a", Allowed()));
   RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
   RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
-  outputs.push_back({.dtype = DType::Bool, .shape = shape});
-  return {};
+  return add_output(outputs, DType::Bool, shape);
 }
 
 /// Calls holds(i, j) with the elements of a and b.

@@ -8,18 +8,11 @@
 namespace rt::ops {
 namespace {
 
-double bytes_of(const NodeView& node) {
-  double bytes = 0;
-  for (const Operand& operand : node.inputs)
-    if (operand.present) bytes += static_cast<double>(operand.info.bytes());
-  return bytes;
-}
-
 Cost cost_of_geometry(const NodeView& node, const Result<ConvGeometry>& geometry, const Shape& result,
                       const op::EpilogueAttributes* epilogue) {
   const double elements = static_cast<double>(result.elements());
   return {.flops = geometry.ok() ? 2 * geometry->multiply_adds() + epilogue_flops(epilogue, elements) : 0,
-          .bytes = bytes_of(node) + elements * static_cast<double>(size_of(node.dtype(0)))};
+          .bytes = input_bytes(node) + elements * static_cast<double>(size_of(node.dtype(0)))};
 }
 
 // --- Conv

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -36,9 +37,8 @@ Status infer_ctc(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_shape(node, 1, "labels", {x[1], node.shape(1)[1]}));
   RT_TRY(expect_shape(node, 2, "input_lengths", {x[1]}));
   RT_TRY(expect_shape(node, 3, "label_lengths", {x[1]}));
-  outputs.push_back({.dtype = node.dtype(0), .shape = {x[1]}});
-  outputs.push_back(node.input(0));
-  return {};
+  RT_TRY(add_output(outputs, node.dtype(0), {x[1]}));
+  return add_output(outputs, node.input(0));
 }
 
 double log_sum(double a, double b) {

@@ -12,8 +12,7 @@ namespace {
 // --------------------------------------------------------------------------------------------------
 
 Status infer_non_zero(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  outputs.push_back({DType::I64, {node.shape(0).rank(), kUnknownExtent}});
-  return {};
+  return add_output(outputs, {DType::I64, {node.shape(0).rank(), kUnknownExtent}});
 }
 
 Status run_non_zero(const NodeView&, std::span<const ConstTensorView> inputs, ResultMaker& results) {
@@ -126,11 +125,10 @@ Status infer_unique(const NodeView& node, std::vector<TensorInfo>& outputs) {
     extent = values.shape[axis];
     values.shape[axis] = kUnknownExtent;
   }
-  outputs.push_back(values);
-  outputs.push_back({DType::I64, {kUnknownExtent}});
-  outputs.push_back({DType::I64, {extent}});
-  outputs.push_back({DType::I64, {kUnknownExtent}});
-  return {};
+  RT_TRY(add_output(outputs, values));
+  RT_TRY(add_output(outputs, {DType::I64, {kUnknownExtent}}));
+  RT_TRY(add_output(outputs, {DType::I64, {extent}}));
+  return add_output(outputs, {DType::I64, {kUnknownExtent}});
 }
 
 Status run_unique(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results) {

@@ -97,16 +97,15 @@ Status eval_scatter_add(const NodeView& node, std::span<const ConstTensorView> i
 
 Cost cost_gather(const NodeView& node) {
   // The rows that are read, not the whole table.
-  Cost cost{.bytes = static_cast<double>(node.input(1).bytes())};
-  for (const TensorInfo& output : node.outputs) cost.bytes += 2 * static_cast<double>(output.bytes());
+  Cost cost{.bytes = bytes_of(node.input(1))};
+  for (const TensorInfo& output : node.outputs) cost.bytes += 2 * bytes_of(output);
   return cost;
 }
 
 Cost cost_scatter_add(const NodeView& node) {
-  Cost cost{
-      .flops = static_cast<double>(node.input(2).elements()),
-      .bytes = static_cast<double>(node.input(1).bytes()) + 3 * static_cast<double>(node.input(2).bytes())};
-  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
+  Cost cost{.flops = static_cast<double>(node.input(2).elements()),
+            .bytes = bytes_of(node.input(1)) + 3 * bytes_of(node.input(2))};
+  for (const TensorInfo& output : node.outputs) cost.bytes += bytes_of(output);
   return cost;
 }
 

@@ -56,9 +56,8 @@ Status infer_loss_scale_update(const NodeView& node, std::vector<TensorInfo>& ou
   RT_TRY(expect_scalar(node, 0, "scale", DType::F32));
   RT_TRY(expect_scalar(node, 1, "good_steps", DType::I32));
   RT_TRY(expect_scalar(node, 2, "finite", DType::Bool));
-  outputs.push_back(node.input(0));
-  outputs.push_back(node.input(1));
-  return {};
+  RT_TRY(add_output(outputs, node.input(0)));
+  return add_output(outputs, node.input(1));
 }
 
 std::vector<ValueId> body_of_loss_scale_update(Emitter& e, const Node& node,

@@ -211,16 +211,14 @@ Status eval_scatter_nd(const NodeView& node, std::span<const ConstTensorView> in
 
 /// The elements that are read, not all of x.
 Cost cost_of_gather(const NodeView& node) {
-  Cost cost{.bytes = static_cast<double>(node.input(1).bytes())};
-  for (const TensorInfo& output : node.outputs) cost.bytes += 2 * static_cast<double>(output.bytes());
+  Cost cost{.bytes = bytes_of(node.input(1))};
+  for (const TensorInfo& output : node.outputs) cost.bytes += 2 * bytes_of(output);
   return cost;
 }
 
 Cost cost_of_scatter(const NodeView& node) {
   return {.flops = static_cast<double>(node.input(2).elements()),
-          .bytes = 2 * static_cast<double>(node.input(0).bytes()) +
-                   static_cast<double>(node.input(1).bytes()) +
-                   3 * static_cast<double>(node.input(2).bytes())};
+          .bytes = 2 * bytes_of(node.input(0)) + bytes_of(node.input(1)) + 3 * bytes_of(node.input(2))};
 }
 
 // --- gradients

@@ -1,5 +1,6 @@
 // Losses: composites, so that they train wherever their parts run.
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -11,8 +12,7 @@ Status infer_cross_entropy(const NodeView& node, std::vector<TensorInfo>& output
   RT_TRY(expect_shape(node, 1, "labels", Shape{node.shape(0)[0]}));
   if (node.shape(0)[1] == 0)
     return invalid_argument("expected at least one class, found logits ", node.input(0));
-  outputs.push_back({.dtype = node.dtype(0), .shape = {}});
-  return {};
+  return add_output(outputs, node.dtype(0), Shape{});
 }
 
 /// mean over rows of -log softmax(logits)[label]. The label's column is picked with Where, not by multiplying

@@ -70,9 +70,7 @@ Status eval_matmul(const NodeView& node, std::span<const ConstTensorView> inputs
 
 Cost cost_matmul(const NodeView& node) {
   const auto& attributes = node.as<op::MatMulAttributes>();
-  Cost cost;
-  for (const Operand& operand : node.inputs)
-    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
+  Cost cost{.bytes = input_bytes(node)};
   const auto geometry = matmul_geometry(node.shape(0), node.shape(1), attributes);
   if (!geometry.ok()) return cost;
   const double elements = static_cast<double>(geometry->result.elements());

@@ -34,8 +34,7 @@ Offsets offsets_for(const Shape& result, const Shape& source, Position&& positio
 // ----------------------------------------------------------------------------------------
 
 Status infer_identity(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  outputs.push_back(node.input(0));
-  return {};
+  return add_output(outputs, node.input(0));
 }
 
 Status eval_copy(const NodeView&, std::span<const ConstTensorView> inputs,

@@ -3,6 +3,7 @@
 
 #include "runtime/core/order.h"
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -24,8 +25,7 @@ Status infer(const NodeView& node, std::vector<TensorInfo>& outputs) {
   for (size_t i = kMaxOutput; i <= kScoreThreshold; ++i)
     if (node.has(i) && node.input(i).elements() != 1)
       return invalid_argument("expected input ", i, " to have one element, found ", node.input(i));
-  outputs.push_back({DType::I64, {kUnknownExtent, 3}});
-  return {};
+  return add_output(outputs, {DType::I64, {kUnknownExtent, 3}});
 }
 
 /// Corners in order; in f32, as the boxes of the models are.

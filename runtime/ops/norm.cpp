@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -80,8 +81,8 @@ Status infer_batch_norm_train(const NodeView& node, std::vector<TensorInfo>& out
   if (samples < least)
     return invalid_argument("expected at least ", least, " values per channel for ",
                             attributes.unbiased ? "an unbiased" : "a", " variance, found ", node.input(0));
-  outputs.push_back(node.input(0));
-  for (int i = 0; i < 4; ++i) outputs.push_back(node.input(1));
+  RT_TRY(add_output(outputs, node.input(0)));
+  for (int i = 0; i < 4; ++i) RT_TRY(add_output(outputs, node.input(1)));
   return {};
 }
 
@@ -140,10 +141,9 @@ Status infer_batch_norm_grad(const NodeView& node, std::vector<TensorInfo>& outp
   RT_TRY(expect_channels(node, 2, "scale", 2, "scale"));
   RT_TRY(expect_channels(node, 3, "batch_mean", 2, "scale"));
   RT_TRY(expect_channels(node, 4, "batch_inverse_stddev", 2, "scale"));
-  outputs.push_back(node.input(0));
-  outputs.push_back(node.input(2));
-  outputs.push_back(node.input(2));
-  return {};
+  RT_TRY(add_output(outputs, node.input(0)));
+  RT_TRY(add_output(outputs, node.input(2)));
+  return add_output(outputs, node.input(2));
 }
 
 /// With n values per channel and z = (x - mean) inverse_stddev: grad_bias = sum g, grad_scale = sum g z,

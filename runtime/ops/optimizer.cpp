@@ -2,6 +2,7 @@
 //
 // The gradient has the parameter's type; moments have that type or f32.
 #include "runtime/ops/optimizer.h"
+#include "runtime/ops/values.h"
 
 #include <cmath>
 #include <cstring>
@@ -63,10 +64,10 @@ Status infer_sgd(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_scalar(node, 3, "learning_rate", DType::F32));
   if (node.has(4) || (sgd.dampening != 0 && node.has(2))) RT_TRY(expect_scalar(node, 4, "step", DType::I32));
   RT_TRY(expect_scale_and_skip(node, 5));
-  outputs.push_back(node.input(0));
+  RT_TRY(add_output(outputs, node.input(0)));
   if (node.has(2)) {
     RT_TRY(expect_moment(node, 2, "velocity"));
-    outputs.push_back(node.input(2));
+    RT_TRY(add_output(outputs, node.input(2)));
   } else if (sgd.momentum != 0 || sgd.nesterov) {
     return invalid_argument("expected a velocity as input 2 for momentum ", sgd.momentum, ", found none");
   }
@@ -113,7 +114,7 @@ Status infer_adam(const NodeView& node, std::vector<TensorInfo>& outputs) {
   if (node.has(6)) RT_TRY(expect_moment(node, 6, "largest second moment"));
   RT_TRY(expect_scale_and_skip(node, 7));
   for (const auto i : std::initializer_list<size_t>{0, 2, 3, 6})
-    if (node.has(i)) outputs.push_back(node.input(i));
+    if (node.has(i)) RT_TRY(add_output(outputs, node.input(i)));
   return {};
 }
 

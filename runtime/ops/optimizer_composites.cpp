@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/ops/optimizer.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -76,11 +77,11 @@ class StepWriter {
 Status add_states(const NodeView& node, std::initializer_list<size_t> states,
                   std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_parameter_and_gradient(node));
-  outputs.push_back(node.input(0));
+  RT_TRY(add_output(outputs, node.input(0)));
   for (size_t i : states)
     if (node.has(i)) {
       RT_TRY(expect_moment(node, i, "state"));
-      outputs.push_back(node.input(i));
+      RT_TRY(add_output(outputs, node.input(i)));
     }
   return {};
 }

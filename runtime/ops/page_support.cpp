@@ -1,24 +1,27 @@
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 #include <algorithm>
 
-namespace rt::ops {
+namespace rt {
 
-std::string names_of(DTypeSet set) {
-  std::string out;
+void append(std::string& out, DTypeSet set) {
+  const char* separator = "";
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
     if (!set.contains(dtype)) continue;
-    if (!out.empty()) out += ", ";
-    append(out, name_of(dtype));
+    append(out, separator, name_of(dtype));
+    separator = ", ";
   }
-  return out;
 }
+
+}  // namespace rt
+
+namespace rt::ops {
 
 Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed) {
   if (allowed.contains(node.dtype(i))) return {};
-  return invalid_argument("expected ", what, " of type ", names_of(allowed), ", found ",
-                          name_of(node.dtype(i)));
+  return invalid_argument("expected ", what, " of type ", allowed, ", found ", name_of(node.dtype(i)));
 }
 
 Status expect_same_dtype(const NodeView& node, size_t i, Label what, size_t as, Label as_what) {
@@ -76,8 +79,7 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b) {
 }
 
 Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  outputs.push_back(node.input(0));
-  return {};
+  return add_output(outputs, node.input(0));
 }
 
 std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, const Shape& over) noexcept {
@@ -178,11 +180,20 @@ ValueId keep_where(Emitter& emit, ValueId condition, ValueId value) {
   return emit.emit(op::WhereAttributes{}, {condition, value, emit.scalar_like(0, value)});
 }
 
-Cost elementwise_cost(const NodeView& node, double per_element) {
-  Cost cost;
+double bytes_of(const TensorInfo& info) noexcept {
+  return static_cast<double>(info.bytes());
+}
+
+double input_bytes(const NodeView& node) noexcept {
+  double bytes = 0;
   for (const Operand& operand : node.inputs)
-    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
-  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
+    if (operand.present) bytes += bytes_of(operand.info);
+  return bytes;
+}
+
+Cost elementwise_cost(const NodeView& node, double per_element) {
+  Cost cost{.bytes = input_bytes(node)};
+  for (const TensorInfo& output : node.outputs) cost.bytes += bytes_of(output);
   if (!node.outputs.empty()) cost.flops = per_element * static_cast<double>(node.output(0).elements());
   return cost;
 }

@@ -15,6 +15,11 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/page.h"
 
+namespace rt {
+/// "f32, f16": for messages.
+void append(std::string& out, DTypeSet set);
+}  // namespace rt
+
 namespace rt::ops {
 
 // --- checks for shape rules; `what` names the operand in messages ("x", "weight"). infer_node has already
@@ -32,8 +37,6 @@ struct Label {
   const char* text;
 };
 
-/// "f32, f16": for messages.
-std::string names_of(DTypeSet set);
 /// Input i has one of these types.
 Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed);
 /// Input i has the same type as input `as`.
@@ -116,6 +119,9 @@ ValueId keep_where(Emitter& emit, ValueId condition, ValueId value);
 /// For functions that are constant almost everywhere: the gradient is zero, so none is emitted.
 inline void zero_gradient(GradContext&) {}
 
+double bytes_of(const TensorInfo& info) noexcept;
+/// Of the operands that are present.
+double input_bytes(const NodeView& node) noexcept;
 /// Flops of `per_element` for each element of output 0, and the bytes of all operands and results.
 Cost elementwise_cost(const NodeView& node, double per_element);
 

@@ -1,5 +1,5 @@
 // The table of pages, derived from the schema's union. Knows no operator by name.
-#include "runtime/ops/page.h"
+#include "runtime/ops/page_support.h"
 
 namespace rt::ops {
 
@@ -26,11 +26,7 @@ EvalFunction host_value(OpKind kind) noexcept {
 Cost cost_of(const NodeView& node) {
   const Page* page = page_of(node.kind());
   if (page != nullptr && page->cost != nullptr) return page->cost(node);
-  Cost cost;
-  for (const Operand& operand : node.inputs)
-    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
-  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
-  return cost;
+  return elementwise_cost(node, 0);
 }
 
 }  // namespace rt::ops

@@ -33,10 +33,8 @@ double pool_steps(const Result<PoolGeometry>& geometry) {
 }
 
 Cost pool_cost(const NodeView& node, const Result<PoolGeometry>& geometry) {
-  Cost cost{.flops = pool_steps(geometry)};
-  for (const Operand& operand : node.inputs)
-    if (operand.present) cost.bytes += static_cast<double>(operand.info.bytes());
-  for (const TensorInfo& output : node.outputs) cost.bytes += static_cast<double>(output.bytes());
+  Cost cost = elementwise_cost(node, 0);
+  cost.flops = pool_steps(geometry);
   return cost;
 }
 

@@ -42,15 +42,14 @@ int64_t zero_point(std::span<const ConstTensorView> inputs, int64_t i) {
 Status infer_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const uint8_t to = node.as<op::QuantizeLinearAttributes>().to;
   if (to >= kDTypeCount || !kCodes.contains(static_cast<DType>(to)))
-    return invalid_argument("expected one of ", names_of(kCodes), " as `to`, found number ", to);
+    return invalid_argument("expected one of ", kCodes, " as `to`, found number ", to);
   RT_TRY(expect_dtype(node, 0, "x", kScaleTypes | DTypeSet(DType::I32)));
   if (node.dtype(0) == DType::I32)
     RT_TRY(expect_dtype(node, 1, "scale of integers", DTypeSet(DType::F32)));
   else
     RT_TRY(expect_same_dtype(node, 1, "scale", 0, "x"));
   RT_TRY(check_groups<op::QuantizeLinearAttributes>(node, static_cast<DType>(to)));
-  outputs.push_back({.dtype = static_cast<DType>(to), .shape = node.shape(0)});
-  return {};
+  return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 
 /// x / scale as the scale's type gives it, then to the nearest integer, ties to even; NaN counts as 0.
@@ -79,12 +78,11 @@ Status eval_quantize(const NodeView& node, std::span<const ConstTensorView> inpu
 Status infer_dequantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const uint8_t to = node.as<op::DequantizeLinearAttributes>().to;
   if (to >= kDTypeCount || !kScaleTypes.contains(static_cast<DType>(to)))
-    return invalid_argument("expected one of ", names_of(kScaleTypes), " as `to`, found number ", to);
+    return invalid_argument("expected one of ", kScaleTypes, " as `to`, found number ", to);
   RT_TRY(expect_dtype(node, 0, "x", kCodes | DTypeSet(DType::I32)));
   RT_TRY(expect_dtype(node, 1, "scale", kScaleTypes));
   RT_TRY(check_groups<op::DequantizeLinearAttributes>(node, node.dtype(0)));
-  outputs.push_back({.dtype = static_cast<DType>(to), .shape = node.shape(0)});
-  return {};
+  return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 
 Status eval_dequantize(const NodeView& node, std::span<const ConstTensorView> inputs,

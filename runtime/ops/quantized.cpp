@@ -39,7 +39,7 @@ Status infer_requantized(const NodeView& node, const Requantized& at, const Shap
   RT_TRY(check_epilogue(attributes.epilogue.get()));
   constexpr DTypeSet kResults{DType::F32, DType::U8, DType::I8};
   if (attributes.to >= kDTypeCount || !kResults.contains(static_cast<DType>(attributes.to)))
-    return invalid_argument("expected one of ", names_of(kResults), " as `to`, found number ", attributes.to);
+    return invalid_argument("expected one of ", kResults, " as `to`, found number ", attributes.to);
   const auto to = static_cast<DType>(attributes.to);
   RT_TRY(expect_dtype(node, at.scale, "scale", DTypeSet(DType::F32)));
   if (node.shape(at.scale) != Shape{}) RT_TRY(expect_shape(node, at.scale, "scale", {channels}));

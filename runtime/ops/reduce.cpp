@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -30,8 +31,7 @@ Status infer_over(const NodeView& node, std::vector<TensorInfo>& outputs, DTypeS
                   std::span<const int64_t> given, bool keep_dims) {
   RT_TRY(expect_dtype(node, 0, "x", allowed));
   RT_ASSIGN(const std::vector<int> axes, resolve_axes(given, node.shape(0).rank()));
-  outputs.push_back({.dtype = node.dtype(0), .shape = reduced_shape(node.shape(0), axes, keep_dims)});
-  return {};
+  return add_output(outputs, node.dtype(0), reduced_shape(node.shape(0), axes, keep_dims));
 }
 
 template <class Attributes, DTypeSet (*Allowed)()>
@@ -167,8 +167,7 @@ Status infer_position(const NodeView& node, std::vector<TensorInfo>& outputs, in
   const Shape shape = reduced_shape(node.shape(0), std::array{axis}, keep_dims);
   if (node.shape(0)[axis] == 0 && shape.elements() != 0)
     return invalid_argument("expected at least one element along axis ", axis, ", found ", node.input(0));
-  outputs.push_back({.dtype = DType::I64, .shape = shape});
-  return {};
+  return add_output(outputs, DType::I64, shape);
 }
 
 template <class Attributes>

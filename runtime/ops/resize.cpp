@@ -97,9 +97,9 @@ Status eval_resize(const NodeView& node, std::span<const ConstTensorView> inputs
 Cost cost_resize(const NodeView& node) {
   const auto mode = node.as<op::ResizeAttributes>().mode;
   const double taps = mode == op::ResizeMode::Nearest ? 0 : mode == op::ResizeMode::Linear ? 2 : 4;
-  Cost cost{.bytes = static_cast<double>(node.input(0).bytes())};
+  Cost cost{.bytes = bytes_of(node.input(0))};
   if (node.outputs.empty()) return cost;
-  cost.bytes += static_cast<double>(node.output(0).bytes());
+  cost.bytes += bytes_of(node.output(0));
   cost.flops = 2 * taps * (node.shape(0).rank() - 2) * static_cast<double>(node.output(0).elements());
   return cost;
 }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "runtime/ops/page_support.h"
+#include "runtime/ops/values.h"
 
 namespace rt::ops {
 namespace {
@@ -11,8 +12,7 @@ Status infer_where(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_same_dtype(node, 2, "y", 1, "x"));
   RT_ASSIGN(const Shape values, broadcast_shapes(node.shape(1), node.shape(2)));
   RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), values));
-  outputs.push_back({.dtype = node.dtype(1), .shape = shape});
-  return {};
+  return add_output(outputs, node.dtype(1), shape);
 }
 
 Status eval_where(const NodeView&, std::span<const ConstTensorView> inputs,

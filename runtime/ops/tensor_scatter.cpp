@@ -59,7 +59,7 @@ Status eval_tensor_scatter(const NodeView& node, std::span<const ConstTensorView
 }
 
 Cost cost_tensor_scatter(const NodeView& node) {
-  return {.bytes = 2 * static_cast<double>(node.input(1).bytes())};
+  return {.bytes = 2 * bytes_of(node.input(1))};
 }
 
 // --- gradient

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <new>
 
 namespace rt::ops {
 
@@ -43,11 +44,19 @@ std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept {
   return {view.as<int64_t>(), view.data == nullptr ? 0 : static_cast<size_t>(view.info.elements())};
 }
 
-Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape) {
+Status add_output(std::vector<TensorInfo>& outputs, const TensorInfo& info) noexcept {
+  try {
+    outputs.push_back(info);
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "no memory for the shapes of a node's results");
+  }
+}
+
+Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape) noexcept {
   if (!shape.checked_elements())
     return invalid_argument("expected a result of less than 2^59 elements, found ", shape);
-  outputs.push_back({dtype, shape});
-  return {};
+  return add_output(outputs, {dtype, shape});
 }
 
 namespace {

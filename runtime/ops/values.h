@@ -33,8 +33,11 @@ void with_values(DType dtype, Loop&& loop) {
 /// The entries of an i64 vector among evaluation's inputs; none for an absent one.
 std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept;
 
-/// Appends an output unless its size overflows.
-Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape);
+/// Appends an output. Throws nothing, so that a shape rule which ends with it needs no code for being
+/// unwound.
+Status add_output(std::vector<TensorInfo>& outputs, const TensorInfo& info) noexcept;
+/// The same, unless the output's size overflows.
+Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape) noexcept;
 
 /// Marks a place that copy_mapped() fills instead of copying.
 inline constexpr int64_t kFill = -1;
