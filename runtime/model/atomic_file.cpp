@@ -31,12 +31,10 @@ Status AtomicFile::failure(const char* what) const {
 
 Status AtomicFile::open() {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::string name = text(path_, ".partial-", static_cast<long>(getpid()), "-", attempt);
-    descriptor_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ >= 0) {
-      temporary_ = name;
-      return {};
-    }
+    temporary_ = text(path_, ".partial-", static_cast<long>(getpid()), "-", attempt);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor_ >= 0) return {};
+    temporary_.clear();  // not ours to remove
     if (errno != EEXIST) break;
   }
   return failure("create a file beside it");
