@@ -1,0 +1,127 @@
+// Sessions on threads of their own, at once, on one device and on two: nothing is shared between them but the
+// model. argv[1]: the backend, argv[2]: how many of its devices to use.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <latch>
+#include <thread>
+
+#include "runtime/backend/registry.h"
+#include "runtime/session/session.h"
+#include "tools/compiler/builder.h"
+
+namespace rt {
+namespace {
+
+using compiler::Builder;
+using Floats = std::vector<float>;
+
+std::string backend_name;
+int devices = 1;
+
+constexpr int64_t kColumns = 8;
+
+/// x f32[rows,8]; the state sum f32[8] grows by the sum of x's rows; outputs relu(x) and sum as it was
+/// before.
+std::shared_ptr<const ModelGraph> accumulator() {
+  auto model = std::make_shared<ModelGraph>();
+  model->states = {
+      {.name = "sum", .info = {DType::F32, {kColumns}}, .kind = StateKind::Counter, .initial = {}}};
+  Graph graph;
+  graph.name = "infer";
+  Builder build(graph, &model->states);
+  const int32_t rows = graph.symbol("rows");
+  const ValueId x = build.input("x", DType::F32, {{.symbol = rows}, {.extent = kColumns}});
+  const ValueId sum = build.state("sum", 0, model->states[0].info);
+  build.output(build.emit(op::ReluAttributes{}, {x}));
+  build.output(build.neg(sum));
+  graph.state_updates.push_back(
+      {sum, build.add(sum, build.emit(op::ReduceSumAttributes{.axes = {0}, .keep_dims = false}, {x}))});
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  model->entries.push_back({"infer", std::move(graph)});
+  return model;
+}
+
+Floats output(Session& session, size_t index) {
+  const auto view = session.output(index);
+  if (!view.ok()) return {};
+  return {view->as<float>(), view->as<float>() + view->info.elements()};
+}
+
+/// Runs of changing shapes, so that one thread plans and records while another runs. Ok, or what went wrong.
+Status work(const std::shared_ptr<const ModelGraph>& model, int worker, std::latch& start) {
+  SessionOptions options{.backend = backend_name, .device = std::to_string(worker % devices)};
+  if (devices == 1) options.device.clear();
+  start.arrive_and_wait();
+  RT_ASSIGN(const auto session, Session::create(model, options));
+  float sum = 0;
+  for (int run = 0; run < 24; ++run) {
+    const int64_t rows = 1 + (run / 3 + worker) % 4;
+    const float value = static_cast<float>(100 * worker + run);
+    const Floats x(static_cast<size_t>(rows * kColumns), value);
+    RT_TRY(session->set_input(0, {x.data(), {DType::F32, {rows, kColumns}}}, x.size() * sizeof(float)));
+    RT_TRY(session->run());
+    if (output(*session, 0) != x || output(*session, 1) != Floats(kColumns, -sum))
+      return internal_error("worker ", worker, ", run ", run, ": wrong numbers");
+    sum += value * static_cast<float>(rows);
+  }
+  return {};
+}
+
+TEST(Threads, RunSessionsOfOneModelAtOnce) {
+  constexpr int kWorkers = 4;
+  const auto model = accumulator();
+  std::vector<Status> results(kWorkers);
+  std::latch start(kWorkers);
+  {
+    std::vector<std::jthread> threads;
+    for (int worker = 0; worker < kWorkers; ++worker)
+      threads.emplace_back(
+          [&, worker] { results[static_cast<size_t>(worker)] = work(model, worker, start); });
+  }
+  for (const Status& result : results) EXPECT_TRUE(result.ok()) << result.message();
+}
+
+/// One thread, which goes from one session to the other at every call.
+TEST(Threads, NeedNotBeOneForEachDevice) {
+  if (devices < 2) GTEST_SKIP() << "one device";
+  const auto model = accumulator();
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (const char* device : {"0", "1"}) {
+    auto session = Session::create(model, {.backend = backend_name, .device = device});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    sessions.push_back(std::move(session).value());
+  }
+  const auto each = [&](const auto& action) {
+    for (const auto& session : sessions) {
+      const Status status = action(*session);
+      EXPECT_TRUE(status.ok()) << status.message();
+    }
+  };
+  const Floats x(kColumns, 1.0f);
+  for (int run = 0; run < 4; ++run) {
+    each([&](Session& session) {
+      return session.set_input(0, {x.data(), {DType::F32, {1, kColumns}}}, x.size() * sizeof(float));
+    });
+    each([](Session& session) { return session.run(); });
+    for (const auto& session : sessions) {
+      EXPECT_EQ(output(*session, 0), x);
+      EXPECT_EQ(output(*session, 1), Floats(kColumns, static_cast<float>(-run)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rt
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  rt::backend_name = argc > 1 ? argv[1] : "reference";
+  if (argc > 2) rt::devices = std::atoi(argv[2]);
+  const auto found = rt::open_device(rt::backend_name, {});
+  if (!found.ok()) {
+    std::printf("skipped: %s\n", found.status().message().c_str());
+    return 77;
+  }
+  return RUN_ALL_TESTS();
+}
