@@ -21,7 +21,7 @@ RT_DEVICE float weight_of(uint32_t word, int i) {
 }
 
 template <int kBits, int kRows>
-__global__ void __launch_bounds__(kThreads, 4) weight_columns(WeightQuantizedArguments a) {
+__global__ void __launch_bounds__(kThreads, 3) weight_columns(WeightQuantizedArguments a) {
   constexpr int kCodes = 32 / kBits, kOutputs = kRows * kColumns;
   constexpr int kSteps = kRows == 1 ? 2 : 1;  // more weights on their way where little is done with each
   __shared__ float shared[kThreads / kWarpSize][kOutputs];
