@@ -1,5 +1,5 @@
 // Runs that are submitted and waited for apart: the order of results, whose memory is whose and when, what is
-// refused. argv[1]: the backend.
+// refused. argv[1]: the backend; then --validation or nothing.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -16,6 +16,7 @@ using Floats = std::vector<float>;
 
 std::string backend_name;
 bool asynchronous = false;  ///< the backend's device
+bool validation = false;
 
 #define ASSERT_OK(expression)                                       \
   do {                                                              \
@@ -54,6 +55,7 @@ std::shared_ptr<const ModelGraph> accumulator() {
 std::unique_ptr<Session> open(SessionOptions options = {}, Session* share = nullptr,
                               std::shared_ptr<const ModelGraph> model = accumulator()) {
   options.backend = backend_name;
+  options.validation = validation;
   auto session = Session::create(std::move(model), options, share);
   if (session.ok()) return std::move(session).value();
   ADD_FAILURE() << session.status().message();
@@ -293,6 +295,7 @@ TEST(Submit, TimesEveryNodeWhereThatIsAskedFor) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   rt::backend_name = argc > 1 ? argv[1] : "reference";
+  rt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
   const auto found = rt::open_device(rt::backend_name, {});
   if (!found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
