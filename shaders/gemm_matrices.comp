@@ -7,13 +7,19 @@
 // subgroups of a workgroup make kRows x kColumns each. Tiles of both factors are staged in shared memory, with zeros
 // beyond the edges; sums return through it to the epilogue, which the lanes share out in fours.
 // A is [M,K] or, kTransposedA, [K,M]; B is [K,N] or, kTransposedB, [N,K]; rows are whole groups of four elements.
+// CONV: A is an image [N,H,W,C], whose rows are output pixels; k runs over taps and channels, and the workgroup has a
+// multiple of kStep / 4 lanes, so that each finds the tap of what it stages once for all of its rows.
 // rewrite.cpp turns the result into what VK_KHR_cooperative_matrix takes.
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
+#ifdef CONV
+#include "product_windows.glsl"
+#else
 #include "product.glsl"
+#endif
 layout(constant_id = 1) const uint kRows = 16;     // a multiple of kM
 layout(constant_id = 2) const uint kColumns = 16;  // a multiple of kN
 layout(constant_id = 3) const uint kSubgroupsN = 1;
@@ -34,6 +40,11 @@ shared uvec2 tile_a[kRowsA * kPitchA];
 shared uvec2 tile_b[kRowsB * kPitchB];
 shared float tile_c[kGroupRows * kPitchC];
 const uint kCountM = kRows / kM, kCountN = kColumns / kN;
+#ifdef CONV
+// Of each row: where its window begins, and its image; a row behind the end lies above every image.
+shared int window_y[kGroupRows], window_x[kGroupRows];
+shared uint window_image[kGroupRows];
+#endif
 
 void main() {
   uint group = group_number();
@@ -48,6 +59,15 @@ void main() {
   bool works = gl_SubgroupID < kSubgroupsM * kSubgroupsN;
   uint row_here = gl_SubgroupID / kSubgroupsN * kRows, column_here = gl_SubgroupID % kSubgroupsN * kColumns;
 
+#ifdef CONV
+  for (uint i = lane; i < kGroupRows; i += lanes) {
+    uint line = (row + i) / out_w;
+    window_y[i] = row + i < m ? int(line % out_h * stride_h) - pad_h : -0x40000000;
+    window_x[i] = int((row + i) % out_w * stride_w) - pad_w;
+    window_image[i] = line / out_h * in_h * in_w;
+  }
+  barrier();
+#endif
   fcoopmatNV<32, gl_ScopeSubgroup, kM, kN> acc[kCountM * kCountN];
   [[unroll]] for (uint i = 0; i < kCountM * kCountN; ++i) acc[i] = fcoopmatNV<32, gl_ScopeSubgroup, kM, kN>(0.0);
 
@@ -57,12 +77,26 @@ void main() {
     uint row_b = kTransposedB ? column : first, four_b = (kTransposedB ? first : column) / 4;
     uint rows_of_a = kTransposedA ? k : m, fours_of_a = ((kTransposedA ? m : k) + 3) / 4;
     uint rows_of_b = kTransposedB ? n : k, fours_of_b = ((kTransposedB ? k : n) + 3) / 4;
+#ifdef CONV
+    uint four_of_k = first / 4 + lane % kFoursA, tap = four_of_k / channels4;
+    int tap_y = int(tap / kernel_w * dilation_h), tap_x = int(tap % kernel_w * dilation_w);
+    bool within = tap < kernel_h * kernel_w;
+    for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {
+      uint r = i / kFoursA;
+      int y = window_y[r] + tap_y, x = window_x[r] + tap_x;
+      uvec2 four = uvec2(0);
+      if (within && uint(y) < in_h && uint(x) < in_w)
+        four = a2[(window_image[r] + uint(y) * in_w + uint(x)) * channels4 + four_of_k - tap * channels4];
+      tile_a[r * kPitchA + i % kFoursA] = four;
+    }
+#else
     for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {
       uint r = row_a + i / kFoursA, f = four_a + i % kFoursA;
       uvec2 four = uvec2(0);
       if (r < rows_of_a && f < fours_of_a) four = a2[base.a + r * lda + f];
       tile_a[i / kFoursA * kPitchA + i % kFoursA] = four;
     }
+#endif
     for (uint i = lane; i < kRowsB * kFoursB; i += lanes) {
       uint r = row_b + i / kFoursB, f = four_b + i % kFoursB;
       uvec2 four = uvec2(0);

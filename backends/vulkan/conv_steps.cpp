@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/product_steps.h"
 #include "backends/vulkan/self_test.h"
 
 namespace rt::vulkan {
@@ -155,35 +156,83 @@ std::vector<float> host_conv(const ConvSides& sides, const std::vector<float>& x
   return y;
 }
 
-/// A 3x3 convolution, of stride 2 where it is transposed, with a tile that is full and tiles that are not.
-SelfTest conv_test(const ConvSides& like, DType dtype, const ConvTile& tile) {
-  const uint32_t form = form_of(like);
+/// A 3x3 convolution of at least so many windows, of stride 2 where it is transposed.
+ConvSides sides_of_test(bool transposed, bool padded, int64_t windows, int64_t in_channels,
+                        int64_t out_channels) {
   ConvSides sides;
-  sides.transposed = like.transposed;
+  sides.transposed = transposed;
   sides.batch = 1;
-  sides.in_channels = 8;
-  sides.out_channels = tile.columns * tile.lanes_n + (form & 2 ? 4 : 3);
-  const int64_t pixels = tile.rows * (tile.lanes / tile.lanes_n) + 1;
+  sides.in_channels = in_channels;
+  sides.out_channels = out_channels;
   for (size_t i = 0; i < 2; ++i) {
     WindowAxis& axis = sides.axes[i];
     axis.kernel = 3;
-    axis.stride = like.transposed ? 2 : 1;
-    axis.output = i == 1 ? 7 : ceil_div(pixels, 7);
-    axis.pad_begin = form & 1 ? 0 : 1;
+    axis.stride = transposed ? 2 : 1;
+    axis.output = i == 1 ? 7 : ceil_div(windows, 7);
+    axis.pad_begin = padded ? 1 : 0;
     axis.input = axis.position(axis.output - 1, axis.kernel - 1) + 1 - axis.pad_begin;
-    sides.in_extent[i] = like.transposed ? axis.output : axis.input;
-    sides.out_extent[i] = like.transposed ? axis.input : axis.output;
+    sides.in_extent[i] = transposed ? axis.output : axis.input;
+    sides.out_extent[i] = transposed ? axis.input : axis.output;
   }
   sides.in_extent[2] = sides.out_extent[2] = 1;
+  return sides;
+}
+
+/// Operands and results of such a convolution, without its steps.
+SelfTest test_of(const ConvSides& sides, DType dtype) {
   const int64_t in_pixels = sides.in_extent[0] * sides.in_extent[1];
-  const int64_t columns = round_up4(like.transposed ? sides.out_channels : sides.in_channels);
-  const int64_t rows = sides.taps() * (like.transposed ? sides.in_channels : sides.out_channels);
+  const int64_t columns = round_up4(sides.transposed ? sides.out_channels : sides.in_channels);
+  const int64_t rows = sides.taps() * (sides.transposed ? sides.in_channels : sides.out_channels);
   SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
   test.inputs = {whole_numbers(in_pixels * sides.in_channels, 1), whole_numbers(rows * columns, 2)};
   test.expected = host_conv(sides, test.inputs[0], test.inputs[1], columns);
   for (auto& input : test.inputs) input = stored_as(dtype, input);
+  return test;
+}
+
+/// With a tile that is full and tiles that are not.
+SelfTest conv_test(const ConvSides& like, DType dtype, const ConvTile& tile) {
+  const uint32_t form = form_of(like);
+  const ConvSides sides =
+      sides_of_test(like.transposed, (form & 1) == 0, tile.rows * (tile.lanes / tile.lanes_n) + 1, 8,
+                    tile.columns * tile.lanes_n + (form & 2 ? 4 : 3));
+  SelfTest test = test_of(sides, dtype);
   const ConvOperands operands{.x = in(0), .weight = in(1), .y = out(0), .dtype = dtype};
   add_tiles(*test.program, sides, operands, sides.in_channels, {}, tile, DType::F32);
+  return test;
+}
+
+// --- with cooperative matrices
+
+/// stored: the result's type.
+void add_matrices(Program& program, const MatrixPlan& plan, const ConvSides& sides,
+                  const ConvOperands& operands, const EpiloguePlan& epilogue, DType stored) {
+  const uint32_t subgroups_m = plan.subgroups / plan.subgroups_n;
+  const int64_t row_tiles = ceil_div(sides.out_pixels(), plan.rows * subgroups_m);
+  const int64_t column_groups = ceil_div(sides.out_channels, plan.columns * plan.subgroups_n);
+  Step& step = program.dispatch(Shader::gemm_matrices_conv, static_cast<uint64_t>(row_tiles * column_groups),
+                                plan.lanes);
+  step.spec(plan.rows).spec(plan.columns).spec(plan.subgroups_n).spec(1);
+  epilogue.specialize(step);
+  specialize_types(step, operands.dtype, stored);
+  step.spec(plan.m).spec(plan.n).spec(plan.k).spec(subgroups_m).spec(plan.step).spec(false).spec(true);
+  step.push(sides.out_pixels()).push(sides.out_channels).push(sides.taps() * sides.in_channels);
+  step.push(sides.in_channels / 4);
+  step.push(sides.out_extent[0]).push(sides.out_extent[1]).push(sides.in_extent[0]).push(sides.in_extent[1]);
+  push_axis_pairs(step, sides);
+  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
+  const size_t element = size_of(operands.dtype);
+  step.matrix(0, operands.x, false, element).matrix(1, operands.weight, false, element).write(2, operands.y);
+  epilogue.bind(step);
+}
+
+/// With a tile that is full and tiles that are not, and steps of k that end within a tap.
+SelfTest matrix_conv_test(const MatrixPlan& plan, DType dtype) {
+  const ConvSides sides = sides_of_test(false, true, plan.rows * (plan.subgroups / plan.subgroups_n) + 1, 12,
+                                        plan.columns * plan.subgroups_n + 4);
+  SelfTest test = test_of(sides, dtype);
+  const ConvOperands operands{.x = in(0), .weight = in(1), .y = out(0), .dtype = dtype};
+  add_matrices(*test.program, plan, sides, operands, {}, DType::F32);
   return test;
 }
 
@@ -298,6 +347,29 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
     append(reasons, reasons.empty() ? "" : "; ", trusted.message());
   }
   program.decline(Status(Code::Unsupported, reasons));
+}
+
+Status matrix_conv_supports(const VulkanDevice& device, const ConvSides& sides, DType dtype) {
+  RT_TRY(tiled_conv_supports(sides));
+  RT_TRY(matrices_support(device, dtype, sides.out_pixels(), sides.out_channels));
+  if (sides.transposed || sides.groups != 1 || (sides.in_channels | sides.out_channels) % 4 != 0)
+    return unsupported("not one group with whole vec4s of channels");
+  const MatrixPlan& plan = device.plan().half_matrices;
+  if (plan.lanes % (plan.step / 4) != 0)
+    return unsupported("workgroups of ", plan.lanes, " lanes do not share out rows of ", plan.step / 4,
+                       " vec4s");
+  return {};
+}
+
+void add_matrix_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                     const ConvOperands& operands, const EpiloguePlan& epilogue) {
+  const MatrixPlan& plan = device.plan().half_matrices;
+  const Status trusted = device.self_tests().trusted(
+      Shader::gemm_matrices_conv,
+      {plan.lanes, plan.rows, plan.columns, plan.subgroups_n, plan.m, plan.n, plan.k, plan.step},
+      [&] { return matrix_conv_test(plan, operands.dtype); });
+  if (!trusted.ok()) return program.decline(trusted);
+  add_matrices(program, plan, sides, operands, epilogue, operands.dtype);
 }
 
 DepthwiseTile::DepthwiseTile(const ConvSides& sides, int64_t channels) : width(channels) {

@@ -31,6 +31,9 @@ ConvSides conv_sides(const ConvGeometry& geometry, bool transposed);
 /// Ok when the tiled shader takes this: two spatial axes, and channels of a group that are whole vec4s or can
 /// be padded.
 Status tiled_conv_supports(const ConvSides& sides);
+/// Ok when cooperative matrices take this as a product of windows and weights: one group, whole vec4s of
+/// channels on both sides.
+Status matrix_conv_supports(const VulkanDevice& device, const ConvSides& sides, DType dtype);
 /// Ok when every input channel has one output channel, whole vec4s of them.
 Status depthwise_supports(const ConvSides& sides);
 
@@ -42,6 +45,9 @@ struct ConvOperands {
 
 void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                     const ConvOperands& operands, const EpiloguePlan& epilogue);
+/// weight: [O,K..,I] as it stands. Declines where the device's matrices are in quarantine.
+void add_matrix_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+                     const ConvOperands& operands, const EpiloguePlan& epilogue);
 void add_depthwise_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                         const ConvOperands& operands, const EpiloguePlan& epilogue);
 /// How depthwise shaders share out the output, some `channels` an invocation.

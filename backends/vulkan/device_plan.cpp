@@ -75,7 +75,8 @@ uint64_t shared_bytes(const MatrixPlan& plan) {
   const auto tile = [&](uint64_t extent) {
     return std::max(plan.step * (2 * extent + kGap), extent * (2 * plan.step + kGap));
   };
-  return tile(rows) + tile(columns) + rows * (4 * columns + kGap);
+  constexpr uint64_t kWindow = 12;  // of a convolution's row
+  return tile(rows) + tile(columns) + rows * (4 * columns + kGap + kWindow);
 }
 
 /// The largest operation that fits, as one subgroup's part of some 32 x 32 and four subgroups a workgroup, or

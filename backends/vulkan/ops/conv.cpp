@@ -1,5 +1,5 @@
-// Conv, ConvTranspose and ConvWeightGrad: one tap as a product of cooperative matrices, tiled where channels
-// are whole vec4s (or can be padded), depthwise, and a direct form for every other shape.
+// Conv, ConvTranspose and ConvWeightGrad: as products of cooperative matrices, tiled where channels are whole
+// vec4s (or can be padded), depthwise, and a direct form for every other shape.
 #include <algorithm>
 
 #include "backends/vulkan/conv_steps.h"
@@ -60,6 +60,19 @@ Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& no
   product.epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
   auto program = std::make_unique<Program>("conv");
   add_product(*program, device, product, out(0));
+  return finish(std::move(program));
+}
+
+/// One of several taps is a product of windows by weights.
+Result<KernelPtr> build_windows(const VulkanDevice& device, const NodeView& node) {
+  RT_TRY(fits(device, node));
+  RT_TRY(storable(device, node.dtype(0)));
+  RT_ASSIGN(const ConvSides sides, conv_of(node));
+  if (sides.pointwise()) return unsupported("one tap is a product of pixels");
+  RT_TRY(matrix_conv_supports(device, sides, node.dtype(0)));
+  auto program = std::make_unique<Program>("conv");
+  add_matrix_conv(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)},
+                  plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2));
   return finish(std::move(program));
 }
 
@@ -206,6 +219,7 @@ constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priori
 
 constexpr KernelRow kRowsOfConv[] = {
     row<build_pointwise>(OpKind::Conv, "conv.matrices", DTypeSet{DType::F16}, 15),
+    row<build_windows>(OpKind::Conv, "conv.matrix_windows", DTypeSet{DType::F16}, 15),
     row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats, 20),
     row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
     row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),
