@@ -6,6 +6,8 @@
 #extension GL_NV_integer_cooperative_matrix : require
 // gemm_integer.comp with cooperative matrices [kM,kK] [kK,kN] of signed bytes, shared out as in gemm_matrices.comp.
 // Both factors are made signed: unsigned bytes of A by turning their first bit, which moves the zero point by 128.
+// CONV: as in gemm_integer.comp; the workgroup has a multiple of kStep / 16 lanes, so that each finds the tap of what it
+// stages once for all of its rows.
 #include "common.glsl"
 #include "functions.glsl"
 #include "requantize.glsl"
@@ -36,6 +38,9 @@ shared int tile_c[kGroupRows * kPitchC];
 shared int sum_a[kGroupRows];
 shared int sum_b[kGroupColumns];
 const uint kCountM = kRows / kM, kCountN = kColumns / kN;
+#ifdef CONV
+#include "staged_windows.glsl"
+#endif
 
 int signed_byte(uint word, uint t) { return (int(word) << (24 - 8 * t)) >> 24; }
 int sum_of_bytes(uint word) {
@@ -59,21 +64,42 @@ void main() {
   // Turned bits where A is unsigned.
   uint turn = (kFlipA ^ 128u) * 0x01010101u;
 
+#ifdef CONV
+  find_windows(row, lane, lanes);
+  uvec4 outside = uvec4(((kZeroA != 0 ? uint(a_zero[0]) : 0) ^ kFlipA ^ 128u) * 0x01010101u);
+  uint blocks = kernel_h * kernel_w * steps;
+#else
+  uint blocks = steps;
+#endif
   for (uint i = lane; i < kGroupRows; i += lanes) sum_a[i] = 0;
   for (uint i = lane; i < kGroupColumns; i += lanes) sum_b[i] = 0;
   icoopmatNV<32, gl_ScopeSubgroup, kM, kN> acc[kCountM * kCountN];
   [[unroll]] for (uint i = 0; i < kCountM * kCountN; ++i) acc[i] = icoopmatNV<32, gl_ScopeSubgroup, kM, kN>(0);
-  for (uint first = 0; first < steps; first += kBlocks) {
+#ifdef CONV
+  barrier();
+#endif
+  for (uint first = 0; first < blocks; first += kBlocks) {
+#ifdef CONV
+    uint block_here = first + lane % kBlocks, tap_here = block_here / steps;
+    ivec2 tap = tap_of(tap_here);
+#endif
     for (uint i = lane; i < kGroupRows * kBlocks; i += lanes) {
-      uint r = i / kBlocks, block = first + i % kBlocks;
+      uint r = i / kBlocks;
       uvec4 words = uvec4(0);
-      if (row + r < m && block < steps) words = a4[base_a + (row + r) * lda + block] ^ turn;
+#ifdef CONV
+      uint pixel;
+      if (block_here < blocks)
+        words = pixel_of(r, tap, pixel) ? a4[base_a + pixel * lda + block_here - tap_here * steps] ^ turn : outside;
+#else
+      uint block = first + i % kBlocks;
+      if (row + r < m && block < blocks) words = a4[base_a + (row + r) * lda + block] ^ turn;
+#endif
       [[unroll]] for (uint w = 0; w < 4; ++w) tile_a[r * kPitch + i % kBlocks * 4 + w] = words[w];
     }
     for (uint i = lane; i < kGroupColumns * kBlocks; i += lanes) {
       uint c = i % kGroupColumns, block = first + i / kGroupColumns;
       uvec4 words = uvec4(0);
-      if (column + c < n && block < steps) words = b4[base_b + block * n + column + c];
+      if (column + c < n && block < blocks) words = b4[base_b + block * n + column + c];
       [[unroll]] for (uint w = 0; w < 4; ++w) tile_b[c * kPitch + i / kGroupColumns * 4 + w] = words[w];
     }
     barrier();
@@ -106,7 +132,7 @@ void main() {
 
   Requantization r = requantization();
   // What lies behind K in A is -128 now.
-  int behind = 128 * int(steps * 16 - k);
+  int behind = 128 * int(blocks * 16 - k);
   uint base_c = outer * batch_c[0] + inner * batch_c[1];
   for (uint i = lane; i < kGroupRows * (kGroupColumns / 4); i += lanes) {
     uint at_row = i / (kGroupColumns / 4), at_column = i % (kGroupColumns / 4) * 4;

@@ -41,9 +41,7 @@ shared uvec2 tile_b[kRowsB * kPitchB];
 shared float tile_c[kGroupRows * kPitchC];
 const uint kCountM = kRows / kM, kCountN = kColumns / kN;
 #ifdef CONV
-// Of each row: where its window begins, and its image; a row behind the end lies above every image.
-shared int window_y[kGroupRows], window_x[kGroupRows];
-shared uint window_image[kGroupRows];
+#include "staged_windows.glsl"
 #endif
 
 void main() {
@@ -60,12 +58,7 @@ void main() {
   uint row_here = gl_SubgroupID / kSubgroupsN * kRows, column_here = gl_SubgroupID % kSubgroupsN * kColumns;
 
 #ifdef CONV
-  for (uint i = lane; i < kGroupRows; i += lanes) {
-    uint line = (row + i) / out_w;
-    window_y[i] = row + i < m ? int(line % out_h * stride_h) - pad_h : -0x40000000;
-    window_x[i] = int((row + i) % out_w * stride_w) - pad_w;
-    window_image[i] = line / out_h * in_h * in_w;
-  }
+  find_windows(row, lane, lanes);
   barrier();
 #endif
   fcoopmatNV<32, gl_ScopeSubgroup, kM, kN> acc[kCountM * kCountN];
@@ -78,16 +71,14 @@ void main() {
     uint rows_of_a = kTransposedA ? k : m, fours_of_a = ((kTransposedA ? m : k) + 3) / 4;
     uint rows_of_b = kTransposedB ? n : k, fours_of_b = ((kTransposedB ? k : n) + 3) / 4;
 #ifdef CONV
-    uint four_of_k = first / 4 + lane % kFoursA, tap = four_of_k / channels4;
-    int tap_y = int(tap / kernel_w * dilation_h), tap_x = int(tap % kernel_w * dilation_w);
-    bool within = tap < kernel_h * kernel_w;
+    uint four_of_k = first / 4 + lane % kFoursA, tap_here = four_of_k / channels4;
+    ivec2 tap = tap_of(tap_here);
     for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {
-      uint r = i / kFoursA;
-      int y = window_y[r] + tap_y, x = window_x[r] + tap_x;
+      uint pixel;
       uvec2 four = uvec2(0);
-      if (within && uint(y) < in_h && uint(x) < in_w)
-        four = a2[(window_image[r] + uint(y) * in_w + uint(x)) * channels4 + four_of_k - tap * channels4];
-      tile_a[r * kPitchA + i % kFoursA] = four;
+      if (four_of_k * 4 < k && pixel_of(i / kFoursA, tap, pixel))
+        four = a2[pixel * channels4 + four_of_k - tap_here * channels4];
+      tile_a[i / kFoursA * kPitchA + i % kFoursA] = four;
     }
 #else
     for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {

@@ -25,8 +25,13 @@ float bf16(float v) {
 #define READ(v) uintBitsToFloat(uint(v) << 16)
 #define ROUND(v) bf16(v)
 #elif defined(REAL_F16)
+// By bits, to even: devices may convert in any direction. What is below f16's normal numbers becomes 0 later.
+float f16(float v) {
+  uint bits = floatBitsToUint(v);
+  return is_nan(v) || abs(v) < 6.2e-5 ? v : uintBitsToFloat((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
+}
 #define READ(v) float(v)
-#define ROUND(v) float(float16_t(v))
+#define ROUND(v) f16(v)
 #else
 #define READ(v) float(v)
 #define ROUND(v) v

@@ -21,11 +21,11 @@ struct IntegerTile {
 };
 
 Shader shader_of(const IntegerProduct& product, Variant variant) {
-  if (variant == Variant::Matrices) return Shader::gemm_integer_matrices;
-#define RT_VARIANTS(form) \
-  { Shader::form##_dot, Shader::form##_subgroup, Shader::form##_texel, Shader::form##_buffer }
-  constexpr Shader kShaders[2][4] = {RT_VARIANTS(gemm_integer), RT_VARIANTS(gemm_integer_conv)};
-#undef RT_VARIANTS
+  constexpr Shader kShaders[2][5] = {
+      {Shader::gemm_integer_dot, Shader::gemm_integer_subgroup, Shader::gemm_integer_texel,
+       Shader::gemm_integer_buffer, Shader::gemm_integer_matrices},
+      {Shader::gemm_integer_conv_dot, Shader::gemm_integer_conv_subgroup, Shader::gemm_integer_conv_texel,
+       Shader::gemm_integer_conv_buffer, Shader::gemm_integer_matrices_conv}};
   return kShaders[product.windows != nullptr][static_cast<size_t>(variant)];
 }
 
@@ -154,8 +154,9 @@ void add_integer_product(Program& program, const VulkanDevice& device, const Int
   const bool texel = plan.texel_loads && plan.max_binding_bytes / 16 <= device.facts().max_texel_elements;
   std::vector<IntegerTile> tiles;
   const MatrixPlan& matrices = plan.byte_matrices;
-  if (plan.use_matrices && matrices.listed() && product.windows == nullptr && product.m >= matrices.m &&
-      product.n >= matrices.n)
+  const bool lanes_share_windows = matrices.step == 0 || matrices.lanes % (matrices.step / 16) == 0;
+  if (plan.use_matrices && matrices.listed() && product.m >= matrices.m && product.n >= matrices.n &&
+      (product.windows == nullptr || lanes_share_windows))
     tiles.push_back({matrices.rows, matrices.columns, matrices.subgroups, matrices.subgroups_n,
                      Variant::Matrices, &matrices});
   if (device.facts().features.integer_dot) tiles.push_back(choose_tile(product, plan, Variant::Dot));
