@@ -3,6 +3,8 @@
 // Pure arithmetic. Must not know: operators, devices.
 #pragma once
 
+#include <algorithm>
+
 #include "backends/common/broadcast.h"
 #include "kernels/index_space.h"
 
@@ -40,13 +42,15 @@ bool group_neighbours(IndexSpace<kOperands>& space, int64_t width) noexcept {
 }
 
 /// Removes axes of extent 1 and merges neighbours that every operand walks in one stride; at least one axis
-/// remains.
+/// remains. Inner extents keep to 32 bits where they do already: kernels divide by them.
 template <int kOperands>
 void collapse(IndexSpace<kOperands>& space) noexcept {
   int rank = 0;
   for (int axis = 0; axis < space.rank; ++axis) {
     if (space.extents[axis] == 1) continue;
-    bool joins = rank > 0;
+    constexpr int64_t kMost = 0xffffffff;
+    bool joins = rank == 1 ||
+                 (rank > 1 && space.extents[rank - 1] <= kMost / std::max<int64_t>(space.extents[axis], 1));
     for (int k = 0; joins && k < kOperands; ++k)
       joins = space.strides[k][rank - 1] == space.strides[k][axis] * space.extents[axis];
     const int64_t extent = space.extents[axis];

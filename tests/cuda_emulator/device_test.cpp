@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backends/cuda/index_space.h"
 #include "backends/cuda/kernel.h"
 #include "cuda_emulator/emulator.h"
 #include "kernels/unary.h"
@@ -79,6 +80,26 @@ TEST(CudaProbe, RefusesAChipThatItHasNoCodeFor) {
   EXPECT_TRUE(says(device.status(),
                    "has compute capability 5.0, this build has code for 75; build with "
                    "RT_CUDA_ARCHITECTURES=50"));
+}
+
+TEST(CudaIndexSpace, MergesAxesWalkedInOneStride) {
+  const auto merged = [](std::vector<int64_t> extents, std::vector<int64_t> strides) {
+    IndexSpace<1> space{};
+    space.rank = static_cast<int>(extents.size());
+    for (size_t axis = 0; axis < extents.size(); ++axis) {
+      space.extents[axis] = extents[axis];
+      space.strides[0][axis] = strides[axis];
+    }
+    collapse(space);
+    return std::vector<int64_t>(space.extents, space.extents + space.rank);
+  };
+  using Extents = std::vector<int64_t>;
+  EXPECT_EQ(merged({2, 3, 4}, {12, 4, 1}), (Extents{24}));
+  EXPECT_EQ(merged({2, 1, 3, 4}, {24, 12, 4, 1}), (Extents{2, 12}));
+  EXPECT_EQ(merged({1, 1}, {1, 1}), (Extents{1}));
+  constexpr int64_t kLarge = int64_t{1} << 20;
+  EXPECT_EQ(merged({kLarge, kLarge}, {kLarge, 1}), (Extents{kLarge * kLarge}));
+  EXPECT_EQ(merged({3, kLarge, kLarge}, {0, kLarge, 1}), (Extents{3, kLarge, kLarge}));
 }
 
 class Emulated : public testing::Test {
