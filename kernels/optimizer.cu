@@ -191,11 +191,15 @@ struct Codebooks {
 };
 static_assert(kThreads == 256);
 
-/// The largest of `value` among groups of `threads` neighbours, a power of two; by all threads.
+/// The largest of `value` among groups of `threads` neighbours, a power of two; by all threads. What the
+/// others of a group have read before this may be written behind it.
 RT_DEVICE float group_maximum(float value, int threads, float* shared) {
   for (int distance = min(threads, kWarpSize) / 2; distance > 0; distance /= 2)
     value = Maximum{}(value, __shfl_xor_sync(kFullMask, value, distance));
-  if (threads <= kWarpSize) return value;
+  if (threads <= kWarpSize) {
+    __syncwarp();
+    return value;
+  }
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize, warps = threads / kWarpSize;
   __syncthreads();
   if (threadIdx.x % kWarpSize == 0) shared[warp] = value;
@@ -244,10 +248,10 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
         RT_UNROLL
         for (int k = 0; k < kEach; ++k)
           codes[s][k] = codebooks.code_of(states[s][k], scales[s], at.negative[s]);
+      } else {
+        __syncthreads();  // the other threads read the scale, too
       }
       store_before(at.next_codes[s], codes[s], i, end);
-      // All threads of the block have read its scale before this, and not only those of a warp:
-      // group_maximum().
       if (lane == 0 && block < blocks) at.next_scales[s][block] = scales[s];
     }
   }
