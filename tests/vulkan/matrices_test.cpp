@@ -184,6 +184,26 @@ TEST(VulkanMatrices, PointwiseConvolutions) {
   }
 }
 
+TEST(VulkanMatrices, Windows) {
+  RT_MATRICES(device);
+  for (const auto& [channels, row] : {std::pair{76, "conv.matrix_windows"}, {19, "conv.tiled"}}) {
+    op::ConvAttributes attributes;
+    attributes.strides = {1, 2};
+    attributes.pads = {1, 2, 3, 1};
+    attributes.dilations = {2, 1};
+    attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
+    attributes.epilogue->activation = op::Activation::Relu;
+    attributes.epilogue->has_bias = true;
+    const Node node = make_node(std::move(attributes), 3);
+    const NodeInputs inputs{halves({2, 13, 19, 20}, 1), halves({channels, 3, 5, 20}, 2),
+                            halves({channels}, 3)};
+    const auto rows = rows_for(device, node, inputs);
+    ASSERT_TRUE(rows.ok()) << rows.status().message();
+    EXPECT_EQ(rows->front(), row);
+    check_node(device, node, inputs, 2, ops::Tolerance{4e-3, 2e-3});
+  }
+}
+
 TEST(VulkanMatrices, Bytes) {
   RT_LAVAPIPE(device);
   if (!static_cast<vulkan::VulkanDevice&>(device).plan().byte_matrices.listed())
