@@ -22,6 +22,13 @@ Places places_of(op::StepRule rule) noexcept {
 
 }  // namespace
 
+Status states_are_f32(const NodeView& node) {
+  for (const StepState& state : step_states(node.kind()))
+    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
+      return unsupported("states must be f32, not ", name_of(node.dtype(state.operand)));
+  return {};
+}
+
 StepForm step_form(const NodeView& node) {
   const bool blocks = node.kind() == OpKind::BlockwiseStep;
   const op::BlockwiseStepAttributes attributes =

@@ -37,6 +37,9 @@ struct StepForm {
   bool has(size_t state) const noexcept { return states[state].present; }
 };
 
+/// Ok where SgdStep, AdamStep, ... has its states in f32, which is all that StepForm describes.
+Status states_are_f32(const NodeView& node);
+
 /// Of SgdStep, AdamStep, ... and of BlockwiseStep.
 StepForm step_form(const NodeView& node);
 

@@ -10,7 +10,7 @@
 
 #include "backends/cpu/blocks.h"
 #include "backends/cpu/kernel.h"
-#include "runtime/graph/step_form.h"
+#include "runtime/backend/state_pairs.h"
 
 namespace rt::cpu {
 namespace {
@@ -19,10 +19,7 @@ static_assert(static_cast<int>(StepFunction::Lion) == static_cast<int>(op::StepR
               static_cast<int>(StepFunction::Adadelta) == static_cast<int>(op::StepRule::Adadelta));
 
 Status supports_step(const CpuDevice&, const NodeView& node) {
-  for (const StepState& state : step_states(node.kind()))
-    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
-      return unsupported("states must be f32, not ", name_of(node.dtype(state.operand)));
-  return {};
+  return states_are_f32(node);
 }
 
 /// Blocks are worked on in memory of the stack.
@@ -38,16 +35,10 @@ Status supports_blockwise(const CpuDevice&, const NodeView& node) {
 class OptimizerStep {
  public:
   OptimizerStep(const Simd& simd, const NodeView& node)
-      : simd_(&simd), form_(step_form(node)), count_(node.input(0).elements()) {
-    for (const StepForm::State& state : form_.states) {
-      if (!state.present) continue;
-      pairs_[pair_count_++] = {state.input, state.output};
-      if (form_.block_size > 0) pairs_[pair_count_++] = {state.scales, state.next_scales};
-    }
-  }
+      : simd_(&simd), form_(step_form(node)), count_(node.input(0).elements()), pairs_(form_) {}
 
   /// Pairs of states and results behind the parameter's.
-  std::span<const InPlace> pairs() const { return std::span(pairs_).first(pair_count_); }
+  std::span<const InPlace> pairs() const { return pairs_.span(); }
   size_t scratch() const {
     return form_.rule == op::StepRule::Lamb ? static_cast<size_t>(count_) * sizeof(float) : 0;
   }
@@ -172,8 +163,7 @@ class OptimizerStep {
   const Simd* simd_;
   StepForm form_;
   int64_t count_;
-  std::array<InPlace, 2 * kMostStepStates> pairs_;  ///< of states and results
-  size_t pair_count_ = 0;
+  StatePairs pairs_;
 };
 
 Result<KernelPtr> create_step(CpuDevice& device, const NodeView& node, Producers) {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "backends/cuda/kernel.h"
-#include "runtime/graph/step_form.h"
+#include "runtime/backend/state_pairs.h"
 
 namespace rt::cuda {
 namespace {
@@ -14,10 +14,7 @@ static_assert(static_cast<int>(StepRule::Lion) == static_cast<int>(op::StepRule:
 static_assert(kMostStates == kMostStepStates);
 
 Status supports_step(const CudaDevice&, const NodeView& node) {
-  for (const StepState& state : step_states(node.kind()))
-    if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
-      return unsupported("states must be f32, not ", name_of(node.dtype(state.operand)));
-  return {};
+  return states_are_f32(node);
 }
 
 Status supports_blockwise(const CudaDevice&, const NodeView& node) {
@@ -31,9 +28,9 @@ struct Step {
   StepForm form;
   StepArguments arguments;            ///< without addresses
   size_t direction = 0, squares = 0;  ///< Lamb: in the scratch
-  std::array<InPlace, 2 * kMostStepStates> pairs{};
+  StatePairs pairs;
 
-  explicit Step(const NodeView& node) : form(step_form(node)) {
+  explicit Step(const NodeView& node) : form(step_form(node)), pairs(form) {
     const auto keep1 = static_cast<double>(form.keep1), keep2 = static_cast<double>(form.keep2);
     arguments = {.rule = static_cast<StepRule>(form.rule),
                  .variant = form.variant,
@@ -54,13 +51,7 @@ struct Step {
 
   Requirements requirements() {
     Requirements requirements = in_place();
-    size_t count = 0;
-    for (const StepForm::State& state : form.states) {
-      if (!state.present) continue;
-      pairs[count++] = {state.input, state.output};
-      if (form.block_size > 0) pairs[count++] = {state.scales, state.next_scales};
-    }
-    requirements.more_in_place = std::span(pairs).first(count);
+    requirements.more_in_place = pairs.span();
     if (form.rule == op::StepRule::Lamb) {
       direction = book_scratch(requirements, static_cast<size_t>(arguments.count) * sizeof(float));
       squares = book_scratch(requirements, 2 * kMostStepBlocks * sizeof(float));
