@@ -11,7 +11,7 @@ layout(push_constant) uniform P {
 };
 // The names of product.glsl.
 const uint batch_extent[2] = {1, 1};
-const uint bias_row = 0, bias_column = 1, residual_shift = 0, lda = 0;
+const uint bias_row = 0, bias_column = 1, residual_shift = 0;
 #define ldb (k / 4)
 #define ldc n
 

@@ -45,7 +45,7 @@ struct Trial {
 
 BufferRef take(size_t& used, size_t bytes, size_t alignment) {
   const BufferRef ref{.slot = 0, .offset = used, .bytes = bytes};
-  used += (bytes + alignment - 1) / alignment * alignment;
+  used += round_up(bytes, alignment);
   return ref;
 }
 

@@ -6,8 +6,7 @@ namespace rt {
 
 namespace {
 size_t aligned(size_t bytes, const Device& device) {
-  const size_t alignment = std::max(kHostAlignment, device.info().alignment);
-  return (bytes + alignment - 1) / alignment * alignment;
+  return round_up(bytes, std::max(kHostAlignment, device.info().alignment));
 }
 }  // namespace
 

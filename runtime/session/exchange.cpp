@@ -4,18 +4,10 @@
 
 namespace rt {
 
-namespace {
-
-size_t aligned(size_t bytes, size_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
-
-}  // namespace
-
 size_t Exchange::bytes_of(std::span<const Range> inputs, std::span<const Range> outputs, size_t alignment) {
   size_t bytes = 0;
   for (const auto ranges : {inputs, outputs})
-    for (const Range& range : ranges) bytes += aligned(range.bytes, alignment);
+    for (const Range& range : ranges) bytes += round_up(range.bytes, alignment);
   return std::max(bytes, alignment);
 }
 
@@ -35,7 +27,7 @@ Status Exchange::record(Device& device, size_t alignment, Slab& working_memory, 
     own.clear();
     for (const Range& range : ranges) {
       own.push_back({offset, range.bytes});
-      offset += aligned(range.bytes, alignment);
+      offset += round_up(range.bytes, alignment);
       if (range.bytes == 0) continue;
       const BufferRef outside{kExchange, own.back().offset, range.bytes},
           inside{kWorking, range.offset, range.bytes};

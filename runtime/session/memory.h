@@ -13,6 +13,10 @@ namespace rt {
 
 inline constexpr size_t kHostAlignment = 64;
 
+inline constexpr size_t round_up(size_t bytes, size_t alignment) noexcept {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /// Gives whole pages between these addresses back to the system. What is mapped from a file comes back when
 /// it is read; the content of other memory is lost.
 void discard_pages(const std::byte* data, size_t bytes) noexcept;

@@ -222,16 +222,12 @@ Status Session::prepare_for(std::span<const TensorInfo> shapes) {
   return prepare_for(inputs);
 }
 
-Status Session::check_inputs_set() const {
+Status Session::prepare() {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (input_views_[i].data == nullptr)
       append(missing, missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'");
-  return missing.empty() ? Status() : invalid_argument("these inputs are not set: ", missing);
-}
-
-Status Session::prepare() {
-  RT_TRY(check_inputs_set());
+  if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
   return prepare_for(input_views_);
 }
 

@@ -114,7 +114,6 @@ class Session {
   Status check_room(size_t index, const TensorInfo& info) const;
   /// For inputs of these types and shapes; data null where there is none yet.
   Status prepare_for(std::span<const ConstTensorView> inputs);
-  Status check_inputs_set() const;
   void collect_inputs();
   Status collect_outputs(size_t turn, bool directly);
   Status deliver_outputs(size_t turn, bool directly);

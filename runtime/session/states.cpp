@@ -13,7 +13,7 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<DeviceSet
   const size_t alignment = store->devices_->alignment();
   for (const State& state : store->model_->states) {
     store->offsets_.push_back(store->bytes_);
-    store->bytes_ += (state.info.bytes() + alignment - 1) / alignment * alignment;
+    store->bytes_ += round_up(state.info.bytes(), alignment);
   }
   if (memory_limit > 0 && store->bytes_ > memory_limit)
     return Status::make(Code::OutOfMemory, "the model's states take ", bytes_text(store->bytes_),

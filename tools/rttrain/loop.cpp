@@ -133,7 +133,8 @@ class Loop {
     const uint64_t all = options_.epochs * batches_;
     return options_.steps > 0 ? std::min(options_.steps, all) : all;
   }
-  bool out_of_steps() const { return options_.steps > 0 && position_.step >= options_.steps; }
+  bool out_of_steps(uint64_t step) const { return options_.steps > 0 && step >= options_.steps; }
+  bool out_of_steps() const { return out_of_steps(position_.step); }
   bool out_of_patience() const { return options_.patience > 0 && position_.waiting >= options_.patience; }
   bool done() const {
     return position_.epoch >= options_.epochs || reached_ || out_of_patience() || out_of_steps();
@@ -314,8 +315,8 @@ class Loop {
     const uint64_t batch = position_.batch + begun_count_, step = position_.step + begun_count_;
     const bool saves_first =
         begun_count_ > 0 && options_.checkpoint_every > 0 && step % options_.checkpoint_every == 0;
-    return begun_count_ < (accumulate_ ? 1 : under_way_) && batch < batches_ &&
-           !(options_.steps > 0 && step >= options_.steps) && !stopping() && !saves_first;
+    return begun_count_ < (accumulate_ ? 1 : under_way_) && batch < batches_ && !out_of_steps(step) &&
+           !stopping() && !saves_first;
   }
 
   rt::Status begin_step() {
