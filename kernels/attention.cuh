@@ -23,18 +23,24 @@ struct KeyWindow {
   int64_t length, position;  ///< valid keys; position of query 0
 
   RT_DEVICE KeyWindow(const AttentionArguments& a, int batch) {
-    const auto bounded = [&](int64_t n) { return n < 0 ? int64_t{0} : n > a.keys ? int64_t{a.keys} : n; };
-    const int64_t given = a.kv_length != nullptr ? a.kv_length[batch] : a.keys;
-    length = bounded(given);
-    position = a.query_position != nullptr ? a.query_position[a.one_position ? 0 : batch]
+    const int64_t given = a.kv_length != nullptr ? near(a.kv_length[batch]) : a.keys;
+    length = given < 0 ? 0 : given > a.keys ? a.keys : given;
+    position = a.query_position != nullptr ? near(a.query_position[a.one_position ? 0 : batch])
                : a.kv_length != nullptr    ? given - a.queries
                                            : 0;
   }
   RT_DEVICE SeenKeys of_query(const AttentionArguments& a, int query) const {
     const auto bounded = [&](int64_t n) { return static_cast<int>(n < 0 ? 0 : n > length ? length : n); };
     const int64_t at = position + query;
-    return {a.left < 0 ? 0 : bounded(at - a.left),
-            a.right < 0 ? static_cast<int>(length) : bounded(at + a.right + 1)};
+    return {a.left < 0 ? 0 : bounded(at - near(a.left)),
+            a.right < 0 ? static_cast<int>(length) : bounded(at + near(a.right) + 1)};
+  }
+
+ private:
+  /// A number given at run time, near enough to 0 that sums of some do not overflow.
+  RT_DEVICE static int64_t near(int64_t n) {
+    constexpr int64_t kFar = int64_t{1} << 61;
+    return n < -kFar ? -kFar : n > kFar ? kFar : n;
   }
 };
 

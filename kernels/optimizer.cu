@@ -72,7 +72,7 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbe
       s0 = to.keep1 * s0 + to.rest1 * g;
       s1 = to.keep2 * s1 + to.rest2 * g * g;
       float variance = s1;
-      if (to.has[2]) variance = s2 = fmaxf(s2, s1);
+      if (to.has[2]) variance = s2 = Maximum{}(s2, s1);
       const float direction = s0 * numbers.correction1 / (sqrtf(variance * numbers.correction2) + to.epsilon);
       return to.rule == StepRule::Lamb ? direction + to.weight_decay * p : direction;
     }
@@ -81,7 +81,7 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbe
       float variance = s0;
       if (to.has[1]) {
         s1 = to.keep1 * s1 + to.rest1 * g;
-        variance = fmaxf(s0 - s1 * s1, 0.0f);  // rounding may take it below 0
+        variance = Maximum{}(s0 - s1 * s1, 0.0f);  // rounding may take it below 0
       }
       const float direction = g / (sqrtf(variance) + to.epsilon);
       if (!to.has[2]) return direction;

@@ -61,9 +61,10 @@ struct GateSums {
   }
 };
 
-RT_DEVICE float peephole(const RecurrentNet& net, const CellBlock& block, int gate) {
+/// What a gate sees of the cell's state c. Without peepholes nothing, also of an infinite one.
+RT_DEVICE float peephole_term(const RecurrentNet& net, const CellBlock& block, int gate, float c) {
   return net.peepholes == nullptr ? 0.0f
-                                  : net.peepholes[(block.direction * 3 + gate) * net.hidden + block.unit];
+                                  : net.peepholes[(block.direction * 3 + gate) * net.hidden + block.unit] * c;
 }
 
 __global__ void __launch_bounds__(kCellThreads, 4)
@@ -80,11 +81,11 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const GateSums pre{to, block, place};
   const CellFunctions f = functions_of(to.net, block.direction);
   const float before = to.c[place.state];
-  const float input = f.value(0, pre(0, sums[0]) + peephole(to.net, block, 0) * before);
+  const float input = f.value(0, pre(0, sums[0]) + peephole_term(to.net, block, 0, before));
   const float forget =
-      to.net.input_forget ? 1 - input : f.value(0, pre(2, sums[2]) + peephole(to.net, block, 2) * before);
+      to.net.input_forget ? 1 - input : f.value(0, pre(2, sums[2]) + peephole_term(to.net, block, 2, before));
   const float c = forget * before + input * f.value(1, pre(3, sums[3]));
-  const float output = f.value(0, pre(1, sums[1]) + peephole(to.net, block, 1) * c);
+  const float output = f.value(0, pre(1, sums[1]) + peephole_term(to.net, block, 1, c));
   const float made = output * f.value(2, c);
   to.c[place.state] = c;
   next_h[place.state] = made;

@@ -13,16 +13,19 @@ inline constexpr int kCellThreads = 128;
 
 RT_DEVICE float cell_value(const CellNumbers& f, float x) {
   switch (f.function) {
-    case CellFunction::Relu: return fmaxf(x, 0.0f);
+    case CellFunction::Relu: return x < 0 ? 0.0f : x;
     case CellFunction::Sigmoid: return 1 / (1 + expf(-x));
     case CellFunction::Affine: return f.alpha * x + f.beta;
     case CellFunction::LeakyRelu: return x < 0 ? f.alpha * x : x;
-    case CellFunction::ThresholdedRelu: return x > f.alpha ? x : 0.0f;
+    case CellFunction::ThresholdedRelu: return x <= f.alpha ? 0.0f : x;
     case CellFunction::ScaledTanh: return f.alpha * tanhf(f.beta * x);
-    case CellFunction::HardSigmoid: return fmaxf(0.0f, fminf(1.0f, f.alpha * x + f.beta));
+    case CellFunction::HardSigmoid: {
+      const float y = f.alpha * x + f.beta;
+      return y < 0 ? 0.0f : y > 1 ? 1.0f : y;  // keeps NaN
+    }
     case CellFunction::Elu: return x < 0 ? f.alpha * expm1f(x) : x;
     case CellFunction::Softsign: return x / (1 + fabsf(x));
-    case CellFunction::Softplus: return fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
+    case CellFunction::Softplus: return (x < 0 ? 0.0f : x) + log1pf(expf(-fabsf(x)));
     default: return tanhf(x);
   }
 }

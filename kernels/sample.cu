@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/index.cuh"
+#include "kernels/reduce.cuh"
 
 namespace rt::cuda {
 namespace {
@@ -135,10 +136,11 @@ struct RoiAxis {
     const float offset = to.half_pixel ? 0.5f : 0.0f;
     start = begin * to.spatial_scale - offset;
     float length = end * to.spatial_scale - offset - start;
-    if (!to.half_pixel) length = fmaxf(length, 1.0f);
+    if (!to.half_pixel) length = Maximum{}(length, 1.0f);
     bin = length / static_cast<float>(bins);
     samples = to.sampling_ratio;
-    if (samples <= 0) samples = bin > 0 ? static_cast<int64_t>(ceilf(fminf(bin, 0x1p20f))) : 0;
+    if (samples <= 0)
+      samples = bin > 0 && bin < INFINITY ? static_cast<int64_t>(ceilf(fminf(bin, 0x1p20f))) : 0;
   }
   RT_DEVICE float position(int64_t b, int64_t i) const {
     return start + static_cast<float>(b) * bin +
@@ -186,12 +188,12 @@ __global__ void __launch_bounds__(kSampleThreads, 4) align_regions(RoiAlignArgum
           const float value = from[(v.index[k / 2] * to.width + u.index[k % 2]) * to.channels + c];
           if (to.maximum) {
             const float part = static_cast<float>(weight) * value;
-            extreme = k == 0 ? part : fmaxf(extreme, part);
+            extreme = k == 0 ? part : Maximum{}(extreme, part);
           } else {
             result += static_cast<float>(weight * share) * value;
           }
         }
-        if (to.maximum) result = p + q == 0 ? extreme : fmaxf(result, extreme);
+        if (to.maximum) result = p + q == 0 ? extreme : Maximum{}(result, extreme);
       }
     }
     to.result[i * to.channels + c] = result;

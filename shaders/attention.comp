@@ -148,9 +148,11 @@ void main() {
       vec4 weight[kRows];
       [[unroll]] for (uint i = 0; i < kRows; ++i) weight[i] = weights[(lane_m * kRows + i) * kKeys / 4 + k4];
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint at_v = (pair * keys + uint(min(t0 + int(k4 * 4 + c), end - 1))) * RESULT_FOURS;
+        int key = t0 + int(k4 * 4 + c);
+        uint at_v = (pair * keys + uint(min(key, end - 1))) * RESULT_FOURS;
         [[unroll]] for (uint f = 0; f < kFours; ++f) {
           vec4 v = load_result(at_v + min(first_four + f * kLanesN, RESULT_FOURS - 1));
+          if (key >= end) v = vec4(0.0);  // the last value may be infinite, and its weight is 0
           [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][f] = fma(vec4(weight[i][c]), v, acc[i][f]);
         }
       }

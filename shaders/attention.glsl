@@ -22,8 +22,8 @@ layout(set = 0, binding = 3, std430) readonly buffer G4 { vec4 grad4[]; };
 vec4 load_grad(uint i) { return grad4[i]; }
 #endif
 layout(set = 0, binding = 4, std430) readonly buffer M { T mask[]; };
-layout(set = 0, binding = 5, std430) readonly buffer L { int lengths[]; };    // low words of i64
-layout(set = 0, binding = 6, std430) readonly buffer Q { int positions[]; };  // low words of i64
+layout(set = 0, binding = 5, std430) readonly buffer L { ivec2 lengths[]; };    // i64, low words first
+layout(set = 0, binding = 6, std430) readonly buffer Q { ivec2 positions[]; };  // i64, low words first
 layout(push_constant) uniform P {
   uint batch, rows, queries, heads_per_group, groups, keys;
   uint d4, e4, d, e;  // vec4s and columns of a query and of a value row
@@ -49,12 +49,18 @@ struct Work {
   int key_count, position;  // position: of the first query among the keys
   int begin, end;        // the keys that any of the rows sees
 };
+// An i64 given at run time, near enough to 0 that sums of some do not overflow.
+int bounded(ivec2 words) {
+  const int kFar = 1 << 29;
+  if (words.y != words.x >> 31) return words.y < 0 ? -kFar : kFar;
+  return clamp(words.x, -kFar, kFar);
+}
 int key_count_of(uint batch_index) {
-  return kLengths ? clamp(lengths[2 * batch_index], 0, int(keys)) : int(keys);
+  return kLengths ? clamp(bounded(lengths[batch_index]), 0, int(keys)) : int(keys);
 }
 int position_of(uint batch_index) {
-  return kPositions ? positions[2 * batch_index * position_step]
-                    : (kLengths ? lengths[2 * batch_index] - int(queries) : 0);
+  return kPositions ? bounded(positions[batch_index * position_step])
+                    : (kLengths ? bounded(lengths[batch_index]) - int(queries) : 0);
 }
 Work work_of(uint group, uint block_rows) {
   Work w;

@@ -67,7 +67,10 @@ void main() {
     }
     [[unroll]] for (uint f = 0; f < kFours; ++f) {
       vec4 share[kLoads];
-      [[unroll]] for (uint l = 0; l < kLoads; ++l) share[l] = load_v(own_key[l] * e4 + min(first_four + f, e4 - 1));
+      [[unroll]] for (uint l = 0; l < kLoads; ++l) {
+        bool beyond = t + int(l * kLanes + lane) >= work.end;  // the last value may be infinite, and its weight is 0
+        share[l] = beyond ? vec4(0.0) : load_v(own_key[l] * e4 + min(first_four + f, e4 - 1));
+      }
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         float total[kRows];
         [[unroll]] for (uint i = 0; i < kRows; ++i) total[i] = acc[i][f][c] * factor[i];

@@ -12,5 +12,16 @@ uint invocation_number() { return group_number() * gl_WorkGroupSize.x + gl_Local
 // On the bits: drivers may assume that isnan() is never true, and GLSL's min and max drop NaN.
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 float max_keep_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : (a < b ? b : a)); }
+vec4 max_keep_nan(vec4 a, vec4 b) {
+  return vec4(max_keep_nan(a.x, b.x), max_keep_nan(a.y, b.y), max_keep_nan(a.z, b.z), max_keep_nan(a.w, b.w));
+}
 float min_keep_nan(float a, float b) { return is_nan(a) ? a : (is_nan(b) ? b : (b < a ? b : a)); }
 #define kInfinity uintBitsToFloat(0x7f800000u)
+
+// roundEven, also where a driver rounds ties away from zero (Lavapipe 22.3 with vectors wider than the CPU's) or a large
+// number through an integer: the half of a tie is none.
+float round_half_even(float x) {
+  if (!(abs(x) < 8388608.0)) return x;
+  float nearest = roundEven(x);
+  return abs(nearest - x) == 0.5 ? 2.0 * roundEven(0.5 * x) : nearest;
+}

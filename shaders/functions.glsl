@@ -140,11 +140,6 @@ float exact_atan(float x) {
   return uintBitsToFloat(floatBitsToUint(y) | (floatBitsToUint(x) & 0x80000000u));
 }
 
-float round_half_even(float x) {
-  float t = roundEven(x);
-  return abs(x) < 8388608.0 ? t : x;
-}
-
 float clip(float x, float low, float high) { return is_nan(x) ? x : (x < low ? low : (x > high ? high : x)); }
 
 float apply_function(uint f, float x, float alpha, float beta) {

@@ -36,7 +36,7 @@ void taps_of(float coordinate, float size, out int index[4], out float weight[4]
   float high = kAlignCorners ? last : last + 0.5;
   float at = kAlignCorners ? (coordinate + 1.0) / 2.0 * last : ((coordinate + 1.0) * size - 1.0) / 2.0;
   if (!(abs(at) < 1073741824.0) || is_nan(at)) at = kPadding == 1 && at > 0.0 ? last : -9.0;
-  if (kMode == 0) at = roundEven(at);
+  if (kMode == 0) at = round_half_even(at);
   if (at < low || at > high) {
     if (kPadding == 1) at = clamp(at, 0.0, last);
     if (kPadding == 2) at = reflected(at, low, high);

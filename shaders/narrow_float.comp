@@ -23,7 +23,7 @@ void main() {
   }
   uint exponent = clamp(magnitude >> 23, kLeast, 250u);
   // In units of the last place that is kept. A subnormal f32, which a device may take for 0, is far below half of one.
-  float whole = roundEven(min(uintBitsToFloat(magnitude) * uintBitsToFloat((254u + kMantissa - exponent) << 23), 65536.0));
+  float whole = round_half_even(min(uintBitsToFloat(magnitude) * uintBitsToFloat((254u + kMantissa - exponent) << 23), 65536.0));
   float size = whole * uintBitsToFloat((exponent - kMantissa) << 23);
   if (size > largest) size = beyond;
   if (size == 0.0 && kMinusZero == 0) sign = 0;

@@ -20,6 +20,9 @@ void load_numbers() {
 
 bool has(uint state) { return (kStates >> state & 1u) != 0; }
 
+float sign_or_nan(float x) { return is_nan(x) ? x : sign(x); }
+vec4 sign_or_nan(vec4 x) { return vec4(sign_or_nan(x.x), sign_or_nan(x.y), sign_or_nan(x.z), sign_or_nan(x.w)); }
+
 // The direction of the step; states become their next values.
 REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL s2) {
   if (kStep == kSgd) {
@@ -30,7 +33,7 @@ REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL 
   if (kStep == kAdam) {
     s0 = keep1 * s0 + rest1 * g;
     s1 = keep2 * s1 + rest2 * g * g;
-    if (has(2)) s2 = max(s2, s1);
+    if (has(2)) s2 = max_keep_nan(s2, s1);
     return s0 * correction1 / (sqrt((has(2) ? s2 : s1) * correction2) + epsilon);
   }
   if (kStep == kRmsProp) {
@@ -38,7 +41,7 @@ REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL 
     REAL variance = s0;
     if (has(1)) {
       s1 = keep1 * s1 + rest1 * g;
-      variance = max(s0 - s1 * s1, REAL(0.0));  // rounding may take it below 0
+      variance = max_keep_nan(s0 - s1 * s1, REAL(0.0));  // rounding may take it below 0
     }
     REAL step = g / (sqrt(variance) + epsilon);
     if (!has(2)) return step;
@@ -57,7 +60,7 @@ REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL 
   }
   REAL mixed = keep1 * s0 + rest1 * g;
   s0 = keep2 * s0 + rest2 * g;
-  return sign(mixed) + decay * parameter;
+  return sign_or_nan(mixed) + decay * parameter;
 }
 
 // Nothing changes where the step is skipped. After load_numbers().

@@ -51,7 +51,7 @@ void main() {
   uint group = o * outer_stride + e / block * block_stride + i * inner_stride;
   float q = ROUND(divide(READ(x[at]), READ(scale[group])));
   if (is_nan(q)) q = 0.0;
-  int code = int(roundEven(clamp(q, -131072.0, 131072.0)));
+  int code = int(round_half_even(clamp(q, -131072.0, 131072.0)));
   if (kHasZero != 0) {
     int z = int(zero[group]);
     code += kLow < 0 && z > kHigh ? z - (kHigh - kLow + 1) : z;

@@ -67,17 +67,18 @@ void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout flo
 float bias_of(uint part, uint gate, uint j) {
   return kBias ? bias[((direction * 2 + part) * kGates + gate) * hidden + j] : 0.0;
 }
-float peephole(uint which, uint j) {
-  return kPeepholes ? peepholes[(direction * 3 + which) * hidden + j] : 0.0;
+// What a gate sees of the cell's state. Without peepholes nothing, also of an infinite one.
+float peephole_term(uint which, uint j, float state) {
+  return kPeepholes ? peepholes[(direction * 3 + which) * hidden + j] * state : 0.0;
 }
 
 float lstm(float gate[4], uint j, uint at_c) {
   float before = c[at_c];
-  float i = activate(direction, 0, gate[0] + peephole(0, j) * before);
-  float f = kInputForget ? 1.0 - i : activate(direction, 0, gate[2] + peephole(2, j) * before);
+  float i = activate(direction, 0, gate[0] + peephole_term(0, j, before));
+  float f = kInputForget ? 1.0 - i : activate(direction, 0, gate[2] + peephole_term(2, j, before));
   float now = f * before + i * activate(direction, 1, gate[3]);
   c[at_c] = now;
-  return activate(direction, 0, gate[1] + peephole(1, j) * now) * activate(direction, 2, now);
+  return activate(direction, 0, gate[1] + peephole_term(1, j, now)) * activate(direction, 2, now);
 }
 
 // Unit j of row i behind step s, from the products in `sum`.

@@ -51,7 +51,7 @@ float real_of(int sum, float scale_here, float bias_here, float alpha, float bet
 
 uint code_of(float real, Requantization r) {
   float q = is_nan(real) ? 0.0 : clamp(real / r.y_scale, -1024.0, 1024.0);
-  return uint(clamp(int(roundEven(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
+  return uint(clamp(int(round_half_even(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
 }
 
 void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {

@@ -27,9 +27,10 @@ void main() {
                           (1.0 - r_v) * r_u * x[(image + at_v.low * width + at_u.high) * channels + c],
                           r_v * (1.0 - r_u) * x[(image + at_v.high * width + at_u.low) * channels + c],
                           r_v * r_u * x[(image + at_v.high * width + at_u.high) * channels + c]);
-        value = kMaximum ? max(max(parts.x, parts.y), max(parts.z, parts.w)) : parts.x + parts.y + parts.z + parts.w;
+        value = kMaximum ? max_keep_nan(max_keep_nan(parts.x, parts.y), max_keep_nan(parts.z, parts.w))
+                         : parts.x + parts.y + parts.z + parts.w;
       }
-      total = !kMaximum ? total + value : (p + q == 0 ? value : max(total, value));
+      total = !kMaximum ? total + value : (p + q == 0 ? value : max_keep_nan(total, value));
     }
   y[i] = kMaximum ? total : total / max(rows.z * columns.z, 1.0);
 }

@@ -16,9 +16,9 @@ vec3 axis_of(float begin, float end, uint bins) {
   float offset = kHalfPixel ? 0.5 : 0.0;
   float start = begin * scale - offset;
   float span = end * scale - offset - start;
-  if (!kHalfPixel) span = max(span, 1.0);
+  if (!kHalfPixel) span = max_keep_nan(span, 1.0);
   float bin = span / float(bins);
-  float samples = ratio > 0 ? float(ratio) : (bin > 0.0 ? ceil(min(bin, 1048576.0)) : 0.0);
+  float samples = ratio > 0 ? float(ratio) : (bin > 0.0 && bin < kInfinity ? ceil(min(bin, 1048576.0)) : 0.0);
   return vec3(start, bin, samples);
 }
 vec3 rows_of(uint roi) { return axis_of(rois[roi * 4 + 1], rois[roi * 4 + 3], bins_v); }

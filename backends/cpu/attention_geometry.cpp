@@ -1,6 +1,15 @@
 #include "backends/cpu/attention_geometry.h"
 
 namespace rt::cpu {
+namespace {
+
+/// A position that is given at run time, near enough to 0 that sums of some do not overflow.
+int64_t bounded(int64_t position) noexcept {
+  constexpr int64_t kFar = int64_t{1} << 61;
+  return std::clamp(position, -kFar, kFar);
+}
+
+}  // namespace
 
 AttentionRows block_of_rows(const AttentionGeometry& g, const Call& call, int64_t pair, int64_t block,
                             SeenBlock& seen) {
@@ -14,14 +23,15 @@ AttentionRows block_of_rows(const AttentionGeometry& g, const Call& call, int64_
   const auto* lengths = call.in<int64_t>(kKvLength);
   const auto* positions = call.in<int64_t>(kQueryPosition);
   const int64_t length = lengths == nullptr ? g.keys : std::clamp<int64_t>(lengths[batch], 0, g.keys);
-  const int64_t from = positions != nullptr ? positions[g.one_position ? 0 : batch]
-                       : lengths != nullptr ? lengths[batch] - g.queries
+  const int64_t from = positions != nullptr ? bounded(positions[g.one_position ? 0 : batch])
+                       : lengths != nullptr ? bounded(lengths[batch]) - g.queries
                                             : 0;
+  const int64_t left = bounded(g.left), right = bounded(g.right);
   for (int64_t i = 0; i < task.rows; ++i) {
     const int64_t query = (row + i) % g.queries, head = group * (g.heads / g.groups) + (row + i) / g.queries;
     const int64_t at = from + query;
-    seen.first[i] = g.left < 0 ? 0 : std::clamp<int64_t>(at - g.left, 0, length);
-    seen.last[i] = g.right < 0 ? length : std::clamp<int64_t>(at + g.right + 1, 0, length);
+    seen.first[i] = left < 0 ? 0 : std::clamp<int64_t>(at - left, 0, length);
+    seen.last[i] = right < 0 ? length : std::clamp<int64_t>(at + right + 1, 0, length);
     seen.mask_row[i] = batch * g.mask_strides[0] + head * g.mask_strides[1] + query * g.mask_strides[2];
   }
   task.first = seen.first, task.last = seen.last, task.mask_row = seen.mask_row;

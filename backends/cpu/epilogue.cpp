@@ -1,6 +1,10 @@
 #include "backends/cpu/epilogue.h"
 
+#include <algorithm>
+#include <atomic>
 #include <optional>
+
+#include "backends/cpu/elementwise.h"
 
 namespace rt::cpu {
 namespace {
@@ -27,6 +31,51 @@ std::optional<UnaryFunction> function_of(op::Activation activation) noexcept {
 Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept {
   const auto function = function_of(activation);
   return function ? simd.unary[static_cast<int>(*function)] : nullptr;
+}
+
+bool bounds_values(op::Activation activation) noexcept {
+  return activation == op::Activation::Relu || activation == op::Activation::Clip ||
+         activation == op::Activation::HardSigmoid;
+}
+
+void activate(const Simd& simd, DType dtype, op::Activation activation, float alpha, float beta, std::byte* y,
+              int64_t n) noexcept {
+  const Simd::Unary loop = activation_of(simd, activation);
+  parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
+    if (dtype == DType::F32) {
+      auto* numbers = reinterpret_cast<float*>(y);
+      return loop(numbers + begin, numbers + begin, end - begin, alpha, beta);
+    }
+    auto* numbers = reinterpret_cast<uint16_t*>(y);
+    float wide[kWideBlock];
+    for (int64_t i = begin; i < end; i += kWideBlock) {
+      const int64_t count = std::min(kWideBlock, end - i);
+      widen_block(simd, dtype, numbers + i, wide, count);
+      loop(wide, wide, count, alpha, beta);
+      narrow_block(simd, dtype, wide, numbers + i, count);
+    }
+  });
+}
+
+bool all_finite(DType dtype, const std::byte* x, int64_t n) noexcept {
+  std::atomic<bool> finite{true};
+  const auto look = [&](const auto* bits, uint32_t exponent, int64_t begin, int64_t end) noexcept {
+    constexpr int64_t kRun = 8192;
+    for (int64_t i = begin; i < end && finite.load(std::memory_order_relaxed); i += kRun) {
+      const int64_t last = std::min(i + kRun, end);
+      uint32_t found = 0;
+#pragma omp simd reduction(| : found)
+      for (int64_t k = i; k < last; ++k) found |= (bits[k] & exponent) == exponent ? 1u : 0u;
+      if (found != 0) finite.store(false, std::memory_order_relaxed);
+    }
+  };
+  parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
+    if (dtype == DType::F32)
+      look(reinterpret_cast<const uint32_t*>(x), 0x7f800000u, begin, end);
+    else
+      look(reinterpret_cast<const uint16_t*>(x), 0x7f80u, begin, end);
+  });
+  return finite;
 }
 
 Finish::Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue,

@@ -26,6 +26,14 @@ EpilogueInputs epilogue_inputs(const NodeView& node) {
 /// The loop of an activation; null for None.
 Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
 
+/// Whether an activation is made of a maximum or a minimum: libraries' lose NaN.
+bool bounds_values(op::Activation activation) noexcept;
+/// activation_of() over n numbers of f32 or bf16.
+void activate(const Simd& simd, DType dtype, op::Activation activation, float alpha, float beta, std::byte* y,
+              int64_t n) noexcept;
+/// Of f32 or bf16. Floor: x is read once.
+bool all_finite(DType dtype, const std::byte* x, int64_t n) noexcept;
+
 class Finish {
  public:
   Finish() = default;

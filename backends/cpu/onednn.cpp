@@ -8,10 +8,10 @@ namespace {
 // --- descriptions
 // -------------------------------------------------------------------------------------------
 
-dnnl::primitive_attr attributes_for(const Epilogue& epilogue) {
+dnnl::primitive_attr attributes_for(const Epilogue& epilogue, bool with_activation = true) {
   dnnl::post_ops operations;
   if (epilogue.residual_input >= 0) operations.append_sum(1.0f);
-  append_activation(operations, epilogue.activation, epilogue.alpha, epilogue.beta);
+  if (with_activation) append_activation(operations, epilogue.activation, epilogue.alpha, epilogue.beta);
   dnnl::primitive_attr attributes = user_scratchpad();
   attributes.set_post_ops(operations);
   return attributes;
@@ -28,6 +28,59 @@ void add_residual(ProgramBuilder& builder, const Epilogue& epilogue, size_t byte
       std::memcpy(places[1] + begin, places[0] + begin, static_cast<size_t>(end - begin));
     });
   });
+}
+
+/// An operand of a product, and what it holds.
+struct Factor {
+  int input = 0;
+  int64_t elements = 0;
+  const void* constant = nullptr;
+};
+
+int64_t elements_of(const Desc& desc) {
+  int64_t count = 1;
+  for (const int64_t extent : dims_of(desc)) count *= extent;
+  return count;
+}
+
+std::vector<Factor> factors_of(const Epilogue& epilogue, int64_t x, const Factor& weight, int64_t channels,
+                               int64_t y) {
+  std::vector<Factor> factors{{.input = 0, .elements = x}, weight};
+  if (epilogue.bias_input >= 0) factors.push_back({.input = epilogue.bias_input, .elements = channels});
+  if (epilogue.residual_input >= 0) factors.push_back({.input = epilogue.residual_input, .elements = y});
+  return factors;
+}
+
+/// Adds the product `fused`, which ends with the epilogue's activation. oneDNN's maxima and minima lose NaN:
+/// where an operand is not finite, which is looked for first, the product without activation, described by
+/// `plain`, runs in its place, and our own loop of the activation after it. (NaN that comes of finite
+/// operands, from infinities of both signs among the sums, is lost.)
+template <class Primitive, class Fused, class Plain>
+void add_product(ProgramBuilder& builder, const CpuDevice& device, const Epilogue& epilogue, DType dtype,
+                 const Fused& fused, const Plain& plain, const std::vector<Factor>& factors,
+                 const std::vector<std::pair<int, Tensor>>& arguments, const Tensor& y) {
+  if (!bounds_values(epilogue.activation))
+    return builder.add(Primitive(fused), arguments, fused.scratchpad_desc());
+  bool finite = true;
+  for (const Factor& factor : factors) {
+    if (factor.constant != nullptr)
+      finite = finite && all_finite(dtype, static_cast<const std::byte*>(factor.constant), factor.elements);
+    else
+      builder.test({input(factor.input)}, [dtype, count = factor.elements](std::byte* const* places) {
+        return all_finite(dtype, places[0], count);
+      });
+  }
+  if (finite) builder.add(Primitive(fused), arguments, fused.scratchpad_desc(), When::AllFinite);
+  const When otherwise = finite ? When::NotFinite : When::Always;
+  const auto desc = plain();
+  builder.add(Primitive(desc), arguments, desc.scratchpad_desc(), otherwise);
+  const auto count = static_cast<int64_t>(y.desc.get_size() / size_of(dtype));
+  builder.call(
+      {y.place},
+      [=, &simd = device.simd()](std::byte* const* places) {
+        activate(simd, dtype, epilogue.activation, epilogue.alpha, epilogue.beta, places[0], count);
+      },
+      otherwise);
 }
 
 Desc blocked(const Desc& desc) {
@@ -102,7 +155,7 @@ bool has_bf16() noexcept {
   return (kBits(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
 }
 
-Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
+Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& product) {
   return caught("this matrix product", [&]() -> KernelPtr {
     const auto type = data_type_of(product.dtype);
     const auto matrix = [type](const Matrix& of, int64_t rows, int64_t columns) {
@@ -136,7 +189,16 @@ Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
     std::vector<std::pair<int, Tensor>> arguments{
         {DNNL_ARG_SRC, {input(0), a}}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, {output(), y}}};
     if (epilogue.bias_input >= 0) arguments.push_back({DNNL_ARG_BIAS, {input(epilogue.bias_input), bias}});
-    builder.add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
+    const auto plain = [&] {
+      const auto without = attributes_for(epilogue, false);
+      const Desc same = desc.weights_desc();
+      if (epilogue.bias_input >= 0) return describe<dnnl::matmul>(engine(), without, a, same, bias, y);
+      return describe<dnnl::matmul>(engine(), without, a, same, y);
+    };
+    add_product<dnnl::matmul>(builder, device, epilogue, product.dtype, desc, plain,
+                              factors_of(epilogue, elements_of(a), {1, elements_of(b), product.b.constant},
+                                         product.n, elements_of(y)),
+                              arguments, {output(), y});
     if (product.finish) {
       const EpilogueInputs inputs = product.finish->inputs;
       std::vector<Place> places{output()};
@@ -152,7 +214,7 @@ Result<KernelPtr> make_matmul(const CpuDevice&, const MatMul& product) {
   });
 }
 
-Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolution) {
+Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& convolution) {
   return caught("this convolution", [&]() -> KernelPtr {
     const ConvDescs d = descs_of(convolution);
     const Epilogue& epilogue = convolution.epilogue;
@@ -176,7 +238,22 @@ Result<KernelPtr> make_convolution(const CpuDevice&, const Convolution& convolut
     std::vector<std::pair<int, Tensor>> arguments{
         {DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, y}};
     if (epilogue.bias_input >= 0) arguments.push_back({DNNL_ARG_BIAS, {input(epilogue.bias_input), bias}});
-    builder.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
+    const auto plain = [&] {
+      const auto without = attributes_for(epilogue, false);
+      if (epilogue.bias_input >= 0)
+        return describe<dnnl::convolution_forward>(engine(), without, kind, algorithm_of(convolution),
+                                                   Desc(desc.src_desc()), Desc(desc.weights_desc()), bias,
+                                                   Desc(desc.dst_desc()), d.strides, d.dilations,
+                                                   d.pads_begin, d.pads_end);
+      return describe<dnnl::convolution_forward>(
+          engine(), without, kind, algorithm_of(convolution), Desc(desc.src_desc()),
+          Desc(desc.weights_desc()), Desc(desc.dst_desc()), d.strides, d.dilations, d.pads_begin, d.pads_end);
+    };
+    add_product<dnnl::convolution_forward>(
+        builder, device, epilogue, convolution.dtype, desc, plain,
+        factors_of(epilogue, elements_of(d.x), {1, elements_of(d.weight), convolution.constant_weight},
+                   convolution.geometry.output_channels, elements_of(d.y)),
+        arguments, y);
     builder.finish_output(y, {output(), d.y});
     const uint32_t residual = epilogue.residual_input >= 0 ? 1u << epilogue.residual_input : 0u;
     return builder.build({convolution.layout, 1u | residual, 1u});

@@ -85,11 +85,16 @@ struct Tensor {
   Desc desc;
 };
 
-/// Runs a primitive, or a function of our own on the addresses of its operands.
+/// Whether a step is taken, by what a test before it found. oneDNN's maxima and minima make numbers of NaN.
+enum class When : uint8_t { Always, AllFinite, NotFinite };
+
+/// Runs a primitive, or a function of our own on the addresses of its operands, or a test on them.
 struct Step {
   dnnl::primitive primitive;
   std::vector<std::pair<int, Tensor>> arguments;
   std::function<void(std::byte* const* addresses)> function;
+  std::function<bool(std::byte* const* addresses)> is_finite;
+  When when = When::Always;
 };
 
 /// What a kernel and the tasks that it records share.
@@ -111,7 +116,7 @@ class ProgramTask final : public Task {
       Execution execution;
       for (const auto& [argument, tensor] : step.arguments) {
         execution.addresses.push_back(nullptr);
-        if (step.function) continue;
+        if (!step.primitive) continue;
         execution.memories.push_back(dnnl::memory(tensor.desc, engine(), DNNL_MEMORY_NONE));
         execution.arguments.push_back({argument, execution.memories.back().get()});
       }
@@ -128,7 +133,7 @@ class ProgramTask final : public Task {
         std::byte* address = step.arguments[i].second.place.in(addresses, bindings);
         if (address == execution.addresses[i]) continue;
         execution.addresses[i] = address;
-        if (step.function) continue;
+        if (!step.primitive) continue;
         if (dnnl_memory_set_data_handle(execution.memories[i].get(), address) != dnnl_success)
           return Status(Code::Device, "oneDNN: an operand's address was refused");
       }
@@ -137,9 +142,15 @@ class ProgramTask final : public Task {
   }
 
   Status run() noexcept override {
+    bool finite = true;
     for (size_t s = 0; s < executions_.size(); ++s) {
       const Execution& execution = executions_[s];
       const Step& step = program_->steps[s];
+      if (step.when != When::Always && (step.when == When::AllFinite) != finite) continue;
+      if (step.is_finite) {
+        finite = finite && step.is_finite(execution.addresses.data());
+        continue;
+      }
       if (step.function) {
         step.function(execution.addresses.data());
         continue;
@@ -276,7 +287,8 @@ class ProgramBuilder {
     const dnnl::reorder::primitive_desc desc(engine(), from.desc, engine(), to.desc, attributes);
     add(dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc());
   }
-  void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad) {
+  void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad,
+           When when = When::Always) {
     if (const size_t bytes = scratchpad.get_size(); bytes > 0) {
       // Steps run one after another and share one region, which is placed behind all other scratch in
       // build().
@@ -284,12 +296,19 @@ class ProgramBuilder {
       arguments.push_back(
           {DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0, nullptr}, scratchpad}});
     }
-    program_.steps.push_back({std::move(primitive), std::move(arguments), {}});
+    program_.steps.push_back({std::move(primitive), std::move(arguments), {}, {}, when});
   }
-  void call(std::vector<Place> places, std::function<void(std::byte* const*)> function) {
-    Step step;
-    for (const Place& place : places) step.arguments.push_back({0, {place, {}}});
+  void call(std::vector<Place> places, std::function<void(std::byte* const*)> function,
+            When when = When::Always) {
+    Step step = step_on(places);
     step.function = std::move(function);
+    step.when = when;
+    program_.steps.push_back(std::move(step));
+  }
+  /// What decides over later steps: all tests together.
+  void test(const std::vector<Place>& places, std::function<bool(std::byte* const*)> is_finite) {
+    Step step = step_on(places);
+    step.is_finite = std::move(is_finite);
     program_.steps.push_back(std::move(step));
   }
   /// Scratch bytes for the whole program.
@@ -314,6 +333,11 @@ class ProgramBuilder {
 
  private:
   static constexpr size_t kSharedScratchpad = ~size_t{0};
+  static Step step_on(const std::vector<Place>& places) {
+    Step step;
+    for (const Place& place : places) step.arguments.push_back({0, {place, {}}});
+    return step;
+  }
   Place scratch(size_t bytes) {
     const Place place{Place::Kind::Scratch, 0, requirements_.scratch, nullptr};
     requirements_.scratch += (bytes + 63) / 64 * 64;

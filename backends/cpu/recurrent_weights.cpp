@@ -15,6 +15,7 @@ CellNumbers cell_numbers(const RecurrentGeometry& g, int64_t direction) noexcept
           function_of(g.activation(direction, 2)),
           g.clip,
           g.input_forget,
+          g.peepholes,
           g.plain()};
 }
 

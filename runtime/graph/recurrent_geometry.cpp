@@ -124,6 +124,7 @@ Result<RecurrentGeometry> recurrent_geometry(const NodeView& node) {
     return invalid_argument("expected a hidden size above 0 and below 2^31, found ", g.hidden);
   const Shape wanted_w{g.directions, g.gates * g.hidden, g.input},
       wanted_r{g.directions, g.gates * g.hidden, g.hidden};
+  g.peepholes = g.kind == CellKind::LSTM && node.has(static_cast<size_t>(g.operands.peepholes));
   if (w != wanted_w) return invalid_argument("expected w ", wanted_w, ", found ", w);
   if (r != wanted_r) return invalid_argument("expected r ", wanted_r, ", found ", r);
   return g;

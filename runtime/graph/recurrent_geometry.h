@@ -37,6 +37,7 @@ struct RecurrentGeometry {
   float clip = 0;                ///< bound of what activations are applied to; 0 for none
   bool input_forget = false;
   bool linear_before_reset = false;
+  bool peepholes = false;  ///< without them a gate has no term of c: 0 times infinity would be NaN
   std::array<CellActivation, 6> activations;  ///< three a direction: f, g, h
   RecurrentOperands operands;
 

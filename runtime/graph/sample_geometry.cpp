@@ -72,7 +72,9 @@ RoiAxis roi_axis(float begin, float end, int64_t bins, const op::RoiAlignAttribu
   axis.samples = attributes.sampling_ratio;
   // A limit for regions far larger than any image, which rounding errors and hostile files make.
   if (axis.samples <= 0)
-    axis.samples = axis.bin > 0 ? static_cast<int64_t>(std::ceil(std::min(axis.bin, 0x1p20f))) : 0;
+    axis.samples = axis.bin > 0 && std::isfinite(axis.bin)
+                       ? static_cast<int64_t>(std::ceil(std::min(axis.bin, 0x1p20f)))
+                       : 0;
   return axis;
 }
 

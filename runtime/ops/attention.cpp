@@ -229,8 +229,10 @@ Mask mask_of(Emitter& e, const op::AttentionAttributes& attributes, std::span<co
 }
 
 bool may_see_none(const op::AttentionAttributes& attributes, std::span<const ValueId> inputs) {
+  const bool ends = attributes.causal || attributes.right_window >= 0;
   return attributes.left_window >= 0 || optional_input(inputs, kMask) != kNoValue ||
-         optional_input(inputs, kKvLength) != kNoValue || optional_input(inputs, kQueryPosition) != kNoValue;
+         optional_input(inputs, kKvLength) != kNoValue ||
+         (ends && optional_input(inputs, kQueryPosition) != kNoValue);
 }
 
 ValueId weights_of(Emitter& e, ValueId masked, const Mask* mask, DType softmax_type) {

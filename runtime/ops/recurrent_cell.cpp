@@ -13,16 +13,16 @@ using Function = op::RecurrentActivation;
 double value_of(const CellActivation& f, double x) {
   const auto alpha = static_cast<double>(f.alpha), beta = static_cast<double>(f.beta);
   switch (f.function) {
-    case Function::Relu: return std::fmax(x, 0);
+    case Function::Relu: return x < 0 ? 0 : x;
     case Function::Sigmoid: return 1 / (1 + std::exp(-x));
     case Function::Affine: return alpha * x + beta;
     case Function::LeakyRelu: return x < 0 ? alpha * x : x;
-    case Function::ThresholdedRelu: return x > alpha ? x : 0;
+    case Function::ThresholdedRelu: return x <= alpha ? 0 : x;
     case Function::ScaledTanh: return alpha * std::tanh(beta * x);
-    case Function::HardSigmoid: return std::fmax(0, std::fmin(1, alpha * x + beta));
+    case Function::HardSigmoid: return std::clamp(alpha * x + beta, 0.0, 1.0);  // keeps NaN
     case Function::Elu: return x < 0 ? alpha * std::expm1(x) : x;
     case Function::Softsign: return x / (1 + std::fabs(x));
-    case Function::Softplus: return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
+    case Function::Softplus: return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x)));
     default: return std::tanh(x);
   }
 }
@@ -128,13 +128,15 @@ void Cell::step_lstm(Row& h, Row& c, CellTrace& trace) const {
   const size_t n = h.size();
   double *pre = trace.pre.data(), *gate = trace.gate.data();
   for (size_t j = 0; j < n; ++j) {
-    pre[j] += peepholes_[j] * c[j];
-    pre[2 * n + j] += peepholes_[2 * n + j] * c[j];
+    if (geometry_.peepholes) {
+      pre[j] += peepholes_[j] * c[j];
+      pre[2 * n + j] += peepholes_[2 * n + j] * c[j];
+    }
     gate[j] = apply(0, pre[j]);
     gate[2 * n + j] = geometry_.input_forget ? 1 - gate[j] : apply(0, pre[2 * n + j]);
     gate[3 * n + j] = apply(1, pre[3 * n + j]);
     c[j] = gate[2 * n + j] * c[j] + gate[j] * gate[3 * n + j];
-    pre[n + j] += peepholes_[n + j] * c[j];
+    if (geometry_.peepholes) pre[n + j] += peepholes_[n + j] * c[j];
     gate[n + j] = apply(0, pre[n + j]);
     h[j] = gate[n + j] * apply(2, c[j]);
   }

@@ -48,6 +48,7 @@ std::vector<double> interpolate(const std::vector<double>& x, const Shape& shape
         }
         const double* from = block + table.index[tap] * inner;
         const double weight = table.weight[tap];
+        if (weight == 0) continue;  // 0 times NaN
         for (int64_t j = 0; j < inner; ++j) to[j] += weight * from[j];
       }
   }

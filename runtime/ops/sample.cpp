@@ -1,6 +1,7 @@
 // GridSample, RoiAlign and its gradient: weighted sums of few input points for each output point.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "runtime/graph/sample_geometry.h"
 #include "runtime/ops/page_support.h"
@@ -49,7 +50,7 @@ void for_each_combination(std::span<const SampleTaps> taps, std::span<const int6
       position = position < 0 || taps[d].index[tap] < 0 ? -1 : position * extents[d] + taps[d].index[tap];
       weight *= taps[d].weight[tap];
     }
-    if (position >= 0) body(position, weight);
+    if (position >= 0 && weight != 0) body(position, weight);  // not 0 times NaN
     size_t d = taps.size();
     while (d > 0 && ++at[d - 1] == taps[d - 1].count) at[--d] = 0;
     if (d == 0) return;
@@ -144,6 +145,9 @@ Status infer_roi_align_grad(const NodeView& node, std::vector<TensorInfo>& outpu
 struct RoiPart {
   int64_t offset = 0;
   double weight = 0;
+
+  /// 0 of weight 0, whatever lies there.
+  double of(const double* image) const { return weight == 0 ? 0 : weight * image[offset]; }
 };
 
 /// Calls body(element, image, parts) for every element of the result: the parts of all its sampling points,
@@ -184,11 +188,12 @@ Status for_each_roi_element(const op::RoiAlignAttributes& attributes, std::span<
   return {};
 }
 
-/// The first of the parts with the largest weighted value; null when there are none.
+/// The first of the parts with the largest weighted value, NaN being the largest; null when there are none.
 const RoiPart* largest_part(const double* image, const std::vector<RoiPart>& parts) {
   const RoiPart* best = nullptr;
   for (const RoiPart& part : parts)
-    if (best == nullptr || part.weight * image[part.offset] > best->weight * image[best->offset])
+    if (best == nullptr || part.of(image) > best->of(image) ||
+        (std::isnan(part.of(image)) && !std::isnan(best->of(image))))
       best = &part;
   return best;
 }
@@ -202,9 +207,9 @@ Status eval_roi_align(const NodeView& node, std::span<const ConstTensorView> inp
     const double* image = x.data() + first;
     double& value = y[static_cast<size_t>(at)];
     if (!attributes.maximum) {
-      for (const RoiPart& part : parts) value += part.weight * image[part.offset];
+      for (const RoiPart& part : parts) value += part.of(image);
     } else if (const RoiPart* best = largest_part(image, parts)) {
-      value = best->weight * image[best->offset];
+      value = best->of(image);
     }
   }));
   store_all<double>(outputs[0], y);

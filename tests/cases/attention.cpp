@@ -47,6 +47,10 @@ void add_attention(std::vector<Case>& cases) {
   cases.push_back(make_case("attention_positions", window,
                             {f32({2, 2, 3, 4}), f32({2, 2, 7, 4}), f32({2, 2, 7, 4}), std::nullopt,
                              lengths({7, 5}), lengths({-2, 3})}));
+  const int64_t far = int64_t{1} << 33, farthest = int64_t{1} << 62;
+  cases.push_back(make_case("attention_far_positions", window,
+                            {f32({4, 1, 3, 4}), f32({4, 1, 7, 4}), f32({4, 1, 7, 4}), std::nullopt,
+                             lengths({far + 2, farthest, 7, 5}), lengths({2, -far, farthest, -farthest})}));
   cases.push_back(
       make_case("attention_window", window, {f32({2, 1, 9, 4}), f32({2, 1, 8, 4}), f32({2, 1, 8, 4})}));
   cases.push_back(make_case("attention_bool_mask", plain,

@@ -20,6 +20,18 @@ struct CaseInput {
   std::optional<ops::Domain> domain;  ///< instead of the page's
 };
 
+/// What is asked of kernels whose inputs hold NaN, infinities, denormals and numbers near the largest
+/// (special.h).
+enum class SpecialRule : uint8_t {
+  Exact,    ///< NaN and infinities where the reference has them, and nowhere else
+  Spreads,  ///< what is not finite in the reference is not finite; it may reach neighbours
+  None,     ///< not tried
+};
+struct SpecialDomain {
+  SpecialRule rule = SpecialRule::Exact;
+  const char* reason = nullptr;  ///< why it is another rule than Exact
+};
+
 struct Case {
   std::string name;  ///< "conv_dilated": unique
   OpAttributes op;
@@ -28,6 +40,7 @@ struct Case {
   /// Compare the gradient with finite differences. Off where a value sits on a kink.
   bool gradient = true;
   std::optional<ops::Tolerance> tolerance;  ///< instead of the page's
+  std::optional<SpecialDomain> special;     ///< instead of the operator's
 };
 
 /// All cases of all families.

@@ -2,22 +2,24 @@
 // reference values.
 //
 // For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
-// run into guarded user memory; run at another batch size and back. Some cases are repeated with failing
-// allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it, with the reason,
-// and an entry that is no gap fails.
+// run into guarded user memory; with --specials run on NaN, infinities and their like; run at another batch
+// size and back. Some cases are repeated with failing allocations. A case that the backend leaves to the CPU
+// is a gap: gaps.txt must list it, with the reason, and an entry that is no gap fails.
 //
-//   conformance --backend cpu [--filter TEXT] [--gaps FILE] [--validation]
+//   conformance --backend cpu [--filter REGEX] [--gaps FILE] [--validation] [--specials]
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <string>
 
 #include "rt/rt.h"
 #include "runtime/backend/registry.h"
 #include "runtime/core/element.h"
 #include "tests/cases/case.h"
+#include "tests/cases/special.h"
 #include "tests/conformance/failing_new.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
@@ -31,6 +33,7 @@ struct Options {
   std::string filter;
   std::string gaps;
   bool validation = false;
+  bool specials = false;  ///< NaN, infinities and their like too
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
@@ -143,7 +146,14 @@ rt_tensor c_tensor(const ops::HostTensor& value) {
   return tensor;
 }
 
-Complaint compare(const rt_tensor& got, const ops::HostTensor& want, const ops::Tolerance& tolerance) {
+/// What is asked of results: a tolerance, and whether what is not finite may spread.
+struct Demand {
+  ops::Tolerance tolerance;
+  SpecialRule rule = SpecialRule::Exact;
+};
+
+Complaint compare(const rt_tensor& got, const ops::HostTensor& want, const Demand& demand) {
+  const ops::Tolerance& tolerance = demand.tolerance;
   TensorInfo info{.dtype = static_cast<DType>(got.dtype),
                   .shape = Shape(std::span<const int64_t>(got.dims, static_cast<size_t>(got.rank)))};
   if (!(info == want.info)) return text("is ", info, ", expected ", want.info);
@@ -160,6 +170,7 @@ Complaint compare(const rt_tensor& got, const ops::HostTensor& want, const ops::
     const double a = load_element(got.data, info.dtype, i);
     const double b = load_element(want.bytes.data(), info.dtype, i);
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (demand.rule == SpecialRule::Spreads && !std::isfinite(a)) continue;
     if (!(std::fabs(a - b) <= tolerance.absolute + tolerance.relative * std::fabs(b)))
       return text("element ", i, " of ", info, " is ", a, ", expected ", b);
   }
@@ -202,11 +213,14 @@ class Runner {
   }
 
   Complaint run_and_compare(const std::vector<ops::HostTensor>& want, const ops::Tolerance& tolerance) {
+    return run_and_compare(want, Demand{.tolerance = tolerance});
+  }
+  Complaint run_and_compare(const std::vector<ops::HostTensor>& want, const Demand& demand) {
     if (Complaint c = take(rt_session_run(session_)); !c.empty()) return "run: " + c;
     for (size_t i = 0; i < want.size(); ++i) {
       rt_tensor got = RT_TENSOR_INIT;
       if (Complaint c = take(rt_session_output(session_, i, &got)); !c.empty()) return "output: " + c;
-      if (Complaint c = compare(got, want[i], tolerance); !c.empty()) return text("output ", i, " ", c);
+      if (Complaint c = compare(got, want[i], demand); !c.empty()) return text("output ", i, " ", c);
     }
     return {};
   }
@@ -261,7 +275,8 @@ Complaint check_guarded(Runner& runner, const std::vector<ops::HostTensor>& want
     if (want[i].bytes.size() > 0) {
       rt_tensor got = c_tensor(want[i]);
       got.data = const_cast<std::byte*>(first);
-      if (Complaint c = compare(got, want[i], tolerance); !c.empty()) return text("bound output ", i, " ", c);
+      if (Complaint c = compare(got, want[i], Demand{.tolerance = tolerance}); !c.empty())
+        return text("bound output ", i, " ", c);
     }
     rt_status_free(rt_session_bind_output(runner.session(), i, nullptr));
   }
@@ -314,6 +329,28 @@ Complaint check_shapes(const Case& c, const Options& options, const Values& valu
   return {};
 }
 
+// The same session on NaN, infinities, denormals and numbers near the largest.
+Complaint check_specials(const Case& c, Runner& runner, const Compiled& compiled, const Values& values,
+                         const ops::Tolerance& tolerance) {
+  const SpecialDomain domain = special_domain(c);
+  Complaint first;
+  int more = 0;
+  for_each_special(c, values, [&](const std::string& round, const Values& spoiled) {
+    const auto want = reference(c, spoiled);
+    Complaint complaint =
+        want.ok() ? runner.feed(compiled, spoiled) : "reference: " + want.status().message();
+    if (complaint.empty())
+      complaint = runner.run_and_compare(*want, Demand{.tolerance = tolerance, .rule = domain.rule});
+    if (complaint.empty()) return true;
+    if (first.empty())
+      first = round + ": " + complaint;
+    else
+      ++more;
+    return true;
+  });
+  return first.empty() || more == 0 ? first : text(first, ", and in ", more, " more rounds");
+}
+
 // Every allocation up to the finished plan fails once, in turn: an error or success, no crash, and the next
 // try works.
 Complaint check_allocations(const Compiled& compiled, const Options& options, const Values& values,
@@ -363,6 +400,8 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   if (complaint.empty() && output_bytes(runner.session(), want->size()) != first)
     complaint = "the second run differs";
   if (complaint.empty()) complaint = check_guarded(runner, *want, tolerance);
+  if (complaint.empty() && options.specials)
+    complaint = check_specials(c, runner, *compiled, values, tolerance);
   if (complaint.empty()) complaint = check_shapes(c, options, values, tolerance);
   if (complaint.empty() && with_allocations)
     complaint = check_allocations(*compiled, options, values, *want, tolerance);
@@ -386,10 +425,11 @@ std::map<std::string, std::string> read_gaps(const Options& options) {
 
 int run_all(const Options& options) {
   std::map<std::string, std::string> gaps = read_gaps(options);
+  const std::regex filter(options.filter);
   int passed = 0, failed = 0, skipped = 0, index = 0;
   for (const Case& c : all_cases()) {
     ++index;
-    if (c.name.find(options.filter) == std::string::npos) continue;
+    if (!std::regex_search(c.name, filter)) continue;
     // Drivers share this process's operator new and end it when it fails, so Vulkan is spared.
     const Outcome outcome =
         run_case(c, options, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
@@ -428,8 +468,8 @@ int main(int argc, char** argv) {
   rt::test::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--validation") {
-      options.validation = true;
+    if (argument == "--validation" || argument == "--specials") {
+      (argument == "--validation" ? options.validation : options.specials) = true;
       continue;
     }
     std::string* value = argument == "--backend"  ? &options.backend

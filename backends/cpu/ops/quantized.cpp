@@ -230,12 +230,14 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
         });
         float low = 0, high = 0;
         for (int part = 0; part < (n < kSerialWork ? 1 : parts); ++part) {
-          low = std::min(low, ranges[2 * part]);
-          high = std::max(high, ranges[2 * part + 1]);
+          // Not std::min, which leaves out NaN.
+          if (low == low && !(ranges[2 * part] >= low)) low = ranges[2 * part];
+          if (high == high && !(ranges[2 * part + 1] <= high)) high = ranges[2 * part + 1];
         }
         const float scale = (high - low) / 255.0f, inverse = 1 / scale;
-        const float position = scale > 0 ? std::nearbyint(std::clamp(-low / scale, 0.0f, 255.0f)) : 0.0f;
-        const auto zero = static_cast<uint8_t>(position);
+        const float position = -low / scale;
+        const auto zero =  // 0 of 0 / 0, of NaN and of infinities
+            position >= 0 ? static_cast<uint8_t>(std::nearbyint(std::min(position, 255.0f))) : uint8_t{0};
         *call.out<float>(1) = scale;
         *call.out<uint8_t>(2) = zero;
         const bool normal = std::isnormal(scale) && std::isnormal(inverse);

@@ -84,6 +84,11 @@ Result<KernelPtr> create_grid_sample(CpuDevice& device, const NodeView& node, Pr
 
 // --- RoiAlign
 
+/// NaN if either is.
+float larger(float a, float b) noexcept {
+  return a > b || a != a ? a : b;
+}
+
 /// Takes one sampling point's weighted neighbours into the maximum so far.
 void take_maximum(const float* image, int64_t width, int64_t channels, const SampleTaps& v,
                   const SampleTaps& u, bool first, float* y) noexcept {
@@ -93,9 +98,9 @@ void take_maximum(const float* image, int64_t width, int64_t channels, const Sam
       for (size_t j = 0; j < 2; ++j) {
         const float part = static_cast<float>(v.weight[i] * u.weight[j]) *
                            image[(v.index[i] * width + u.index[j]) * channels + c];
-        value = i + j == 0 ? part : std::max(value, part);
+        value = i + j == 0 ? part : larger(part, value);
       }
-    y[c] = first ? value : std::max(y[c], value);
+    y[c] = first ? value : larger(value, y[c]);
   }
 }
 

@@ -59,18 +59,18 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
   const int64_t between_stride = copy != nullptr ? n : stride;
   for (int64_t begin = 0, chunk = 0; begin < extent; begin += rows, ++chunk) {
     const int64_t end = begin + rows < extent ? begin + rows : extent;
-    float before[kColumns];
-    for (int64_t i = 0; i < n; ++i) before[i] = origin(most[i]);
+    float before[kColumns], now[kColumns];
+    for (int64_t i = 0; i < n; ++i) before[i] = most[i];
     for (int64_t k = begin; k < end; ++k) {
       const float* row = x + k * stride;
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) most[i] = row[i] > most[i] ? row[i] : most[i];
     }
-    float* now = chunk_most[chunk];
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
+      chunk_most[chunk][i] = most[i];
       now[i] = origin(most[i]);
-      sum[i] *= exp_down(before[i] - now[i]);
+      sum[i] *= exp_down(before[i] - now[i]);  // -inf while nothing was seen: what is added to the sum is 0
     }
     for (int64_t k = begin; k < end; ++k) {
       const float* row = x + k * stride;

@@ -41,7 +41,7 @@ void adam_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumb
     const float second = n.keep2 * v[i] + (1.0f - n.keep2) * gradient * gradient;
     float below = second;
     if constexpr (kLargest) {
-      below = largest[i] > second ? largest[i] : second;
+      below = maximum(largest[i], second);
       new_largest[i] = below;
     }
     const float step = first * n.correction1 / (__builtin_sqrtf(below * n.correction2) + n.epsilon);

@@ -149,16 +149,21 @@ void apply(const CellFunction& function, float clip, const float* in, float* out
 }
 #undef RT_APPLY
 
-void lstm_plain(const CellBlock& block, const float* peepholes, float* c, float* h) {
+/// What a gate sees of the cell's state c: nothing where there are no peepholes, also of an infinite one.
+inline float peephole_term(bool any, float peephole, float c) {
+  return pick(any, peephole * c, 0.0f);
+}
+
+void lstm_plain(const CellBlock& block, const float* peepholes, bool any, float* c, float* h) {
   float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
         *g_gate = f_gate + block.stride;
 #pragma omp simd
   for (int j = 0; j < kUnits; ++j) {
-    const float i = sigmoid(i_gate[j] + peepholes[j] * c[j]);
-    const float f = sigmoid(f_gate[j] + peepholes[2 * kUnits + j] * c[j]);
+    const float i = sigmoid(i_gate[j] + peephole_term(any, peepholes[j], c[j]));
+    const float f = sigmoid(f_gate[j] + peephole_term(any, peepholes[2 * kUnits + j], c[j]));
     const float g = tanh(g_gate[j]);
     const float now = f * c[j] + i * g;
-    const float o = sigmoid(o_gate[j] + peepholes[kUnits + j] * now);
+    const float o = sigmoid(o_gate[j] + peephole_term(any, peepholes[kUnits + j], now));
     i_gate[j] = i;
     o_gate[j] = o;
     f_gate[j] = f;
@@ -169,13 +174,14 @@ void lstm_plain(const CellBlock& block, const float* peepholes, float* c, float*
 }
 
 void lstm(const CellNumbers& numbers, const CellBlock& block, const float* peepholes, float* c, float* h) {
-  if (numbers.plain) return lstm_plain(block, peepholes, c, h);
+  const bool any = numbers.peepholes;
+  if (numbers.plain) return lstm_plain(block, peepholes, any, c, h);
   float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
         *g_gate = f_gate + block.stride;
 #pragma omp simd
   for (int j = 0; j < kUnits; ++j) {
-    i_gate[j] += peepholes[j] * c[j];
-    f_gate[j] += peepholes[2 * kUnits + j] * c[j];
+    i_gate[j] += peephole_term(any, peepholes[j], c[j]);
+    f_gate[j] += peephole_term(any, peepholes[2 * kUnits + j], c[j]);
   }
   apply(numbers.f, numbers.clip, i_gate, i_gate, kUnits);
   apply(numbers.f, numbers.clip, f_gate, f_gate, kUnits);
@@ -184,7 +190,7 @@ void lstm(const CellNumbers& numbers, const CellBlock& block, const float* peeph
   for (int j = 0; j < kUnits; ++j) {
     f_gate[j] = pick(numbers.input_forget, 1.0f - i_gate[j], f_gate[j]);
     c[j] = f_gate[j] * c[j] + i_gate[j] * g_gate[j];
-    o_gate[j] += peepholes[kUnits + j] * c[j];
+    o_gate[j] += peephole_term(any, peepholes[kUnits + j], c[j]);
   }
   apply(numbers.f, numbers.clip, o_gate, o_gate, kUnits);
   apply(numbers.h, numbers.clip, c, h, kUnits);

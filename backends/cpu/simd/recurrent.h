@@ -32,6 +32,7 @@ struct CellNumbers {
   CellFunction f, g, h;
   float clip = 0;  ///< 0: none
   bool input_forget = false;
+  bool peepholes = false;
   bool plain = true;  ///< the usual functions, no bound, no coupling: the fast form
 };
 
