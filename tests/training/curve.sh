@@ -18,6 +18,7 @@ case $precision in
   fp32) tolerance=() ;;
   fp16) tolerance=(--early 2e-2 --late 6e-2) ;;
   # Three bits less; where a backend rounds then decides over a third of the difference.
-  bf16) tolerance=(--early 2e-2 --late 8e-2) ;;
+  # A CPU without instructions for bf16 rounds at yet other places than one with them (4.5 % at step 31).
+  bf16) tolerance=(--early 5e-2 --late 8e-2) ;;
 esac
 "$bin/curve" --model "$model" --data "$folder/data.npz" --backend "$backend" --lr "$lr" "${tolerance[@]}"

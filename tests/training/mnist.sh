@@ -8,8 +8,8 @@ if [[ ! -d $folder ]]; then
   exit 77
 fi
 mkdir -p "$scratch"
-"$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5-$precision.rt" --train --loss cross_entropy --optimizer adam \
+"$bin/rtconvert" zoo:lenet5 -o "$scratch/lenet5-$backend-$precision.rt" --train --loss cross_entropy --optimizer adam \
   --precision "$precision"
-"$bin/rttrain" "$scratch/lenet5-$precision.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
+"$bin/rttrain" "$scratch/lenet5-$backend-$precision.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
   --validate "$folder/t10k-images-idx3-ubyte.gz" --validate-labels "$folder/t10k-labels-idx1-ubyte.gz" --scale 0.00392157 \
   --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend-$precision.ckpt" --target accuracy=0.985

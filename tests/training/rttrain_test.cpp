@@ -182,6 +182,25 @@ TEST_F(Idx, PartsOneAfterAnother) {
             std::string::npos);
 }
 
+TEST_F(Idx, NumbersThatAreNotFiniteAreRefused) {
+  const std::string head("\0\0\x0d\x02\0\0\0\x02\0\0\0\x02", 12), one("\x3f\x80\0\0", 4);
+  const std::string labels = write("labels", std::string("\0\0\x08\x01\0\0\0\x02\1\0", 10));
+  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
+  DataFacts facts;
+  const auto with = [&](const std::string& number, bool allowed) {
+    DataOptions options;
+    options.allow_nonfinite = allowed;
+    return open({{write("x", head + one + one + one + number)}, labels}, options, inputs, 2, facts);
+  };
+  const std::string nan("\x7f\xc0\0\0", 4), infinity("\xff\x80\0\0", 4), largest("\x7f\x7f\xff\xff", 4);
+  for (const std::string& number : {nan, infinity}) {
+    const std::string error = error_of(with(number, false));
+    EXPECT_NE(error.find("'x', sample 1, element 1: expected a finite number"), std::string::npos) << error;
+    EXPECT_TRUE(with(number, true));
+  }
+  EXPECT_TRUE(with(largest, false));
+}
+
 TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
   const std::string head("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16);
   const std::string labels_head("\0\0\x08\x01\0\0\0\x02", 8);

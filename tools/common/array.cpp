@@ -1,6 +1,7 @@
 #include "tools/common/array.h"
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -39,6 +40,46 @@ std::optional<size_t> byte_count(ElementType type, std::span<const int64_t> dims
     bytes *= extent;
   }
   return empty ? 0 : static_cast<size_t>(bytes);
+}
+
+bool is_float(ElementType type) noexcept {
+  return type <= ElementType::F64;
+}
+
+namespace {
+/// A float is not finite when all bits of its exponent are set. Whole blocks are looked at first, without a
+/// branch for each element.
+template <class Bits>
+std::optional<size_t> first_with_all(Bits exponent, const void* data, size_t count) noexcept {
+  constexpr size_t kBlock = 256;
+  Bits block[kBlock];
+  for (size_t first = 0; first < count; first += kBlock) {
+    const size_t here = count - first < kBlock ? count - first : kBlock;
+    std::memcpy(block, static_cast<const std::byte*>(data) + first * sizeof(Bits), here * sizeof(Bits));
+    size_t found = 0;
+    for (size_t i = 0; i < here; ++i) found += (block[i] & exponent) == exponent ? 1 : 0;
+    if (found == 0) continue;
+    for (size_t i = 0; i < here; ++i)
+      if ((block[i] & exponent) == exponent) return first + i;
+  }
+  return std::nullopt;
+}
+}  // namespace
+
+std::optional<size_t> first_nonfinite(ElementType type, const void* data, size_t count) noexcept {
+  switch (type) {
+    case ElementType::F32: return first_with_all<uint32_t>(0x7f800000u, data, count);
+    case ElementType::F16: return first_with_all<uint16_t>(0x7c00u, data, count);
+    case ElementType::BF16: return first_with_all<uint16_t>(0x7f80u, data, count);
+    case ElementType::F64: break;
+    default: return std::nullopt;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    double value;
+    std::memcpy(&value, static_cast<const std::byte*>(data) + i * sizeof value, sizeof value);
+    if (!std::isfinite(static_cast<float>(value))) return i;
+  }
+  return std::nullopt;
 }
 
 std::optional<std::vector<std::byte>> read_file(const std::string& path, std::string& error) {

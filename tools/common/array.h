@@ -44,6 +44,10 @@ std::string_view element_name(ElementType type) noexcept;
 /// Bytes of a dense tensor; nullopt when an extent is negative or the size exceeds 2^60.
 std::optional<size_t> byte_count(ElementType type, std::span<const int64_t> dims) noexcept;
 
+bool is_float(ElementType type) noexcept;
+/// The first of `count` elements that is NaN or, as f32, infinite; nullopt for integers.
+std::optional<size_t> first_nonfinite(ElementType type, const void* data, size_t count) noexcept;
+
 /// The whole file; nullopt with a message.
 std::optional<std::vector<std::byte>> read_file(const std::string& path, std::string& error);
 

@@ -23,11 +23,6 @@ std::string names_of(const std::vector<rt::TensorSpec>& specs) {
   return names;
 }
 
-bool is_float(ElementType type) {
-  return type == ElementType::F32 || type == ElementType::F16 || type == ElementType::BF16 ||
-         type == ElementType::F64;
-}
-
 // Floats convert among floats, integers among integers; a float where an integer is wanted is a mistake.
 rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::string& source) {
   const auto wanted = static_cast<ElementType>(spec.dtype);

@@ -21,6 +21,8 @@ void store(std::byte* target, size_t i, T value) noexcept {
 
 class ArraySource final : public Source {
  public:
+  explicit ArraySource(bool allow_nonfinite) : allow_nonfinite_(allow_nonfinite) {}
+
   size_t size() const noexcept override { return size_; }
 
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
@@ -44,8 +46,8 @@ class ArraySource final : public Source {
 
  private:
   // What reading could not report as clearly: values that the input's type cannot hold, labels out of range.
-  static rt::Status check(const Array& array, const Column& column, const std::string& where,
-                          int64_t class_count) {
+  rt::Status check(const Array& array, const Column& column, const std::string& where,
+                   int64_t class_count) const {
     const bool integers = column.dtype == rt::DType::I64 || column.dtype == rt::DType::I32;
     if (column.dtype != rt::DType::F32 && !integers &&
         static_cast<int>(array.type) != static_cast<int>(column.dtype))
@@ -53,13 +55,13 @@ class ArraySource final : public Source {
                                          std::string(rt::name_of(column.dtype)) + ", array '" + array.name +
                                          "' " + std::string(tools::element_name(array.type)) +
                                          "; convert the data"};
-    if (!integers) return {};
+    if (!integers) return allow_nonfinite_ ? rt::Status() : check_finite(array, column, where);
     const size_t elements = column.elements();
     const size_t count = static_cast<size_t>(array.dims[0]) * elements;
     for (size_t i = 0; i < count; ++i) {
       const double value = tools::element_of(array, i);
       const std::string at = where + ": array '" + array.name + "', sample " + std::to_string(i / elements);
-      if (value != std::floor(value))
+      if (!std::isfinite(value) || value != std::floor(value))
         return bad_data(at + ": expected a whole number for input '" + column.input + "', found " +
                         std::to_string(value));
       if (column.is_label && class_count > 0 && value >= static_cast<double>(class_count))
@@ -67,6 +69,17 @@ class ArraySource final : public Source {
                         std::to_string(class_count) + " classes");
     }
     return {};
+  }
+
+  static rt::Status check_finite(const Array& array, const Column& column, const std::string& where) {
+    const size_t elements = column.elements();
+    const auto place =
+        tools::first_nonfinite(array.type, array.bytes.data(), static_cast<size_t>(array.dims[0]) * elements);
+    if (!place) return {};
+    return bad_data(where + ": array '" + array.name + "', sample " + std::to_string(*place / elements) +
+                    ", element " + std::to_string(*place % elements) + ": expected a finite number, found " +
+                    std::to_string(tools::element_of(array, *place)) +
+                    "; correct the data, or go on with --allow-nonfinite");
   }
 
   static void convert(const Array& array, const Column& column, size_t index, std::byte* target) noexcept {
@@ -94,6 +107,7 @@ class ArraySource final : public Source {
   }
 
   size_t size_ = 0;
+  bool allow_nonfinite_ = false;
   std::vector<Array> arrays_;  ///< one for each column
 };
 
@@ -152,8 +166,8 @@ rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& in
 
 rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
                                 const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
-                                std::vector<std::string> classes) {
-  auto source = std::make_unique<ArraySource>();
+                                bool allow_nonfinite, std::vector<std::string> classes) {
+  auto source = std::make_unique<ArraySource>(allow_nonfinite);
   for (const rt::TensorSpec& input : inputs) {
     Array* array = find_array(arrays, input.name);
     if (array == nullptr) {

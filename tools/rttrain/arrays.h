@@ -14,11 +14,12 @@ namespace rt::train {
 /// Samples lie along the first axis of each array. An array fits an input by its name; else by use: `inputs`,
 /// `input`, `x`, `images`, `data`, `features` for data, `labels`, `label`, `y`, `targets`, `target`,
 /// `classes` for labels. Per-sample element counts must be equal ([N,28,28] fits [batch,28,28,1]). Elements
-/// are converted when they are read; an input of integers takes whole numbers only. where: the file, for
-/// messages. class_count: labels must be below it; 0: unknown.
+/// are converted when they are read; an input of integers takes whole numbers only, one of floats finite
+/// numbers unless others are allowed. where: the file, for messages. class_count: labels must be below it; 0:
+/// unknown.
 rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
                                 const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
-                                std::vector<std::string> classes = {});
+                                bool allow_nonfinite, std::vector<std::string> classes = {});
 
 /// The column for an input whose extents are all known after the open ones were filled from `dims`, which has
 /// the batch axis too. The error names the input.

@@ -50,12 +50,12 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
                   "images or text");
 }
 
-rt::Result<SourcePtr> open_npz(const DataFiles& files, const std::vector<rt::TensorSpec>& inputs,
-                               int64_t class_count) {
+rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& options,
+                               const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   std::string error;
   auto arrays = tools::read_npz(files.paths[0], error);
   if (!arrays) return rt::Status(rt::Code::Io, error);
-  return source_of(std::move(*arrays), files.paths[0], inputs, class_count);
+  return source_of(std::move(*arrays), files.paths[0], inputs, class_count, options.allow_nonfinite);
 }
 
 // Gray pictures [N,H,W] for an input of pictures of another size or with three channels.
@@ -126,7 +126,7 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
   const std::string where = files.paths[0] + " with " + files.labels;
   if (are_pictures_to_scale(arrays[0], *input))
     return scaled_pictures(std::move(arrays[0]), arrays[1], where, options, inputs, class_count);
-  return source_of(std::move(arrays), where, inputs, class_count);
+  return source_of(std::move(arrays), where, inputs, class_count, options.allow_nonfinite);
 }
 
 }  // namespace
@@ -141,7 +141,7 @@ rt::Result<SourcePtr> open_source(const DataFiles& files, const DataOptions& opt
   if (!files.labels.empty() && *format != "idx")
     return bad_data(files.labels + ": --labels is for IDX files; " + *format + " data holds its labels");
   if (*format == "text") return open_text(files.paths[0], options, part, inputs);
-  auto source = *format == "npz"      ? open_npz(files, inputs, class_count)
+  auto source = *format == "npz"      ? open_npz(files, options, inputs, class_count)
                 : *format == "idx"    ? open_idx(files, options, inputs, class_count)
                 : *format == "images" ? open_images(files.paths[0], options, inputs, class_count, facts)
                                       : open_table(files.paths[0], options, *format == "tsv" ? '\t' : ',',

@@ -12,7 +12,8 @@ namespace rt::train {
 
 /// How files are read; the same for training and validation.
 struct DataOptions {
-  std::string format = "auto";  ///< auto, npz, csv, tsv, idx, images, text
+  std::string format = "auto";   ///< auto, npz, csv, tsv, idx, images, text
+  bool allow_nonfinite = false;  ///< take NaN and infinities in arrays
   // Tables.
   bool header = true;
   std::string label_column;  ///< name or number; empty: the one named label, labels, target, class or y

@@ -13,6 +13,8 @@
 #include <map>
 #include <utility>
 
+#include "tools/common/array.h"
+
 namespace rt::train {
 
 volatile std::sig_atomic_t g_stop = 0;
@@ -348,9 +350,10 @@ class Loop {
     ++position_.step;
     unsaved_ = true;
     rate_ = step.rate;
-    if (!std::isfinite(*loss))
-      return bad_data("the loss is not finite after step " + std::to_string(position_.step) +
-                      "; lower --lr, or check the data for NaN");
+    if (!std::isfinite(*loss) && !options_.allow_nonfinite)
+      return bad_data("the loss of step " + std::to_string(position_.step) + " is " + std::to_string(*loss) +
+                      ", expected a finite number; lower --lr, or go on with --allow-nonfinite" +
+                      what_is_saved());
     position_.loss_sum += static_cast<double>(*loss) * static_cast<double>(step.samples);
     position_.seen += step.samples;
     interval_.loss += static_cast<double>(*loss);
@@ -576,7 +579,30 @@ class Loop {
     return path + ".step" + std::to_string(position_.step) + ".rank" + std::to_string(ranks_.rank());
   }
 
+  std::string what_is_saved() const {
+    if (options_.checkpoint.empty()) return "; nothing is saved (no --checkpoint)";
+    return saved_step_ ? "; " + options_.checkpoint + " holds step " + std::to_string(*saved_step_)
+                       : "; no checkpoint was written yet";
+  }
+
+  // A step's loss is finite, and what it leaves need not be: the gradient, or the update, may overflow.
+  rt::Status check_states() {
+    for (const std::string& name : options_.float_states) {
+      const auto state = trainer_.session().read_state(name);
+      if (!state) return state.status();
+      const auto place = tools::first_nonfinite(static_cast<tools::ElementType>(state->dtype()),
+                                                state->data(), static_cast<size_t>(state->elements()));
+      if (!place) continue;
+      return bad_data("step " + std::to_string(position_.step) + " left a number that is not finite in '" +
+                      name + "', element " + std::to_string(*place) +
+                      ", which is not saved; lower --lr, or go on with --allow-nonfinite" + what_is_saved());
+    }
+    return {};
+  }
+
   rt::Status save(const std::string& path) {
+    if (!options_.allow_nonfinite && (options_.sharded || ranks_.is_first()))
+      if (rt::Status status = check_states(); !status) return status;
     if (!options_.sharded) return ranks_.is_first() ? save_states(path, path) : rt::Status();
     const std::string part = file_beside(path);
     if (!ranks_.is_first())
@@ -597,7 +623,10 @@ class Loop {
     for_each_field(position_, [&](const char* key, auto& value) { pairs.emplace_back(key, text_of(value)); });
     pairs.insert(pairs.end(), options_.notes.begin(), options_.notes.end());
     rt::Status status = trainer_.session().save_checkpoint(file, pairs);
-    if (status && &path == &options_.checkpoint) unsaved_ = false;
+    if (status && &path == &options_.checkpoint) {
+      unsaved_ = false;
+      saved_step_ = position_.step;
+    }
     // check_folders() found a place that can be written to: what fails now is the disk.
     return status.code() == rt::Code::Io ? rt::Status(rt::Code::Device, status.message()) : status;
   }
@@ -622,6 +651,7 @@ class Loop {
       if (rt::Status status = load(part); !status) return status;
       position_ = position;
     }
+    saved_step_ = position_.step;
     if (ranks_.is_first())
       std::fprintf(stderr, "rttrain: continues after step %lu\n", static_cast<unsigned long>(position_.step));
     return {};
@@ -661,7 +691,8 @@ class Loop {
   bool reached_ = false;
   bool agreed_to_stop_ = false;
   bool unsaved_ = false;
-  double rate_ = 0;  ///< of the last step
+  std::optional<uint64_t> saved_step_;  ///< what the checkpoint holds
+  double rate_ = 0;                     ///< of the last step
   size_t under_way_ = 1;
   std::array<Begun, 2> begun_;  ///< step n is in n % 2
   size_t begun_count_ = 0;

@@ -54,6 +54,10 @@ struct LoopOptions {
   /// Further pairs for the checkpoint.
   std::vector<std::pair<std::string, std::string>> notes;
 
+  /// Losses, and states to save, that are NaN or infinite end the training, unless they are allowed.
+  bool allow_nonfinite = false;
+  std::vector<std::string> float_states;  ///< names of the model's
+
   bool json = false;        ///< one JSON object an epoch on stdout
   bool progress = false;    ///< a live line on stderr
   uint64_t log_every = 10;  ///< steps of a record in the log
@@ -74,9 +78,9 @@ struct Samples {
   const Transform& transform;
 };
 
-/// Trains; results on stdout. An error leaves the last checkpoint as it was. validation: may be null. With a
-/// budget all sessions are planned, and what they take is printed on stderr, before anything runs. Of several
-/// ranks the first one prints and writes.
+/// Trains; results on stdout. An error leaves the last checkpoint as it was; so does a loss that is not
+/// finite. validation: may be null. With a budget all sessions are planned, and what they take is printed on
+/// stderr, before anything runs. Of several ranks the first one prints and writes.
 rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
                                  const Samples* validation, RunLog& log, const Ranks& ranks,
                                  const LoopOptions& options);

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "tools/common/array.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/openmp_wait.h"
 #include "tools/rttrain/data.h"
@@ -123,6 +124,11 @@ void declare_training(CLI::App& app, Options& options) {
       "constant; step,every=N,gamma=0.1; linear,steps=N,end=0; cosine,steps=N,end=0; "
       "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
       ->capture_default_str();
+  app.add_flag("--allow-nonfinite", loop.allow_nonfinite,
+               "Go on where data, a loss or the weights to save are NaN or infinite, which else is an error: "
+               "it names "
+               "the sample, the step or the weights, and the last good checkpoint stays")
+      ->group(group);
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.scoring.top_k, "K of the metric topK")
       ->check(CLI::PositiveNumber)
@@ -169,6 +175,7 @@ void declare_files(CLI::App& app, Options& options) {
 
 rt::Status check(Options& options) {
   options.data.header = !options.no_header;
+  options.data.allow_nonfinite = options.loop.allow_nonfinite;
   options.loop.shuffle = !options.no_shuffle;
   options.loop.progress = isatty(STDERR_FILENO) != 0;
   const bool validates = !options.validation.paths.empty() || options.validate_fraction > 0;
@@ -369,6 +376,9 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
                               : RunLog::open({}, {}, false);
   if (!log) return log.status();
   options.loop.data_text = data_text(options);
+  for (const rt::StateSpec& state : model->states())
+    if (rt::tools::is_float(static_cast<rt::tools::ElementType>(state.dtype)))
+      options.loop.float_states.push_back(state.name);
   options.loop.notes = notes_of(facts);
   stop_on_signals();
   const Samples training_samples{**training, *transform};

@@ -65,7 +65,8 @@ class TableReader {
     if (!labels) return labels.status();
     arrays.push_back(std::move(*data));
     arrays.push_back(std::move(*labels));
-    return source_of(std::move(arrays), path_, inputs_, class_count, facts_.classes);
+    return source_of(std::move(arrays), path_, inputs_, class_count, options_.allow_nonfinite,
+                     facts_.classes);
   }
 
  private:
@@ -136,7 +137,7 @@ class TableReader {
     for (size_t row : rows_)
       for (size_t column : chosen_) {
         const auto value = number<double>(table_.rows[row][column]);
-        if (!value || !std::isfinite(*value))
+        if (!value || !std::isfinite(static_cast<float>(*value)))
           return bad_data(at(row, column) + ": expected a number, found '" + table_.rows[row][column] +
                           "'; choose the numeric columns with --columns");
         values.push_back(*value);
@@ -191,7 +192,7 @@ class TableReader {
       std::vector<float> values;
       for (size_t row : rows_) {
         const auto value = number<double>(table_.rows[row][label_]);
-        if (!value || !std::isfinite(*value))
+        if (!value || !std::isfinite(static_cast<float>(*value)))
           return bad_data(at(row, label_) + ": expected a number, found '" + table_.rows[row][label_] + "'");
         values.push_back(static_cast<float>(*value));
       }
