@@ -14,6 +14,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
+#include "runtime/graph/extent.h"
 #include "runtime/graph/op.h"
 
 namespace rt {
@@ -43,10 +44,12 @@ struct Dim {
   bool operator==(const Dim&) const noexcept = default;
 };
 
-/// A named dimension such as "batch". bound is the largest extent allowed, 0 for none.
+/// A named dimension such as "batch". bound is the largest extent allowed, 0 for none. With a definition it
+/// is derived, such as "min(length, 16)": an expression of symbols that have no definition.
 struct Symbol {
   std::string name;
   int64_t bound = 0;
+  std::vector<ExtentTerm> definition;
 };
 
 /// Affine quantization: real = scale (stored - zero_point), per tensor (axis -1) or along an axis.
@@ -110,6 +113,9 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<StateUpdate> state_updates;
+  /// Of a branch of an If: why a run must not take it, with a body that only has the right inputs and
+  /// outputs. Empty: it may.
+  std::string refusal;
 
   ValueId add_value(Value value);
   /// The symbol with this name, added when it is new.

@@ -18,6 +18,7 @@ class Printer {
 
   std::string run() {
     line("graph '", graph_.name, "'");
+    if (!graph_.refusal.empty()) line("refused: ", graph_.refusal);
     indent_ += 2;
     for (const Symbol& symbol : graph_.symbols)
       if (symbol.bound > 0) line("symbol ", symbol.name, " <= ", symbol.bound);

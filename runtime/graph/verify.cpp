@@ -33,6 +33,7 @@ class Verifier {
         defined_(graph.values.size()) {}
 
   void run() {
+    for (const Symbol& symbol : graph_.symbols) check_symbol(symbol);
     for (size_t id = 0; id < graph_.values.size(); ++id) check_value(static_cast<ValueId>(id));
     check_inputs();
     for (const Node& node : graph_.nodes) check_node(node);
@@ -54,6 +55,19 @@ class Verifier {
 
   ValueName name(ValueId id) const { return {graph_, id}; }
   bool is_defined(ValueId id) const { return id < defined_.size() && defined_[id]; }
+
+  void check_symbol(const Symbol& symbol) {
+    if (symbol.definition.empty()) return;
+    if (!is_expression(symbol.definition, graph_.symbols.size())) {
+      problem("symbol '", symbol.name, "': its definition is no expression of the graph's ",
+              graph_.symbols.size(), " symbols");
+      return;
+    }
+    for (const ExtentTerm& term : symbol.definition)
+      if (term.op == ExtentOp::Symbol && !graph_.symbols[static_cast<size_t>(term.value)].definition.empty())
+        problem("symbol '", symbol.name, "': its definition refers to '",
+                graph_.symbols[static_cast<size_t>(term.value)].name, "', which has a definition itself");
+  }
 
   void check_value(ValueId id) {
     const Value& value = graph_.values[id];

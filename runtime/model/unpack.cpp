@@ -118,12 +118,19 @@ class Unpacker {
     if (depth > kMaxBodyDepth) return invalid_model("bodies are nested more than ", kMaxBodyDepth, " deep");
     RT_TRY(charge_text(in.name()));
     out.name = view_of(in.name());
+    RT_TRY(charge_text(in.refusal()));
+    out.refusal = view_of(in.refusal());
     RT_TRY(charge(size_of_vector(in.symbols()), sizeof(Symbol)));
     for (uint32_t i = 0; i < size_of_vector(in.symbols()); ++i) {
       const file::Symbol& symbol = *in.symbols()->Get(i);
       RT_TRY(check_table(&symbol, *file::SymbolTypeTable()).in("symbol ", i));
       RT_TRY(charge_text(symbol.name()));
-      out.symbols.push_back({symbol.name()->str(), symbol.bound()});
+      Symbol& added = out.symbols.emplace_back(Symbol{symbol.name()->str(), symbol.bound(), {}});
+      RT_TRY(charge(size_of_vector(symbol.definition()), sizeof(ExtentTerm)));
+      for (uint32_t k = 0; k < size_of_vector(symbol.definition()); ++k) {
+        const file::ExtentTerm& term = *symbol.definition()->Get(k);
+        added.definition.push_back({static_cast<ExtentOp>(term.op()), term.value()});
+      }
     }
     const uint64_t value_count = size_of_vector(in.values());
     if (value_count > limits_.values - values_)

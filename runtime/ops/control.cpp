@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/page_support.h"
 
 namespace rt::ops {
@@ -73,8 +74,13 @@ Status infer_if(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return {};
 }
 
-Status run_if(std::span<const ConstTensorView> inputs, const RunBody& run_body, ResultMaker& results) {
-  RT_ASSIGN(const auto outputs, run_body(truth(inputs[0]) ? 0 : 1, inputs.subspan(1)));
+Status run_if(const NodeView& node, std::span<const ConstTensorView> inputs, const RunBody& run_body,
+              ResultMaker& results) {
+  const size_t taken = truth(inputs[0]) ? 0 : 1;
+  if (const std::string& refusal = node.node.bodies[taken].refusal; !refusal.empty())
+    return invalid_argument("its ", taken == 0 ? "then" : "else",
+                            " branch does not fit the model's shapes: ", refusal);
+  RT_ASSIGN(const auto outputs, run_body(taken, inputs.subspan(1)));
   for (size_t i = 0; i < outputs.size(); ++i) RT_TRY(copy_result(outputs[i], i, results));
   return {};
 }
@@ -162,18 +168,11 @@ class Scanned {
   }
   /// declared: a slice as the body says, for a loop without iterations.
   Status finish(const TensorInfo& declared_slice) {
-    if (count_ == 0) {
-      slice_ = declared_slice;
-      for (int64_t& extent : dims()) extent = std::max<int64_t>(extent, 0);
-    }
+    if (count_ == 0) slice_ = declared_slice;
     return make(count_);
   }
 
  private:
-  std::span<int64_t> dims() {
-    return slice_.shape.rank() == 0 ? std::span<int64_t>()
-                                    : std::span(&slice_.shape[0], static_cast<size_t>(slice_.shape.rank()));
-  }
   Status make(int64_t capacity) {
     TensorInfo info = slice_;
     info.shape.insert(0, capacity);
@@ -220,8 +219,16 @@ Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, u
       RT_TRY(scanned[k].append(outputs[1 + carried + k], trips - i));
   }
   for (size_t i = 0; i < carried; ++i) RT_TRY(copy_result(operands[kLoopHead + i], i, results));
-  for (size_t k = 0; k < scanned.size(); ++k)
-    RT_TRY(scanned[k].finish(declared(body[body.outputs[1 + carried + k]])));
+  // Without iterations the slices are what the body says of them for these operands.
+  SymbolExtents extents(body);
+  for (size_t i = 0; i < operands.size(); ++i) extents.bind(body[body.inputs[i]], operands[i].info.shape);
+  for (size_t k = 0; k < scanned.size(); ++k) {
+    const Value& slice = body[body.outputs[1 + carried + k]];
+    TensorInfo info{slice.dtype, {}};
+    for (const Dim& dim : slice.dims)
+      info.shape.push_back(std::max<int64_t>(extents.extent_of(dim).value_or(0), 0));
+    RT_TRY(scanned[k].finish(info));
+  }
   return {};
 }
 
@@ -239,7 +246,7 @@ bool never_breaks(const Graph& body) noexcept {
 
 Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs, uint64_t most_iterations,
                    const RunBody& run_body, ResultMaker& results) {
-  return node.kind() == OpKind::If ? run_if(inputs, run_body, results)
+  return node.kind() == OpKind::If ? run_if(node, inputs, run_body, results)
                                    : run_loop(node, inputs, most_iterations, run_body, results);
 }
 

@@ -114,14 +114,13 @@ class Cutter {
     CutStep step{.segment = std::make_unique<Graph>()};
     Graph& made = *step.segment;
     made.name = text(graph_.name, '/', stage);
+    made.symbols = graph_.symbols;
     std::vector<ValueId> map(graph_.values.size(), kNoValue);
     const auto local = [&](ValueId id) {
       if (id == kNoValue) return id;
       if (map[id] != kNoValue) return map[id];
       Value value = graph_[id];
       const bool inside = value.role == Role::Constant || value.role == Role::State || home(id) == stage;
-      if (value.role == Role::Input || value.role == Role::Intermediate)
-        value.dims.assign(value.dims.size(), Dim{});  // what a run gives is what counts
       value.role = inside ? value.role : Role::Input;
       map[id] = made.add_value(std::move(value));
       if (!inside) {

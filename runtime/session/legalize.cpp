@@ -4,10 +4,12 @@
 #include <cstring>
 
 #include "runtime/core/convert_floats.h"
+#include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
 #include "runtime/session/float_types.h"
 #include "runtime/session/place.h"
+#include "runtime/session/shapes.h"
 
 namespace rt {
 namespace {
@@ -37,7 +39,10 @@ class Legalizer {
  private:
   Status add_inputs(ValueMap& map);
   Status walk(const Graph& graph, ValueMap& map, const std::string& prefix);
-  Status node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix);
+  Status node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix,
+              SymbolExtents& extents);
+  Status check_extents(const Graph& graph, const Node& node, std::span<const TensorInfo> infos,
+                       const std::string& name, SymbolExtents& extents) const;
   Status inline_body(const Node& node, ValueMap& map, const std::string& name);
   bool can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const;
   Status fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
@@ -62,7 +67,7 @@ class Legalizer {
                 .info = info,
                 .source = ValueSource::Constant,
                 .host = empty ? kNothing : bytes,
-                .stable = stable || empty});
+                .stable = stable});
   }
   std::vector<Operand> operands(const std::vector<Ref>& inputs) const;
 
@@ -97,7 +102,7 @@ Status Legalizer::add_inputs(ValueMap& map) {
     const TensorInfo& info = request_.inputs[i];
     Ref ref = kNone;
     if (info.bytes() == 0) {
-      ref = constant(declared.name, info, kNothing, true);
+      ref = constant(declared.name, info, kNothing, false);  // its shape is the run's
     } else if (request_.values[i] != nullptr) {
       if (info.elements() > kShapeInputElements)
         return unsupported("input '", declared.name, "' decides over shapes but has ", info.elements(),
@@ -132,7 +137,26 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
                                          .index = value.state});
     }
   }
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(node(graph, id, map, prefix));
+  SymbolExtents extents(graph);
+  for (const ValueId input : graph.inputs)
+    if (map[input] != kNone) extents.bind(graph[input], p_.values[map[input]].info.shape);
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(node(graph, id, map, prefix, extents));
+  return {};
+}
+
+/// The compiler has relied on what it wrote about extents, so a contradiction would be a wrong result.
+Status Legalizer::check_extents(const Graph& graph, const Node& node, std::span<const TensorInfo> infos,
+                                const std::string& name, SymbolExtents& extents) const {
+  for (size_t i = 0; i < node.outputs.size() && i < infos.size(); ++i) {
+    if (node.outputs[i] == kNoValue) continue;
+    const Value& value = graph[node.outputs[i]];
+    const std::string why = extents.contradiction(value, infos[i].shape);
+    if (!why.empty())
+      return invalid_model("node '", name, "' (", name_of(node.kind()),
+                           "): the file says that its result is ", declared_text(graph, value),
+                           ", but for these inputs it is ", infos[i], " (", why,
+                           "); convert the model again, with fixed dimensions if that does not help");
+  }
   return {};
 }
 
@@ -344,11 +368,12 @@ Status Legalizer::add_outputs(const Graph& graph, const Node& node, Step step,
   for (size_t i = 0; i < infos.size(); ++i) {
     const bool used = i < node.outputs.size() && node.outputs[i] != kNoValue;
     step.outputs.push_back(
-        infos[i].bytes() == 0 ? constant(used ? graph[node.outputs[i]].name : "", computed[i], kNothing, true)
-                              : add({.name = used ? graph[node.outputs[i]].name : text(step.name, ".", i),
-                                     .info = computed[i],
-                                     .source = ValueSource::Step,
-                                     .index = index}));
+        infos[i].bytes() == 0
+            ? constant(used ? graph[node.outputs[i]].name : "", computed[i], kNothing, false)
+            : add({.name = used ? graph[node.outputs[i]].name : text(step.name, ".", i),
+                   .info = computed[i],
+                   .source = ValueSource::Step,
+                   .index = index}));
   }
   const std::vector<Ref> outputs = step.outputs;
   p_.steps.push_back(std::move(step));
@@ -359,7 +384,8 @@ Status Legalizer::add_outputs(const Graph& graph, const Node& node, Step step,
   return {};
 }
 
-Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix) {
+Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix,
+                       SymbolExtents& extents) {
   const Node& node = graph.nodes[id];
   Step step{.node = &node, .name = prefix + (node.name.empty() ? text("#", id) : node.name)};
   bool stable = true;
@@ -385,6 +411,7 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   RT_TRY(ops::infer_node({.node = node, .inputs = in}, infos));
   if (infos.size() < node.outputs.size())
     return internal_error(describe(node), ": ", infos.size(), " outputs inferred of ", node.outputs.size());
+  RT_TRY(check_extents(graph, node, infos, step.name, extents));
   const NodeView view{.node = node, .inputs = in, .outputs = infos};
 
   size_t elements = 0;
@@ -392,7 +419,7 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   if (elements == 0) {
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoValue)
-        map[node.outputs[i]] = constant(graph[node.outputs[i]].name, infos[i], kNothing, true);
+        map[node.outputs[i]] = constant(graph[node.outputs[i]].name, infos[i], kNothing, stable);
     return {};
   }
   if (can_fold(view, step.inputs, stable)) return fold(graph, view, step.inputs, stable, map);

@@ -1,5 +1,6 @@
 #include "runtime/session/shapes.h"
 
+#include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/page.h"
 
 namespace rt {
@@ -42,7 +43,8 @@ std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& f
     if (symbol.bound > 0 && extent > symbol.bound)
       return text(symbol.name, " = ", extent, " is above its bound ", symbol.bound);
     if (use.extent >= 0 && use.extent != extent)
-      return text(symbol.name, " = ", extent, " here but ", use.extent, " in input '", use.input, "'");
+      return text(symbol.name, " = ", extent, " here but ", use.extent,
+                  use.input.empty() ? " by the other inputs" : text(" in input '", use.input, "'"));
     if (use.extent < 0) use = {extent, value.name};
   }
   return {};
@@ -82,6 +84,11 @@ std::vector<uint8_t> shape_deciding(const Graph& graph) {
 
 Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs) {
   std::vector<SymbolUse> symbols(graph.symbols.size());
+  SymbolExtents extents(graph);
+  for (size_t i = 0; i < graph.inputs.size(); ++i) extents.bind(graph[graph.inputs[i]], inputs[i].shape);
+  // What other inputs say of a symbol that is derived from theirs.
+  for (size_t i = 0; i < symbols.size(); ++i)
+    if (const auto extent = extents.defined_extent(i)) symbols[i] = {*extent, ""};
   std::string problems;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& value = graph[graph.inputs[i]];

@@ -58,6 +58,22 @@ TEST(Attention, TransposedKeysFactorAndAddedMask) {
   EXPECT_EQ(net.found().scale, 0.5f);
 }
 
+// A number has no queries and keys: it becomes a mask of one element.
+TEST(Attention, ANumberOrARowAddedToAllScores) {
+  for (const Shape& extents : {Shape{}, Shape{1}, Shape{6}}) {
+    Heads net;
+    const ValueId added = random_constant(net.b, extents, 3);
+    const ValueId scores = net.b.add(net.product(net.q, net.swapped(net.k)), added);
+    net.output(net.product(net.softmax(scores), net.v));
+    transform(net.graph, {"attention", "expand"}, 1e-4);
+    net.expect_one(net.graph.nodes.size());
+    for (const Node& node : net.graph.nodes) {
+      if (node.kind() != OpKind::Attention) continue;
+      EXPECT_EQ(net.graph[node.inputs[3]].rank(), 2) << print(net.graph);
+    }
+  }
+}
+
 TEST(Attention, RootOfTheFactorOnBothSidesBeforeAPermutation) {
   Heads net;
   const ValueId keys = net.b.transpose(

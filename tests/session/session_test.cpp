@@ -73,6 +73,38 @@ std::unique_ptr<Session> open(std::shared_ptr<const ModelGraph> model, SessionOp
   return nullptr;
 }
 
+// A file that claims another extent than a run finds is refused: its passes have relied on the claim.
+TEST(Session, AClaimThatARunContradictsIsAnError) {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.symbol = graph.symbol("n")}});
+  const int64_t begin = 0, end = 16;
+  op::SliceAttributes slice;
+  slice.axes = {0};
+  slice.steps = {1};
+  const ValueId y = build.emit(std::move(slice), {x, build.ints({&begin, 1}), build.ints({&end, 1})});
+  build.output(y);
+  ASSERT_TRUE(build.status().ok()) << build.status().message();
+  Graph wrong = graph;
+  wrong[y].dims = {{.extent = 16}};
+  auto right = open(model_of(std::move(graph))), refused = open(model_of(std::move(wrong)));
+  ASSERT_NE(right, nullptr);
+  ASSERT_NE(refused, nullptr);
+  for (const int64_t extent : {16, 40, 5}) {
+    const std::vector<float> values(static_cast<size_t>(extent), 1.0f);
+    ASSERT_OK(set(*right, 0, {extent}, values));
+    ASSERT_OK(right->run());
+    EXPECT_EQ(floats(*right, 0).size(), static_cast<size_t>(std::min<int64_t>(extent, 16)));
+    ASSERT_OK(set(*refused, 0, {extent}, values));
+    const Status status = refused->run();
+    EXPECT_EQ(status.ok(), extent >= 16) << extent;
+    if (!status.ok()) {
+      EXPECT_NE(std::string(status.message()).find("for these inputs it is f32[5]"), std::string::npos)
+          << status.message();
+    }
+  }
+}
+
 TEST(Session, RunsAtSeveralShapesAndKeepsTheirPlans) {
   auto session = open(linear());
   ASSERT_NE(session, nullptr);

@@ -45,14 +45,19 @@ void output(rt_onnx::GraphProto& graph, const std::string& name) {
   graph.add_output()->set_name(name);
 }
 
-/// for i < trips: s = s + (flag ? -twice : x), where twice = x + x is made outside; scanned: s. rank: of s in
-/// the body's result.
-rt_onnx::ModelProto nested(bool change_rank = false) {
+rt_onnx::ModelProto empty_model() {
   rt_onnx::ModelProto model;
   model.set_ir_version(8);
   auto* opset = model.add_opset_import();
   opset->set_domain("");
   opset->set_version(16);
+  return model;
+}
+
+/// for i < trips: s = s + (flag ? -twice : x), where twice = x + x is made outside; scanned: s. rank: of s in
+/// the body's result.
+rt_onnx::ModelProto nested(bool change_rank = false) {
+  rt_onnx::ModelProto model = empty_model();
   rt_onnx::GraphProto& graph = *model.mutable_graph();
   value(*graph.add_input(), "x", kFloat, {-1});
   value(*graph.add_input(), "trips", kInt64, {});
@@ -109,6 +114,53 @@ TEST(ImporterControl, BranchesInLoopsSeeTheOuterGraph) {
       EXPECT_EQ(sum[1], 2 * (1 + static_cast<float>(trips) * step));
       EXPECT_EQ((*outputs)[1].info.shape[0], trips);
     }
+}
+
+/// y = the sum of x as [2,width] if flag, else of x as [4,width].
+rt_onnx::ModelProto two_widths(int64_t extent, int64_t width) {
+  rt_onnx::ModelProto model = empty_model();
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  value(*graph.add_input(), "x", kFloat, {extent});
+  value(*graph.add_input(), "flag", kBool, {});
+  auto& branch = node(graph, "If", {"flag"}, {"y"});
+  for (const bool taken : {true, false}) {
+    rt_onnx::GraphProto& body = body_of(branch, taken ? "then_branch" : "else_branch");
+    auto& shape = node(body, "Constant", {}, {"shape"});
+    auto* ints = shape.add_attribute();
+    ints->set_name("value_ints");
+    ints->set_type(7);
+    ints->add_ints(taken ? 2 : 4);
+    ints->add_ints(width);
+    node(body, "Reshape", {"x", "shape"}, {"rows"});
+    node(body, "ReduceSum", {"rows"}, {"sum"});
+    output(body, "sum");
+  }
+  output(graph, "y");
+  return model;
+}
+
+TEST(ImporterControl, ABranchThatDoesNotFitTheShapesDoesNotBlockTheOther) {
+  for (const int64_t extent : {6, 12}) {  // [2,3] and [4,3]
+    ImportReport report;
+    const auto model = convert(two_widths(extent, 3), report);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    ASSERT_EQ(report.warnings.size(), 1U);
+    const std::vector<float> x(12, 1);
+    for (const bool flag : {true, false}) {
+      const ConstTensorView inputs[] = {{x.data(), {DType::F32, {extent}}}, {&flag, {DType::Bool, {}}}};
+      const auto outputs = ops::evaluate_graph(model->entries[0].graph, inputs);
+      const std::string found = outputs.ok() ? "" : outputs.status().message();
+      if (flag == (extent == 6)) {
+        ASSERT_TRUE(outputs.ok()) << found;
+        EXPECT_EQ(*reinterpret_cast<const float*>((*outputs)[0].bytes.data()), static_cast<float>(extent));
+      } else {
+        EXPECT_NE(found.find(flag ? "its then branch" : "its else branch"), std::string::npos) << found;
+      }
+    }
+  }
+  ImportReport report;
+  EXPECT_FALSE(convert(two_widths(10, 3), report).ok());
+  EXPECT_EQ(report.unsupported.size(), 2U) << "neither fits";
 }
 
 TEST(ImporterControl, AnotherRankIsRefused) {

@@ -129,6 +129,21 @@ TEST(Importer, ReportsNamesDefinedTwiceAndMissingOnes) {
   EXPECT_TRUE(contains(error, "nowhere") && contains(error, "elsewhere")) << error;
 }
 
+TEST(Importer, AnOutputListedTwiceIsTwoOutputs) {
+  Model model;
+  model.input("x", {2});
+  model.node("Relu", {"x"}, {"y"});
+  for (int i = 0; i < 3; ++i) model.output("y");
+  const auto made = model.convert();
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const Graph& graph = made->entries[0].graph;
+  ASSERT_EQ(graph.outputs.size(), 3U);
+  EXPECT_EQ(graph[graph.outputs[0]].name, "y");
+  EXPECT_EQ(graph[graph.outputs[1]].name, "y_2");
+  EXPECT_EQ(graph[graph.outputs[2]].name, "y_3");
+  EXPECT_EQ(model.report.warnings.size(), 2U);
+}
+
 TEST(Importer, InputsThatAreInitializersAreConstants) {
   Model model;
   model.input("x", {2});
@@ -218,7 +233,7 @@ TEST(Importer, SymbolsBecomeWhatANodeDemands) {
   EXPECT_TRUE(graph[graph.inputs[0]].dims[1] == graph[graph.inputs[1]].dims[0]);
   EXPECT_EQ(graph.symbols.size(), 2u);
   ASSERT_EQ(model.report.warnings.size(), 2u);
-  EXPECT_TRUE(contains(model.report.warnings[0], "'x_1' is 'y_0': node 'MatMul_0'"))
+  EXPECT_TRUE(contains(model.report.warnings[0], "'y_0' is 'x_1': node 'MatMul_0'"))
       << model.report.warnings[0];
   EXPECT_TRUE(contains(model.report.warnings[1], "'y_1' is 4: node 'MatMul_1'")) << model.report.warnings[1];
 }

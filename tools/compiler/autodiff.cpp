@@ -118,8 +118,7 @@ class Walker {
   // Sums over the axes along which `value` was broadcast to the gradient's shape.
   ValueId reduce_to(ValueId gradient, ValueId value) {
     if (gradient == kNoValue) return kNoValue;
-    const Shape& from = builder_.probe(gradient, 0).info.shape;
-    const Shape& to = builder_.probe(value, 0).info.shape;
+    const Shape from = builder_.comparable_shape(gradient), to = builder_.comparable_shape(value);
     if (from == to) return gradient;
     const int extra = from.rank() - to.rank();
     if (extra < 0) {
@@ -132,6 +131,9 @@ class Walker {
       if (to[i] == 1 && from[i + extra] != 1) inner.push_back(i);
     if (!leading.empty()) gradient = builder_.reduce_sum(gradient, leading, false);
     if (!inner.empty()) gradient = builder_.reduce_sum(gradient, inner, true);
+    // Not proven to be equal: if an axis was broadcast after all, this does not fit, and the run says so.
+    if (builder_.comparable_shape(gradient) != to)
+      gradient = builder_.reshape(gradient, builder_.shape_of(value));
     return gradient;
   }
 

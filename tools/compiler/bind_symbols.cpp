@@ -4,9 +4,9 @@
 
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/fit_symbols.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/shape/symbols.h"
 
 namespace rt::compiler {
 namespace {

@@ -3,19 +3,20 @@
 // Knows: how to call the pages' shape rules, fold shape arithmetic, and tell static from symbolic dimensions.
 // Must not know: ONNX, passes, files.
 //
-// Shape rules work on concrete integers only. To keep symbolic dimensions, the builder infers every node
-// twice, under two probe assignments of the symbols. A dimension equal in both is static; one that equals a
-// symbol's probe in both carries that symbol; any other stays unknown until a session sees concrete shapes.
-// Shape operands are evaluated per probe with the pages' reference values, so Shape -> Gather -> Concat ->
-// Reshape chains cost nothing.
+// Extents are expressions over the graph's symbols (tools/compiler/shape): a dimension is static, equal to a
+// symbol, or equal to another one where that is proven, and a symbol with a definition where it is derived.
+// Shape operands are evaluated the same way, so Shape -> Gather -> Concat -> Reshape chains cost nothing.
+// What cannot be expressed, or depends on data (the count of NonZero), becomes a symbol of its own, named
+// after the node, that no input carries; everything after it goes on as with any other symbol.
 //
-// An extent that depends on data (the count of NonZero) becomes a symbol of its own, named after the node,
-// that no input carries; so everything behind it goes on as with any other symbol.
+// Beside that every node is inferred with numbers, by its page's shape rule, under two assignments of the
+// symbols, the probes. They check attributes and extents, refute claims, and serve as examples where a number
+// is needed (costs, reports); nothing is concluded from them.
 //
 // A model may be valid for some extents only (sides that are multiples of 32, two symbols that must be equal,
-// batch 1). When a node cannot be inferred, the builder goes through other ways of choosing the probes and
-// infers all nodes again. Where it may, it also gives symbols the extents that the node demands (a channel
-// count that a weight tells). Only when nothing fits does it fail, naming the node.
+// batch 1). When a node cannot be inferred, the builder solves what the node demands for a symbol, or goes
+// through other ways of choosing the probes, and infers all nodes again. Only when nothing fits does it fail,
+// naming the node and what it demands.
 #pragma once
 
 #include <array>
@@ -27,6 +28,7 @@
 #include <vector>
 
 #include "runtime/graph/emitter.h"
+#include "tools/compiler/shape/rules.h"
 #include "tools/compiler/unknown_extents.h"
 
 namespace rt::compiler {
@@ -61,6 +63,8 @@ class Builder final : public Emitter {
 
   /// From now on inputs' symbols may become what a node demands; `fitted` gets a sentence for each.
   void fit_symbols(std::vector<std::string>& fitted) { fitted_ = &fitted; }
+  /// What nodes demand of extents that no symbol could be replaced for: "2*floor(h / 2) = h: node ..".
+  const std::vector<std::string>& demands() const noexcept { return demand_texts_; }
   /// A graph input. dims may carry symbols added with graph().symbol().
   ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
   ValueId state(std::string name, uint32_t state, const TensorInfo& info);
@@ -73,13 +77,25 @@ class Builder final : public Emitter {
   /// are ignored and new values made); none: as many as its page says.
   std::vector<ValueId> emit_node(Node node);
 
-  /// The value's bytes when they do not depend on the inputs (equal under all probes).
+  /// The value's bytes when they do not depend on the inputs.
   std::optional<ConstTensorView> known_value(ValueId id) const;
-  /// What is known of the entries of a short vector of integers, looking through what puts it together.
+  /// The entries of a short vector of integers, those that are numbers for all extents; empty for other
+  /// values.
   Entries known_entries(ValueId id) const;
+  /// What is proven of a value.
+  const Known& known(ValueId id) const { return known_[id]; }
+  ExtentTable& extents() noexcept { return extents_; }
+  /// Whether both have the same type and, proven, the same dims.
+  bool same_info(ValueId a, ValueId b) const;
+  /// The extents as numbers that compare as the extents do as far as that is proven: a static extent is
+  /// itself, any other a number of its own from 2^31 on, the same for equal ones. Not for arithmetic.
+  Shape comparable_shape(ValueId id) const;
+  /// Whether, proven, both have as many elements.
+  bool same_elements(ValueId a, ValueId b);
+  /// An example, see above.
   const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
   Graph& graph() noexcept { return graph_; }
-  /// Whether some extent is a symbol that no input carries.
+  /// Whether some extent depends on data.
   bool depends_on_data() const;
   /// Extent a symbol has under a probe.
   int64_t symbol_probe(int32_t symbol, int probe) const;
@@ -99,28 +115,59 @@ class Builder final : public Emitter {
   bool infer_assuming(const Node& node, std::vector<Probes>& outputs) const;
   /// A node with a shape operand that depends on data.
   Status infer_open(const NodeView& view, int probe, std::vector<TensorInfo>& infos) const;
-  /// What is known of the entries of a shape operand, looking through what puts them together.
+  /// What is known of the entries of a shape operand, under a probe.
   Entries entries_of(ValueId id, int probe) const;
-  /// Gives the unknown extents of a node's results their symbols.
-  void name_extents(const Node& node, std::vector<Probes>& outputs);
-  Dim name_extent(const Node& node, size_t output, int axis);
-  std::string name_in_bodies(const Node& node, size_t output, int axis) const;
+
+  // builder_extents.cpp: what is proven
+  Extent extent_of(const Dim& dim);
+  Dim dim_of(Extent extent);
+  Extent symbol_extent(int32_t symbol);
+  Known known_source(ValueId id);
+  /// What is proven of a node's results, whose probes are known; extents that are not get symbols.
+  std::vector<Known> conclude(const Node& node, std::vector<Probes>& outputs, std::vector<Demand>& demands);
+  void conclude_extents(const Node& node, const std::vector<Probes>& outputs,
+                        std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands);
+  void conclude_copied(const Node& node, std::vector<std::vector<Extent>>& dims,
+                       std::vector<Demand>& demands);
+  void conclude_from_bodies(const Node& node, std::vector<std::vector<Extent>>& dims);
+  Extent from_body(const Graph& body, const Dim& dim);
+  void conclude_values(const Node& node, const std::vector<Probes>& outputs, std::vector<Known>& results);
+  bool refutes(Extent extent, const Probes& output, int axis) const;
+  std::vector<const Known*> known_inputs(const Node& node) const;
+  Dim name_extent(const Node& node, size_t output, int axis, const Probes& probes);
+  /// Puts what the node demands into place; true when a symbol was replaced and all is inferred again.
+  bool meet_demands(const Node& node, const std::vector<Demand>& demands);
+  std::vector<Demand> demands_of(const Node& node);
+  bool replace_by_solution(const Node& node, int32_t symbol, Extent solution);
+  /// After symbols were replaced.
+  void infer_again();
+
   /// Infers all nodes of the graph under the present way of choosing probes.
   Status infer_all();
+  /// The same, changing the way of choosing probes if need be.
+  Status infer_under_any_probes();
   /// Infers `node`, changing the way of choosing probes if need be.
   Status infer_somehow(const Node& node, std::vector<Probes>& outputs);
   /// Gives symbols of the graph's inputs what the node's shape rule demands of them, if it does.
   bool change_symbols(const Node& node);
   void choose_symbol_probes();
   void add_symbol_probes();
-  void set_source_probes(ValueId id);
-  void annotate(ValueId id);
+  /// Symbols whose names say that they are sums of others ("past + length") get that as their definition.
+  bool define_sums();
+  void set_source(ValueId id);
+  void annotate(ValueId id, Known known);
   std::string unique_name(std::string_view wanted);
 
   Graph& graph_;
   const std::vector<State>* states_;
   std::vector<Probes> probes_;  ///< by value
-  std::vector<std::array<int64_t, kProbes>> symbol_probes_;
+  std::vector<Known> known_;    ///< by value
+  ExtentTable extents_;
+  std::vector<std::optional<Extent>> symbol_extents_;  ///< by symbol, as far as they were asked for
+  std::map<int32_t, int32_t> derived_;                 ///< symbol by number of its polynomial
+  std::vector<bool> from_data_;                        ///< by symbol
+  std::vector<std::string> demand_texts_;
+  std::array<std::vector<int64_t>, kProbes> symbol_probes_;  ///< by symbol
   std::vector<std::string>* fitted_ = nullptr;
   bool accept_empty_ = false;  ///< what is_emptied() finds is so at all extents
   int strategy_ = 0;           ///< how probes are chosen, see choose_symbol_probes()

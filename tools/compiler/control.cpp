@@ -61,8 +61,9 @@ std::vector<ValueId> write_out(Builder& builder, const Node& node) {
     const auto condition = builder.known_value(node.inputs[0]);
     if (!condition) return {};
     const bool taken = load_element(condition->data, condition->info.dtype, 0) != 0;
-    return BodyWriter(builder, node.bodies[taken ? 0 : 1])
-        .write(std::span(node.inputs).subspan(1), node.name + "/");
+    const Graph& body = node.bodies[taken ? 0 : 1];
+    if (!body.refusal.empty()) return {};  // a run says why
+    return BodyWriter(builder, body).write(std::span(node.inputs).subspan(1), node.name + "/");
   }
   const auto trips = known_trips(builder, node);
   const auto size = static_cast<int64_t>(node.bodies[0].nodes.size());

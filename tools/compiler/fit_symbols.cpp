@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/ops/control.h"
-
 namespace rt::compiler {
 namespace {
 
@@ -51,25 +49,6 @@ std::vector<SymbolChange> fit_symbols(std::span<const int32_t> open, std::vector
     if (changes[i].second == one || !fits(others)) demanded.push_back(changes[i]);
   }
   return demanded;
-}
-
-bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other) {
-  bool found = false;
-  for (Node& node : graph.nodes)
-    if (ops::is_control(node.kind()))
-      for (Graph& body : node.bodies) found |= replace_symbol(body, name, extent, other);
-  const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
-                               [&](const Symbol& candidate) { return candidate.name == name; });
-  if (at == graph.symbols.end()) return found;
-  const auto symbol = static_cast<int32_t>(at - graph.symbols.begin());
-  const Dim with = other.empty() ? Dim{.extent = extent} : Dim{.symbol = graph.symbol(other)};
-  for (Value& value : graph.values)
-    for (Dim& dim : value.dims) {
-      if (dim.symbol == symbol) dim = with;
-      if (dim.symbol > symbol) --dim.symbol;
-    }
-  graph.symbols.erase(graph.symbols.begin() + symbol);
-  return true;
 }
 
 }  // namespace rt::compiler

@@ -1,13 +1,11 @@
 // What a node's shape rule demands of symbols that inputs of the graph carry: that a channel count be the
 // weight's, that two lengths agree, that a batch be 1.
 //
-// Knows: how to try extents in place of symbols, fewest first, and how to put them into a graph. Must not
-// know: shape rules, probes.
+// Knows: how to try extents in place of symbols, fewest first. Must not know: shape rules, probes.
 #pragma once
 
 #include <functional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,10 +21,5 @@ using SymbolChange = std::pair<int32_t, Dim>;
 /// the likeliest first; an extent of 1 is tried last.
 std::vector<SymbolChange> fit_symbols(std::span<const int32_t> open, std::vector<Dim> dims,
                                       const std::function<bool(std::span<const SymbolChange>)>& fits);
-
-/// Puts an extent, or the symbol named `other` if that is not empty, wherever the symbol stands, also in
-/// bodies of control flow that call it the same, and drops it: indices of later symbols become one less.
-/// False when nothing has the symbol.
-bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other = "");
 
 }  // namespace rt::compiler

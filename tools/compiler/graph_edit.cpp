@@ -193,9 +193,7 @@ std::optional<Shape> GraphEdit::shape(ValueId id) const {
 }
 
 bool GraphEdit::same_info(ValueId a, ValueId b) const {
-  for (int probe = 0; probe < kProbes; ++probe)
-    if (!(builder_.probe(a, probe).info == builder_.probe(b, probe).info)) return false;
-  return true;
+  return builder_.same_info(a, b);
 }
 
 bool GraphEdit::may_replace(ValueId old, ValueId replacement) const {
@@ -204,12 +202,12 @@ bool GraphEdit::may_replace(ValueId old, ValueId replacement) const {
   const Value& b = value(replacement);
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
   for (size_t axis = 0; axis < a.dims.size(); ++axis) {
+    if (a.dims[axis].is_known() && b.dims[axis].is_known() && a.dims[axis] != b.dims[axis]) return false;
     const auto at = [&](ValueId id, int probe) {
       return builder_.probe(id, probe).info.shape[static_cast<int>(axis)];
     };
-    bool same = true;
-    for (int probe = 0; probe < kProbes; ++probe) same = same && at(old, probe) == at(replacement, probe);
-    if (!same && (a.dims[axis].is_known() || !builder_.depends_on_data())) return false;
+    for (int probe = 0; probe < kProbes && !builder_.depends_on_data(); ++probe)
+      if (at(old, probe) != at(replacement, probe)) return false;
   }
   return true;
 }

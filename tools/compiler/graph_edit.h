@@ -52,7 +52,7 @@ class GraphEdit {
   std::optional<std::vector<int64_t>> ints(ValueId id) const;
   /// Extents if all are static.
   std::optional<Shape> shape(ValueId id) const;
-  /// The same type and dims, under all probes.
+  /// The same type and, proven, the same dims.
   bool same_info(ValueId a, ValueId b) const;
 
   // --- changes
@@ -83,7 +83,7 @@ class GraphEdit {
   Status finish();
 
  private:
-  /// The same type and dims, but that an extent which depends on data may have another name, or become known.
+  /// The same type and dims as far as that is known: not refuted by any probe.
   bool may_replace(ValueId old, ValueId replacement) const;
   void sync();
   void drop_use(ValueId id, NodeId user);

@@ -80,6 +80,7 @@ class Rounder {
   Status run(const std::vector<DType>& types) {
     Graph& to = builder_.graph();
     to.name = from_.name;
+    to.refusal = from_.refusal;
     for (const ValueId input : from_.inputs)
       copies_[input] = builder_.input(from_[input].name, from_[input].dtype, from_[input].dims);
     for (ValueId id = 0; id < from_.values.size(); ++id) {

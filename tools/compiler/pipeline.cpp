@@ -9,6 +9,7 @@
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/shape/symbols.h"
 
 namespace rt::compiler {
 namespace {
@@ -101,6 +102,7 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                                 .milliseconds = spent.count()});
     if (options.verify) RT_TRY(verify(graph, &states).in(text("after pass '", pass.name, "'")));
   }
+  drop_unused_symbols(graph);
   for (Node& node : graph.nodes)
     for (Graph& body : node.bodies)
       if (ops::is_control(node.kind()))

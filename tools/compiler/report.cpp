@@ -22,27 +22,38 @@ std::string column(std::string part, size_t width) {
   return part;
 }
 
+// Of symbols that inputs carry; the others follow.
+void note_extents(const Graph& graph, std::span<const int64_t> numbers, GraphReport& report) {
+  for (const ValueId input : graph.inputs)
+    for (const Dim& dim : graph[input].dims) {
+      if (dim.symbol < 0) continue;
+      const auto index = static_cast<size_t>(dim.symbol);
+      if (graph.symbols[index].definition.empty()) report.extents[graph.symbols[index].name] = numbers[index];
+    }
+}
+
 // Symbols without a given extent get 1 where they count samples (the first axis of an input), `fallback`
 // elsewhere.
 Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string, int64_t>& extents,
             int64_t fallback) {
-  std::vector<bool> counts_samples(graph.symbols.size());
+  std::vector<int64_t> numbers(graph.symbols.size(), fallback);
   for (const ValueId input : graph.inputs) {
     const std::vector<Dim>& dims = graph[input].dims;
-    if (!dims.empty() && dims[0].symbol >= 0) counts_samples[static_cast<size_t>(dims[0].symbol)] = true;
+    if (!dims.empty() && dims[0].symbol >= 0) numbers[static_cast<size_t>(dims[0].symbol)] = 1;
   }
   Graph concrete = graph;
-  for (const Symbol& symbol : graph.symbols) {
-    const auto given = extents.find(symbol.name);
-    report.extents[symbol.name] = given != extents.end() ? given->second
-                                  : counts_samples[static_cast<size_t>(&symbol - graph.symbols.data())]
-                                      ? 1
-                                      : fallback;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const Symbol& symbol = graph.symbols[i];
+    if (!symbol.definition.empty()) continue;
+    if (const auto given = extents.find(symbol.name); given != extents.end()) numbers[i] = given->second;
   }
+  note_extents(graph, numbers, report);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    if (const auto& definition = graph.symbols[i].definition; !definition.empty())
+      numbers[i] = evaluate(definition, numbers).value_or(fallback);
   for (Value& value : concrete.values)
     for (Dim& dim : value.dims)
-      if (dim.symbol >= 0)
-        dim = {.extent = report.extents[graph.symbols[static_cast<size_t>(dim.symbol)].name]};
+      if (dim.symbol >= 0) dim = {.extent = numbers[static_cast<size_t>(dim.symbol)]};
   // Bodies belong to the symbols; costs come from the pages.
   for (Node& node : concrete.nodes)
     if (!ops::is_control(node.kind())) node.bodies.clear();
@@ -134,8 +145,10 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
   const Builder inferred(symbolic, &states);
   if (!inferred.status().ok()) return status;
   GraphReport report;
+  std::vector<int64_t> numbers;
   for (size_t i = 0; i < graph.symbols.size(); ++i)
-    report.extents[graph.symbols[i].name] = inferred.symbol_probe(static_cast<int32_t>(i), 0);
+    numbers.push_back(inferred.symbol_probe(static_cast<int32_t>(i), 0));
+  note_extents(graph, numbers, report);
   return count_all(symbolic, states, inferred, std::move(report));
 }
 

@@ -16,6 +16,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/quantize_aware.h"
 #include "tools/compiler/training_graph.h"
+#include "tools/compiler/weight_layouts.h"
 
 namespace rt::compiler {
 namespace {
@@ -43,6 +44,7 @@ class TrainEntry {
           "train: lamb needs the norms of whole weights, so its state cannot be sharded; use another "
           "optimizer");
     RT_TRY(write_out_control(infer_, model_.states));
+    unify_layouts(infer_);
     RT_TRY(choose_states());
     RT_TRY(check_groups());
     RT_TRY(make_infer());
@@ -85,7 +87,8 @@ class TrainEntry {
     const std::vector<bool> decides_shape = find_shape_operands();
     for (const Node& node : infer_.nodes)
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] == kNoValue) continue;
+        // Who asks for a weight's extents reads no weight.
+        if (node.inputs[i] == kNoValue || node.kind() == OpKind::Shape) continue;
         if (is_batch_norm(node) && (i == kRunningMean || i == kRunningVariance))
           running[node.inputs[i]] = true;
         else
@@ -475,10 +478,22 @@ class TrainEntry {
       attributes.epsilon = node.as<op::BatchNormAttributes>().epsilon;
       attributes.momentum = options_.batch_norm_momentum;
       attributes.unbiased = options_.batch_norm_unbiased;
-      const std::vector<ValueId> outputs = builder.emit_many(make_op(attributes), node.inputs, 5);
-      for (size_t i : {size_t{0}, size_t{1}})
-        if (builder.value(node.inputs[kRunningMean + i]).role == Role::State)
-          updates.push_back({.state = node.inputs[kRunningMean + i], .value = outputs[1 + i]});
+      // A layer that is used again goes on with what its use before made of the running values.
+      std::vector<ValueId> inputs = node.inputs;
+      const auto update_of = [&](size_t input) {
+        return std::find_if(updates.begin(), updates.end(),
+                            [&](const StateUpdate& update) { return update.state == node.inputs[input]; });
+      };
+      for (size_t input : {kRunningMean, kRunningVariance})
+        if (const auto before = update_of(input); before != updates.end()) inputs[input] = before->value;
+      const std::vector<ValueId> outputs = builder.emit_many(make_op(attributes), inputs, 5);
+      for (size_t input : {kRunningMean, kRunningVariance}) {
+        const ValueId state = node.inputs[input], after = outputs[input - kRunningMean + 1];
+        if (const auto before = update_of(input); before != updates.end())
+          before->value = after;
+        else if (builder.value(state).role == Role::State)
+          updates.push_back({.state = state, .value = after});
+      }
       return {outputs[0]};
     }
     if (node.kind() == OpKind::FakeQuantize)

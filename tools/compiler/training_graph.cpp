@@ -69,6 +69,7 @@ Status copy_graph(const Graph& from, Builder& builder, std::vector<ValueId>& map
   map.assign(from.values.size(), kNoValue);
   Graph& to = builder.graph();
   to.name = from.name;
+  to.refusal = from.refusal;
   to.symbols = from.symbols;
   for (ValueId id : from.inputs)
     map[id] = builder.input(from.values[id].name, from.values[id].dtype, from.values[id].dims);

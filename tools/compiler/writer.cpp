@@ -19,9 +19,10 @@ constexpr uint32_t kNoSegment = 0xffffffffu;
 uint64_t size_bound(const Graph& graph) {
   constexpr uint64_t kTable = 256;        // a table with its vtable
   constexpr uint64_t kAttributes = 4096;  // attributes: a few short lists
-  uint64_t bytes = kTable + graph.name.size() + 4 * (graph.inputs.size() + graph.outputs.size()) +
-                   8 * graph.state_updates.size();
-  for (const Symbol& symbol : graph.symbols) bytes += kTable + symbol.name.size();
+  uint64_t bytes = kTable + graph.name.size() + graph.refusal.size() +
+                   4 * (graph.inputs.size() + graph.outputs.size()) + 8 * graph.state_updates.size();
+  for (const Symbol& symbol : graph.symbols)
+    bytes += kTable + symbol.name.size() + symbol.definition.size() * sizeof(file::ExtentTerm);
   for (const Value& value : graph.values) {
     bytes += kTable + value.name.size() + 16 * value.dims.size();
     if (value.quantization) bytes += kTable + 12 * value.quantization->scale.size();
@@ -126,8 +127,14 @@ class Writer {
 
   Offset<file::Graph> graph(const Graph& graph) {
     std::vector<Offset<file::Symbol>> symbols;
-    for (const Symbol& symbol : graph.symbols)
-      symbols.push_back(file::CreateSymbol(fbb_, fbb_.CreateString(symbol.name), symbol.bound));
+    for (const Symbol& symbol : graph.symbols) {
+      std::vector<file::ExtentTerm> terms;
+      for (const ExtentTerm& term : symbol.definition)
+        terms.emplace_back(static_cast<uint8_t>(term.op), term.value);
+      const auto name = fbb_.CreateString(symbol.name);
+      const auto definition = terms.empty() ? 0 : fbb_.CreateVectorOfStructs(terms);
+      symbols.push_back(file::CreateSymbol(fbb_, name, symbol.bound, definition));
+    }
     std::vector<Offset<file::Value>> values;
     for (const Value& value : graph.values) values.push_back(this->value(value));
     std::vector<Offset<file::Node>> nodes;
@@ -141,7 +148,9 @@ class Writer {
     const auto inputs = list(graph.inputs);
     const auto outputs = list(graph.outputs);
     const auto update_list = structs(updates);
-    return file::CreateGraph(fbb_, name, symbol_list, value_list, node_list, inputs, outputs, update_list);
+    const auto refusal = graph.refusal.empty() ? Offset<flatbuffers::String>() : string(graph.refusal);
+    return file::CreateGraph(fbb_, name, symbol_list, value_list, node_list, inputs, outputs, update_list,
+                             refusal);
   }
 
   FlatBufferBuilder fbb_{1 << 16};

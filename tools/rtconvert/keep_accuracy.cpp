@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <map>
 
 #include "runtime/graph/node_view.h"
 #include "tools/common/compare.h"
 #include "tools/compiler/half.h"
+#include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
 #include "tools/rtconvert/run_session.h"
 
@@ -31,21 +33,34 @@ class Trial {
  public:
   Trial(const ModelGraph& model, std::vector<Array> inputs) : model_(model), inputs_(std::move(inputs)) {}
 
+  /// Outputs of the entry `infer` as it is.
+  Result<std::vector<Array>> run() const {
+    ModelGraph model;
+    model.states = model_.states;
+    Graph graph = *model_.entry("infer");
+    RT_TRY(compiler::expand_composites(graph, model.states));
+    return run_graph(std::move(model), std::move(graph));
+  }
+
   /// Outputs of the entry `infer` with rounding to these types.
   Result<std::vector<Array>> run(const std::vector<DType>& types) const {
     ModelGraph model;
     model.states = model_.states;
     RT_ASSIGN(Graph graph, compiler::rounded(*model_.entry("infer"), model_.states, types));
     RT_TRY(compiler::expand_composites(graph, model.states));
+    return run_graph(std::move(model), std::move(graph));
+  }
+
+ private:
+  Result<std::vector<Array>> run_graph(ModelGraph model, Graph graph) const {
     model.entries.push_back({.name = "infer", .graph = std::move(graph)});
     RT_ASSIGN(const std::vector<std::byte> bytes, compiler::serialize_model(model));
     std::string error;
     auto outputs = run_session(bytes, "cpu", false, inputs_, error);
-    if (!outputs) return Status::make(Code::Device, "--keep-accuracy: session on cpu: ", error);
+    if (!outputs) return Status::make(Code::Device, "measuring the outputs: session on cpu: ", error);
     return std::move(*outputs);
   }
 
- private:
   const ModelGraph& model_;
   std::vector<Array> inputs_;
 };
@@ -104,6 +119,84 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
   }
   report.kept = suffices;
   return report;
+}
+
+namespace {
+
+// A second or so, and memory for copies of the weights.
+constexpr double kMostOperations = 3e10;
+constexpr uint64_t kMostWeightBytes = uint64_t{1} << 30;
+
+/// Why one run would take too long; empty if it would not.
+Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inputs) {
+  const Graph& graph = *model.entry("infer");
+  std::map<std::string, int64_t> extents;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<Dim>& dims = graph[graph.inputs[i]].dims;
+    for (size_t axis = 0; axis < dims.size(); ++axis)
+      if (dims[axis].symbol >= 0)
+        extents[graph.symbols[static_cast<size_t>(dims[axis].symbol)].name] = inputs[i].dims[axis];
+  }
+  RT_ASSIGN(const compiler::GraphReport report, compiler::report_of(graph, model.states, extents));
+  if (report.flops > kMostOperations)
+    return text("a run takes ", grouped(static_cast<uint64_t>(report.flops)),
+                " operations; --accuracy always measures it");
+  if (report.parameter_bytes > kMostWeightBytes)
+    return text("the weights take ", bytes_text(report.parameter_bytes), "; --accuracy always measures it");
+  return std::string();
+}
+
+/// Why the outputs tell nothing; empty if they do.
+std::string useless(std::span<const Array> outputs) {
+  bool any = false;
+  for (const Array& output : outputs) {
+    if (!is_float(static_cast<DType>(output.type))) continue;
+    const size_t count = output.bytes.size() / tools::element_size(output.type);
+    for (size_t i = 0; i < count; ++i)
+      if (!std::isfinite(tools::element_of(output, i)))
+        return "in f32 the outputs are not finite for these inputs; --input NAME=FILE gives others";
+    any = any || count > 0;
+  }
+  return any ? "" : "there is no output of real numbers";
+}
+
+template <class Measure>
+PrecisionCost cost_of(const ModelGraph& exact, const VerifyOptions& options, bool always,
+                      const Measure& measure) {
+  const auto run = [&]() -> Result<PrecisionCost> {
+    RT_ASSIGN(std::vector<Array> inputs, make_inputs(exact, options));
+    PrecisionCost cost;
+    if (!always) {
+      RT_ASSIGN(cost.why, too_much(exact, inputs));
+    }
+    if (!cost.why.empty()) return cost;
+    RT_ASSIGN(const std::vector<Array> want, Trial(exact, inputs).run());
+    cost.why = useless(want);
+    if (!cost.why.empty()) return cost;
+    RT_ASSIGN(const std::vector<Array> got, measure(std::move(inputs)));
+    cost.error = error_of(got, want);
+    return cost;
+  };
+  auto cost = run();
+  return cost.ok() ? std::move(*cost) : PrecisionCost{.why = cost.status().message()};
+}
+
+}  // namespace
+
+PrecisionCost cost_of_16_bits(const ModelGraph& model, const compiler::PipelineOptions& pipeline,
+                              const VerifyOptions& options, bool always) {
+  return cost_of(model, options, always, [&](std::vector<Array> inputs) {
+    return Trial(model, std::move(inputs))
+        .run(compiler::node_types(
+            *model.entry("infer"),
+            {.states = model.states, .dtype = pipeline.precision, .keep_fp32 = pipeline.keep_fp32}));
+  });
+}
+
+PrecisionCost cost_of_change(const ModelGraph& exact, const ModelGraph& changed, const VerifyOptions& options,
+                             bool always) {
+  return cost_of(exact, options, always,
+                 [&](std::vector<Array> inputs) { return Trial(changed, std::move(inputs)).run(); });
 }
 
 std::string exactly(const std::string& name) {

@@ -30,6 +30,22 @@ struct AccuracyReport {
 Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::PipelineOptions& pipeline,
                                      double tolerance, const VerifyOptions& options);
 
+/// What a precision costs. error is negative where it was not measured; `why` says so then.
+struct PrecisionCost {
+  double error = -1;  ///< as in AccuracyReport
+  std::string why;
+  bool is_ruinous() const { return error > kRuinous; }
+  static constexpr double kRuinous = 0.1;
+};
+
+/// Measures what 16 bits (pipeline.precision) do to a model that is optimized in f32, on one run. Large
+/// models are left out unless `always`; that it could not be measured is no error.
+PrecisionCost cost_of_16_bits(const ModelGraph& model, const compiler::PipelineOptions& pipeline,
+                              const VerifyOptions& options, bool always);
+/// The same of a model that was changed, as it is, against one in f32 with the same inputs.
+PrecisionCost cost_of_change(const ModelGraph& exact, const ModelGraph& changed, const VerifyOptions& options,
+                             bool always);
+
 /// A shell pattern that matches this name alone.
 std::string exactly(const std::string& name);
 

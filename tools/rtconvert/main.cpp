@@ -16,6 +16,7 @@
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
+#include "tools/rtconvert/constants.h"
 #include "tools/rtconvert/coverage.h"
 #include "tools/rtconvert/keep_accuracy.h"
 #include "tools/rtconvert/memory_budget.h"
@@ -75,7 +76,13 @@ Result<rt::ModelGraph> load(const Options& options, rt::onnx::ImportReport& repo
     rt::onnx::ImportOptions import;
     import.dims = options.dims;
     import.open_batch = options.open_batch;
-    return rt::onnx::import_onnx(options.input, import, report);
+    import.caches_grow = options.cache_length > 0;
+    RT_ASSIGN(import.constants, rt::convert::read_constants(options.constants));
+    import.untie = options.changes_weights();
+    import.tie = options.tie;
+    auto model = rt::onnx::import_onnx(options.input, import, report);
+    if (options.train) report.warnings.insert(report.warnings.end(), report.lost.begin(), report.lost.end());
+    return model;
   }
   auto model = options.input.starts_with(kZoo)
                    ? rt::compiler::build_zoo_model(options.input.substr(kZoo.size()))
@@ -126,6 +133,7 @@ struct Summary {
   rt::compiler::PrecisionReport precision;
   rt::convert::AccuracyReport accuracy;
   rt::convert::QuantizationReport quantization;
+  rt::convert::PrecisionCost cost;
 };
 
 Json coverage_json(const rt::convert::Coverage& backend) {
@@ -178,6 +186,14 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
     json["accuracy"] = {
         {"before", summary.accuracy.before}, {"after", summary.accuracy.after}, {"kept", kept}};
   }
+  if (!import.shared.empty()) {
+    json["shared_weights"] = Json::array();
+    for (const auto& weight : import.shared)
+      json["shared_weights"].push_back(
+          {{"initializer", weight.name}, {"weights", weight.parameters}, {"kept", weight.kept}});
+  }
+  if (summary.cost.error >= 0)
+    json["output_error"] = {{"value", summary.cost.error}, {"ruinous", summary.cost.is_ruinous()}};
   if (options.train)
     json["training"] = {{"trained", summary.training.trained},
                         {"frozen", summary.training.frozen},
@@ -209,6 +225,7 @@ Json summary_json(const Options& options, const rt::onnx::ImportReport& import, 
   json["verified"] = Json::array();
   for (const VerifyLine& line : summary.verified)
     json["verified"].push_back({{"what", line.what},
+                                {"at", line.at},
                                 {"output", line.output},
                                 {"equal", line.equal},
                                 {"largest_difference", line.largest}});
@@ -219,6 +236,47 @@ void print_coverage(const char* what, const std::vector<rt::convert::Coverage>& 
   for (const auto& backend : coverage)
     print_line(rt::text(what, backend.backend,
                         std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
+}
+
+/// What became of weights that an exporter stored once.
+void print_shared(const std::vector<rt::onnx::SharedWeight>& shared) {
+  constexpr size_t kMost = 8;
+  for (const rt::onnx::SharedWeight& weight : shared) {
+    if (weight.parameters.empty()) {
+      print_line(rt::text("tied        '", weight.name, "' stays one weight: ", weight.kept));
+      continue;
+    }
+    const size_t count = weight.parameters.size();
+    const std::vector<std::string> some(
+        weight.parameters.begin(),
+        weight.parameters.begin() + static_cast<std::ptrdiff_t>(std::min(count, kMost)));
+    print_line(rt::text("untied      '", weight.name, "', which the exporter stored once, is ", count,
+                        " weights: ", joined(some),
+                        count > kMost ? rt::text(" and ", count - kMost, " more") : ""));
+  }
+}
+
+/// What the precision cost, and a warning where that is much.
+void print_cost(const Options& options, const rt::convert::PrecisionCost& cost) {
+  if (!options.measures_accuracy()) return;
+  if (cost.error < 0) {
+    if (!cost.why.empty()) print_line("accuracy    not measured: " + cost.why);
+    return;
+  }
+  char error[32];
+  std::snprintf(error, sizeof error, "%.2g", cost.error);
+  const char* on = options.verify_inputs.empty() && options.calibrate.empty() ? " on random inputs" : "";
+  if (!options.keep_accuracy && options.calibrate.empty())
+    print_line(rt::text("accuracy    error of the outputs ", error, on));
+  if (!cost.is_ruinous()) return;
+  const bool offers = options.computes_in_16_bits() || !options.calibrate.empty();
+  progress(
+      rt::text("warning: --precision ", options.precision, " changes the outputs by ", error,
+               " of their largest value", on, ", which may ruin the model; ",
+               offers ? "--keep-accuracy 0.01 keeps the nodes in fp32 that cause it"
+                      : "--calibrate DATA with --precision int8 --keep-accuracy 0.01, --keep-fp32 PATTERN or "
+                        "another precision help",
+               *on != 0 ? "; --input NAME=FILE measures on real data" : ""));
 }
 
 void print_summary(const Options& options, const rt::onnx::ImportReport& import, const Summary& summary) {
@@ -242,10 +300,12 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
                         " of working memory", at, " (no plan: ", summary.peak.status().message(), ")"));
   if (options.computes_in_16_bits()) print_line("precision   " + summary.precision.text());
   if (options.keep_accuracy && !options.quantizes()) print_line("accuracy    " + summary.accuracy.text());
+  print_cost(options, summary.cost);
   print_coverage("on ", summary.coverage);
   if (!options.merge_adapter.empty())
     print_line(rt::text("merged      ", summary.merged, " weights of ", options.merge_adapter));
   if (options.lora) print_line(rt::convert::adapter_text(summary.adapters));
+  print_shared(import.shared);
   if (options.train) print_line(rt::convert::training_text(summary.training));
   if (summary.budget) print_line(rt::convert::budget_text(*summary.budget, options));
   print_coverage("train_step on ", summary.training_coverage);
@@ -259,8 +319,8 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
   if (!options.output.empty())
     print_line(rt::text("file        ", options.output, ", ", rt::bytes_text(summary.file_bytes)));
   for (const VerifyLine& line : summary.verified)
-    print_line(rt::text("verified    ", line.what, ", output '", line.output,
-                        "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));
+    print_line(rt::text("verified    ", line.what, line.at.empty() ? "" : " at ", line.at, ", output '",
+                        line.output, "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));
 }
 
 // Where --verify reads the file from when none is asked for: a temporary one, removed again.
@@ -283,6 +343,10 @@ class TemporaryFile {
   std::string path_;
 };
 
+rt::convert::VerifyOptions measured_inputs(const Options& options) {
+  return {.inputs = options.verify_inputs, .backend = {}, .seed = options.seed};
+}
+
 // Adds the nodes that --keep-accuracy finds to those that stay in f32; leaves the model optimized in f32.
 Status keep_worst(const Options& options, rt::ModelGraph& model, rt::compiler::PipelineOptions& pipeline,
                   rt::DType precision, Summary& summary) {
@@ -293,12 +357,23 @@ Status keep_worst(const Options& options, rt::ModelGraph& model, rt::compiler::P
   rt::compiler::PipelineOptions half = pipeline;
   half.precision = precision;
   half.keep_fp32 = named;
-  RT_ASSIGN(summary.accuracy, rt::convert::keep_accuracy(
-                                  model, half, *options.keep_accuracy,
-                                  {.inputs = options.verify_inputs, .backend = {}, .seed = options.seed}));
+  RT_ASSIGN(summary.accuracy,
+            rt::convert::keep_accuracy(model, half, *options.keep_accuracy, measured_inputs(options)));
   pipeline.keep_fp32 = named;
   for (size_t i = 0; i < summary.accuracy.kept; ++i)
     pipeline.keep_fp32.push_back(rt::convert::exactly(summary.accuracy.nodes[i].name));
+  return {};
+}
+
+/// What 16 bits do to the outputs of a model that is not optimized yet.
+Status measure_16_bits(const Options& options, rt::ModelGraph model, rt::compiler::PipelineOptions pipeline,
+                       rt::DType precision, Summary& summary) {
+  rt::compiler::PipelineOptions exact = pipeline;
+  exact.keep_fp32.clear();
+  RT_TRY(rt::compiler::optimize(model, exact, nullptr));
+  pipeline.precision = precision;
+  summary.cost =
+      rt::convert::cost_of_16_bits(model, pipeline, measured_inputs(options), options.accuracy == "always");
   return {};
 }
 
@@ -328,6 +403,8 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   if (options.computes_in_16_bits()) pipeline.keep_fp32 = options.keep_fp32;
   if (options.keep_accuracy && !options.quantizes())
     RT_TRY(keep_worst(options, model, pipeline, precision, summary));
+  else if (options.measures_accuracy() && options.computes_in_16_bits())
+    RT_TRY(measure_16_bits(options, model, pipeline, precision, summary));
   if (options.cache_length == 0) pipeline.precision = precision;
   // Tensors are observed, and become codes, without what products add to them.
   pipeline.residuals = options.calibrate.empty() && !aware;
@@ -344,9 +421,16 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
   }
   if (options.quantizes()) {
+    const bool measures = options.measures_accuracy() && options.calibrate.empty() && !aware;
+    const rt::ModelGraph exact = measures ? model : rt::ModelGraph();
     RT_TRY(aware ? rt::convert::quantize_trained(model, kept, summary.quantization)
                  : rt::convert::quantize_model(model, options, summary.quantization));
     RT_TRY(rt::compiler::optimize(model, pipeline, &passes));
+    if (measures)
+      summary.cost =
+          rt::convert::cost_of_change(exact, model, measured_inputs(options), options.accuracy == "always");
+    else
+      summary.cost.error = summary.quantization.output_error;
   }
   if (options.verbose) progress(passes.table());
   RT_ASSIGN(summary.after, rt::compiler::report_of(model.entries[0].graph, model.states, options.dims));

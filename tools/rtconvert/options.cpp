@@ -13,6 +13,7 @@ namespace {
 // "name=value" options collect here until the line has been read.
 struct Raw {
   std::vector<std::string> dims;
+  std::vector<std::string> constants;
   std::vector<std::string> inputs;
   std::vector<std::string> caches;
   std::string lora;
@@ -68,6 +69,11 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
   app.add_flag("--open-batch", options.open_batch,
                "ONNX models whose inputs have the batch 1: take any batch (dimension batch)");
+  app.add_option(
+         "--constant", raw.constants,
+         "NAME=VALUE: an input of an ONNX model becomes a constant, for example axis=1, sizes=2,3,4, or "
+         "NAME=FILE with a .npy, .npz or .pb tensor; what a mode, an axis or a rate input needs")
+      ->take_all();
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
   app.add_flag("--inspect", options.inspect, "Print the graph");
@@ -75,11 +81,15 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_flag("--list-passes", options.list_passes, "List the optimization passes");
   app.add_flag("--json", options.json, "Report as JSON on stdout");
   app.add_flag("--verbose", options.verbose, "Report each pass on stderr");
-  app.add_flag(
-      "--verify", options.verify,
-      "Compare the compiled model, read back from its file, with the reference value of the model as given");
-  app.add_option("--input", raw.inputs,
-                 "NAME=FILE: a .npy or .pb tensor for --verify and --keep-accuracy; others are random")
+  app.add_flag("--verify", options.verify,
+               "Compare the compiled model, read back from its file, with the reference value of the model "
+               "as given: at "
+               "several extents of open dimensions (1, the smallest that works, random ones, one beyond "
+               "every number in "
+               "the model)");
+  app.add_option(
+         "--input", raw.inputs,
+         "NAME=FILE: a .npy or .pb tensor for --verify, --accuracy and --keep-accuracy; others are random")
       ->take_all();
   app.add_option("--verify-backend", options.verify_backend,
                  "For --verify: also run a session on this backend");
@@ -112,6 +122,17 @@ void declare_precision(CLI::App& app, Options& options) {
          "largest, within this bound")
       ->check(CLI::PositiveNumber)
       ->group(group);
+}
+
+void declare_accuracy(CLI::App& app, Options& options) {
+  app.add_option(
+         "--accuracy", options.accuracy,
+         "Measure what --precision does to the outputs, on the --input given, the rows of --calibrate, or "
+         "random numbers, and warn where it is much: auto (unless a run takes over 30 G operations), "
+         "always, or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str()
+      ->group("Precision");
 }
 
 void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
@@ -151,6 +172,14 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
   app.add_option("--memory-backend", options.memory_backend, "For --memory: the backend to plan for")
       ->needs(memory)
       ->capture_default_str()
+      ->group(group);
+  app.add_option(
+         "--tie", options.tie,
+         "Shell patterns of weight names: what an exporter stored once because it was equal, and several "
+         "layers read, is trained as one weight. Default: layers of one kind get a weight each, as they "
+         "have in PyTorch; an embedding that is also the output layer, and a layer that is used twice, "
+         "stay one. Give the same with --export-onnx")
+      ->take_all()
       ->group(group);
   app.add_option("--checkpoint", options.checkpoint,
                  "MODEL.rt with a checkpoint of rttrain: its weights become the model's, for inference")
@@ -267,6 +296,10 @@ void check_quantization(const Options& options) {
     throw CLI::ValidationError("--precision", options.precision + " is for inference, not for --train");
 }
 
+bool measures_accuracy(const Options& options) {
+  return (options.keep_accuracy && options.computes_in_16_bits()) || options.measures_accuracy();
+}
+
 void check(const Options& options) {
   if (options.list_ops || options.list_passes) return;
   if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
@@ -274,13 +307,19 @@ void check(const Options& options) {
   if (options.output.empty() && !options.inspect && !options.verify)
     throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
   if (!options.verify &&
-      ((!options.verify_inputs.empty() && !(options.keep_accuracy && options.computes_in_16_bits())) ||
-       !options.verify_backend.empty()))
+      ((!options.verify_inputs.empty() && !measures_accuracy(options)) || !options.verify_backend.empty()))
     throw CLI::ValidationError("--input",
-                               "--input is for --verify and --keep-accuracy in 16 bits, --verify-backend for "
-                               "--verify");
+                               "--input is for --verify and for measuring what another --precision than fp32 "
+                               "costs, --verify-backend for --verify");
+  if (options.accuracy != "auto" && (options.precision == "fp32" || options.train))
+    throw CLI::ValidationError("--accuracy", "is for another --precision than fp32, without --train");
   if (options.open_batch && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
     throw CLI::ValidationError("--open-batch", "is for ONNX models");
+  if (!options.constants.empty() && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
+    throw CLI::ValidationError("--constant", "is for ONNX models");
+  if (!options.tie.empty() &&
+      (!options.changes_weights() || options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
+    throw CLI::ValidationError("--tie", "is for --train, --lora and --export-onnx of ONNX models");
   if (options.lora && options.input.ends_with(".rt"))
     throw CLI::ValidationError("--lora", "needs the source of the model (.onnx, zoo:NAME)");
   if (options.lora && options.lora->dropout > 0 && !options.train)
@@ -318,6 +357,7 @@ Parsed parse_options(int argc, char** argv) {
   declare_training(app, parsed.options, training);
   declare_adapters(app, parsed.options, raw);
   declare_precision(app, parsed.options);
+  declare_accuracy(app, parsed.options);
   declare_cache(app, parsed.options, raw);
   declare_quantization(app, parsed.options, raw);
   try {
@@ -332,6 +372,12 @@ Parsed parse_options(int argc, char** argv) {
           extent < 0)
         throw CLI::ValidationError("--dim", "expected NAME=N, found " + text);
       parsed.options.dims[name] = extent;
+    }
+    for (const std::string& text : raw.constants) {
+      if (!split(text, name, value))
+        throw CLI::ValidationError("--constant", "expected NAME=VALUE or NAME=FILE, found " + text);
+      if (!parsed.options.constants.emplace(name, value).second)
+        throw CLI::ValidationError("--constant", "'" + name + "' is given twice");
     }
     for (const std::string& text : raw.inputs) {
       if (!split(text, name, value))

@@ -18,11 +18,13 @@ struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
   std::string output;  ///< MODEL.rt; empty: nothing is written
   std::map<std::string, int64_t> dims;
-  bool open_batch = false;  ///< a batch of 1 becomes any batch
+  bool open_batch = false;                       ///< a batch of 1 becomes any batch
+  std::map<std::string, std::string> constants;  ///< input -> numbers, or a .npy, .npz or .pb file
   std::vector<std::string> disabled_passes;
   std::string precision = "fp32";       ///< fp16, bf16; int8; int8-weights, int4-weights
   std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes
   std::optional<double> keep_accuracy;  ///< largest error of the outputs
+  std::string accuracy = "auto";        ///< whether what a precision costs is measured: auto, always, never
 
   bool inspect = false;
   bool list_ops = false;
@@ -45,7 +47,9 @@ struct Options {
   std::string checkpoint;     ///< weights to put into the model
   std::string save_adapter;   ///< the parameters of the checkpoint alone; empty: not written
   std::string merge_adapter;  ///< adapter to add to the weights; empty: none
-  std::string export_onnx;    ///< a copy of the ONNX file with trained weights; empty: none
+  std::vector<std::string>
+      tie;                  ///< shell patterns of weights that stay one where an exporter merged equal ones
+  std::string export_onnx;  ///< a copy of the ONNX file with trained weights; empty: none
 
   std::string calibrate;               ///< .npz or folder with rows of the inputs; empty: none
   std::string calibration = "minmax";  ///< minmax, percentile, entropy
@@ -61,6 +65,12 @@ struct Options {
 
   bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
   bool quantizes() const { return precision.starts_with("int"); }
+  /// Whether what the precision does to the outputs is to be measured.
+  bool measures_accuracy() const {
+    return precision != "fp32" && accuracy != "never" && !train && cache_length == 0;
+  }
+  /// Whether weights get values of their own, so that equal ones must not be one.
+  bool changes_weights() const { return train || lora || !merge_adapter.empty(); }
 };
 
 /// The options, or the exit code to leave with (help was asked for, or the command line is wrong; both have

@@ -493,11 +493,11 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
   if (all.products.empty())
     return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
   OutputError error(model, data);
-  const bool compares = options.quant_report || options.keep_accuracy;
+  const bool compares = options.quant_report || options.keep_accuracy || options.measures_accuracy();
   if (compares) RT_TRY(error.remember(real));
   Observer observer(model, real, data, options);
   RT_TRY(observer.run(all));
-  if (compares || options.json || options.max_drop >= 0)
+  if (options.quant_report || options.keep_accuracy || options.json || options.max_drop >= 0)
     RT_TRY(measure_errors(model, real, all, observer.observed, data, report));
   const auto quantize = [&](size_t worst) -> Status {
     kept.clear();

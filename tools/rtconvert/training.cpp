@@ -106,10 +106,10 @@ Result<size_t> save_adapter(const Options& options) {
 Result<size_t> export_trained(const Options& options) {
   if (options.merge_adapter.empty()) {
     RT_ASSIGN(const Checkpoint checkpoint, read_checkpoint(options.checkpoint));
-    return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx);
+    return onnx::export_weights(options.input, checkpoint.tensors, options.export_onnx, options.tie);
   }
   onnx::ImportReport report;
-  RT_ASSIGN(ModelGraph model, onnx::import_onnx(options.input, {}, report));
+  RT_ASSIGN(ModelGraph model, onnx::import_onnx(options.input, {.untie = true, .tie = options.tie}, report));
   RT_ASSIGN(const std::vector<compiler::MergedWeight> merged, apply_adapter(model, options.merge_adapter));
   std::vector<State> weights;
   for (const compiler::MergedWeight& each : merged) {
@@ -120,7 +120,7 @@ Result<size_t> export_trained(const Options& options) {
           "leave it out of the targets, or merge into a .rt");
     weights.push_back(each.weight);
   }
-  return onnx::export_weights(options.input, weights, options.export_onnx);
+  return onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
 }
 
 }  // namespace rt::convert

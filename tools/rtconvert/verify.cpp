@@ -1,6 +1,7 @@
 #include "tools/rtconvert/verify.h"
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/core/element.h"
 #include "runtime/core/random.h"
@@ -8,26 +9,16 @@
 #include "runtime/ops/evaluate.h"
 #include "tools/common/array.h"
 #include "tools/common/compare.h"
-#include "tools/compiler/builder.h"
 #include "tools/compiler/index_bounds.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/rtconvert/run_session.h"
+#include "tools/rtconvert/verify_extents.h"
 
 namespace rt::convert {
 
 namespace {
 
 using tools::Array;
-
-// Symbols take extents under which the graph can be inferred.
-Result<std::vector<TensorInfo>> input_infos(const ModelGraph& model) {
-  Graph graph = *model.entry("infer");
-  const compiler::Builder builder(graph, &model.states);
-  RT_TRY(Status(builder.status()));
-  std::vector<TensorInfo> infos;
-  for (ValueId id : graph.inputs) infos.push_back(builder.probe(id, 0).info);
-  return infos;
-}
 
 // Floats in [-1, 1); integers in [0, bound).
 Array random_array(const std::string& name, const TensorInfo& info, uint64_t bound, uint64_t& state) {
@@ -48,13 +39,19 @@ Array random_array(const std::string& name, const TensorInfo& info, uint64_t bou
 }  // namespace
 
 Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options) {
+  RT_ASSIGN(const std::vector<ExtentCase> cases, extent_cases(model, options.seed));
+  // Those that are no special case.
+  return make_inputs(model, options, cases.back().inputs);
+}
+
+Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options,
+                                       const std::vector<TensorInfo>& infos) {
   const Graph& graph = *model.entry("infer");
   for (const auto& [name, path] : options.inputs) {
     bool found = false;
     for (ValueId id : graph.inputs) found = found || graph[id].name == name;
     if (!found) return invalid_argument("--input: the model has no input '", name, "'");
   }
-  RT_ASSIGN(const std::vector<TensorInfo> infos, input_infos(model));
   std::vector<Array> inputs;
   const auto bounds = compiler::index_bounds(graph);
   uint64_t state = options.seed;
@@ -121,19 +118,40 @@ void compare_all(const std::string& what, std::span<const Array> got, std::span<
 
 Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
                                             const VerifyOptions& options) {
-  RT_ASSIGN(const std::vector<Array> inputs, make_inputs(original, options));
-  RT_ASSIGN(const std::vector<Array> want, evaluate(original, inputs));
+  RT_ASSIGN(std::vector<ExtentCase> cases, extent_cases(original, options.seed));
+  // What files give is one set of extents.
+  if (!options.inputs.empty()) cases.resize(1);
   RT_ASSIGN(const ModelGraph compiled, load_model(path));
-  RT_ASSIGN(const std::vector<Array> got, evaluate(compiled, inputs));
-  std::vector<VerifyLine> lines;
-  compare_all("compiled", got, want, options, lines);
-  if (options.backend.empty()) return lines;
   std::string error;
-  const auto bytes = tools::read_file(path, error);
-  if (!bytes) return Status(Code::Io, error);
-  const auto outputs = run_session(*bytes, options.backend, false, inputs, error);
-  if (!outputs) return Status::make(Code::Device, "session on ", options.backend, ": ", error);
-  compare_all(options.backend, *outputs, want, options, lines);
+  std::optional<std::vector<std::byte>> bytes;
+  if (!options.backend.empty()) {
+    bytes = tools::read_file(path, error);
+    if (!bytes) return Status(Code::Io, error);
+  }
+  std::vector<VerifyLine> lines;
+  Status refusal;
+  for (const ExtentCase& at : cases) {
+    RT_ASSIGN(const std::vector<Array> inputs, make_inputs(original, options, at.inputs));
+    auto want = evaluate(original, inputs);
+    if (!want.ok()) {
+      // Valid shapes, but not with these numbers.
+      refusal = std::move(want).status();
+      continue;
+    }
+    const size_t first = lines.size();
+    auto got = evaluate(compiled, inputs);
+    if (!got.ok()) return std::move(got).status().in("compiled, at ", at.at);
+    compare_all("compiled", *got, *want, options, lines);
+    if (bytes) {
+      const auto outputs = run_session(*bytes, options.backend, false, inputs, error);
+      if (!outputs)
+        return Status::make(Code::Device, "session on ", options.backend, at.at.empty() ? "" : " at ", at.at,
+                            ": ", error);
+      compare_all(options.backend, *outputs, *want, options, lines);
+    }
+    for (size_t i = first; i < lines.size() && options.inputs.empty(); ++i) lines[i].at = at.at;
+  }
+  if (lines.empty()) RT_TRY(std::move(refusal));
   return lines;
 }
 

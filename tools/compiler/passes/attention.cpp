@@ -30,8 +30,8 @@ struct Match {
   ValueId leading = kNoValue;  ///< of rank 4: batch and heads where the products join them
 };
 
-const Shape& probed(GraphEdit& edit, ValueId value, int probe) {
-  return edit.builder().probe(value, probe).info.shape;
+Shape shape_of(GraphEdit& edit, ValueId value) {
+  return edit.builder().comparable_shape(value);
 }
 
 /// The number in a product of a value and a number, and the value.
@@ -61,11 +61,9 @@ bool add_bias(GraphEdit& edit, Match& match, ValueId bias) {
     match.bias = bias;
     return true;
   }
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape &a = probed(edit, match.bias, probe), &b = probed(edit, bias, probe);
-    const auto sum = broadcast(a, b);
-    if (!sum || (*sum != a && *sum != b)) return false;
-  }
+  const Shape a = shape_of(edit, match.bias), b = shape_of(edit, bias);
+  const auto sum = broadcast(a, b);
+  if (!sum || (*sum != a && *sum != b)) return false;
   match.bias = edit.emit(op::AddAttributes{}, {match.bias, bias});
   return true;
 }
@@ -103,11 +101,9 @@ bool add_mask(GraphEdit& edit, Match& match, ValueId mask) {
 
 /// Reshape that splits or joins the axes before the last two.
 bool keeps_matrices(GraphEdit& edit, ValueId from, ValueId to) {
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape &a = probed(edit, from, probe), &b = probed(edit, to, probe);
-    if (a.rank() < 3 || b.rank() < 3 || a.back() != b.back() || a[a.rank() - 2] != b[b.rank() - 2])
-      return false;
-  }
+  const Shape a = shape_of(edit, from), b = shape_of(edit, to);
+  if (a.rank() < 3 || b.rank() < 3 || a.back() != b.back() || a[a.rank() - 2] != b[b.rank() - 2])
+    return false;
   return true;
 }
 
@@ -246,14 +242,12 @@ ValueId unscaled(GraphEdit& edit, ValueId x, double& scale) {
 /// The axis of `expand`'s input that alone is repeated; -1: none.
 int repeated_axis(GraphEdit& edit, const Node& expand) {
   int found = -1;
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape &from = probed(edit, expand.inputs[0], probe), &to = probed(edit, expand.outputs[0], probe);
-    if (from.rank() != to.rank()) return -1;
-    for (int axis = 0; axis < to.rank(); ++axis) {
-      if (from[axis] == to[axis]) continue;
-      if (from[axis] != 1 || (found >= 0 && found != axis)) return -1;
-      found = axis;
-    }
+  const Shape from = shape_of(edit, expand.inputs[0]), to = shape_of(edit, expand.outputs[0]);
+  if (from.rank() != to.rank()) return -1;
+  for (int axis = 0; axis < to.rank(); ++axis) {
+    if (from[axis] == to[axis]) continue;
+    if (from[axis] != 1 || (found >= 0 && found != axis)) return -1;
+    found = axis;
   }
   return found;
 }
@@ -269,12 +263,12 @@ ValueId unrepeated(GraphEdit& edit, ValueId x, int axis) {
   const Node* reshape = edit.producer(x, OpKind::Reshape);
   const Node* expand = reshape == nullptr ? nullptr : edit.producer(reshape->inputs[0], OpKind::Expand);
   if (expand == nullptr || repeated_axis(edit, *expand) != axis + 1) return x;
-  for (int probe = 0; probe < kProbes; ++probe) {
-    Shape joined = probed(edit, reshape->inputs[0], probe);
-    joined[axis] *= joined[axis + 1];
-    joined.erase(axis + 1);
-    if (joined != probed(edit, x, probe)) return x;
-  }
+  Shape joined = shape_of(edit, reshape->inputs[0]);
+  constexpr int64_t kSymbols = int64_t{1} << 31;
+  if (joined[axis] >= kSymbols || joined[axis + 1] >= kSymbols) return x;
+  joined[axis] *= joined[axis + 1];
+  joined.erase(axis + 1);
+  if (joined != shape_of(edit, x)) return x;
   const ValueId source = expand->inputs[0];
   const auto at = static_cast<size_t>(axis);
   return reshape_to(edit, source, {{source, 0, at + 1}, {source, at + 2, edit.value(source).dims.size()}});
@@ -286,17 +280,14 @@ struct Operands {
 
 /// Whether batches and heads agree; keys of one head may serve several.
 bool fit(GraphEdit& edit, const Operands& all, bool joined) {
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape &q = probed(edit, all.q, probe), &k = probed(edit, all.k, probe),
-                &v = probed(edit, all.v, probe);
-    const int rank = q.rank();
-    if (rank < 2 || rank > 4 || k.rank() != rank || v.rank() != rank) return false;
-    if (rank == 4 && (q[0] != k[0] || q[0] != v[0])) return false;
-    if (rank == 2) continue;
-    const int64_t heads = q[rank - 3], groups = k[rank - 3];
-    if (groups == 0 || heads % groups != 0 || (joined && heads != groups) || v[rank - 3] != groups)
-      return false;
-  }
+  const Shape q = shape_of(edit, all.q), k = shape_of(edit, all.k), v = shape_of(edit, all.v);
+  const int rank = q.rank();
+  if (rank < 2 || rank > 4 || k.rank() != rank || v.rank() != rank) return false;
+  if (rank == 4 && (q[0] != k[0] || q[0] != v[0])) return false;
+  if (rank == 2) return true;
+  const int64_t heads = q[rank - 3], groups = k[rank - 3];
+  if (groups == 0 || heads % groups != 0 || (joined && heads != groups) || v[rank - 3] != groups)
+    return false;
   return true;
 }
 
@@ -309,29 +300,33 @@ ValueId of_rank_4(GraphEdit& edit, ValueId x, ValueId leading) {
 
 /// Whether every mask broadcasts to the scores of rank 4.
 bool masks_fit(GraphEdit& edit, const Match& match, const Operands& all, ValueId leading) {
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape &q = probed(edit, all.q, probe), &k = probed(edit, all.k, probe);
-    const int rank = q.rank();
-    Shape scores{1, 1, q[rank - 2], k[rank - 2]};
-    for (int axis = 0; axis < rank - 2; ++axis) scores[axis + 4 - rank] = q[axis];
-    for (int axis = 0; leading != kNoValue && axis < 2; ++axis)
-      scores[axis] = probed(edit, leading, probe)[axis];
-    for (ValueId mask : {match.bias, match.keep}) {
-      if (mask == kNoValue) continue;
-      const auto shape = broadcast(probed(edit, mask, probe), scores);
-      if (!shape || *shape != scores) return false;
-    }
+  const Shape q = shape_of(edit, all.q), k = shape_of(edit, all.k);
+  const int rank = q.rank();
+  Shape scores{1, 1, q[rank - 2], k[rank - 2]};
+  for (int axis = 0; axis < rank - 2; ++axis) scores[axis + 4 - rank] = q[axis];
+  for (int axis = 0; leading != kNoValue && axis < 2; ++axis) scores[axis] = shape_of(edit, leading)[axis];
+  for (ValueId mask : {match.bias, match.keep}) {
+    if (mask == kNoValue) continue;
+    const auto shape = broadcast(shape_of(edit, mask), scores);
+    if (!shape || *shape != scores) return false;
   }
   return true;
+}
+
+/// What broadcasts to the scores as something with queries and keys: a number is added to all of them.
+ValueId as_matrix(GraphEdit& edit, ValueId mask) {
+  if (mask == kNoValue || edit.value(mask).rank() >= 2) return mask;
+  const size_t rank = edit.value(mask).dims.size();
+  return reshape_to(edit, mask, {{kNoValue, rank, 2}, {mask, 0, rank}});
 }
 
 /// The mask operand: bools, or numbers in which bools have become -infinity.
 ValueId joined_mask(GraphEdit& edit, const Match& match) {
   if (match.bias == kNoValue || match.keep == kNoValue)
-    return match.bias == kNoValue ? match.keep : match.bias;
+    return as_matrix(edit, match.bias == kNoValue ? match.keep : match.bias);
   const ValueId hidden =
       edit.builder().scalar(-std::numeric_limits<double>::infinity(), edit.value(match.bias).dtype);
-  return edit.emit(op::WhereAttributes{}, {match.keep, match.bias, hidden});
+  return as_matrix(edit, edit.emit(op::WhereAttributes{}, {match.keep, match.bias, hidden}));
 }
 
 /// Keys [.., T, D] and queries [.., S, D] from the operands of the product of scores.

@@ -128,15 +128,12 @@ void drop_expanded_operand(GraphEdit& edit, NodeId id) {
   for (size_t i = 0; i < edit.node(id).inputs.size(); ++i) {
     const Node* expand = edit.producer(edit.node(id).inputs[i], OpKind::Expand);
     if (expand == nullptr) continue;
-    bool same = true;
-    for (int probe = 0; probe < kProbes; ++probe) {
-      std::optional<Shape> shape = edit.builder().probe(expand->inputs[0], probe).info.shape;
-      for (size_t k = 0; k < edit.node(id).inputs.size(); ++k)
-        if (k != i && shape)
-          shape = broadcast(*shape, edit.builder().probe(edit.node(id).inputs[k], probe).info.shape);
-      same = same && shape && *shape == edit.builder().probe(result(edit, id), probe).info.shape;
-    }
-    if (same) edit.set_input(id, i, expand->inputs[0]);
+    std::optional<Shape> shape = edit.builder().comparable_shape(expand->inputs[0]);
+    for (size_t k = 0; k < edit.node(id).inputs.size(); ++k)
+      if (k != i && shape)
+        shape = broadcast(*shape, edit.builder().comparable_shape(edit.node(id).inputs[k]));
+    if (shape && *shape == edit.builder().comparable_shape(result(edit, id)))
+      edit.set_input(id, i, expand->inputs[0]);
   }
 }
 
@@ -174,9 +171,7 @@ void drop_slice(GraphEdit& edit, NodeId id) {
 /// A reduction over axes that all have extent 1 moves no numbers.
 void drop_reduction(GraphEdit& edit, NodeId id) {
   const ValueId x = first_input(edit, id), y = result(edit, id);
-  for (int probe = 0; probe < kProbes; ++probe)
-    if (edit.builder().probe(x, probe).info.elements() != edit.builder().probe(y, probe).info.elements())
-      return;
+  if (!edit.builder().same_elements(x, y)) return;
   if (edit.same_info(x, y)) return drop(edit, id);
   if (edit.value(x).dtype != edit.value(y).dtype) return;
   if (const auto target = reshape_target(edit.value(y)))

@@ -1,4 +1,6 @@
 // Causal masks as models spell them out: comparisons of positions, or constants.
+#include <algorithm>
+
 #include "runtime/core/element.h"
 #include "tools/compiler/passes/pattern.h"
 
@@ -11,23 +13,23 @@ struct Positions {
   ValueId start = kNoValue;  ///< kNoValue: 0
 };
 
-/// Which of the last two axes is the only one longer than 1, under all probes.
+/// Which of the last two axes is the only one that is not 1.
 std::optional<bool> is_along_keys(GraphEdit& edit, ValueId value) {
-  std::optional<bool> found;
-  for (int probe = 0; probe < kProbes; ++probe) {
-    const Shape& shape = edit.builder().probe(value, probe).info.shape;
-    if (shape.rank() == 0 || shape.elements() <= 1) return std::nullopt;
-    const bool keys = shape.back() == shape.elements();
-    if (!keys && (shape.rank() < 2 || shape[shape.rank() - 2] != shape.elements())) return std::nullopt;
-    if (found && *found != keys) return std::nullopt;
-    found = keys;
+  const Shape shape = edit.builder().comparable_shape(value);
+  int long_axis = -1;
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] == 1) continue;
+    if (long_axis >= 0) return std::nullopt;
+    long_axis = axis;
   }
-  return found;
+  if (long_axis < 0 || long_axis < shape.rank() - 2) return std::nullopt;
+  return long_axis == shape.rank() - 1;
 }
 
 bool is_one_integer(GraphEdit& edit, ValueId value) {
-  const auto is_one = [&](int probe) { return edit.builder().probe(value, probe).info.elements() == 1; };
-  return edit.value(value).dtype == DType::I64 && is_one(0) && is_one(1);
+  const Shape shape = edit.builder().comparable_shape(value);
+  return edit.value(value).dtype == DType::I64 &&
+         std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent == 1; });
 }
 
 /// A Range, or the sum of one and an offset.

@@ -9,41 +9,22 @@
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/shape/symbols.h"
 
 namespace rt::compiler {
 namespace {
 
 constexpr int kMostNesting = 4;
 
-Result<Graph> body_of(const Builder& outer, const Graph& graph, const Node& node,
-                      const ops::CompilerPage& page, const std::vector<State>& states) {
+Result<Graph> body_of(const Graph& graph, const Node& node, const ops::CompilerPage& page,
+                      const std::vector<State>& states) {
   Graph body;
   body.name = node.name;
   body.symbols = graph.symbols;
-  std::map<std::array<int64_t, kProbes>, int32_t> nameless;
-  // Symbols come first, since a builder's probes follow from all of them.
-  std::vector<std::vector<Dim>> dims;
-  for (ValueId input : node.inputs) {
-    dims.emplace_back();
-    if (input == kNoValue) continue;
-    dims.back() = graph[input].dims;
-    for (size_t axis = 0; axis < dims.back().size(); ++axis) {
-      Dim& dim = dims.back()[axis];
-      if (dim.is_known() || dim.symbol >= 0) continue;
-      const auto extent = [&](int probe) {
-        return outer.probe(input, probe).info.shape[static_cast<int>(axis)];
-      };
-      const auto [entry, fresh] = nameless.try_emplace({extent(0), extent(1)}, 0);
-      if (fresh) entry->second = body.symbol(text('?', nameless.size() - 1));
-      dim.symbol = entry->second;
-    }
-  }
   Builder builder(body, &states);
   std::vector<ValueId> inputs;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const ValueId input = node.inputs[i];
-    inputs.push_back(input == kNoValue ? kNoValue : builder.input("", graph[input].dtype, dims[i]));
-  }
+  for (const ValueId input : node.inputs)
+    inputs.push_back(input == kNoValue ? kNoValue : builder.input("", graph[input].dtype, graph[input].dims));
   for (ValueId output : page.body(builder, node, inputs)) builder.output(output);
   RT_TRY(Status(builder.status()).in(describe(node)));
   if (body.outputs.size() != node.outputs.size())
@@ -61,8 +42,9 @@ Status expand_graph(Graph& graph, const std::vector<State>& states, int depth) {
       for (Graph& body : node.bodies) RT_TRY(expand_graph(body, states, depth));
     const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
     if (page == nullptr || page->body == nullptr || !node.bodies.empty()) continue;
-    RT_ASSIGN(Graph body, body_of(outer, graph, node, *page, states));
+    RT_ASSIGN(Graph body, body_of(graph, node, *page, states));
     RT_TRY(tidy(body));
+    drop_unused_symbols(body);
     RT_TRY(expand_graph(body, states, depth + 1));
     node.bodies.push_back(std::move(body));
   }

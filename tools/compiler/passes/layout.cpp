@@ -311,37 +311,46 @@ std::optional<Sunk> sink_quantization(GraphEdit& edit, NodeId id) {
   });
 }
 
-/// Runs of axes of A and of B with the same number of elements under all probes: [a_first, a_last) ->
-/// [b_first, b_last).
+/// Runs of axes of A and of B with the same number of elements: [a_first, a_last) -> [b_first, b_last).
 struct Run {
   int a_first, a_last, b_first, b_last;
 };
 
-std::vector<Run> matching_runs(const std::array<Shape, kProbes>& a, const std::array<Shape, kProbes>& b) {
+std::vector<Run> matching_runs(GraphEdit& edit, ValueId a, ValueId b) {
+  ExtentTable& table = edit.builder().extents();
+  const std::vector<Extent>&x = edit.builder().known(a).dims, &y = edit.builder().known(b).dims;
+  // Which side is shorter so far is a guess; that both are equal in the end is proven.
+  const Shape &x_guess = edit.builder().probe(a, 0).info.shape,
+              &y_guess = edit.builder().probe(b, 0).info.shape;
+  const auto x_rank = static_cast<int>(x.size()), y_rank = static_cast<int>(y.size());
   std::vector<Run> runs;
   int i = 0, j = 0;
-  while (i < a[0].rank() || j < b[0].rank()) {
+  while (i < x_rank || j < y_rank) {
     Run run{.a_first = i, .a_last = i, .b_first = j, .b_last = j};
-    std::array<int64_t, kProbes> left{1, 1}, right{1, 1};
+    Extent left = number(1), right = number(1);
+    int64_t left_guess = 1, right_guess = 1;
+    const auto equal = [&] { return !left.is_unknown() && left == right; };
     do {
-      // Take from the side that is behind under the first probe; both have one at the start.
-      const bool take_a = i < a[0].rank() && (left[0] <= right[0] || j == b[0].rank()) &&
+      // Take from the shorter side; both have one at the start.
+      const bool take_a = i < x_rank && (left_guess <= right_guess || j == y_rank) &&
                           !(run.a_last > run.a_first && run.b_last == run.b_first);
       if (take_a) {
-        for (size_t probe = 0; probe < kProbes; ++probe) left[probe] *= a[probe][i];
+        left = table.multiply(left, x[static_cast<size_t>(i)]);
+        left_guess *= x_guess[i];
         run.a_last = ++i;
-      } else if (j < b[0].rank()) {
-        for (size_t probe = 0; probe < kProbes; ++probe) right[probe] *= b[probe][j];
+      } else if (j < y_rank) {
+        right = table.multiply(right, y[static_cast<size_t>(j)]);
+        right_guess *= y_guess[j];
         run.b_last = ++j;
       } else {
         break;
       }
-    } while (left != right || (run.a_last == run.a_first) || (run.b_last == run.b_first));
-    if (left != right) return {};
+    } while (!equal() || (run.a_last == run.a_first) || (run.b_last == run.b_first));
+    if (!equal()) return {};
     // Ones at the end belong to the last run.
-    const bool a_rest = i == a[0].rank(), b_rest = j == b[0].rank();
-    while (b_rest && i < a[0].rank() && a[0][i] == 1 && a[1][i] == 1) run.a_last = ++i;
-    while (a_rest && j < b[0].rank() && b[0][j] == 1 && b[1][j] == 1) run.b_last = ++j;
+    const bool a_rest = i == x_rank, b_rest = j == y_rank;
+    while (b_rest && i < x_rank && x[static_cast<size_t>(i)].is_constant(1)) run.a_last = ++i;
+    while (a_rest && j < y_rank && y[static_cast<size_t>(j)].is_constant(1)) run.b_last = ++j;
     runs.push_back(run);
   }
   return runs;
@@ -354,12 +363,7 @@ std::optional<Sunk> sink_reshape(GraphEdit& edit, NodeId id) {
   const Permutation* own = permutation_of(edit, source);
   if (own == nullptr || !can_vanish(edit, source)) return std::nullopt;
   const Permutation p = *own;
-  std::array<Shape, kProbes> a, b;
-  for (int probe = 0; probe < kProbes; ++probe) {
-    a[static_cast<size_t>(probe)] = edit.builder().probe(source, probe).info.shape;
-    b[static_cast<size_t>(probe)] = edit.builder().probe(y, probe).info.shape;
-  }
-  std::vector<Run> runs = matching_runs(a, b);
+  const std::vector<Run> runs = matching_runs(edit, source, y);
   if (runs.empty()) return std::nullopt;
   for (const Run& run : runs)
     for (int i = run.a_first + 1; i < run.a_last; ++i)
@@ -372,7 +376,7 @@ std::optional<Sunk> sink_reshape(GraphEdit& edit, NodeId id) {
   });
   Value moved = edit.value(y);
   moved.dims.clear();
-  Permutation result(static_cast<size_t>(b[0].rank()));
+  Permutation result(edit.value(y).dims.size());
   for (size_t at : sorted)
     for (int j = runs[at].b_first; j < runs[at].b_last; ++j) {
       result[static_cast<size_t>(j)] = static_cast<int64_t>(moved.dims.size());

@@ -72,11 +72,13 @@ void simplify_reshape(GraphEdit& edit, NodeId id) {
   const ValueId x = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
   if (edit.same_info(x, y)) return edit.replace(y, x);
   const ValueId shape = edit.node(id).inputs[1];
-  if (const Node* inner = edit.producer(x, OpKind::Reshape)) {
+  // A Reshape that may be refused stays, so that a run refuses it.
+  const Node* inner = edit.producer(x, OpKind::Reshape);
+  if (inner != nullptr && edit.builder().same_elements(inner->inputs[0], x)) {
     edit.rewrite(id, op::ReshapeAttributes{}, {inner->inputs[0], shape});
     return;
   }
-  if (edit.is_constant(shape)) return;
+  if (edit.is_constant(shape) || !edit.builder().same_elements(x, y)) return;
   if (const auto target = reshape_target(edit.value(y))) edit.set_input(id, 1, edit.builder().ints(*target));
 }
 

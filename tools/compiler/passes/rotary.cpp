@@ -19,8 +19,8 @@ struct Rotation {
   bool interleaved = false;
 };
 
-const Shape& probed(GraphEdit& edit, ValueId value, int probe) {
-  return edit.builder().probe(value, probe).info.shape;
+Shape shape_of(GraphEdit& edit, ValueId value) {
+  return edit.builder().comparable_shape(value);
 }
 
 /// A piece [start, end) of a value's last axis, in steps of 1; the extent of that axis is known.
@@ -97,10 +97,8 @@ bool has_equal_halves(GraphEdit& edit, ValueId table, int depth = 8) {
   const Node* node = edit.producer(table);
   if (node == nullptr || depth == 0) return false;
   const auto same_last = [&](ValueId input) {
-    for (int probe = 0; probe < kProbes; ++probe) {
-      const Shape &from = probed(edit, input, probe), &to = probed(edit, table, probe);
-      if (from.rank() == 0 || to.rank() == 0 || from.back() != to.back()) return false;
-    }
+    const Shape from = shape_of(edit, input), to = shape_of(edit, table);
+    if (from.rank() == 0 || to.rank() == 0 || from.back() != to.back()) return false;
     return has_equal_halves(edit, input, depth - 1);
   };
   switch (node->kind()) {
@@ -161,14 +159,12 @@ struct Axes {
 /// The tables have x's extents along batch and positions and 1 along heads; an axis they lack counts as 1.
 std::optional<Axes> axes_of(GraphEdit& edit, ValueId x, ValueId table, size_t leading) {
   std::vector<bool> full(leading);
+  const Shape all = shape_of(edit, x), own = shape_of(edit, table);
   for (size_t axis = 0; axis < leading; ++axis) {
-    for (int probe = 0; probe < kProbes; ++probe) {
-      const Shape &all = probed(edit, x, probe), &own = probed(edit, table, probe);
-      const int at = static_cast<int>(axis) + own.rank() - all.rank();
-      const int64_t extent = at < 0 ? 1 : own[at];
-      if (extent != 1 && extent != all[static_cast<int>(axis)]) return std::nullopt;
-      full[axis] = full[axis] || extent != 1;
-    }
+    const int at = static_cast<int>(axis) + own.rank() - all.rank();
+    const int64_t extent = at < 0 ? 1 : own[at];
+    if (extent != 1 && extent != all[static_cast<int>(axis)]) return std::nullopt;
+    full[axis] = extent != 1;
   }
   Axes axes{.end = leading};
   while (axes.heads < leading && full[axes.heads]) ++axes.heads;

@@ -8,6 +8,8 @@
 
 #include "runtime/core/element.h"
 #include "runtime/graph/verify.h"
+#include "tools/compiler/shape/symbols.h"
+#include "tools/rtconvert/onnx/attribute.h"
 #include "tools/rtconvert/onnx/importer.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
@@ -15,26 +17,8 @@ namespace rt::onnx {
 
 namespace {
 
-const rt_onnx::AttributeProto* find_attribute(const rt_onnx::NodeProto& node, std::string_view name) {
-  for (const auto& attribute : node.attribute())
-    if (attribute.name() == name) return &attribute;
-  return nullptr;
-}
-
-std::vector<int64_t> integers(const rt_onnx::NodeProto& node, std::string_view name) {
-  const auto* found = find_attribute(node, name);
-  if (found == nullptr) return {};
-  return {found->ints().begin(), found->ints().end()};
-}
-
 int64_t entry(const std::vector<int64_t>& list, size_t i) {
   return i < list.size() ? list[i] : 0;
-}
-
-ValueId take(Emitter& emit, ValueId x, ValueId index, int64_t axis) {
-  op::GatherAttributes attributes;
-  attributes.axis = axis;
-  return emit.emit(attributes, {x, index});
 }
 
 ValueId extent_of(Emitter& emit, ValueId x, int axis) {
@@ -47,22 +31,6 @@ ValueId reversed(Emitter& emit, ValueId x) {
   attributes.steps = {-1};
   const int64_t start = -1, end = std::numeric_limits<int64_t>::min();
   return emit.emit(std::move(attributes), {x, emit.ints({&start, 1}), emit.ints({&end, 1})});
-}
-
-/// The first axis becomes axis `to`.
-ValueId move_first_axis(Emitter& emit, ValueId x, int64_t to) {
-  if (x == kNoValue) return x;
-  const int rank = emit.value(x).rank();
-  const auto axis = normalized_axis(to, rank);
-  if (!axis) {
-    emit.fail(invalid_argument("scan_output_axes: axis ", to, " is outside the rank ", rank));
-    return kNoValue;
-  }
-  if (*axis == 0) return x;
-  std::vector<int64_t> permutation;
-  for (int i = 1; i < rank; ++i) permutation.push_back(i);
-  permutation.insert(permutation.begin() + *axis, 0);
-  return emit.transpose(x, std::move(permutation));
 }
 
 }  // namespace
@@ -81,16 +49,7 @@ std::vector<Dim> Importer::Frame::dims_of(ValueId outer) {
   for (size_t axis = 0; axis < dims.size(); ++axis) {
     Dim& dim = dims[axis];
     if (dim.is_known()) continue;
-    if (dim.symbol >= 0) {
-      const Symbol& symbol = graph.symbols[static_cast<size_t>(dim.symbol)];
-      dim.symbol = builder.graph().symbol(symbol.name);
-      builder.graph().symbols[static_cast<size_t>(dim.symbol)].bound = symbol.bound;
-      continue;
-    }
-    const auto extent = [&](int probe) {
-      return parent->builder.probe(outer, probe).info.shape[static_cast<int>(axis)];
-    };
-    dim.symbol = builder.graph().symbol(text('?', extent(0), ',', extent(1)));
+    dim.symbol = compiler::copy_symbol(graph, dim.symbol, builder.graph());
   }
   return dims;
 }
@@ -112,11 +71,13 @@ ValueId Importer::Frame::capture(ValueId outer) {
   known[outer] = id;
   if (const auto narrow = parent->narrow_types.find(outer); narrow != parent->narrow_types.end())
     narrow_types[id] = narrow->second;
+  if (const auto list = parent->strings.find(outer); list != parent->strings.end())
+    strings[id] = list->second;
   return id;
 }
 
 ValueId Importer::within(Frame& frame, const Frame* from, ValueId id) {
-  if (id == kNoValue || &frame == from || frame.parent == nullptr) return id;
+  if (id == kNoValue || is_sequence(id) || &frame == from || frame.parent == nullptr) return id;
   return frame.capture(within(*frame.parent, from, id));
 }
 
@@ -127,11 +88,28 @@ int64_t Importer::opset_of(const Scope& scope) {
   return version != scope.opsets->end() ? version->second : 0;
 }
 
-Importer::AddControl Importer::control_importer(const std::string& op) {
+std::vector<SupportedOp> Importer::walked_ops() {
+  std::vector<SupportedOp> ops;
+  const auto add = [&](std::string_view domain, std::string_view op, int first) {
+    ops.push_back({.domain = domain, .op = op, .first_opset = first, .last_opset = kNewestOpset});
+  };
+  add("ai.onnx", "If", 1);
+  add("ai.onnx", "Loop", 1);
+  add("ai.onnx", "Scan", 8);
+  add("ai.onnx", "SequenceMap", 17);
+  add("ai.onnx.preview", "FlexAttention", 1);
+  for (const SequenceRow& row : sequence_rows()) add("ai.onnx", row.op, row.first_opset);
+  return ops;
+}
+
+Importer::AddControl Importer::control_importer(const std::string& domain, const std::string& op) {
+  if (domain == "ai.onnx.preview" && op == "FlexAttention") return &Importer::add_flex_attention;
+  if (!domain.empty()) return nullptr;
   if (op == "If") return &Importer::add_if;
   if (op == "Loop") return &Importer::add_loop;
   if (op == "Scan") return &Importer::add_scan;
-  return nullptr;
+  if (op == "SequenceMap") return &Importer::add_sequence_map;
+  return sequence_row(op) != nullptr ? &Importer::add_sequence_node : nullptr;
 }
 
 /// Resolves the inputs and looks for the graphs; what is wrong has been reported when it returns false.
@@ -228,8 +206,8 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
   std::vector<ValueId> inputs;
   if (!check_control(node, name, scope, {"then_branch", "else_branch"}, inputs))
     return bind_nothing(node, scope);
-  if (inputs.size() != 1 || inputs[0] == kNoValue) {
-    problem(text("node '", name, "' (If): expected one input"));
+  if (inputs.size() != 1 || inputs[0] == kNoValue || is_sequence(inputs[0])) {
+    problem(text("node '", name, "' (If): expected one tensor as its input"));
     return bind_nothing(node, scope);
   }
   const rt_onnx::GraphProto* branches[] = {&find_attribute(node, "then_branch")->g(),
@@ -243,23 +221,64 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
   Frame& outer = *frame_;
   std::unique_ptr<Frame> frames[2];
   std::vector<ValueId> outputs[2];
+  Packing packings[2];
+  std::vector<UnsupportedNode> refused[2];
   for (size_t i = 0; i < 2; ++i) {
     frames[i] = std::make_unique<Frame>(outer);
     frame_ = frames[i].get();
+    // What one branch demands of extents says nothing of the other: a run that takes it checks them.
+    frames[i]->builder.fit_symbols(frames[i]->fitted);
+    const size_t problems = problem_count_, entries = report_.unsupported.size();
     outputs[i] = add_graph(*branches[i], name, scope, {});
+    const bool failed = outputs[i].empty() && branches[i]->output_size() > 0;
+    packings[i] = unpack(outputs[i]);
     frame_ = &outer;
-    if (outputs[i].empty() && branches[i]->output_size() > 0) return bind_nothing(node, scope);
+    if (!failed) continue;
+    const auto first = report_.unsupported.begin() + static_cast<std::ptrdiff_t>(entries);
+    refused[i].assign(first, report_.unsupported.end());
+    if (problem_count_ != problems || refused[i].empty() ||
+        !std::all_of(first, report_.unsupported.end(), [](const UnsupportedNode& n) { return n.refused; }))
+      return bind_nothing(node, scope);
+    report_.unsupported.erase(first, report_.unsupported.end());
+  }
+  // A branch that does not fit the shapes does not block the other: a run that takes it says why it cannot.
+  std::string refusal;
+  for (size_t i = 0; i < 2; ++i) {
+    if (refused[i].empty()) continue;
+    if (!refused[1 - i].empty()) {
+      for (const auto& nodes : refused)
+        report_.unsupported.insert(report_.unsupported.end(), nodes.begin(), nodes.end());
+      return bind_nothing(node, scope);
+    }
+    const UnsupportedNode& cause = refused[i][0];
+    refusal = cause.reason.starts_with("node '")
+                  ? cause.reason
+                  : text("node '", cause.name, "' (", cause.op, "): ", cause.reason);
+    report_.warnings.push_back(
+        text("the ", i == 0 ? "then" : "else", " branch of '", name,
+             "' does not fit the shapes, and a run that takes it ends with an error: ", refusal));
+    frames[i] = nullptr;
+  }
+  const bool both = frames[0] != nullptr && frames[1] != nullptr;
+  if (both && packings[0] != packings[1]) {
+    report_unsupported(
+        node, name, opset_of(scope), inputs,
+        "its branches give sequences of different lengths, or an optional that only one of them "
+        "fills; make the condition known with --constant");
+    return bind_nothing(node, scope);
   }
   // Both branches take what either uses.
-  std::vector<ValueId> captured = frames[0]->captured;
-  for (const ValueId id : frames[1]->captured)
-    if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
+  std::vector<ValueId> captured;
+  for (const auto& frame : frames)
+    for (const ValueId id : frame == nullptr ? std::vector<ValueId>{} : frame->captured)
+      if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
   Node made;
   made.op = make_op(op::IfAttributes{});
   made.name = name;
   made.inputs = {inputs[0]};
   made.inputs.insert(made.inputs.end(), captured.begin(), captured.end());
   for (size_t i = 0; i < 2; ++i) {
+    if (frames[i] == nullptr) continue;
     Frame& frame = *frames[i];
     std::vector<ValueId> own;
     for (const ValueId id : captured) own.push_back(frame.capture(id));
@@ -268,9 +287,17 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     set_outputs(frame.builder, outputs[i]);
     outer.builder.fail(frame.builder.take_failure());
     frame.own.name = text(name, i == 0 ? "/then" : "/else");
+    for (const std::string& sentence : frame.fitted)
+      report_.warnings.push_back(
+          text("in the ", i == 0 ? "then" : "else", " branch of '", name, "': ", sentence));
     made.bodies.push_back(std::move(frame.own));
   }
-  finish_control(node, name, scope, outer.builder.emit_node(std::move(made)), first_new);
+  if (!both) {
+    made.bodies.push_back(made.bodies[0]);
+    made.bodies[frames[0] == nullptr ? 0 : 1].refusal = refusal;
+  }
+  const Packing& packing = packings[frames[0] != nullptr ? 0 : 1];
+  finish_control(node, name, scope, pack(outer.builder.emit_node(std::move(made)), packing), first_new);
 }
 
 // --- Loop
@@ -324,6 +351,10 @@ std::vector<ValueId> Importer::emit_loop(const LoopParts& parts, const WriteBody
     frame_ = &outer;
     outer.builder.fail(frame.builder.take_failure());
     if (outputs.size() < 1 + parts.carried.size() || !outer.builder.status().ok()) return {};
+    if (std::any_of(outputs.begin(), outputs.end(), is_sequence)) {
+      outer.builder.fail(invalid_model("its body gives a sequence where a tensor is expected"));
+      return {};
+    }
     if (find_varying(frame.builder, std::span(inputs).subspan(2), std::span(outputs).subspan(1), varying))
       continue;
     frame.builder.set_scope(parts.name + "/output");
@@ -349,6 +380,8 @@ void Importer::add_loop(const rt_onnx::NodeProto& node, const std::string& name,
   std::vector<ValueId> inputs;
   if (!check_control(node, name, scope, {"body"}, inputs)) return bind_nothing(node, scope);
   inputs.resize(std::max<size_t>(inputs.size(), 2), kNoValue);
+  if (std::any_of(inputs.begin(), inputs.end(), is_sequence))
+    return add_sequence_loop(node, name, scope, inputs);
   const rt_onnx::GraphProto& body = find_attribute(node, "body")->g();
   LoopParts parts{.name = name,
                   .trips = inputs[0],
@@ -446,10 +479,10 @@ void Importer::add_scan(const rt_onnx::NodeProto& node, const std::string& name,
     lengths = inputs[0];
     inputs.erase(inputs.begin());
   }
-  const auto* count = find_attribute(node, "num_scan_inputs");
-  const int64_t scans = count != nullptr ? count->i() : 0;
+  const int64_t scans = integer_of(node, "num_scan_inputs", 0);
   if (scans < 1 || scans > static_cast<int64_t>(inputs.size()) ||
-      std::count(inputs.begin(), inputs.end(), kNoValue) > 0) {
+      std::count(inputs.begin(), inputs.end(), kNoValue) > 0 || is_sequence(lengths) ||
+      std::any_of(inputs.begin(), inputs.end(), is_sequence)) {
     problem(text("node '", name, "' (Scan): num_scan_inputs = ", scans, " does not fit ", inputs.size(),
                  " inputs"));
     return bind_nothing(node, scope);
@@ -457,10 +490,10 @@ void Importer::add_scan(const rt_onnx::NodeProto& node, const std::string& name,
   const ScanParts parts{.name = name,
                         .states = {inputs.begin(), inputs.end() - scans},
                         .scans = {inputs.end() - scans, inputs.end()},
-                        .input_axes = integers(node, "scan_input_axes"),
-                        .output_axes = integers(node, "scan_output_axes"),
-                        .input_reversed = integers(node, batched ? "directions" : "scan_input_directions"),
-                        .output_reversed = integers(node, "scan_output_directions")};
+                        .input_axes = integers_of(node, "scan_input_axes"),
+                        .output_axes = integers_of(node, "scan_output_axes"),
+                        .input_reversed = integers_of(node, batched ? "directions" : "scan_input_directions"),
+                        .output_reversed = integers_of(node, "scan_output_directions")};
   const rt_onnx::GraphProto& body = find_attribute(node, "body")->g();
   const size_t first_new = builder().graph().values.size();
   auto outputs = batched ? emit_batched_scan(parts, lengths, body, scope) : emit_scan(parts, body, scope);

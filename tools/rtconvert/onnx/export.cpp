@@ -13,6 +13,7 @@
 #include "tools/common/tensor_proto.h"
 #include "tools/rtconvert/onnx/import.h"
 #include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/rtconvert/onnx/untie.h"
 
 namespace rt::onnx {
 namespace {
@@ -56,6 +57,13 @@ class Exporter {
   Exporter(std::string folder, const std::vector<State>& states) : folder_(std::move(folder)) {
     for (const State& state : states)
       if (state.kind == StateKind::Parameter || state.kind == StateKind::Statistic) states_.push_back(&state);
+  }
+
+  /// Whether the file has a place for each state.
+  bool finds_all(rt_onnx::ModelProto& model) const {
+    const Weights weights = weights_of(model);
+    return std::all_of(states_.begin(), states_.end(),
+                       [&](const State* state) { return weights.contains(state->name); });
   }
 
   Status run(rt_onnx::ModelProto& model) {
@@ -148,13 +156,17 @@ class Exporter {
     ImportOptions options;
     options.external_folder = folder_;
     RT_ASSIGN(const ModelGraph imported, import_onnx_bytes(std::as_bytes(std::span(bytes)), options, report));
-    std::map<std::string_view, const Value*> constants;
+    std::multimap<std::string_view, const Value*> constants;  // a weight may be there in several layouts
     for (const Value& value : imported.entry("infer")->values)
-      if (value.role == Role::Constant) constants[value.name] = &value;
+      if (value.role == Role::Constant) constants.emplace(value.name, &value);
     for (const State* state : states_) {
       const DType type = types_[state->name];
       const TensorInfo expected{.dtype = type, .shape = state->info.shape};
-      const auto found = constants.find(state->name);
+      // Of several the last is trained.
+      const auto [first, last] = constants.equal_range(state->name);
+      auto found = constants.end();
+      for (auto each = first; each != last; ++each)
+        if (found == constants.end() || each->second->info() == expected) found = each;
       if (found == constants.end() || found->second->info() != expected)
         return invalid_argument("weight '", state->name, "': expected ", expected,
                                 " after the import, found ",
@@ -185,7 +197,7 @@ class Exporter {
 }  // namespace
 
 Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
-                              const std::string& target) {
+                              const std::string& target, const std::vector<std::string>& tie) {
   std::string error;
   const auto bytes = tools::read_file(source, error);
   if (!bytes) return Status(Code::Io, error);
@@ -193,7 +205,9 @@ Result<size_t> export_weights(const std::string& source, const std::vector<State
   if (bytes->size() > INT_MAX || !model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
     return invalid_model(source, ": the file is not an ONNX model, is cut short, or exceeds 2 GiB");
   std::string folder = std::filesystem::path(source).parent_path().string();
-  Exporter exporter(folder.empty() ? "." : folder, states);
+  if (folder.empty()) folder = ".";
+  Exporter exporter(folder, states);
+  if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
   RT_TRY(exporter.run(model).in(source));
   if (model.ByteSizeLong() > INT_MAX)
     return unsupported(target, ": the model has ", bytes_text(model.ByteSizeLong()),

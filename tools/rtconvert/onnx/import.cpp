@@ -4,9 +4,11 @@
 #include <climits>
 #include <filesystem>
 #include <new>
+#include <tuple>
 
 #include "tools/common/array.h"
 #include "tools/rtconvert/onnx/importer.h"
+#include "tools/rtconvert/onnx/lost_weights.h"
 
 namespace rt::onnx {
 
@@ -17,10 +19,15 @@ Result<ModelGraph> import_proto(rt_onnx::ModelProto& proto, const ImportOptions&
   ModelGraph model;
   model.producer = "rtconvert";
   model.entries.push_back({.name = "infer", .graph = {}});
+  if (options.untie) {
+    report.shared = untie(proto, {.tie = options.tie, .external_folder = options.external_folder});
+    report.lost = lost_weights(proto);
+  }
   Importer importer(model.entries[0].graph, options, report);
   RT_TRY(importer.run(proto));
   if (!report.producer.empty()) model.metadata.emplace_back("onnx.producer", report.producer);
   model.metadata.emplace_back("onnx.opset", std::to_string(report.opset));
+  for (const auto& [key, value] : report.metadata) model.metadata.emplace_back(key, value);
   for (const auto& entry : proto.metadata_props())
     model.metadata.emplace_back("onnx." + entry.key(), entry.value());
   return model;
@@ -76,6 +83,10 @@ std::vector<SupportedOp> supported_ops() {
     else
       ops.push_back(op);
   }
+  for (const SupportedOp& op : Importer::walked_ops()) ops.push_back(op);
+  std::stable_sort(ops.begin(), ops.end(), [](const SupportedOp& a, const SupportedOp& b) {
+    return std::tie(a.domain, a.op) < std::tie(b.domain, b.op);
+  });
   return ops;
 }
 

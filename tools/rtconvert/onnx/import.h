@@ -17,6 +17,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
+#include "tools/rtconvert/onnx/untie.h"
 
 namespace rt::onnx {
 
@@ -24,6 +25,8 @@ namespace rt::onnx {
 struct ConstantInput {
   TensorInfo info;
   Blob data;
+  /// Instead of the two above: "0.5" or "1,2,3", in the input's declared type and shape.
+  std::string numbers = {};
 };
 
 struct ImportOptions {
@@ -32,8 +35,14 @@ struct ImportOptions {
   /// The inputs' first axes of extent 1 become the dimension `batch`; an error where there is none, or where
   /// an output does not follow.
   bool open_batch = false;
-  /// Graph inputs to bake into the graph, by name.
+  /// Graph inputs that become constants, by name. Symbols in their shapes get the extents that these have.
   std::map<std::string, ConstantInput> constants;
+  /// Where an operator joins new keys and values to those of earlier steps, all of these are taken to be
+  /// valid: GroupQueryAttention's cache grows by concatenation, whatever its lengths say.
+  bool caches_grow = false;
+  /// Parameters that the exporter stored once because they were equal become several again, for training.
+  bool untie = false;
+  std::vector<std::string> tie;  ///< shell patterns of names that stay one, see untie.h
   /// Folder that external data may lie in; empty: external data is refused. import_onnx() sets it.
   std::string external_folder;
   /// More nodes than this, after functions and branches were inlined, are refused.
@@ -48,17 +57,23 @@ struct UnsupportedNode {
   int64_t opset = 0;
   std::string dtype;  ///< of the first input, or "-"
   std::string reason;
-  std::string help;  ///< what would make it work
+  std::string help;      ///< what would make it work
+  bool refused = false;  ///< by the rules of shapes and types, not for want of a kernel or an operator
 };
 
 struct ImportReport {
   std::vector<UnsupportedNode> unsupported;
   std::vector<std::string> warnings;
+  std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
+  std::vector<std::string> lost;     ///< with `untie`: what cannot be trained as the exporter left it out
   std::string producer;
   int64_t ir_version = 0;
   int64_t opset = 0;
   size_t onnx_nodes = 0;
   std::map<std::string, size_t> op_counts;  ///< ONNX operators by name
+  /// For the model's metadata: "labels.OUTPUT" is the JSON list of strings that an output's numbers stand
+  /// for.
+  std::map<std::string, std::string> metadata;
 };
 
 /// Code::Unsupported when report.unsupported is not empty (the message counts and names the operators),

@@ -1,14 +1,18 @@
 #include "tools/rtconvert/onnx/importer.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tools/common/tensor_proto.h"
+#include "tools/rtconvert/onnx/constant_input.h"
+#include "tools/rtconvert/onnx/ml.h"
 
 namespace rt::onnx {
 
 namespace {
 
 constexpr size_t kShownProblems = 20;
+constexpr int kStringType = 8;  // of ONNX's element types
 
 std::string normal_domain(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
@@ -16,6 +20,30 @@ std::string normal_domain(const std::string& domain) {
 
 std::string shown_domain(const std::string& domain) {
   return domain.empty() ? "ai.onnx" : domain;
+}
+
+// Exporters write an empty name or "?" for a dimension that is like no other.
+bool is_nameless(const rt_onnx::TensorShapeProto::Dimension& dim) {
+  return dim.dim_param().empty() || dim.dim_param().find_first_not_of("? ") == std::string::npos;
+}
+
+/// Of an operator without an importer; at_other_opset: it has one there.
+std::string advice_for(std::string_view domain, bool at_other_opset) {
+  if (at_other_opset) return "the operator is not supported at this opset; export with another opset";
+  if (domain.starts_with("com.microsoft") || domain.starts_with("com.ms."))
+    return text("the operator is one of ONNX Runtime's own; ", kWithoutFusion);
+  if (!domain.empty() && !domain.starts_with("ai.onnx"))
+    return "the operator is one of another runtime's own; export without runtime-specific optimization, or "
+           "express it as a model-local function";
+  return "the operator is not supported; express it with the operators that rtconvert --list-ops shows, or "
+         "as a model-local function";
+}
+
+/// Operators whose results are elements of their first input, whatever these mean.
+bool moves_only(std::string_view domain, std::string_view op) {
+  constexpr std::string_view kOps[] = {"Identity", "Reshape", "Flatten",   "Squeeze", "Unsqueeze",
+                                       "Gather",   "Slice",   "Transpose", "Expand",  "Tile"};
+  return domain.empty() && std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
 }  // namespace
@@ -55,6 +83,7 @@ Status Importer::run(rt_onnx::ModelProto& model) {
               .attributes = nullptr,
               .depth = 0,
               .prefix = ""};
+  read_constants(graph);
   add_initializers(graph, scope);
   add_inputs(graph, scope);
   check_options(graph);
@@ -105,8 +134,18 @@ void Importer::note_type(ValueId id, int onnx_type) {
 
 void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
   for (rt_onnx::TensorProto& proto : *graph.mutable_initializer()) {
-    auto read = initializers_.read(proto);
     ValueId id = kNoValue;
+    if (proto.data_type() == kStringType) {
+      const auto strings = add_strings(proto);
+      if (strings.ok())
+        id = *strings;
+      else
+        problem(text("initializer '", proto.name(), "': ", strings.status().message()));
+      if (id != kNoValue) builder().graph()[id].name = proto.name();
+      bind(scope, proto.name(), id);
+      continue;
+    }
+    auto read = initializers_.read(proto);
     if (read.ok()) {
       id = builder().constant(read->info, std::move(read->data));
       if (id != kNoValue) builder().graph()[id].name = proto.name();
@@ -118,6 +157,27 @@ void Importer::add_initializers(rt_onnx::GraphProto& graph, Scope& scope) {
     }
     bind(scope, proto.name(), id);
   }
+}
+
+Result<ValueId> Importer::add_strings(const rt_onnx::TensorProto& proto) {
+  Shape shape;
+  if (proto.dims_size() > kMaxRank) return unsupported("rank ", proto.dims_size(), " is beyond ", kMaxRank);
+  int64_t count = 1;
+  for (int64_t extent : proto.dims()) {
+    if (extent < 0 || extent > proto.string_data_size())
+      return invalid_model("an extent of ", extent, " for ", proto.string_data_size(), " strings");
+    count = std::min<int64_t>(count * extent, int64_t{proto.string_data_size()} + 1);
+    shape.push_back(extent);
+  }
+  if (count != proto.string_data_size())
+    return invalid_model("the extents ask for other than its ", proto.string_data_size(), " strings");
+  std::vector<int64_t> positions(static_cast<size_t>(count));
+  std::iota(positions.begin(), positions.end(), int64_t{0});
+  const ValueId id = builder().constant({.dtype = DType::I64, .shape = shape},
+                                        Blob::copy_of(positions.data(), positions.size() * sizeof(int64_t)));
+  frame_->strings[id] = std::make_shared<const std::vector<std::string>>(proto.string_data().begin(),
+                                                                         proto.string_data().end());
+  return id;
 }
 
 void Importer::add_inputs(const rt_onnx::GraphProto& graph, Scope& scope) {
@@ -135,20 +195,28 @@ void Importer::add_inputs(const rt_onnx::GraphProto& graph, Scope& scope) {
 
 void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   const std::string& name = input.name();
+  if (input.type().has_optional_type() && input.type().optional_type().elem_type().has_tensor_type()) {
+    // An input of a session is always there.
+    report_.warnings.push_back(text("input '", name, "' is optional in the model; it must always be given"));
+    rt_onnx::ValueInfoProto given = input;
+    *given.mutable_type() = input.type().optional_type().elem_type();
+    return add_input(given, scope);
+  }
   const auto& tensor = input.type().tensor_type();
   const auto type = tools::element_type_of_onnx(tensor.elem_type());
   if (!input.type().has_tensor_type() || !type) {
     report_value(
         "input", name,
-        input.type().has_tensor_type()
+        tensor.elem_type() == kStringType
+            ? "strings are not supported; encode them as numbers before the model (in scikit-learn: an "
+              "OrdinalEncoder outside of the exported pipeline)"
+        : input.type().has_tensor_type()
             ? text("elements of type ", tools::onnx_type_name(tensor.elem_type()), " are not supported")
-            : "sequences, maps and optionals are not supported; expected a tensor");
+            : "how many tensors a sequence or map holds is not known; export the model with tensors as "
+              "inputs");
     return bind(scope, name, kNoValue);
   }
   if (const auto baked = options_.constants.find(name); baked != options_.constants.end()) {
-    if (baked->second.info.dtype != static_cast<DType>(*type))
-      problem(text("input '", name, "': the value given for it is ", baked->second.info, ", the model wants ",
-                   name_of(static_cast<DType>(*type))));
     const ValueId id = builder().constant(baked->second.info, baked->second.data);
     if (id != kNoValue) builder().graph()[id].name = name;
     note_type(id, tensor.elem_type());
@@ -161,6 +229,7 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   std::vector<Dim> dims = input_dims(name, tensor.shape());
   const ValueId id = builder().input(name, static_cast<DType>(*type), std::move(dims));
   if (id == kNoValue) problem(builder().take_failure().message());
+  model_inputs_.push_back(name);
   note_type(id, tensor.elem_type());
   bind(scope, name, id);
 }
@@ -174,9 +243,7 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
       dims.push_back({.extent = dim.dim_value()});
       continue;
     }
-    const std::string symbol = opens                     ? "batch"
-                               : dim.dim_param().empty() ? text(name, "_", axis)
-                                                         : dim.dim_param();
+    const std::string symbol = opens ? "batch" : is_nameless(dim) ? text(name, "_", axis) : dim.dim_param();
     opened_batch_ = opened_batch_ || opens;
     if (std::find(symbols_seen_.begin(), symbols_seen_.end(), symbol) == symbols_seen_.end())
       symbols_seen_.push_back(symbol);
@@ -187,6 +254,26 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
       dims.push_back({.extent = -1, .symbol = builder().graph().symbol(symbol)});
   }
   return dims;
+}
+
+void Importer::read_constants(rt_onnx::GraphProto& graph) {
+  for (const auto& input : graph.input()) {
+    const auto given = options_.constants.find(input.name());
+    if (given == options_.constants.end()) continue;
+    auto constant = constant_for(input, given->second, options_.dims);
+    if (!constant.ok()) {
+      problem(constant.status().message());
+      options_.constants.erase(given);
+      continue;
+    }
+    given->second = *std::move(constant);
+    for (const auto& dim : input.type().tensor_type().shape().dim())
+      if (!dim.dim_param().empty()) symbols_seen_.push_back(dim.dim_param());
+    // An initializer of an input is what it has unless it is given.
+    auto& initializers = *graph.mutable_initializer();
+    for (int i = initializers.size(); i-- > 0;)
+      if (initializers[i].name() == input.name()) initializers.DeleteSubrange(i, 1);
+  }
 }
 
 void Importer::check_options(const rt_onnx::GraphProto& graph) {
@@ -228,8 +315,17 @@ void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id)
   if (!same) report_.warnings.push_back(text("output '", output.name(), "' has another shape than declared"));
 }
 
+void Importer::report_strings(const std::string& output, ValueId id) {
+  const auto list = frame_->strings.find(id);
+  if (list == frame_->strings.end()) return;
+  const std::string key = "labels." + output;
+  report_.warnings.push_back(text("output '", output,
+                                  "': instead of strings it gives their positions (i64) in the list of ",
+                                  list->second->size(), " that the file's metadata has as ", key));
+  report_.metadata[key] = json_list(*list->second);
+}
+
 void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
-  Graph& result = builder().graph();
   if (graph.output().empty()) problem("the graph has no outputs");
   for (const auto& output : graph.output()) {
     const auto found = lookup(scope, output.name());
@@ -237,22 +333,36 @@ void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
       problem(text("output '", output.name(), "' is not produced by anything"));
       continue;
     }
-    ValueId id = *found;
-    if (id == kNoValue) continue;
-    check_declared(output, id);
-    // An output is a value of its own: not an input, a constant, or another output under a second name.
-    const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
-    if (shared || result[id].role != Role::Intermediate) {
-      builder().set_scope(output.name());
-      id = builder().emit(op::IdentityAttributes{}, {id});
-    }
-    if (id == kNoValue) {
-      problem(builder().take_failure().message());
+    if (is_sequence(*found)) {
+      add_sequence_output(output.name(), *found);
       continue;
     }
-    result[id].name = output.name();
-    builder().output(id);
+    if (*found == kNoValue) continue;
+    check_declared(output, *found);
+    report_strings(output.name(), *found);
+    add_output(output.name(), *found);
   }
+}
+
+void Importer::add_output(const std::string& name, ValueId id) {
+  Graph& result = builder().graph();
+  // An output is a value of its own: not an input, a constant, or another output under a second name.
+  const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
+  if (shared || result[id].role != Role::Intermediate) {
+    builder().set_scope(name);
+    id = builder().emit(op::IdentityAttributes{}, {id});
+  }
+  if (id == kNoValue) return problem(builder().take_failure().message());
+  // Outputs keep their places, and need names of their own.
+  std::string own = name;
+  const auto is_taken = [&](ValueId output) { return result[output].name == own; };
+  for (int copy = 2; std::any_of(result.outputs.begin(), result.outputs.end(), is_taken); ++copy)
+    own = text(name, '_', copy);
+  if (own != name)
+    report_.warnings.push_back(
+        text("output '", name, "' is listed more than once; here it is called '", own, "'"));
+  result[id].name = own;
+  builder().output(id);
 }
 
 // --- nodes ------------------------------------------------------------------------------------------------
@@ -298,7 +408,7 @@ void Importer::add_node(const rt_onnx::NodeProto& node, int index, Scope& scope)
   const auto function = functions_.find(domain + "\n" + node.op_type() + "\n" + node.overload());
   if (function != functions_.end())
     add_call(*function->second, *actual, name, scope);
-  else if (const AddControl add = control_importer(node.op_type()); add != nullptr && domain.empty())
+  else if (const AddControl add = control_importer(domain, node.op_type()); add != nullptr)
     (this->*add)(*actual, name, scope);
   else
     add_operator(*actual, name, scope);
@@ -325,20 +435,21 @@ void Importer::bind_outputs(const rt_onnx::NodeProto& node, Scope& scope, std::s
   for (int i = 0; i < node.output_size(); ++i) {
     const auto index = static_cast<size_t>(i);
     const ValueId id = index < values.size() ? values[index] : kNoValue;
-    if (id != kNoValue && id >= first_new) builder().graph()[id].name = node.output(i);
+    if (id != kNoValue && !is_sequence(id) && id >= first_new) builder().graph()[id].name = node.output(i);
     bind(scope, node.output(i), id);
   }
 }
 
 void Importer::report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
-                                  std::span<const ValueId> inputs, const std::string& message) {
+                                  std::span<const ValueId> inputs, const std::string& message, bool refused) {
   UnsupportedNode entry{.name = name,
                         .op = node.op_type(),
                         .domain = shown_domain(normal_domain(node.domain())),
                         .opset = opset,
                         .dtype = "-",
                         .reason = "",
-                        .help = ""};
+                        .help = "",
+                        .refused = refused};
   for (ValueId input : inputs)
     if (input != kNoValue) {
       entry.dtype = name_of(builder().value(input).dtype);
@@ -376,25 +487,29 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
       problem(text("node '", name, "' (", node.op_type(), "): the model does not import its domain ",
                    shown_domain(domain)));
     else
-      report_unsupported(node, name, opset, inputs,
-                         other
-                             ? "the operator is not supported at this opset; export with another opset"
-                             : "the operator is not supported; express it with the operators that rtconvert "
-                               "--list-ops shows, or as a model-local function");
+      report_unsupported(node, name, opset, inputs, advice_for(domain, other));
     return bind_nothing(node, scope);
   }
   if (!complete) return bind_nothing(node, scope);
+  if (std::any_of(inputs.begin(), inputs.end(), is_sequence) && node.op_type() != "Identity") {
+    report_unsupported(node, name, opset, {}, "it reads a sequence or an empty optional, expected tensors");
+    return bind_nothing(node, scope);
+  }
 
   builder().set_scope(name);
   const size_t first_new = builder().graph().values.size();
-  NodeContext context(builder(), frame_->narrow_types, node, opset, std::move(inputs));
+  NodeContext context(builder(), notes(), node, opset, std::move(inputs));
   Status status = row->import(context);
   if (Status failure = builder().take_failure(); !failure.ok()) status = std::move(failure);
+  if (moves_only(domain, node.op_type())) context.strings(0);
   if (status.ok()) status = context.check_all_read();
   for (size_t i = 0; i < context.output_count() && status.ok(); ++i)
     if (context.wants(i) && (i >= context.outputs.size() || context.outputs[i] == kNoValue))
       status = cannot("output ", i, " is not supported; leave it out");
   if (status.ok()) {
+    if (moves_only(domain, node.op_type()) && !context.inputs.empty())
+      if (const StringList list = context.strings(0); list != nullptr)
+        for (ValueId output : context.outputs) context.set_strings(output, list);
     if (const int narrow = context.narrow_type(0); narrow != 0)
       for (ValueId output : context.outputs)
         if (output != kNoValue && context.value(output).dtype == context.dtype(0))
@@ -403,7 +518,8 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
   }
   // A shape rule refuses with InvalidArgument what it does not do, such as an element type.
   if (status.code() == Code::Unsupported || status.code() == Code::InvalidArgument)
-    report_unsupported(node, name, opset, context.inputs, status.message());
+    report_unsupported(node, name, opset, context.inputs, status.message(),
+                       status.code() == Code::InvalidArgument);
   else
     problem(text("node '", name, "' (", node.op_type(), "): ", status.message()));
   bind_nothing(node, scope);

@@ -18,17 +18,24 @@
 #include "tools/rtconvert/onnx/initializer.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/rtconvert/onnx/sequence.h"
 #include "tools/rtconvert/onnx/sort.h"
 
 namespace rt::onnx {
 
 class Importer {
  public:
-  Importer(Graph& graph, const ImportOptions& options, ImportReport& report)
-      : root_(graph), options_(options), report_(report), initializers_(options.external_folder) {}
+  Importer(Graph& graph, ImportOptions options, ImportReport& report)
+      : root_(graph),
+        options_(std::move(options)),
+        report_(report),
+        initializers_(options_.external_folder) {}
 
   /// Takes the weights out of the message.
   Status run(rt_onnx::ModelProto& model);
+
+  /// Operators that the walk itself imports, beside those of onnx/ops.
+  static std::vector<SupportedOp> walked_ops();
 
  private:
   using Opsets = std::map<std::string, int64_t, std::less<>>;
@@ -51,7 +58,9 @@ class Importer {
     Frame* parent = nullptr;
     std::map<ValueId, ValueId> known = {};  ///< the parent's values that are here already
     std::vector<ValueId> captured = {};     ///< those of them that are inputs, in order
+    std::vector<std::string> fitted = {};   ///< what symbols of a branch have become
     NarrowTypes narrow_types = {};
+    StringLists strings = {};
     int depth = 0;
 
    private:
@@ -94,14 +103,98 @@ class Importer {
   std::optional<ValueId> lookup(const Scope& scope, const std::string& name);
   static ValueId within(Frame& frame, const Frame* from, ValueId id);
 
+  // --- sequence.cpp: what names of sequences and optionals stand for
+  using SequenceResult = Result<std::vector<ValueId>>;
+  struct SequenceRow {
+    std::string_view op;
+    int first_opset;
+    SequenceResult (Importer::*import)(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  };
+  static std::span<const SequenceRow> sequence_rows();
+  static const SequenceRow* sequence_row(const std::string& op);
+  void add_sequence_node(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  ValueId add_sequence(Sequence sequence);
+  /// Null for a tensor.
+  const Sequence* sequence_of(ValueId id) const;
+  /// The tensors of a List, or those that a Growing one got, in the graph that is being written.
+  std::vector<ValueId> elements_of(const Sequence& sequence);
+  /// All tensors along a new first axis; the builder fails where they have different shapes.
+  ValueId stack_of(const Sequence& sequence);
+  Result<Sequence> expect_sequence(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  /// The number where it is known.
+  Result<std::optional<int64_t>> position_of(const rt_onnx::NodeProto& node, ValueId id);
+  Status position_error(const rt_onnx::NodeProto& node, ValueId id);
+  static Status growing_error();
+  SequenceResult sequence_construct(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult sequence_empty(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult sequence_length(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult sequence_at(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult sequence_insert(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult sequence_erase(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult concat_from_sequence(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult split_to_sequence(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult optional_of(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult optional_get(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+  SequenceResult optional_has(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
+
+  // --- sequence_control.cpp: sequences through branches and loops
+  /// A tensor, or the tensors of a sequence, among the values that a body takes or gives.
+  struct Part {
+    bool is_tensor = true;
+    Sequence::Kind kind = Sequence::Kind::List;
+    size_t count = 1;
+    bool operator==(const Part&) const = default;
+  };
+  using Packing = std::vector<Part>;
+  /// Replaces sequences by their tensors.
+  Packing unpack(std::vector<ValueId>& values);
+  /// What unpack() was given, from values in the places of its tensors.
+  std::vector<ValueId> pack(std::span<const ValueId> values, const Packing& packing);
+  struct SequenceLoop;
+  void add_sequence_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope,
+                         const std::vector<ValueId>& inputs);
+  /// Whether a body may be written out so many times.
+  bool may_write_out(const rt_onnx::GraphProto& body, size_t times);
+  std::vector<ValueId> unroll(const SequenceLoop& loop, int64_t trips);
+  std::vector<ValueId> carry_lists(const SequenceLoop& loop);
+  std::vector<ValueId> grow_lists(const SequenceLoop& loop);
+  /// The sequence with what each iteration of a Loop appends, given as scanned outputs.
+  ValueId appended_to(ValueId initial, std::vector<ValueId> scans);
+  std::vector<ValueId> map_list(const rt_onnx::GraphProto& body, const std::string& name, const Scope& scope,
+                                const std::vector<ValueId>& inputs, size_t count);
+  std::vector<ValueId> map_stack(const rt_onnx::GraphProto& body, const std::string& name, const Scope& scope,
+                                 std::vector<ValueId> inputs);
+  void add_sequence_map(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+
+  // --- flex_attention.cpp
+  /// The graph `which` of the node applied to scores or weights; x where it has none.
+  ValueId modified_scores(const rt_onnx::NodeProto& node, std::string_view which, const std::string& name,
+                          const Scope& scope, ValueId x);
+  ValueId flex_attention(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
+                         std::span<const ValueId> inputs);
+  void add_flex_attention(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+
   Status read_header(const rt_onnx::ModelProto& model);
+  /// Makes tensors of options_.constants, and binds the symbols that they tell.
+  void read_constants(rt_onnx::GraphProto& graph);
   void add_initializers(rt_onnx::GraphProto& graph, Scope& scope);
+  /// Strings, as positions in the list of them.
+  Result<ValueId> add_strings(const rt_onnx::TensorProto& proto);
   void add_inputs(const rt_onnx::GraphProto& graph, Scope& scope);
   void add_input(const rt_onnx::ValueInfoProto& input, Scope& scope);
+  /// What importers of nodes in the present frame read and write besides the graph.
+  ImportNotes notes() {
+    return {frame_->narrow_types, frame_->strings, report_.warnings,
+            report_.metadata,     options_,        model_inputs_};
+  }
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);
   void check_options(const rt_onnx::GraphProto& graph);
   void add_outputs(const rt_onnx::GraphProto& graph, Scope& scope);
+  void add_output(const std::string& name, ValueId id);
+  /// Its tensors, named after it.
+  void add_sequence_output(const std::string& name, ValueId id);
   void check_declared(const rt_onnx::ValueInfoProto& output, ValueId id);
+  void report_strings(const std::string& output, ValueId id);
 
   void add_nodes(const NodeList& nodes, Scope& scope);
   void add_node(const rt_onnx::NodeProto& node, int index, Scope& scope);
@@ -111,8 +204,8 @@ class Importer {
   // --- control.cpp
   using AddControl = void (Importer::*)(const rt_onnx::NodeProto& node, const std::string& name,
                                         Scope& scope);
-  /// Null for an operator without bodies.
-  static AddControl control_importer(const std::string& op);
+  /// Null for an operator that is neither about bodies nor about sequences.
+  static AddControl control_importer(const std::string& domain, const std::string& op);
   void add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_scan(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
@@ -146,7 +239,7 @@ class Importer {
   void note_type(ValueId id, int onnx_type);
   void problem(std::string text);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
-                          std::span<const ValueId> inputs, const std::string& message);
+                          std::span<const ValueId> inputs, const std::string& message, bool refused = false);
   /// An input or initializer that cannot be held.
   void report_value(std::string_view role, const std::string& name, const std::string& message);
   /// Puts what stands behind the last "; " of the message under `help`.
@@ -158,7 +251,7 @@ class Importer {
 
   Frame root_;
   Frame* frame_ = &root_;  ///< that is being written
-  const ImportOptions& options_;
+  ImportOptions options_;
   ImportReport& report_;
   InitializerReader initializers_;
   Opsets opsets_;
@@ -167,6 +260,10 @@ class Importer {
   size_t problem_count_ = 0;
   size_t nodes_ = 0;
   std::vector<std::string> symbols_seen_;
+  std::vector<std::string> model_inputs_;
+  std::vector<Sequence> sequences_;
+  size_t sequence_entries_ = 0;
+  size_t written_out_ = 0;     ///< bodies
   bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
 };
 

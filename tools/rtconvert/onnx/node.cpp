@@ -10,16 +10,27 @@
 namespace rt::onnx {
 
 namespace {
-enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kFloats = 6, kInts = 7 };
+enum AttributeType { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloats = 6, kInts = 7, kStrings = 8 };
 }
 
-NodeContext::NodeContext(compiler::Builder& builder, NarrowTypes& narrow, const rt_onnx::NodeProto& proto,
+NodeContext::NodeContext(compiler::Builder& builder, ImportNotes notes, const rt_onnx::NodeProto& proto,
                          int64_t opset_version, std::vector<ValueId> node_inputs)
-    : emit(builder), node(proto), opset(opset_version), inputs(std::move(node_inputs)), narrow_(narrow) {}
+    : emit(builder),
+      node(proto),
+      options(notes.options),
+      opset(opset_version),
+      inputs(std::move(node_inputs)),
+      notes_(notes) {}
 
 int NodeContext::narrow_type(size_t i) const {
-  const auto found = narrow_.find(input(i));
-  return found == narrow_.end() ? 0 : found->second;
+  const auto found = notes_.narrow.find(input(i));
+  return found == notes_.narrow.end() ? 0 : found->second;
+}
+
+StringList NodeContext::strings(size_t i) {
+  strings_read_.insert(i);
+  const auto found = notes_.strings.find(input(i));
+  return found == notes_.strings.end() ? nullptr : found->second;
 }
 
 size_t NodeContext::output_count() const {
@@ -75,6 +86,17 @@ std::vector<float> NodeContext::reals(std::string_view name) {
   return {found->floats().begin(), found->floats().end()};
 }
 
+std::vector<std::string> NodeContext::texts(std::string_view name) {
+  const auto* found = typed(name, kStrings);
+  if (found == nullptr) return {};
+  return {found->strings().begin(), found->strings().end()};
+}
+
+const rt_onnx::TensorProto* NodeContext::tensor(std::string_view name) {
+  const auto* found = typed(name, kTensor);
+  return found != nullptr ? &found->t() : nullptr;
+}
+
 void NodeContext::ignore(std::initializer_list<std::string_view> names) {
   for (std::string_view name : names) read_.emplace(name);
 }
@@ -84,16 +106,19 @@ Status NodeContext::check_all_read() const {
   std::string unread;
   for (const auto& attribute : node.attribute())
     if (!read_.contains(attribute.name())) unread += (unread.empty() ? "" : ", ") + attribute.name();
-  if (unread.empty()) return {};
+  if (unread.empty()) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (notes_.strings.contains(inputs[i]) && !strings_read_.contains(i))
+        return cannot("input ", i, " holds strings; leave what computes with strings out of the model");
+    return {};
+  }
   return cannot("attribute ", unread, " is not understood at opset ", opset,
                 "; export the model with another opset or without it");
 }
 
 Result<std::vector<int64_t>> NodeContext::known_integers(size_t i, std::string_view what) const {
   const auto known = has(i) ? emit.known_value(inputs[i]) : std::nullopt;
-  if (!known)
-    return cannot(what, " (input ", i,
-                  ") is computed from the data of an input; make it a constant in the model");
+  if (!known) return not_known(i, what);
   if (is_float(known->info.dtype))
     return invalid_model(what, " (input ", i, "): expected integers, found ", known->info);
   std::vector<int64_t> numbers(static_cast<size_t>(known->info.elements()));
@@ -104,13 +129,64 @@ Result<std::vector<int64_t>> NodeContext::known_integers(size_t i, std::string_v
 
 Result<std::vector<double>> NodeContext::known_reals(size_t i, std::string_view what) const {
   const auto known = has(i) ? emit.known_value(inputs[i]) : std::nullopt;
-  if (!known)
-    return cannot(what, " (input ", i,
-                  ") is computed from the data of an input; make it a constant in the model");
+  if (!known) return not_known(i, what);
   std::vector<double> numbers(static_cast<size_t>(known->info.elements()));
   for (size_t k = 0; k < numbers.size(); ++k)
     numbers[k] = load_element(known->data, known->info.dtype, static_cast<int64_t>(k));
   return numbers;
+}
+
+namespace {
+
+/// What a value is computed from.
+struct Sources {
+  std::vector<std::string> inputs;  ///< of the model
+  bool extents = false;
+  bool others = false;
+};
+
+Sources sources_of(const Graph& graph, ValueId id, std::span<const std::string> model_inputs) {
+  const auto made_by = producers(graph);
+  Sources found;
+  std::vector<bool> seen(graph.values.size());
+  for (std::vector<ValueId> open{id}; !open.empty();) {
+    const ValueId at = open.back();
+    open.pop_back();
+    if (at >= seen.size() || seen[at]) continue;
+    seen[at] = true;
+    if (graph[at].role == Role::Constant) continue;
+    if (graph[at].role == Role::Input &&
+        std::find(model_inputs.begin(), model_inputs.end(), graph[at].name) != model_inputs.end())
+      found.inputs.push_back(graph[at].name);
+    else if (!made_by[at])
+      found.others = true;
+    else if (const Node& node = graph.nodes[*made_by[at]]; node.kind() == OpKind::Shape)
+      found.extents = true;
+    else
+      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  std::sort(found.inputs.begin(), found.inputs.end());
+  return found;
+}
+
+}  // namespace
+
+Status NodeContext::not_known(size_t i, std::string_view what) const {
+  if (!has(i)) return invalid_model(what, " (input ", i, ") is missing");
+  const Sources sources = sources_of(emit.graph(), inputs[i], notes_.model_inputs);
+  constexpr size_t kShown = 4;
+  if (sources.others || sources.inputs.size() > kShown)
+    return cannot(what, " (input ", i,
+                  ") must be known, and is computed from data; make it a constant in the model");
+  if (sources.inputs.empty())
+    return cannot(what, " (input ", i, ") must be known, and follows from open extents; fix them with --dim");
+  std::string names, choices;
+  for (const std::string& name : sources.inputs) {
+    names += text(names.empty() ? "'" : ", '", name, "'");
+    choices += text(choices.empty() ? "" : " and ", "--constant ", name, "=VALUE");
+  }
+  return cannot(what, " (input ", i, ") must be known, and is computed from the input ", names, "; give ",
+                choices, sources.extents ? ", and fix open extents with --dim" : "");
 }
 
 Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) {

@@ -9,6 +9,7 @@
 
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -31,14 +32,28 @@ namespace rt::onnx {
 /// Values whose ONNX type has fewer bits than the type that holds them: its number, 0 for a value that was
 /// looked at and has none.
 using NarrowTypes = std::map<ValueId, int>;
+/// Tensors of strings: librt holds each element's position in a list of them.
+using StringList = std::shared_ptr<const std::vector<std::string>>;
+using StringLists = std::map<ValueId, StringList>;
+
+/// What a node's importer reads and writes besides the graph.
+struct ImportNotes {
+  NarrowTypes& narrow;
+  StringLists& strings;
+  std::vector<std::string>& warnings;
+  std::map<std::string, std::string>& metadata;
+  const ImportOptions& options;
+  std::span<const std::string> model_inputs;  ///< that could be given with --constant
+};
 
 class NodeContext {
  public:
-  NodeContext(compiler::Builder& builder, NarrowTypes& narrow, const rt_onnx::NodeProto& proto,
+  NodeContext(compiler::Builder& builder, ImportNotes notes, const rt_onnx::NodeProto& proto,
               int64_t opset_version, std::vector<ValueId> node_inputs);
 
   compiler::Builder& emit;
   const rt_onnx::NodeProto& node;
+  const ImportOptions& options;
   const int64_t opset;
   const std::vector<ValueId> inputs;  ///< kNoValue for absent ones
   std::vector<ValueId> outputs;       ///< the importer's result, one per output of the node that is asked for
@@ -53,7 +68,14 @@ class NodeContext {
   /// The ONNX type of input i where librt holds it in a wider one, else 0.
   int narrow_type(size_t i) const;
   /// Says which narrow ONNX type a result has; without it, one of input 0's type and narrowness.
-  void set_narrow_type(ValueId id, int type) { narrow_[id] = type; }
+  void set_narrow_type(ValueId id, int type) { notes_.narrow[id] = type; }
+  /// The list that the positions in input i refer to; null for numbers. An importer that does not ask gets no
+  /// strings: see check_all_read().
+  StringList strings(size_t i);
+  void set_strings(ValueId id, StringList list) { notes_.strings[id] = std::move(list); }
+  void warn(std::string text) const { notes_.warnings.push_back(std::move(text)); }
+  /// For the model's metadata.
+  void add_metadata(const std::string& key, std::string value) { notes_.metadata[key] = std::move(value); }
   size_t output_count() const;
   /// Whether the node asks for output i.
   bool wants(size_t i) const;
@@ -66,15 +88,21 @@ class NodeContext {
   std::vector<int64_t> integers(std::string_view name);
   std::optional<std::vector<int64_t>> optional_integers(std::string_view name);
   std::vector<float> reals(std::string_view name);
+  std::vector<std::string> texts(std::string_view name);
+  /// Null when it is absent.
+  const rt_onnx::TensorProto* tensor(std::string_view name);
   /// For attributes that do not change the result.
   void ignore(std::initializer_list<std::string_view> names);
-  /// Ok, or which attributes were not asked for.
+  /// Ok, or which attributes were not asked for, or which input holds strings that were not asked for.
   Status check_all_read() const;
 
   // --- constants
   /// The integers of an input that is known while importing; unsupported otherwise, naming `what`.
   Result<std::vector<int64_t>> known_integers(size_t i, std::string_view what) const;
   Result<std::vector<double>> known_reals(size_t i, std::string_view what) const;
+  /// The error for an input that must be known: which inputs of the model to give with --constant, or what
+  /// else helps.
+  Status not_known(size_t i, std::string_view what) const;
   Result<ValueId> constant_of(const rt_onnx::TensorProto& proto);
 
   /// The one output.
@@ -90,9 +118,10 @@ class NodeContext {
  private:
   const rt_onnx::AttributeProto* typed(std::string_view name, int type);
 
-  NarrowTypes& narrow_;
+  ImportNotes notes_;
   std::vector<std::string> mistyped_;
   std::set<std::string, std::less<>> read_;
+  std::set<size_t> strings_read_;  ///< inputs
 };
 
 using ImportFunction = Status (*)(NodeContext& context);
@@ -110,6 +139,10 @@ struct ImportRow {
 std::span<const ImportRow> import_rows();
 /// Null when there is none.
 const ImportRow* find_import_row(std::string_view domain, std::string_view op, int64_t opset);
+
+/// What helps against operators that only the runtime knows that wrote them.
+inline constexpr std::string_view kWithoutFusion =
+    "export without runtime-specific optimization (ONNX Runtime: at most optimization level basic)";
 
 /// The error of an importer that cannot do a node; the reason and, after "; ", what would help.
 template <class... Parts>

@@ -89,6 +89,46 @@ ValueId as_vector(Emitter& emit, ValueId x) {
   return x;
 }
 
+ValueId take(Emitter& emit, ValueId x, ValueId index, int64_t axis) {
+  op::GatherAttributes attributes;
+  attributes.axis = axis;
+  return emit.emit(attributes, {x, index});
+}
+
+ValueId move_first_axis(Emitter& emit, ValueId x, int64_t to) {
+  if (x == kNoValue) return x;
+  const int rank = emit.value(x).rank();
+  const auto axis = normalized_axis(to, rank);
+  if (!axis) {
+    emit.fail(invalid_argument("axis ", to, " is outside the rank ", rank));
+    return kNoValue;
+  }
+  if (*axis == 0) return x;
+  std::vector<int64_t> permutation;
+  for (int i = 1; i < rank; ++i) permutation.push_back(i);
+  permutation.insert(permutation.begin() + *axis, 0);
+  return emit.transpose(x, std::move(permutation));
+}
+
+ValueId counted_from_start(Emitter& emit, ValueId axes, int rank) {
+  if (axes == kNoValue) return axes;
+  if (emit.value(axes).dtype != DType::I64) axes = emit.cast(axes, DType::I64);
+  const ValueId negative = emit.emit(op::LessAttributes{}, {axes, emit.scalar(0, DType::I64)});
+  return emit.emit(op::WhereAttributes{}, {negative, emit.add(axes, emit.scalar(rank, DType::I64)), axes});
+}
+
+ValueId entries_by_axis(Emitter& emit, ValueId entries, ValueId axes, int rank, int64_t otherwise) {
+  std::vector<int64_t> all(static_cast<size_t>(rank));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int64_t>(i);
+  const ValueId hits = emit.emit(op::EqualAttributes{}, {reshape_to(emit, emit.ints(all), {rank, 1}),
+                                                         counted_from_start(emit, axes, rank)});
+  const ValueId taken = emit.emit(op::WhereAttributes{}, {hits, entries, emit.scalar(0, DType::I64)});
+  const ValueId count = emit.reduce_sum(emit.cast(hits, DType::I64), {1}, false);
+  const ValueId is_named = emit.emit(op::GreaterAttributes{}, {count, emit.scalar(0, DType::I64)});
+  return emit.emit(op::WhereAttributes{},
+                   {is_named, emit.reduce_sum(taken, {1}, false), emit.ints({&otherwise, 1})});
+}
+
 ValueId unsqueeze(Emitter& emit, ValueId x, std::span<const int> axes) {
   if (x == kNoValue) return x;
   std::vector<Extent> extents = extents_of(emit, x);
@@ -102,7 +142,11 @@ ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes) {
   for (int axis = 0; axis < emit.value(x).rank(); ++axis)
     if (std::find(axes.begin(), axes.end(), axis) == axes.end())
       extents.push_back(Extent::dim(emit, x, axis));
-  return reshape_to(emit, x, extents);
+  const bool ones = std::all_of(axes.begin(), axes.end(), [&](int axis) {
+    return emit.value(x).dims[static_cast<size_t>(axis)].extent == 1;
+  });
+  // Every extent is named where an axis may turn out to be another one than 1, so that the run refuses it.
+  return ones ? reshape_to(emit, x, extents) : emit.reshape(x, shape_vector(emit, extents));
 }
 
 ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end) {
@@ -110,6 +154,36 @@ ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end
   attributes.axes = {axis};
   attributes.steps = {1};
   return emit.emit(std::move(attributes), {x, emit.ints({&start, 1}), emit.ints({&end, 1})});
+}
+
+ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent) {
+  const std::vector<Extent> extents = extents_of(emit, x);
+  const auto before = std::span(extents).first(static_cast<size_t>(axis));
+  const auto after = std::span(extents).subspan(static_cast<size_t>(axis) + 1);
+  std::vector<ValueId> parts;
+  if (!before.empty()) parts.push_back(shape_vector(emit, before));
+  parts.push_back(extent);
+  if (!after.empty()) parts.push_back(shape_vector(emit, after));
+  return emit.reshape(x, join(emit, std::move(parts)));
+}
+
+std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, ValueId sizes, int64_t count) {
+  std::vector<ValueId> parts, ends;
+  const int64_t zero = 0;
+  ValueId end = emit.ints({&zero, 1});
+  for (int64_t i = 0; i < count; ++i) {
+    ends.push_back(end);
+    end = emit.add(end, slice(emit, sizes, 0, i, i + 1));
+  }
+  ends.push_back(end);
+  x = demand_extent(emit, x, axis, end);
+  for (size_t i = 0; i + 1 < ends.size(); ++i) {
+    op::SliceAttributes attributes;
+    attributes.axes = {axis};
+    attributes.steps = {1};
+    parts.push_back(emit.emit(std::move(attributes), {x, ends[i], ends[i + 1]}));
+  }
+  return parts;
 }
 
 ValueId concat(Emitter& emit, std::span<const ValueId> parts, int64_t axis) {

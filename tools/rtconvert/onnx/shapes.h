@@ -36,11 +36,26 @@ ValueId join(Emitter& emit, std::vector<ValueId> vectors);
 /// A scalar or vector of integers as an i64 vector.
 ValueId as_vector(Emitter& emit, ValueId x);
 
+/// Gather along the axis.
+ValueId take(Emitter& emit, ValueId x, ValueId index, int64_t axis);
+/// The first axis becomes axis `to`, which may count from the end.
+ValueId move_first_axis(Emitter& emit, ValueId x, int64_t to);
+
+/// Axes that only a run tells (i64), those that count from the end as the ones that they mean.
+ValueId counted_from_start(Emitter& emit, ValueId axes, int rank);
+/// A vector with an entry for each of `rank` axes: of `entries`, which belong to `axes` (i64 vectors of one
+/// length, known only when run), or `otherwise` for an axis that is not among them.
+ValueId entries_by_axis(Emitter& emit, ValueId entries, ValueId axes, int rank, int64_t otherwise);
+
 /// Inserts extents of 1 so that the result has 1 at `axes` (of the result's rank, sorted, normalized).
 ValueId unsqueeze(Emitter& emit, ValueId x, std::span<const int> axes);
 ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes);
 
 ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end);
+/// x, of which a run is refused unless its axis has this extent, an i64 vector of one element.
+ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent);
+/// Parts along the axis whose sizes, an i64 vector of `count` entries, only a run tells.
+std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, ValueId sizes, int64_t count);
 ValueId concat(Emitter& emit, std::span<const ValueId> parts, int64_t axis);
 
 // --- layouts

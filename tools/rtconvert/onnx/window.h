@@ -33,6 +33,10 @@ Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_d
 /// open.
 ValueId pad_same(Emitter& emit, ValueId x, const Window& window, double fill);
 
+/// The means of x [N,C,S..] over the windows (pool.cpp).
+ValueId average_pooled(NodeContext& c, ValueId x, const Window& window, bool ceil_mode,
+                       bool count_include_pad);
+
 /// The spatial extents of the weight [O,C,K..] that input i is, which must be static.
 Result<std::vector<int64_t>> kernel_of(const NodeContext& c, size_t i);
 /// Input i [A,B,K..] as [A,K..,B].

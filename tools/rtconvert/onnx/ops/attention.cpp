@@ -4,34 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/rtconvert/onnx/heads.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
 namespace rt::onnx {
 namespace {
-
-// [B,S,H D] as [B,H,S,D].
-Result<ValueId> split_heads(NodeContext& c, size_t i, int64_t heads) {
-  if (heads < 1) return invalid_model("inputs of rank 3 need a number of heads of at least 1, found ", heads);
-  const int64_t width = c.extent(i, 2);
-  if (width >= 0 && width % heads != 0)
-    return invalid_model("input ", i, ": a width of ", width, " is no multiple of ", heads, " heads");
-  std::vector<Extent> extents = extents_of(c.emit, c.input(i));
-  extents[2] = Extent::of(heads);
-  extents.push_back(Extent::of(width >= 0 ? width / heads : -1));
-  return c.emit.transpose(reshape_to(c.emit, c.input(i), extents), {0, 2, 1, 3});
-}
-
-// [B,H,S,D] as [B,S,H D].
-ValueId merge_heads(NodeContext& c, ValueId x) {
-  x = c.emit.transpose(x, {0, 2, 1, 3});
-  std::vector<Extent> extents = extents_of(c.emit, x);
-  if (extents.size() != 4) return kNoValue;
-  const bool known = extents[2].is_number() && extents[3].is_number();
-  extents[2] = Extent::of(known ? extents[2].number * extents[3].number : -1);
-  extents.pop_back();
-  return reshape_to(c.emit, x, extents);
-}
 
 // --- Attention
 
@@ -49,9 +27,9 @@ Result<AttentionOperands> operands_of_attention(NodeContext& c) {
                          " and ", c.rank(kValue));
   AttentionOperands all{c.input(kQuery), c.input(kKey), c.input(kValue)};
   if (rank == 3) {
-    RT_ASSIGN(all.query, split_heads(c, kQuery, query_heads));
-    RT_ASSIGN(all.key, split_heads(c, kKey, key_heads));
-    RT_ASSIGN(all.value, split_heads(c, kValue, key_heads));
+    RT_ASSIGN(all.query, split_heads(c.emit, c.input(kQuery), query_heads));
+    RT_ASSIGN(all.key, split_heads(c.emit, c.input(kKey), key_heads));
+    RT_ASSIGN(all.value, split_heads(c.emit, c.input(kValue), key_heads));
   }
   if (c.has(kPastKey) != c.has(kPastValue)) return invalid_model("past_key and past_value belong together");
   if (c.has(kPastKey) && c.has(kLength))
@@ -63,14 +41,14 @@ Result<AttentionOperands> operands_of_attention(NodeContext& c) {
   return all;
 }
 
-// Whether the mask has fewer columns than there are keys, for all extents that the builder tries. One column
-// was broadcast before opset 24.
-bool is_short(NodeContext& c, ValueId mask, ValueId key) {
-  for (int probe = 0; probe < compiler::kProbes; ++probe) {
-    const int64_t columns = c.emit.probe(mask, probe).info.shape.back();
-    if (columns >= c.emit.probe(key, probe).info.shape[2] || (columns == 1 && c.opset < 24)) return false;
-  }
-  return true;
+// Whether the mask may have fewer columns than there are keys. One column was broadcast before opset 24.
+bool may_be_short(NodeContext& c, ValueId mask, ValueId key) {
+  const compiler::Extent columns = c.emit.known(mask).dims.back(), keys = c.emit.known(key).dims[2];
+  if (columns.is_constant(1)) return c.opset >= 24 && !keys.is_constant(1);
+  // Symbols of other names: before opset 24 a mask was as long as the keys.
+  if (!columns.is_constant() && c.opset < 24) return false;
+  compiler::ExtentTable& extents = c.emit.extents();
+  return !extents.is_nonnegative(extents.subtract(columns, keys));
 }
 
 // As bool or in the query's type; keys beyond its last column are hidden.
@@ -81,10 +59,13 @@ Result<ValueId> mask_of(NodeContext& c, ValueId key) {
   if (rank < 1 || rank > 4) return invalid_model("expected a mask of rank 1 to 4, found ", rank);
   const bool is_bool = c.dtype(kMask) == DType::Bool;
   if (!is_bool && c.dtype(kMask) != c.dtype()) mask = c.emit.cast(mask, c.dtype());
-  if (!is_short(c, mask, key)) return mask;
+  if (!may_be_short(c, mask, key)) return mask;
   std::vector<int64_t> before(static_cast<size_t>(2 * rank - 1), 0);
+  const int64_t none = 0;
   const ValueId missing =
-      c.emit.sub(dims_product(c.emit, key, 2, 3), dims_product(c.emit, mask, rank - 1, rank));
+      c.emit.emit(op::MaximumAttributes{},
+                  {c.emit.sub(dims_product(c.emit, key, 2, 3), dims_product(c.emit, mask, rank - 1, rank)),
+                   c.emit.ints({&none, 1})});
   const ValueId hidden = is_bool ? c.emit.scalar(0, DType::Bool)
                                  : c.emit.scalar_like(-std::numeric_limits<double>::infinity(), mask);
   return c.emit.emit(op::PadAttributes{}, {mask, join(c.emit, {c.emit.ints(before), missing}), hidden});
@@ -140,7 +121,7 @@ Status attention(NodeContext& c) {
     c.ignore({"qk_matmul_output_mode"});
     y = c.emit.emit_many(make_op(attributes), inputs, 1)[0];
   }
-  if (c.rank(kQuery) == 3) y = merge_heads(c, y);
+  if (c.rank(kQuery) == 3) y = merge_heads(c.emit, y);
   c.outputs = {y, all.key, all.value, scores};
   c.outputs.resize(std::min(c.outputs.size(), c.output_count()));
   return {};
@@ -164,10 +145,10 @@ Status rotary_embedding(NodeContext& c) {
   if (rank != 3 && rank != 4) return invalid_model("expected an input of rank 3 or 4, found ", rank);
   ValueId x = c.input(0);
   if (rank == 3) {
-    RT_ASSIGN(x, split_heads(c, 0, heads));
+    RT_ASSIGN(x, split_heads(c.emit, c.input(0), heads));
   }
   const ValueId y = c.emit.emit(attributes, {x, rows_of(c, 1), rows_of(c, 2)});
-  return c.result(rank == 3 ? merge_heads(c, y) : y);
+  return c.result(rank == 3 ? merge_heads(c.emit, y) : y);
 }
 
 // --- caches and gates
@@ -275,16 +256,16 @@ Result<LinearOperands> linear_operands(NodeContext& c, int64_t heads, int64_t gr
   const ValueId query =
       c.emit.transpose(reshape_to(c.emit, in_f32(c, c.input(kQuery)), grouped), {0, 2, 1, 3, 4});
   all.query = c.emit.mul(query, c.emit.scalar_like(factor, query));
-  RT_ASSIGN(const ValueId key, split_heads(c, kKey, groups));
-  RT_ASSIGN(const ValueId value, split_heads(c, kValue, groups));
+  RT_ASSIGN(const ValueId key, split_heads(c.emit, c.input(kKey), groups));
+  RT_ASSIGN(const ValueId value, split_heads(c.emit, c.input(kValue), groups));
   all.key = in_f32(c, key);
   all.value = in_f32(c, value);
   if (c.has(kDecay)) {
-    RT_ASSIGN(const ValueId decay, split_heads(c, kDecay, groups));
+    RT_ASSIGN(const ValueId decay, split_heads(c.emit, c.input(kDecay), groups));
     all.decay = c.emit.emit(op::ExpAttributes{}, {in_f32(c, decay)});
   }
   if (c.has(kBeta)) {
-    RT_ASSIGN(const ValueId beta, split_heads(c, kBeta, c.extent(kBeta, 2) == 1 ? 1 : groups));
+    RT_ASSIGN(const ValueId beta, split_heads(c.emit, c.input(kBeta), c.extent(kBeta, 2) == 1 ? 1 : groups));
     all.beta = in_f32(c, beta);
   }
   if (c.has(kState)) {

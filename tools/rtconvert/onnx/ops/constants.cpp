@@ -110,6 +110,12 @@ Status cast(NodeContext& c) {
   } else {
     to = c.integer("to", 0);
   }
+  constexpr int64_t kString = 8;
+  if (const StringList list = to == kString ? c.strings(0) : nullptr; list != nullptr) {
+    const ValueId same = c.emit.emit(op::IdentityAttributes{}, {c.input(0)});
+    c.set_strings(same, list);
+    return c.result(same);
+  }
   RT_ASSIGN(const OnnxType target, onnx_type(to));
   return cast_to(c, target);
 }
@@ -118,6 +124,31 @@ Status cast_like(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   c.ignore({"round_mode"});
   return cast_to(c, type_of_input(c, 1));
+}
+
+// The bits of a known value under another type; of integers, what a cast between signs keeps.
+Status bit_cast(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const OnnxType target, onnx_type(c.integer("to", 0)));
+  const OnnxType source = type_of_input(c, 0);
+  if (source.narrow != nullptr || target.narrow != nullptr)
+    return cannot("types of less than 8 bits, or of floats of 8 bits, are not supported");
+  if (size_of(source.dtype) != size_of(target.dtype))
+    return invalid_model("expected types of one size, found ", name_of(source.dtype), " and ",
+                         name_of(target.dtype));
+  const ValueId x = c.input(0);
+  c.set_narrow_type(x, 0);
+  if (source.dtype == target.dtype) return c.result(x);
+  if (const auto known = c.emit.known_value(x)) {
+    const Shape shape = known->info.shape;
+    return c.result(c.emit.constant({.dtype = target.dtype, .shape = shape},
+                                    Blob::copy_of(known->data, known->info.bytes())));
+  }
+  if (is_float(source.dtype) || is_float(target.dtype))
+    return cannot(
+        "the bits of floating point numbers that are not known; use Cast, or give the input with "
+        "--constant");
+  return c.result(c.emit.cast(x, target.dtype));
 }
 
 ValueId dim_scalar(NodeContext& c, ValueId x, int axis) {
@@ -190,6 +221,7 @@ constexpr ImportRow kConstantsRows[] = {
     {"", "Range", 11, kNewestOpset, range},
     {"", "Cast", 1, kNewestOpset, cast},
     {"", "CastLike", 15, kNewestOpset, cast_like},
+    {"", "BitCast", 26, kNewestOpset, bit_cast},
     {"", "Trilu", 14, kNewestOpset, trilu},
     {"", "EyeLike", 9, kNewestOpset, eye_like},
     {"", "OneHot", 9, kNewestOpset, one_hot},

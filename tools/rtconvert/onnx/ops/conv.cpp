@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tools/rtconvert/onnx/activations.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 #include "tools/rtconvert/onnx/window.h"
@@ -9,8 +10,8 @@
 namespace rt::onnx {
 namespace {
 
-Status conv(NodeContext& c) {
-  RT_TRY(c.expect_inputs(2, 3));
+// Of inputs (x, weight, [bias]), channels last.
+Result<ValueId> convolved(NodeContext& c) {
   RT_ASSIGN(auto kernel, kernel_of(c, 1));
   RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true, AutoPad::ApplyOrDefer));
   op::ConvAttributes attributes;
@@ -20,10 +21,25 @@ Status conv(NodeContext& c) {
   attributes.groups = c.integer("group", 1);
   const ValueId x = pad_same(c.emit, to_channels_last(c.emit, c.input(0)), window, 0);
   const ValueId weight = weight_channels_last(c, 1);
-  if (!c.has(2)) return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight})));
+  if (!c.has(2)) return c.emit.emit(std::move(attributes), {x, weight});
   attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
   attributes.epilogue->has_bias = true;
-  return c.result(to_channels_first(c.emit, c.emit.emit(std::move(attributes), {x, weight, c.input(2)})));
+  return c.emit.emit(std::move(attributes), {x, weight, c.input(2)});
+}
+
+Status conv(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 3));
+  RT_ASSIGN(const ValueId y, convolved(c));
+  return c.result(to_channels_first(c.emit, y));
+}
+
+// activation(conv(x, weight, bias) + sum)
+Status fused_conv(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 4));
+  RT_ASSIGN(ValueId y, convolved(c));
+  if (c.has(3)) y = c.emit.add(y, to_channels_last(c.emit, c.input(3)));
+  RT_ASSIGN(y, activated(c, y, c.string("activation", ""), c.reals("activation_params")));
+  return c.result(to_channels_first(c.emit, y));
 }
 
 // Padding that makes the output as large as output_shape says, or `stride` times the input for SAME.
@@ -83,6 +99,7 @@ Status conv_transpose(NodeContext& c) {
 
 constexpr ImportRow kConvRows[] = {
     {"", "Conv", 1, kNewestOpset, conv},
+    {"com.microsoft", "FusedConv", 1, kNewestOpset, fused_conv},
     {"", "ConvTranspose", 1, kNewestOpset, conv_transpose},
 };
 

@@ -24,9 +24,10 @@ Result<op::ScatterReduction> reduction_of(NodeContext& c) {
   if (name == "none") return op::ScatterReduction::None;
   if (name == "add") return op::ScatterReduction::Add;
   if (name == "mul") return op::ScatterReduction::Mul;
-  if (name == "min" && c.opset >= 18) return op::ScatterReduction::Minimum;
-  if (name == "max" && c.opset >= 18) return op::ScatterReduction::Maximum;
-  return invalid_model("reduction: expected none, add, mul, or since opset 18 min or max, found ", name);
+  // Exporters write min and max at opsets before 18 as well, where ONNX did not have them yet.
+  if (name == "min") return op::ScatterReduction::Minimum;
+  if (name == "max") return op::ScatterReduction::Maximum;
+  return invalid_model("reduction: expected none, add, mul, min or max, found ", name);
 }
 
 Status scatter_elements(NodeContext& c) {
@@ -47,13 +48,26 @@ Status scatter_nd(NodeContext& c) {
 template <class Attributes>
 Status scan(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
-  RT_ASSIGN(const auto axis, c.known_integers(1, "axis"));
-  if (axis.size() != 1) return invalid_model("expected one axis, found ", axis.size());
+  const auto known = c.known_integers(1, "axis");
+  if (!known.ok() && known.status().code() != Code::Unsupported) return known.status();
+  if (known.ok() && known->size() != 1) return invalid_model("expected one axis, found ", known->size());
   Attributes attributes;
-  RT_ASSIGN(attributes.axis, c.axis(axis[0], c.rank()));
   attributes.exclusive = c.integer("exclusive", 0) != 0;
   attributes.reverse = c.integer("reverse", 0) != 0;
-  return c.result(c.emit.emit(attributes, {c.input(0)}));
+  if (known.ok()) {
+    RT_ASSIGN(attributes.axis, c.axis(known->front(), c.rank()));
+    return c.result(c.emit.emit(attributes, {c.input(0)}));
+  }
+  // An axis that only a run tells chooses among the sums along all of them.
+  const ValueId wanted = counted_from_start(c.emit, reshape_to(c.emit, c.input(1), {}), c.rank());
+  ValueId y = kNoValue;
+  for (int axis = 0; axis < c.rank(); ++axis) {
+    attributes.axis = axis;
+    const ValueId along = c.emit.emit(attributes, {c.input(0)});
+    const ValueId chosen = c.emit.emit(op::EqualAttributes{}, {wanted, c.emit.scalar(axis, DType::I64)});
+    y = axis == 0 ? along : c.emit.emit(op::WhereAttributes{}, {chosen, along, y});
+  }
+  return y != kNoValue ? c.result(y) : invalid_model("expected an input of rank 1 or more");
 }
 
 Status top_k(NodeContext& c) {

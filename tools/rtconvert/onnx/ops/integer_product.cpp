@@ -1,6 +1,9 @@
-// Products of 8-bit integers: MatMulInteger and ConvInteger, and QLinearMatMul and QLinearConv, which
-// quantize the sums again.
+// Products of 8-bit integers: MatMulInteger and ConvInteger; QLinearMatMul, QLinearConv and ONNX Runtime's
+// QGemm, which quantize the sums again; and its products whose sums become numbers.
+#include "tools/rtconvert/onnx/integer_product.h"
+
 #include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
 #include "tools/rtconvert/onnx/shapes.h"
 #include "tools/rtconvert/onnx/window.h"
 
@@ -92,9 +95,11 @@ Status qlinear_matmul(NodeContext& c) {
 }
 
 /// The sums [N,S..,O] of input 0 with the weight that is input `weight`.
-Result<ValueId> convolution(NodeContext& c, size_t weight, size_t x_zero, size_t weight_zero) {
+Result<ValueId> convolution(NodeContext& c, size_t weight, size_t x_zero, size_t weight_zero,
+                            bool channels_last = false) {
   RT_ASSIGN(auto kernel, kernel_of(c, weight));
-  RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true));
+  const AutoPad auto_pad = channels_last ? AutoPad::Ignore : AutoPad::Apply;
+  RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true, auto_pad));
   op::ConvIntegerAttributes attributes;
   attributes.strides = window.strides;
   attributes.pads = window.pads;
@@ -102,8 +107,9 @@ Result<ValueId> convolution(NodeContext& c, size_t weight, size_t x_zero, size_t
   attributes.groups = c.integer("group", 1);
   if (c.has(x_zero) && !is_one_number(c.value(c.input(x_zero))))
     return cannot("a zero point of the data of rank ", c.rank(x_zero), "; give one number");
-  return c.emit.emit(attributes, {to_channels_last(c.emit, c.input(0)), weight_channels_last(c, weight),
-                                  per_column(c, x_zero), per_column(c, weight_zero)});
+  const ValueId x = channels_last ? c.input(0) : to_channels_last(c.emit, c.input(0));
+  return c.emit.emit(attributes,
+                     {x, weight_channels_last(c, weight), per_column(c, x_zero), per_column(c, weight_zero)});
 }
 
 Status conv_integer(NodeContext& c) {
@@ -112,17 +118,67 @@ Status conv_integer(NodeContext& c) {
   return c.result(to_channels_first(c.emit, sums));
 }
 
-// (x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, [bias i32])
+// (x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, [bias i32]); channels_last is ONNX Runtime's.
 Status qlinear_conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(8, 9));
+  const bool channels_last = !c.node.domain().empty() && c.integer("channels_last", 0) != 0;
+  if (channels_last && c.string("auto_pad", "NOTSET").starts_with("SAME"))
+    return cannot("auto_pad SAME with channels_last; give pads");
   for (size_t i : {size_t{1}, size_t{6}, size_t{7}})
     if (!is_one_number(c.value(c.input(i))))
       return cannot("input ", i, " of rank ", c.rank(i), "; give one number");
-  RT_ASSIGN(const ValueId sums, convolution(c, 3, 2, 5));
+  RT_ASSIGN(const ValueId sums, convolution(c, 3, 2, 5, channels_last));
   const ValueId y =
       requantize(c, sums, c.input(8), as_f32(c.emit, per_column(c, 1)), as_f32(c.emit, per_column(c, 4)),
                  as_f32(c.emit, per_column(c, 6)), per_column(c, 7), -1);
-  return c.result(to_channels_first(c.emit, y));
+  return c.result(channels_last ? y : to_channels_first(c.emit, y));
+}
+
+// (a, b, a_scale, b_scale, [a_zero], [b_zero], [bias])
+Status matmul_integer_to_float(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 7));
+  RT_TRY(check_matrices(c, 0, 1));
+  const DType type = c.dtype(2);
+  const ValueId bias = c.has(6) ? as_f32(c.emit, c.input(6)) : kNoValue;
+  const ValueId y = scaled_integer_product(c, {c.input(0), c.input(2), c.input(4)},
+                                           {c.input(1), c.input(3), c.input(5)}, bias);
+  return c.result(type == DType::F32 ? y : c.emit.cast(y, type));
+}
+
+// (a f32, b, b_scale, [b_zero], [bias])
+Status dynamic_quantize_matmul(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 5));
+  RT_TRY(check_matrices(c, 0, 1));
+  const IntegerFactor a = dynamically_quantized(c, c.input(0));
+  return c.result(scaled_integer_product(c, a, {c.input(1), c.input(2), c.input(3)}, c.input(4)));
+}
+
+// (a, a_scale, a_zero, b, b_scale, b_zero, [addend i32], [y_scale], [y_zero]) -> alpha a b + addend, in f32
+// without y_zero. The addend counts in the sums' scale.
+Status quantized_gemm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(6, 9));
+  Emitter& e = c.emit;
+  if (c.rank(0) != 2 || c.rank(3) != 2)
+    return invalid_model("expected two matrices, found ranks ", c.rank(0), " and ", c.rank(3));
+  const auto matrix = [&](size_t i, std::string_view transpose) {
+    return c.integer(transpose, 0) != 0 ? transposed(c.emit, c.input(i), {1, 0}) : c.input(i);
+  };
+  const ValueId a = matrix(0, "transA"), b = matrix(3, "transB");
+  ValueId sums = e.emit(op::MatMulIntegerAttributes{}, {a, b, per_row(c, 2), per_column(c, 5)});
+  ValueId a_scale = as_f32(e, per_row(c, 1));
+  const ValueId b_scale = as_f32(e, per_column(c, 4));
+  if (const float alpha = c.real("alpha", 1); alpha != 1)
+    a_scale = e.mul(a_scale, e.scalar_like(alpha, a_scale));
+  const bool vector = c.has(6) && c.rank(6) == 1;
+  if (c.has(6) && !vector) sums = e.add(sums, c.input(6));
+  const ValueId bias = vector ? c.input(6) : kNoValue;
+  if (c.has(8)) {
+    if (!c.has(7)) return invalid_model("y_zero_point is given without y_scale");
+    return c.result(
+        requantize(c, sums, bias, a_scale, b_scale, as_f32(e, per_column(c, 7)), per_column(c, 8), -1));
+  }
+  if (bias != kNoValue) sums = e.add(sums, bias);
+  return c.result(e.mul(e.cast(sums, DType::F32), e.mul(a_scale, b_scale)));
 }
 
 constexpr ImportRow kIntegerProductRows[] = {
@@ -130,12 +186,34 @@ constexpr ImportRow kIntegerProductRows[] = {
     {"", "ConvInteger", 10, kNewestOpset, conv_integer},
     {"", "QLinearMatMul", 10, kNewestOpset, qlinear_matmul},
     {"", "QLinearConv", 10, kNewestOpset, qlinear_conv},
+    {"com.microsoft", "QLinearConv", 1, kNewestOpset, qlinear_conv},
+    {"com.microsoft", "QGemm", 1, kNewestOpset, quantized_gemm},
+    {"com.microsoft", "MatMulIntegerToFloat", 1, kNewestOpset, matmul_integer_to_float},
+    {"com.microsoft", "DynamicQuantizeMatMul", 1, kNewestOpset, dynamic_quantize_matmul},
 };
 
 }  // namespace
 
 std::span<const ImportRow> rows_integer_product() {
   return kIntegerProductRows;
+}
+
+ValueId scaled_integer_product(NodeContext& c, const IntegerFactor& a, const IntegerFactor& b, ValueId bias) {
+  Emitter& e = c.emit;
+  const auto plain = [&](ValueId id) {
+    if (id == kNoValue || e.value(id).rank() == 0 || !is_one_number(e.value(id))) return id;
+    return reshape_to(e, id, {});
+  };
+  const ValueId sums =
+      e.emit(op::MatMulIntegerAttributes{}, {a.values, b.values, plain(a.zero), plain(b.zero)});
+  const ValueId scale = e.mul(as_f32(e, plain(a.scale)), as_f32(e, plain(b.scale)));
+  const ValueId y = e.mul(e.cast(sums, DType::F32), scale);
+  return bias == kNoValue ? y : e.add(y, bias);
+}
+
+IntegerFactor dynamically_quantized(NodeContext& c, ValueId x) {
+  const auto parts = c.emit.emit_many(make_op(op::DynamicQuantizeLinearAttributes{}), std::array{x}, 3);
+  return {parts[0], parts[1], parts[2]};
 }
 
 }  // namespace rt::onnx

@@ -49,19 +49,22 @@ Status reshape_input(NodeContext& c) {
   const bool allow_zero = c.integer("allowzero", 0) != 0;
   const ValueId shape = as_vector(c.emit, c.input(1));
   if (shape == kNoValue) return {};
-  const auto& first = c.emit.probe(shape, 0);
-  const auto& second = c.emit.probe(shape, 1);
-  if (first.info != second.info)
+  const compiler::Known& wanted = c.emit.known(shape);
+  if (!wanted.is_static())
     return cannot("the rank of the result depends on extents; fix the extents with --dim");
-  const int64_t rank = first.info.elements();
+  const int64_t rank = wanted.dims[0].constant;
   if (rank == 0) return c.result(c.emit.reshape(c.input(0), c.emit.ints({})));
-  if (first.value.data == nullptr || second.value.data == nullptr)
-    return c.result(c.emit.reshape(c.input(0), shape_from_data(c, shape, allow_zero)));
+  // An entry that may be 0 for some extents copies a dimension for these only.
+  const auto& entries = wanted.elements;
+  const bool decided =
+      wanted.has_elements && std::none_of(entries.begin(), entries.end(), [&](compiler::Extent entry) {
+        return entry.is_unknown() ||
+               (!allow_zero && !entry.is_constant() && !c.emit.extents().is_zero(entry).is_constant());
+      });
+  if (!decided) return c.result(c.emit.reshape(c.input(0), shape_from_data(c, shape, allow_zero)));
   std::vector<int64_t> zeros;
   for (int64_t i = 0; i < rank && !allow_zero; ++i)
-    if (load_integer(first.value.data, DType::I64, i) == 0 &&
-        load_integer(second.value.data, DType::I64, i) == 0)
-      zeros.push_back(i);
+    if (entries[static_cast<size_t>(i)].is_constant(0)) zeros.push_back(i);
   if (zeros.empty()) return c.result(c.emit.reshape(c.input(0), shape));
   std::vector<ValueId> parts;
   const auto known = c.emit.known_value(shape);
@@ -148,12 +151,16 @@ Status squeeze_axes(NodeContext& c) {
   if (given) {
     RT_ASSIGN(axes, normalized(c, *given, c.rank()));
   } else {
+    // An open extent stays: the rank of the result cannot depend on it.
+    bool open = false;
     for (int axis = 0; axis < c.rank(); ++axis) {
-      if (c.extent(0, axis) < 0)
-        return cannot(
-            "without axes the rank depends on the extents; name the axes or fix the extents with --dim");
+      open = open || c.extent(0, axis) < 0;
       if (c.extent(0, axis) == 1) axes.push_back(axis);
     }
+    if (open)
+      c.warn(text("node '", c.node.name(),
+                  "' (Squeeze) names no axes: axes of open extent are kept, also where a run "
+                  "has 1 there; fix the extent with --dim to remove it"));
   }
   for (int axis : axes)
     if (c.extent(0, axis) >= 0 && c.extent(0, axis) != 1)
@@ -189,11 +196,19 @@ Status concatenate(NodeContext& c) {
 Status split_sized(NodeContext& c, int axis, std::span<const int64_t> sizes) {
   if (sizes.size() != c.output_count())
     return invalid_model("expected ", c.output_count(), " sizes, found ", sizes.size());
+  ValueId x = c.input(0);
+  // An open axis is as long as the parts are together: the shape demands it.
+  if (int64_t whole = 0; c.extent(0, axis) < 0) {
+    for (const int64_t size : sizes)
+      if (size < 0 || __builtin_add_overflow(whole, size, &whole))
+        return invalid_model("a negative or huge size");
+    x = demand_extent(c.emit, x, axis, c.emit.ints({&whole, 1}));
+  }
   int64_t start = 0;
   for (int64_t size : sizes) {
     if (size < 0 || start > std::numeric_limits<int64_t>::max() - size)
       return invalid_model("a negative or huge size");
-    c.outputs.push_back(slice(c.emit, c.input(0), axis, start, start + size));
+    c.outputs.push_back(slice(c.emit, x, axis, start, start + size));
     start += size;
   }
   if (c.extent(0, axis) >= 0 && c.extent(0, axis) != start)
@@ -214,30 +229,16 @@ Status split_evenly(NodeContext& c, int axis) {
     return split_sized(c, axis, sizes);
   }
   const auto number = [&](int64_t value) { return c.emit.ints({&value, 1}); };
-  const ValueId whole = dims_product(c.emit, c.input(0), axis, axis + 1);
-  const ValueId part = c.emit.div(c.emit.add(whole, number(count - 1)), number(count));
+  ValueId x = c.input(0);
+  const ValueId whole = dims_product(c.emit, x, axis, axis + 1);
+  const ValueId part = c.emit.div(c.opset < 18 ? whole : c.emit.add(whole, number(count - 1)), number(count));
+  if (c.opset < 18) x = demand_extent(c.emit, x, axis, c.emit.mul(part, number(count)));  // they divide
   for (int64_t i = 0; i < count; ++i) {
     op::SliceAttributes attributes;
     attributes.axes = {axis};
     attributes.steps = {1};
     c.outputs.push_back(
-        c.emit.emit(attributes, {c.input(0), c.emit.mul(part, number(i)), c.emit.mul(part, number(i + 1))}));
-  }
-  return {};
-}
-
-/// Sizes that are known only when shapes are, or even the data.
-Status split_by_value(NodeContext& c, int axis, ValueId sizes) {
-  const int64_t zero = 0;
-  ValueId start = c.emit.ints({&zero, 1});
-  for (size_t i = 0; i < c.output_count(); ++i) {
-    op::SliceAttributes attributes;
-    attributes.axes = {axis};
-    attributes.steps = {1};
-    const auto at = static_cast<int64_t>(i);
-    const ValueId end = c.emit.add(start, slice(c.emit, sizes, 0, at, at + 1));
-    c.outputs.push_back(c.emit.emit(std::move(attributes), {c.input(0), start, end}));
-    start = end;
+        c.emit.emit(attributes, {x, c.emit.mul(part, number(i)), c.emit.mul(part, number(i + 1))}));
   }
   return {};
 }
@@ -251,7 +252,10 @@ Status split(NodeContext& c) {
     return invalid_model("num_outputs is ", c.integer("num_outputs", 0), ", the node has ", c.output_count());
   if (c.has(1)) {
     const auto sizes = c.known_integers(1, "split");
-    return sizes.ok() ? split_sized(c, axis, *sizes) : split_by_value(c, axis, as_vector(c.emit, c.input(1)));
+    if (sizes.ok()) return split_sized(c, axis, *sizes);
+    c.outputs = split_by_value(c.emit, c.input(0), axis, as_vector(c.emit, c.input(1)),
+                               static_cast<int64_t>(c.output_count()));
+    return {};
   }
   if (c.opset < 13)
     if (const auto sizes = c.optional_integers("split"); sizes && !sizes->empty())
@@ -287,15 +291,33 @@ Status slice_attributes(NodeContext& c) {
   return slice_of(c, starts, ends, c.optional_integers("axes"), std::nullopt);
 }
 
+/// Axes that only a run tells: every axis is sliced, most of them whole.
+Status slice_by_value(NodeContext& c, const std::optional<std::vector<int64_t>>& steps) {
+  if (steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; }))
+    return c.not_known(3, "axes beside steps");
+  const ValueId axes = as_vector(c.emit, c.input(3));
+  op::SliceAttributes attributes;
+  for (int axis = 0; axis < c.rank(); ++axis) attributes.axes.push_back(axis);
+  attributes.steps.assign(attributes.axes.size(), 1);
+  const auto all = [&](size_t i, int64_t otherwise) {
+    return entries_by_axis(c.emit, as_vector(c.emit, c.input(i)), axes, c.rank(), otherwise);
+  };
+  const ValueId starts = all(1, 0);
+  const ValueId ends = all(2, std::numeric_limits<int64_t>::max());
+  return c.result(c.emit.emit(std::move(attributes), {c.input(0), starts, ends}));
+}
+
 Status slice_inputs(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 5));
   std::optional<std::vector<int64_t>> axes;
   std::optional<std::vector<int64_t>> steps;
-  if (c.has(3)) {
-    RT_ASSIGN(axes, c.known_integers(3, "axes"));
-  }
   if (c.has(4)) {
     RT_ASSIGN(steps, c.known_integers(4, "steps"));
+  }
+  if (c.has(3)) {
+    auto known = c.known_integers(3, "axes");
+    if (!known.ok() && known.status().code() == Code::Unsupported) return slice_by_value(c, steps);
+    RT_ASSIGN(axes, std::move(known));
   }
   return slice_of(c, as_vector(c.emit, c.input(1)), as_vector(c.emit, c.input(2)), std::move(axes),
                   std::move(steps));
@@ -324,8 +346,23 @@ Status pad_inputs(NodeContext& c) {
   op::PadAttributes attributes;
   RT_ASSIGN(attributes.mode, pad_mode(c));
   ValueId pads = as_vector(c.emit, c.input(1));
-  if (c.has(3)) {
-    RT_ASSIGN(const auto axes, c.known_integers(3, "axes"));
+  const auto known = c.has(3) ? c.known_integers(3, "axes") : std::vector<int64_t>();
+  if (c.has(3) && !known.ok()) {
+    const ValueId axes = as_vector(c.emit, c.input(3));
+    const ValueId count = dims_product(c.emit, axes, 0, 1);
+    std::vector<ValueId> halves;
+    for (const bool after : {false, true}) {
+      op::SliceAttributes half;
+      half.axes = {0};
+      half.steps = {1};
+      const ValueId zero = c.emit.ints(std::array<int64_t, 1>{0});
+      const ValueId end = after ? c.emit.add(count, count) : count;
+      halves.push_back(entries_by_axis(
+          c.emit, c.emit.emit(std::move(half), {pads, after ? count : zero, end}), axes, c.rank(), 0));
+    }
+    pads = join(c.emit, std::move(halves));
+  } else if (c.has(3)) {
+    const std::vector<int64_t>& axes = *known;
     const auto count = static_cast<int64_t>(axes.size());
     std::vector<ValueId> entries(2 * static_cast<size_t>(c.rank()), c.emit.ints(std::array<int64_t, 1>{0}));
     for (int64_t i = 0; i < count; ++i) {

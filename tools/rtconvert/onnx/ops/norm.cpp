@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/norms.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
 namespace rt::onnx {
@@ -137,18 +138,15 @@ Status layer_norm(NodeContext& c) {
   return {};
 }
 
-// x / sqrt(mean(x^2) + epsilon) scale
+// The second output, which ONNX does not have, is the one that ONNX Runtime writes in ONNX's own domain.
 Status rms_norm(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   RT_ASSIGN(const bool wide, widens(c));
   RT_ASSIGN(const int axis, c.axis(c.integer("axis", -1), c.rank()));
-  const ValueId x = wide ? c.emit.cast(c.input(0), DType::F32) : c.input(0);
-  const ValueId mean = c.emit.reduce_mean(c.emit.mul(x, x), axes_between(axis, c.rank()));
-  const ValueId root =
-      c.emit.emit(op::SqrtAttributes{}, {c.emit.add(mean, c.emit.scalar_like(c.real("epsilon", 1e-5f), x))});
-  ValueId y = c.emit.div(x, root);
-  if (wide) y = c.emit.cast(y, c.dtype());
-  return c.result(c.emit.mul(y, c.input(1)));
+  const RmsNormalized result =
+      rms_normalized(c, c.input(0), c.input(1), axis, c.real("epsilon", 1e-5f), wide);
+  c.outputs = {result.y, result.inverse_root};
+  return {};
 }
 
 // x / (bias + alpha mean of squares over `size` channels)^beta; the mean is a pool that slides over the
@@ -205,8 +203,9 @@ constexpr ImportRow kNormRows[] = {
     {"", "BatchNormalization", 1, kNewestOpset, batch_norm},
     {"", "InstanceNormalization", 1, kNewestOpset, instance_norm},
     {"", "GroupNormalization", 18, kNewestOpset, group_norm},
-    {"", "LayerNormalization", 17, kNewestOpset, layer_norm},
+    {"", "LayerNormalization", 1, kNewestOpset, layer_norm},  // before opset 17 by ONNX Runtime
     {"", "RMSNormalization", 23, kNewestOpset, rms_norm},
+    {"", "SimplifiedLayerNormalization", 1, kNewestOpset, rms_norm},
     {"", "LRN", 1, kNewestOpset, lrn},
     {"", "MeanVarianceNormalization", 9, kNewestOpset, mean_variance_norm},
     {"", "LpNormalization", 1, kNewestOpset, lp_norm},
@@ -216,6 +215,20 @@ constexpr ImportRow kNormRows[] = {
 
 std::span<const ImportRow> rows_norm() {
   return kNormRows;
+}
+
+RmsNormalized rms_normalized(NodeContext& c, ValueId x, ValueId scale, int axis, float epsilon, bool wide) {
+  const DType dtype = c.value(x).dtype;
+  if (wide) x = c.emit.cast(x, DType::F32);
+  const ValueId mean = c.emit.reduce_mean(c.emit.mul(x, x), axes_between(axis, c.value(x).rank()));
+  const ValueId root = c.emit.emit(op::SqrtAttributes{}, {c.emit.add(mean, c.emit.scalar_like(epsilon, x))});
+  RmsNormalized result;
+  result.y = c.emit.div(x, root);
+  const DType type = scale == kNoValue ? dtype : c.value(scale).dtype;
+  if (c.value(result.y).dtype != type) result.y = c.emit.cast(result.y, type);
+  if (scale != kNoValue) result.y = c.emit.mul(result.y, scale);
+  result.inverse_root = c.wants(1) ? c.emit.emit(op::ReciprocalAttributes{}, {root}) : kNoValue;
+  return result;
 }
 
 }  // namespace rt::onnx

@@ -39,7 +39,10 @@ Status max_pool(NodeContext& c) {
   return {};
 }
 
-ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode, bool count_include_pad) {
+}  // namespace
+
+ValueId average_pooled(NodeContext& c, ValueId x, const Window& window, bool ceil_mode,
+                       bool count_include_pad) {
   auto attributes = with_window<op::AveragePoolAttributes>(window, ceil_mode);
   attributes.count_include_pad = count_include_pad;
   x = to_channels_last(c.emit, x);
@@ -55,11 +58,23 @@ ValueId average(NodeContext& c, ValueId x, const Window& window, bool ceil_mode,
   return to_channels_first(c.emit, c.emit.emit(op::DivAttributes{}, {means, parts}));
 }
 
+namespace {
+
+// ONNX Runtime's for [N,S..,C].
+Status max_pool_channels_last(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  if (c.string("auto_pad", "NOTSET").starts_with("SAME"))
+    return cannot("auto_pad SAME with the channels last; give pads");
+  RT_ASSIGN(const Window window, window_of(c, {}, true, AutoPad::Ignore));
+  const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
+  return c.result(c.emit.emit(with_window<op::MaxPoolAttributes>(window, ceil_mode), {c.input(0)}));
+}
+
 Status average_pool(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   RT_ASSIGN(const Window window, window_of(c, {}, true, AutoPad::ApplyOrDefer));
   const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
-  return c.result(average(c, c.input(0), window, ceil_mode, c.integer("count_include_pad", 0) != 0));
+  return c.result(average_pooled(c, c.input(0), window, ceil_mode, c.integer("count_include_pad", 0) != 0));
 }
 
 // (sum |x|^p)^(1/p), the sum being the mean over the whole window times its size.
@@ -72,7 +87,7 @@ Status lp_pool(NodeContext& c) {
   for (int64_t extent : window.kernel) size *= static_cast<double>(extent);
   const ValueId x = c.emit.emit(op::AbsAttributes{}, {c.input(0)});
   const ValueId powers = c.emit.emit(op::PowAttributes{}, {x, c.emit.scalar_like(p, x)});
-  const ValueId sum = c.emit.mul(average(c, powers, window, false, true), c.emit.scalar_like(size, x));
+  const ValueId sum = c.emit.mul(average_pooled(c, powers, window, false, true), c.emit.scalar_like(size, x));
   return c.result(c.emit.emit(op::PowAttributes{}, {sum, c.emit.scalar_like(1 / p, x)}));
 }
 
@@ -88,6 +103,7 @@ Status global_pool(NodeContext& c) {
 
 constexpr ImportRow kPoolRows[] = {
     {"", "MaxPool", 1, kNewestOpset, max_pool},
+    {"com.microsoft", "NhwcMaxPool", 1, kNewestOpset, max_pool_channels_last},
     {"", "AveragePool", 1, kNewestOpset, average_pool},
     {"", "LpPool", 2, kNewestOpset, lp_pool},
     {"", "GlobalAveragePool", 1, kNewestOpset, global_pool<op::ReduceMeanAttributes>},

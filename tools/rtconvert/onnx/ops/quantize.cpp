@@ -1,6 +1,7 @@
 // QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
 #include "tools/rtconvert/onnx/narrow.h"
 #include "tools/rtconvert/onnx/node.h"
+#include "tools/rtconvert/onnx/onnx.pb.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
 namespace rt::onnx {
@@ -21,7 +22,8 @@ bool one_number(const Value& value) {
 Result<Grouping> grouping_of(NodeContext& c) {
   Grouping grouping{c.integer("axis", 1), c.integer("block_size", 0), c.input(1), c.input(2)};
   const bool one = one_number(c.value(grouping.scale));
-  if (c.opset < 13 && !one)
+  // ONNX Runtime's operators of these names are of version 1 and know axes.
+  if (c.node.domain().empty() && c.opset < 13 && !one)
     return invalid_model("before opset 13 the scale is one number, found rank ", c.rank(1));
   if (c.has(2) && one != one_number(c.value(grouping.zero_point)))
     return invalid_model("the scale, of rank ", c.rank(1), ", and the zero point, of rank ", c.rank(2),
@@ -132,6 +134,8 @@ Status dynamic_quantize(NodeContext& c) {
 constexpr ImportRow kQuantizeRows[] = {
     {"", "QuantizeLinear", 10, kNewestOpset, quantize},
     {"", "DequantizeLinear", 10, kNewestOpset, dequantize},
+    {"com.microsoft", "QuantizeLinear", 1, kNewestOpset, quantize},
+    {"com.microsoft", "DequantizeLinear", 1, kNewestOpset, dequantize},
     {"", "DynamicQuantizeLinear", 11, kNewestOpset, dynamic_quantize},
 };
 

@@ -2,6 +2,7 @@
 // operator in f32 and QuantizeLinear, is written out; a pass computes it on the integers.
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
+#include "tools/rtconvert/onnx/window.h"
 
 namespace rt::onnx {
 namespace {
@@ -67,6 +68,55 @@ Status quantized_global_average(NodeContext& c) {
   return quantized_result(c, c.emit.reduce_mean(x, axes), 3);
 }
 
+Status quantized_average_pool(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 5));
+  const bool channels_last = c.integer("channels_last", 0) != 0;
+  if (channels_last && c.string("auto_pad", "NOTSET").starts_with("SAME"))
+    return cannot("auto_pad SAME with channels_last; give pads");
+  RT_ASSIGN(const Window window,
+            window_of(c, {}, false, channels_last ? AutoPad::Ignore : AutoPad::ApplyOrDefer));
+  RT_ASSIGN(ValueId x, quantized_operand(c, 0, 1));
+  if (channels_last) x = to_channels_first(c.emit, x);
+  const bool ceil_mode = c.integer("ceil_mode", 0) != 0;
+  x = average_pooled(c, x, window, ceil_mode, c.integer("count_include_pad", 0) != 0);
+  return quantized_result(c, channels_last ? to_channels_last(c.emit, x) : x, 3);
+}
+
+Status quantized_mean(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 5));
+  RT_ASSIGN(const ValueId x, quantized_operand(c, 0, 1));
+  op::ReduceMeanAttributes attributes;
+  attributes.axes = c.integers("axes");
+  attributes.keep_dims = c.integer("keepdims", 1) != 0;
+  return quantized_result(c, c.emit.emit(std::move(attributes), {x}), 3);
+}
+
+// `opset` tells which Softmax is meant: before 13 the dimensions from `axis` on form one axis.
+Status quantized_softmax(NodeContext& c) {
+  RT_TRY(c.expect_inputs(4, 5));
+  const int64_t opset = c.integer("opset", 13);
+  RT_ASSIGN(ValueId x, quantized_operand(c, 0, 1));
+  RT_ASSIGN(const int axis, c.axis(c.integer("axis", -1), c.rank()));
+  op::SoftmaxAttributes attributes;
+  attributes.axis = axis;
+  const bool flat = opset < 13 && axis + 1 < c.rank();
+  if (flat) {
+    const ValueId columns = dims_product(c.emit, x, axis, c.rank());
+    x = c.emit.reshape(x, join(c.emit, {dims_product(c.emit, x, 0, axis), columns}));
+    attributes.axis = 1;
+  }
+  x = c.emit.emit(attributes, {x});
+  return quantized_result(c, flat ? reshape_to(c.emit, x, extents_of(c.emit, c.input(0))) : x, 3);
+}
+
+// (condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero)
+Status quantized_where(NodeContext& c) {
+  RT_TRY(c.expect_inputs(9, 9));
+  RT_ASSIGN(const ValueId x, quantized_operand(c, 1, 2));
+  RT_ASSIGN(const ValueId y, quantized_operand(c, 4, 5));
+  return quantized_result(c, c.emit.emit(op::WhereAttributes{}, {c.input(0), x, y}), 7);
+}
+
 // (y_scale, y_zero, then x, x_scale, x_zero for each part)
 Status quantized_concat(NodeContext& c) {
   if (c.inputs.size() < 5 || c.inputs.size() % 3 != 2)
@@ -89,6 +139,10 @@ constexpr ImportRow kQuantizedRows[] = {
     {"com.microsoft", "QLinearSigmoid", 1, kNewestOpset, quantized_sigmoid},
     {"com.microsoft", "QLinearLeakyRelu", 1, kNewestOpset, quantized_leaky_relu},
     {"com.microsoft", "QLinearGlobalAveragePool", 1, kNewestOpset, quantized_global_average},
+    {"com.microsoft", "QLinearAveragePool", 1, kNewestOpset, quantized_average_pool},
+    {"com.microsoft", "QLinearReduceMean", 1, kNewestOpset, quantized_mean},
+    {"com.microsoft", "QLinearSoftmax", 1, kNewestOpset, quantized_softmax},
+    {"com.microsoft", "QLinearWhere", 1, kNewestOpset, quantized_where},
     {"com.microsoft", "QLinearConcat", 1, kNewestOpset, quantized_concat},
 };
 

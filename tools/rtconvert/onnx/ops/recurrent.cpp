@@ -81,10 +81,10 @@ ValueId lengths_of(const NodeContext& c, int64_t steps) {
   return whole ? kNoValue : c.input(4);
 }
 
-/// kSlots activations a direction, the most inputs, and outputs.
+/// kSlots activations a direction, the most inputs, and outputs. inputs: the node's, or what it has in their
+/// place.
 template <class Attributes, size_t kSlots, size_t kInputs, size_t kOutputs>
-Status recurrent(NodeContext& c) {
-  RT_TRY(c.expect_inputs(3, kInputs));
+Status recurrent_of(NodeContext& c, std::vector<ValueId> inputs) {
   Attributes attributes;
   RT_ASSIGN(attributes.direction, read_direction(c));
   const size_t directions = attributes.direction == op::Direction::Bidirectional ? 2 : 1;
@@ -95,16 +95,16 @@ Status recurrent(NodeContext& c) {
     attributes.input_forget = c.integer("input_forget", 0) != 0;
   if constexpr (requires { attributes.linear_before_reset; })
     attributes.linear_before_reset = c.integer("linear_before_reset", 0) != 0;
-  if (c.rank(0) != 3 || c.rank(2) != 3)
-    return invalid_model("expected X and R of rank 3, found ", c.rank(0), " and ", c.rank(2));
-  attributes.hidden = c.integer("hidden_size", c.extent(2, 2));
+  const Value& recurrence = c.value(inputs[2]);
+  if (c.rank(0) != 3 || recurrence.rank() != 3)
+    return invalid_model("expected X and R of rank 3, found ", c.rank(0), " and ", recurrence.rank());
+  attributes.hidden = c.integer("hidden_size", recurrence.dims[2].extent);
   if (attributes.hidden < 0) return cannot("the hidden size is unknown; hidden_size must be given");
   const bool batch_first = c.integer("layout", 0) != 0;
   const auto turn = [&](ValueId id, std::vector<int64_t> permutation) {
     return id == kNoValue || !batch_first ? id : c.emit.transpose(id, std::move(permutation));
   };
 
-  std::vector<ValueId> inputs(c.inputs);
   inputs.resize(kInputs, kNoValue);
   inputs[0] = turn(inputs[0], {1, 0, 2});
   inputs[4] = lengths_of(c, c.extent(0, batch_first ? 1 : 0));
@@ -117,8 +117,46 @@ Status recurrent(NodeContext& c) {
   return {};
 }
 
+template <class Attributes, size_t kSlots, size_t kInputs, size_t kOutputs>
+Status recurrent(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, kInputs));
+  return recurrent_of<Attributes, kSlots, kInputs, kOutputs>(c, c.inputs);
+}
+
+/// Weights [d,I,4H] of bytes as [d,4H,I] in f32; scale and zero point [d] or [d,4H].
+Result<ValueId> real_weights(NodeContext& c, size_t i, size_t scale) {
+  Emitter& e = c.emit;
+  if (c.rank(i) != 3) return invalid_model("expected weights of rank 3, found ", c.rank(i));
+  const auto along_columns = [&](size_t k) {
+    const int inner[] = {1};
+    const int both[] = {1, 2};
+    return c.rank(k) == 1 ? unsqueeze(e, c.input(k), both) : unsqueeze(e, c.input(k), inner);
+  };
+  if (!c.has(scale) || !c.has(scale + 1) || c.rank(scale) < 1 || c.rank(scale) > 2 ||
+      c.rank(scale) != c.rank(scale + 1))
+    return invalid_model(
+        "inputs ", scale, " and ", scale + 1,
+        ": expected a scale and a zero point of one shape, [directions] or [directions, 4 hidden]");
+  const ValueId centered =
+      e.sub(e.cast(c.input(i), DType::F32), e.cast(along_columns(scale + 1), DType::F32));
+  return e.transpose(e.mul(centered, along_columns(scale)), {0, 2, 1});
+}
+
+/// An LSTM with quantized weights (ONNX Runtime's). It quantizes the data of every step as well, to multiply
+/// bytes; here the weights are taken for the numbers that they stand for.
+Status quantized_lstm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 12));
+  std::vector<ValueId> inputs(
+      c.inputs.begin(), c.inputs.begin() + static_cast<ptrdiff_t>(std::min<size_t>(8, c.inputs.size())));
+  RT_ASSIGN(inputs[1], real_weights(c, 1, 8));
+  RT_ASSIGN(inputs[2], real_weights(c, 2, 10));
+  if (!c.emit.status().ok()) return {};
+  return recurrent_of<op::LSTMAttributes, 3, 8, 3>(c, std::move(inputs));
+}
+
 constexpr ImportRow kRecurrentRows[] = {
     {"", "LSTM", 1, kNewestOpset, recurrent<op::LSTMAttributes, 3, 8, 3>},
+    {"com.microsoft", "DynamicQuantizeLSTM", 1, kNewestOpset, quantized_lstm},
     {"", "GRU", 1, kNewestOpset, recurrent<op::GRUAttributes, 2, 6, 2>},
     {"", "RNN", 1, kNewestOpset, recurrent<op::RNNAttributes, 1, 6, 2>},
 };

@@ -50,15 +50,12 @@ bool keeps(const NodeContext& c, const Target& target, int axis) {
   const auto at = static_cast<size_t>(axis);
   if (!target.roi.empty() && (target.roi[at] != 0 || target.roi[at + static_cast<size_t>(c.rank())] != 1))
     return false;
-  for (int probe = 0; probe < compiler::kProbes; ++probe) {
-    const bool by_size = target.sizes != kNoValue;
-    const compiler::ProbeValue& known = c.emit.probe(by_size ? target.sizes : target.scales, probe);
-    if (known.value.data == nullptr) return false;
-    const double number = load_element(known.value.data, known.info.dtype, axis);
-    const double same = by_size ? static_cast<double>(c.emit.probe(c.inputs[0], probe).info.shape[axis]) : 1;
-    if (number != same) return false;
+  if (target.sizes != kNoValue) {
+    const compiler::Known& sizes = c.emit.known(target.sizes);
+    return sizes.has_elements && sizes.elements[at] == c.emit.known(c.inputs[0]).dims[at];
   }
-  return true;
+  const auto scales = c.emit.known_value(target.scales);
+  return scales && load_element(scales->data, scales->info.dtype, axis) == 1;
 }
 
 ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, ValueId x, const Target& target,
@@ -274,10 +271,12 @@ Status depth_to_space(NodeContext& c) {
   return c.result(to_channels_first(c.emit, y));
 }
 
-// NHWC: [N,H/b,b,W/b,b,C] -> [N,H/b,W/b,b,b,C].
+// NHWC: [N,H/b,b,W/b,b,C] -> [N,H/b,W/b,b,b,C] (DCR) or [N,H/b,W/b,C,b,b] (CRD).
 Status space_to_depth(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   RT_ASSIGN(const int64_t block, block_of(c));
+  const std::string mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return invalid_model("mode: expected DCR or CRD, found ", mode);
   const int64_t channels = c.extent(0, 1);
   const int64_t deep = channels * block * block;
   const ValueId x = to_channels_last(c.emit, c.input(0));
@@ -286,7 +285,8 @@ Status space_to_depth(NodeContext& c) {
   const ValueId width = divided(c, x, 2, block);
   const ValueId b = c.emit.ints({&block, 1});
   ValueId y = reshape_parts(c, x, {batch, height, b, width, b, c.emit.ints({&channels, 1})});
-  y = c.emit.transpose(y, {0, 1, 3, 2, 4, 5});
+  using Axes = std::vector<int64_t>;
+  y = c.emit.transpose(y, mode == "DCR" ? Axes{0, 1, 3, 2, 4, 5} : Axes{0, 1, 3, 5, 2, 4});
   y = reshape_parts(c, y, {batch, height, width, c.emit.ints({&deep, 1})});
   return c.result(to_channels_first(c.emit, y));
 }

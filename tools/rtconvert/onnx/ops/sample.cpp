@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 
+#include "runtime/core/element.h"
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 #include "tools/rtconvert/onnx/window.h"
@@ -61,17 +62,8 @@ double grid_coordinate(int64_t i, int64_t n, bool align_corners) {
   return (2 * at + 1) / count - 1;
 }
 
-// theta [N,k,k+1] times the homogeneous coordinates of every output point.
-Status affine_grid(NodeContext& c) {
-  RT_TRY(c.expect_inputs(2, 2));
-  RT_ASSIGN(const std::vector<int64_t> size, c.known_integers(1, "size"));
-  const bool align_corners = c.integer("align_corners", 0) != 0;
-  const size_t axes = size.size() < 3 ? 0 : size.size() - 2;
-  const auto k = static_cast<int64_t>(axes);
-  if (axes < 2 || axes > 3 || c.rank() != 3 || c.extent(0, 1) != k || c.extent(0, 2) != k + 1)
-    return invalid_model("expected a size [N,C,H,W] or [N,C,D,H,W] and theta [N,k,k+1], found size of ",
-                         size.size(), " entries");
-  const std::span<const int64_t> spatial = std::span(size).subspan(2);
+/// The homogeneous coordinates of every output point, [1,points,k+1], for extents that are known.
+Result<ValueId> known_points(NodeContext& c, std::span<const int64_t> spatial, bool align_corners) {
   if (std::any_of(spatial.begin(), spatial.end(), [](int64_t n) { return n < 1 || n > 1 << 24; }) ||
       product_of(spatial) > 1 << 28)
     return cannot("a grid of this size is not supported");
@@ -79,17 +71,73 @@ Status affine_grid(NodeContext& c) {
   std::vector<double> base;
   for (int64_t point = 0; point < points; ++point) {
     int64_t rest = point;
-    for (size_t d = axes; d-- > 0; rest /= spatial[d])
+    for (size_t d = spatial.size(); d-- > 0; rest /= spatial[d])
       base.push_back(grid_coordinate(rest % spatial[d], spatial[d], align_corners));
     base.push_back(1);
   }
+  return numbers(c, {1, points, static_cast<int64_t>(spatial.size()) + 1}, base, c.dtype());
+}
+
+/// The same for extents that a run tells, an i64 vector.
+ValueId open_points(NodeContext& c, ValueId spatial, int axes, bool align_corners) {
+  Emitter& e = c.emit;
+  const DType dtype = c.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  const auto scalar = [&](double number) { return e.scalar(number, dtype); };
+  std::vector<ValueId> columns;
+  for (int d = axes; d-- > 0;) {
+    const ValueId count = reshape_to(e, slice(e, spatial, 0, d, d + 1), {});
+    const ValueId n = e.cast(count, dtype);
+    const ValueId at = e.cast(
+        e.emit(op::RangeAttributes{}, {e.scalar(0, DType::I64), count, e.scalar(1, DType::I64)}), dtype);
+    const ValueId twice = e.add(at, at);
+    ValueId coordinate = kNoValue;
+    if (align_corners) {  // 0 where there is one point
+      const ValueId last = e.sub(n, scalar(1));
+      const ValueId along = e.div(twice, e.emit(op::MaximumAttributes{}, {last, scalar(1)}));
+      coordinate = e.sub(along, e.emit(op::MinimumAttributes{}, {last, scalar(1)}));
+    } else {
+      coordinate = e.sub(e.div(e.add(twice, scalar(1)), n), scalar(1));
+    }
+    std::vector<int64_t> along(static_cast<size_t>(axes), 1);
+    along[static_cast<size_t>(d)] = -1;
+    const ValueId all = e.emit(op::ExpandAttributes{}, {e.reshape(coordinate, e.ints(along)), spatial});
+    columns.push_back(reshape_to(e, all, {1, -1, 1}));
+  }
+  op::ConstantOfShapeAttributes ones;
+  ones.dtype = static_cast<uint8_t>(dtype);
+  ones.value = 1;
+  columns.push_back(e.emit(ones, {e.shape_of(columns[0])}));
+  const ValueId points = concat(e, columns, 2);
+  return dtype == c.dtype() ? points : e.cast(points, c.dtype());
+}
+
+// theta [N,k,k+1] times the homogeneous coordinates of every output point.
+Status affine_grid(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  const bool align_corners = c.integer("align_corners", 0) != 0;
+  const ValueId size = as_vector(c.emit, c.input(1));
+  if (size == kNoValue) return {};
+  const int64_t entries = c.value(size).dims[0].extent;
+  const int64_t k = entries - 2;
+  if (k < 2 || k > 3 || c.rank() != 3 || c.extent(0, 1) != k || c.extent(0, 2) != k + 1)
+    return invalid_model("expected a size [N,C,H,W] or [N,C,D,H,W] and theta [N,k,k+1], found size of ",
+                         entries, " entries");
+  const ValueId spatial = slice(c.emit, size, 0, 2, entries);
+  if (spatial == kNoValue) return {};
+  ValueId points = kNoValue;
+  std::vector<ValueId> extents{dims_product(c.emit, c.input(0), 0, 1), spatial, c.emit.ints({&k, 1})};
+  if (const auto known = c.emit.known_value(spatial)) {
+    std::vector<int64_t> given;
+    for (int64_t i = 0; i < k; ++i) given.push_back(load_integer(known->data, DType::I64, i));
+    RT_ASSIGN(points, known_points(c, given, align_corners));
+    extents[1] = c.emit.ints(given);
+  } else {
+    points = open_points(c, spatial, static_cast<int>(k), align_corners);
+  }
   op::MatMulAttributes product;
   product.transpose_b = true;
-  const ValueId grid = c.emit.emit(product, {numbers(c, {1, points, k + 1}, base, c.dtype()), c.input(0)});
-  std::vector<Extent> extents{Extent::dim(c.emit, c.input(0), 0)};
-  for (int64_t n : spatial) extents.push_back(Extent::of(n));
-  extents.push_back(Extent::of(k));
-  return c.result(reshape_to(c.emit, grid, extents));
+  const ValueId grid = c.emit.emit(product, {points, c.input(0)});
+  return c.result(c.emit.reshape(grid, join(c.emit, std::move(extents))));
 }
 
 Status roi_align(NodeContext& c) {

@@ -1,0 +1,14 @@
+// Models of shapes that were once misread, by name: the program tries them before random ones.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/differential/draft.h"
+
+namespace rt::test {
+
+std::vector<std::pair<std::string, rt_onnx::ModelProto>> known_models();
+
+}  // namespace rt::test

@@ -1,0 +1,280 @@
+// Operators put together from others: against plain formulas, at several extents of open dimensions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "runtime/ops/evaluate.h"
+#include "tests/support/importer_model.h"
+
+namespace rt::onnx {
+namespace {
+
+using test::ImporterModel;
+using test::numbers_of;
+
+void strings(rt_onnx::NodeProto& node, const std::string& name, const std::string& value) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(3);
+  attribute->set_s(value);
+}
+
+void ints(rt_onnx::NodeProto& node, const std::string& name, const std::vector<int64_t>& values) {
+  auto* attribute = node.add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(7);
+  for (const int64_t value : values) attribute->add_ints(value);
+}
+
+ops::HostTensor run(const ModelGraph& model, std::span<const ConstTensorView> inputs) {
+  auto outputs = ops::evaluate_graph(model.entries[0].graph, inputs);
+  EXPECT_TRUE(outputs.ok()) << outputs.status().message();
+  return outputs.ok() ? std::move((*outputs)[0]) : ops::HostTensor();
+}
+
+/// Numbers that are not regular.
+std::vector<float> noise(size_t count) {
+  std::vector<float> numbers(count);
+  for (size_t i = 0; i < count; ++i) numbers[i] = std::sin(static_cast<float>(i * i + 3 * i) * 1.7f);
+  return numbers;
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<double>& wanted) {
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(found[i]), wanted[i], 1e-5 * (1 + std::abs(wanted[i]))) << i;
+}
+
+// Sum over all permutations of four.
+double leibniz(const float* m) {
+  int order[] = {0, 1, 2, 3};
+  double sum = 0;
+  do {
+    int inversions = 0;
+    double product = 1;
+    for (int i = 0; i < 4; ++i) {
+      product *= static_cast<double>(m[4 * i + order[i]]);
+      for (int j = i + 1; j < 4; ++j) inversions += order[i] > order[j] ? 1 : 0;
+    }
+    sum += inversions % 2 == 0 ? product : -product;
+  } while (std::next_permutation(std::begin(order), std::end(order)));
+  return sum;
+}
+
+TEST(ImporterOperators, Det) {
+  ImporterModel model(11);
+  model.input("x", {"b", "4", "4"});
+  model.node("Det", {"x"}, {"y"});
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  for (const int64_t batch : {1, 3}) {
+    std::vector<float> x = noise(static_cast<size_t>(16 * batch));
+    if (batch == 3) {
+      x[0] = x[4] = 0;                                       // a row must be exchanged
+      for (size_t i = 0; i < 4; ++i) x[20 + i] = x[16 + i];  // singular
+    }
+    const ConstTensorView inputs[] = {{x.data(), {DType::F32, {batch, 4, 4}}}};
+    std::vector<double> wanted;
+    for (int64_t i = 0; i < batch; ++i) wanted.push_back(leibniz(&x[static_cast<size_t>(16 * i)]));
+    expect_near(numbers_of(run(*graph, inputs)), wanted);
+  }
+}
+
+TEST(ImporterOperators, AffineGridOfOpenSize) {
+  for (const int64_t corners : {0, 1}) {
+    ImporterModel model(20);
+    model.input("theta", {"b", "2", "3"});
+    model.input("image", {"b", "3", "h", "w"});
+    model.node("Shape", {"image"}, {"size"});
+    model.node("AffineGrid", {"theta", "size"}, {"y"}, {{"align_corners", corners}});
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    for (const auto& [b, h, w] : {std::array<int64_t, 3>{1, 2, 3}, {2, 5, 4}, {3, 1, 7}}) {
+      const std::vector<float> theta = noise(static_cast<size_t>(6 * b)),
+                               image(static_cast<size_t>(3 * b * h * w));
+      const ConstTensorView inputs[] = {{theta.data(), {DType::F32, {b, 2, 3}}},
+                                        {image.data(), {DType::F32, {b, 3, h, w}}}};
+      const auto at = [&](int64_t i, int64_t n) {
+        const auto p = static_cast<double>(i), count = static_cast<double>(n);
+        if (corners != 0) return n == 1 ? 0 : 2 * p / (count - 1) - 1;
+        return (2 * p + 1) / count - 1;
+      };
+      std::vector<double> wanted;
+      for (int64_t n = 0; n < b; ++n)
+        for (int64_t i = 0; i < h; ++i)
+          for (int64_t j = 0; j < w; ++j)
+            for (int64_t k = 0; k < 2; ++k) {
+              const float* row = &theta[static_cast<size_t>(6 * n + 3 * k)];
+              wanted.push_back(static_cast<double>(row[0]) * at(j, w) +
+                               static_cast<double>(row[1]) * at(i, h) + static_cast<double>(row[2]));
+            }
+      const ops::HostTensor y = run(*graph, inputs);
+      EXPECT_EQ(y.info.shape, (Shape{b, h, w, 2}));
+      expect_near(numbers_of(y), wanted);
+    }
+  }
+}
+
+// ONNX refuses parts that do not make up the axis; before opset 18 equal parts must divide it.
+TEST(ImporterOperators, SplitOfAnOpenAxisIsRefusedWhereThePartsDoNotFit) {
+  const auto try_all = [](ImporterModel& model, std::span<const int64_t> fitting, bool others_fit) {
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    for (int64_t n = 0; n < 9; ++n) {
+      const std::vector<float> x = noise(static_cast<size_t>(2 * n));
+      const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, n}}}};
+      const auto outputs = ops::evaluate_graph(graph->entries[0].graph, inputs);
+      const bool fits = others_fit || std::find(fitting.begin(), fitting.end(), n) != fitting.end();
+      EXPECT_EQ(outputs.ok(), fits) << n << ": " << outputs.status().message();
+      if (!outputs.ok()) continue;
+      int64_t whole = 0;
+      for (const auto& output : *outputs) whole += output.info.shape[1];
+      EXPECT_EQ(whole, n);
+    }
+  };
+  for (const int64_t opset : {13, 18}) {
+    ImporterModel evenly(opset);
+    evenly.input("x", {"2", "n"});
+    evenly.node("Split", {"x"}, {"a", "b", "c"}, {{"axis", 1}});
+    for (const char* name : {"a", "b", "c"}) evenly.output(name);
+    try_all(evenly, std::array<int64_t, 3>{0, 3, 6}, opset == 18);
+  }
+  ImporterModel sized(13);  // n / 2 and 3
+  sized.input("x", {"2", "n"});
+  sized.node("Shape", {"x"}, {"shape"});
+  sized.integers("one", {1}, {1});
+  sized.integers("two", {1}, {2});
+  sized.integers("three", {1}, {3});
+  sized.node("Gather", {"shape", "one"}, {"n"});
+  sized.node("Div", {"n", "two"}, {"half"});
+  sized.node("Concat", {"half", "three"}, {"sizes"}, {{"axis", 0}});
+  sized.node("Split", {"x", "sizes"}, {"a", "b"}, {{"axis", 1}});
+  for (const char* name : {"a", "b"}) sized.output(name);
+  try_all(sized, std::array<int64_t, 2>{5, 6}, false);
+}
+
+// How often the pairs (1,2), (2,3) and the single words 1 and 2 are there, with up to one word between.
+TEST(ImporterOperators, TfIdfVectorizerCountsWithSkips) {
+  ImporterModel model(9);
+  model.input("x", {"b", "n"}, ImporterModel::kInt64);
+  auto& node = model.node("TfIdfVectorizer", {"x"}, {"y"},
+                          {{"max_skip_count", 1}, {"min_gram_length", 1}, {"max_gram_length", 2}});
+  strings(node, "mode", "TF");
+  ints(node, "pool_int64s", {1, 2, 1, 2, 2, 3});
+  ints(node, "ngram_counts", {0, 2});
+  ints(node, "ngram_indexes", {4, 0, 1, 2});
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  const int64_t x[] = {1, 2, 3, 1, 1, 2, 9, 3, 3, 3};
+  const ConstTensorView two[] = {{x, {DType::I64, {2, 5}}}};
+  // 1 2 3 1 1: three 1, one 2; 1 2 once; 2 3 once. 2 9 3 3 3: one 2; 2 . 3 once.
+  EXPECT_EQ(numbers_of(run(*graph, two)), (std::vector<float>{1, 1, 1, 0, 3, 1, 0, 1, 0, 0}));
+  const ConstTensorView one[] = {{x, {DType::I64, {1, 1}}}};  // shorter than a pair
+  EXPECT_EQ(numbers_of(run(*graph, one)), (std::vector<float>{0, 0, 0, 0, 1}));
+  const ConstTensorView none[] = {{x, {DType::I64, {2, 0}}}};
+  EXPECT_EQ(numbers_of(run(*graph, none)), std::vector<float>(10));
+}
+
+TEST(ImporterOperators, SpaceToDepthByColumns) {
+  for (const bool by_columns : {false, true}) {
+    ImporterModel model(28);
+    model.input("x", {"b", "2", "h", "w"});
+    strings(model.node("SpaceToDepth", {"x"}, {"y"}, {{"blocksize", 2}}), "mode", by_columns ? "CRD" : "DCR");
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+    const std::vector<float> x = noise(2 * 2 * 4 * 2);
+    const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, 2, 4, 2}}}};
+    const std::vector<float> y = numbers_of(run(*graph, inputs));
+    ASSERT_EQ(y.size(), x.size());
+    for (size_t n = 0; n < 2; ++n)
+      for (size_t c = 0; c < 2; ++c)
+        for (size_t i = 0; i < 4; ++i)
+          for (size_t j = 0; j < 2; ++j) {
+            const size_t block = 2 * (i % 2) + j % 2;
+            const size_t channel = by_columns ? 4 * c + block : 2 * block + c;
+            EXPECT_EQ(y[(n * 8 + channel) * 2 + i / 2], x[((n * 2 + c) * 4 + i) * 2 + j]);
+          }
+  }
+}
+
+/// Q [b,4,l,2], K and V [b,2,s,2] and [b,2,s,1]; score_mod doubles, prob_mod halves.
+TEST(ImporterOperators, FlexAttentionThroughItsGraphs) {
+  ImporterModel model(24);
+  model.import("ai.onnx.preview", 1);
+  model.input("q", {"b", "4", "l", "2"});
+  model.input("k", {"b", "2", "s", "2"});
+  model.input("v", {"b", "2", "s", "1"});
+  auto& node = model.node("FlexAttention", {"q", "k", "v"}, {"y"});
+  node.set_domain("ai.onnx.preview");
+  auto& score = model.body(node, "score_mod");
+  model.input_of(score, "scores");
+  model.node_of(score, "Add", {"scores", "scores"}, {"twice"});
+  score.add_output()->set_name("twice");
+  auto& prob = model.body(node, "prob_mod");
+  model.input_of(prob, "weights");
+  model.node_of(prob, "Neg", {"weights"}, {"minus"});
+  prob.add_output()->set_name("minus");
+  model.output("y");
+  const auto graph = model.convert();
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  for (const auto& [b, l, s] : {std::array<int64_t, 3>{1, 1, 1}, {2, 3, 5}}) {
+    const std::vector<float> q = noise(static_cast<size_t>(b * 4 * l * 2)),
+                             k = noise(static_cast<size_t>(b * 2 * s * 2)),
+                             v = noise(static_cast<size_t>(b * 2 * s));
+    const ConstTensorView inputs[] = {{q.data(), {DType::F32, {b, 4, l, 2}}},
+                                      {k.data(), {DType::F32, {b, 2, s, 2}}},
+                                      {v.data(), {DType::F32, {b, 2, s, 1}}}};
+    std::vector<double> wanted;
+    for (int64_t n = 0; n < b; ++n)
+      for (int64_t h = 0; h < 4; ++h)
+        for (int64_t i = 0; i < l; ++i) {
+          double total = 0, sum = 0;
+          const float* query = &q[static_cast<size_t>(((n * 4 + h) * l + i) * 2)];
+          for (int64_t t = 0; t < s; ++t) {
+            const auto key = static_cast<size_t>((n * 2 + h / 2) * s + t);
+            const double product = static_cast<double>(query[0]) * static_cast<double>(k[2 * key]) +
+                                   static_cast<double>(query[1]) * static_cast<double>(k[2 * key + 1]);
+            const double weight = std::exp(2 * product / std::sqrt(2.0));
+            total += weight;
+            sum += weight * static_cast<double>(v[key]);
+          }
+          wanted.push_back(-sum / total);
+        }
+    expect_near(numbers_of(run(*graph, inputs)), wanted);
+  }
+}
+
+TEST(ImporterOperators, BitCastOfIntegersAndConstants) {
+  ImporterModel model(26);
+  model.input("x", {"n"}, ImporterModel::kInt32);
+  model.input("f", {"1"});
+  model.node("BitCast", {"x"}, {"y"}, {{"to", 12}});
+  model.node("BitCast", {"f"}, {"bits"}, {{"to", ImporterModel::kInt32}});
+  model.output("y");
+  model.output("bits");
+  EXPECT_FALSE(model.convert().ok());  // of floats that are not known
+  ImportOptions options;
+  options.constants["f"].numbers = "-2";
+  const auto graph = model.convert(options);
+  ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
+  const int32_t x[] = {-1, 7};
+  const ConstTensorView inputs[] = {{x, {DType::I32, {2}}}};
+  const auto outputs = ops::evaluate_graph(graph->entries[0].graph, inputs);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+  uint32_t y[2] = {}, bits = 0;
+  std::memcpy(y, (*outputs)[0].bytes.data(), sizeof y);
+  std::memcpy(&bits, (*outputs)[1].bytes.data(), sizeof bits);
+  EXPECT_EQ((*outputs)[0].info.dtype, DType::U32);
+  EXPECT_EQ(y[0], 0xffffffffu);
+  EXPECT_EQ(y[1], 7u);
+  EXPECT_EQ(bits, 0xc0000000u);
+}
+
+}  // namespace
+}  // namespace rt::onnx

@@ -1,0 +1,160 @@
+// What is proven of results when extents are open: nothing that holds at some extents only.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/support/control_nodes.h"
+#include "tools/compiler/builder.h"
+#include "tools/compiler/pipeline.h"
+
+namespace rt::compiler {
+namespace {
+
+struct Net {
+  Graph graph;
+  Builder build{graph};
+  std::vector<std::string> fitted;
+
+  ValueId input(std::vector<std::string> names) {
+    std::vector<Dim> dims;
+    for (const std::string& name : names)
+      dims.push_back(name[0] >= '0' && name[0] <= '9' ? Dim{.extent = std::stoll(name)}
+                                                      : Dim{.symbol = graph.symbol(name)});
+    return build.input("x" + std::to_string(graph.inputs.size()), DType::F32, dims);
+  }
+  ValueId ints(std::vector<int64_t> numbers) { return build.ints(numbers); }
+  ValueId slice(ValueId x, int64_t axis, int64_t start, int64_t end, int64_t step = 1) {
+    op::SliceAttributes attributes;
+    attributes.axes = {axis};
+    attributes.steps = {step};
+    return build.emit(std::move(attributes), {x, ints({start}), ints({end})});
+  }
+  ValueId extent(ValueId x, int64_t axis) {
+    op::ShapeAttributes attributes;
+    attributes.start = axis;
+    attributes.end = axis + 1;
+    return build.emit(attributes, {x});
+  }
+  ValueId concat(std::vector<ValueId> parts, int64_t axis) {
+    op::ConcatAttributes attributes;
+    attributes.axis = axis;
+    return build.emit_many(make_op(attributes), parts, 1)[0];
+  }
+  ValueId zeros(const TensorInfo& info) {
+    return build.constant(info, Blob::own(std::vector<std::byte>(info.bytes())));
+  }
+  std::string dims(ValueId id) {
+    EXPECT_TRUE(build.status().ok()) << build.status().message();
+    std::string all;
+    for (const Dim& dim : build.value(id).dims)
+      append(all, all.empty() ? "" : "; ",
+             dim.is_known() ? text(dim.extent) : graph.symbols.at(static_cast<size_t>(dim.symbol)).name);
+    return all;
+  }
+};
+
+constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+TEST(OpenExtents, SlicesSaturate) {
+  Net net;
+  const ValueId x = net.input({"b", "n"});
+  EXPECT_EQ(net.dims(net.slice(x, 1, 0, 16)), "b; min(n, 16)");
+  EXPECT_EQ(net.dims(net.slice(x, 1, -32, kEnd)), "b; min(n, 32)");
+  EXPECT_EQ(net.dims(net.slice(x, 1, 1, kEnd)), "b; max(n - 1, 0)");
+  EXPECT_EQ(net.dims(net.slice(x, 1, 0, kEnd)), "b; n");
+  EXPECT_EQ(net.dims(net.slice(x, 1, kEnd, -kEnd, -1)), "b; n");
+  EXPECT_EQ(net.dims(net.slice(x, 1, 0, kEnd, 2)), "b; floor((n + 1) / 2)");
+  // Two that are cut alike are equal.
+  const ValueId sum = net.build.add(net.slice(x, 1, 0, 16), net.slice(x, 1, 0, 16));
+  EXPECT_EQ(net.dims(sum), "b; min(n, 16)");
+}
+
+TEST(OpenExtents, NoPassTakesASliceForItsOperand) {
+  Net net;
+  const ValueId x = net.input({"b", "n"});
+  net.build.output(net.build.reduce_mean(net.slice(x, 1, 0, 16), {1}, false));
+  ModelGraph model;
+  model.entries.push_back({"infer", std::move(net.graph)});
+  model.entries[0].graph.values[model.entries[0].graph.outputs[0]].name = "y";
+  ASSERT_TRUE(optimize(model, {}, nullptr).ok());
+  const auto& nodes = model.entries[0].graph.nodes;
+  EXPECT_TRUE(
+      std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.kind() == OpKind::Slice; }));
+}
+
+TEST(OpenExtents, WindowsAreCounted) {
+  Net net;
+  const ValueId x = net.input({"b", "n", "1"});
+  op::ConvAttributes conv;
+  conv.strides = {160};
+  EXPECT_EQ(net.dims(net.build.emit(conv, {x, net.zeros({DType::F32, {32, 400, 1}})})),
+            "b; floor((n + 80) / 160) - 2; 32");
+  op::MaxPoolAttributes pool;
+  pool.kernel = {2};
+  pool.strides = {2};
+  EXPECT_EQ(net.dims(net.build.emit(pool, {x})), "b; floor(n / 2); 1");
+  EXPECT_EQ(net.dims(net.build.emit(pool, {net.build.emit(pool, {x})})), "b; floor(n / 4); 1");
+}
+
+TEST(OpenExtents, ShapeArithmeticIsFollowed) {
+  Net net;
+  const ValueId x = net.input({"b", "n", "8"});
+  const ValueId count = net.build.div(net.extent(x, 1), net.ints({160}));
+  const ValueId steps = net.build.emit(op::ConstantOfShapeAttributes{}, {count});
+  EXPECT_EQ(net.dims(steps), "floor(n / 160)");
+  const ValueId flat = net.concat({net.extent(x, 0), net.build.mul(net.extent(x, 1), net.ints({8}))}, 0);
+  EXPECT_EQ(net.dims(net.build.reshape(x, flat)), "b; 8*n");
+  EXPECT_EQ(net.dims(net.build.reshape(x, net.ints({-1, 8}))), "b*n; 8");
+  const ValueId back = net.concat({net.extent(x, 0), net.ints({-1}), net.ints({4, 2})}, 0);
+  EXPECT_EQ(net.dims(net.build.reshape(x, back)), "b; n; 4; 2");
+}
+
+TEST(OpenExtents, ACountOfIterationsThatIsNotFollowedIsOpen) {
+  Net net;
+  const ValueId x = net.input({"n"}), y = net.input({"3", "16"});
+  // floor(0.5 n): numbers that are no integers are not followed.
+  const float half = 0.5f;
+  const ValueId halves =
+      net.build.mul(net.build.cast(net.extent(x, 0), DType::F32),
+                    net.build.constant({DType::F32, {1}}, Blob::copy_of(&half, sizeof half)));
+  const ValueId trips = net.build.cast(net.build.emit(op::FloorAttributes{}, {halves}), DType::I64);
+  test::Body body(net.graph, {}, {y}, true);
+  body.build.output(body.build.emit(op::IdentityAttributes{}, {body.in(1)}));
+  body.build.output(body.build.emit(op::NegAttributes{}, {body.in(2)}));
+  const bool yes = true;
+  const ValueId always = net.build.constant({DType::Bool, {}}, Blob::copy_of(&yes, sizeof yes));
+  const ValueId scanned = test::emit_loop(net.build, trips, always, {}, body)[0];
+  EXPECT_EQ(net.dims(scanned), "Loop#0; 3; 16");
+}
+
+TEST(OpenExtents, OtherSymbolsAreOtherExtents) {
+  Net net;
+  const ValueId x = net.input({"b", "n"}), y = net.input({"c", "n"});
+  const ValueId sum = net.build.add(x, y);
+  // Either may be 1.
+  EXPECT_FALSE(net.build.same_info(sum, x));
+  EXPECT_FALSE(net.build.same_info(sum, y));
+  EXPECT_EQ(net.build.value(sum).dims[1], net.build.value(x).dims[1]);
+}
+
+TEST(OpenExtents, WhatANodeDemandsIsSolved) {
+  Net net;
+  net.build.fit_symbols(net.fitted);
+  const ValueId x = net.input({"b", "h", "3"});
+  const ValueId shape = net.concat({net.extent(x, 0), net.ints({96 * 3})}, 0);
+  const ValueId y = net.build.reshape(x, shape);
+  EXPECT_EQ(net.dims(y), "b; 288");
+  EXPECT_EQ(net.build.value(net.graph.inputs[0]).dims[1].extent, 96);
+  ASSERT_EQ(net.fitted.size(), 1u);
+  EXPECT_NE(net.fitted[0].find("'h' is 96"), std::string::npos) << net.fitted[0];
+}
+
+TEST(OpenExtents, AnInputNamedAsASumIsOne) {
+  Net net;
+  const ValueId mask = net.input({"b", "past + new"});
+  const ValueId past = net.input({"b", "past"}), fresh = net.input({"b", "new"});
+  EXPECT_TRUE(net.build.same_info(net.concat({past, fresh}, 1), mask));
+}
+
+}  // namespace
+}  // namespace rt::compiler

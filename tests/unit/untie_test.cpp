@@ -1,0 +1,216 @@
+// Parameters that an exporter stored once, on models written with the message classes.
+#include "tools/rtconvert/onnx/untie.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/onnx_model.h"
+#include "tools/compiler/train_entry.h"
+#include "tools/rtconvert/onnx/import.h"
+
+namespace rt::onnx {
+namespace {
+
+using test::add_node;
+
+/// A net of x [batch, 4] with weights of four or 4 x 4 elements.
+class Net {
+ public:
+  Net() {
+    proto.set_ir_version(8);
+    proto.add_opset_import()->set_version(17);
+    test::set_value(*graph().add_input(), "x", {-1, 4});
+    graph().add_output()->set_name("y");
+  }
+  rt_onnx::GraphProto& graph() { return *proto.mutable_graph(); }
+  void weight(const char* name, std::initializer_list<int64_t> dims, bool uniform) {
+    auto* tensor = graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(test::kFloat);
+    int64_t count = 1;
+    for (const int64_t extent : dims) {
+      tensor->add_dims(extent);
+      count *= extent;
+    }
+    for (int64_t i = 0; i < count; ++i) tensor->add_float_data(uniform ? 1.0f : static_cast<float>(i) / 10);
+  }
+  rt_onnx::NodeProto& node(const char* op, std::initializer_list<const char*> inputs, const char* output,
+                           const char* name = "") {
+    auto& made = add_node(graph(), op, inputs, output);
+    made.set_name(name[0] == '\0' ? output : name);
+    return made;
+  }
+  std::vector<std::string> names() {
+    std::vector<std::string> found;
+    for (const auto& tensor : graph().initializer()) found.push_back(tensor.name());
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+  /// The names of trained weights.
+  std::vector<std::string> trained(std::vector<std::string> tie = {}) {
+    const std::string bytes = proto.SerializeAsString();
+    report = {};
+    auto model =
+        import_onnx_bytes(std::as_bytes(std::span(bytes)), {.untie = true, .tie = std::move(tie)}, report);
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    compiler::TrainReport result;
+    const Status status =
+        compiler::add_train_entry(*model, {.loss = {.loss = compiler::Loss::MeanSquaredError}}, &result);
+    EXPECT_TRUE(status.ok()) << status.message();
+    for (const State& state : model->states)
+      if (state.kind == StateKind::Statistic) statistics.push_back(state.name);
+    std::sort(result.trained.begin(), result.trained.end());
+    return result.trained;
+  }
+
+  rt_onnx::ModelProto proto;
+  ImportReport report;
+  std::vector<std::string> statistics;
+};
+
+using Names = std::vector<std::string>;
+
+TEST(Untie, FreshBatchNormalizationsShareNothing) {
+  Net net;
+  net.weight("ones", {4}, true);
+  net.weight("zeros", {4}, true);
+  net.node("BatchNormalization", {"x", "ones", "zeros", "zeros", "ones"}, "a");
+  net.node("BatchNormalization", {"a", "ones", "zeros", "zeros", "ones"}, "y");
+  EXPECT_EQ(net.trained(), (Names{"ones", "ones.3", "zeros", "zeros.3"}));
+  EXPECT_EQ(net.statistics.size(), 4u);
+  ASSERT_EQ(net.report.shared.size(), 2u);
+  EXPECT_EQ(net.report.shared[0].parameters.size(), 4u);
+  // Scales may be one if asked for, running values never.
+  net.statistics.clear();
+  EXPECT_EQ(net.trained({"*"}).size(), 2u);
+  EXPECT_EQ(net.statistics.size(), 4u);
+}
+
+TEST(Untie, ModulesNameWhatTheyOwn) {
+  Net net;
+  net.weight("layers.0.bn.weight", {4}, true);
+  net.weight("layers.0.fc.weight", {4, 4}, false);
+  net.weight("zeros", {4}, true);
+  net.node("MatMul", {"x", "layers.0.fc.weight"}, "a", "/layers.0/fc/MatMul");
+  net.node("BatchNormalization", {"a", "layers.0.bn.weight", "zeros", "zeros", "layers.0.bn.weight"}, "b",
+           "/layers.0/bn/BatchNormalization");
+  net.node("MatMul", {"b", "layers.0.fc.weight"}, "y", "/layers.1/fc/MatMul");
+  const Names trained = net.trained();
+  EXPECT_EQ(trained, (Names{"layers.0.bn.weight", "layers.0.fc.weight", "layers.1.fc.weight", "zeros"}));
+  EXPECT_EQ(net.statistics, (Names{"layers.0.bn.running_mean", "layers.0.bn.running_var"}));
+}
+
+TEST(Untie, AModuleThatIsUsedAgainStaysOne) {
+  Net net;
+  net.weight("fc.weight", {4, 4}, false);
+  net.node("MatMul", {"x", "fc.weight"}, "a", "/fc/MatMul");
+  net.node("MatMul", {"a", "fc.weight"}, "y", "/fc_1/MatMul");
+  EXPECT_EQ(net.trained(), Names{"fc.weight"});
+  ASSERT_EQ(net.report.shared.size(), 1u);
+  EXPECT_EQ(net.report.shared[0].kept, "one module is used 2 times");
+}
+
+TEST(Untie, WithoutModulesEveryLayerHasItsOwn) {
+  Net net;
+  net.weight("w", {4, 4}, false);
+  net.node("Transpose", {"w"}, "turned");
+  net.node("MatMul", {"x", "w"}, "a");
+  net.node("MatMul", {"a", "turned"}, "b");
+  net.node("MatMul", {"b", "turned"}, "y");
+  EXPECT_EQ(net.trained(), (Names{"w", "w.2", "w.3"}));
+  EXPECT_EQ(net.trained({"w"}), Names{"w"});
+  ASSERT_EQ(net.report.shared.size(), 1u);
+  EXPECT_EQ(net.report.shared[0].kept, "by --tie");
+}
+
+TEST(Untie, DifferentKindsOfNodesAreTied) {
+  Net net;
+  net.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7);
+  net.weight("embedding", {4, 4}, false);
+  net.node("Gather", {"embedding", "x"}, "a");
+  net.node("Transpose", {"embedding"}, "turned");
+  net.node("MatMul", {"a", "turned"}, "y");
+  EXPECT_EQ(net.trained(), Names{"embedding"});
+  ASSERT_EQ(net.report.shared.size(), 1u);
+  EXPECT_EQ(net.report.shared[0].kept, "feeds Gather and MatMul");
+}
+
+// PyTorch's older exporter gives a tensor that it merged its name back by an Identity.
+TEST(Untie, IdentitiesAreTheNamesOfParameters) {
+  Net net;
+  net.weight("fc1.weight", {4, 4}, false);
+  net.node("Identity", {"fc1.weight"}, "fc2.weight");
+  net.node("MatMul", {"x", "fc1.weight"}, "a");
+  net.node("MatMul", {"a", "fc2.weight"}, "b");
+  net.node("MatMul", {"b", "fc2.weight"}, "y");
+  EXPECT_EQ(net.trained(), (Names{"fc1.weight", "fc2.weight"}));
+  untie(net.proto, {});
+  EXPECT_EQ(net.names(), (Names{"fc1.weight", "fc2.weight"}));
+  EXPECT_EQ(net.graph().node_size(), 3);
+}
+
+TEST(Untie, ConstantsOfFormulasStayAsTheyAre) {
+  Net net;
+  net.weight("scale", {1}, true);
+  net.weight("mask", {4}, false);
+  net.node("Mul", {"x", "scale"}, "a");
+  net.node("Add", {"a", "mask"}, "b");
+  net.node("Mul", {"b", "scale"}, "c");
+  net.node("Add", {"c", "mask"}, "y");
+  EXPECT_TRUE(untie(net.proto, {}).empty());
+  EXPECT_EQ(net.names(), (Names{"mask", "scale"}));
+}
+
+TEST(Untie, MetadataTellParametersExactly) {
+  Net net;
+  auto* entry = net.graph().add_metadata_props();
+  entry->set_key("pkg.torch.export.ExportedProgram.graph_signature");
+  entry->set_value(
+      "\n# inputs\np_a_weight: PARAMETER target='a.weight'\np_a_bias: PARAMETER target='a.bias'\n"
+      "p_b_weight: PARAMETER target='b.weight'\nx: USER_INPUT\n\n# outputs\ny: USER_OUTPUT\n");
+  net.weight("val_1", {4, 4}, false);
+  const auto call = [](rt_onnx::NodeProto& node, const char* text) {
+    auto* made = node.add_metadata_props();
+    made->set_key("pkg.torch.onnx.fx_node");
+    made->set_value(text);
+  };
+  call(net.node("MatMul", {"x", "val_1"}, "m"), "%l : aten.linear(%x, %p_a_weight, %p_a_bias)");
+  call(net.node("MatMul", {"m", "val_1"}, "y"), "%l_1 : aten.linear(%l, %p_b_weight)");
+  EXPECT_EQ(net.trained(), (Names{"a.weight", "b.weight"}));
+  ASSERT_EQ(net.report.lost.size(), 1u);  // the bias was zeros, and left out
+  EXPECT_NE(net.report.lost[0].find("1 parameters or statistics"), std::string::npos) << net.report.lost[0];
+  EXPECT_NE(net.report.lost[0].find("(a.bias)"), std::string::npos) << net.report.lost[0];
+  EXPECT_NE(net.report.lost[0].find("optimize=False"), std::string::npos) << net.report.lost[0];
+}
+
+TEST(Untie, FoldedNormalizationsAreTold) {
+  Net net;
+  net.graph().mutable_input(0)->Clear();
+  test::set_value(*net.graph().mutable_input(0), "x", {-1, 1, 8, 8});
+  net.weight("onnx::Conv_7", {4, 1, 3, 3}, false);
+  net.weight("onnx::Conv_8", {4}, false);
+  net.node("Conv", {"x", "onnx::Conv_7", "onnx::Conv_8"}, "y", "/conv/Conv");
+  EXPECT_EQ(net.trained().size(), 2u);
+  ASSERT_EQ(net.report.lost.size(), 1u);
+  EXPECT_NE(net.report.lost[0].find("/conv/Conv"), std::string::npos) << net.report.lost[0];
+  EXPECT_NE(net.report.lost[0].find("TrainingMode.PRESERVE"), std::string::npos) << net.report.lost[0];
+}
+
+// Shape of a convolution's weight reads ONNX's layout of it, the convolution another.
+TEST(Untie, AWeightInTwoLayoutsIsOne) {
+  Net net;
+  net.graph().mutable_input(0)->Clear();
+  test::set_value(*net.graph().mutable_input(0), "x", {-1, 2, 8, 8});
+  net.weight("w", {4, 2, 3, 3}, false);
+  net.node("Shape", {"w"}, "extents");
+  net.node("ConstantOfShape", {"extents"}, "zeros");
+  net.node("Mul", {"w", "zeros"}, "nothing");
+  net.node("ReduceSum", {"nothing"}, "sum");
+  net.node("Conv", {"x", "w"}, "c");
+  net.node("Add", {"c", "sum"}, "y");
+  EXPECT_EQ(net.trained({"w"}), Names{"w"});
+}
+
+}  // namespace
+}  // namespace rt::onnx

@@ -1,0 +1,48 @@
+// Infers a node whose results' extents are copies of its operands' (ExtentRule::Copied), with a number for
+// each open extent that no other has, so that the results tell where each came from.
+//
+// Knows: how to find out which extents the page's rule demands to be equal. Must not know: shape rules.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tools/compiler/builder.h"
+
+namespace rt::compiler {
+
+class DistinctExtents {
+ public:
+  using Probes = std::array<ProbeValue, kProbes>;
+  /// Runs the shape rule on these inputs; false where it refuses them.
+  using Infer = std::function<bool(const std::vector<Probes>& inputs, std::vector<Probes>& outputs)>;
+
+  /// inputs: what is proven of the operands; given: their probes, which the rule accepts.
+  DistinctExtents(std::vector<const Known*> inputs, std::vector<Probes> given, Infer infer);
+  /// Fills in the extents that are found, and appends what the rule demands.
+  void run(std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands);
+
+ private:
+  using Pair = std::array<int64_t, kProbes>;
+  struct Open {
+    Extent extent;
+    Pair probes;       ///< as given
+    size_t group = 0;  ///< those in one group get one number
+  };
+
+  bool infer(std::vector<Probes>& outputs) const;
+  Pair number_of(size_t group) const;
+  void merge_by_probes();
+  void use_numbers();
+  void split_where_possible();
+
+  std::vector<const Known*> inputs_;
+  std::vector<Probes> given_;
+  Infer infer_;
+  std::vector<Open> open_;
+  std::vector<Extent> groups_;  ///< what stands for all of a group
+};
+
+}  // namespace rt::compiler

@@ -1,0 +1,32 @@
+// What is proven of a value while a graph is built: its extents as expressions, and of small integer values
+// the elements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/compiler/shape/extent_table.h"
+
+namespace rt::compiler {
+
+/// Shape operands have no more entries; larger values are not followed.
+inline constexpr int64_t kMostElements = 64;
+
+struct Known {
+  std::vector<Extent> dims;
+  /// Row-major, if has_elements: of an integer or boolean value with static extents and at most kMostElements
+  /// elements. Those that are not known are Extent::unknown().
+  std::vector<Extent> elements;
+  bool has_elements = false;
+  /// The bytes that every run finds, if they do not depend on the inputs; lives as long as the builder's
+  /// value.
+  const std::byte* bytes = nullptr;
+
+  bool is_static() const noexcept {
+    for (const Extent& extent : dims)
+      if (!extent.is_constant()) return false;
+    return true;
+  }
+};
+
+}  // namespace rt::compiler

@@ -1,0 +1,27 @@
+// Numbers for probes: pairs of primes, no two with the same ratio.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace rt::compiler {
+
+inline int64_t nth_prime(int n) {
+  static thread_local std::vector<int64_t> primes = {2};
+  while (primes.size() <= static_cast<size_t>(n)) {
+    int64_t candidate = primes.back() + 1;
+    while (std::any_of(primes.begin(), primes.end(), [&](int64_t prime) { return candidate % prime == 0; }))
+      ++candidate;
+    primes.push_back(candidate);
+  }
+  return primes[static_cast<size_t>(n)];
+}
+
+/// Pairs (2,3), (5,7), (11,13)... times `unit`.
+inline std::array<int64_t, 2> prime_pair(int index, int64_t unit) {
+  return {unit * nth_prime(2 * index), unit * nth_prime(2 * index + 1)};
+}
+
+}  // namespace rt::compiler

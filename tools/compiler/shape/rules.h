@@ -1,0 +1,52 @@
+// Shapes with symbols: for each operator, its results' extents as expressions of its operands' extents.
+//
+// The pages' shape rules work on numbers; this is the same knowledge on expressions, only as far as it can be
+// proven. A rule may take for granted that the page's rule accepts the node, because a run that it refuses
+// has no result. What it cannot say it leaves unknown. Every result is compared with the page's rule at the
+// builder's probes, and with the real extents whenever a session makes a plan.
+//
+// Must not know: probes, how unknown extents get names.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+#include "tools/compiler/shape/known.h"
+
+namespace rt::compiler {
+
+/// How an operator's results get their extents.
+enum class ExtentRule : uint8_t {
+  LikeFirst,  ///< every result has the first operand's shape
+  Broadcast,  ///< NumPy's broadcasting of all operands
+  /// Every extent of a result is that of an operand, or the same number for all extents; the page's rule
+  /// demands nothing but that some extents be equal to others or to numbers.
+  Copied,
+  Own,      ///< infer_extents() has a rule
+  Body,     ///< what its bodies say (control flow)
+  Unknown,  ///< found out while running, or not worth a rule
+};
+ExtentRule extent_rule(OpKind kind) noexcept;
+
+/// Two expressions that are equal in every run that the page's rule accepts.
+struct Demand {
+  Extent a, b;
+};
+
+/// Fills results[i], whose size is the rank of result i, where it is not proven with Extent::unknown().
+/// inputs: null for an absent one. Only for LikeFirst, Broadcast and Own. Appends to `demands` what the page
+/// demands of operands.
+void infer_extents(ExtentTable& table, const Node& node, std::span<const Known* const> inputs,
+                   std::vector<std::vector<Extent>>& results, std::vector<Demand>& demands);
+
+/// The elements of a node's results, where all of it is arithmetic on or movement of elements that are known.
+/// results[i]: dims are set. infos: types and shapes of the results, all static.
+void infer_elements(ExtentTable& table, const Node& node, std::span<const Known* const> inputs,
+                    std::span<const DType> input_types, std::span<const TensorInfo> infos,
+                    std::vector<Known>& results);
+
+/// The product of all extents.
+Extent product_of(ExtentTable& table, std::span<const Extent> extents);
+
+}  // namespace rt::compiler

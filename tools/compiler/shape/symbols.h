@@ -1,0 +1,22 @@
+// Symbols of whole graphs: putting something in their place, taking them along, dropping those not used.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/graph/graph.h"
+
+namespace rt::compiler {
+
+/// Puts an extent, or the symbol named `other` if that is not empty, wherever the symbol stands, also in
+/// definitions and in bodies of control flow that call it the same, and drops it: indices of later symbols
+/// become one less. False when nothing has the symbol.
+bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other = "");
+
+/// The symbol of `to` that has the name, bound and definition of one of `from`; added where there is none.
+int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to);
+
+/// Drops symbols that no value has and no definition of a used one refers to.
+void drop_unused_symbols(Graph& graph);
+
+}  // namespace rt::compiler

@@ -1,0 +1,50 @@
+#include "tools/rtconvert/constants.h"
+
+#include <algorithm>
+
+#include "tools/common/array.h"
+#include "tools/common/npz.h"
+
+namespace rt::convert {
+
+namespace {
+
+Result<tools::Array> read_tensor(const std::string& name, const std::string& path) {
+  std::string error;
+  if (!path.ends_with(".npz")) {
+    auto array = tools::read_array(path, error);
+    if (!array) return invalid_argument(error);
+    return *std::move(array);
+  }
+  auto arrays = tools::read_npz(path, error);
+  if (!arrays) return invalid_argument(error);
+  const auto found = std::find_if(arrays->begin(), arrays->end(),
+                                  [&](const tools::Array& array) { return array.name == name; });
+  if (found != arrays->end()) return std::move(*found);
+  if (arrays->size() == 1) return std::move(arrays->front());
+  return invalid_argument(path, ": expected one array, or one named '", name, "', found ", arrays->size());
+}
+
+}  // namespace
+
+Result<std::map<std::string, onnx::ConstantInput>> read_constants(
+    const std::map<std::string, std::string>& given) {
+  std::map<std::string, onnx::ConstantInput> constants;
+  for (const auto& [name, value] : given) {
+    onnx::ConstantInput& constant = constants[name];
+    if (!value.ends_with(".npy") && !value.ends_with(".npz") && !value.ends_with(".pb")) {
+      constant.numbers = value;
+      continue;
+    }
+    auto read = read_tensor(name, value);
+    if (!read.ok()) return std::move(read).status().in(text("--constant ", name));
+    if (read->dims.size() > static_cast<size_t>(kMaxRank))
+      return invalid_argument("--constant ", name, ": ", value, " has ", read->dims.size(),
+                              " dimensions; at most ", kMaxRank, " are supported");
+    constant.info = {.dtype = static_cast<DType>(read->type), .shape = Shape(std::span(read->dims))};
+    constant.data = Blob::own(std::move(read->bytes));
+  }
+  return constants;
+}
+
+}  // namespace rt::convert

@@ -1,0 +1,47 @@
+// Ensembles of decision trees, as tables that every row of features goes down level by level.
+//
+// Knows: the attributes of TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor. Must not know: how
+// tables are read (ops/ml_trees.cpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/rtconvert/onnx/node.h"
+
+namespace rt::onnx {
+
+/// All trees, which are checked: every node leads to leaves, within `depth` steps. Leaves come first and lead
+/// to themselves. A row goes to `yes` where (x < threshold and less) or (x = threshold and equal) or (x is
+/// NaN and missing), else to `no`.
+struct Trees {
+  std::vector<int32_t> feature, yes, no;  ///< by node
+  std::vector<double> threshold;
+  std::vector<uint8_t> less, equal, missing;
+  std::vector<int32_t> roots;
+  int depth = 0;
+  size_t leaves = 0;
+
+  struct Weight {
+    int32_t leaf;
+    int64_t target;
+    double value;
+  };
+  std::vector<Weight> weights;
+  /// By tree: the one target that its leaves have weights of; -1 for a tree of several.
+  std::vector<int64_t> target;
+  /// Whether thresholds or weights are f64.
+  bool wide = false;
+
+  size_t size() const { return feature.size(); }
+};
+
+/// Deeper trees are refused: a level is a dozen nodes.
+inline constexpr int kMaxTreeDepth = 1000;
+
+/// Of the versions 1 to 3 of an operator; `prefix` is "class" or "target". targets: how many there are.
+Result<Trees> trees_by_id(NodeContext& c, std::string_view prefix, int64_t targets);
+/// Of TreeEnsemble.
+Result<Trees> trees_by_position(NodeContext& c, int64_t targets);
+
+}  // namespace rt::onnx
