@@ -34,8 +34,9 @@ for name in cpu vulkan cuda; do
 done
 check backends/reference "$backend|^runtime/ops/|^backends/reference/"
 check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/planner|^schema/|^tools/compiler/"
+check tools/cli '^tools/cli/'
 check tools/common "$core|^tools/common/|^tools/rtconvert/onnx/onnx\.pb"
 check tools/communicator '^rt/communicator\.h|^tools/communicator/'
-check tools/rtrun '^rt/|^tools/common/|^tools/rtrun/'
-check tools/rttrain '^rt/|^tools/common/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
+check tools/rtrun '^rt/|^tools/cli/|^tools/common/|^tools/rtrun/'
+check tools/rttrain '^rt/|^tools/cli/|^tools/common/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
 exit $status

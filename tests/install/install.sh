@@ -22,6 +22,20 @@ fi
 # The library is found by the programs' RPATH alone, under its soname.
 unset LD_LIBRARY_PATH
 [ -e "$work/prefix/$libdir/librt/librt.so.0" ] || { echo "librt.so.0 is not installed"; exit 1; }
+# Programs say which version they are, and their help fits the terminal; only examples are longer.
+for program in rtconvert rtbench rtrun rttrain; do
+  [ -x "$work/prefix/bin/$program" ] || continue
+  [ "$("$work/prefix/bin/$program" --version)" = "$program $("$work/consumer/consumer" --version)" ] ||
+    { echo "$program --version prints: $("$work/prefix/bin/$program" --version)"; exit 1; }
+  COLUMNS=80 "$work/prefix/bin/$program" --help >"$work/help.txt"
+  grep -q "^Usage: $program" "$work/help.txt" && grep -q '^Examples:' "$work/help.txt" ||
+    { echo "$program --help lacks usage or examples:"; cat "$work/help.txt"; exit 1; }
+  awk 'length > 80 && !/^  (rt|mpirun|zoo:)/ { print FILENAME ": " $0; wide = 1 } END { exit wide }' "$work/help.txt"
+done
+for topic in training precision language all; do
+  [ ! -x "$work/prefix/bin/rtconvert" ] || "$work/prefix/bin/rtconvert" --help-$topic | grep -q '^  --' ||
+    { echo "rtconvert --help-$topic names no options"; exit 1; }
+done
 for program in rtrun rttrain; do
   [ -x "$work/prefix/bin/$program" ] || continue
   "$work/prefix/bin/$program" --help >/dev/null

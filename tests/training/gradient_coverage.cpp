@@ -12,7 +12,7 @@
 #include <set>
 
 #include "tests/onnx_node/case.h"
-#include "tools/common/exit_code.h"
+#include "tools/cli/exit_code.h"
 #include "tools/compiler/training_graph.h"
 #include "tools/rtconvert/onnx/import.h"
 

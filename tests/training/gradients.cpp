@@ -12,8 +12,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/exit_code.h"
 #include "tools/common/compare.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/npz.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/training_graph.h"

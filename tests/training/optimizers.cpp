@@ -14,8 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/training/step_session.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/compare.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/npz.h"
 #include "tools/compiler/optimizers.h"
 #include "tools/compiler/pipeline.h"

@@ -3,13 +3,13 @@
 // Knows: the command line and the order of measurements.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <set>
 
-#include "tools/common/exit_code.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/openmp_wait.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/report.h"
@@ -264,8 +264,6 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");
-  app.footer(std::string("Models of the zoo (seeded weights, built in memory):\n") + zoo_text() +
-             rt::tools::kExitCodeHelp);
   Options options;
   app.add_option("models", options.models, "MODEL.rt or zoo:NAME");
   app.add_option("--backends", options.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda, reference")
@@ -318,11 +316,13 @@ int main(int argc, char** argv) {
                "Measure the devices' peak rates anew and store them");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
-  }
+  rt::tools::set_up_help(app,
+                         {.program = "rtbench",
+                          .examples = {"rtbench resnet50.rt --backends all --batch 1,8,32",
+                                       "rtbench zoo:lenet5 --precision fp32,bf16,int8",
+                                       "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
+                          .notes = {"Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
+  if (const auto code = rt::tools::parse_arguments(app, argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");
     return rt::tools::kBadInput;

@@ -9,7 +9,7 @@
 
 #include "runtime/graph/print.h"
 #include "runtime/model/reader.h"
-#include "tools/common/exit_code.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/openmp_wait.h"
 #include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"

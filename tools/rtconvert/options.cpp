@@ -1,9 +1,9 @@
 #include "tools/rtconvert/options.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 
-#include "tools/common/exit_code.h"
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
 #include "tools/rtconvert/training_options.h"
 
 namespace rt::convert {
@@ -351,7 +351,6 @@ Parsed parse_options(int argc, char** argv) {
   Parsed parsed;
   Raw raw;
   CLI::App app("rtconvert compiles a model for librt.");
-  app.footer(tools::kExitCodeHelp);
   declare(app, parsed.options, raw);
   TrainingArguments training;
   declare_training(app, parsed.options, training);
@@ -360,6 +359,16 @@ Parsed parse_options(int argc, char** argv) {
   declare_accuracy(app, parsed.options);
   declare_cache(app, parsed.options, raw);
   declare_quantization(app, parsed.options, raw);
+  tools::set_up_help(
+      app,
+      {.program = "rtconvert",
+       .examples = {"rtconvert resnet50.onnx -o resnet50.rt --verify",
+                    "rtconvert resnet50.onnx -o resnet50.bf16.rt --precision bf16",
+                    "rtconvert resnet50.onnx -o resnet50_int8.rt --precision int8 --calibrate images.npz",
+                    "rtconvert net.onnx -o net.rt --train --loss cross_entropy --optimizer adam"},
+       .topics = {{"--help-training", {"Training", "Adapters"}},
+                  {"--help-precision", {"Precision", "Quantization"}},
+                  {"--help-language", {"Language models"}}}});
   try {
     app.parse(argc, argv);
     std::string name;
@@ -401,7 +410,7 @@ Parsed parse_options(int argc, char** argv) {
       throw CLI::ValidationError("--memory", "plans one process, not the ranks of --shard-optimizer");
   } catch (const CLI::ParseError& error) {
     parsed.leave = true;
-    parsed.exit_code = app.exit(error) == 0 ? tools::kFine : tools::kBadInput;
+    parsed.exit_code = tools::leave(app, error);
   }
   return parsed;
 }

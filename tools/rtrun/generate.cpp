@@ -6,7 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tools/common/exit_code.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/tokenizer.h"
 #include "tools/rtrun/language_model.h"
 

@@ -1,14 +1,14 @@
 // rtrun: runs a model on files and checks it against expected outputs.
 //
 // Knows: the command line and how results are shown. librt is used through its public headers.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/compare.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/npy.h"
 #include "tools/common/openmp_wait.h"
 #include "tools/rtrun/generate.h"
@@ -236,7 +236,6 @@ void declare_generation(CLI::App& app, Options& options) {
 int main(int argc, char** argv) {
   rt::tools::spin_briefly();
   CLI::App app("Runs a compiled model on files and, if asked, compares the outputs with expected ones.");
-  app.footer(rt::tools::kExitCodeHelp);
   Options options;
   app.add_option("model", options.model, "Compiled model (.rt)")->required();
   app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
@@ -278,11 +277,14 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "Results as JSON");
   app.add_flag("--quiet", options.quiet, "Do not print values");
   declare_generation(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? rt::tools::kFine : rt::tools::kBadInput;
-  }
+  rt::tools::set_up_help(
+      app,
+      {.program = "rtrun",
+       .examples = {
+           "rtrun resnet50.rt --input image=cat.jpg --mean 123.7,116.3,103.5 --std 58.4,57.1,57.4 --resize",
+           "rtrun net.rt --input x=x.npy --expect y=y.npy --backend vulkan",
+           "rtrun decoder.rt --generate 200 --tokenizer tok512.bin --prompt \"Once upon a time\""}});
+  if (const auto code = rt::tools::parse_arguments(app, argc, argv)) return *code;
   options.generate.sampler.seed = options.inputs.seed;
   options.generate.json = options.json;
   options.generate.quiet = options.quiet;

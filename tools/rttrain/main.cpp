@@ -4,13 +4,13 @@
 // headers.
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/command_line.h"
+#include "tools/cli/exit_code.h"
 #include "tools/common/array.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/openmp_wait.h"
 #include "tools/rttrain/data.h"
 #include "tools/rttrain/loop.h"
@@ -414,22 +414,22 @@ int main(int argc, char** argv) {
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
       "The weights after training are in the checkpoint; `rtconvert MODEL.rt --checkpoint FILE -o NEW.rt` "
       "puts them into a model.");
-  app.footer(
-      std::string(kExitCodeHelp) +
-      "\nHere 1 means that the target was not reached. Ctrl-C and SIGTERM end a run after its step: with "
-      "--checkpoint it is saved and the code is 0.\n`mpirun -n N rttrain ..` trains in N processes that "
-      "share each "
-      "batch, for models of rtconvert --train --data-parallel.");
   Options options;
   app.add_option("model", options.model, "Compiled model (.rt) with the entry train_step")->required();
   declare_data(app, options);
   declare_training(app, options);
   declare_files(app, options);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kFine : kBadInput;
-  }
+  set_up_help(
+      app,
+      {.program = "rttrain",
+       .examples = {"rttrain net.rt --data train/ --validate test/ --augment flip,crop=4 --epochs 5 --lr "
+                    "0.001 --checkpoint net.ckpt",
+                    "rttrain net.rt --data train.npz --epochs 5 --checkpoint net.ckpt --resume",
+                    "mpirun -n 4 rttrain net.rt --data train/ --epochs 5    (compiled with --data-parallel)"},
+       .notes = {"Ctrl-C and SIGTERM end a run after its step: with --checkpoint it is saved and the exit "
+                 "code is 0. Exit "
+                 "code 1 means that the target was not reached."}});
+  if (const auto code = parse_arguments(app, argc, argv)) return *code;
   auto ranks = rt::train::Ranks::join();
   if (!ranks) return report_failure("rttrain", ranks.status());
   const int code = run(options, *ranks);

@@ -1,0 +1,194 @@
+#include "tools/cli/command_line.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+#include "tools/cli/exit_code.h"
+
+namespace rt::tools {
+namespace {
+
+constexpr size_t kNarrowest = 60;
+constexpr size_t kWidest = 120;
+constexpr size_t kNameColumn = 26;
+
+/// Columns of the terminal, or of COLUMNS where stdout is none.
+size_t line_width() {
+  size_t width = 100;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    width = size.ws_col;
+  else if (const char* columns = std::getenv("COLUMNS"); columns != nullptr && std::atoi(columns) > 0)
+    width = static_cast<size_t>(std::atoi(columns));
+  return std::clamp(width, kNarrowest, kWidest);
+}
+
+/// Lines of at most `width`, broken at spaces; `indent` precedes every line but the first. Lines that begin
+/// with a space stay as they are.
+std::string wrapped(const std::string& text, size_t width, const std::string& indent) {
+  std::string result;
+  size_t column = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const bool verbatim = column == 0 && text[begin] == ' ';
+    const size_t end = std::min(text.find_first_of(verbatim ? "\n" : " \n", begin), text.size());
+    const size_t length = end - begin;
+    if (column > 0 && column + 1 + length > width) {
+      result += "\n" + indent;
+      column = 0;
+    } else if (column > 0) {
+      result += ' ';
+      ++column;
+    }
+    result.append(text, begin, length);
+    column += length;
+    if (end < text.size() && text[end] == '\n') {
+      result += "\n" + indent;
+      column = 0;
+    }
+    begin = end + 1;
+  }
+  return result;
+}
+
+/// A validator's values, "{a,b,c}", one by one.
+std::vector<std::string> choices_of(const std::string& set) {
+  std::vector<std::string> all;
+  for (size_t begin = 1; begin < set.size();) {
+    const size_t end = std::min(set.find_first_of(",}", begin), set.size());
+    all.push_back(set.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
+
+class WrappingFormatter : public CLI::Formatter {
+ public:
+  WrappingFormatter(std::vector<std::string> left_out, std::vector<std::string> only)
+      : left_out_(std::move(left_out)), only_(std::move(only)) {
+    column_width(kNameColumn);
+  }
+
+  // Without the empty lines that groups which are left out leave.
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    const std::string text = CLI::Formatter::make_help(app, std::move(name), mode);
+    std::string result;
+    for (const char c : text)
+      if (c != '\n' || !result.ends_with("\n\n")) result += c;
+    return result;
+  }
+
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    const auto is_in = [&](const std::vector<std::string>& groups) {
+      return std::find(groups.begin(), groups.end(), group) != groups.end();
+    };
+    if (is_in(left_out_) || (!only_.empty() && !is_positional && !is_in(only_))) return "";
+    return CLI::Formatter::make_group(group, is_positional, std::move(options));
+  }
+
+  // The type and the default; a validator's values only where the description does not name them.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text;
+    if (option->get_type_size() == 0) return text;
+    const std::string type = option->get_type_name();
+    text = " " + type.substr(0, type.find(':'));
+    if (!option->get_default_str().empty()) text += "=" + option->get_default_str();
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    if (option->get_required()) text += " (required)";
+    return text;
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    return wrapped(option->get_description() + constraint(*option), line_width() - kNameColumn, "");
+  }
+
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(app->get_description(), line_width(), "") + "\n";
+  }
+
+ private:
+  static std::string constraint(const CLI::Option& option) {
+    const std::string type = option.get_type_name(), &description = option.get_description();
+    const size_t colon = type.find(':');
+    if (colon == std::string::npos) return "";
+    const std::string rule = type.substr(colon + 1);
+    if (rule.front() == '{') {
+      std::string named;
+      const auto choices = choices_of(rule);
+      for (const std::string& choice : choices) named += (named.empty() ? " (" : ", ") + choice;
+      const bool all = std::all_of(choices.begin(), choices.end(), [&](const std::string& choice) {
+        return description.find(choice) != std::string::npos;
+      });
+      return all ? "" : named + ")";
+    }
+    const size_t range = rule.find('[');
+    return range == std::string::npos ? "" : " " + rule.substr(range);
+  }
+
+  std::vector<std::string> left_out_, only_;
+};
+
+std::string footer_of(const ProgramHelp& help) {
+  const size_t width = line_width();
+  std::string text;
+  if (!help.topics.empty()) {
+    text += "More help:";
+    for (const HelpTopic& topic : help.topics) text += " " + topic.flag + ",";
+    text = wrapped(text + " and --help-all.", width, "  ") + "\n\n";
+  }
+  if (!help.examples.empty()) text += "Examples:\n";
+  for (const std::string& example : help.examples) text += "  " + example + "\n";
+  if (!help.examples.empty()) text += "\n";
+  for (const std::string& note : help.notes) text += wrapped(note, width, "") + "\n";
+  return text + wrapped(kExitCodeHelp, width, "");
+}
+
+}  // namespace
+
+void set_up_help(CLI::App& app, const ProgramHelp& help) {
+  app.name(help.program);
+  app.set_version_flag("--version", help.program + " " + RT_VERSION_TEXT);
+  app.footer(footer_of(help));
+  app.get_help_ptr()->description("Print this and exit");
+  app.get_option("--version")->description("Print the version and exit");
+  std::vector<std::string> left_out;
+  const auto show = [&app](const std::string& flag, const std::string& description,
+                           const std::vector<std::string>& only) {
+    app.add_flag_callback(
+        flag,
+        [&app, only] {
+          app.formatter(std::make_shared<WrappingFormatter>(std::vector<std::string>(), only));
+          throw CLI::CallForHelp();
+        },
+        description);
+  };
+  for (const HelpTopic& topic : help.topics) {
+    std::string description = "Print the options of:";
+    for (const std::string& group : topic.groups) {
+      left_out.push_back(group);
+      description += (&group == &topic.groups.front() ? " " : ", ") + group;
+    }
+    show(topic.flag, description, topic.groups);
+  }
+  if (!help.topics.empty()) show("--help-all", "Print all options", {});
+  app.formatter(std::make_shared<WrappingFormatter>(left_out, std::vector<std::string>()));
+}
+
+std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return leave(app, error);
+  }
+  return std::nullopt;
+}
+
+int leave(const CLI::App& app, const CLI::ParseError& error) {
+  return app.exit(error) == 0 ? kFine : kBadInput;
+}
+
+}  // namespace rt::tools

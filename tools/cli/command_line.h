@@ -1,0 +1,36 @@
+// What the programs' command lines have in common: --version, help by topic and as wide as the terminal,
+// examples and exit codes at its end.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rt::tools {
+
+/// Groups of options that `--help` leaves out and a flag of their own shows.
+struct HelpTopic {
+  std::string flag;  ///< "--help-training"
+  std::vector<std::string> groups;
+};
+
+struct ProgramHelp {
+  std::string program;                ///< "rtconvert"
+  std::vector<std::string> examples;  ///< whole command lines
+  std::vector<std::string> notes;     ///< paragraphs after the examples
+  std::vector<HelpTopic> topics;
+};
+
+/// Adds --version, the topics' flags and --help-all where there are topics, and lays out the help. Call it
+/// after all options are declared.
+void set_up_help(CLI::App& app, const ProgramHelp& help);
+
+/// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
+/// version are on stdout, an error on stderr.
+std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);
+
+/// The exit code for what parsing or checking arguments threw, after printing it.
+int leave(const CLI::App& app, const CLI::ParseError& error);
+
+}  // namespace rt::tools
