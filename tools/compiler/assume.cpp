@@ -5,7 +5,7 @@
 namespace rt::compiler {
 namespace {
 
-/// Beyond this many extents the ways are too many.
+/// With more extents than this there are too many combinations.
 constexpr size_t kMostOpen = 8;
 
 template <class Extent>
@@ -36,7 +36,7 @@ bool Assumptions::infer(const Changes& changes, std::vector<Probes>& results) co
   return infer_(inputs, results);
 }
 
-/// Those of the changes that are needed.
+/// Drops the changes that are not needed.
 Assumptions::Changes Assumptions::without_idle(Changes changes) const {
   std::vector<Probes> results;
   if (!infer(changes, results)) return changes;
@@ -56,7 +56,7 @@ void Assumptions::attempt(const Changes& changes) {
   if (!infer(changes, results)) return;
   if (!found_) results_ = results;
   found_ = true;
-  // What follows from this assumption alone is not known.
+  // An extent that differs between assumptions is unknown.
   for (size_t i = 0; i < results.size() && one_rank_; ++i) {
     one_rank_ = results[i][0].info.shape.rank() == results_[i][0].info.shape.rank();
     for (int axis = 0; one_rank_ && axis < results[i][0].info.shape.rank(); ++axis)
@@ -65,7 +65,8 @@ void Assumptions::attempt(const Changes& changes) {
   }
 }
 
-/// All extents on an axis, counted from the last, become what is known there, or the first or last of them.
+/// All dynamic extents on an axis (counted from the last) become the axis's known extent, or else its first
+/// or last one.
 Assumptions::Changes Assumptions::equal_by_axis(bool first) const {
   Changes changes;
   for (int back = 1; back <= kMaxRank; ++back) {

@@ -1,7 +1,7 @@
-// Infers a node whose shape rule refuses extents that depend on data, since some must be equal to others.
+// Infers a node whose shape rule refuses data-dependent extents because some of them must be equal to others.
 //
-// Knows: ways of making extents fit, and that only what they all give is known of the result. Must not know:
-// shape rules, symbols.
+// Knows: how to find assignments under which the extents fit; only what all of them agree on is known of the
+// result. Must not know: shape rules, symbols.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ class Assumptions {
 
   Assumptions(std::vector<Probes> inputs, Infer infer)
       : given_(std::move(inputs)), infer_(std::move(infer)) {}
-  /// Axis `axis` of input `input` depends on data. All such axes of the same extent are one.
+  /// Axis `axis` of input `input` depends on data. Such axes with the same extent are treated as one.
   void open(size_t input, int axis);
-  /// False when no way was found, or the ways do not even agree on the ranks.
+  /// False when no assignment was found, or when they disagree on the ranks.
   bool run(std::vector<Probes>& outputs);
 
  private:

@@ -19,7 +19,7 @@ class Walker {
       const Node& node = builder.graph().nodes[i];
       bool any = false;
       for (ValueId input : node.inputs) any |= input != kNoValue && depends_[input];
-      // What goes through an integer (a shape, an index) carries no gradient.
+      // No gradient flows through an integer (a shape, an index).
       for (ValueId output : node.outputs)
         if (any && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
     }
@@ -39,7 +39,7 @@ class Walker {
   }
 
  private:
-  // Names every operator on a path from a wanted value to the loss that has no gradient.
+  // Names every operator without a gradient on a path from a wanted value to the loss.
   Status check_coverage() const {
     std::vector<bool> leads(depends_.size());
     leads[loss_] = true;
@@ -54,7 +54,7 @@ class Walker {
         const char* reason = page == nullptr                ? "unknown operator"
                              : page->no_gradient != nullptr ? page->no_gradient
                                                             : "a composite that was not inlined";
-        // An integer result (ArgMax, Shape) cuts the path rather than breaking it.
+        // An integer result (ArgMax, Shape) stops the gradient; that is no error.
         if (!is_float(builder_.value(node.outputs[0]).dtype)) continue;
         gaps.insert(text(describe(node), ": ", reason));
         continue;
@@ -131,7 +131,7 @@ class Walker {
       if (to[i] == 1 && from[i + extra] != 1) inner.push_back(i);
     if (!leading.empty()) gradient = builder_.reduce_sum(gradient, leading, false);
     if (!inner.empty()) gradient = builder_.reduce_sum(gradient, inner, true);
-    // Not proven to be equal: if an axis was broadcast after all, this does not fit, and the run says so.
+    // Not proven equal: if an axis was broadcast after all, the shapes do not match and the run reports it.
     if (builder_.comparable_shape(gradient) != to)
       gradient = builder_.reshape(gradient, builder_.shape_of(value));
     return gradient;

@@ -1,7 +1,7 @@
 // Reverse-mode differentiation as a graph rewrite.
 //
-// Knows: how to walk a graph backwards, add contributions, and sum over broadcast axes. What an operator's
-// gradient is stands on its page. Must not know: losses, optimizers, entries.
+// Knows: how to walk a graph backwards, accumulate contributions, and sum over broadcast axes. Gradient rules
+// of operators are on their pages. Must not know: losses, optimizers, entries.
 #pragma once
 
 #include <span>
@@ -13,9 +13,9 @@
 namespace rt::compiler {
 
 /// Appends to the builder's graph the gradients of the scalar `loss` with respect to `wanted`; one value per
-/// entry of wanted, kNoValue where loss does not depend on it. Nothing is built that only other values would
-/// need. Composites on the way must have a gradient rule or have been inlined. Every operator without a
-/// gradient on the way is named in one error.
+/// entry of wanted, kNoValue where loss does not depend on it. No nodes are built that only gradients
+/// of other values need. Composites on the path must have a gradient rule or be inlined already. One error
+/// names all operators on the path without a gradient.
 Result<std::vector<ValueId>> differentiate(Builder& builder, ValueId loss, std::span<const ValueId> wanted);
 
 }  // namespace rt::compiler

@@ -1,5 +1,5 @@
-// Symbols get extents (`--dim batch=8`), states become constants: changes to a whole model that a user asks
-// for.
+// Changes to a whole model that a user requests: symbols bound to extents (`--dim batch=8`), states frozen
+// into constants.
 #include <algorithm>
 
 #include "runtime/ops/control.h"
@@ -11,7 +11,7 @@
 namespace rt::compiler {
 namespace {
 
-/// Whether the symbol may have the extent, wherever it stands.
+/// Whether the extent is within the symbol's bound, in the graph and its bodies.
 Status check_bound(const Graph& graph, std::string_view name, int64_t extent) {
   for (const Node& node : graph.nodes)
     if (ops::is_control(node.kind()))
@@ -22,7 +22,7 @@ Status check_bound(const Graph& graph, std::string_view name, int64_t extent) {
   return {};
 }
 
-/// Infers every value again, now knowing more: bodies first.
+/// Infers every value again with the new knowledge, bodies first.
 Status annotate_again(Graph& graph, const std::vector<State>& states) {
   for (Node& node : graph.nodes)
     if (ops::is_control(node.kind()))
@@ -52,7 +52,7 @@ Status bind_symbol(ModelGraph& model, std::string_view symbol, int64_t extent) {
     RT_TRY(check_bound(graph, symbol, extent));
     if (!replace_symbol(graph, symbol, extent)) continue;
     found = true;
-    // Bodies hold the symbols too; they are written anew.
+    // Bodies use the symbols too; they are written again.
     bool had_bodies = false;
     for (Node& node : graph.nodes) {
       const ops::CompilerPage* page = ops::compiler_page_of(node.kind());

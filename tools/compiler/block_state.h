@@ -1,4 +1,4 @@
-// Optimizer states of 8 bits: the codebook that stands behind the codes.
+// 8-bit optimizer states: the codebook of their block-wise quantization.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@ namespace rt::compiler {
 
 /// Elements that share a scale.
 inline constexpr int64_t kStateBlock = 256;
-/// States of fewer elements stay in f32, where nothing is to be saved (Dettmers et al. 2022).
+/// Smaller states stay in f32: quantizing them saves nothing (Dettmers et al. 2022).
 inline constexpr int64_t kSmallestBlockState = 4096;
 
-/// The numbers of dynamic 8-bit quantization (Dettmers 2016, Dettmers et al. 2022), ascending: seven decades
-/// below 1, each with twice as many evenly spaced numbers as the one below it, and 0. The largest is 1, so
-/// that the largest number of a block is kept as it is. Real: 255 numbers, of both signs; else 256 from 0 on.
+/// The levels of dynamic 8-bit quantization (Dettmers 2016, Dettmers et al. 2022), ascending: seven decades
+/// below 1, each with twice as many evenly spaced levels as the one below it, and 0. The largest is 1, so
+/// that the largest value of a block is exact. real: 255 levels, of both signs; else 256, from 0 up.
 std::vector<float> dynamic_codebook(bool real);
 
 }  // namespace rt::compiler

@@ -1,4 +1,4 @@
-// Builder: the appending of nodes. See builder.h for the idea.
+// Builder: appending nodes. See builder.h for the idea.
 #include "tools/compiler/builder.h"
 
 #include <algorithm>
@@ -126,7 +126,7 @@ ValueId Builder::input(std::string name, DType dtype, std::vector<Dim> dims) {
   const auto before = symbol_probes_;
   choose_symbol_probes();
   set_source(id);
-  // A new input may tell more about a symbol; what was inferred with its old probes is inferred again.
+  // A new input may change a symbol's probes; everything inferred with the old ones is inferred again.
   const bool same = before[0].size() <= symbol_probes_[0].size() &&
                     std::equal(before[0].begin(), before[0].end(), symbol_probes_[0].begin()) &&
                     std::equal(before[1].begin(), before[1].end(), symbol_probes_[1].begin());

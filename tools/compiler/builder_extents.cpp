@@ -1,4 +1,4 @@
-// Builder: what is proven of a node's results, and what a node demands of symbols. See builder.h for the
+// Builder: what is proven of a node's results, and the constraints it puts on symbols. See builder.h for the
 // idea.
 #include <algorithm>
 #include <cstring>
@@ -63,7 +63,7 @@ Dim Builder::dim_of(Extent extent) {
   if (extent.is_constant()) return extent.constant >= 0 ? Dim{.extent = extent.constant} : Dim{};
   if (extent.is_unknown()) return {};
   if (const auto symbol = extents_.as_symbol(extent)) return {.symbol = *symbol};
-  // Symbols of the graph with a definition are known only after they were asked for.
+  // Symbols with a definition are registered only once they have been queried.
   for (size_t i = 0; i < graph_.symbols.size(); ++i)
     if (!graph_.symbols[i].definition.empty()) symbol_extent(static_cast<int32_t>(i));
   if (const auto found = derived_.find(extent.polynomial); found != derived_.end())
@@ -123,7 +123,7 @@ std::vector<const Known*> Builder::known_inputs(const Node& node) const {
   return inputs;
 }
 
-// --- what a node's results are
+// --- results of a node
 
 bool Builder::refutes(Extent extent, const Probes& output, int axis) const {
   for (int probe = 0; probe < kProbes; ++probe) {
@@ -148,7 +148,7 @@ void Builder::conclude_extents(const Node& node, const std::vector<Probes>& outp
     if (decides || counts) is_static = is_static && inputs[i]->bytes != nullptr;
   }
   if (is_static) {
-    // The page's rule has run on what every run finds.
+    // The page's rule ran on extents and shape operands that are the same in every run.
     for (size_t i = 0; i < outputs.size(); ++i)
       for (size_t axis = 0; axis < dims[i].size(); ++axis)
         if (const int64_t extent = outputs[i][0].info.shape[static_cast<int>(axis)];
@@ -182,7 +182,7 @@ void Builder::conclude_copied(const Node& node, std::vector<std::vector<Extent>>
 Extent Builder::from_body(const Graph& body, const Dim& dim) {
   if (dim.is_known()) return number(dim.extent);
   if (dim.symbol < 0) return Extent::unknown();
-  // Only what inputs of the body brought in from this graph is known here by the same name.
+  // Only symbols that the body's inputs brought in from this graph are known here by the same name.
   std::vector<bool> carried(body.symbols.size());
   for (const ValueId input : body.inputs)
     for (const Dim& own : body.values[input].dims)
@@ -210,7 +210,7 @@ void Builder::conclude_from_bodies(const Node& node, std::vector<std::vector<Ext
       if (!dims[i][axis].is_unknown()) continue;
       const bool scanned = loop && i >= carried;
       if (scanned && axis == 0) {
-        // As often as the trip count says, if nothing else ends the loop.
+        // The trip count, if nothing else ends the loop.
         const auto& trips = node.inputs[0] != kNoValue ? known_[node.inputs[0]] : Known{};
         const bool always = node.inputs[1] == kNoValue || (known_[node.inputs[1]].has_elements &&
                                                            known_[node.inputs[1]].elements[0].is_constant(1));
@@ -254,7 +254,7 @@ void Builder::conclude_values(const Node& node, const std::vector<Probes>& outpu
   for (const ValueId input : node.inputs)
     types.push_back(input == kNoValue ? DType::I64 : graph_.values[input].dtype);
   infer_elements(extents_, node, inputs, types, infos, results);
-  // All of them may turn out to be numbers: of the shape of x[n,3], the second.
+  // All elements may turn out to be constants: the second entry of the shape of x[n,3].
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].has_elements || outputs[i][0].value.data == nullptr) continue;
     const bool numbers = std::all_of(results[i].elements.begin(), results[i].elements.end(),
@@ -267,7 +267,7 @@ Dim Builder::name_extent(const Node& node, size_t output, int axis, const Probes
   const std::array<int64_t, kProbes> extents = {probes[0].info.shape[axis], probes[1].info.shape[axis]};
   const bool from_data = extents[0] == ops::kUnknownExtent || extents[1] == ops::kUnknownExtent;
   int32_t symbol = -1;
-  // As it was named before.
+  // Keep the name that it had before.
   if (const ValueId id = output < node.outputs.size() ? node.outputs[output] : kNoValue; id != kNoValue)
     if (const Value& value = graph_[id]; axis < value.rank())
       if (const int32_t before = value.dims[static_cast<size_t>(axis)].symbol; before >= 0)
@@ -317,7 +317,7 @@ std::vector<Known> Builder::conclude(const Node& node, std::vector<Probes>& outp
   return results;
 }
 
-// --- what a node demands
+// --- constraints from a node
 
 std::vector<Demand> Builder::demands_of(const Node& node) {
   const ExtentRule rule = extent_rule(node.kind());

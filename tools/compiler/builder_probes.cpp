@@ -1,4 +1,4 @@
-// Builder: how probes are chosen, and inference with numbers under them. See builder.h for the idea.
+// Builder: how probes are chosen, and inference with concrete extents under them. See builder.h for the idea.
 #include <algorithm>
 
 #include "runtime/core/element.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kFoldElements = 4096;
 constexpr int64_t kFoldInputElements = 65536;
 
-/// A shape operand has no more: one for each axis, or two (Pad).
+/// A shape operand has no more entries: one for each axis, or two (Pad).
 constexpr int64_t kMostEntries = 2 * kMaxRank;
 
 /// Where a symbol first appears among the graph's inputs.
@@ -30,12 +30,12 @@ struct Place {
 enum Strategy {
   kDistinct,       ///< small primes; multiples of 64 on the later axes of inputs of rank 4 and above (images)
   kDistinctLarge,  ///< multiples of 64 on every axis but the first
-  kByAxis,  ///< symbols on the same axis are equal: inputs whose lengths are named apart but must agree
+  kByAxis,         ///< symbols on the same axis are equal: lengths with different names that must agree
   kByAxisLarge,
   kSquare,     ///< all axes but the first are equal multiples of 64
-  kHuge,       ///< all axes are long: the best 1000 of many
+  kHuge,       ///< all axes are long, as a TopK with k = 1000 needs
   kAllEqual,   ///< every symbol is the same small number
-  kFree,       ///< as kDistinct, and what follows from two extents that must fit is not known
+  kFree,       ///< as kDistinct, but extents that follow from two that must match are unknown
   kOneSample,  ///< the first axes are 1: models exported for one sample only
   kOneSampleLarge,
   kAllOne,
@@ -43,7 +43,7 @@ enum Strategy {
 };
 
 std::array<int64_t, kProbes> choose(int strategy, int symbol, std::optional<Place> at) {
-  // An extent that depends on data says nothing of others, whatever the inputs are: primes that no input has.
+  // A data-dependent extent is unrelated to all others: primes that no input has.
   constexpr int kInputPrimes = 64;
   if (!at) return prime_pair(kInputPrimes + symbol, 1);
   const Place place = *at;
@@ -64,8 +64,7 @@ std::array<int64_t, kProbes> choose(int strategy, int symbol, std::optional<Plac
   }
 }
 
-/// Brings a pair below the largest extent that the symbol may have, keeping it a multiple of a power of two
-/// if it was.
+/// Brings a pair within the symbol's upper bound, keeping it a multiple of a power of two if it was.
 std::array<int64_t, kProbes> within(std::array<int64_t, kProbes> pair, int64_t bound) {
   if (bound <= 0) return pair;
   while (std::max(pair[0], pair[1]) > bound && pair[0] % 2 == 0 && pair[1] % 2 == 0) {
@@ -76,7 +75,7 @@ std::array<int64_t, kProbes> within(std::array<int64_t, kProbes> pair, int64_t b
   return pair;
 }
 
-/// nullopt for an extent that depends on data.
+/// nullopt for a data-dependent extent.
 std::optional<Place> place_of(const Graph& graph, int32_t symbol) {
   for (ValueId input : graph.inputs) {
     const Value& value = graph.values[input];
@@ -87,8 +86,8 @@ std::optional<Place> place_of(const Graph& graph, int32_t symbol) {
   return std::nullopt;
 }
 
-/// The symbols whose sum a symbol's name says it is: "past_sequence_length + sequence_length", or "total_x"
-/// beside "past_x" and "x". Numbers in a name ("past + 1") go to `constant`. Empty: it is no sum.
+/// The symbols that a symbol's name adds up: "past_sequence_length + sequence_length", or "total_x" for
+/// "past_x" + "x". Integers in a name ("past + 1") go to `constant`. Empty: not a sum.
 std::vector<int32_t> terms_of(const Graph& graph, const std::string& name, int64_t& constant) {
   const auto find = [&](std::string_view wanted) {
     const auto at = std::find_if(graph.symbols.begin(), graph.symbols.end(),
@@ -214,7 +213,7 @@ Status Builder::infer_probe(const Node& node, int probe, const std::vector<Probe
   std::vector<Operand> operands(node.inputs.size());
   std::vector<ConstTensorView> views(node.inputs.size());
   bool foldable = !page->impure && (page->run != nullptr || ops::can_evaluate(node, ops::host_value));
-  // A shape operand is not known, or what is known does not fit extents that are made up.
+  // A shape operand is unknown, or its known value may not fit the made-up extents of the probes.
   bool open = strategy_ == kFree && node.kind() == OpKind::Reshape;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
@@ -373,7 +372,7 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
     choose_symbol_probes();
     return infer_all().ok() && infer(node, outputs).ok();
   };
-  // From the present way on; first those that say most of the results.
+  // Starting with the current strategy; those that determine most of the results come first.
   const auto attempt_all = [&](int begin, int end) {
     for (int step = 0; step < end - begin; ++step)
       if (attempt(begin + (std::max(before, begin) - begin + step) % (end - begin))) return true;
@@ -389,7 +388,7 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
   strategy_ = before;
   choose_symbol_probes();
   RT_TRY(infer_all());
-  // What was tried are made-up numbers; what is demanded of them is what the reader can do something about.
+  // The extents that were tried are made up; the constraints on them are what the user can act on.
   std::string wanted;
   for (const Demand& demand : demands) {
     const Extent difference = extents_.primitive(extents_.subtract(demand.a, demand.b));
@@ -407,12 +406,12 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
 bool Builder::change_symbols(const Node& node) {
   if (node.kind() == OpKind::Slice) return false;  // other extents than those at hand may fit as well
   const bool has_tuples = node.kind() == OpKind::GatherND || node.kind() == OpKind::ScatterND;
-  // A group's channels are a part of all.
+  // A group has only a fraction of all channels.
   int64_t groups = 1;
   if (node.kind() == OpKind::Conv) groups = node.as<op::ConvAttributes>().groups;
   if (node.kind() == OpKind::ConvInteger) groups = node.as<op::ConvIntegerAttributes>().groups;
   std::vector<int32_t> open;
-  std::vector<Dim> dims;  // what the node's operands offer instead
+  std::vector<Dim> dims;  // candidate replacements from the node's operands
   const auto collect = [&] {
     const auto add = [](auto& list, const auto& entry) {
       if (std::find(list.begin(), list.end(), entry) == list.end()) list.push_back(entry);
@@ -437,7 +436,7 @@ bool Builder::change_symbols(const Node& node) {
       for (const auto& entry : known_entries(input))
         if (entry && *entry > 0) add(dims, Dim{.extent = *entry});
     }
-    if (node.kind() == OpKind::Reshape) dims.clear();  // its product decides; 1 is always tried
+    if (node.kind() == OpKind::Reshape) dims.clear();  // only their product matters; 1 is always tried
   };
   const auto replaced = [&](std::span<const SymbolChange> changes, const Dim& dim) {
     for (const auto& [symbol, with] : changes)

@@ -18,7 +18,7 @@ std::span<const float> numbers_of(const Graph& graph, ValueId id) {
 
 // --- weights
 
-/// A weight in codes: element i belongs to channel i / inner % channels.
+/// A quantized weight: element i belongs to channel i / inner % channels.
 struct WeightCodes {
   std::vector<std::byte> codes;
   std::vector<float> scale;
@@ -48,7 +48,7 @@ WeightCodes weight_codes(const Graph& graph, const Node& node) {
   return result;
 }
 
-/// By channel: the sum over the weights' rounding errors times the mean of what they are multiplied with.
+/// Per channel: the sum of the weights' rounding errors times the mean of their inputs.
 std::vector<float> mean_errors(const Graph& graph, const Node& node, const WeightCodes& weight,
                                const std::vector<double>& mean) {
   const Shape shape = graph[node.inputs[1]].info().shape;
@@ -77,7 +77,8 @@ class Writer : public NodeWriter {
  public:
   using NodeWriter::NodeWriter;
 
-  /// The value by way of u8 codes. The name by value: it may be one of the graph's, whose values move.
+  /// Quantizes the value to u8 and dequantizes it. The name is copied: it may point into the graph's values,
+  /// which move when one is added.
   ValueId through_codes(ValueId value, const Range& range, std::string name) {
     const float low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
     const float scale = std::max((high - low) / kValueCodes, 1e-20f);
@@ -93,8 +94,8 @@ class Writer : public NodeWriter {
     return node(dequantize, {codes, scale_id, zero_id}, name + "/dequantized", DType::F32, dims);
   }
 
-  /// The product with its weight by way of codes, reading `x`; only the weight and the bias are made here.
-  /// Without a mean the bias stays.
+  /// The Conv or MatMul with its weight quantized and dequantized, reading `x`; only the weight and the bias
+  /// are made here. An empty mean leaves the bias unchanged.
   Node product(const Node& from, ValueId x, const std::vector<double>& mean, const std::string& name) {
     Node result = from;
     const WeightCodes weight = weight_codes(graph_, from);
@@ -133,7 +134,7 @@ const Observed& of(const std::map<ValueId, Observed>& observed, ValueId value) {
   return at == observed.end() ? kNothing : at->second;
 }
 
-/// By the value: the range of all that share its scale.
+/// For each value, the union of the ranges of all that share its scale.
 std::map<ValueId, Range> shared_ranges(const QuantizationChoice& choice,
                                        const std::map<ValueId, Observed>& observed) {
   std::map<size_t, Range> joined;

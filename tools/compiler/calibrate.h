@@ -1,5 +1,5 @@
-// Post-training quantization: what of a graph in f32 shall be computed in 8 bits, and how that is written
-// down as QuantizeLinear and DequantizeLinear, which the pass `quantize` makes integer arithmetic of.
+// Post-training quantization: chooses the parts of an f32 graph to compute in 8 bits and writes them as
+// QuantizeLinear and DequantizeLinear, which the pass `quantize` turns into integer arithmetic.
 //
 // Knows: which operators have 8-bit kernels, scales, corrections. Must not know: data, sessions.
 #pragma once
@@ -13,42 +13,42 @@
 
 namespace rt::compiler {
 
-/// The numbers that a tensor takes, or as much of them as its codes shall cover.
+/// The range of a tensor's values, or the part of it that quantization covers.
 struct Range {
   float low = 0, high = 0;
 };
 
 struct QuantizationChoice {
   std::vector<NodeId> products;  ///< Conv and MatMul with constant weights
-  std::vector<ValueId> values;   ///< f32 tensors that become codes
-  std::vector<size_t> scale_of;  ///< for each value; equal numbers share a scale (parts of a Concat)
+  std::vector<ValueId> values;   ///< f32 tensors to quantize
+  std::vector<size_t> scale_of;  ///< for each value; equal entries share a scale (parts of a Concat)
 };
 
-/// keep(name): whether the node of this name stays in f32. The graph has its epilogues, but no residuals in
-/// them.
+/// keep(name): whether the node of this name stays in f32. Epilogues must be fused already, but without
+/// residuals.
 QuantizationChoice choose_quantized(const Graph& graph, const KeepPredicate& keep);
-/// The same for a graph that is not optimized, where normalization, bias and activation still follow
-/// products.
+/// The same for an unoptimized graph, where normalization, bias and activation are still separate nodes after
+/// a Conv or MatMul.
 QuantizationChoice choose_fake_quantized(const Graph& graph, const KeepPredicate& keep);
 
-/// Gives neighbouring channels between a convolution and a depthwise one, or the other way, similar ranges:
-/// what one's weights are divided by, the other's are multiplied with (Nagel et al. 2019, section 4.1). Exact
-/// in real numbers. How many pairs were changed.
+/// Cross-layer equalization of a convolution and an adjacent depthwise one (in either order): divides the
+/// weights of one and multiplies those of the other so that shared channels have similar ranges (Nagel et al.
+/// 2019, section 4.1). Exact in real arithmetic. Returns how many pairs were changed.
 size_t equalize_channels(Graph& graph);
 
-/// What was seen of a tensor. mean: for each index of its last axis; empty: nothing is corrected by it.
+/// Calibration statistics of a tensor. mean: for each index of its last axis; empty: no bias correction.
 struct Observed {
   Range range;
   std::vector<double> mean;
 };
 
-/// Writes the choice into the graph: u8 codes for values, i8 codes with a scale for each channel for weights.
-/// Each product's bias takes back what the rounding of its weights adds to the mean of its result.
+/// Writes the choice into the graph: values in u8, weights in i8 with a scale per channel. Each Conv's or
+/// MatMul's bias corrects the mean error that rounding the weights adds to the result.
 void insert_quantization(Graph& graph, const QuantizationChoice& choice,
                          const std::map<ValueId, Observed>& observed);
 
-/// The graph with two outputs for each product: its result, and the result with its input and weight
-/// quantized but everything before in f32. So the difference is what this node adds.
+/// The graph with two outputs for each Conv and MatMul: its result, and the result with input and weight
+/// quantized but everything before in f32. Their difference is the error that this node adds.
 Graph error_graph(const Graph& graph, const QuantizationChoice& choice,
                   const std::map<ValueId, Observed>& observed);
 

@@ -1,5 +1,5 @@
-// Which tensors of a graph become codes. Whatever a product reads does, and then all before it that can be
-// computed on codes.
+// Chooses the tensors of a graph to quantize: the inputs of each Conv and MatMul, and before them everything
+// that can be computed on quantized values.
 #include <set>
 
 #include "tools/compiler/passes/pattern.h"
@@ -67,14 +67,15 @@ class Chooser {
     return is_product(graph_, node, [&](ValueId id) { return is_constant(id); });
   }
 
-  /// Maxima and movements are done on codes, so the codes are those of what they read.
+  /// Max pooling and data movement work on quantized values, so their source is quantized instead.
   ValueId want(ValueId value) {
     const ValueId source = before_moves(graph_, producers_, value);
     if (!is_constant(source) && seen_.insert(source).second) wanted_.push_back(source);
     return source;
   }
 
-  /// Whether this and the nodes before it will be part of a product: normalization, bias, one activation.
+  /// Whether this and the nodes before it will be fused into a Conv or MatMul: normalization, bias, one
+  /// activation.
   bool ends_product(ValueId value) const {
     bool active = false;
     for (bool first = true;; first = false) {
@@ -95,7 +96,7 @@ class Chooser {
     }
   }
 
-  /// What produces a wanted value gets codes too where it can be computed on them.
+  /// The inputs of a wanted value's producer are quantized too where it can be computed on quantized values.
   void go_up(ValueId value) {
     if (!producers_[value] || (unfused_ && ends_product(value))) return;
     const Node* node = &graph_.nodes[*producers_[value]];
@@ -112,7 +113,7 @@ class Chooser {
         want(b);
       }
     } else if (node->kind() == OpKind::Concat) {
-      if (unfused_) return;  // the parts get the codes of the whole when training is over
+      if (unfused_) return;  // the parts take the range of the whole after training
       for (const ValueId part : node->inputs)
         if (is_constant(part)) return;
       for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);

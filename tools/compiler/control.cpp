@@ -9,7 +9,7 @@
 namespace rt::compiler {
 namespace {
 
-/// How often a Loop's body runs; none where that depends on data, and where it is never.
+/// The trip count of a Loop; nullopt where it depends on data or is 0.
 std::optional<int64_t> known_trips(const Builder& builder, const Node& node) {
   if (node.inputs[0] == kNoValue || !ops::never_breaks(node.bodies[0])) return std::nullopt;
   if (node.inputs[1] != kNoValue) {
@@ -22,7 +22,7 @@ std::optional<int64_t> known_trips(const Builder& builder, const Node& node) {
   return trips > 0 ? std::optional(trips) : std::nullopt;
 }
 
-/// Along a new first axis.
+/// Concatenates the slices along a new first axis.
 ValueId emit_joined(Builder& builder, std::span<const ValueId> slices) {
   const ValueId one = builder.ints(std::vector<int64_t>{1});
   std::vector<ValueId> rows;
@@ -55,14 +55,14 @@ std::vector<ValueId> write_loop(Builder& builder, const Node& node, int64_t trip
   return results;
 }
 
-/// The values of the node's results, written out; empty where it stays.
+/// Inlines the node and returns the values of its results; empty where it stays.
 std::vector<ValueId> write_out(Builder& builder, const Node& node) {
   if (node.kind() == OpKind::If) {
     const auto condition = builder.known_value(node.inputs[0]);
     if (!condition) return {};
     const bool taken = load_element(condition->data, condition->info.dtype, 0) != 0;
     const Graph& body = node.bodies[taken ? 0 : 1];
-    if (!body.refusal.empty()) return {};  // a run says why
+    if (!body.refusal.empty()) return {};  // the run reports why
     return BodyWriter(builder, body).write(std::span(node.inputs).subspan(1), node.name + "/");
   }
   const auto trips = known_trips(builder, node);

@@ -1,6 +1,6 @@
-// If and Loop as the nodes of their bodies, where what runs does not depend on data.
+// If and Loop inlined as the nodes of their bodies, where control flow does not depend on data.
 //
-// Knows: how a body becomes a part of the graph around it. Must not know: why that is wanted.
+// Knows: how a body is inlined into the graph around it. Must not know: why that is wanted.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace rt::compiler {
 
-/// Emits the nodes of a body, any number of times; its constants and states are there once.
+/// Emits the nodes of a body, any number of times; its constants and states are shared.
 class BodyWriter {
  public:
   BodyWriter(Builder& builder, const Graph& body);
-  /// inputs: one for each of the body's. The values that its outputs became; nodes' names get the prefix.
+  /// inputs: one for each of the body's. Returns the values of the body's outputs; node names get the prefix.
   std::vector<ValueId> write(std::span<const ValueId> inputs, const std::string& prefix) const;
 
  private:
@@ -23,11 +23,11 @@ class BodyWriter {
   std::vector<ValueId> map_;  ///< of constants and states
 };
 
-/// A Loop that becomes more nodes than this stays one.
+/// A Loop that would unroll to more nodes than this stays a Loop.
 inline constexpr int64_t kMostLoopNodes = 10'000;
 
-/// Writes out every If whose condition, and every Loop whose number of iterations does not depend on data,
-/// also within what was written out.
+/// Inlines every If whose condition, and unrolls every Loop whose trip count does not depend on data, also
+/// within inlined bodies.
 Status write_out_control(Graph& graph, const std::vector<State>& states);
 
 }  // namespace rt::compiler

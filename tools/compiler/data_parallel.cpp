@@ -9,7 +9,7 @@ namespace rt::compiler {
 RankShare emit_rank_share(Builder& builder, ValueId weight) {
   const ValueId values[] = {weight, builder.scalar(1, DType::F32)};
   const std::vector<ValueId> sums = emit_sums_over_ranks(builder, values);
-  // Where nothing counts on any rank, 0 and not 0 / 0.
+  // If the weights of all ranks are 0: 0, not 0 / 0.
   const ValueId all = builder.emit(op::MaximumAttributes{}, {sums[0], builder.scalar(FLT_MIN, DType::F32)});
   return {.of_mean = builder.div(weight, all),
           .of_ranks = builder.emit(op::ReciprocalAttributes{}, {sums[1]})};

@@ -3,9 +3,9 @@
 // Knows: collectives, buckets. Must not know: losses, optimizers' formulas, how ranks talk to each other.
 //
 // Ranks hold the same weights and differ in their samples. The mean over the whole batch is the sum over the
-// ranks of share times the rank's own mean, where a share is what the rank's mean divides by over what all of
-// them divide by; so gradients of share times loss need only be added up. They are added in buckets, in the
-// order in which the backward pass makes them, while it goes on.
+// ranks of share times the rank's own mean, where a rank's share is the divisor of its mean over the sum of
+// all ranks' divisors; so gradients of share times loss only need a sum over ranks. It is done in buckets, in
+// the order in which the backward pass produces them, overlapping with it.
 #pragma once
 
 #include <functional>
@@ -17,21 +17,21 @@ namespace rt::compiler {
 
 struct DataParallelOptions {
   bool enabled = false;
-  int64_t bucket_bytes = int64_t{2} << 20;  ///< a bucket is closed when it has so many
+  int64_t bucket_bytes = int64_t{2} << 20;  ///< a bucket is closed at this size
 };
 
-/// Numbers of a rank, f32 scalars.
+/// Factors of a rank, f32 scalars.
 struct RankShare {
   ValueId of_mean = kNoValue;   ///< its weight in a mean over all samples; they add up to 1
   ValueId of_ranks = kNoValue;  ///< 1 / ranks
 };
 
-/// weight: what the rank's own mean divides by, an f32 scalar.
+/// weight: the divisor of the rank's own mean, an f32 scalar.
 RankShare emit_rank_share(Builder& builder, ValueId weight);
 
-/// One behind the other, [elements]. All have one type and known extents.
+/// The values flattened and concatenated, [elements]. All have one type and static extents.
 ValueId emit_flattened(Builder& builder, std::span<const ValueId> values);
-/// Cuts `flat` (which may be longer) into values like these.
+/// Splits `flat` (which may be longer) into values shaped like these.
 std::vector<ValueId> emit_like(Builder& builder, ValueId flat, std::span<const ValueId> values);
 /// The sum of x over all ranks.
 ValueId emit_sum_over_ranks(Builder& builder, ValueId x);

@@ -15,7 +15,7 @@ bool search(std::span<const int32_t> open, std::span<const Dim> dims, size_t fir
   if (wanted == 0) return fits(changes);
   for (size_t i = first; i < open.size(); ++i)
     for (const Dim& dim : dims) {
-      // A symbol that takes another's place must keep its own.
+      // A symbol that replaces another must not be replaced itself.
       const bool dropped = std::any_of(changes.begin(), changes.end(), [&](const SymbolChange& change) {
         return dim.symbol >= 0 && change.first == dim.symbol;
       });

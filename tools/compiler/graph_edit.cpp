@@ -8,16 +8,17 @@
 namespace rt::compiler {
 namespace {
 
-/// Larger constants are not searched for being uniform.
+/// Larger constants are not checked for being uniform.
 constexpr int64_t kUniformElements = 1 << 16;
 
-/// Operators whose names say little: a product does not take the name of the Transpose that it made needless.
+/// Operators with uninformative names: a MatMul does not take the name of the Transpose that it made
+/// redundant.
 bool is_movement(OpKind kind) {
   return kind == OpKind::Identity || kind == OpKind::Cast || kind == OpKind::Reshape ||
          kind == OpKind::Transpose;
 }
 
-/// Depth-first from what must be produced; an explicit stack, since graphs may be deep.
+/// Depth-first from the required values; an explicit stack, since graphs may be deep.
 class Sorter {
  public:
   explicit Sorter(const Graph& graph)
@@ -248,7 +249,7 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
     return;
   }
   const NodeId before = producers_[old];
-  // An output of the graph has a name of its own and is produced by a node.
+  // An output of the graph has its own name and is produced by a node.
   ValueId outer = replacement;
   const bool names_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), old) > 0;
   if (names_output) {
@@ -279,7 +280,7 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
   const NodeId after = producers_[replacement];
   if (before != kNoNode && outer != old) {
     remove_if_unused(before);
-    // The new node stands for the old one in profiles and messages.
+    // The new node takes the old one's name for profiles and messages.
     if (dead_[before] && after != kNoNode && after >= first_new_ && graph_.nodes[after].outputs.size() == 1 &&
         (is_movement(graph_.nodes[after].kind()) || !is_movement(graph_.nodes[before].kind()))) {
       graph_.nodes[after].name = graph_.nodes[before].name;

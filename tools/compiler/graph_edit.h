@@ -1,12 +1,12 @@
-// GraphEdit: what passes rewrite a graph with.
+// GraphEdit: the interface through which passes rewrite a graph.
 //
-// Knows: who produces and who reads a value, how to replace it, and how to put the graph back in order
+// Knows: producers and users of values, how to replace a value, and how to restore a topological order
 // afterwards. New nodes go through a Builder, so that their dims are known at once. Must not know: what an
 // operator means.
 //
 // While an edit is open the graph's nodes may be out of order and dead nodes may remain; finish() sorts,
-// drops what nothing depends on, and closes the edit. Node& and Value& become invalid when a node is emitted:
-// copy what you need.
+// drops dead nodes, and closes the edit. Node& and Value& become invalid when a node is emitted: copy what
+// you need.
 #pragma once
 
 #include <optional>
@@ -22,10 +22,10 @@ class GraphEdit {
  public:
   GraphEdit(Graph& graph, const std::vector<State>& states);
 
-  // --- what is there
+  // --- queries
   Builder& builder() noexcept { return builder_; }
   const Status& status() const noexcept { return builder_.status(); }
-  /// Grows while nodes are emitted; go over ids, not over references.
+  /// Grows while nodes are emitted; iterate over ids, not over references.
   NodeId node_count() const noexcept { return static_cast<NodeId>(graph_.nodes.size()); }
   const Node& node(NodeId id) const noexcept { return graph_.nodes[id]; }
   const Value& value(ValueId id) const noexcept { return graph_.values[id]; }
@@ -46,13 +46,13 @@ class GraphEdit {
   ValueId input(const Node& node, size_t i) const {
     return i < node.inputs.size() ? node.inputs[i] : kNoValue;
   }
-  /// The number that all elements of a constant equal; nullopt when it is no constant, large, or not uniform.
+  /// The value that all elements of a constant have; nullopt when it is not constant, large, or not uniform.
   std::optional<double> uniform(ValueId id) const;
   /// The entries of an i64 value that does not depend on the inputs.
   std::optional<std::vector<int64_t>> ints(ValueId id) const;
   /// Extents if all are static.
   std::optional<Shape> shape(ValueId id) const;
-  /// The same type and, proven, the same dims.
+  /// The same type and provably the same dims.
   bool same_info(ValueId a, ValueId b) const;
 
   // --- changes
@@ -62,8 +62,8 @@ class GraphEdit {
   }
   /// New nodes take this node's name (with a suffix, until the old one is gone).
   void name_after(NodeId id) { builder_.set_scope(graph_.nodes[id].name); }
-  /// All readers of `old` read `replacement`, which has the same type and dims; names that the outside sees
-  /// stay. Nodes that nothing depends on any more are removed.
+  /// All readers of `old` read `replacement`, which has the same type and dims; externally visible names
+  /// stay. Dead nodes are removed.
   void replace(ValueId old, ValueId replacement);
   /// Changes one operand to a value; the node's results must keep their dims.
   void set_input(NodeId id, size_t i, ValueId replacement);
@@ -79,7 +79,7 @@ class GraphEdit {
   /// How many values were replaced and inputs changed so far.
   size_t changes() const noexcept { return changes_; }
 
-  /// Sorts the nodes, removes what nothing depends on and unused values. The edit is over.
+  /// Sorts the nodes, removes dead nodes and unused values, and closes the edit.
   Status finish();
 
  private:
@@ -95,7 +95,7 @@ class GraphEdit {
   std::vector<bool> dead_;
   std::vector<NodeId> producers_;           ///< by value
   std::vector<std::vector<NodeId>> users_;  ///< by value
-  size_t indexed_ = 0;                      ///< nodes that the two above know
+  size_t indexed_ = 0;                      ///< nodes that the two above cover
   size_t changes_ = 0;
 };
 

@@ -14,7 +14,7 @@ ops::Arithmetic arithmetic_of(const Node& node) {
   return page == nullptr || ops::is_control(node.kind()) ? ops::Arithmetic::Delicate : page->arithmetic;
 }
 
-/// Constants of more elements are worth a Cast behind what reads them.
+/// Reading a constant of at least this many elements in 16 bits is worth a Cast after the reader.
 constexpr int64_t kLargeConstant = 4096;
 
 class HalfNodes {
@@ -71,7 +71,7 @@ class HalfNodes {
   std::vector<NodeId> open_;
 };
 
-/// Writes the graph anew, with two Casts where a value is rounded.
+/// Writes the graph again, with two Casts where a value is rounded.
 class Rounder {
  public:
   Rounder(const Graph& from, Graph& to, const std::vector<State>& states)

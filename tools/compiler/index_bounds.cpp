@@ -8,7 +8,7 @@
 namespace rt::compiler {
 namespace {
 
-// Operators whose result holds elements of their first operand and nothing else.
+// Operators whose result holds only elements of their first operand.
 bool moves_first_operand(OpKind kind) {
   switch (kind) {
     case OpKind::Identity:

@@ -1,5 +1,5 @@
-// Which integers an input may hold, as far as the graph tells: made-up inputs (random data for a comparison
-// or a measurement) must index what is there.
+// Bounds of integer inputs that are used as indices, as far as the graph determines them: random inputs (for
+// a comparison or a benchmark) must index existing elements.
 //
 // Knows: which operands are indices. Must not know: data, files.
 #pragma once

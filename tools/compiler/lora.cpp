@@ -33,7 +33,7 @@ struct Weight {
   int64_t rank(const LoraOptions& options) const { return std::min({options.rank, in, out / groups}); }
 };
 
-/// The node leads from a constant to the operand that it is multiplied by.
+/// Whether the node may be on the path from a constant to a MatMul's or Conv's weight operand.
 bool is_on_the_way(const Node& node) {
   switch (node.kind()) {
     case OpKind::Identity:
@@ -78,7 +78,7 @@ class WeightFinder {
     weights_.push_back(std::move(found));
   }
 
-  /// A Reshape may lead to a Transpose, so that the elements lie as in the matrix or its transpose.
+  /// A Reshape may precede a Transpose but not follow one: the constant holds the matrix or its transpose.
   ValueId root_of(ValueId id, bool& transposed) const {
     bool reshaped = false;
     while (graph_[id].role != Role::Constant) {
@@ -231,7 +231,7 @@ class AdapterWriter {
 
   ValueId cast(ValueId x, DType to) { return builder_.value(x).dtype == to ? x : builder_.cast(x, to); }
 
-  /// The node's result plus that of the adapter, in the node's type; between them all is f32.
+  /// The node's result plus the adapter's, in the node's type; the adapter computes in f32.
   ValueId with_adapter(const Node& node, const Adapter& adapter) {
     const ValueId y = builder_.emit_node(node)[0];
     builder_.set_scope(node.name + ".lora");
@@ -322,7 +322,7 @@ class Merger {
     merge(*weight, tensor, *up, load_element(scale->initial.data, scale->info.dtype, 0), rank);
   }
 
-  /// A weight that was trained as a whole, in f32 also where the model has 16 bits.
+  /// A fully trained weight, in f32 even where the model has 16 bits.
   void replace(const State& tensor) {
     for (Value& value : graph_.values) {
       if (value.role != Role::Constant || value.name != tensor.name) continue;
@@ -379,7 +379,7 @@ class Merger {
     return false;
   }
 
-  /// The weight's users read a new constant, by a copy of the way that led to the old one.
+  /// The weight's users read a new constant, through a copy of the nodes that led to the old one.
   void give_copy(const Weight& weight, const State& merged) {
     const ValueId copy = edit_.builder().constant(merged.info, merged.initial);
     if (copy == kNoValue) return;

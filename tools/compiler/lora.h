@@ -1,13 +1,12 @@
-// Low-rank adapters (LoRA, Hu et al. 2021): beside a frozen weight W of a MatMul or Conv, W x + scale B A x
-// with A of `rank` rows and B of `rank` columns.
+// Low-rank adapters (LoRA, Hu et al. 2021): W x of a MatMul or Conv with a frozen weight W becomes
+// W x + scale B A x, with A of `rank` rows and B of `rank` columns.
 //
-// Knows: which weights can have adapters, the nodes beside them, how to add B A to W. Must not know:
+// Knows: which weights can have adapters, the nodes that compute them, how to add B A to W. Must not know:
 // training, passes, files.
 //
 // A and B are states (`NAME.lora_a`, `NAME.lora_b`, parameters) of every entry; so is the factor alpha / rank
-// (`lora.scale`, a statistic), so that an adapter is complete without the model that it was trained in and
-// can be replaced between two runs. They are f32 whatever the type of W is, and nodes that share W share
-// them.
+// (`lora.scale`, a statistic), so that an adapter is complete without its base model and can be swapped
+// between two runs. They are f32 whatever the type of W is, and nodes that share W share them.
 //
 //   MatMul, W [in,out] or [out,in]:   A [rank,in],            B [out,rank]
 //   Conv, W [out,K..,in/groups]:      A [groups rank,K..,in/groups], B [out,1..,rank]
@@ -24,9 +23,9 @@ namespace rt::compiler {
 inline constexpr const char* kLoraScaleState = "lora.scale";
 
 struct LoraOptions {
-  int64_t rank = 8;   ///< at most; a small weight gets its own rank
+  int64_t rank = 8;   ///< at most; a small weight gets its full rank
   float alpha = 8;    ///< B A is multiplied by alpha / rank
-  float dropout = 0;  ///< of what A reads, in training
+  float dropout = 0;  ///< of A's input, in training
   /// Shell patterns over names of weights and of the nodes that read them; empty: every weight of a MatMul or
   /// Conv.
   std::vector<std::string> targets;
@@ -49,13 +48,13 @@ bool reads_adapter_input(const Graph& graph, const Node& node);
 /// A weight that an adapter was added to.
 struct MergedWeight {
   State weight;            ///< name, type and new bytes
-  bool is_shared = false;  ///< other operators go on reading the old weight
+  bool is_shared = false;  ///< other operators still read the old weight
 };
 
 /// Adds scale B A to the weights of the entry `infer`, which must not be optimized yet, and replaces those
-/// that the adapter holds whole (trained with --trainable). The graph gets no new nodes, but where other
-/// operators read a weight too (an embedding that is also the classifier) a copy of it. Errors list all that
-/// has no place; then the model is unchanged.
+/// that the adapter holds whole (trained with --trainable). No nodes are added, except that a weight which
+/// other operators read too (an embedding tied to the classifier) is copied. Errors list everything that does
+/// not match the model; then the model is unchanged.
 Result<std::vector<MergedWeight>> merge_adapter(ModelGraph& model, const std::vector<State>& adapter);
 
 }  // namespace rt::compiler

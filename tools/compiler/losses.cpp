@@ -36,7 +36,7 @@ class LossWriter {
     return internal_error("an unknown loss");
   }
   bool stripped() const { return stripped_; }
-  /// What the mean divides by.
+  /// The divisor of the mean.
   ValueId weight() {
     ValueId weight = weight_;
     if (weight == kNoValue) {
@@ -83,7 +83,7 @@ class LossWriter {
     attributes.axis = axis;
     return e_.emit(attributes, {x});
   }
-  /// An input like the output.
+  /// An input with the output's type and shape.
   ValueId target() {
     const Value like = e_.value(output_);
     return e_.input("target", like.dtype, like.dims);
@@ -115,7 +115,7 @@ class LossWriter {
     const ValueId log_probability =
         options_.loss == Loss::CrossEntropy ? log_softmax(output_, axis) : output_;
 
-    // What does not count picks class 0, and nothing of that is kept: it may be infinite.
+    // Labels that do not count pick class 0, and the result is discarded: it may be infinite.
     const auto whole = [&](int64_t value) { return e_.scalar(static_cast<double>(value), DType::I64); };
     ValueId counts =
         e_.emit(op::AndAttributes{}, {e_.emit(op::GreaterOrEqualAttributes{}, {labels, whole(0)}),
@@ -143,7 +143,7 @@ class LossWriter {
     }
     const ValueId share = choose(counts, weight == kNoValue ? number(1) : weight, number(0));
     const ValueId total = e_.reduce_sum(ops::keep_where(e_, counts, loss), {}, false);
-    // Where nothing counts, 0 and not 0 / 0.
+    // If no label counts: 0, not 0 / 0.
     weight_ = e_.reduce_sum(share, {}, false);
     const ValueId divisor = e_.emit(op::MaximumAttributes{}, {weight_, number(FLT_MIN)});
     return e_.div(total, divisor);
@@ -225,7 +225,7 @@ class LossWriter {
   std::string name_;
   const LossOptions& options_;
   ValueId weight_ = kNoValue;    ///< of labels
-  ValueId averaged_ = kNoValue;  ///< else: what is averaged over all its elements
+  ValueId averaged_ = kNoValue;  ///< else: the value averaged over all its elements
   bool stripped_ = false;
 };
 

@@ -69,7 +69,7 @@ class UpdateWriter {
     return values;
   }
 
-  /// Leaves in scale_ what the steps multiply gradients by.
+  /// Sets scale_ to the factor that the steps multiply gradients by.
   void prepare(std::vector<Gradient>& gradients, ValueId loss_scale, ValueId divisor) {
     const GradientOptions& options = options_.gradients;
     if (loss_scale != kNoValue || divisor != kNoValue) scale_ = reciprocal(product(loss_scale, divisor));
@@ -92,7 +92,7 @@ class UpdateWriter {
     }
   }
 
-  // --- numbers of the step
+  // --- scalars of the step
 
   bool counts_steps() const {
     switch (options_.optimizer.optimizer) {
@@ -104,7 +104,7 @@ class UpdateWriter {
       default: return false;
     }
   }
-  /// The number of the step being made, from 1; skipped steps do not count.
+  /// The index of the current step, from 1; skipped steps do not count.
   void count_step() {
     const ValueId counter = state("optimizer.step", {.dtype = DType::I32, .shape = {}}, StateKind::Counter);
     step_ = e_.add(counter, e_.scalar(1, DType::I32));
@@ -128,7 +128,7 @@ class UpdateWriter {
   /// A step's operand that is a state, kept in state_type between steps.
   struct Moment {
     ValueId kept = kNoValue;
-    ValueId scales = kNoValue;  ///< of blocks, where `kept` are codes
+    ValueId scales = kNoValue;  ///< per block, where `kept` is quantized
   };
   using Moments = std::vector<Moment>;
 
@@ -139,7 +139,7 @@ class UpdateWriter {
     const std::string name = e_.value(parameter_).name + suffix;
     Moment made;
     if (info.dtype == DType::U8) {
-      // All of a block is its scale times the codebook's last number, 1.
+      // Every element of a block is its scale times the codebook's last level, 1.
       const TensorInfo scales{.dtype = DType::F32,
                               .shape = {(info.shape.elements() + kStateBlock - 1) / kStateBlock}};
       made.kept = state(name, info, StateKind::Optimizer, initial == 0 ? Blob() : filled(info, 255));
@@ -160,7 +160,7 @@ class UpdateWriter {
                               Blob::copy_of(numbers.data(), numbers.size() * sizeof(float)));
   }
 
-  /// The step's results: the parameter, each moment, and the scales of those in blocks.
+  /// The step's results: the parameter, each moment, and the scales of block-wise quantized ones.
   template <class Attributes>
   std::vector<ValueId> emit_step(Attributes attributes, std::vector<ValueId> inputs, const Moments& moments) {
     inputs.push_back(scale_);
@@ -190,13 +190,13 @@ class UpdateWriter {
     }
   }
 
-  /// This rank's part of a bucket.
+  /// This rank's shard of a bucket.
   ValueId shard_of(ValueId flat) {
     op::RankShardAttributes attributes;
     attributes.ranks = options_.shards;
     return e_.emit(attributes, {flat});
   }
-  /// All ranks' parts.
+  /// The shards of all ranks, gathered.
   ValueId gathered(ValueId shard) {
     op::AllGatherAttributes attributes;
     attributes.ranks = options_.shards;
@@ -321,7 +321,7 @@ class UpdateWriter {
   ValueId scale_ = kNoValue, skip_ = kNoValue, step_ = kNoValue, learning_rate_ = kNoValue,
           parameter_ = kNoValue;
   std::map<float, ValueId> rates_;
-  ValueId codebooks_[2] = {kNoValue, kNoValue};  ///< of states of either sign, of those never below 0
+  ValueId codebooks_[2] = {kNoValue, kNoValue};  ///< for signed states, for non-negative states
   int shards_ = 0;                               ///< so far
 };
 

@@ -14,7 +14,7 @@ namespace rt::compiler {
 
 enum class Optimizer : uint8_t { Sgd, Adam, AdamW, RmsProp, Adagrad, Adadelta, Lamb, Lion };
 
-/// Numbers that one of several optimizers reads; those that are not set have the optimizer's usual value.
+/// Hyperparameters, each read by some of the optimizers; unset ones have the optimizer's usual default.
 struct OptimizerOptions {
   Optimizer optimizer = Optimizer::Sgd;
   std::optional<float> momentum;      ///< Sgd 0.9, RmsProp 0
@@ -28,10 +28,10 @@ struct OptimizerOptions {
   float learning_rate_decay = 0;      ///< Adagrad: lr / (1 + (step - 1) decay)
   float initial_accumulator = 0;      ///< Adagrad
   float weight_decay = 0;             ///< decoupled with AdamW, Lamb and Lion
-  DType state_type = DType::F32;      ///< of moments between steps: F32, BF16, or U8: codes in blocks
+  DType state_type = DType::F32;      ///< of moments between steps: F32, BF16, or U8: block-wise quantized
 };
 
-/// Parameters that differ in their numbers.
+/// Parameters with their own hyperparameters.
 struct ParameterGroup {
   std::string pattern;  ///< a shell pattern of names; the first group that matches counts
   float learning_rate_scale = 1;
@@ -54,15 +54,15 @@ struct TrainingOptimizer {
   std::vector<ParameterGroup> groups;
   GradientOptions gradients;
   std::optional<float> average_decay;  ///< also keep ema' = decay ema + (1 - decay) p'
-  /// Parts that the state is cut into, one for each rank (ZeRO stage 1, Rajbhandari et al. 2020); 0: every
-  /// rank has all of it.
+  /// Shards of the optimizer state, one for each rank (ZeRO stage 1, Rajbhandari et al. 2020); 0: every rank
+  /// has all of it.
   int64_t shards = 0;
 };
 
 struct Gradient {
   ValueId parameter = kNoValue;  ///< a state of the graph
   ValueId value = kNoValue;
-  /// With shards, instead of `parameter`: of these, flattened one behind the other.
+  /// With shards, instead of `parameter`: the parameters of the bucket, flattened and concatenated.
   std::vector<ValueId> bucket = {};
 };
 
@@ -75,7 +75,7 @@ ValueId emit_optimizer(Builder& builder, const TrainingOptimizer& options,
                        std::span<const Gradient> gradients, ValueId learning_rate, ValueId loss_scale,
                        ValueId divisor, StateTable& states, std::vector<StateUpdate>& updates);
 
-/// The number of the first group that has this parameter; -1 for none.
+/// The index of the first group that matches this parameter; -1 for none.
 int group_of(const TrainingOptimizer& options, const std::string& parameter);
 
 /// The name of the state that holds a parameter's moving average.

@@ -14,14 +14,14 @@
 
 namespace rt::compiler {
 
-/// What a pass is given beside the graph.
+/// What a pass gets besides the graph.
 struct PassContext {
   const std::vector<State>& states;
-  DType dtype = DType::F32;                     ///< that sums of products shall be computed in
+  DType dtype = DType::F32;                     ///< to compute GEMM-like operators in
   std::span<const std::string> keep_fp32 = {};  ///< shell patterns over names of nodes that stay in f32
-  std::set<std::string>* unmatched = nullptr;   ///< a pass takes out the patterns that it found a node for
-  bool residuals = true;                        ///< additions of two tensors may become part of a product
-  bool widen = false;                           ///< 16-bit constants that are read in f32 become f32
+  std::set<std::string>* unmatched = nullptr;   ///< a pass removes the patterns that matched a node
+  bool residuals = true;  ///< additions of two tensors may be fused into a MatMul or Conv
+  bool widen = false;     ///< 16-bit constants that are read in f32 become f32
 };
 
 /// Rewrites `graph` in place and keeps it valid (runtime/graph/verify.h): inputs, outputs and state updates

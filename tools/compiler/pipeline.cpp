@@ -14,15 +14,15 @@
 namespace rt::compiler {
 namespace {
 
-// The order is knowledge: what each pass needs its predecessors to have done stands beside it. A name may
-// occur more than once; disabling it leaves out all of its runs.
+// The order matters: comments state what a pass needs its predecessors to have done. A name may occur more
+// than once; disabling it skips all of its runs.
 constexpr Pass kPasses[] = {
     {"dead_code", "drop what nothing depends on", dead_code},
     {"canonicalize", "drop nodes that do nothing, write the rest in one way", canonicalize},
     {"fold", "compute what depends on constants and static shapes", fold_known},
     {"branches", "put the branch that is always taken in the place of its If", branches},
     {"common_subexpr", "compute equal things once", common_subexpr},
-    // Shapes are plain now. Channels come last before anything looks for "per channel".
+    // Shape arithmetic is folded now. Layout is channels-last before anything looks for "per channel".
     {"layout", "move Transposes down until they meet their inverses", layout},
     {"canonicalize", "drop what the layout made trivial", canonicalize},
     {"fold", "transpose constants", fold_known},
@@ -41,7 +41,7 @@ constexpr Pass kPasses[] = {
     {"quantize", "compute on integers what lies between dequantizing and quantizing", quantize},
     {"fold", "dequantize what is still read as real numbers", fold},
     {"common_subexpr", "compute equal things once", common_subexpr},
-    // Behind all that recognizes something, for the same reason.
+    // After all pattern matching, for the same reason.
     {"half", "compute products, and what lies between them, in f16 or bf16 if asked to", half},
     {"canonicalize", "drop Casts in a row", canonicalize},
     {"fold", "narrow constants", fold},
@@ -68,7 +68,7 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Bodies that a page can write are written anew at the end, for what has become of the node.
+/// Bodies that a page can write are written again at the end, for the optimized node.
 void drop_bodies(Graph& graph) {
   for (Node& node : graph.nodes) {
     const ops::CompilerPage* page = ops::compiler_page_of(node.kind());

@@ -16,14 +16,14 @@ struct PipelineOptions {
   bool verify = true;                 ///< check the graph after every pass
   /// Compute f16 and bf16 graphs in f32: constants keep their 16-bit storage, inputs and outputs their type.
   bool compute_f32 = true;
-  /// F16 or BF16: sums of products, and what lies between them, are computed in this type; their weights are
-  /// stored in it. Delicate nodes, states, inputs and outputs keep f32.
+  /// F16 or BF16: GEMM-like operators and the nodes between them are computed in this type; their weights are
+  /// stored in it. Precision-sensitive nodes, states, inputs and outputs keep f32.
   DType precision = DType::F32;
   /// Shell patterns over names of nodes that stay in f32. One that matches no node is an error.
   std::vector<std::string> keep_fp32;
-  /// Whether products take in additions of another tensor; quantization looks at both operands instead.
+  /// Whether residual additions are fused into MatMul and Conv; quantization looks at both operands instead.
   bool residuals = true;
-  /// Whether 16-bit weights that are read in f32 become f32 in the graph, as quantization wants to see them.
+  /// Whether 16-bit weights that are read in f32 become f32 in the graph, as quantization needs them.
   bool widen = false;
   /// For each entry; empty: all entries.
   std::vector<std::string> entries;

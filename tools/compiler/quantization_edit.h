@@ -1,5 +1,5 @@
-// What calibration and quantization-aware training share: which nodes are products, and how nodes are put
-// into a graph.
+// Shared by calibration and quantization-aware training: which Conv and MatMul nodes are quantizable, and how
+// nodes are put into a graph.
 //
 // Knows: Conv and MatMul with constant weights. Must not know: scales, data, training.
 #pragma once
@@ -23,7 +23,7 @@ inline const std::unique_ptr<op::EpilogueAttributes>& epilogue_of(const Node& no
                                      : node.as<op::MatMulAttributes>().epilogue;
 }
 
-/// A product in f32 whose weight is constant, by what is_constant(value) counts as such.
+/// An f32 Conv or MatMul whose weight is constant according to is_constant(value).
 template <class IsConstant>
 bool is_product(const Graph& graph, const Node& node, const IsConstant& is_constant) {
   if (node.kind() != OpKind::Conv && node.kind() != OpKind::MatMul) return false;
@@ -41,7 +41,7 @@ inline bool is_product(const Graph& graph, const Node& node) {
   return is_product(graph, node, [&](ValueId id) { return graph[id].role == Role::Constant; });
 }
 
-/// Along which the weight has the channels of the result.
+/// The axis of the weight that holds the result's channels.
 inline int64_t weight_axis(const Node& node) {
   return node.kind() == OpKind::Conv || node.as<op::MatMulAttributes>().transpose_b ? 0 : 1;
 }
@@ -49,7 +49,7 @@ inline int64_t weight_axis(const Node& node) {
 /// For each value whether it depends on constants alone.
 std::vector<bool> constant_values(const Graph& graph);
 
-/// What a value is made of by operators that only choose among its elements, or move them.
+/// The source of a value before operators that only select or move elements.
 ValueId before_moves(const Graph& graph, const std::vector<std::optional<NodeId>>& producers, ValueId value);
 
 inline std::string name_of_node(const Node& node, NodeId id) {
@@ -84,9 +84,9 @@ class NodeWriter {
   Graph& graph_;
 };
 
-/// Goes through the graph and puts other nodes in the place of products: product(node, id, what its first
-/// operand was) changes the node and may append others before it; through(value), if it is not kNoValue, is
-/// what all later nodes read instead of the value. Outputs of the graph stay.
+/// Rewrites the chosen Conv and MatMul nodes: product(node, id, its original first operand) changes the node
+/// and may append others before it; through(value), if it is not kNoValue, replaces the value for all later
+/// nodes. Outputs of the graph stay.
 template <class Product, class Through>
 void rewrite_products(Graph& graph, const QuantizationChoice& choice, const Product& product,
                       const Through& through) {

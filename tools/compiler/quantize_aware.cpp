@@ -18,14 +18,14 @@ class Inserter : public NodeWriter {
   Inserter(Graph& graph, std::vector<State>& states)
       : NodeWriter(graph), all_states_(states), states_(states) {}
 
-  /// The value by way of its codes, with a range that is state.
+  /// FakeQuantize of the value, with a range that is state.
   ValueId through_range(ValueId value, const Range& range, const std::string& name) {
     const ValueId low = bound(name + ".range_low", std::min(range.low, 0.0f));
     const ValueId high = bound(name + ".range_high", std::max(range.high, 0.0f));
     return fake(value, low, high, kValueLevels, name + "/fake_quantized");
   }
 
-  /// The weight by way of codes -127 to 127 of its channels' largest magnitudes.
+  /// FakeQuantize of the weight to -127..127, by the largest magnitude of each channel.
   ValueId through_codes(const Node& product, const std::string& name) {
     const ValueId weight = product.inputs[1];
     const auto rank = static_cast<int64_t>(graph_[weight].rank());
@@ -72,7 +72,7 @@ std::optional<float> number_of(const Graph& graph, ValueId id) {
   return *reinterpret_cast<const float*>(value.data.data);
 }
 
-/// What is read instead of FakeQuantize nodes' results, when these nodes are gone.
+/// Removes the FakeQuantize nodes whose results are in `replaced`, which maps them to what is read instead.
 void drop_fakes(Graph& graph, const std::map<ValueId, ValueId>& replaced) {
   const auto real = [&](ValueId id) {
     for (auto at = replaced.find(id); at != replaced.end(); at = replaced.find(id)) id = at->second;
@@ -176,7 +176,7 @@ Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& ke
     if (!is_product(graph, node) || kept.contains(name_of_node(node, id))) continue;
     if (tensors.contains(before_moves(graph, producer, node.inputs[0]))) choice.products.push_back(id);
   }
-  // The parts of a Concat take the codes of the whole.
+  // The parts of a Concat take the range of the whole.
   std::vector<ValueId> wholes;
   for (const auto& [x, seen] : observed) wholes.push_back(x);
   for (size_t i = 0; i < wholes.size(); ++i) {
@@ -194,7 +194,7 @@ Result<size_t> quantize_as_trained(Graph& graph, const std::set<std::string>& ke
     choice.values.push_back(x);
     choice.scale_of.push_back(x);
   }
-  // Ids of nodes change when some go, so those of products are looked up by their results.
+  // Node ids change when nodes are removed, so Conv and MatMul nodes are looked up by their results.
   std::set<ValueId> results;
   for (const NodeId id : choice.products) results.insert(graph.nodes[id].outputs[0]);
   drop_fakes(graph, tensors);

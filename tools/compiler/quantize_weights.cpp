@@ -57,7 +57,7 @@ int code_of(float number, float scale, int low, int high) {
   return std::clamp(static_cast<int>(std::nearbyint(number / scale)), low, high);
 }
 
-/// What the new node does not do, as nodes behind it.
+/// Emits what the new node does not compute as nodes after it.
 void finish(GraphEdit& edit, const Product& product, ValueId y) {
   if (product.residual != kNoValue) y = edit.builder().add(y, product.residual);
   if (product.activation.activation != op::Activation::None)
@@ -65,7 +65,7 @@ void finish(GraphEdit& edit, const Product& product, ValueId y) {
   if (y != kNoValue) edit.replace(product.y, y);
 }
 
-/// Whether a value is a table whose rows are all that is read, and not by nodes that stay in f32.
+/// Whether a value is a table that only Gathers of rows read, none of which stays in f32.
 bool is_table(GraphEdit& edit, ValueId id, const KeepPredicate& keep) {
   constexpr int64_t kRows = 64, kWidth = 16;
   const Value& value = edit.value(id);
@@ -81,7 +81,7 @@ bool is_table(GraphEdit& edit, ValueId id, const KeepPredicate& keep) {
   });
 }
 
-/// Codes [rows,width] and scales [rows,1] of a table.
+/// Quantized values [rows,width] and scales [rows,1] of a table.
 std::pair<ValueId, ValueId> quantized_table(GraphEdit& edit, ValueId table) {
   const Shape shape = edit.value(table).info().shape;
   const auto* numbers = reinterpret_cast<const float*>(edit.value(table).data.data);
@@ -123,7 +123,7 @@ Result<size_t> for_each_product(Graph& graph, const std::vector<State>& states, 
 
 Result<size_t> quantize_dynamically(Graph& graph, const std::vector<State>& states,
                                     const KeepPredicate& keep) {
-  std::map<ValueId, std::vector<ValueId>> quantized;  // what several products read is quantized once
+  std::map<ValueId, std::vector<ValueId>> quantized;  // the input of several MatMuls is quantized once
   return for_each_product(graph, states, keep, [&](GraphEdit& edit, const Product& product) {
     Builder& b = edit.builder();
     std::vector<ValueId>& x = quantized[product.x];

@@ -12,11 +12,11 @@
 namespace rt::compiler {
 namespace {
 
-/// Nodes that are made again to have one value.
+/// At most this many nodes are recomputed for one value.
 constexpr size_t kMostNodes = 32;
-/// A byte that moves costs what so many operations do.
+/// Moving one byte costs as much as this many operations.
 constexpr double kFlopsPerByte = 4;
-/// A state of so few bytes may be copied because of a late reader; a larger one is written in place.
+/// A state of at most this many bytes may be copied for a late reader; a larger one is written in place.
 constexpr size_t kSmallState = 64;
 
 bool is_alias(const Node& node) {
@@ -52,11 +52,11 @@ class Recomputer {
   struct Cost {
     double flops = 0, all = 0;
   };
-  /// One value that is made again before `before`, for it and all later readers.
+  /// One value that is recomputed before `before`, for it and all later readers.
   struct Choice {
     ValueId value = kNoValue;
     size_t before = 0;
-    std::vector<size_t> nodes;  ///< positions of what runs again, in order
+    std::vector<size_t> nodes;  ///< positions of the nodes to recompute, in order
     double gain = 0;
   };
 
@@ -76,7 +76,7 @@ class Recomputer {
 
   ValueId root(ValueId id) const { return roots_[id]; }
 
-  /// An alias is alive as the value is whose bytes it has.
+  /// An alias shares the lifetime of the value whose bytes it has.
   void find_lifetimes() {
     const size_t nodes = graph_.nodes.size();
     made_.assign(graph_.values.size(), nodes);
@@ -113,7 +113,7 @@ class Recomputer {
 
   size_t last_use(ValueId id) const { return uses_[id].empty() ? made_[id] : uses_[id].back(); }
 
-  /// Whether the value can be read at this position without being made again.
+  /// Whether the value can be read at this position without recomputation.
   bool is_there(ValueId id, size_t at) const {
     const Value& value = graph_[root(id)];
     if (value.role == Role::State)
@@ -121,7 +121,7 @@ class Recomputer {
     return value.role != Role::Intermediate || last_use(root(id)) >= at;
   }
 
-  /// Collects what must run again to have the value there; false when that cannot be, or is too much.
+  /// Collects the nodes to recompute so that the value is there; false when that is impossible or too much.
   bool collect(ValueId id, size_t at, std::set<size_t>& nodes) const {
     const size_t position = made_[id];
     const Node& node = graph_.nodes[position];
@@ -140,7 +140,7 @@ class Recomputer {
   }
   bool is_alias_of_gone(ValueId id, size_t at) const { return root(id) != id && !is_there(id, at); }
 
-  /// The bytes of one value become free at the peak.
+  /// Frees the bytes of one value at the peak.
   bool improve() {
     Choice best;
     for (ValueId id = 0; id < graph_.values.size(); ++id) {
@@ -157,7 +157,7 @@ class Recomputer {
         for (ValueId output : graph_.nodes[node].outputs)
           if (root(output) == output && output != id) transient += bytes_[output];
       }
-      // What runs again must find room below the peak that there is now.
+      // The recomputation must fit below the current peak.
       if (live_[*next] + transient >= live_[peak_]) continue;
       const double gain = static_cast<double>(bytes_[id]) / cost;
       if (gain > best.gain)
@@ -219,7 +219,7 @@ class Recomputer {
   RecomputeReport report_;
   std::vector<size_t> bytes_;  ///< by value
   std::vector<Cost> costs_;    ///< by node
-  std::vector<size_t> made_;   ///< by value: the position of the node, or how many nodes there are
+  std::vector<size_t> made_;   ///< by value: the position of its node, or the number of nodes if none
   std::vector<std::vector<size_t>> uses_;  ///< by root: positions, sorted
   std::vector<ValueId> roots_;
   std::vector<size_t> written_;  ///< by state

@@ -1,10 +1,10 @@
 // Recomputation: values of the forward pass that the backward pass needs again are computed a second time
 // instead of being kept (Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost), greedily by bytes
-// that are free at the peak for each operation that is added.
+// freed at the peak per added operation.
 //
-// Knows: when values are alive in the nodes' order, and what making them again costs. Must not know: what is
-// the forward and what the backward pass, devices' kernels, budgets. Results do not change: the same nodes
-// run on the same operands, and random numbers are drawn by counting.
+// Knows: lifetimes of values in the nodes' order, and the cost of recomputing them. Must not know: which
+// nodes are forward and which backward pass, devices' kernels, budgets. Results do not change: the same nodes
+// run on the same operands, and random values are counter-based.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct RecomputeReport {
   uint64_t live_after = 0;
 };
 
-/// Adds nodes until at most `live_bytes` are alive at once, or nothing helps any more (live_after tells), at
-/// these extents of the symbols, which must all be given. The graph must be optimized: finding equal nodes
-/// again would undo it.
+/// Adds nodes until at most `live_bytes` are alive at once, or nothing helps any more (live_after reports
+/// it), at these extents of the symbols, which must all be given. The graph must be optimized already: common
+/// subexpression elimination would undo this.
 Result<RecomputeReport> recompute(Graph& graph, const std::vector<State>& states,
                                   const std::map<std::string, int64_t>& extents, uint64_t live_bytes);
 

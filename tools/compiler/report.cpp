@@ -54,7 +54,7 @@ Graph bound(const Graph& graph, GraphReport& report, const std::map<std::string,
   for (Value& value : concrete.values)
     for (Dim& dim : value.dims)
       if (dim.symbol >= 0) dim = {.extent = numbers[static_cast<size_t>(dim.symbol)]};
-  // Bodies belong to the symbols; costs come from the pages.
+  // Bodies are written for the symbols; costs come from the pages.
   for (Node& node : concrete.nodes)
     if (!ops::is_control(node.kind())) node.bodies.clear();
   concrete.symbols.clear();
@@ -131,7 +131,7 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
                               const std::map<std::string, int64_t>& extents) {
   for (const auto& [name, extent] : extents)
     if (extent < 1) return invalid_argument("dimension '", name, "': expected at least 1, found ", extent);
-  // Image networks need some room: the smallest of these at which every window fits.
+  // Image networks need a minimum size: the smallest of these at which every window fits.
   Status status;
   for (const int64_t fallback : {1, 32, 64, 224, 512}) {
     GraphReport report;
@@ -140,7 +140,7 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
     status = builder.status();
     if (status.ok()) return count_all(concrete, states, builder, std::move(report));
   }
-  // No single number fits: those under which the symbols were inferred do.
+  // No single extent fits: the probes under which the symbols were inferred do.
   Graph symbolic = graph;
   const Builder inferred(symbolic, &states);
   if (!inferred.status().ok()) return status;

@@ -24,11 +24,10 @@ struct GraphReport {
   uint64_t parameters = 0;       ///< elements of float constants and parameter states of rank 1 and above
   uint64_t parameter_bytes = 0;  ///< as stored
   double flops = 0;
-  double bytes = 0;  ///< that must move: operands and results of every node
-  /// The most bytes of intermediate values that are alive at once when nodes run in order: no plan can need
-  /// less.
+  double bytes = 0;  ///< memory traffic: operands and results of every node
+  /// The most bytes of intermediate values alive at once when nodes run in order: a lower bound for any plan.
   uint64_t live_bytes = 0;
-  std::map<std::string, int64_t> extents;  ///< what the symbols were taken to be
+  std::map<std::string, int64_t> extents;  ///< assumed for the symbols
 
   /// Tables for `rtconvert --report`.
   std::string text() const;
@@ -45,7 +44,7 @@ struct PrecisionReport {
 PrecisionReport precision_of(const Graph& graph);
 
 /// At the given extents of the symbols. Those that are not given are 1, or, away from the batch axis, the
-/// smallest of 1, 32, 64, 224 and 512 at which all shapes fit; `extents` of the result says which.
+/// smallest of 1, 32, 64, 224 and 512 at which all shapes fit; `extents` of the result lists them.
 Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
                               const std::map<std::string, int64_t>& extents);
 

@@ -21,7 +21,7 @@
 namespace rt::compiler {
 namespace {
 
-// What batch normalization's running values are, so that they become state and not weights.
+// Operands of batch normalization that hold running values, which become statistics and not weights.
 constexpr size_t kRunningMean = 3;
 constexpr size_t kRunningVariance = 4;
 
@@ -77,8 +77,8 @@ class TrainEntry {
   }
 
   // Turns weights into State values of the infer graph. A weight is a named float constant that some operator
-  // computes with, and that decides over no shape; a single element only where it is a bias or the like, as
-  // it may as well be a number of a formula. Frozen ones stay constants. Parameters that are states already
+  // computes with and that determines no shape; a single element only where it is a bias or the like, as it
+  // may also be a constant of a formula. Frozen ones stay constants. Parameters that are states already
   // (adapters) are trained too.
   Status choose_states() {
     std::vector<bool> running(infer_.values.size()), statistic_only(infer_.values.size(), true);
@@ -87,7 +87,7 @@ class TrainEntry {
     const std::vector<bool> decides_shape = find_shape_operands();
     for (const Node& node : infer_.nodes)
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        // Who asks for a weight's extents reads no weight.
+        // Reading a weight's shape does not read the weight.
         if (node.inputs[i] == kNoValue || node.kind() == OpKind::Shape) continue;
         if (is_batch_norm(node) && (i == kRunningMean || i == kRunningVariance))
           running[node.inputs[i]] = true;
@@ -105,7 +105,7 @@ class TrainEntry {
       if (value.info().elements() < 2 && !running[id] && !operand_of_layer[id]) continue;
       if (running[id] && statistic_only[id]) continue;  // follows its batch normalization
       if (statistic_only[id]) continue;                 // nothing reads it
-      // Resize's scales; a weight may lead to a shape by way of data, but is larger.
+      // Resize's scales; a weight may determine a shape through data, but is larger.
       if (decides_shape[id] && value.info().elements() <= 2 * kMaxRank) continue;
       const bool is_wanted = matches(value.name);
       if (!is_wanted || !is_exchangeable(value.dtype)) {
@@ -135,7 +135,7 @@ class TrainEntry {
     return {};
   }
 
-  // Weight, scale or bias of a layer; the bias of a linear layer is what is added to the product.
+  // Weight, scale or bias of a layer; the bias of a linear layer is what is added to the MatMul's result.
   bool is_layer_operand(const Node& node, size_t input,
                         const std::vector<std::optional<NodeId>>& producer) const {
     if (node.kind() == OpKind::Conv || node.kind() == OpKind::ConvTranspose || is_batch_norm(node))
@@ -150,7 +150,7 @@ class TrainEntry {
     report_.trained_elements += value.info().elements();
   }
 
-  // Values that give a shape, or are computed on the way to one.
+  // Values that determine a shape, or are used to compute one.
   std::vector<bool> find_shape_operands() const {
     std::vector<bool> found(infer_.values.size());
     for (auto node = infer_.nodes.rbegin(); node != infer_.nodes.rend(); ++node) {
@@ -173,7 +173,7 @@ class TrainEntry {
 
   static bool is_narrow(DType dtype) { return is_exchangeable(dtype) && dtype != DType::F32; }
 
-  // A weight of 16 bits becomes a state in f32, its master: most updates are smaller than a 16-bit step.
+  // A 16-bit weight becomes an f32 state, its master weight: most updates are smaller than a 16-bit step.
   void to_state(Value& value, StateKind kind) {
     const DType stored = value.dtype;
     if (is_narrow(stored)) {
@@ -196,14 +196,14 @@ class TrainEntry {
     }
   }
 
-  /// A master, or a widened input, as the graph reads it: in the type that it had; all else as it is.
+  /// A master weight or widened input in the type that the graph reads it in; all else unchanged.
   ValueId as_stored(Builder& builder, ValueId id) const {
     if (id == kNoValue || builder.value(id).role == Role::Intermediate) return id;
     const auto stored = stored_types_.find(builder.value(id).name);
     return stored == stored_types_.end() ? id : builder.cast(id, stored->second);
   }
 
-  // Operands of a batch normalization have one type beside x's: f32 as soon as one is a state.
+  // All operands of a batch normalization but x have one type: f32 as soon as one is a state.
   void read_masters(Builder& builder, Node& node) const {
     if (!is_batch_norm(node)) {
       for (ValueId& input : node.inputs) input = as_stored(builder, input);
@@ -222,8 +222,8 @@ class TrainEntry {
     return all.empty() ? "none" : all;
   }
 
-  // Batch normalization exported in training mode computes with its running values in `infer`. What a 16-bit
-  // model takes and gives is f32.
+  // Batch normalization exported in training mode computes with its running values in `infer`. Inputs and
+  // outputs of a 16-bit model are f32.
   Status make_infer() {
     widen_inputs();
     Graph graph;
@@ -263,7 +263,7 @@ class TrainEntry {
     ValueId loss_scale = kNoValue;
   };
 
-  // The net in training mode, with what has no gradient rule written out.
+  // The net in training mode, with composites that have no gradient rule inlined.
   Status make_training_form(Graph& graph, std::vector<StateUpdate>& updates) {
     Builder builder(graph, &model_.states);
     dropout_seed_ = 0;
@@ -323,7 +323,7 @@ class TrainEntry {
     return {};
   }
 
-  /// Running values become the ranks' mean, so that they stay the same on all.
+  /// Running values are averaged over the ranks, so that they stay the same on all.
   void average_statistics(Builder& builder, const RankShare& share, std::vector<StateUpdate>& updates) const {
     std::vector<StateUpdate*> running;
     std::vector<ValueId> parts;
@@ -337,7 +337,7 @@ class TrainEntry {
     for (size_t i = 0; i < running.size(); ++i) running[i]->value = means[i];
   }
 
-  /// Gradients become the sums over the ranks, bucket by bucket; a sharded optimizer takes whole buckets.
+  /// Sums gradients over the ranks, bucket by bucket; a sharded optimizer takes whole buckets.
   std::vector<Gradient> sum_over_ranks(Builder& builder, const std::vector<Gradient>& gradients) {
     if (!options_.data_parallel.enabled) return gradients;
     builder.set_scope("ranks");
@@ -394,7 +394,7 @@ class TrainEntry {
     return {};
   }
 
-  // --- accumulation: sums of gradients are states; a micro-batch that finds no other before it sets them
+  // --- gradient accumulation: the accumulators are states; the first micro-batch overwrites them
 
   ValueId sum_state(Builder& builder, const std::string& parameter, const TensorInfo& info) {
     const std::string name = text(parameter, ".gradient");
@@ -440,7 +440,7 @@ class TrainEntry {
       gradients.push_back({builder.state(parameter.name, parameter.state, parameter.info()),
                            sum_state(builder, parameter.name, parameter.info())});
     const ValueId loss_scale = emit_loss_scale(builder, options_.optimizer.gradients, states_);
-    // Without a micro-batch there is no gradient: what the last ones left is divided by infinity.
+    // Without a micro-batch there is no gradient: stale accumulators are divided by infinity.
     const ValueId any = builder.emit(op::GreaterAttributes{}, {count, builder.scalar(0, DType::I32)});
     const ValueId infinity = builder.scalar(std::numeric_limits<double>::infinity(), DType::F32);
     const ValueId divisor =
@@ -470,15 +470,15 @@ class TrainEntry {
     add_entry("infer_ema", std::move(graph));
   }
 
-  // Batch normalization uses the batch's statistics; ranges of quantization follow the batches; random
-  // numbers differ from step to step.
+  // Batch normalization uses the batch's statistics; quantization ranges follow the batches; random values
+  // differ from step to step.
   std::vector<ValueId> training_form(Builder& builder, const Node& node, std::vector<StateUpdate>& updates) {
     if (node.kind() == OpKind::BatchNorm && in_training_mode(builder.graph(), node)) {
       op::BatchNormTrainAttributes attributes;
       attributes.epsilon = node.as<op::BatchNormAttributes>().epsilon;
       attributes.momentum = options_.batch_norm_momentum;
       attributes.unbiased = options_.batch_norm_unbiased;
-      // A layer that is used again goes on with what its use before made of the running values.
+      // A layer that is used again continues from the running values that its previous use updated.
       std::vector<ValueId> inputs = node.inputs;
       const auto update_of = [&](size_t input) {
         return std::find_if(updates.begin(), updates.end(),
@@ -534,7 +534,7 @@ class TrainEntry {
   int64_t dropout_seed_ = 0;
   std::map<std::string, DType> stored_types_;  ///< of values that are f32 now, by name
   std::vector<Value> accumulated_;             ///< the parameters that `accumulate` has gradients of
-  std::vector<std::vector<size_t>> buckets_;   ///< of gradients that ranks add up in one operation
+  std::vector<std::vector<size_t>> buckets_;   ///< of gradients that are summed over ranks in one operation
 };
 
 }  // namespace

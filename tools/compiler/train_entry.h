@@ -9,7 +9,7 @@
 // entries share. With an average of the weights there is also `infer_ema`, which computes with it. With
 // accumulation there are also `accumulate` (train_step without learning_rate: adds its gradients to those of
 // the micro-batches before) and `update` (learning_rate alone: one optimizer step with their mean; its output
-// `micro_batches` says of how many).
+// `micro_batches` is their number).
 #pragma once
 
 #include <string>
@@ -28,16 +28,16 @@ struct TrainOptions {
   /// Shell patterns over weight names; a weight is trained when one matches. Empty: every weight, or the
   /// adapters alone where the model has some (lora.h); these are always trained.
   std::vector<std::string> trainable;
-  float adapter_dropout = 0;  ///< of what adapters read
-  /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are
-  /// those of all.
+  float adapter_dropout = 0;  ///< of the adapters' inputs
+  /// Every rank runs the step with its own part of a batch; `loss`, gradients and running statistics are over
+  /// all ranks.
   DataParallelOptions data_parallel;
-  /// Attention that is spelled out is found before gradients are made: its gradient keeps no scores.
+  /// Attention in smaller operators is recognized before differentiation: its gradient keeps no scores.
   bool find_attention = true;
   bool accumulate = false;           ///< also the entries `accumulate` and `update`
   float batch_norm_momentum = 0.9f;  ///< weight of the old running value
   bool batch_norm_unbiased = false;  ///< running variance with n - 1, as PyTorch has it; ONNX divides by n
-  bool quantize_aware = false;       ///< the model has fake quantization (quantize_aware.h), or shall get it
+  bool quantize_aware = false;       ///< the model has fake quantization (quantize_aware.h), or gets it
   float range_momentum = 0.99f;      ///< weight of its old ranges; 1: ranges that are known stay
 };
 

@@ -95,7 +95,7 @@ Status copy_graph(const Graph& from, Builder& builder, std::vector<ValueId>& map
       if (node.outputs[i] == kNoValue) continue;
       map[node.outputs[i]] = outputs[i];
       Value& made = to.values[outputs[i]];
-      // What took the node's place may be an input or a state, which keep their names.
+      // The node's replacement may be an input or a state, which keep their names.
       if (made.role == Role::Intermediate && !from.values[node.outputs[i]].name.empty())
         made.name = from.values[node.outputs[i]].name;
     }
@@ -144,7 +144,7 @@ Status add_gradient_entry(ModelGraph& model, const std::vector<std::string>& out
     if (gradient == kNoValue)
       gradient = builder.emit(op::ExpandAttributes{},  // no output depends on it
                               {builder.scalar_like(0, wanted[i]), builder.shape_of(wanted[i])});
-    // A name of its own, even where two gradients are one value.
+    // Each gradient gets its own name, even where two are one value.
     gradient = builder.emit(op::IdentityAttributes{}, {gradient});
     RT_TRY(Status(builder.status()));
     graph.values[gradient].name = text("grad.", graph.values[wanted[i]].name);

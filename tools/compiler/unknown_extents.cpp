@@ -11,8 +11,7 @@ namespace {
 
 using ops::kUnknownExtent;
 
-/// Stands for the entries that are not known while the page's shape rule runs; the extents that follow from
-/// them are not looked at.
+/// Placeholder for unknown entries while the page's shape rule runs; extents that depend on them are ignored.
 double sample(OpKind kind, size_t input) {
   switch (kind) {
     case OpKind::Slice: return input == 1 ? 0 : static_cast<double>(std::numeric_limits<int64_t>::max());
@@ -23,14 +22,14 @@ double sample(OpKind kind, size_t input) {
   }
 }
 
-/// Results of an operator that only has one.
+/// Results of an operator with unknown shape operands, except Reshape.
 class Unknown {
  public:
   Unknown(const NodeView& node, std::span<const Entries> entries, const Value& x,
           std::vector<TensorInfo>& outputs)
       : node_(node), entries_(entries), x_(x), outputs_(outputs) {}
 
-  /// Marks the extents that follow from entries that are not known; false for an operator without a rule.
+  /// Marks the extents that depend on unknown entries; false for an operator without a rule.
   bool mark() {
     const int rank = outputs_.empty() ? 0 : outputs_[0].shape.rank();
     switch (node_.kind()) {
@@ -84,7 +83,7 @@ class Unknown {
   std::vector<TensorInfo>& outputs_;
 };
 
-/// Known entries stay; a single other one follows from the count of elements.
+/// Known entries stay; a single unknown one follows from the number of elements.
 Status infer_reshape(const NodeView& node, const Entries& entries, std::vector<TensorInfo>& outputs) {
   if (entries.size() > kMaxRank) return unsupported("a result of more than ", kMaxRank, " axes");
   TensorInfo info{node.dtype(0), {}};

@@ -1,4 +1,4 @@
-// One weight that a graph holds in several layouts, as one.
+// Merges the layouts in which a graph holds one weight.
 //
 // Knows: that constants of one name are one weight, which the importer has transposed for some of its
 // readers. Must not know: training, ONNX.
@@ -8,8 +8,8 @@
 
 namespace rt::compiler {
 
-/// Of constants that have one name, the last stays; the others become Transposes of it, so that they change
-/// with it. Those that are no permutation of it, or that nothing but Shape reads, stay as they are.
+/// Of constants with one name, the last stays; the others become Transposes of it, so that they change with
+/// it. Those that are no permutation of it, or that only Shape reads, stay as they are.
 void unify_layouts(Graph& graph);
 
 }  // namespace rt::compiler

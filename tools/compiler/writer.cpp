@@ -14,8 +14,8 @@ using flatbuffers::Offset;
 
 constexpr uint32_t kNoSegment = 0xffffffffu;
 
-/// An upper bound of what a graph takes in the FlatBuffer, so that the builder never meets its limit of 2
-/// GiB, where it would stop the program.
+/// An upper bound of a graph's size in the FlatBuffer, so that the builder never hits its limit of 2 GiB,
+/// where it would abort the program.
 uint64_t size_bound(const Graph& graph) {
   constexpr uint64_t kTable = 256;        // a table with its vtable
   constexpr uint64_t kAttributes = 4096;  // attributes: a few short lists

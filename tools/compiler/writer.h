@@ -13,8 +13,8 @@
 
 namespace rt::compiler {
 
-/// Writes beside `path` and renames: after an error the old file is still there and no partial one. The model
-/// must pass verify().
+/// Writes to a file next to `path` and renames it: after an error the old file is still there and no partial
+/// one. The model must pass verify().
 Status write_model(const ModelGraph& model, const std::string& path);
 
 /// The bytes of the file, for tests and for embedding.

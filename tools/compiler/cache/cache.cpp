@@ -21,7 +21,7 @@ enum AttentionOperand : size_t {
   kOperands = 6
 };
 
-/// Copies the graph node by node into a new one, in which every place that grows is a state.
+/// Copies the graph node by node into a new one, in which every grown value is a state.
 class Rewriter {
  public:
   Rewriter(const Graph& from, std::vector<State>& states, const CacheOptions& options, const Growths& growths,
@@ -55,7 +55,7 @@ class Rewriter {
   }
 
  private:
-  /// Not what only leads to the outputs that are gone.
+  /// Excludes nodes that only lead to removed outputs.
   std::vector<bool> needed_nodes() const {
     std::vector<bool> value(from_.values.size()), needed(from_.nodes.size());
     for (const ValueId output : from_.outputs) value[output] = !growths_.is_present(output);
@@ -145,8 +145,8 @@ class Rewriter {
     if (node.kind() == OpKind::Attention) RT_TRY(tell_length(node, copy));
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || copy.inputs[i] != kNoValue) continue;
-      if (node.kind() == OpKind::Attention && i == kMask) continue;  // tell_length() took it away
-      if (is_movement(from_, node)) return {};  // leads to where the past grows, and vanishes with it
+      if (node.kind() == OpKind::Attention && i == kMask) continue;  // removed by tell_length()
+      if (is_movement(from_, node)) return {};  // leads to where the past grows, and is removed with it
       return unsupported("reads keys or values of earlier steps before new ones are joined to them");
     }
     if (const size_t i = cached_operand(copy); i < copy.inputs.size() && node.kind() != OpKind::Attention)
@@ -163,13 +163,13 @@ class Rewriter {
     return {};
   }
 
-  /// What a derived value is for: its elements, or a shape.
+  /// The copy of a derived value that the operand needs: for its elements, or for a shape.
   ValueId operand(const Node& node, size_t i) const {
     const ValueId id = node.inputs[i];
     return data_[id] != kNoValue && !is_shape_operand(node, i) ? data_[id] : map_[id];
   }
 
-  /// Twice where need be: as part of shapes, which are fixed now, and for those that compute with it.
+  /// Copies twice where needed: for shapes, which are static now, and for readers of the elements.
   Status copy_derived(const Node& node) {
     if (node.kind() == OpKind::Shape && map_[node.inputs[0]] == kNoValue) {
       RT_TRY(gone_shape(node));
@@ -189,7 +189,7 @@ class Rewriter {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
       copy.inputs[i] = operand_of(i);
-      if (copy.inputs[i] == kNoValue) return {};  // follows from an input that is gone
+      if (copy.inputs[i] == kNoValue) return {};  // depends on a removed input
     }
     RT_ASSIGN(const std::vector<ValueId> outputs, emit(node, std::move(copy)));
     for (size_t i = 0; i < node.outputs.size(); ++i)
@@ -198,7 +198,7 @@ class Rewriter {
   }
 
   Result<std::vector<ValueId>> emit(const Node& node, Node copy) {
-    // A page writes its body anew, for what has become of the node.
+    // A page writes the body again, for the changed node.
     const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
     if (page != nullptr && page->body != nullptr) copy.bodies.clear();
     const bool cached = cached_operand(copy) < copy.inputs.size() && node.kind() != OpKind::Attention &&
@@ -216,8 +216,8 @@ class Rewriter {
     return static_cast<size_t>(at - node.inputs.begin());
   }
 
-  /// Of an input that is gone: the past is as long as leaves room for the new entries, a mask as long as the
-  /// cache. So sizes computed from them are those of the cache.
+  /// The shape of a removed input: the past's length is the capacity less the new entries, a mask's is the
+  /// capacity, so that sizes computed from them are those of the cache.
   Status gone_shape(const Node& node) {
     const auto& attributes = node.as<op::ShapeAttributes>();
     const std::vector<Dim>& dims = from_[node.inputs[0]].dims;
@@ -239,8 +239,8 @@ class Rewriter {
     return builder_.status();
   }
 
-  /// grown = TensorScatter(state, fresh, length). The first axis of both counts batches, of one where there
-  /// is none.
+  /// grown = TensorScatter(state, fresh, length). The first axis of both is the batch, added with extent 1
+  /// where there is none.
   Status write_entries(const Growth& growth) {
     std::vector<int64_t> grown, fresh, cache;
     for (size_t axis = 0; axis < from_[growth.grown].dims.size(); ++axis) {
@@ -305,7 +305,7 @@ class Rewriter {
     return value.dtype == DType::I64 ? shaped : builder_.cast(shaped, value.dtype);
   }
 
-  /// kv_length is what is valid after this step, so queries stand at the end of it.
+  /// kv_length is the number of valid positions after this step, so queries are at their end.
   Status tell_length(const Node& node, Node& copy) {
     const auto is_cached = [&](size_t i) {
       return std::find(cached_.begin(), cached_.end(), copy.inputs[i]) != cached_.end();
@@ -357,7 +357,7 @@ class Rewriter {
   const LengthValues& lengths_;
   Builder builder_;
   std::vector<ValueId> map_;     ///< new value of an old one; kNoValue: gone
-  std::vector<ValueId> data_;    ///< of a derived one, for those that compute with it
+  std::vector<ValueId> data_;    ///< of a derived one, for readers of its elements
   std::vector<ValueId> cached_;  ///< new values that hold a whole cache
   ValueId length_ = kNoValue, longer_ = kNoValue, count_ = kNoValue;
 };

@@ -1,11 +1,11 @@
 // Turns inputs that grow by concatenation into states: the key/value cache of a language model.
 //
-// A decoder as it is exported takes the keys and values of earlier tokens as inputs, joins the new ones to
-// them and gives the result back: every step copies the cache, has new shapes and needs a new plan.
-// Afterwards the model keeps each of them in a state with room for `length` positions, TensorScatter writes
-// the new entries behind the valid ones, attention is told how many there are, and the count itself is a
-// state that the graph advances. Shapes no longer change, so one plan serves every step; resetting the states
-// starts a new text.
+// An exported decoder takes the keys and values of earlier tokens as inputs, concatenates the new ones to
+// them and returns the result: every step copies the cache, has new shapes and needs a new plan. Afterwards
+// the model keeps each of them in a state with a capacity of `length` positions, TensorScatter writes the new
+// entries after the valid ones, attention gets the number of valid ones, and this count is itself a state
+// that the graph advances. Shapes are static, so one plan serves every step; resetting the states starts a
+// new text.
 //
 // Knows: the order of the steps and the new graph. growth.h finds what grows, length.h what is computed from
 // its length.
@@ -28,7 +28,7 @@ struct CacheOptions {
 struct CacheReport {
   size_t states = 0;
   uint64_t bytes = 0;
-  std::vector<std::string> inputs, outputs;  ///< that are gone
+  std::vector<std::string> inputs, outputs;  ///< removed from the model
 };
 
 /// Names in the model's metadata, and of the state that counts valid positions (i64[1]).

@@ -80,7 +80,7 @@ class Finder {
   std::vector<std::vector<NodeId>> users_;
 };
 
-// --- is present what past will be?
+// --- does `present` become the next step's `past`?
 
 /// Small integers, which every dtype holds.
 ops::HostTensor numbered(const TensorInfo& info, int64_t& next) {
@@ -101,7 +101,7 @@ Result<std::vector<ops::HostTensor>> evaluate(Graph graph, std::vector<ValueId> 
   return ops::evaluate_graph(graph, views);
 }
 
-/// With arbitrary new entries: what the next step would find in the outputs must be what this step had.
+/// With arbitrary new entries: what the next step reads as past must be what this step had as grown.
 Status check_carried(const Graph& graph, const std::vector<State>& states, const Growths& growths) {
   Graph step = graph;
   const Builder builder(step, &states);

@@ -1,7 +1,7 @@
-// Where a graph lets an input grow: Concat(what came in, new entries), and the result goes out again.
+// Where a graph lets an input grow: Concat(input, new entries), whose result is an output.
 //
-// Knows: how to find such places by structure, and how to make sure by evaluation that what goes out is what
-// comes in at the next step. Must not know: what is to become of them.
+// Knows: how to find such Concats by structure, and how to verify by evaluation that the output is the input
+// of the next step. Must not know: what is done with them.
 #pragma once
 
 #include <string>
@@ -33,15 +33,14 @@ struct Growths {
   bool is_present(ValueId id) const;
 };
 
-/// Copies bytes to other places, and does nothing else: Reshape, Transpose, a Gather or Slice by constants...
-/// Data is input 0.
+/// Only copies bytes to other positions: Reshape, Transpose, Gather or Slice by constants... Input 0 is data.
 bool is_movement(const Graph& graph, const Node& node);
 
-/// Whether input i must be known when shapes are.
+/// Whether input i must be known for shape inference.
 bool is_shape_operand(const Node& node, size_t i);
 
-/// pairs: names of inputs and outputs to look at; empty: all. An error when nothing grows, or when what grows
-/// is not carried on as it is.
+/// pairs: names of inputs and outputs to consider; empty: all. An error when nothing grows, or when a grown
+/// value is not passed on unchanged.
 Result<Growths> find_growths(const Graph& graph, const std::vector<State>& states,
                              const std::vector<std::pair<std::string, std::string>>& pairs);
 

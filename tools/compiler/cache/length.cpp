@@ -12,7 +12,7 @@ namespace rt::compiler {
 namespace {
 
 constexpr size_t kMaskOperand = 3;
-/// A float mask hides a key with a number this low, and leaves the score alone with 0.
+/// A float mask hides a key with a value this low or lower, and keeps the score with 0.
 constexpr double kHidden = -1e4;
 
 /// A cache's length and the number of new tokens.
@@ -90,7 +90,7 @@ class LengthValues::Search {
     for (const ValueId input : graph_.inputs) {
       data[input] = true;
       past[input] = growths_.is_past(input);
-      // As long as the text so far: what is derived from it is known when it is all ones.
+      // A mask as long as the text so far: values derived from it are known when it is all ones.
       if (!past[input] && graph_[input].rank() == 2 && graph_[input].dims[0].is_known() &&
           has_total(graph_[input])) {
         found_.mask_input_[input] = found_.derived_[input] = depends[input] = true;
@@ -180,7 +180,7 @@ class LengthValues::Search {
         if (!boolean && !seen && !(number <= kHidden)) all = causal = false;
         const int64_t key = i % keys, query = i / keys % queries;
         all = all && seen;
-        // A row or column of one stands for all.
+        // Only a mask of full extents can be causal: an axis of extent 1 would be broadcast.
         const bool whole = keys == lengths.past + lengths.fresh && queries == lengths.fresh;
         causal = causal && whole && seen == (key <= lengths.past + query);
       }

@@ -1,13 +1,13 @@
 // What a graph computes from the length of its cache: positions and masks, spelled out as shape arithmetic.
 //
-// Once the cache has a fixed size, its length is no shape any more but a number that a state holds. What an
+// Once the cache has a static size, its length is no longer a shape but a value held in a state. What an
 // exported model derives from the shapes of its past (Shape, Range, comparisons, masks made of ones) is
 // recognized by its value: it is evaluated for several lengths p and numbers of new tokens s, with a mask
-// input of ones, and must be p + i (positions) or t <= p + s (a causal mask). So no exporter's way of writing
-// it needs a pattern.
+// input of ones, and must be p + i (positions) or t <= p + s (a causal mask). So no pattern per exporter is
+// needed.
 //
-// Knows: which values depend on shapes and masks alone, and what they mean. Must not know: what they are
-// replaced by.
+// Knows: which values depend on shapes and masks alone, and what they mean. Must not know: what
+// replaces them.
 #pragma once
 
 #include <map>
@@ -27,20 +27,19 @@ enum class MaskMeaning : uint8_t { Everything, Causal };
 
 class LengthValues {
  public:
-  /// Finds what each use of the cache's length means; an error names the node whose use it cannot tell.
+  /// Finds what each use of the cache's length means; an error names the node whose use cannot be classified.
   static Result<LengthValues> find(const Graph& graph, const std::vector<State>& states,
                                    const Growths& growths);
 
-  /// Null: the value is not computed with as positions.
+  /// Null: the value is not used as positions.
   const Positions* positions(ValueId id) const;
   /// Of the mask operand of an Attention node; null: the mask does not depend on the length.
   const MaskMeaning* mask(ValueId id) const;
   /// An input of ones, one for each position so far: it is not needed any more.
   bool is_mask_input(ValueId id) const { return mask_input_[id]; }
-  /// Whether the value depends on nothing but shapes, constants and mask inputs, the length among them.
+  /// Whether the value depends only on shapes, constants and mask inputs, including the length.
   bool is_derived(ValueId id) const { return derived_[id]; }
-  /// Whether a derived value is computed with, rather than being part of a shape or of a mask that was
-  /// recognized.
+  /// Whether a derived value is read as data, rather than as part of a shape or of a recognized mask.
   bool is_data(ValueId id) const { return data_.contains(id); }
   /// New tokens per step: an extent, or the symbol of an input.
   const Dim& fresh() const { return fresh_; }

@@ -1,10 +1,10 @@
-// attention: finds scaled dot product attention that a model spells out: a product of queries and keys,
-// factors, masks, a softmax over the keys, and its product with values.
+// attention: recognizes scaled dot product attention that a model spells out: a MatMul of queries and keys,
+// factors, masks, a softmax over the keys, and a MatMul with the values.
 //
-// Heads may be an axis of their own or joined with the batch; keys may be transposed by a node or by a
-// permutation that does more; repeated key and value heads are taken before they are repeated. A finite
-// number in place of -infinity is kept as something added, unless no row is hidden as a whole. Reassociates,
-// as recognize does.
+// Heads may be a separate axis or merged with the batch; keys may be transposed by a node or by a permutation
+// that does more; repeated key and value heads (grouped queries) are read before the repetition. A finite
+// value in place of -infinity stays an additive mask, unless no row is fully masked. Reassociates, as
+// recognize does.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@
 namespace rt::compiler {
 namespace {
 
-/// From here down a number hides a key, whatever its score.
+/// A mask value this low or lower hides a key, whatever its score.
 constexpr double kLow = -1e4;
 
 struct Match {
@@ -26,15 +26,15 @@ struct Match {
   bool causal = false;
   ValueId first = kNoValue;    ///< position of the first query under a causal mask
   ValueId bias = kNoValue;     ///< added to the scores
-  ValueId keep = kNoValue;     ///< true where a key is seen
-  ValueId leading = kNoValue;  ///< of rank 4: batch and heads where the products join them
+  ValueId keep = kNoValue;     ///< true where a key is not masked
+  ValueId leading = kNoValue;  ///< of rank 4: batch and heads where the MatMuls merge them
 };
 
 Shape shape_of(GraphEdit& edit, ValueId value) {
   return edit.builder().comparable_shape(value);
 }
 
-/// The number in a product of a value and a number, and the value.
+/// A value times a scalar.
 struct Scaled {
   ValueId value = kNoValue;
   double factor = 1;
@@ -55,7 +55,7 @@ std::optional<Scaled> as_scaled(GraphEdit& edit, ValueId value) {
 
 // --- masks
 
-/// Both are added: possible where one broadcasts to the other, so that no larger mask arises.
+/// Adds both biases: possible where one broadcasts to the other, so that no larger mask arises.
 bool add_bias(GraphEdit& edit, Match& match, ValueId bias) {
   if (match.bias == kNoValue) {
     match.bias = bias;
@@ -68,7 +68,7 @@ bool add_bias(GraphEdit& edit, Match& match, ValueId bias) {
   return true;
 }
 
-/// Where `condition` is `shows` the scores stay, elsewhere `low` is put in or added.
+/// Where `condition` is `shows` the scores stay; elsewhere they are replaced by `low`, or it is added.
 bool hide(GraphEdit& edit, Match& match, ValueId condition, bool shows, double low) {
   if (low > kLow) return false;
   if (const auto causal = causal_condition(edit, condition, shows); causal && !match.causal) {
@@ -97,9 +97,9 @@ bool add_mask(GraphEdit& edit, Match& match, ValueId mask) {
   return add_bias(edit, match, mask);
 }
 
-// --- from the softmax back to the product
+// --- from the softmax back to the MatMul of queries and keys
 
-/// Reshape that splits or joins the axes before the last two.
+/// Reshape that splits or merges the axes before the last two.
 bool keeps_matrices(GraphEdit& edit, ValueId from, ValueId to) {
   const Shape a = shape_of(edit, from), b = shape_of(edit, to);
   if (a.rank() < 3 || b.rank() < 3 || a.back() != b.back() || a[a.rank() - 2] != b[b.rank() - 2])
@@ -161,8 +161,8 @@ bool is_plain_product(const Node& node) {
   return node.kind() == OpKind::MatMul && node.as<op::MatMulAttributes>().epilogue == nullptr;
 }
 
-/// The softmax behind `weights`: at once, reshaped, or with NaN of rows without keys replaced by 0. Its axis
-/// is the last or, if transposed, the one before.
+/// The softmax that produces `weights`: directly, through Reshapes, or with NaN of fully masked rows replaced
+/// by 0. Its axis is the last or, if transposed, the one before.
 ValueId softmax_of(GraphEdit& edit, ValueId weights, bool transposed, Match& match) {
   for (int steps = 0; steps < 4; ++steps) {
     const Node* node = edit.producer(weights);
@@ -225,7 +225,7 @@ ValueId with_rows_and_columns_swapped(GraphEdit& edit, ValueId x) {
   return permuted(edit, x, std::move(permutation));
 }
 
-/// x without numbers that it is multiplied by, also in front of a Transpose.
+/// x without scalar factors, also those before a Transpose.
 ValueId unscaled(GraphEdit& edit, ValueId x, double& scale) {
   while (const auto scaled = as_scaled(edit, x)) {
     scale *= scaled->factor;
@@ -239,7 +239,7 @@ ValueId unscaled(GraphEdit& edit, ValueId x, double& scale) {
   return unscaled(edit, permuted(edit, inner->value, permutation), scale);
 }
 
-/// The axis of `expand`'s input that alone is repeated; -1: none.
+/// The only axis of `expand`'s input that is repeated; -1: none, or more than one.
 int repeated_axis(GraphEdit& edit, const Node& expand) {
   int found = -1;
   const Shape from = shape_of(edit, expand.inputs[0]), to = shape_of(edit, expand.outputs[0]);
@@ -278,7 +278,7 @@ struct Operands {
   ValueId q, k, v;
 };
 
-/// Whether batches and heads agree; keys of one head may serve several.
+/// Whether batches and heads agree; a key head may serve several query heads.
 bool fit(GraphEdit& edit, const Operands& all, bool joined) {
   const Shape q = shape_of(edit, all.q), k = shape_of(edit, all.k), v = shape_of(edit, all.v);
   const int rank = q.rank();
@@ -313,14 +313,14 @@ bool masks_fit(GraphEdit& edit, const Match& match, const Operands& all, ValueId
   return true;
 }
 
-/// What broadcasts to the scores as something with queries and keys: a number is added to all of them.
+/// The mask with a query and a key axis; a scalar is broadcast over both.
 ValueId as_matrix(GraphEdit& edit, ValueId mask) {
   if (mask == kNoValue || edit.value(mask).rank() >= 2) return mask;
   const size_t rank = edit.value(mask).dims.size();
   return reshape_to(edit, mask, {{kNoValue, rank, 2}, {mask, 0, rank}});
 }
 
-/// The mask operand: bools, or numbers in which bools have become -infinity.
+/// The mask operand: bools, or floats in which masked keys are -infinity.
 ValueId joined_mask(GraphEdit& edit, const Match& match) {
   if (match.bias == kNoValue || match.keep == kNoValue)
     return as_matrix(edit, match.bias == kNoValue ? match.keep : match.bias);
@@ -329,7 +329,7 @@ ValueId joined_mask(GraphEdit& edit, const Match& match) {
   return as_matrix(edit, edit.emit(op::WhereAttributes{}, {match.keep, match.bias, hidden}));
 }
 
-/// Keys [.., T, D] and queries [.., S, D] from the operands of the product of scores.
+/// Keys [.., T, D] and queries [.., S, D] from the operands of the first MatMul.
 Operands operands_of(GraphEdit& edit, Match& match, const Node& last) {
   const Node product = edit.node(match.product);
   const auto flags = product.as<op::MatMulAttributes>();
@@ -358,7 +358,7 @@ void recognize_attention(GraphEdit& edit, NodeId root) {
     if (edit.value(operand).rank() < 2) return;
   Operands all = operands_of(edit, *match, last);
   const int rank = edit.value(all.q).rank();
-  const bool split = rank == 3 && match->leading != kNoValue;  // batch and heads are one axis of the products
+  const bool split = rank == 3 && match->leading != kNoValue;  // batch and heads are one axis of the MatMuls
   if (rank > 2 && !split && edit.value(all.k).rank() == rank && edit.value(all.v).rank() == rank) {
     const Operands few{all.q, unrepeated(edit, all.k, rank - 3), unrepeated(edit, all.v, rank - 3)};
     if (fit(edit, few, false)) all = few;

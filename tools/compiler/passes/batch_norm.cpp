@@ -1,10 +1,10 @@
-// batch_norm: folds a constant factor and offset per channel into the weights of the product before it.
+// batch_norm: folds a constant factor and offset per channel into the preceding Conv's or MatMul's weights.
 //
-//   BatchNorm(Conv(x, W) + b) = Conv(x, W f) + (b - mean) f + bias      with f = scale / sqrt(variance +
-//   epsilon)
+//   BatchNorm(Conv(x, W) + b) = Conv(x, W f) + (b - mean) f + bias
+//     with f = scale / sqrt(variance + epsilon)
 //
 // and likewise for Mul, Div, Add and Sub by a constant per channel, after Conv, ConvTranspose and MatMul.
-// Reassociates: the factor is applied to the weights (in double, rounded once) instead of to the sums.
+// Reassociates: the factor is applied to the weights (in double, rounded once) instead of to the results.
 // Weights under training are states, not constants, and stay as they are.
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 namespace rt::compiler {
 namespace {
 
-/// y = factor product + offset, per channel.
+/// y = factor x + offset, per channel; x is the result of the Conv or MatMul.
 struct Affine {
   std::vector<double> factor, offset;
 };
@@ -93,7 +93,7 @@ std::optional<Product> product_of(GraphEdit& edit, const Node& node) {
   return product;
 }
 
-/// What a node does to the channels of its product; nullopt when it does more than that.
+/// The affine map per channel that a node applies to the preceding result; nullopt for any other node.
 std::optional<Affine> affine_of(GraphEdit& edit, const Node& node, size_t operand, int64_t channels) {
   const auto count = static_cast<size_t>(channels);
   Affine affine{.factor = std::vector<double>(count, 1), .offset = std::vector<double>(count, 0)};

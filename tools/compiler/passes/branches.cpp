@@ -16,7 +16,7 @@ Status branches(Graph& graph, const PassContext& context) {
     const Node node = edit.node(id);
     const bool taken = load_element(condition->data, condition->info.dtype, 0) != 0;
     const Graph& body = node.bodies[taken ? 0 : 1];
-    if (!body.refusal.empty()) continue;  // a run says why
+    if (!body.refusal.empty()) continue;  // the run reports why
     const std::vector<ValueId> results =
         BodyWriter(edit.builder(), body).write(std::span(node.inputs).subspan(1), node.name + "/");
     for (size_t i = 0; i < results.size(); ++i) edit.replace(node.outputs[i], results[i]);

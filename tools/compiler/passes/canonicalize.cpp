@@ -1,5 +1,4 @@
-// canonicalize: drops nodes that do nothing and writes the rest in one way, so that later passes meet fewer
-// forms.
+// canonicalize: drops nodes that do nothing and normalizes the rest, so that later passes meet fewer forms.
 //
 // Exact, but for the sign of a zero (x + 0 -> x) and Pow's corner cases (Pow(x, 0.5) -> Sqrt, Pow(x, 2) -> x
 // x).
@@ -168,7 +167,7 @@ void drop_slice(GraphEdit& edit, NodeId id) {
   if (std::all_of(steps.begin(), steps.end(), [](int64_t step) { return step == 1; })) drop_if_same(edit, id);
 }
 
-/// A reduction over axes that all have extent 1 moves no numbers.
+/// A reduction over axes that all have extent 1 combines no values.
 void drop_reduction(GraphEdit& edit, NodeId id) {
   const ValueId x = first_input(edit, id), y = result(edit, id);
   if (!edit.builder().same_elements(x, y)) return;
@@ -191,9 +190,9 @@ void sink_reshape(GraphEdit& edit, NodeId id) {
   keep_names(edit, names, moved, edit.rewrite(id, op::ReshapeAttributes{}, {moved, shape}));
 }
 
-// --- into other operators
+// --- absorption into other operators
 
-/// Zero padding of spatial axes becomes the convolution's own. Returns pads in the order of the attribute.
+/// Zero padding of spatial axes becomes the convolution's pads. Returns pads in the order of the attribute.
 std::optional<std::vector<int64_t>> spatial_zero_padding(GraphEdit& edit, const Node& pad) {
   const int rank = edit.value(pad.inputs[0]).rank();
   const auto pads = edit.ints(pad.inputs[1]);
@@ -237,7 +236,7 @@ void absorb_pad_in_average(GraphEdit& edit, NodeId id) {
   const auto more = spatial_zero_padding(edit, *pad);
   if (!more) return;
   add_pads(attributes.pads, *more);
-  // A pool refuses padding that a whole window could lie in.
+  // A pool refuses padding that could hold a whole window.
   for (size_t i = 0; i < attributes.pads.size(); ++i)
     if (attributes.pads[i] >= attributes.kernel[i % attributes.kernel.size()]) return;
   attributes.count_include_pad = true;
@@ -250,7 +249,7 @@ void drop_pad(GraphEdit& edit, NodeId id) {
     drop(edit, id);
 }
 
-/// MatMul reads its factors transposed by itself.
+/// MatMul can read its operands transposed.
 void absorb_transpose_in_matmul(GraphEdit& edit, NodeId id) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* transpose = edit.producer(edit.node(id).inputs[i], OpKind::Transpose);

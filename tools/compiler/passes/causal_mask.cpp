@@ -61,7 +61,7 @@ std::optional<Positions> positions_of(GraphEdit& edit, ValueId value) {
   return std::nullopt;
 }
 
-/// The number at [row, column] of a constant's last matrix; all of them are equal.
+/// Whether `right` holds for every element of a constant, given its [row, column] in the last two axes.
 bool all_matrices(const ConstTensorView& view, auto&& right) {
   const Shape& shape = view.info.shape;
   const int64_t columns = shape.back(), rows = shape[shape.rank() - 2];
@@ -75,7 +75,7 @@ constexpr int64_t kMostElements = 1 << 24;
 std::optional<ConstTensorView> matrix(GraphEdit& edit, ValueId value) {
   const auto known = edit.builder().known_value(value);
   if (!known || known->info.shape.rank() < 2 || known->info.elements() > kMostElements) return std::nullopt;
-  // A single row or column says too little.
+  // A single row or column is ambiguous.
   return known->info.shape.back() > 1 && known->info.shape[known->info.shape.rank() - 2] > 1 ? known
                                                                                              : std::nullopt;
 }

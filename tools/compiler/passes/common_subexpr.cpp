@@ -1,4 +1,4 @@
-// common_subexpr: nodes that compute the same from the same, and constants with the same bytes, become one.
+// common_subexpr: merges nodes with equal operator, attributes and inputs, and constants with the same bytes.
 //
 // Exact. States are merged only where they are the same state: equal initial values do not make them equal.
 #include <algorithm>

@@ -1,9 +1,9 @@
 // fold: computes what depends on constants only, and shape arithmetic whose result is the same for all
 // extents.
 //
-// Exact: values come from the pages' reference functions. The file must not grow for it: a result of more
-// than 1 MiB that is larger than the operands stays a node, and so does the widening of 16-bit weights
-// unless it is asked for.
+// Exact: values come from the pages' reference functions. The file must not grow: a result of more than 1 MiB
+// that is larger than the operands stays a node, and so does the widening of 16-bit weights unless it is
+// requested.
 #include <algorithm>
 #include <cstring>
 

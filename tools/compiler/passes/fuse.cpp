@@ -1,7 +1,7 @@
 // fuse: MatMul and Conv take the additions and the activation that follow them into their epilogue,
-//     y = activation(product + bias + residual),
-// where nothing else reads what lies between. Reassociates where a residual was added before the bias. Where
-// residuals are unwanted, those that are there become additions again.
+//     y = activation(x W + bias + residual),
+// where nothing else reads the values in between. Reassociates where a residual was added before the bias.
+// Where residuals are unwanted, existing ones become additions again.
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
@@ -98,14 +98,14 @@ ValueId as_bias(GraphEdit& edit, ValueId addend, ValueId y) {
   return edit.emit(op::ReshapeAttributes{}, {addend, edit.builder().ints(std::array{channels})});
 }
 
-/// The factors, and the bias and residual that are present.
+/// The two main inputs, and the bias and residual that are present.
 std::vector<ValueId> operands_of(const Node& product) {
   std::vector<ValueId> inputs = product.inputs;
   std::erase(inputs, kNoValue);
   return inputs;
 }
 
-/// The product with another epilogue and other operands.
+/// The MatMul or Conv with another epilogue and other operands.
 ValueId emit_product(GraphEdit& edit, NodeId product, const Epilogue& epilogue,
                      const std::vector<ValueId>& inputs) {
   OpAttributes op = edit.node(product).op;
@@ -118,7 +118,7 @@ ValueId emit_product(GraphEdit& edit, NodeId product, const Epilogue& epilogue,
   return edit.builder().emit_many(std::move(op), inputs, 1)[0];
 }
 
-/// Puts the node with a new epilogue and operands in the place of `last`.
+/// Replaces `last` by the node with a new epilogue and operands.
 void put(GraphEdit& edit, NodeId product, NodeId last, const Epilogue& epilogue,
          const std::vector<ValueId>& inputs) {
   const std::string name = edit.node(product).name;
@@ -126,11 +126,11 @@ void put(GraphEdit& edit, NodeId product, NodeId last, const Epilogue& epilogue,
   const ValueId fused = emit_product(edit, product, epilogue, inputs);
   if (fused == kNoValue) return;
   edit.replace(old, fused);
-  // In profiles the product is what people look for.
+  // Profiles should show the name of the MatMul or Conv.
   edit.builder().graph().nodes[edit.producer_id(fused)].name = name;
 }
 
-/// The product's only reader, and the operand that it reads the product as.
+/// Fuses `add`, the only reader of the MatMul or Conv, as bias or residual; false where that is impossible.
 bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
   const ValueId y = edit.node(product).outputs[0];
   if (!edit.same_info(y, edit.node(add).outputs[0])) return false;
@@ -167,7 +167,7 @@ bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
   return true;
 }
 
-/// Puts activation(product + residual) in the place of a product with both.
+/// Replaces a MatMul or Conv with residual and activation by separate nodes: activation(product + residual).
 void split_residual(GraphEdit& edit, NodeId product) {
   Epilogue epilogue = **epilogue_of(edit.node(product));
   const OpAttributes activation = activation_node(epilogue);
@@ -190,7 +190,7 @@ void fuse_after(GraphEdit& edit, NodeId product, bool residuals) {
   if (present != nullptr && present->activation != op::Activation::None) return;
   if (edit.use_count(y) != 1 || edit.is_output(y) || !is_float(edit.value(y).dtype)) return;
   const NodeId reader = edit.users(y)[0];
-  // A new node is visited in its turn and goes on from there.
+  // The new node is visited later and continues from there.
   if (edit.node(reader).kind() == OpKind::Add)
     absorb_add(edit, product, reader, residuals);
   else

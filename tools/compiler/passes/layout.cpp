@@ -3,7 +3,7 @@
 // Spatial operators are channels-last, so the importer of a channels-first model puts a Transpose before and
 // after each of them. This pass moves a Transpose from an operator's inputs to its result,
 //     op(T(x), T(y)) -> T(op(x, y))        with axes, pads and the like renamed,
-// wherever that does not move more elements, and joins neighbours; a convolutional net keeps at most a
+// wherever that does not move more elements, and merges adjacent ones; a convolutional net keeps at most a
 // Transpose at its borders. Exact: elements move, nothing is computed in another order (a reduction over
 // several axes may add in another order).
 //
@@ -71,7 +71,7 @@ double elements(GraphEdit& edit, ValueId id) {
   return static_cast<double>(edit.builder().probe(id, 0).info.elements());
 }
 
-/// What the pass makes small: elements that Transposes move in each run.
+/// The cost that the pass minimizes: elements that Transposes move in each run.
 double cost_of_transposes(GraphEdit& edit) {
   double cost = 0;
   for (NodeId id = 0; id < edit.node_count(); ++id)
@@ -100,7 +100,7 @@ double landing_cost(GraphEdit& edit, ValueId value, int depth = 6) {
   return cost;
 }
 
-/// Would the Transpose that makes `value` be gone once its readers no longer need it?
+/// Whether the Transpose that produces `value` disappears once its readers no longer need it.
 bool can_vanish(GraphEdit& edit, ValueId value) {
   if (edit.is_output(value)) return false;
   const std::vector<NodeId> readers = edit.users(value);
@@ -296,7 +296,7 @@ std::optional<Sunk> sink_gather(GraphEdit& edit, NodeId id) {
   return sunk;
 }
 
-/// A scale of x's rank has one number for each block of x; any other lies along the attribute `axis`.
+/// A scale of x's rank has one value for each block of x; any other is along the attribute `axis`.
 template <class Attributes>
 std::optional<Sunk> sink_quantization(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId>& inputs = edit.node(id).inputs;
@@ -305,8 +305,7 @@ std::optional<Sunk> sink_quantization(GraphEdit& edit, NodeId id) {
     while (last < inputs.size() && inputs[last] != kNoValue) ++last;
   return sink_operands(edit, id, 0, last, [&](OpAttributes& op, const Permutation& p) {
     auto* attributes = static_cast<Attributes*>(op.value);
-    // Without blocks and with one number for all, the axis says nothing and need not
-    // exist.
+    // Without blocks and with a scalar scale, the axis is unused and need not exist.
     if (normalized_axis(attributes->axis, static_cast<int>(p.size()))) rename_axis<Attributes>(op, p);
   });
 }
@@ -347,7 +346,7 @@ std::vector<Run> matching_runs(GraphEdit& edit, ValueId a, ValueId b) {
       }
     } while (!equal() || (run.a_last == run.a_first) || (run.b_last == run.b_first));
     if (!equal()) return {};
-    // Ones at the end belong to the last run.
+    // Trailing extents of 1 belong to the last run.
     const bool a_rest = i == x_rank, b_rest = j == y_rank;
     while (b_rest && i < x_rank && x[static_cast<size_t>(i)].is_constant(1)) run.a_last = ++i;
     while (a_rest && j < y_rank && y[static_cast<size_t>(j)].is_constant(1)) run.b_last = ++j;
@@ -356,8 +355,7 @@ std::vector<Run> matching_runs(GraphEdit& edit, ValueId a, ValueId b) {
   return runs;
 }
 
-/// Reshape(Transpose(X, p)) where the runs of axes that the Reshape joins or splits lie side by side in X
-/// too.
+/// Reshape(Transpose(X, p)) where the runs of axes that the Reshape merges or splits are adjacent in X too.
 std::optional<Sunk> sink_reshape(GraphEdit& edit, NodeId id) {
   const ValueId source = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
   const Permutation* own = permutation_of(edit, source);
@@ -368,7 +366,7 @@ std::optional<Sunk> sink_reshape(GraphEdit& edit, NodeId id) {
   for (const Run& run : runs)
     for (int i = run.a_first + 1; i < run.a_last; ++i)
       if (p[static_cast<size_t>(i)] != p[static_cast<size_t>(i - 1)] + 1) return std::nullopt;
-  // The runs in the order in which they lie in X.
+  // The runs in the order of their axes in X.
   std::vector<size_t> sorted(runs.size());
   std::iota(sorted.begin(), sorted.end(), 0);
   std::sort(sorted.begin(), sorted.end(), [&](size_t l, size_t r) {
@@ -397,7 +395,7 @@ std::optional<Sunk> sink(GraphEdit& edit, NodeId id) {
   switch (class_of(node.kind())) {
     case Class::Barrier: return std::nullopt;
     case Class::Elementwise: {
-      // Only operands of the result's rank say what the axes are.
+      // Only a Transpose of the result's rank gives the permutation of its axes.
       const int rank = edit.value(node.outputs[0]).rank();
       for (ValueId input : node.inputs)
         if (const Permutation* p = permutation_of(edit, input);
@@ -484,7 +482,7 @@ Status layout(Graph& graph, const PassContext& context) {
   RT_TRY(Status(edit.status()));
   const double cost = cost_of_transposes(edit);
   // A Transpose moves down by one operator at a time, so the graph's length bounds the rounds. Moves that
-  // gain nothing can go in circles (a value and its gradient each asking for the other's order), so the nodes
+  // gain nothing can go in circles (a value and its gradient each requiring the other's order), so the nodes
   // are counted too.
   const size_t rounds = graph.nodes.size() + 8;
   const size_t most_nodes = 16 * rounds;

@@ -72,7 +72,7 @@ void simplify_reshape(GraphEdit& edit, NodeId id) {
   const ValueId x = edit.node(id).inputs[0], y = edit.node(id).outputs[0];
   if (edit.same_info(x, y)) return edit.replace(y, x);
   const ValueId shape = edit.node(id).inputs[1];
-  // A Reshape that may be refused stays, so that a run refuses it.
+  // A Reshape that may be invalid stays, so that the run reports it.
   const Node* inner = edit.producer(x, OpKind::Reshape);
   if (inner != nullptr && edit.builder().same_elements(inner->inputs[0], x)) {
     edit.rewrite(id, op::ReshapeAttributes{}, {inner->inputs[0], shape});

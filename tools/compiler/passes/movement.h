@@ -1,4 +1,4 @@
-// Permutations and reshapes, as several passes need them.
+// Helpers for permutations and reshapes, shared by several passes.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ bool is_identity(const std::vector<int64_t>& permutation);
 /// Transpose(Transpose(x, first), second) = Transpose(x, compose(first, second)).
 std::vector<int64_t> compose(const std::vector<int64_t>& first, const std::vector<int64_t>& second);
 std::vector<int64_t> inverse(const std::vector<int64_t>& permutation);
-/// Transposing x, with axes of extent 1 in front as far as it has fewer, only moves axes of extent 1, so that
-/// no element moves in memory.
+/// Whether transposing x (with leading axes of extent 1 added up to the permutation's rank) only moves axes
+/// of extent 1, so that no element moves in memory.
 bool keeps_order(const Value& x, const std::vector<int64_t>& permutation);
-/// The constant shape operand that reshapes to y's dims: extents, and -1 for one that is not static. nullopt
-/// when there are two of these, or when an extent is 0 beside one.
+/// The constant shape operand that reshapes to y's dims: extents, and -1 for a dynamic one. nullopt when
+/// there are two of these, or one together with an extent of 0.
 std::optional<std::vector<int64_t>> reshape_target(const Value& y);
 
 /// Transpose after Transpose becomes one or none; one that moves nothing becomes a Reshape.
@@ -31,17 +31,17 @@ struct Extents {
 /// x reshaped to these extents one after the other; a source of kNoValue gives ones.
 ValueId reshape_to(GraphEdit& edit, ValueId x, const std::vector<Extents>& shape);
 
-/// A Transpose's permutation, also where an empty one stands for the reversal.
+/// A Transpose's permutation; an empty one is resolved to the reversal.
 std::vector<int64_t> permutation_of(GraphEdit& edit, const Node& transpose);
-/// x transposed; a Transpose that made x is taken into account.
+/// x transposed; composed with the Transpose that produces x, if any.
 ValueId permuted(GraphEdit& edit, ValueId x, std::vector<int64_t> permutation);
 
-/// Drops a Reshape that does nothing, joins two, and gives it a constant shape operand where that is
+/// Drops a Reshape that does nothing, merges two, and gives it a constant shape operand where that is
 /// possible.
 void simplify_reshape(GraphEdit& edit, NodeId id);
 
-/// Where node `old` becomes an operator and a movement after it: the operator keeps the name, the movement
-/// says what it follows. Call it after `movement` has replaced the node's result.
+/// For a node `old` that becomes an operator followed by a movement: the operator keeps the name, the
+/// movement gets it with a suffix. Call it after `movement` has replaced the node's result.
 struct Names {
   std::string node, value;
 };

@@ -1,10 +1,10 @@
 // order: chooses among the topological orders one that keeps fewer bytes alive.
 //
-// A wait for other ranks runs when nothing else can, so that what it waits for has the most time.
-// A node that does not add to the live bytes runs as soon as it can (an optimizer step frees its gradient); a
-// node that nothing waits for yet, such as the widening of a weight, runs as late as it can; all others keep
-// their order. A node whose result becomes a state runs after the other readers of that state, so that it may
-// be written in place.
+// A wait for other ranks runs when nothing else can, so that communication has the most time. A node that
+// does not add to the live bytes runs as soon as it can (an optimizer step frees its gradient); a node that
+// nothing waits for yet, such as the widening of a weight, runs as late as it can; all others keep their
+// order. A node whose result becomes a state runs after the other readers of that state, so that it may be
+// written in place.
 #include <algorithm>
 #include <queue>
 #include <set>

@@ -8,7 +8,7 @@ namespace rt::compiler {
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
 Status fold(Graph& graph, const PassContext& context);
-/// fold, but constants that stand for real numbers stay integers.
+/// fold, but DequantizeLinear of constants is kept.
 Status fold_known(Graph& graph, const PassContext& context);
 Status branches(Graph& graph, const PassContext& context);
 Status common_subexpr(Graph& graph, const PassContext& context);

@@ -1,4 +1,4 @@
-// What passes that look for patterns of nodes share.
+// Helpers for passes that match patterns of nodes.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rt::compiler {
 
-/// Nodes that a pattern consists of, without its root.
+/// The nodes of a pattern without its root.
 using Interior = std::vector<NodeId>;
 
 /// Nothing outside the pattern reads its inner values.
@@ -25,17 +25,16 @@ inline bool is_closed(GraphEdit& edit, NodeId root, const Interior& interior) {
 
 /// The activation that a node applies to its only input, as an epilogue; nullopt for any other node.
 std::optional<op::EpilogueAttributes> activation_of(const Node& node);
-/// The node that an epilogue's activation is; Identity without one.
+/// The node for an epilogue's activation; Identity without one.
 OpAttributes activation_node(const op::EpilogueAttributes& epilogue);
 
-/// What a mask's elements hide: key j of row i if j > first + i.
+/// A causal mask: key j of row i is masked if j > first + i.
 struct CausalMask {
   ValueId first = kNoValue;  ///< i64, one element; kNoValue: 0
 };
-/// Whether this bool is true exactly where a causal mask shows (or hides) a key of scores with these last two
-/// extents.
+/// Matches a bool that is true exactly where a causal mask keeps a key (`shows`) or masks it (not `shows`).
 std::optional<CausalMask> causal_condition(GraphEdit& edit, ValueId condition, bool shows);
-/// The same of a constant that is added to scores: 0 where it shows, hardly anything above -1e4 elsewhere.
+/// The same for a constant that is added to scores: 0 where the key is kept, at most -1e4 elsewhere.
 bool is_causal_constant(GraphEdit& edit, ValueId mask);
 
 }  // namespace rt::compiler

@@ -4,8 +4,8 @@
 // widened where they are read. Not exact, but closer to the model in real numbers: intermediate results are
 // no longer rounded to 16 bits.
 //
-// half: the other way, on request: f32 becomes f16 or bf16 around all sums of products, up to what the pages
-// call delicate. Not exact. States keep f32, so trained weights are f32 masters.
+// half: the opposite, on request: f32 becomes f16 or bf16 around all GEMM-like operators, up to the nodes
+// that the pages mark as precision-sensitive. Not exact. States keep f32, so trained weights are f32 masters.
 //
 // Inputs and outputs of the graph keep their types in both.
 #include <map>
@@ -31,7 +31,7 @@ Blob narrowed(const Value& value, DType to) {
   return Blob::own(std::move(bytes));
 }
 
-/// Writes the graph anew, value by value, with Casts where a node wants another type than there is.
+/// Writes the graph again, value by value, with Casts where a node needs a type that the value does not have.
 class Retyper {
  public:
   /// types: what each node computes in.
@@ -77,14 +77,14 @@ class Retyper {
     builder_.graph()[own].quantization = value.quantization;
   }
 
-  /// The value in a float type; values of other types as they are.
+  /// The value in a float type; values of other types unchanged.
   ValueId as(ValueId id, DType dtype) {
     if (id == kNoValue || !builder_.status().ok()) return kNoValue;
     auto& made = made_[id];
     const DType own = from_[id].dtype;
     if (!is_exchangeable(own)) return made.empty() ? kNoValue : made.begin()->second;
     if (const auto found = made.find(dtype); found != made.end()) return found->second;
-    // What was widened is there in 16 bits already.
+    // A widened value already exists in 16 bits.
     const Node* producer = producers_[id];
     if (producer != nullptr && producer->kind() == OpKind::Cast && own == DType::F32 &&
         from_[producer->inputs[0]].dtype == dtype)
@@ -111,7 +111,7 @@ class Retyper {
   }
 
   void copy_node(const Node& node, DType dtype) {
-    // Bodies are graphs of their own, whose inputs and outputs keep their types too.
+    // Bodies are separate graphs, whose inputs and outputs keep their types too.
     const bool control = ops::is_control(node.kind());
     const auto emit = [&](DType compute) {
       Node copy = node;

@@ -1,13 +1,12 @@
-// quantize: what lies between DequantizeLinear and QuantizeLinear is computed on the integers.
+// quantize: operators between DequantizeLinear and QuantizeLinear are computed on integers.
 //
-//   products     QuantizeLinear(Conv or MatMul(DequantizeLinear x, DequantizeLinear weight) + bias,
-//   activated)
-//                become one QuantizedConv or QuantizedMatMul; where the weight's zero point is not 0, or it
-//                is no constant, an integer product and a Requantize. Without a QuantizeLinear behind, the
-//                result is f32.
-//   movements    and MaxPool move above DequantizeLinear
-//   functions    of one quantized tensor become a Lookup, also a change of the scale
-//   sums         of two quantized tensors become a QuantizedAdd
+//   matmul, conv   QuantizeLinear(activation(Conv or MatMul(DequantizeLinear x, DequantizeLinear weight)
+//                  + bias)) becomes one QuantizedConv or QuantizedMatMul; where the weight's zero point is
+//                  not 0, or the weight is not constant, ConvInteger or MatMulInteger and a Requantize.
+//                  Without a QuantizeLinear after it, the result is f32.
+//   movements      and MaxPool move above DequantizeLinear
+//   functions      of one quantized tensor become a Lookup, also a change of the scale
+//   additions      of two quantized tensors become a QuantizedAdd
 //
 // Not exact: a result may be one step off, because it is rounded once.
 #include <algorithm>
@@ -26,10 +25,10 @@ using Epilogue = op::EpilogueAttributes;
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
 
-/// A real tensor as codes: scale (codes - zero); zero may be kNoValue.
+/// A quantized tensor: its real values are scale (codes - zero); zero may be kNoValue.
 struct Codes {
   ValueId codes = kNoValue, scale = kNoValue, zero = kNoValue;
-  int64_t axis = -1;  ///< along which a vector of scales lies
+  int64_t axis = -1;  ///< axis of a vector of scales
 };
 
 /// Whether one node reads the value, and nothing else.
@@ -41,7 +40,7 @@ bool is_number(GraphEdit& edit, ValueId id) {
   return id == kNoValue || edit.value(id).rank() == 0;
 }
 
-/// What a DequantizeLinear to f32 of bytes reads.
+/// The operands of a DequantizeLinear from 8 bits to f32.
 std::optional<Codes> codes_of(GraphEdit& edit, ValueId id) {
   const Node* node = edit.producer(id, OpKind::DequantizeLinear);
   if (node == nullptr) return std::nullopt;
@@ -62,7 +61,7 @@ std::optional<Codes> whole_codes(GraphEdit& edit, ValueId id) {
   return found && found->axis < 0 ? found : std::nullopt;
 }
 
-/// The QuantizeLinear that alone reads a value, with one scale for the whole tensor.
+/// The QuantizeLinear that is the only reader of a value, with one scale for the whole tensor.
 struct Target {
   NodeId node = kNoNode;
   ValueId scale = kNoValue, zero = kNoValue;
@@ -94,9 +93,9 @@ ValueId zero_or(GraphEdit& edit, ValueId zero, DType dtype) {
   return zero != kNoValue ? zero : edit.builder().scalar(0, dtype);
 }
 
-// --- products
+// --- MatMul and Conv
 
-/// A constant weight as signed bytes, if its zero point is then 0.
+/// A constant weight as i8, if its zero point is then 0.
 ValueId symmetric_weight(GraphEdit& edit, ValueId codes, ValueId zero) {
   if (!edit.is_constant(codes)) return kNoValue;
   const bool flipped = edit.value(codes).dtype == DType::U8;
@@ -142,7 +141,8 @@ Attributes with_window(const auto& from) {
   return attributes;
 }
 
-/// A product of two dequantized tensors, with its bias, to f32. What follows is taken in when its turn comes.
+/// Replaces a Conv or MatMul of two dequantized tensors, with its bias, by an integer one with an f32 result.
+/// What follows is fused when it is visited.
 void quantize_product(GraphEdit& edit, NodeId id) {
   const bool is_conv = edit.node(id).kind() == OpKind::Conv;
   const std::vector<ValueId> inputs = edit.node(id).inputs;
@@ -171,7 +171,7 @@ void quantize_product(GraphEdit& edit, NodeId id) {
   ValueId left = x->codes, right = symmetric != kNoValue ? symmetric : weight->codes;
   if (transpose_x) left = transposed_last(edit, left);
   if (transpose_weight) right = transposed_last(edit, right);
-  // Behind an addition that is not taken in, the activation stands as a node again.
+  // After an addition that is not fused, the activation becomes a separate node again.
   const bool active = epilogue.activation != op::Activation::None;
   const auto to_f32 = [&](auto attributes) {
     attributes.to = static_cast<uint8_t>(DType::F32);
@@ -199,7 +199,8 @@ void quantize_product(GraphEdit& edit, NodeId id) {
   if (result != kNoValue) edit.replace(y, result);
 }
 
-/// An integer product that a Requantize alone reads, with a symmetric constant weight, joins it.
+/// Merges a Requantize into the integer matmul or convolution that only it reads, if its weight is constant
+/// and symmetric.
 void join_requantize(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   const NodeId product = edit.producer_id(inputs[0]);
@@ -224,13 +225,13 @@ void join_requantize(GraphEdit& edit, NodeId id) {
     finish(op::QuantizedMatMulAttributes{});
 }
 
-// --- what follows a product
+// --- nodes after a quantized matmul or convolution
 
 /// A Requantize, QuantizedConv or QuantizedMatMul with a result in f32 that one node reads.
 struct Open {
   OpAttributes op;
   std::vector<ValueId> inputs;  ///< all seven, or five
-  size_t scale = 1;             ///< the places of bias, y_scale, y_zero_point follow
+  size_t scale = 1;             ///< index; bias, y_scale and y_zero_point follow
   size_t bias() const { return scale == 1 ? 2 : 4; }
 
   template <class F>
@@ -260,14 +261,15 @@ std::optional<Open> open_product(GraphEdit& edit, ValueId y) {
   return open;
 }
 
-/// Puts the product with what it took in in the place of `last`.
+/// Replaces `last` by the quantized operator with what was fused into it.
 void put(GraphEdit& edit, Open open, ValueId product, NodeId last) {
   edit.name_after(edit.producer_id(product));
   const ValueId fresh = edit.builder().emit_many(std::move(open.op), open.inputs, 1)[0];
   if (fresh != kNoValue) edit.replace(edit.node(last).outputs[0], fresh);
 }
 
-/// A vector over the last axis of y, or one number, as an operand of a product; kNoValue for anything else.
+/// A vector over the last axis of y, or a scalar, as an operand of a quantized operator; kNoValue for
+/// anything else.
 ValueId per_channel(GraphEdit& edit, ValueId id, ValueId y, bool one_number) {
   const Value& value = edit.value(id);
   if (!value.is_static() || value.dtype != DType::F32) return kNoValue;
@@ -279,7 +281,7 @@ ValueId per_channel(GraphEdit& edit, ValueId id, ValueId y, bool one_number) {
   return shape.rank() == 1 ? id : edit.builder().reshape(id, edit.builder().ints(std::array{channels}));
 }
 
-/// Mul(Cast(sums), scale), and a further factor
+/// Mul(Cast(i32 accumulators), scale), and a further factor
 void take_scale(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   const ValueId y = edit.node(id).outputs[0];
@@ -335,7 +337,7 @@ void take_activation(GraphEdit& edit, NodeId id) {
   put(edit, std::move(*open), product, id);
 }
 
-/// QuantizeLinear of a product, also past a maximum or another shape, which are then of bytes.
+/// QuantizeLinear of a quantized operator's f32 result, also past a MaxPool or movement (then in 8 bits).
 bool take_quantize(GraphEdit& edit, const Target& target) {
   std::vector<NodeId> moves;
   ValueId at = edit.node(target.node).inputs[0];
@@ -403,7 +405,7 @@ void move_codes(GraphEdit& edit, NodeId id) {
 
 // --- functions of one tensor
 
-/// f(x) of one operand x; any other is one number.
+/// f(x) of one operand x; any other operand is a scalar constant.
 bool is_function(GraphEdit& edit, const Node& node, ValueId& x) {
   switch (node.kind()) {
     case OpKind::Abs:
@@ -549,7 +551,7 @@ bool quantize_sum(GraphEdit& edit, const Target& target) {
   return true;
 }
 
-/// QuantizeLinear(Concat(DequantizeLinear..)): each part takes the scale of the whole.
+/// QuantizeLinear(Concat(DequantizeLinear..)): each part takes the scale of the result.
 bool quantize_concat(GraphEdit& edit, const Target& target) {
   const ValueId joined = edit.node(target.node).inputs[0];
   const Node* node = edit.producer(joined, OpKind::Concat);
@@ -561,7 +563,7 @@ bool quantize_concat(GraphEdit& edit, const Target& target) {
   const op::QuantizeLinearAttributes quantize = edit.node(target.node).as<op::QuantizeLinearAttributes>();
   const ValueId y = edit.node(target.node).outputs[0];
   edit.name_after(edit.producer_id(joined));
-  // Each becomes a Lookup, or nothing, when its turn comes.
+  // Each becomes a Lookup, or nothing, when it is visited.
   for (ValueId& part : parts) part = edit.emit(quantize, {part, target.scale, target.zero});
   const ValueId fresh = edit.emit(attributes, parts);
   if (fresh == kNoValue) return false;
@@ -590,7 +592,7 @@ void visit(GraphEdit& edit, NodeId id) {
   }
 }
 
-/// The axis of y that x's axis becomes when its elements stay in order; -1 if it is split or joined.
+/// The axis of y that x's axis becomes when its elements stay in order; -1 if it is split or merged.
 int64_t reshaped_axis(const Shape& x, int64_t axis, const Shape& y) {
   const int64_t before = x.elements(0, static_cast<int>(axis));
   for (int i = 0; i < y.rank(); ++i)
@@ -598,8 +600,8 @@ int64_t reshaped_axis(const Shape& x, int64_t axis, const Shape& y) {
   return -1;
 }
 
-/// Transpose(DequantizeLinear constant) as DequantizeLinear(Transpose constant), and so Reshape: weights that
-/// an importer moved.
+/// Transpose(DequantizeLinear constant) as DequantizeLinear(Transpose constant), likewise for Reshape:
+/// weights that an importer moved.
 Status move_constants(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {

@@ -1,8 +1,8 @@
 // recognize: finds composites that a model spells out in smaller operators: Silu, HardSwish, HardSigmoid,
 // Gelu, LayerNorm.
 //
-// A pattern is replaced only where nothing outside reads its inner values. Reassociates: the composite's own
-// kernels round in other places; the constants of a pattern may be off by 0.1 % (models in 16 bits).
+// A pattern is replaced only where nothing outside reads its inner values. Reassociates: the composite's
+// kernels round at other points; the constants of a pattern may be off by 0.1 % (models in 16 bits).
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@ bool is_near(std::optional<double> number, double wanted) {
   return number && std::abs(*number - wanted) <= 1e-3 * std::abs(wanted);
 }
 
-/// A product of factors and a number, through nested Mul, Div by constants, and Neg.
+/// A product of factors and a scalar, through nested Mul, Div by constants, and Neg.
 struct Factors {
   double scale = 1;
   std::vector<ValueId> values;

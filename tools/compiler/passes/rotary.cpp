@@ -172,7 +172,7 @@ std::optional<Axes> axes_of(GraphEdit& edit, ValueId x, ValueId table, size_t le
   while (axes.positions < leading && !full[axes.positions]) ++axes.positions;
   for (size_t axis = axes.positions; axis < leading; ++axis)
     if (!full[axis]) return std::nullopt;
-  // All batches read the same rows; the first axis stays one of its own.
+  // All batches read the same rows; the first axis stays separate.
   axes.shared = axes.heads == 0;
   if (axes.shared && axes.positions >= 2) axes.heads = 1;
   return axes;
@@ -189,8 +189,8 @@ int64_t extent_of(GraphEdit& edit, ValueId x, size_t first, size_t last) {
   return product;
 }
 
-/// The batch, heads and positions of `source`, which may lack x's first axes; as extents, or as numbers where
-/// several axes become one. nullopt: more than one number would not be static.
+/// Reshapes `value`, which may lack x's first axes, to batch, heads and positions: by its own extents, or by
+/// constants where several axes are merged. nullopt: more than one of these would not be static.
 std::optional<ValueId> regrouped(GraphEdit& edit, ValueId value, const Axes& axes, size_t rank, bool table,
                                  int64_t width) {
   struct Group {
@@ -227,7 +227,7 @@ std::optional<ValueId> regrouped(GraphEdit& edit, ValueId value, const Axes& axe
 
 void rewrite(GraphEdit& edit, NodeId root, const Rotation& rotation) {
   const ValueId old = edit.node(root).outputs[0];
-  // Pairs as the last axis: [.., P, 2] beside tables [.., P, 1].
+  // Pairs as the last axis: [.., P, 2] with tables [.., P, 1].
   const std::vector<Dim> dims = edit.value(rotation.x).dims, table = edit.value(rotation.cos).dims;
   if (dims.size() < 2 || table.size() > dims.size() || table.empty()) return;
   const bool pairs = dims.back().extent == 2 && table.back().extent == 1 && table.size() > 1 &&

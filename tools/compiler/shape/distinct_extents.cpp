@@ -51,14 +51,14 @@ bool DistinctExtents::infer(std::vector<Probes>& outputs) const {
   return infer_(inputs, outputs);
 }
 
-/// Extents whose probes are equal get one number.
+/// Extents whose probes are equal get one value.
 void DistinctExtents::merge_by_probes() {
   for (size_t i = 0; i < open_.size(); ++i)
     for (size_t k = 0; k < i && open_[i].group == i; ++k)
       if (open_[k].probes == open_[i].probes) open_[i].group = open_[k].group;
 }
 
-/// Those whose probes are a number get that.
+/// Extents whose two probes are equal are taken as constants.
 void DistinctExtents::use_numbers() {
   for (size_t i = 0; i < open_.size(); ++i)
     if (open_[i].group == i && open_[i].probes[0] == open_[i].probes[1])

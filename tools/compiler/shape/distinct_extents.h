@@ -1,7 +1,7 @@
-// Infers a node whose results' extents are copies of its operands' (ExtentRule::Copied), with a number for
-// each open extent that no other has, so that the results tell where each came from.
+// Infers a node whose results' extents are copies of its operands' (ExtentRule::Copied), with a distinct
+// value for each dynamic extent, so that the results show where each extent came from.
 //
-// Knows: how to find out which extents the page's rule demands to be equal. Must not know: shape rules.
+// Knows: how to find out which extents the page's rule requires to be equal. Must not know: shape rules.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ class DistinctExtents {
 
   /// inputs: what is proven of the operands; given: their probes, which the rule accepts.
   DistinctExtents(std::vector<const Known*> inputs, std::vector<Probes> given, Infer infer);
-  /// Fills in the extents that are found, and appends what the rule demands.
+  /// Fills in the extents that are found, and appends the rule's constraints.
   void run(std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands);
 
  private:
@@ -29,7 +29,7 @@ class DistinctExtents {
   struct Open {
     Extent extent;
     Pair probes;       ///< as given
-    size_t group = 0;  ///< those in one group get one number
+    size_t group = 0;  ///< those in one group get one value
   };
 
   bool infer(std::vector<Probes>& outputs) const;
@@ -42,7 +42,7 @@ class DistinctExtents {
   std::vector<Probes> given_;
   Infer infer_;
   std::vector<Open> open_;
-  std::vector<Extent> groups_;  ///< what stands for all of a group
+  std::vector<Extent> groups_;  ///< the representative of each group
 };
 
 }  // namespace rt::compiler

@@ -10,7 +10,7 @@
 namespace rt::compiler {
 namespace {
 
-/// Numbers that extents are computed in. A cast to fewer bits would wrap, so those are not followed.
+/// Types that extents are computed in. A cast to fewer bits would wrap, so those are not followed.
 bool holds_extents(DType dtype) {
   return dtype == DType::I64 || dtype == DType::I32 || dtype == DType::Bool;
 }
@@ -29,7 +29,7 @@ class Elements {
     for (const Known* input : inputs) {
       elements_.emplace_back();
       if (input == nullptr || !input->is_static()) continue;
-      // Those that depend on data are unknown, each for itself.
+      // Data-dependent elements are each unknown.
       if (input->has_elements)
         elements_.back() = input->elements;
       else if (shape_of(*input).elements() <= kMostElements)
@@ -90,7 +90,7 @@ class Elements {
       case OpKind::Expand:
       case OpKind::Tile: return {0};
       case OpKind::Pad:
-        if (!has(2)) return {};  // what is filled in has no number
+        if (!has(2)) return {};  // the fill value has no index
         return {0, 2};
       case OpKind::ScatterElements:
         if (node_.as<op::ScatterElementsAttributes>().reduction != op::ScatterReduction::None) return {};
@@ -107,7 +107,7 @@ class Elements {
     }
   }
 
-  /// Moves the numbers of elements instead of elements, by the page's value.
+  /// Moves the indices of elements instead of elements, by the page's reference function.
   bool movement() {
     const std::vector<size_t> from = moved();
     if (from.empty()) return false;
@@ -225,7 +225,7 @@ class Elements {
     set(std::move(elements));
   }
 
-  /// Of all elements to one.
+  /// Reduces all elements to one.
   void reduce() {
     if (!known(0) || infos_[0].elements() != 1 || elements_[0]->empty()) return;
     Extent result = (*elements_[0])[0];

@@ -9,10 +9,10 @@
 namespace rt::compiler {
 namespace {
 
-/// Case distinctions within case distinctions.
+/// Nesting depth of case distinctions.
 constexpr int kMostCases = 4;
 constexpr size_t kMostAssumptions = 256;
-/// Polynomials that one proof looks at; what takes more is not proven.
+/// Polynomials visited per proof; what takes more is not proven.
 constexpr size_t kMostProofSteps = 1000;
 
 }  // namespace
@@ -70,7 +70,7 @@ bool ExtentTable::proves_nonnegative(const Polynomial& terms, int depth) const {
   if (range_of(terms).low >= 0) return true;
   if (follows_from_assumptions(terms)) return true;
   if (depth >= kMostCases) return false;
-  // scale times the polynomial, with `factor` times p + constant in place of `atom`, which stands alone.
+  // scale times the polynomial, with `factor` times p + constant in place of `atom`, which is in no product.
   const auto replaced = [&](int32_t atom, int64_t scale, Extent p, int64_t factor,
                             int64_t constant) -> std::optional<Polynomial> {
     Polynomial result;
@@ -172,7 +172,7 @@ Extent ExtentTable::primitive(Extent a) {
                           std::back_inserter(both));
     shared = std::move(both);
   }
-  // Only symbols: what is derived may well be 0.
+  // Only symbols: a derived expression may well be 0.
   std::erase_if(shared, [&](int32_t id) { return atoms_[static_cast<size_t>(id)].kind != Kind::Symbol; });
   for (Monomial& term : terms) {
     std::vector<int32_t> left;
@@ -207,7 +207,7 @@ std::optional<std::pair<int32_t, Extent>> ExtentTable::solve(Extent a, const std
     if (solution.is_unknown()) continue;
     const std::vector<int32_t> others = symbols_of(solution);
     if (std::find(others.begin(), others.end(), symbol) != others.end()) continue;
-    // A number says most; of two symbols the earlier one stays.
+    // A constant is preferred; of two symbols the earlier one stays.
     if (best && !solution.is_constant() && symbol < best->first) continue;
     best = {symbol, solution};
     if (solution.is_constant()) break;

@@ -1,5 +1,5 @@
-// Which kind of rule gives an operator's results their extents. There is no default: an operator that is not
-// named here does not compile.
+// Which kind of rule gives an operator's results their extents. There is no default: an operator that is
+// missing here does not compile.
 #include "tools/compiler/shape/rules.h"
 
 namespace rt::compiler {

@@ -10,7 +10,7 @@
 namespace rt::compiler {
 namespace {
 
-/// What is longer is not worth keeping: nobody can use it, and a hostile model could make it grow.
+/// Longer ones are not worth keeping: nobody can use them, and a hostile model could make them grow.
 constexpr size_t kMostMonomials = 48;
 constexpr size_t kMostFactors = 8;
 

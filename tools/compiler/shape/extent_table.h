@@ -1,4 +1,4 @@
-// Integer expressions over the symbols of a graph, in a form in which equal ones are the same number.
+// Integer expressions over the symbols of a graph, in canonical form: equal ones have the same index.
 //
 // Knows: simplification by rules that hold for all integers (or for all extents that symbols may have), and
 // how to prove that an expression is never negative. Must not know: operators, nodes, probes.
@@ -6,7 +6,7 @@
 // An expression is a polynomial with integer coefficients over atoms: symbols, floor(a / b), max(a, 0), and
 // the truth values a = 0 and a < 0 as 0 or 1. Minimum, maximum, ceiling division, remainder and selection are
 // written with these: max(a, b) = b + max(a - b, 0); floor((3 n + 4) / 3) = n + 1 + floor(1 / 3) = n + 1.
-// Polynomials and atoms are kept once, so that comparing two expressions is comparing two numbers.
+// Polynomials and atoms are interned, so that comparing two expressions is comparing two indices.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace rt::compiler {
 /// expressed. Cheap to copy; == of two that can be expressed means equal for all symbols.
 struct Extent {
   int64_t constant = 0;
-  int32_t polynomial = -1;  ///< number in the table; -1: `constant`; kUnknown: not expressible
+  int32_t polynomial = -1;  ///< index in the table; -1: `constant`; kUnknown: not expressible
 
   static constexpr int32_t kUnknown = -2;
   static constexpr Extent unknown() noexcept { return {0, kUnknown}; }
@@ -77,12 +77,12 @@ class ExtentTable {
   /// From now on taken to be at least 0: the extent of a value.
   void assume_nonnegative(Extent a);
 
-  /// The number of the symbol that the expression is, if it is one.
+  /// The index of the symbol, if the expression is a symbol.
   std::optional<int32_t> as_symbol(Extent a) const;
-  /// If `a` is 0 only where the symbol is another expression: that symbol and expression. Tried for the
-  /// symbols for which `may_change` is true.
+  /// Solves a = 0 for one of the symbols for which `may_change` is true: that symbol and the expression that
+  /// it must equal.
   std::optional<std::pair<int32_t, Extent>> solve(Extent a, const std::vector<bool>& may_change);
-  /// Without common factors: 0 for the same symbols, if these are not 0.
+  /// `a` without common factors: 0 for the same symbols, if these factors are not 0.
   Extent primitive(Extent a);
   /// "h*w = 96", of an expression that is 0.
   std::string equation_text(Extent a, std::span<const Symbol> names) const;
@@ -95,7 +95,7 @@ class ExtentTable {
   std::optional<int64_t> evaluate(Extent a, std::span<const int64_t> symbols) const;
   /// Postfix terms, for a symbol's definition; empty when it has too many.
   std::vector<ExtentTerm> terms(Extent a) const;
-  /// of_symbol: what takes the place of each symbol.
+  /// of_symbol: the replacement of each symbol.
   template <class OfSymbol>
   Extent from_terms(std::span<const ExtentTerm> terms, OfSymbol&& of_symbol);
   /// "min(n, 16)", "floor((n - 1) / 2) + 1"
@@ -107,7 +107,7 @@ class ExtentTable {
     Kind kind = Kind::Symbol;
     int32_t symbol = -1;
     Extent a, b;
-    int64_t low = 0, high = 0;  ///< it lies in [low, high]
+    int64_t low = 0, high = 0;  ///< it is in [low, high]
     size_t size = 1;            ///< terms when written out
   };
   /// coefficient times the product of the atoms, which are sorted.
@@ -124,7 +124,7 @@ class ExtentTable {
   static constexpr int64_t kMostSymbols = int64_t{1} << 31;
 
   Polynomial polynomial(Extent a) const;
-  /// Unknown where it is too long: parts share parts, and what walks through all would take exponential time.
+  /// Unknown where it is too long: parts are shared, so a full traversal would take exponential time.
   Extent intern(Polynomial terms);
   size_t size_of(const Polynomial& terms) const;
   Extent atom(Kind kind, Extent a, Extent b, Range range);
@@ -153,7 +153,7 @@ class ExtentTable {
   std::map<std::vector<int64_t>, int32_t> polynomial_numbers_;
   std::vector<Atom> atoms_;
   std::map<std::vector<int64_t>, int32_t> atom_numbers_;
-  std::vector<Polynomial> nonnegative_;  ///< what assume_nonnegative() was told
+  std::vector<Polynomial> nonnegative_;  ///< arguments of assume_nonnegative()
 };
 
 template <class OfSymbol>

@@ -1,4 +1,4 @@
-// ExtentTable: expressions as postfix terms for files, as numbers, and as text.
+// ExtentTable: expressions as postfix terms for files, as values, and as text.
 #include <algorithm>
 
 #include "runtime/core/status.h"
@@ -7,8 +7,7 @@
 namespace rt::compiler {
 namespace {
 
-/// Parts share parts, so that what is written out in full can be exponentially long; a text stops after so
-/// many.
+/// Parts are shared, so a text in full can be exponentially long; it stops after this many.
 constexpr int kMostTextParts = 48;
 
 }  // namespace
@@ -163,7 +162,7 @@ std::string ExtentTable::equation_text(Extent a, std::span<const Symbol> names) 
     if (negative) term.coefficient = -term.coefficient;
     (negative ? right : left).push_back(std::move(term));
   }
-  // A number stands on the right.
+  // A constant goes on the right.
   if (right.empty() || (!left.empty() && left.back().atoms.empty())) std::swap(left, right);
   int budget = kMostTextParts;
   const std::string first = sum_text(left, names, budget);

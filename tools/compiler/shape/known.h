@@ -18,8 +18,7 @@ struct Known {
   /// elements. Those that are not known are Extent::unknown().
   std::vector<Extent> elements;
   bool has_elements = false;
-  /// The bytes that every run finds, if they do not depend on the inputs; lives as long as the builder's
-  /// value.
+  /// The value's bytes if they do not depend on the inputs; they live as long as the builder's value.
   const std::byte* bytes = nullptr;
 
   bool is_static() const noexcept {

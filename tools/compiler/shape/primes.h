@@ -1,4 +1,4 @@
-// Numbers for probes: pairs of primes, no two with the same ratio.
+// Extents for probes: pairs of primes, no two with the same ratio.
 #pragma once
 
 #include <algorithm>

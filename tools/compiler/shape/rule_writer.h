@@ -1,4 +1,4 @@
-// What the rules of rules.cpp and window_rules.cpp share. Private to this folder.
+// Shared by the rules of rules.cpp and window_rules.cpp. Private to this folder.
 #pragma once
 
 #include <algorithm>
@@ -42,11 +42,11 @@ class RuleWriter {
   const std::vector<Extent>& dims(size_t i) const { return inputs_[i]->dims; }
   /// The elements of a shape operand; empty where they are not known.
   std::vector<Extent> entries(size_t input) const;
-  /// The rank is the page's; a shape of another one is not proven.
+  /// The page determines the rank; a shape of another rank is not proven.
   void set(size_t result, const std::vector<Extent>& shape) {
     if (result < results_.size() && results_[result].size() == shape.size()) results_[result] = shape;
   }
-  /// The page demands that both are equal: the shorter one.
+  /// The page requires both to be equal; returns the shorter expression.
   Extent equal(Extent a, Extent b);
   std::vector<Extent> broadcast(std::span<const Extent> a, std::span<const Extent> b);
   /// A position of a Slice, counted from the end if negative, within [low, high].

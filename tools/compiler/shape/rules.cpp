@@ -102,7 +102,7 @@ void RuleWriter::reshape() {
     }
   }
   const Extent others = product_of(t_, shape);
-  // A rest of no elements is refused beside -1, so that the division is one.
+  // The page refuses -1 where the product of the other extents is 0, so the division is defined.
   if (inferred) shape[*inferred] = t_.floor_divide(count, others);
   if (!inferred && !others.is_unknown()) demands_.push_back({count, others});
   const auto open = std::find_if(shape.begin(), shape.end(), [](Extent e) { return e.is_unknown(); });
@@ -157,7 +157,7 @@ void RuleWriter::slice() {
       length = t_.subtract(clamped(ends[i], extent, number(0), extent),
                            clamped(starts[i], extent, number(0), extent));
     } else {
-      // Of an empty axis nothing is taken; the formula gives that as well, since `last` is -1 then.
+      // An empty axis gives 0; so does the formula, since `last` is -1 then.
       length = t_.subtract(clamped(starts[i], extent, number(0), last),
                            clamped(ends[i], extent, number(-1), last));
       length = t_.select(t_.is_zero(extent), number(0), length);

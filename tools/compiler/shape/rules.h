@@ -1,8 +1,8 @@
 // Shapes with symbols: for each operator, its results' extents as expressions of its operands' extents.
 //
-// The pages' shape rules work on numbers; this is the same knowledge on expressions, only as far as it can be
-// proven. A rule may take for granted that the page's rule accepts the node, because a run that it refuses
-// has no result. What it cannot say it leaves unknown. Every result is compared with the page's rule at the
+// The pages' shape rules work on concrete extents; this is the same knowledge on expressions, as far as it
+// can be proven. A rule may assume that the page's rule accepts the node, because a run that it refuses has
+// no result. What it cannot derive stays unknown. Every result is compared with the page's rule at the
 // builder's probes, and with the real extents whenever a session makes a plan.
 //
 // Must not know: probes, how unknown extents get names.
@@ -20,12 +20,12 @@ namespace rt::compiler {
 enum class ExtentRule : uint8_t {
   LikeFirst,  ///< every result has the first operand's shape
   Broadcast,  ///< NumPy's broadcasting of all operands
-  /// Every extent of a result is that of an operand, or the same number for all extents; the page's rule
-  /// demands nothing but that some extents be equal to others or to numbers.
+  /// Every extent of a result is that of an operand or a constant; the page's rule only requires some extents
+  /// to be equal to others or to constants.
   Copied,
   Own,      ///< infer_extents() has a rule
-  Body,     ///< what its bodies say (control flow)
-  Unknown,  ///< found out while running, or not worth a rule
+  Body,     ///< inferred from its bodies (control flow)
+  Unknown,  ///< known only at run time, or not worth a rule
 };
 ExtentRule extent_rule(OpKind kind) noexcept;
 
@@ -34,9 +34,9 @@ struct Demand {
   Extent a, b;
 };
 
-/// Fills results[i], whose size is the rank of result i, where it is not proven with Extent::unknown().
-/// inputs: null for an absent one. Only for LikeFirst, Broadcast and Own. Appends to `demands` what the page
-/// demands of operands.
+/// Fills results[i], whose size is the rank of result i, with Extent::unknown() where it is not proven.
+/// inputs: null for an absent one. Only for LikeFirst, Broadcast and Own. Appends the page's constraints on
+/// operands to `demands`.
 void infer_extents(ExtentTable& table, const Node& node, std::span<const Known* const> inputs,
                    std::vector<std::vector<Extent>>& results, std::vector<Demand>& demands);
 

@@ -1,4 +1,4 @@
-// Symbols of whole graphs: putting something in their place, taking them along, dropping those not used.
+// Symbols of whole graphs: replacing, copying, and dropping unused ones.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace rt::compiler {
 
-/// Puts an extent, or the symbol named `other` if that is not empty, wherever the symbol stands, also in
-/// definitions and in bodies of control flow that call it the same, and drops it: indices of later symbols
+/// Replaces the symbol by an extent, or by the symbol named `other` if that is not empty, everywhere, also in
+/// definitions and in bodies of control flow that use the same name, and drops it: indices of later symbols
 /// become one less. False when nothing has the symbol.
 bool replace_symbol(Graph& graph, std::string_view name, int64_t extent, std::string_view other = "");
 

@@ -92,7 +92,7 @@ void RuleWriter::pool(std::span<const int64_t> kernel, std::span<const int64_t> 
     const Extent whole = t_.floor_divide(room, number(stride));
     Extent windows = t_.add(whole, number(1));
     if (ceil_mode) {
-      // One more for a rest, unless it would start in the padding at the end.
+      // One more window for a remainder, unless it would start in the padding at the end.
       const Extent rest = t_.subtract(room, t_.scale(whole, stride));
       const Extent starts_inside =
           t_.is_negative(t_.subtract(t_.scale(windows, stride), t_.add(extent, number(before))));

@@ -9,7 +9,7 @@
 
 namespace rt::compiler {
 
-/// Deterministic uniform numbers (SplitMix64, Steele, Lea & Flood 2014).
+/// Deterministic uniform values (SplitMix64, Steele, Lea & Flood 2014).
 class SeededUniform {
  public:
   explicit SeededUniform(uint64_t seed) : state_(seed) {}
@@ -53,8 +53,8 @@ class Layers {
   ValueId flatten(ValueId x);
   ValueId linear(const std::string& name, ValueId x, int64_t out_features, bool bias = true, double gain = 1);
   ValueId layer_norm(const std::string& name, ValueId x);
-  /// Self-attention over x [B,S,D]; `hidden` (a bool value broadcastable to [B,H,S,S], or kNoValue) marks
-  /// what a position must not see.
+  /// Self-attention over x [B,S,D]; `hidden` (a bool value broadcastable to [B,H,S,S], or kNoValue) is true
+  /// for masked keys.
   ValueId self_attention(const std::string& name, ValueId x, int64_t heads, ValueId hidden);
 
   /// Ends the network. Output names are given to the values.

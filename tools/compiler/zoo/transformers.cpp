@@ -141,7 +141,7 @@ Result<ModelGraph> build_char_transformer() {
                         .layers = 4});
 }
 
-// Kim 2014, over bytes: windows of several widths, the largest answer of each, a linear classifier.
+// Kim 2014, over bytes: convolutions of several widths, the maximum of each over time, a linear classifier.
 Result<ModelGraph> build_text_classifier() {
   constexpr int64_t kEmbedding = 32, kChannels = 64;
   Layers net("text_classifier", 10);

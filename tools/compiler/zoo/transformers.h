@@ -1,4 +1,4 @@
-// Networks of the zoo that read texts.
+// Text networks of the zoo.
 #pragma once
 
 #include "runtime/graph/graph.h"

@@ -25,8 +25,8 @@ Result<ModelGraph> build_lenet5() {
 
 namespace {
 
-// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier. For small pictures the stem is
-// 3x3 without stride and pool, as the paper has it for CIFAR-10.
+// He et al. 2016: stem 7x7/2, pool, four stages, global average, classifier. For small images the stem is 3x3
+// without stride and pool, as the paper has it for CIFAR-10.
 class ResNet {
  public:
   ResNet(const char* name, uint64_t seed) : net_(name, seed) {}

@@ -9,7 +9,7 @@ Result<ModelGraph> build_mlp();
 Result<ModelGraph> build_lenet5();
 Result<ModelGraph> build_resnet18();
 Result<ModelGraph> build_resnet50();
-/// ResNet-18 for small grey pictures: a stem of 3x3 without stride and pooling, ten classes.
+/// ResNet-18 for small grayscale images: a 3x3 stem without stride and pooling, ten classes.
 Result<ModelGraph> build_resnet18_mnist();
 Result<ModelGraph> build_resnet18_cifar();
 Result<ModelGraph> build_mobilenet_v2();

@@ -1,5 +1,5 @@
 // The zoo: well-known networks built in code, with seeded weights, so that devices can be compared and
-// examples run without any file from outside.
+// examples run without external files.
 //
 // Knows: topologies and how their weights are initialised. Must not know: passes, devices. The graphs are as
 // an importer would deliver them (not optimized); constants named "*.weight", "*.bias" and so on can be
