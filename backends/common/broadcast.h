@@ -1,4 +1,4 @@
-// NumPy broadcasting reduced to few dimensions: neighbours that every operand walks alike are merged.
+// NumPy broadcasting, with adjacent dimensions collapsed where the strides of every operand allow it.
 //
 // Pure arithmetic on shapes, shared by backends. Must not know: dtypes, devices.
 #pragma once
@@ -11,7 +11,7 @@
 namespace rt {
 
 /// Offsets of kOperands operands over a dense result. Strides are in elements, 0 where an operand is
-/// repeated; the last dimension is the innermost one. rank is at least 1.
+/// broadcast; the last dimension is the innermost one. rank is at least 1.
 template <int kOperands>
 struct BroadcastPlan {
   int rank = 1;

@@ -1,5 +1,5 @@
-// Where indices point, reduced to few dimensions: the flat number of the element or row that each of them
-// names. Shared by kernels that gather and scatter.
+// Flat offsets of the elements or rows that gather and scatter indices address, with adjacent dimensions
+// collapsed.
 //
 // Pure arithmetic on shapes. Must not know: dtypes, devices.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace rt {
 
-/// GatherElements and ScatterElements: element p of the indices, at coordinates c, names the data's element
-/// at c with that of `axis` replaced. Neighbouring axes are merged where both shapes agree.
+/// GatherElements and ScatterElements: the index at coordinates c addresses the data element at c with the
+/// coordinate along `axis` replaced. Adjacent axes are collapsed where both shapes agree.
 struct ElementPlan {
   int rank = 1;
   int axis = 0;
@@ -21,7 +21,7 @@ struct ElementPlan {
   std::array<int64_t, kMaxRank> index_strides{};
   std::array<int64_t, kMaxRank> data_strides{};
 
-  /// The other coordinates, counted in one number from 0 to lines(): where that line starts in both.
+  /// Where a line along `axis` starts in the indices and in the data; lines are numbered [0, lines()).
   struct Start {
     int64_t index = 0, data = 0;
   };
@@ -71,8 +71,8 @@ inline ElementPlan element_plan(const Shape& data, const Shape& indices, int axi
   return plan;
 }
 
-/// GatherND and ScatterND: tuple p names the row of `inner` trailing elements behind the axes that it
-/// indexes.
+/// GatherND and ScatterND: tuple p addresses a row of `inner` elements, the dimensions after the indexed
+/// axes.
 struct TuplePlan {
   int64_t tuples = 0;
   int64_t in_batch = 1;  ///< tuples of one batch

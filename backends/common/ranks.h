@@ -1,4 +1,4 @@
-// The ranks of a data parallel training, as backends see them through the application's communicator.
+// Data parallel ranks, as backends see them through the application's communicator.
 //
 // Must not know: who implements it.
 #pragma once
@@ -16,12 +16,12 @@ inline size_t own_rank(const rt_communicator* communicator) noexcept {
   return communicator != nullptr ? static_cast<size_t>(communicator->rank) : 0;
 }
 
-/// What a function of the communicator returned.
+/// The Status of a communicator call, given the problem that it returned; null is success.
 inline Status said(const char* problem) {
   return problem == nullptr ? Status() : Status(Code::Device, problem);
 }
 
-/// How many ranks the model was compiled for must be how many there are.
+/// An error unless there are as many ranks as the model was compiled for.
 inline Status expect_ranks(const rt_communicator* communicator, int64_t compiled) {
   if (compiled == rank_count(communicator)) return {};
   return unsupported("the model was compiled for ", compiled, " ranks (--shard-optimizer), this run has ",

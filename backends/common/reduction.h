@@ -1,4 +1,4 @@
-// A reduction over any axes reduced to few dimensions: neighbouring axes of one kind are merged.
+// A reduction over any axes; adjacent kept axes and adjacent reduced axes are collapsed.
 //
 // Pure arithmetic on shapes, shared by backends. Must not know: dtypes, devices.
 #pragma once
@@ -11,14 +11,14 @@
 
 namespace rt {
 
-/// Element (k, r) of the operand lies at sum k_i kept_stride_i + sum r_j reduced_stride_j; the result is
-/// dense in the kept index. Extents of 1 are left out. Innermost last.
+/// Element (k, r) of the operand is at sum k_i kept_stride_i + sum r_j reduced_stride_j; the result is dense
+/// in the kept index. Extents of 1 are dropped. Innermost last.
 struct ReductionPlan {
   int kept_rank = 0, reduced_rank = 0;
   std::array<int64_t, kMaxRank> kept{}, kept_stride{}, reduced{}, reduced_stride{};
   bool inner_reduced = true;  ///< the operand's innermost dimension is reduced
   int64_t outputs = 1;        ///< elements of the result
-  int64_t count = 1;          ///< elements that each result is made of
+  int64_t count = 1;          ///< elements reduced into each result
 
   /// Offset of element `index` of the kept (or reduced) index space.
   static int64_t offset(int64_t index, std::span<const int64_t> extents,
@@ -30,7 +30,7 @@ struct ReductionPlan {
     }
     return offset;
   }
-  /// The first `dims` kept (reduced) dimensions.
+  /// Offset over the first `dims` kept (reduced) dimensions.
   int64_t kept_offset(int64_t index, int dims) const noexcept {
     return offset(index, {kept.data(), static_cast<size_t>(dims)},
                   {kept_stride.data(), static_cast<size_t>(dims)});

@@ -3,7 +3,7 @@
 namespace rt::cpu {
 namespace {
 
-/// A position that is given at run time, near enough to 0 that sums of some do not overflow.
+/// A position given at run time, clamped so that sums of a few do not overflow.
 int64_t bounded(int64_t position) noexcept {
   constexpr int64_t kFar = int64_t{1} << 61;
   return std::clamp(position, -kFar, kFar);

@@ -1,6 +1,6 @@
-// Attention and its gradients as blocks of rows: what each row of a block sees.
+// Attention and its gradients as blocks of query rows: the keys and the mask row of each row of a block.
 //
-// The query heads that share a key head lie one under the other, so they are rows of one matrix.
+// The query heads that share a key head (GQA) are contiguous, so they are rows of one matrix.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct AttentionGeometry {
   int64_t batch, heads, groups, queries, keys, d, e;
   int64_t rows, blocks;  ///< of one group of heads
   float scale, softcap;
-  int64_t left, right;  ///< windows, -1: none
+  int64_t left, right;  ///< window sizes, -1: none
   bool one_position;
   bool has_mask, bool_mask;
   int64_t mask_strides[4];
@@ -27,7 +27,7 @@ struct AttentionGeometry {
   int64_t block_rows(int64_t block) const { return std::min(kAttentionRows, rows - block * kAttentionRows); }
 };
 
-/// Of Attention or its gradient, whose operands are the same.
+/// For Attention or its gradient, which have the same operands.
 template <class Attributes>
 AttentionGeometry attention_geometry(const NodeView& node) {
   const auto& attributes = node.as<Attributes>();
@@ -54,18 +54,18 @@ AttentionGeometry attention_geometry(const NodeView& node) {
   return g;
 }
 
-/// What one block of rows looks at.
+/// Per row of a block: the keys [first, last) that it sees and the offset of its mask row.
 struct SeenBlock {
   int64_t first[kAttentionRows], last[kAttentionRows], mask_row[kAttentionRows];
 };
 
-/// Block `block` of the rows of batch and group `pair`, without results and scratch. `seen` must outlive it.
+/// Row block `block` of batch and group `pair`, without results and scratch. `seen` must outlive it.
 AttentionRows block_of_rows(const AttentionGeometry& g, const Call& call, int64_t pair, int64_t block,
                             SeenBlock& seen);
 
 Status supports_attention(const CpuDevice& device, const NodeView& node);
 
-/// Long and short blocks of a causal mask alternate, so that equal counts of items are about equal work.
+/// Interleaves long and short blocks of a causal mask, so that equal counts of items are about equal work.
 inline int64_t spread(int64_t i, int64_t count) {
   return i % 2 == 0 ? i / 2 : count - 1 - i / 2;
 }

@@ -12,7 +12,7 @@ Codebook::Codebook(const float* numbers, int64_t levels) noexcept {
   for (size_t first = 1; first < kCodes; first *= 2)
     for (size_t i = 0; i < first; ++i) {
       const size_t upper = (2 * i + 1) * (kCodes / 2 / first);
-      // Nothing reaches NaN.
+      // x >= NaN is false for every x.
       tree_[first + i] = upper < count ? 0.5f * (numbers[upper - 1] + numbers[upper])
                                        : std::numeric_limits<float>::quiet_NaN();
     }

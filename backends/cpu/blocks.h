@@ -1,4 +1,4 @@
-// Numbers in blocks: a scale for each block, and codes that stand for the numbers of a codebook.
+// Block-wise quantization: one scale per block, and quantized values that index a codebook.
 #pragma once
 
 #include <algorithm>
@@ -10,28 +10,28 @@
 
 namespace rt::cpu {
 
-/// A codebook as the loops want it, made once for many blocks.
+/// A codebook in the form that the vector loops take, prepared once for many blocks.
 class Codebook {
  public:
   static constexpr size_t kCodes = 256;
   /// `numbers` [levels] ascend; 2 <= levels <= 256.
   Codebook(const float* numbers, int64_t levels) noexcept;
 
-  /// y[0..n): what the codes of one block stand for.
+  /// Dequantizes one block into y[0..n).
   void numbers_of(const Simd& simd, const uint8_t* codes, float scale, float* y, int64_t n) const noexcept {
     simd.numbers_of_codes(codes, numbers_.data(), scale, y, n);
   }
-  /// The codes of one block x[0..n); returns its scale. keep_positive: no number above 0 gets the code 0.
+  /// Quantizes one block x[0..n); returns its scale. keep_positive: no value above 0 is quantized to 0.
   float codes_of(const Simd& simd, const float* x, uint8_t* codes, int64_t n,
                  bool keep_positive) const noexcept;
 
  private:
-  std::array<float, kCodes> numbers_;  ///< the last one again where there are no more
-  std::array<float, kCodes> tree_;     ///< what lies half way between two numbers, see Simd::find_codes
+  std::array<float, kCodes> numbers_;  ///< padded with the last one
+  std::array<float, kCodes> tree_;     ///< midpoints between neighbours, see Simd::find_codes
 };
 
-/// f(block, its first element, its elements) for all blocks of `count` elements, by several threads. `work`:
-/// elementary operations of one element.
+/// f(block, its first element, its element count) for all blocks of `count` elements, in parallel. `work`:
+/// elementary operations per element.
 template <class F>
 void for_each_block(int64_t count, int64_t block_size, int64_t work, const F& f) noexcept {
   const int64_t blocks = (count + block_size - 1) / block_size;

@@ -1,9 +1,8 @@
-// A channels-last value, or one in kBlocked16, as planes of rows: within a plane every row holds the same
-// channels.
+// A channels-last or kBlocked16 tensor as planes of rows: all rows of a plane hold the same channels.
 //
 // Dense [N, S.., C]: one plane of N S rows with C channels. Blocked [N, C/16, S.., 16]: N C/16 planes of S
-// rows with 16 channels. Kernels that treat points alike and channels apart are written against this and
-// serve both layouts.
+// rows with 16 channels. Per-channel kernels that treat all points alike are written against this and serve
+// both layouts.
 #pragma once
 
 #include "backends/cpu/device.h"
@@ -13,7 +12,7 @@ namespace rt::cpu {
 
 struct ChannelPlanes {
   int64_t planes = 1, rows = 0, width = 0;
-  int64_t blocks = 1;  ///< planes of one sample; plane p holds channels from (p % blocks) width
+  int64_t blocks = 1;  ///< planes per sample; plane p starts at channel (p % blocks) width
 
   static ChannelPlanes of(const Shape& shape, LayoutId layout) noexcept {
     const int64_t channels = shape.back();

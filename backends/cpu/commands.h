@@ -1,6 +1,6 @@
 // Recorded work of the CPU backend: a list of tasks that submit() runs one after another.
 //
-// Knows: slots, tasks, marks. Must not know: what a task computes, oneDNN. Operand addresses are worked out
+// Knows: slots, tasks, marks. Must not know: what a task computes, oneDNN. Operand addresses are resolved
 // once, at the first submit after recording or after a bind_host(); submit() and wait() allocate nothing.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace rt::cpu {
 
-/// The addresses behind the slots of one command list.
+/// The base addresses of the slots of one command list.
 class Addresses {
  public:
   explicit Addresses(std::span<std::byte* const> bases) noexcept : bases_(bases) {}
@@ -31,7 +31,7 @@ class Addresses {
 class Task {
  public:
   virtual ~Task() = default;
-  /// Operands have moved; called before the next run(). Must not allocate.
+  /// Called before the next run() when operands have moved. Must not allocate.
   virtual Status resolve(const Addresses& addresses) noexcept = 0;
   virtual Status run() noexcept = 0;
 };

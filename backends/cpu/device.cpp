@@ -61,14 +61,14 @@ CpuDevice::CpuDevice(DeviceInfo info, const rt_communicator* communicator)
     : info_(std::move(info)), simd_(best_simd()), communicator_(communicator), table_(make_table()) {}
 
 Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
-  // Blocks of 2 MiB and more start on a huge page's border, so that the kernel can back them with huge pages.
+  // Blocks of 2 MiB and more are aligned to 2 MiB, so that the OS can back them with huge pages.
   constexpr size_t kLine = 64, kHugePage = size_t{2} << 20;
   const size_t alignment = bytes >= kHugePage ? kHugePage : kLine;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* block = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (block == nullptr)
     return Status(Code::OutOfMemory, text("host memory: cannot allocate ", bytes_text(bytes)));
-  // Only advice: a kernel without huge pages answers with an error and small pages.
+  // Only a hint: an OS without huge pages returns an error and uses small pages.
   if (alignment == kHugePage) madvise(block, rounded, MADV_HUGEPAGE);
   return make_slab(block, bytes, true);
 }

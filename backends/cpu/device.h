@@ -34,7 +34,7 @@ class CpuDevice final : public Device {
   std::string layout_name(LayoutId layout) const override;
 
   const Simd& simd() const noexcept { return simd_; }
-  /// With the other ranks of a data parallel training; null where there is one.
+  /// To the other ranks of data parallel training; null where there is only one.
   const rt_communicator* communicator() const noexcept { return communicator_; }
 
  private:

@@ -1,7 +1,6 @@
-// Calling a template with the C++ type of a dtype, and conversions between element types that are defined for
-// every value.
+// Dispatch on the C++ type of a dtype, and element type conversions that are defined for every value.
 //
-// Knows: dtypes and numbers. Must not know: tensors, operators.
+// Knows: dtypes and scalars. Must not know: tensors, operators.
 #pragma once
 
 #include <cmath>
@@ -14,7 +13,7 @@
 
 namespace rt::cpu {
 
-/// Storage of the 16-bit floats and of bool, as types of their own.
+/// Storage of the 16-bit floats and of bool, as distinct types.
 struct Half {
   uint16_t bits;
 };
@@ -51,7 +50,7 @@ decltype(auto) with_type(DType dtype, F&& f) {
   return f(TypeTag<Boolean>{});
 }
 
-/// Only for numbers that C++ computes with: not the 16-bit floats, not bool.
+/// Only for types with native C++ arithmetic: not the 16-bit floats, not bool.
 template <class F>
 decltype(auto) with_number(DType dtype, F&& f) {
   switch (dtype) {
@@ -70,7 +69,7 @@ decltype(auto) with_number(DType dtype, F&& f) {
 }
 inline constexpr DTypeSet kNativeNumbers = kIntegers | DTypeSet{DType::F32, DType::F64};
 
-/// An unsigned integer of this many bytes: what a movement operator sees of an element.
+/// f with the unsigned integer of this many bytes, all that a movement operator needs to know of an element.
 template <class F>
 decltype(auto) with_size(size_t bytes, F&& f) {
   switch (bytes) {
@@ -119,7 +118,7 @@ To narrow(Wide x) noexcept {
   } else if constexpr (std::is_floating_point_v<Wide> && std::is_integral_v<To>) {
     constexpr To kLeast = std::numeric_limits<To>::min(), kMost = std::numeric_limits<To>::max();
     constexpr Wide kLow = static_cast<Wide>(kLeast), kHigh = static_cast<Wide>(kMost);
-    const bool inside = (x > kLow) & (x < kHigh);  // no branches: loops over this become vector code
+    const bool inside = (x > kLow) & (x < kHigh);  // branch-free, so that loops over this vectorize
     const To truncated = static_cast<To>(inside ? x : Wide{0});
     const To raised = x <= kLow ? kLeast : truncated;
     return x >= kHigh ? kMost : raised;

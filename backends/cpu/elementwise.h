@@ -1,5 +1,5 @@
-// What elementwise kernels share: f32 loops over 16-bit floats (blocks are widened into a buffer on the
-// stack, computed, and narrowed), and the layout that they work in.
+// Shared by elementwise kernels: f32 loops over 16-bit floats (blocks are widened into a buffer on the stack,
+// computed, and narrowed), and the choice of layout.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ inline void narrow_block(const Simd& simd, DType dtype, const float* x, uint16_t
 
 inline constexpr DTypeSet kHalves{DType::F16, DType::BF16};
 
-/// kBlocked16 where an operand comes so, and each is like the result or a single element; else dense.
+/// kBlocked16 where a producer has it and every operand has the result's shape or one element; else dense.
 inline Layouts elementwise_layouts(const NodeView& node, Producers producers) noexcept {
   if (!can_block(node.output(0))) return {};
   Layouts layouts{kBlocked16, 0, 1};

@@ -1,5 +1,5 @@
-// The epilogue of a product, y = activation(y + bias + residual), as a pass over y: for products whose own
-// library cannot do it, and for biases that broadcast in an unusual way.
+// The epilogue of a matmul or convolution, y = activation(y + bias + residual), as a separate pass over y:
+// for kernels whose library cannot fuse it, and for biases with unusual broadcasting.
 #pragma once
 
 #include "backends/common/broadcast.h"
@@ -9,7 +9,7 @@
 
 namespace rt::cpu {
 
-/// Where the epilogue's operands are among a node's inputs, or -1.
+/// Input indices of the epilogue's operands, or -1.
 struct EpilogueInputs {
   int bias = -1, residual = -1;
 };
@@ -23,12 +23,12 @@ EpilogueInputs epilogue_inputs(const NodeView& node) {
   return inputs;
 }
 
-/// The loop of an activation; null for None.
+/// The vector loop of an activation; null for None.
 Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
 
-/// Whether an activation is made of a maximum or a minimum: libraries' lose NaN.
+/// Whether an activation uses max or min: those of libraries lose NaN.
 bool bounds_values(op::Activation activation) noexcept;
-/// activation_of() over n numbers of f32 or bf16.
+/// activation_of() in place over n elements of f32 or bf16.
 void activate(const Simd& simd, DType dtype, op::Activation activation, float alpha, float beta, std::byte* y,
               int64_t n) noexcept;
 /// Of f32 or bf16. Floor: x is read once.
@@ -37,7 +37,7 @@ bool all_finite(DType dtype, const std::byte* x, int64_t n) noexcept;
 class Finish {
  public:
   Finish() = default;
-  /// bias is the shape that broadcasts to the result; only looked at when there is a bias.
+  /// bias is the shape that broadcasts to the result; ignored where the epilogue has no bias.
   Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue, const Shape& bias);
   /// bias and residual are null where there is none.
   void run(float* y, const float* bias, const float* residual) const noexcept;

@@ -1,4 +1,4 @@
-// How the kernels of this backend are written: a callable that gets its operands' addresses, and rows for it.
+// How kernels of this backend are written: a callable on its operands' addresses, and its kernel table rows.
 //
 // Knows: the Kernel contract and how to satisfy it with one lambda. Must not know: any operator.
 #pragma once
@@ -148,7 +148,7 @@ Status supports_guarded(const Device& device, const NodeView& node) noexcept {
 }
 }  // namespace detail
 
-/// Rows from plain functions:
+/// Kernel table rows from plain functions:
 ///   Status supports(const CpuDevice&, const NodeView&)
 ///   Result<KernelPtr> create(CpuDevice&, const NodeView&, Producers)
 template <auto Create, auto Supports = nullptr>

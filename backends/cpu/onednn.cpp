@@ -30,7 +30,7 @@ void add_residual(ProgramBuilder& builder, const Epilogue& epilogue, size_t byte
   });
 }
 
-/// An operand of a product, and what it holds.
+/// An operand of a matmul or convolution, and its value where constant.
 struct Factor {
   int input = 0;
   int64_t elements = 0;
@@ -51,10 +51,10 @@ std::vector<Factor> factors_of(const Epilogue& epilogue, int64_t x, const Factor
   return factors;
 }
 
-/// Adds the product `fused`, which ends with the epilogue's activation. oneDNN's maxima and minima lose NaN:
-/// where an operand is not finite, which is looked for first, the product without activation, described by
-/// `plain`, runs in its place, and our own loop of the activation after it. (NaN that comes of finite
-/// operands, from infinities of both signs among the sums, is lost.)
+/// Adds the primitive `fused`, which ends with the epilogue's activation. oneDNN's max and min lose NaN: the
+/// operands are tested first, and where one is not finite, the primitive without activation, described by
+/// `plain`, runs instead, followed by our own activation loop. (NaN that arises from finite operands, where
+/// accumulators overflow to infinities of both signs, is lost.)
 template <class Primitive, class Fused, class Plain>
 void add_product(ProgramBuilder& builder, const CpuDevice& device, const Epilogue& epilogue, DType dtype,
                  const Fused& fused, const Plain& plain, const std::vector<Factor>& factors,
@@ -93,7 +93,7 @@ dnnl::memory::data_type data_type_of(DType dtype) {
   return dtype == DType::BF16 ? dnnl::memory::data_type::bf16 : kF32;
 }
 
-/// Of a convolution in its type and layout.
+/// The descriptors of a convolution in its dtype and layout.
 ConvDescs descs_of(const Convolution& convolution) {
   const auto type = data_type_of(convolution.dtype);
   ConvDescs descs = conv_descs(convolution.geometry, {type, type, type});
@@ -108,7 +108,7 @@ dnnl::algorithm algorithm_of(const Convolution& convolution) {
                                                     : dnnl::algorithm::convolution_winograd;
 }
 
-/// A description of the forward convolution, which backward ones are derived from.
+/// The primitive descriptor of the forward convolution, also the hint for backward ones.
 dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& convolution, const ConvDescs& d,
                                                        dnnl::prop_kind kind, bool free_layouts,
                                                        const Desc* bias,
@@ -127,7 +127,7 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Convolution& convol
 Tensor weight_tensor(ProgramBuilder& builder, const Convolution& convolution, const Desc& plain,
                      const Desc& wanted) {
   if (convolution.constant_weight != nullptr) {
-    // Weights in Winograd's domain are made from [O,I,K..] alone.
+    // oneDNN transforms weights to the Winograd domain from [O,I,K..] only.
     std::optional<Desc> through;
     if (convolution.algorithm == Algorithm::Winograd2x2)
       through = Desc(dims_of(plain), kF32, dnnl::memory::format_tag::oihw);
@@ -149,7 +149,7 @@ bool has_winograd() {
 }
 
 bool has_bf16() noexcept {
-  // The numbers of instruction sets are sets of bits themselves; those with AMX hold this one.
+  // Values of cpu_isa are bit sets; those with AMX include this one.
   constexpr auto kBits = [](dnnl::cpu_isa isa) { return static_cast<unsigned>(isa); };
   constexpr unsigned kNeeded = kBits(dnnl::cpu_isa::avx512_core_bf16);
   return (kBits(dnnl::get_effective_cpu_isa()) & kNeeded) == kNeeded;
@@ -221,8 +221,8 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
     const auto attributes = attributes_for(epilogue);
     const Desc bias({convolution.geometry.output_channels}, data_type_of(convolution.dtype),
                     dnnl::memory::format_tag::x);
-    // A residual must lie in the result's own layout, which is then not oneDNN's to choose.
-    // This is how oneDNN is told which of its two Winograd convolutions is meant.
+    // A residual must be in the result's layout, so oneDNN cannot choose that layout. The propagation kind
+    // selects between oneDNN's two Winograd convolutions.
     const auto kind = convolution.algorithm == Algorithm::Winograd4x4 ? dnnl::prop_kind::forward_training
                                                                       : dnnl::prop_kind::forward_inference;
     const bool fixed = convolution.layout == kBlocked16 || epilogue.residual_input >= 0;

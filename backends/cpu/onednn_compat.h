@@ -1,4 +1,4 @@
-// oneDNN 2.6 to 3.x behind one spelling. Included by onednn.cpp alone.
+// One API for oneDNN 2.6 to 3.x. Included through onednn_program.h alone.
 //
 // Version 3 has no operation descriptors: the arguments go straight into the primitive descriptor, engine
 // first, attributes last. Memory descriptors became opaque, and element-wise post-operations lost their
@@ -34,7 +34,7 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
 inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
   return desc.get_data_type();
 }
-/// Sums are multiplied by numbers that are an argument of the primitive; the bias comes after that.
+/// Scales are a run-time argument of the primitive; the bias is added after scaling.
 inline constexpr bool kBiasIsScaled = false;
 inline constexpr int kFactorsArgument = DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS;
 inline void set_factors(dnnl::primitive_attr& attributes, int, int weights_mask, const std::vector<float>&) {
@@ -70,14 +70,14 @@ inline dnnl::memory::dims dims_of(const dnnl::memory::desc& desc) {
 inline dnnl::memory::data_type type_of(const dnnl::memory::desc& desc) {
   return desc.data_type();
 }
-/// Sums, with the bias, are multiplied by numbers that belong to the primitive.
+/// Scales are attributes of the primitive, applied to the accumulators with the bias.
 inline constexpr bool kBiasIsScaled = true;
 inline constexpr int kFactorsArgument = 0;  // none
 inline void set_factors(dnnl::primitive_attr& attributes, int result_mask, int,
                         const std::vector<float>& factors) {
   attributes.set_output_scales(factors.size() == 1 ? 0 : result_mask, factors);
 }
-/// A number that equal descriptors share (FNV-1a over their fields).
+/// A hash of the descriptor (FNV-1a over its fields).
 inline uint64_t key_of(const dnnl::memory::desc& desc) {
   uint64_t hash = 14695981039346656037u;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&desc.data);

@@ -1,4 +1,4 @@
-// Products and convolutions of 8-bit integers.
+// Matmuls and convolutions of 8-bit integers.
 #include <limits>
 
 #include "backends/cpu/onednn.h"
@@ -13,7 +13,7 @@ Type byte_type(bool is_signed) {
   return is_signed ? Type::s8 : Type::u8;
 }
 
-/// A weight of bytes as s8 in `plain`'s arrangement.
+/// An 8-bit weight as s8 in the layout `plain`.
 Tensor signed_weight(ProgramBuilder& builder, const CpuDevice& device, const Desc& plain, bool is_signed) {
   if (is_signed) return {input(1), plain};
   const Tensor flipped = builder.temporary(plain);
@@ -78,8 +78,7 @@ Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatM
 
 namespace {
 
-/// x inside a border of the zero point that input `zero` is, in a place of its own; g's axes lose their
-/// padding.
+/// A copy of x in scratch, padded with the zero point in input `zero`; removes the padding of g's axes.
 Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type, int zero) {
   const ConvGeometry from = g;
   Dims dims{g.batch};
@@ -92,7 +91,7 @@ Tensor padded_input(ProgramBuilder& builder, ConvGeometry& g, Type type, int zer
   dims.push_back(g.input_channels);
   const Tensor padded = builder.temporary(channels_last(dims, false, type));
   builder.call({input(0), input(zero), padded.place}, [from, to = g](std::byte* const* places) {
-    // Lines along the last spatial axis, of the padded image; where one lies in the image, its middle is
+    // Lines of the padded image along the last spatial axis; where one is inside the image, its middle is
     // copied.
     const auto at = [](const ConvGeometry& of, int axis) -> const WindowAxis& {
       return of.axes[static_cast<size_t>(axis)];
@@ -127,7 +126,7 @@ ConvDescs integer_descs(const ConvGeometry& g, Type x_type) {
   return conv_descs(g, {x_type, Type::s8, Type::s32});
 }
 
-/// weight_of(plain, wanted) says where the weights come from.
+/// weight_of(plain, wanted) returns the weights.
 template <class WeightOf>
 void add_integer_convolution(ProgramBuilder& builder, const ConvGeometry& g, const Tensor& x, Type x_type,
                              const Place& result, const WeightOf& weight_of) {
@@ -175,15 +174,15 @@ Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const Intege
 
 namespace {
 
-/// Factors and bias as oneDNN wants them, and the attributes that go with them.
+/// Scales and bias in oneDNN's form, and the matching attributes.
 struct Scaling {
   std::vector<float> factors, bias;
   dnnl::primitive_attr attributes = user_scratchpad();
   Type y_type = Type::f32;
 };
 
-/// Activations that only bound the result are bounds on its codes, and the zero point is part of the bias;
-/// behind any other the result is scaled in a step of its own.
+/// Clamping activations become bounds on the quantized result, and the zero point part of the bias; after any
+/// other activation a separate post-operation scales the result.
 Scaling scaling_of(const Requantization& last, int result_mask, int weights_mask) {
   using dnnl::algorithm;
   using op::Activation;

@@ -1,8 +1,8 @@
-// A kernel made of oneDNN's primitives and of functions of our own: how it is put together, and run without
+// A kernel built from oneDNN's primitives and our own functions: how it is assembled, and run without
 // allocating.
 //
-// Knows: operands' places, scratch, constants packed once. Must not know: which operation it is. Included by
-// the files onednn*.cpp alone, which see oneDNN's types and exceptions.
+// Knows: operand locations, scratch, constants packed once. Must not know: which operation it is. Only
+// included by the files onednn*.cpp, which see oneDNN's types and exceptions.
 #pragma once
 
 #include <cstring>
@@ -20,8 +20,8 @@ using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 
-/// Plans keep the primitives that they use. What oneDNN keeps besides, for those that come back, is bounded
-/// by count only, and a primitive with its code may take a few hundred KB.
+/// Plans keep the primitives that they use. oneDNN's own primitive cache is bounded by count only, and a
+/// primitive with its JIT code may take a few hundred KB.
 inline constexpr int kMostCachedPrimitives = 256;
 
 inline const dnnl::engine& engine() {
@@ -54,13 +54,13 @@ inline Dims dense_strides(const Dims& dims) {
 // --- a kernel made of primitives
 // ----------------------------------------------------------------------------
 
-/// Where bytes lie, in terms of the kernel's bindings.
+/// A memory location, in terms of the kernel's bindings.
 struct Place {
   enum class Kind : uint8_t { Input, Output, Scratch, Packed, Own };
   Kind kind = Kind::Input;
   size_t index = 0;
   size_t offset = 0;
-  std::byte* own = nullptr;  ///< Kind::Own: bytes of the program
+  std::byte* own = nullptr;  ///< Kind::Own: memory of the program
 
   std::byte* in(const Addresses& addresses, const Bindings& bindings) const noexcept {
     if (kind == Kind::Own) return own;
@@ -79,16 +79,16 @@ inline Place output() {
   return {Place::Kind::Output, 0, 0, nullptr};
 }
 
-/// Bytes in a place, and how they are arranged.
+/// A memory location and its layout.
 struct Tensor {
   Place place;
   Desc desc;
 };
 
-/// Whether a step is taken, by what a test before it found. oneDNN's maxima and minima make numbers of NaN.
+/// Whether a step runs, given the tests before it. oneDNN's max and min turn NaN into a number.
 enum class When : uint8_t { Always, AllFinite, NotFinite };
 
-/// Runs a primitive, or a function of our own on the addresses of its operands, or a test on them.
+/// A primitive, or our own function on the addresses of its operands, or a test on them.
 struct Step {
   dnnl::primitive primitive;
   std::vector<std::pair<int, Tensor>> arguments;
@@ -100,7 +100,7 @@ struct Step {
 /// What a kernel and the tasks that it records share.
 struct Program {
   std::vector<Step> steps;
-  std::vector<std::vector<float>> numbers;  ///< what steps read besides the operands
+  std::vector<std::vector<float>> numbers;  ///< constants that steps read
   dnnl::stream stream{engine()};
 };
 
@@ -177,12 +177,12 @@ class ProgramTask final : public Task {
   std::vector<Execution> executions_;
 };
 
-/// A constant in another arrangement than the graph's.
+/// A constant to be packed from the graph's layout into another one.
 struct Packing {
   const void* constant = nullptr;
   Desc from, to;
-  std::optional<Desc> through;  ///< where oneDNN has no reorder from `from` to `to`
-  bool flip_signs = false;      ///< unsigned bytes that are packed less 128
+  std::optional<Desc> through;  ///< intermediate layout, where oneDNN has no direct reorder
+  bool flip_signs = false;      ///< u8 values are packed minus 128
 };
 
 class ProgramKernel final : public Kernel {
@@ -250,21 +250,21 @@ class ProgramKernel final : public Kernel {
   Layouts layouts_;
 };
 
-/// Collects steps, and books scratch and packed bytes for them.
+/// Collects steps, and reserves scratch and packed bytes for them.
 class ProgramBuilder {
  public:
-  /// `tensor` as `wanted`: itself, or the place that a new step reorders it into.
+  /// `tensor` in the layout `wanted`: itself, or the result of a new reorder step.
   Tensor converted(const Tensor& tensor, const Desc& wanted) {
     if (tensor.desc == wanted) return tensor;
     const Tensor result{scratch(wanted.get_size()), wanted};
     reorder(tensor, result);
     return result;
   }
-  /// A constant as `wanted`, packed once.
+  /// A constant in the layout `wanted`, packed once.
   Tensor packed(int input_index, const Desc& from, const Desc& wanted, const void* constant,
                 std::optional<Desc> through = {}, bool flip_signs = false) {
     if (from == wanted && !flip_signs) return {input(input_index), from};
-    // The same bytes are packed from a matrix and from its transpose, in one training step.
+    // Includes `from`: one training step packs the same bytes from a matrix and from its transpose.
     uint64_t key = 31 * key_of(wanted) + key_of(from) + (flip_signs ? 2u : 0u);
     if (through) key = 31 * key + key_of(*through);
     packing_ = {constant, from, wanted, std::move(through), flip_signs};
@@ -273,7 +273,7 @@ class ProgramBuilder {
     requirements_.replaced_inputs = 1u << input_index;
     return {{Place::Kind::Packed, 0, 0, nullptr}, wanted};
   }
-  /// Where a primitive writes what must end up in `tensor`; finish_output() after it.
+  /// The destination of a primitive whose result belongs in `tensor`; call finish_output() after it.
   Tensor output_for(const Tensor& tensor, const Desc& produced) {
     if (tensor.desc == produced) return tensor;
     return {scratch(produced.get_size()), produced};
@@ -290,8 +290,7 @@ class ProgramBuilder {
   void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad,
            When when = When::Always) {
     if (const size_t bytes = scratchpad.get_size(); bytes > 0) {
-      // Steps run one after another and share one region, which is placed behind all other scratch in
-      // build().
+      // Steps run one after another and share one region, placed after all other scratch in build().
       scratchpad_ = std::max(scratchpad_, bytes);
       arguments.push_back(
           {DNNL_ARG_SCRATCHPAD, {{Place::Kind::Scratch, kSharedScratchpad, 0, nullptr}, scratchpad}});
@@ -305,7 +304,7 @@ class ProgramBuilder {
     step.when = when;
     program_.steps.push_back(std::move(step));
   }
-  /// What decides over later steps: all tests together.
+  /// Adds a test; the conditional steps after it depend on all tests so far.
   void test(const std::vector<Place>& places, std::function<bool(std::byte* const*)> is_finite) {
     Step step = step_on(places);
     step.is_finite = std::move(is_finite);
@@ -313,7 +312,7 @@ class ProgramBuilder {
   }
   /// Scratch bytes for the whole program.
   Place region(size_t bytes) { return scratch(bytes); }
-  /// Numbers that the program keeps.
+  /// Constants owned by the program.
   Tensor numbers(std::vector<float> values, const Dims& dims) {
     program_.numbers.push_back(std::move(values));
     auto* bytes = reinterpret_cast<std::byte*>(program_.numbers.back().data());
@@ -371,18 +370,17 @@ inline void append_activation(dnnl::post_ops& operations, op::Activation activat
     case op::Activation::Gelu: append_eltwise(operations, algorithm::eltwise_gelu_erf, 0, 0); break;
     case op::Activation::GeluTanh: append_eltwise(operations, algorithm::eltwise_gelu_tanh, 0, 0); break;
     case op::Activation::LeakyRelu: append_eltwise(operations, algorithm::eltwise_relu, alpha, 0); break;
-    case op::Activation::HardSigmoid:  // has no name of its own before 3.0
+    case op::Activation::HardSigmoid:  // no single algorithm before 3.0
       append_eltwise(operations, algorithm::eltwise_linear, alpha, beta);
       append_eltwise(operations, algorithm::eltwise_clip, 0, 1);
       break;
   }
 }
 
-/// The logical dimensions that oneDNN wants ([N,C,S..], [O,I,K..]) over memory in our order ([N,S..,C],
-/// [O,K..,I]).
+/// oneDNN's logical dimensions ([N,C,S..], [O,I,K..]) over channels-last memory ([N,S..,C], [O,K..,I]).
 inline Desc channels_last(const Dims& ours, bool grouped = false,
                           dnnl::memory::data_type type = dnnl::memory::data_type::f32) {
-  // Memory order: [G, O, K.., I] when grouped. The last dimension moves behind the first one or two.
+  // Memory order: [G, O, K.., I] when grouped. The last dimension moves after the first one or two.
   const Dims strides = dense_strides(ours);
   const size_t front = grouped ? 2 : 1;
   Dims dims(ours.begin(), ours.begin() + static_cast<ptrdiff_t>(front));
@@ -394,7 +392,7 @@ inline Desc channels_last(const Dims& ours, bool grouped = false,
   return Desc(dims, type, moved);
 }
 
-/// The descriptors of a convolution's operands as the graph stores them, and its numbers.
+/// Descriptors of a convolution's operands as the graph stores them, its strides, dilations and padding.
 struct ConvDescs {
   Desc x, weight, y;
   Dims strides, dilations, pads_begin, pads_end;
@@ -427,7 +425,7 @@ inline ConvDescs conv_descs(const ConvGeometry& g, const ConvTypes& types = {}) 
   return descs;
 }
 
-/// The same operand in an arrangement of oneDNN's choice.
+/// The same operand in a layout of oneDNN's choice.
 inline Desc any_of(const Desc& desc, dnnl::memory::data_type type) {
   return Desc(dims_of(desc), type, dnnl::memory::format_tag::any);
 }
@@ -442,8 +440,8 @@ bool is_reference(const PrimitiveDesc& desc) {
   return std::string_view(desc.impl_info_str()).starts_with("ref");
 }
 
-/// The first description that is not a reference implementation; else the first that exists at all. Each
-/// attempt may throw; the last error leaves when none succeeds.
+/// The first primitive descriptor that is not a reference implementation; else the first one found. Each
+/// attempt may throw; the last error propagates when none succeeds.
 template <class Describe>
 auto first_fast(const Describe& describe_attempt) {
   using PrimitiveDesc = decltype(describe_attempt(false));

@@ -44,8 +44,8 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     if (options.threads < 0)
       return invalid_argument("cpu: threads must be at least 0, not ", options.threads);
     if (options.threads > 0) info.threads = options.threads;
-    // Work is cut by the thread count alone, so every run with the same count gives the same bits:
-    // `deterministic` asks for nothing more.
+    // Work is split by the thread count alone, so runs with the same count are bitwise identical:
+    // `deterministic` adds nothing.
     return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "cpu: no memory to open the device");

@@ -1,10 +1,10 @@
 // Parallel loops over the OpenMP pool that oneDNN uses too.
 //
-// Knows: how to cut a range among threads. A loop runs on one thread or on all of the device's: libgomp ends
-// its surplus threads when teams of changing size follow each other. The thread count belongs to the calling
-// thread (ThreadScope), because OpenMP keeps it there. libgomp's workers spin while they wait for the next
-// loop: where the cores are shared with other programs, GOMP_SPINCOUNT=4000 in the environment makes them
-// yield sooner (2.5 to 4 times faster nets beside a full build); this project's programs set it.
+// Knows: how to split a range among threads. A loop runs on one thread or on all of the device's: libgomp
+// ends its surplus threads when teams of changing size follow each other. The thread count is a property of
+// the calling thread (ThreadScope), as in OpenMP. libgomp's workers spin while they wait for the next loop:
+// where the cores are shared with other programs, GOMP_SPINCOUNT=4000 in the environment makes them yield
+// sooner (nets run 2.5 to 4 times faster alongside a full build); this project's programs set it.
 #pragma once
 
 #include <omp.h>

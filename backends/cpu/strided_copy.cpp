@@ -30,8 +30,8 @@ void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
   auto bytes = static_cast<int64_t>(element_size);
   for (int i = 0; i < rank_; ++i) bytes *= axes_[static_cast<size_t>(i)].extent;
   past_caches_ = bytes >= kPastCaches;
-  // Writing is sequential along the innermost axis. Where reading is not, the axis along which reading is
-  // becomes the second innermost, and the two are walked as a matrix transposition.
+  // Writes are sequential along the innermost axis. Where reads are not, the axis of sequential reads becomes
+  // the second innermost, and the two are copied as a matrix transpose.
   const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
   outer_ = rank_ - 1;
   if (inner.to == 1 && inner.from == 1) {
@@ -79,7 +79,7 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
 
 template <class T>
 void StridedCopy::run_as(const T* from, T* to) const noexcept {
-  // The outermost axis may be the only one: then it is cut, else the product of the outer axes is.
+  // Where there are no outer axes, the first axis is split among threads, else the product of the outer axes.
   if (outer_ == 0) {
     const Axis cut = axes_[0];
     int64_t inner = 1;

@@ -1,5 +1,5 @@
-// Copying an n-dimensional box between two strided places: the one loop under Transpose, Slice, Expand, Tile,
-// Concat and Pad.
+// Copying an n-dimensional box between two strided buffers: the shared loop of Transpose, Slice, Expand,
+// Tile, Concat and Pad.
 //
 // Knows: extents and strides in elements, element sizes. Must not know: operators.
 #pragma once
@@ -15,13 +15,13 @@ namespace rt::cpu {
 /// Tile splits each axis in two.
 inline constexpr int kMaxBoxRank = 16;
 
-/// to[sum i_k to_stride_k] = from[sum i_k from_stride_k] for all indices of the box. Strides may be 0 or
-/// negative on the reading side.
+/// to[sum i_k to_stride_k] = from[sum i_k from_stride_k] for all indices of the box. Source strides may be 0
+/// or negative.
 class StridedCopy {
  public:
-  /// Adds an axis, outermost first.
+  /// Adds an axis, outermost first; merges it with the one before where strides allow.
   void add_axis(int64_t extent, int64_t to_stride, int64_t from_stride) noexcept;
-  /// After the last axis: merges neighbours, chooses the loop. simd must outlive the copy.
+  /// Call after the last axis: chooses the loop. simd must outlive the copy.
   void prepare(size_t element_size, const Simd& simd) noexcept;
   /// from and to are the addresses of index 0. Uses all threads where it pays.
   void run(const std::byte* from, std::byte* to) const noexcept;
@@ -44,7 +44,7 @@ class StridedCopy {
   size_t element_size_ = 4;
   const Simd* simd_ = nullptr;
   bool empty_ = false;
-  bool past_caches_ = false;  ///< what is written will not be found there when it is read
+  bool past_caches_ = false;  ///< the result does not stay in the caches until it is read
 };
 
 }  // namespace rt::cpu

@@ -33,7 +33,7 @@ std::vector<int> affinity() {
   return cpus;
 }
 
-/// CPUs' worth of time the cgroup may use; 0 for no limit.
+/// The CPU quota of the cgroup, in CPUs; 0 for no limit.
 double cgroup_cpus() {
   if (const std::string line = first_line("/sys/fs/cgroup/cpu.max");
       !line.empty()) {  // version 2: "quota period"
@@ -109,7 +109,7 @@ std::vector<std::string> cpu_features() {
   RT_FEATURE("avx512vl");
   RT_FEATURE("avx512vnni");
 #undef RT_FEATURE
-  std::ifstream file("/proc/cpuinfo");  // names that compilers of this age cannot ask cpuid for
+  std::ifstream file("/proc/cpuinfo");  // features that __builtin_cpu_supports() of older compilers lacks
   for (std::string line; std::getline(file, line);)
     if (line.compare(0, 5, "flags") == 0) {
       line += ' ';

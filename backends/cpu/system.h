@@ -1,5 +1,5 @@
-// What the machine under the CPU backend is: name, memory, features, and how many threads this process should
-// use.
+// Properties of the host of the CPU backend: CPU name, memory, features, and how many threads this process
+// should use.
 //
 // Knows: /proc, cgroups, affinity, cpuid. Everything has a fallback: no file is required to exist.
 #pragma once

@@ -5,10 +5,10 @@
 namespace rt::cpu {
 namespace {
 
-/// Fewer tiles than fill most of a block waste it; with more, oneDNN's kernels are faster.
+/// Fewer tiles leave much of a block unused; with more, oneDNN's kernels are faster.
 constexpr int64_t kLeastTiles = 24, kMostTiles = 128;
 
-/// Of the convolution itself, or of the one that takes its grad_output to the gradient of its data.
+/// The shape of the convolution itself, or of the one that computes its data gradient from grad_output.
 WinogradShape shape_of(const ConvGeometry& g, bool back) {
   const WindowAxis &rows = g.axes[0], &columns = g.axes[1];
   if (back)

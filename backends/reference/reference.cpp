@@ -140,7 +140,7 @@ class ReferenceKernel final : public Kernel {
       values.push_back({data, input.info});
     }
     std::vector<TensorView> results;
-    std::vector<std::vector<std::byte>> unwanted;  // outputs nobody reads still need room
+    std::vector<std::vector<std::byte>> unwanted;  // absent outputs are computed into these
     for (size_t i = 0; i < outputs_.size(); ++i) {
       if (i < outputs.size() && outputs[i].present()) {
         RT_ASSIGN(void* data, commands.address(outputs[i]));

@@ -1,7 +1,7 @@
 // The reference backend: every operator by its page's reference value, on host memory. Slow and exact.
 //
-// Knows: the contract of a backend and ops::evaluate_node. It is what tests and `--backend reference` compare
-// with, and the last resort for a node that no other backend has a kernel for. Must not know: sessions.
+// Knows: the contract of a backend and ops::evaluate_node. Tests and `--backend reference` compare with it,
+// and it is the fallback for a node that no other backend has a kernel for. Must not know: sessions.
 #pragma once
 
 #include <string>

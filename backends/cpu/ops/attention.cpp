@@ -1,7 +1,8 @@
-// Attention without the matrix of scores: blocks of query rows, each going over the keys it sees once.
+// Attention without materializing the score matrix: blocks of query rows, each with one pass over the keys it
+// sees.
 //
-// Where there are fewer blocks than threads (a step of generation), the keys are cut into parts too, whose
-// results are merged.
+// Where there are fewer blocks than threads (a decode step), the keys are split too, and the partial results
+// merged.
 #include <cstring>
 #include <limits>
 
@@ -14,7 +15,7 @@ struct Geometry : AttentionGeometry {
   int64_t splits;  ///< parts of the keys
 };
 
-/// Keys of one part are worth at least this many.
+/// The least number of keys worth a part.
 constexpr int64_t kLeastPart = 256;
 
 Geometry geometry_of(const NodeView& node, int threads) {
@@ -24,7 +25,7 @@ Geometry geometry_of(const NodeView& node, int threads) {
   return g;
 }
 
-/// Keeps part `index` of `parts` of the keys that the block sees.
+/// Restricts the block to part `index` of `parts` of the keys that it sees.
 void take_part(AttentionRows& task, SeenBlock& block, int64_t index, int64_t parts) {
   int64_t first = block.first[0], last = block.last[0];
   for (int64_t i = 1; i < task.rows; ++i) {
@@ -77,7 +78,7 @@ void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t ind
   simd.attention(task);
 }
 
-/// How many keys are valid in some batch: a cache has room for more.
+/// The greatest number of valid keys over the batch: a KV cache has room for more.
 int64_t valid_keys(const Geometry& g, const Call& call) {
   const auto* lengths = call.in<int64_t>(kKvLength);
   if (lengths == nullptr) return g.keys;
@@ -150,7 +151,7 @@ Result<KernelPtr> create_rotary(CpuDevice&, const NodeView& node, Producers) {
 
 // --- TensorScatter
 
-/// Bytes of a cache [outer, positions, row], where batch n has outer / N neighbouring entries.
+/// A cache as bytes [outer, positions, row], where batch n has outer / N consecutive entries.
 struct ScatterGeometry {
   int64_t batch, inner, positions, written;
   size_t row;
@@ -162,7 +163,7 @@ int64_t write_index(const ScatterGeometry& g, const Call& call, int64_t batch) {
   return g.wide_indices ? call.in<int64_t>(2)[batch] : call.in<int32_t>(2)[batch];
 }
 
-/// Rows [begin, end) of an update go to `at`, as far as they lie inside.
+/// Writes rows [begin, end) of an update at position `at`; rows outside the cache are dropped.
 void write_rows(const ScatterGeometry& g, std::byte* cache, const std::byte* update, int64_t begin,
                 int64_t end, int64_t at) {
   if (at < 0) {

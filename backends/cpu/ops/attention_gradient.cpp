@@ -1,6 +1,6 @@
-// Gradients of attention without the matrix of scores: first blocks of rows, for grad_query and three numbers
-// of each row, then blocks of keys, for grad_key and grad_value. No two threads add to one number, so results
-// do not depend on how many there are.
+// Gradients of attention without materializing the score matrix: first blocks of rows, for grad_query and
+// three statistics per row, then blocks of keys, for grad_key and grad_value. No two threads add to the same
+// element, so results do not depend on the thread count.
 #include "backends/cpu/attention_geometry.h"
 
 namespace rt::cpu {
@@ -11,7 +11,7 @@ struct Gradient {
   const Simd& simd;
 
   int64_t key_blocks() const { return (g.keys + kAttentionKeys - 1) / kAttentionKeys; }
-  int64_t statistics_floats() const {  // a multiple of the alignment that the scratch of threads needs
+  int64_t statistics_floats() const {  // a multiple of the alignment of the per-thread scratch
     return (g.batch * g.groups * g.rows * kAttentionStatistics + 15) / 16 * 16;
   }
 

@@ -1,7 +1,7 @@
 // Elementwise functions of two operands with broadcasting: arithmetic, comparisons, logic.
 //
 // Integer division and modulo by zero give 0, and the one overflow of division (minimum / -1) wraps: a kernel
-// can stop neither with an error nor with a trap. Integer sums, differences, products and powers wrap.
+// can neither return an error nor trap. Integer sums, differences, products and powers wrap.
 #include <cmath>
 
 #include "backends/common/broadcast.h"
@@ -18,7 +18,7 @@ Plan plan_of(const NodeView& node) {
   return broadcast_plan<2>(node.output(0).shape, {node.shape(0), node.shape(1)});
 }
 
-/// Which operands move along the innermost dimension.
+/// Which operands advance along the innermost dimension.
 Advance advance_of(const Plan& plan) noexcept {
   if (plan.inner_stride(0) == 0 && plan.inner_stride(1) != 0) return Advance::Second;
   return plan.inner_stride(1) == 0 ? Advance::First : Advance::Both;
@@ -51,8 +51,8 @@ KernelPtr make_loop(const NodeView& node, int64_t work, Loop loop, const Layouts
       over_operand(node), layouts);
 }
 
-/// n results from operands that move by step_a and step_b elements: the form of all dtypes without vector
-/// loops, so that they share one kernel.
+/// n results from operands with strides of step_a and step_b elements: type-erased, so that all dtypes
+/// without vector loops share one kernel.
 using ErasedLoop = void (*)(const std::byte* a, const std::byte* b, std::byte* y, int64_t n, int64_t step_a,
                             int64_t step_b);
 
@@ -150,8 +150,8 @@ T compute(T a, T b) noexcept {
   }
 }
 
-/// One block of 16-bit operands widened; a repeated operand is widened once per block. Y: uint16_t for
-/// numbers of their type, uint8_t for comparisons.
+/// One block of 16-bit operands, widened to f32; a broadcast operand is widened once per block. Y: uint16_t
+/// for results of the operands' dtype, uint8_t for comparisons.
 template <class Y, class Loop>
 KernelPtr make_halves(const Simd& simd, const NodeView& node, const Loop (&loops)[3]) {
   const Plan plan = plan_of(node);
@@ -250,7 +250,7 @@ Result<KernelPtr> create_logic(CpuDevice&, const NodeView& node, Producers) {
 
 enum class Bits : uint8_t { And, Or, Xor, ShiftLeft, ShiftRight };
 
-/// A shift by the type's width or more, or by less than 0, leaves 0, or the sign.
+/// A shift by the type's width or more, or by less than 0, gives 0; to the right, -1 for negative values.
 template <Bits kBits, class T>
 T bits(T a, T b) noexcept {
   if constexpr (kBits == Bits::And) return static_cast<T>(a & b);
@@ -271,7 +271,7 @@ KernelPtr make_bits(const NodeView& node) {
                        if constexpr (std::is_integral_v<T>)
                          return &erased<T, T, bits<kBits, T>>;
                        else
-                         return nullptr;  // the rows name integers only
+                         return nullptr;  // the kernel rows list integers only
                      }));
 }
 

@@ -1,4 +1,4 @@
-// BlockQuantize and BlockDequantize: block after block, each with its scale and all its codes.
+// BlockQuantize and BlockDequantize, block by block: a scale and all quantized values of the block.
 #include "backends/cpu/blocks.h"
 #include "backends/cpu/kernel.h"
 

@@ -18,7 +18,7 @@ void cast_loop(const std::byte* x, std::byte* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const auto wide = widen(from[i]);
-    if constexpr (sizeof(From) < 4)  // vectors of 32-bit integers are converted to any type at once
+    if constexpr (sizeof(From) < 4)  // 32-bit integer vectors convert directly to every type
       to[i] = narrow<To>(static_cast<int32_t>(wide));
     else
       to[i] = narrow<To>(wide);

@@ -1,7 +1,7 @@
-// Collectives: handed to the communicator that the application brought. Without one there is one rank.
+// Collectives, forwarded to the application's communicator. Without one there is a single rank.
 //
-// An operation owns its result until CollectiveWait, which is where the address of a running operation is
-// known again: so it works in place on that address, or copies from it.
+// A running operation is identified by its result's address and owns that result until CollectiveWait, which
+// is therefore in place on that address, or copies from it.
 #include <cstring>
 
 #include "backends/common/ranks.h"

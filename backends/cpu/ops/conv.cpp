@@ -1,12 +1,12 @@
-// Convolution, its two gradients, and ConvTranspose, which is one of them: oneDNN, in several ways each.
+// Convolution, its two gradients, and ConvTranspose, which is one of them: several oneDNN kernels for each.
 //
-//   conv                  direct, channels-last; or nChw16c where its input comes so and it can: both are
+//   conv                  direct, channels-last; or nChw16c where its producer has it and it can: both are
 //                         equally fast
 //   conv.blocked          nChw16c, direct
 //   conv.winograd2x2,4x4  nChw16c, 3x3 windows with stride 1: fewer multiplications, more memory (oneDNN up
 //                         to 3.1)
 //   conv.winograd_cached  channels-last, our own, for weights that change: many channels and few points
-//   conv.plain            loops, for what oneDNN has not (windows without channels)
+//   conv.plain            loops, for what oneDNN does not support (windows without channels)
 //
 // Winograd comes first where it was faster on every machine measured (see pays_winograd), and is timed
 // elsewhere. conv.bf16 is the direct one, channels-last, in bf16.
@@ -22,7 +22,7 @@ namespace {
 
 using onednn::Algorithm;
 
-/// The convolution that a Conv, ConvTranspose or ConvWeightGrad node means.
+/// The underlying convolution of a Conv, ConvTranspose or ConvWeightGrad node.
 Result<ConvGeometry> geometry_of(const NodeView& node) {
   switch (node.kind()) {
     case OpKind::Conv: return conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>());
@@ -97,9 +97,9 @@ Status supports_winograd(const CpuDevice& device, const NodeView& node) {
 }
 
 /// Tiles of 4x4 results need the fewest multiplications, but oneDNN transforms their weights at every run;
-/// for 2x2 it takes weights that were transformed once. Offered where they won by 1.2x to 3x against the
-/// direct convolution (oneDNN 2.6, AVX-512, 32 to 512 channels): many points pay for the transformation, few
-/// channels never do.
+/// for 2x2 it takes pre-transformed weights. Offered where they won by 1.2x to 3x against the direct
+/// convolution (oneDNN 2.6, AVX-512, 32 to 512 channels): many points amortize the transform, few channels
+/// never do.
 template <Algorithm kAlgorithm>
 Status pays_winograd(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports_winograd(device, node));
@@ -131,7 +131,7 @@ Result<KernelPtr> create_cached(CpuDevice& device, const NodeView& node, Produce
   return make_winograd_cached(device, node.kind(), g);
 }
 
-/// Follows the layout that the data comes in where the blocked one is possible.
+/// Follows the layout of the data's producer where the blocked one is possible.
 bool comes_blocked(const CpuDevice& device, const NodeView& node, Producers producers) {
   const bool both =
       node.kind() != OpKind::ConvWeightGrad || (producers.size() > 1 && producers[1] == kBlocked16);
@@ -161,7 +161,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   return onednn::make_convolution(device, convolution);
 }
 
-// --- plain loops, for the corners
+// --- plain loops, for corner cases
 
 struct Point {
   std::array<int64_t, kMaxSpatialRank> at{};
@@ -176,7 +176,7 @@ Point point_of(int64_t index, const std::array<int64_t, kMaxSpatialRank>& extent
   return point;
 }
 
-/// Calls body(x element, weight element, y element) for every product of the convolution.
+/// Calls body(x element, weight element, y element) for every multiply-add of the convolution.
 template <class Body>
 void for_products(const ConvGeometry& g, const Body& body) {
   std::array<int64_t, kMaxSpatialRank> outputs{}, kernels{};

@@ -1,6 +1,6 @@
-// CtcLoss: forward and backward variables as logarithms in f64 (sums of many steps lose the digits of an
-// f32), one sequence a thread. The algorithm stands in runtime/ops/ctc.cpp; here places advance by
-// recurrence, and of beta only two rows are kept.
+// CtcLoss: forward and backward variables as logarithms in f64 (f32 loses too many digits over many steps),
+// one sequence per thread. The algorithm is described in runtime/ops/ctc.cpp; here only two rows of beta are
+// kept.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,7 +38,7 @@ struct Ctc {
   void sequence(const Call& call, int64_t n) const noexcept;
 };
 
-/// One sequence's part of the inputs.
+/// The inputs of one sequence.
 struct Problem {
   const Ctc& ctc;
   const float* x;
@@ -76,7 +76,7 @@ void fill_alpha(const Problem& problem, double* alpha) noexcept {
     }
 }
 
-/// beta without the step's own symbol: alpha + beta is the probability of all paths through a place.
+/// beta without the step's own symbol: alpha + beta is the log probability of all paths through a place.
 void fill_beta(const Problem& problem, int64_t t, const double* after, double* beta) noexcept {
   const int64_t places = problem.places;
   const auto behind = [&](int64_t k) { return after[k] + problem.log_probability(t + 1, problem.symbol(k)); };

@@ -1,6 +1,6 @@
-// Gather and its gradient ScatterAdd along one axis. Data is seen as [outer, extent, inner], indices as a
-// flat list. An index outside [-extent, extent) is read as the nearest valid one: a kernel cannot report it,
-// and must not touch other memory.
+// Gather and its gradient ScatterAdd along one axis. Data is viewed as [outer, extent, inner], indices as a
+// flat list. An index outside [-extent, extent) is clamped to the nearest valid one: a kernel cannot report
+// it, and must not touch other memory.
 #include <cstring>
 
 #include "backends/cpu/elements.h"
@@ -73,8 +73,8 @@ Status supports_scatter(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-/// Each thread owns a range of the destination's rows and adds, in the order of the indices, what belongs
-/// there: no two threads touch one element, and the sum's order does not depend on the thread count.
+/// Each thread owns a range of the destination's rows and adds the updates of that range in index order: no
+/// two threads touch one element, and the order of summation does not depend on the thread count.
 Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
   const Shape& y = node.output(0).shape;
   const int axis = *normalized_axis(node.as<op::ScatterAddAttributes>().axis, y.rank());

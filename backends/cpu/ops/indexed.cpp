@@ -1,6 +1,6 @@
-// GatherElements, GatherND, ScatterElements and ScatterND. An index outside its range is read as the nearest
-// valid one, as in Gather. What two indices write to one place is written by one thread, in the indices'
-// order, so that results do not depend on the number of threads.
+// GatherElements, GatherND, ScatterElements and ScatterND. Indices out of range are clamped, as in Gather.
+// Updates of one location by several indices are made by one thread, in index order, so that results do not
+// depend on the thread count.
 #include <cstring>
 
 #include "backends/common/indexing.h"
@@ -17,7 +17,7 @@ Status indices_supported(const CpuDevice&, const NodeView& node) {
   return unsupported("indices must be i32 or i64, not ", name_of(node.dtype(1)));
 }
 
-/// Indices of either type. The branch costs nothing beside the access that depends on it.
+/// Indices of either type. The branch costs nothing compared with the access that depends on it.
 struct Indices {
   const void* data;
   bool wide;
@@ -43,8 +43,8 @@ Indices indices_of(const Call& call, DType dtype) noexcept {
   return {call.in<void>(1), dtype == DType::I64};
 }
 
-/// body(at, data_at) for all elements of the indices, cut among threads so that one line along the axis has
-/// one thread, and is walked in order. Lines that are neighbours are walked together: their elements are.
+/// body(at, data_at) for all elements of the indices, split among threads so that each line along the axis is
+/// walked in order by one thread. Adjacent lines are walked together, because their elements are adjacent.
 template <class Index, class Body>
 void for_elements(const ElementPlan& plan, const Index* indices, const Body& body) noexcept {
   const auto axis = static_cast<size_t>(plan.axis);
@@ -172,7 +172,7 @@ Result<KernelPtr> create_scatter_elements(CpuDevice&, const NodeView& node, Prod
   });
 }
 
-/// Each thread owns a range of the data's rows and takes, in order, the tuples that name one of them.
+/// Each thread owns a range of the data's rows and processes, in order, the tuples that address them.
 Result<KernelPtr> create_scatter_nd(CpuDevice&, const NodeView& node, Producers) {
   const ScatterReduction reduction = node.as<op::ScatterNDAttributes>().reduction;
   const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), 0);

@@ -1,8 +1,8 @@
-// MatMulInteger and ConvInteger: oneDNN's products of bytes, exact where the machine has VNNI, and plain
-// loops elsewhere.
+// MatMulInteger and ConvInteger: oneDNN's 8-bit kernels, exact where the CPU has VNNI, and plain loops
+// elsewhere.
 //
-// oneDNN multiplies u8 or s8 by s8: an unsigned second factor b is taken as b - 128, and its zero point with
-// it. The zero points are worked in afterwards:
+// oneDNN multiplies u8 or s8 by s8: an unsigned right operand b is taken as b - 128, and so is its zero
+// point. Zero points are corrected for afterwards:
 //   sum (a - za)(b - zb) = sum a b - za sum b - zb (sum a - K za)
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
@@ -32,7 +32,7 @@ Status supports_exact(const CpuDevice&, const NodeView& node) {
 
 // --- MatMulInteger
 
-/// Which zero point belongs to a row of a, or to the columns of a matrix of b.
+/// The zero points of the rows of a, or of the columns of each matrix of b.
 struct ZeroPoint {
   Shape batch;
   int64_t extent = 1;  ///< along the rows or columns; 1: one for all
@@ -48,13 +48,13 @@ struct ZeroPoint {
   int64_t matrices() const noexcept { return batch.elements(); }
 };
 
-/// Both kernels of MatMulInteger keep in their scratch, per matrix of b and per column: the sums of b, and
-/// the zero points of b.
+/// Scratch of both kernels of MatMulInteger, per matrix of b and per column: the sums of b, and the zero
+/// points of b.
 struct MatMulPlan {
   MatMulGeometry g;
   ZeroPoint a_zero, b_zero;
   bool a_signed, b_signed, has_a_zero, has_b_zero;
-  int32_t b_shift = 0;  ///< what is taken from b before it is multiplied
+  int32_t b_shift = 0;  ///< subtracted from b before the multiplication
   const Simd* simd;
 
   MatMulPlan(const CpuDevice& device, const NodeView& node, MatMulGeometry geometry)
@@ -71,7 +71,7 @@ struct MatMulPlan {
   size_t sums_count() const noexcept { return static_cast<size_t>(g.b_batch.elements() * g.n); }
   size_t zeros_count() const noexcept { return static_cast<size_t>(b_zero.matrices() * g.n); }
 
-  /// Of b less the shift.
+  /// Column sums of b, minus the shift.
   void column_sums(const void* b_bytes, int32_t* sums) const noexcept {
     const auto* b = static_cast<const std::byte*>(b_bytes);
     for (int64_t matrix = 0; matrix < g.b_batch.elements(); ++matrix, sums += g.n) {
@@ -79,7 +79,7 @@ struct MatMulPlan {
       for (int64_t k = 0; k < g.k; ++k, b += g.n) simd->multiply_add[b_signed ? 0 : 1](sums, b, 1, g.n);
     }
   }
-  /// Of b, less the shift.
+  /// Column zero points of b, minus the shift.
   void column_zeros(const void* b_zero_bytes, int32_t* zeros) const noexcept {
     const auto count = static_cast<int64_t>(zeros_count());
     for (int64_t i = 0; i < count; ++i) {
@@ -115,7 +115,7 @@ Result<KernelPtr> create_matmul(CpuDevice& device, const NodeView& node, Produce
   product.b = {padded(g.b_batch), false, nullptr};
   product.batch = padded(g.batch);
   if (g.b_batch.elements() == 1 && g.a_batch.elements() == g.batch.elements()) {
-    product.m *= g.batch.elements();  // one weight under all batches: the rows of all make one product
+    product.m *= g.batch.elements();  // one weight for all batches: their rows form one GEMM
     product.a.batch.clear();
     product.b.batch.clear();
     product.batch.clear();
@@ -280,7 +280,7 @@ Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers
   return onednn::make_convolution_integer(device, convolution);
 }
 
-/// The sums of one window, output channel by output channel.
+/// Computes the accumulators of one window, one output channel after the other.
 struct PlainConv {
   ConvGeometry g;
   bool x_signed, weight_signed, has_x_zero, has_weight_zero, shared_weight_zero;

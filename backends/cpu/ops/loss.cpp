@@ -1,5 +1,5 @@
 // SoftmaxCrossEntropy in one pass over the logits: the mean over rows of log(sum exp(x - max)) - (x[label] -
-// max). A label outside [0, C) contributes 0. The rows' losses lie in scratch and are summed in order.
+// max). A label outside [0, C) contributes 0. Per-row losses are kept in scratch and summed in order.
 #include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
 

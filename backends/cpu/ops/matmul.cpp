@@ -1,4 +1,4 @@
-// Matrix products: oneDNN for f32 and bf16, vector loops for single rows, plain loops for everything else.
+// MatMul: oneDNN for f32 and bf16, vector loops (GEMV) for single rows, plain loops for everything else.
 #include "runtime/graph/matmul_geometry.h"
 
 #include "backends/cpu/elements.h"
@@ -24,7 +24,7 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-/// A bias that oneDNN adds: one number for each column.
+/// A bias that oneDNN adds: one value per column.
 bool is_row_bias(const NodeView& node, const MatMulGeometry& g, int bias) {
   if (bias < 0) return true;
   const auto i = static_cast<size_t>(bias);
@@ -57,7 +57,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   product.b = {padded(g.b_batch, g.batch.rank()), g.transpose_b, nullptr};
   product.batch = padded(g.batch, g.batch.rank());
   if (g.b_batch.elements() == 1 && !g.transpose_a && g.a_batch.elements() == g.batch.elements()) {
-    product.m *= g.batch.elements();  // one weight under all batches: the rows of all make one product
+    product.m *= g.batch.elements();  // one weight for all batches: their rows form one GEMM
     product.a.batch.clear();
     product.b.batch.clear();
     product.batch.clear();
@@ -75,7 +75,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   return onednn::make_matmul(device, product);
 }
 
-// --- one row times a matrix: a language model's step
+// --- GEMV, one row times a matrix: a language model's decode step
 
 /// Columns that a thread takes at a time.
 constexpr int64_t kColumns = 64;

@@ -20,7 +20,7 @@ KernelPtr make_copy(StridedCopy copy, const CpuDevice& device, DType dtype, int6
       [=](const Call& call) noexcept { copy.run(call.in<std::byte>(0) + from_byte, call.out<std::byte>()); });
 }
 
-/// Identity and Reshape: the bytes as they are.
+/// Identity and Reshape: the bytes are unchanged.
 Result<KernelPtr> create_identity(CpuDevice&, const NodeView& node, Producers producers) {
   const auto bytes = static_cast<int64_t>(node.input(0).bytes());
   const bool blocked = node.kind() == OpKind::Identity && !producers.empty() && producers[0] == kBlocked16 &&
@@ -90,7 +90,7 @@ Status supports_tile(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the repeats of a Tile");
 }
 
-/// Starts are clamped as ONNX says; the extents are those that the shape rule found.
+/// Starts are clamped as in ONNX; the extents are those of the shape rule.
 Result<KernelPtr> create_slice(CpuDevice& device, const NodeView& node, Producers) {
   const Shape& x = node.shape(0);
   const Shape& y = node.output(0).shape;
@@ -147,7 +147,7 @@ Status supports_pad(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the pads of a Pad");
 }
 
-/// Rows along the last axis: copied where it lies inside, picked by a table where it does not.
+/// Rows along the last axis: memcpy where inside the input, else a lookup table of source offsets.
 Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
   const Shape x = node.shape(0), y = node.output(0).shape;
   const auto mode = node.as<op::PadAttributes>().mode;

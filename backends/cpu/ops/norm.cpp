@@ -1,7 +1,7 @@
 // Batch and layer normalization. Channels are the last axis; batch normalization also works in kBlocked16.
 //
-// Sums over all rows are made in one part per thread (scratch), joined in order. Variances are summed around
-// means of blocks, because the difference of squares cancels.
+// Sums over all rows are accumulated in one part per thread (scratch), combined in order. Variances are
+// accumulated around the means of blocks, because the difference of squares cancels.
 #include <cmath>
 
 #include "backends/cpu/channels.h"
@@ -46,7 +46,7 @@ Result<KernelPtr> create_batch_norm(CpuDevice& device, const NodeView& node, Pro
       requirements, {layout, 1, 1});
 }
 
-/// Calls add(sums, plane, first_row, end_row) on every thread with sums of its own, `width` floats, zeroed.
+/// Calls add(sums, plane, first_row, end_row) on every thread with its own `width` accumulators, zeroed.
 template <class Add>
 void for_parts(const ChannelPlanes& planes, float* sums, int64_t width, int parts, const Add& add) {
   const int64_t rows = planes.planes * planes.rows;

@@ -1,6 +1,5 @@
-// Optimizer steps in one pass, in place. Learning rate, step, scale and skip are tensors: recorded work never
-// changes. States in 8 bits are made numbers, stepped and made codes again block by block, in the first
-// cache.
+// Optimizer steps in one pass, in place. Learning rate, step, scale and skip are tensors, so that recorded
+// work never changes. 8-bit states are dequantized, updated and requantized block by block, in L1.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -22,7 +21,7 @@ Status supports_step(const CpuDevice&, const NodeView& node) {
   return states_are_f32(node);
 }
 
-/// Blocks are worked on in memory of the stack.
+/// Blocks are processed in stack buffers.
 constexpr int64_t kLargestBlock = 1024;
 
 Status supports_blockwise(const CpuDevice&, const NodeView& node) {
@@ -37,7 +36,7 @@ class OptimizerStep {
   OptimizerStep(const Simd& simd, const NodeView& node)
       : simd_(&simd), form_(step_form(node)), count_(node.input(0).elements()), pairs_(form_) {}
 
-  /// Pairs of states and results behind the parameter's.
+  /// In-place pairs of states and results, after the parameter's.
   std::span<const InPlace> pairs() const { return pairs_.span(); }
   size_t scratch() const {
     return form_.rule == op::StepRule::Lamb ? static_cast<size_t>(count_) * sizeof(float) : 0;
@@ -90,7 +89,7 @@ class OptimizerStep {
       step_range(operands, 0, n, numbers);
       for (size_t i = 0; i < kMostStepStates; ++i)
         if (const auto& state = form_.states[i]; state.present)
-          // A mean of squares that fell to 0 would make the next step infinite.
+          // A second moment quantized to 0 would make the next step infinite.
           call.out<float>(state.next_scales)[block] = codebooks[i]->codes_of(
               *simd_, moments[i], call.out<uint8_t>(state.output) + first, n, !state.negative);
     });

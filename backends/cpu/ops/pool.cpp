@@ -1,6 +1,6 @@
 // Pooling and its gradients. Channels are the innermost dimension of both layouts, so that every tap is a
-// vector operation on a run of channels. Gradients are cut among threads by sample and block of channels,
-// because the windows of one sample overlap. Pooling itself takes 16-bit floats too.
+// vector operation on a run of channels. Gradients are split among threads by sample and block of channels,
+// because the windows of one sample overlap. Forward pooling also takes 16-bit floats.
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace rt::cpu {
 namespace {
 
-/// Three spatial axes always (missing ones have extent 1), and how to find a run of channels.
+/// Always three spatial axes (missing ones have extent 1), and the addresses of runs of channels.
 struct Pool {
   std::array<WindowAxis, 3> axes{};
   int64_t images = 0;  ///< samples, or samples x channel blocks
@@ -54,7 +54,7 @@ Taps inside(const WindowAxis& axis, int64_t window) noexcept {
   return taps;
 }
 
-/// body(point) for every input point under the window of output point `out`, in row-major order.
+/// body(point) for every input point in the window of output point `out`, in row-major order.
 template <class Body>
 void for_taps(const Pool& pool, int64_t out, const Body& body) noexcept {
   const auto& [d, h, w] = pool.axes;
@@ -82,9 +82,8 @@ LayoutId layout_of(const TensorInfo& info, Producers producers, size_t input) {
              : kDense;
 }
 
-/// Few channels, or windows that overlap: the rows under a row of windows are joined first, a segment at a
-/// time that stays in the first cache, with the neutral element where the padding is; then the windows along
-/// it.
+/// For few channels or overlapping windows: the input rows of a row of windows are combined first, in
+/// segments that stay in L1, with the neutral element in the padding; then the windows along the result.
 template <bool kMax>
 KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, LayoutId layout) {
   constexpr int64_t kBuffer = 4096;
@@ -169,7 +168,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
     return make_by_rows<kMax>(device.simd(), pool, count_pad, layout);
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
-        // Channels that are joined at a time; 16-bit floats are widened on the way.
+        // Channels combined at a time; 16-bit floats are widened on the way.
         const int64_t run = wide ? pool.width : kWideBlock;
         const auto join_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
           float widened[kWideBlock], joined[kWideBlock];
@@ -202,7 +201,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
       {}, {layout, 1, 1});
 }
 
-/// The maxima of codes; a window in the padding has the least code.
+/// Max pooling of quantized values; a window in the padding gives the least value.
 Result<KernelPtr> create_max_codes(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   const Pool pool = make_pool(geometry, kDense);
@@ -240,7 +239,7 @@ Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers
     return make_kernel([=, column_major = attributes.column_major](const Call& call) noexcept {
       const T* x = call.in<T>(0);
       int64_t* y = call.out<int64_t>();
-      // Names of their own: clang 14 does not let a lambda capture a structured binding.
+      // Named references: clang 14 does not let a lambda capture a structured binding.
       const auto &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
       const int64_t channels = pool.width;
       parallel_for(
@@ -276,7 +275,7 @@ Result<KernelPtr> create_max_grad(CpuDevice& device, const NodeView& node, Produ
                               ? kBlocked16
                               : kDense;
   const Pool pool = make_pool(geometry, layout);
-  // Runs of channels that one thread works on, so that one image is shared among threads.
+  // Channels of one work item, so that one image is split among threads.
   const int64_t run = std::min<int64_t>(pool.width, 64), runs = run == 0 ? 0 : (pool.width + run - 1) / run;
   Requirements requirements;
   requirements.scratch = static_cast<size_t>(max_threads() * pool.taps) * sizeof(int64_t);

@@ -1,5 +1,5 @@
 // QuantizeLinear, DequantizeLinear and NarrowFloat: vector loops over runs of elements that share a scale, or
-// whose scales lie side by side.
+// whose scales are contiguous.
 #include "runtime/graph/quantization.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ int code_of(DType dtype) {
   }
 }
 
-/// Elements [first, first + count) with the scales from `scale` on: one for all, or one for each.
+/// Elements [first, first + count) with the scales from `scale` on: one for all, or one per element.
 struct Run {
   int64_t first, count, scale;
 };
@@ -44,7 +44,7 @@ class Runs {
     if (g_.inner != 1 || g_.per_tensor()) return g_.inner;
     return along_axis_ ? g_.extent : g_.block;
   }
-  /// Whether every element of a run has a scale of its own.
+  /// Whether every element of a run has its own scale.
   bool each() const noexcept { return along_axis_ || (g_.inner != 1 && g_.inner_stride == 1); }
   Run operator[](int64_t i) const noexcept {
     if (g_.inner != 1 || g_.per_tensor())
@@ -60,7 +60,7 @@ class Runs {
   bool along_axis_ = false;
 };
 
-/// body(run) for all runs, cut further where they are long, on all threads.
+/// body(run) for all runs, long ones split further, on all threads.
 template <class Body>
 void for_each_run(const Runs& runs, const Body& body) noexcept {
   const bool each = runs.each();
@@ -84,7 +84,7 @@ Result<ScaleGroups> groups_of(const NodeView& node) {
   return scale_groups(node.shape(0), node.shape(1), attributes.axis, attributes.block_size);
 }
 
-/// Scales as f32: where they lie, or widened into the scratch.
+/// Scales as f32: the input itself, or widened into the scratch.
 const float* widened_scales(const Simd& simd, DType dtype, int64_t count, const Call& call) noexcept {
   if (dtype == DType::F32) return call.in<float>(1);
   widen_block(simd, dtype, call.in<uint16_t>(1), call.scratch<float>(), count);
@@ -98,7 +98,7 @@ Requirements scales_scratch(const NodeView& node) {
   return requirements;
 }
 
-/// The quotients of 16-bit floats, which are 16-bit floats themselves.
+/// The quotients of 16-bit floats, rounded to 16 bits as well.
 void divide_halves(const Simd& simd, DType dtype, const uint16_t* x, const float* scale, float* quotient,
                    int64_t n, bool each) noexcept {
   uint16_t narrow[kWideBlock];
@@ -114,7 +114,7 @@ constexpr auto kOnes = [] {
   return ones;
 }();
 
-/// Halves, whose scales are widened into the scratch.
+/// 16-bit floats; the scales are widened into the scratch.
 KernelPtr make_quantize_halves(const CpuDevice& device, const NodeView& node, const Runs& runs) {
   const DType from = node.dtype(0), to = node.output(0).dtype;
   const auto quantize = device.simd().quantize[code_of(to)];
@@ -135,7 +135,7 @@ KernelPtr make_quantize_halves(const CpuDevice& device, const NodeView& node, co
       scales_scratch(node));
 }
 
-/// 1 / scale for all scales; null where one of them is no normal number.
+/// 1 / scale for all scales; null where one of them is not a normal float.
 const float* inverse_of(const float* scale, float* inverse, int64_t count) noexcept {
   bool normal = true;
   for (int64_t i = 0; i < count; ++i) {

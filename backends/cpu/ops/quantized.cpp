@@ -1,7 +1,7 @@
-// Quantized arithmetic in one kernel: oneDNN's products of bytes with their requantization, where all its
-// numbers are known; and passes over bytes.
+// Fused quantized operators: oneDNN's 8-bit matmuls and convolutions with their requantization, where all
+// scales and zero points are constants; and elementwise passes over 8-bit tensors.
 //
-// A product's zero point of x is worked into the bias: sum (x - zx) w = sum x w - zx sum w.
+// The zero point of x is folded into the bias: sum (x - zx) w = sum x w - zx sum w.
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
 
@@ -29,9 +29,9 @@ int code_of(DType dtype) {
   return static_cast<int>(is_signed(dtype) ? IntegerCode::I8 : IntegerCode::U8);
 }
 
-// --- products
+// --- matmul and convolution
 
-/// An operand of one number, known; 0 where it is absent.
+/// The value of a constant zero point of one element; 0 where it is absent.
 int32_t known_zero_point(const NodeView& node, size_t i) {
   if (!node.has(i)) return 0;
   return static_cast<int32_t>(load_integer(node.inputs[i].value, node.dtype(i), 0));
@@ -56,7 +56,7 @@ Status supports_product(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-/// weight_sum(channel): of a channel's weights.
+/// weight_sum(channel): the sum of a channel's weights.
 template <class Attributes, class WeightSum>
 onednn::Requantization requantization_of(const NodeView& node, int64_t channels,
                                          const WeightSum& weight_sum) {
@@ -128,7 +128,7 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
   if (attributes.epilogue) epilogue = *attributes.epilogue;
   const auto activation = activation_of(device.simd(), epilogue.activation);
   const auto quantize = device.simd().quantize[code_of(to)];
-  // Long rows are cut, so that what lies between the steps stays in the first cache.
+  // Long rows are split, so that intermediates stay in L1.
   const int64_t pieces = (channels + kWideBlock - 1) / kWideBlock;
   return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
     const auto add = simd.binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
@@ -201,7 +201,7 @@ Result<KernelPtr> create_lookup(CpuDevice& device, const NodeView& node, Produce
   const auto loop = device.simd().look_up[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
   const auto step = static_cast<int64_t>(size);
   const int64_t n = node.output(0).elements();
-  // A negative code is, in bits, its place from the end of the table.
+  // A negative s8 value, read as u8, indexes from the end of the table.
   return make_kernel([=](const Call& call) noexcept {
     parallel_for(n, 1, 64, [&](int64_t begin, int64_t end) noexcept {
       loop(call.in<uint8_t>(0) + begin, call.in<std::byte>(1), call.out<std::byte>() + begin * step,
@@ -236,7 +236,7 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
         }
         const float scale = (high - low) / 255.0f, inverse = 1 / scale;
         const float position = -low / scale;
-        const auto zero =  // 0 of 0 / 0, of NaN and of infinities
+        const auto zero =  // 0 for 0 / 0, NaN and infinities
             position >= 0 ? static_cast<uint8_t>(std::nearbyint(std::min(position, 255.0f))) : uint8_t{0};
         *call.out<float>(1) = scale;
         *call.out<uint8_t>(2) = zero;

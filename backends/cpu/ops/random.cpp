@@ -1,4 +1,4 @@
-// Uniform and normal random numbers, element by element from seed, counter and position.
+// Uniform and normal random values, element by element from seed, counter and position.
 #include <cmath>
 
 #include "backends/cpu/elementwise.h"
@@ -10,11 +10,11 @@ namespace {
 
 struct Numbers {
   uint64_t seed;
-  float first, second;  ///< first + second times the number: low and range, or mean and scale
+  float first, second;  ///< first + second times the sample: low and range, or mean and scale
   bool normal;
 };
 
-/// f64: the two numbers of one block.
+/// f64: the two values of one Philox block.
 void block_of(const Numbers& numbers, uint64_t counter, int64_t index, double* out) noexcept {
   const PhiloxBlock bits = philox(numbers.seed, counter, static_cast<uint64_t>(index));
   double u[2] = {uniform53(bits[0], bits[1]), uniform53(bits[2], bits[3])};

@@ -1,8 +1,8 @@
-// LSTM, GRU and RNN: the whole sequence in one call. The products with w are made for many steps at once;
-// then each step is a product with r, whose packed panels stay in cache, with the gates at its end.
+// LSTM, GRU and RNN: the whole sequence in one call. The GEMMs with w are made for many steps at once; then
+// each step is a GEMM with r, whose packed panels stay in cache, followed by the gates.
 //
-// Threads share out directions and rows, which need nothing of each other; where there are few rows and r is
-// large, the hidden units, meeting at a barrier after every step.
+// Threads split directions and rows, which are independent; where there are few rows and r is large, they
+// split the hidden units instead, with a barrier after every step.
 #include <cstring>
 
 #include "backends/cpu/recurrent_weights.h"
@@ -11,10 +11,9 @@ namespace rt::cpu {
 namespace {
 
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
-/// Rows of x that are multiplied with w at once: enough to make up for reading w, few enough to stay in
-/// cache.
+/// Rows of x per GEMM with w: enough to amortize reading w, few enough to stay in cache.
 constexpr int64_t kChunkRows = 96;
-/// Multiply-adds of a step on one thread that are worth a barrier.
+/// Multiply-adds per thread and step that are worth a barrier.
 constexpr int64_t kBarrierWork = 100'000;
 
 struct Recurrence {
@@ -88,7 +87,7 @@ class Walk {
       const int64_t last = std::min(first + net_.chunk, g_.steps);
       project(first, last);
       for (int64_t s = first; s < last; ++s) {
-        // All of h must be there before anybody multiplies with it.
+        // All of h must be written before any thread multiplies with it.
         barrier();
         step(s, gates_ + (in_time_order() ? s - first : last - 1 - s) * g_.batch * row_floats(), barrier);
       }
@@ -105,7 +104,7 @@ class Walk {
   int64_t length(int64_t n) const noexcept {
     return lengths_ == nullptr ? g_.steps : std::clamp<int64_t>(lengths_[n], 0, g_.steps);
   }
-  /// Rows of a chunk lie in the order of the steps, or backwards.
+  /// Whether the rows of a chunk are stored in the order of the steps; else in reverse.
   bool in_time_order() const noexcept { return !g_.reversed(direction_) || lengths_ != nullptr; }
   int64_t first_unit(int64_t panel) const noexcept { return panel * net_.weights.units; }
   int64_t units_of(int64_t panel) const noexcept {
@@ -135,7 +134,7 @@ class Walk {
     if (last_c_ != nullptr) store(c_, last_c_);
   }
 
-  /// Gates of the steps [first, last): bias plus the product of x with w.
+  /// Pre-activations of the gates of steps [first, last): bias plus x times w.
   void project(int64_t first, int64_t last) noexcept {
     const int64_t rows = row_end_ - row_begin_, width = net_.weights.width;
     const float* from = x_ + (g_.reversed(direction_) ? g_.steps - last : first) * g_.batch * g_.input;
@@ -157,7 +156,7 @@ class Walk {
     }
   }
 
-  /// Rows that run backwards from ends of their own, brought into the order of the steps.
+  /// Gathers rows that run backwards from their own ends into the order of the steps.
   const float* gather(int64_t first, int64_t last) noexcept {
     for (int64_t s = first; s < last; ++s)
       for (int64_t n = row_begin_; n < row_end_; ++n) {
@@ -197,7 +196,7 @@ class Walk {
     return {gates + n * row_floats() + panel * net_.weights.width, kUnits};
   }
 
-  /// Adds the product of `operand` with groups [group, group + count) of r's panel to the gates.
+  /// Adds `operand` times groups [group, group + count) of r's panel to the gates.
   void multiply(const float* operand, float* gates, int64_t panel, int64_t group, int64_t count) noexcept {
     const int64_t width = net_.weights.width;
     net_.loops.product(operand + row_begin_ * hidden_stride_, hidden_stride_,
@@ -206,7 +205,7 @@ class Walk {
                        row_floats(), row_end_ - row_begin_, count);
   }
 
-  /// All three products at once; that of the third gate stays apart, with its own bias.
+  /// All three GEMMs at once; the third gate's result is kept apart, with its own bias.
   void multiply_linear(const float* before, float* gates, int64_t panel) noexcept {
     const int64_t width = net_.weights.width, unit = first_unit(panel);
     const float* bias = weights_ + net_.weights.recurrent_bias + panel * kUnits;
@@ -223,7 +222,7 @@ class Walk {
     }
   }
 
-  /// One row's h behind the step, and y; behind the row's length the old state, and zeros.
+  /// One row's h after the step, and y; past the row's length the old state, and zeros.
   void finish(int64_t s, float* gates, int64_t panel, int64_t n) noexcept {
     const int64_t at = n * hidden_stride_ + first_unit(panel), steps = length(n);
     const float* before = h_[s & 1] + at;
@@ -289,7 +288,7 @@ void run_split_rows(const Recurrence& net, const Call& call, const float* packed
   });
 }
 
-/// Constant weights are arranged once, others at every run.
+/// Constant weights are packed once, others at every run.
 class RecurrentKernel final : public Kernel {
  public:
   RecurrentKernel(const CpuDevice& device, const NodeView& node, const RecurrentGeometry& g)

@@ -1,6 +1,6 @@
-// Gradients of LSTM, GRU and RNN. y tells every h, so that all gates are computed anew with large products;
-// then one walk back through the steps, each a product with r after the gates' slopes. Threads share out
-// directions and rows.
+// Gradients of LSTM, GRU and RNN. y gives every h, so that all gates are recomputed with large GEMMs; then
+// one backward pass over the steps, each a GEMM with r after the gates' derivatives. Threads split directions
+// and rows.
 #include <cstring>
 
 #include "backends/cpu/recurrent_weights.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
 
-/// Regions of scratch of one direction, in floats; rows are [steps][batch] in time.
+/// Offsets of the scratch regions of one direction, in floats; rows are [steps][batch] in time.
 struct Regions {
   int64_t gates = 0, before = 0, candidate = 0, reset = 0, product = 0, c = 0;
   int64_t c0 = 0, grad_h = 0, grad_c = 0, through = 0, grad_block = 0;
@@ -24,8 +24,8 @@ struct Gradient {
   const RecurrentLoops& loops;
   std::array<CellNumbers, 2> numbers;
   Regions at;
-  int64_t padded;         ///< hidden, in whole columns of both kinds of panels
-  int64_t peepholes = 0;  ///< floats of one part's sums
+  int64_t padded;         ///< hidden, rounded up to whole panels of both kinds
+  int64_t peepholes = 0;  ///< floats of one part's accumulators
   int parts;              ///< of the rows of one direction
 
   Gradient(const RecurrentGeometry& geometry, const Simd& simd)
@@ -94,7 +94,7 @@ class Back {
   int64_t length(int64_t n) const noexcept {
     return lengths_ == nullptr ? g_.steps : std::clamp<int64_t>(lengths_[n], 0, g_.steps);
   }
-  /// When row n makes step s; steps behind its length come at their own times, where everything is zero.
+  /// The time at which row n makes step s; steps past its length keep their index, where everything is zero.
   int64_t time(int64_t s, int64_t n) const noexcept {
     return s < length(n) && g_.reversed(direction_) ? length(n) - 1 - s : s;
   }
@@ -118,7 +118,7 @@ class Back {
     const float* all = call_.in<float>(input);
     return all == nullptr ? nullptr : all + ((t * g_.directions + direction_) * g_.batch + n) * g_.hidden;
   }
-  /// A row of `hidden`, zeros behind it and in place of what is absent.
+  /// Loads a row of `hidden` values, padded with zeros; all zeros where `from` is null.
   void load(float* to, const float* from) const noexcept {
     std::memset(to, 0, static_cast<size_t>(net_.padded) * sizeof(float));
     if (from != nullptr) std::memcpy(to, from, static_cast<size_t>(g_.hidden) * sizeof(float));
@@ -137,7 +137,7 @@ class Back {
       }
   }
 
-  /// Adds `operand` times groups [first, first + count) of r to the gates of all steps.
+  /// Adds `region` times groups [first, first + count) of r to the gates of all steps.
   void multiply(int64_t region, int64_t first, int64_t count) noexcept {
     const int64_t width = net_.weights.width;
     for (int64_t panel = 0; panel < net_.weights.panels; ++panel)
@@ -164,7 +164,7 @@ class Back {
     multiply(net_.at.before, 0, g_.kind == CellKind::GRU ? 2 : net_.weights.groups);
   }
 
-  /// The reset gate, and what r's third block is multiplied with; before the reset gate also that product.
+  /// The reset gate, and the operand of r's third block; with linear_before_reset also their product.
   void find_candidates() noexcept {
     const bool linear = g_.linear_before_reset;
     for (int64_t t = 0; t < g_.steps; ++t)
@@ -232,7 +232,7 @@ class Back {
     return base_ + net_.at.grad_block + n * g_.gates * net_.padded;
   }
 
-  /// The gradients of one row's gates go to its block and to the output.
+  /// Copies the gradients of one row's gates from its block to the output.
   void store_gates(int64_t s, int64_t n) noexcept {
     float* to = result(0, time(s, n), n, g_.gates * g_.hidden);
     for (int64_t gate = 0; gate < g_.gates; ++gate)
@@ -276,7 +276,7 @@ class Back {
         g_.kind == CellKind::LSTM ? c_before(s, n) + unit : row(net_.at.before, time(s, n), n) + unit;
     return made;
   }
-  /// Null unless the reset gate scales the product itself.
+  /// Null unless the reset gate scales the product itself (linear_before_reset).
   const float* linear_product(int64_t t, int64_t n, int64_t unit) const noexcept {
     return g_.linear_before_reset ? row(net_.at.product, t, n) + unit : nullptr;
   }
@@ -323,7 +323,7 @@ class Back {
   /// grad_h += gradients of the first `count` gates times r.
   void add_products(int64_t s, int64_t count) noexcept {
     const int64_t columns = g_.gates * g_.hidden, k = count * g_.hidden;
-    if (lengths_ == nullptr)  // rows of one time lie behind each other
+    if (lengths_ == nullptr)  // rows of one time are contiguous
       return multiply_back(result(0, time(s, begin_), begin_, columns), row(net_.at.grad_h, 0, begin_), 0, k,
                            end_ - begin_);
     for (int64_t n = begin_; n < end_; ++n)
@@ -346,7 +346,7 @@ class Back {
   float *base_, *peepholes_;
 };
 
-/// Sums over the parts, in their order.
+/// Sums the parts in order.
 void store_peepholes(const Gradient& net, const float* parts, float* to) noexcept {
   const RecurrentGeometry& g = net.g;
   for (int64_t d = 0; d < g.directions; ++d)

@@ -1,9 +1,9 @@
 // Reductions over any axes, ArgMax and ArgMin.
 //
-// Floats of 32 and 16 bits, in f32: where the innermost dimension is reduced, each result is a sum of row
-// reductions; where it is kept, rows are accumulated into the result. Few results from many elements are cut
-// along the outermost reduced dimension into parts, whose partial results lie in scratch and are joined in
-// order.
+// 32- and 16-bit floats are reduced in f32: where the innermost dimension is reduced, each result combines
+// row reductions; where it is kept, rows are accumulated into the result. Few results from many elements are
+// split along the outermost reduced dimension into parts, whose partial results are kept in scratch and
+// combined in order.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +29,7 @@ float neutral_of(ReduceFunction function) noexcept {
   }
 }
 
-/// One reduction of f32, f16 or bf16: writes the f32 results of kept indices [begin, end) made of the reduced
+/// One reduction of f32, f16 or bf16: writes the f32 results of kept indices [begin, end), reduced over the
 /// outer range [first, last).
 class FloatReduction {
  public:
@@ -49,9 +49,9 @@ class FloatReduction {
     short_rows_ = matrix && plan.inner_reduced && inner_ <= kShortRow && plan.kept_stride[0] == inner_;
     few_columns_ = matrix && !plan.inner_reduced && inner_ <= kShortRow && plan.reduced_stride[0] == inner_;
   }
-  /// Rows per result: what can be cut into parts.
+  /// Rows per result, which can be split into parts.
   int64_t rows() const noexcept { return rows_; }
-  /// Results are cut among threads at multiples of this.
+  /// Results are split among threads at multiples of this.
   int64_t unit() const noexcept { return plan_.inner_reduced ? 1 : 16; }
 
   void run(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
@@ -104,7 +104,7 @@ class FloatReduction {
                    });
     }
   }
-  /// Rows shorter than vectors are turned into columns.
+  /// Rows shorter than vectors are transposed first.
   void run_short_rows(const std::byte* x, float* y, int64_t begin, int64_t end) const noexcept {
     constexpr int64_t kBlock = kWideBlock / kShortRow;
     float columns[kShortRow * kBlock];
@@ -117,7 +117,7 @@ class FloatReduction {
       for (int64_t k = 0; k < inner_; ++k) accumulate_(y + i, columns + k * kBlock, count);
     }
   }
-  /// Several rows shorter than vectors are one longer row, whose parts are joined at last.
+  /// Rows shorter than vectors are accumulated as one longer row, whose parts are combined at the end.
   void run_few_columns(const std::byte* x, float* y, int64_t first, int64_t last) const noexcept {
     const int64_t group = kFolded / inner_, width = group * inner_;
     float folded[kFolded];
@@ -129,7 +129,7 @@ class FloatReduction {
   }
   void run_columns(const std::byte* x, float* y, int64_t begin, int64_t end, int64_t first,
                    int64_t last) const noexcept {
-    // Runs of results that share a row, cut so that the accumulators stay in the first cache.
+    // Runs of results that share a row, split so that the accumulators stay in L1.
     constexpr int64_t kColumns = 2048;
     for (int64_t i = begin; i < end;) {
       const int64_t row = i / inner_, column = i % inner_;
@@ -152,7 +152,7 @@ class FloatReduction {
   bool short_rows_ = false, few_columns_ = false;
 };
 
-/// In how many parts to cut the reduced range: all threads, when the results alone do not keep them busy.
+/// The number of parts of the reduced range: all threads, when the results alone do not keep them busy.
 int parts_for(const ReductionPlan& plan, int64_t rows, int threads) noexcept {
   if (threads <= 1 || plan.outputs * plan.count < kSerialWork * 2) return 1;
   if (plan.outputs >= 4 * threads * (plan.inner_reduced ? 1 : 16) || rows < 2 * threads) return 1;
@@ -164,7 +164,7 @@ KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const Reduc
   const Simd& simd = device.simd();
   const int threads = device.info().threads;
   ReductionPlan whole = plan;
-  // One long row: a second, outer dimension gives the parts something to cut.
+  // One long row: a second, outer dimension can be split into parts.
   if (whole.inner_reduced && whole.reduced_rank == 1 && whole.outputs < 2 * threads &&
       whole.count >= 4 * kSerialWork) {
     constexpr int64_t kPiece = 1024;
@@ -208,7 +208,7 @@ KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const Reduc
       requirements);
 }
 
-/// One result after the other. T: of the elements, Total: of what they are joined to.
+/// One result after the other. T: element type, Total: accumulator type.
 template <class T, ReduceFunction kFunction>
 struct PlainReduction {
   static constexpr bool kExtreme = kFunction == ReduceFunction::Max || kFunction == ReduceFunction::Min;

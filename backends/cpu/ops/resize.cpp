@@ -1,6 +1,6 @@
-// Resize of the spatial axes. Every output point is a weighted sum of few input points; channels are
-// contiguous, so that a point is a run. Nearest copies runs of any dtype; linear and cubic, of f32, are sums
-// over the rows first, then along a row.
+// Resize of the spatial axes. Every output point is a weighted sum of a few input points; channels are
+// contiguous, so that a point is a run. Nearest copies runs of any dtype; linear and cubic (f32) interpolate
+// across rows first, then along a row.
 #include "runtime/graph/resize_geometry.h"
 
 #include <cstring>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr int kMaxAxes = kMaxRank - 2;
 constexpr int64_t kFewChannels = 16;
-constexpr size_t kMostTaps = 16;  ///< that are added in one pass: cubic ones of an image
+constexpr size_t kMostTaps = 16;  ///< summed in one pass: enough for cubic in 2-D
 
-/// Which input positions with which weights make each output position, per axis; index already times the
-/// axis' stride in points. A negative index asks for the extrapolation value.
+/// Input positions and weights of each output position, per axis; index is already multiplied by the axis'
+/// stride in points. A negative index means the extrapolation value.
 struct Tables {
   int rank = 0, taps = 1;
   std::array<int64_t, kMaxAxes> extent{};
@@ -108,8 +108,8 @@ KernelPtr make_nearest(Tables tables, T fill) {
   });
 }
 
-/// The last spatial axis, along a row of points. With few channels the tables name every element of the row,
-/// [taps, points, channels]; else every point.
+/// The last spatial axis, along a row of points. With few channels the tables have an entry per element of
+/// the row, [taps, points, channels]; else per point.
 struct RowTables {
   std::vector<int32_t> index;
   std::vector<float> weight;
@@ -133,7 +133,7 @@ RowTables row_tables(const Tables& tables) {
   return row;
 }
 
-/// What makes one element: places and weights, without those of weight 0.
+/// The terms of a weighted sum: addresses and weights, without those of weight 0.
 struct Terms {
   const float* from[kMostTaps];
   float weight[kMostTaps];
@@ -155,7 +155,7 @@ struct Terms {
   }
 };
 
-/// Axis by axis: input rows are added into one, then points along it.
+/// Axis by axis: input rows are combined into one, then points along it.
 class Interpolation {
  public:
   Interpolation(const Simd& simd, Tables tables, float extrapolation)

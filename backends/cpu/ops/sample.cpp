@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostAxes = kMaxRank - 2;
 
-/// y = or += the weighted points of all combinations of taps that lie inside.
+/// y = or += the weighted points of all tap combinations inside the input.
 class Sampler {
  public:
   Sampler(const Simd& simd, int rank, const std::array<int64_t, kMostAxes>& extents, int64_t channels)
@@ -89,7 +89,7 @@ float larger(float a, float b) noexcept {
   return a > b || a != a ? a : b;
 }
 
-/// Takes one sampling point's weighted neighbours into the maximum so far.
+/// Combines one sampling point's weighted neighbours with the maximum so far.
 void take_maximum(const float* image, int64_t width, int64_t channels, const SampleTaps& v,
                   const SampleTaps& u, bool first, float* y) noexcept {
   for (int64_t c = 0; c < channels; ++c) {
@@ -156,7 +156,7 @@ Result<KernelPtr> create_roi_align(CpuDevice& device, const NodeView& node, Prod
   });
 }
 
-// --- RoiAlignGrad: regions may overlap, so threads share out the channels
+// --- RoiAlignGrad: regions may overlap, so threads split the channels
 
 /// The largest weighted neighbour over all sampling points of a bin gets the whole gradient.
 void scatter_to_largest(const float* image, float* grad_image, const RoiAxis& rows, const RoiAxis& columns,
@@ -181,7 +181,7 @@ void scatter_to_largest(const float* image, float* grad_image, const RoiAxis& ro
   if (at >= 0) grad_image[at] += weight * grad[c];
 }
 
-/// Adds bin's part to channels [begin, end) of grad_image.
+/// Adds a bin's contribution to channels [begin, end) of grad_image.
 void scatter_mean(float* grad_image, const RoiAxis& rows, const RoiAxis& columns, const Roi& roi, int64_t bin,
                   const float* grad, int64_t begin, int64_t end) noexcept {
   const double share = 1 / static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));

@@ -1,5 +1,5 @@
-// CumSum and CumProd: x seen as [outer, extent, inner]; lines are cut among threads, and within an outer part
-// whole runs along the inner dimension are added to the totals before them. 32 and 64 bits go through the
+// CumSum and CumProd: x viewed as [outer, extent, inner]; lines are split among threads, and within an outer
+// part whole runs along the inner dimension are added to the running totals. 32- and 64-bit types use the
 // vector loops.
 #include <optional>
 

@@ -1,4 +1,4 @@
-// Shapes as values. They nearly always run on the host while planning; these kernels are for the rest.
+// Operators on shapes. They nearly always run on the host while planning; these kernels are for the rest.
 #include <array>
 #include <cmath>
 
@@ -33,7 +33,7 @@ Result<KernelPtr> create_constant(CpuDevice&, const NodeView& node, Producers) {
   });
 }
 
-/// start + i delta. The three scalars are known when the result's extent is, so that they are read here.
+/// start + i delta. The three scalars are known whenever the result's extent is, so that they are read here.
 Status supports_range(const CpuDevice&, const NodeView& node) {
   for (size_t i = 0; i < 3; ++i)
     if (node.inputs[i].value == nullptr) return unsupported("the operands of a Range must be known");

@@ -1,5 +1,5 @@
 // Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns. Short
-// rows are turned into columns, because a vector holds more than one of them.
+// rows are transposed first, because a vector holds more than one of them.
 #include "backends/cpu/kernel.h"
 
 namespace rt::cpu {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kShortRow = 64;
 
-/// Rows of fewer than kShortRow numbers, which fill no whole vectors, Simd::kColumns of them at a time.
+/// Rows of fewer than kShortRow elements, which do not fill whole vectors, Simd::kColumns of them at a time.
 KernelPtr make_short_rows(const Simd& simd, int64_t rows, int64_t extent, bool logarithm) {
   Requirements requirements = in_place();
   const int64_t block = extent * Simd::kColumns;
@@ -51,7 +51,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
         in_place());
   }
   const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
-  // A copy per thread, where it stays in its second cache.
+  // A copy per thread, where it stays in its L2.
   const int64_t copied = extent * std::min(inner, Simd::kColumns);
   constexpr int64_t kMostCopied = (int64_t{1} << 20) / int64_t{sizeof(float)};
   const bool copies = copied <= kMostCopied;

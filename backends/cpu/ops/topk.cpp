@@ -1,5 +1,5 @@
-// TopK: positions along the axis, partially sorted by value. Lines are cut among threads, each of which has
-// its own stretch of scratch.
+// TopK: positions along the axis, partially sorted by value. Lines are split among threads, each with its own
+// scratch.
 #include <algorithm>
 #include <bit>
 
@@ -9,7 +9,7 @@
 namespace rt::cpu {
 namespace {
 
-/// A number as an unsigned integer of the same order; NaN above all, -0 as 0.
+/// An order-preserving map to unsigned integers; NaN above all, -0 as 0.
 template <class T>
 auto ordered(T x) noexcept {
   const auto value = widen(x);
@@ -34,7 +34,7 @@ struct Entry {
   }
 };
 
-/// The k first of entries[0, n), in order. A heap suits few of many; else a selection, then a sort.
+/// The first k of entries[0, n), in order. A heap suits few of many; else a selection, then a sort.
 template <class E>
 void select(E* entries, int64_t n, int64_t k) noexcept {
   if (k < n / 64) return std::partial_sort(entries, entries + k, entries + n);
@@ -47,8 +47,8 @@ Status supports(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
-/// Lines of f32: most elements are dropped by a bound before anything is sorted. Lines that are not
-/// contiguous are made so, a few neighbours at a time.
+/// Lines of f32: a bound discards most elements before anything is sorted. Lines that are not contiguous are
+/// transposed, a few adjacent ones at a time.
 KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t inner, int64_t k,
                      bool largest) {
   const int64_t width = std::min<int64_t>(inner, 16), blocks = (inner + width - 1) / width;

@@ -1,5 +1,5 @@
 // Elementwise functions of one operand. f32 through the vector loops, 16-bit floats widened block by block,
-// other dtypes with plain loops. The result may lie over the operand.
+// other dtypes with plain loops. The result may be in place.
 #include <cmath>
 #include <limits>
 
@@ -34,7 +34,7 @@ UnaryCall call_of(const NodeView& node) {
   }
   call.exact_alpha = static_cast<double>(call.alpha);
   call.exact_beta = static_cast<double>(call.beta);
-  if constexpr (kFunction == UnaryFunction::Clip) {  // f32's largest number means no limit
+  if constexpr (kFunction == UnaryFunction::Clip) {  // f32's largest value means no limit
     constexpr float kMost = std::numeric_limits<float>::max();
     if (call.alpha == -kMost) call.exact_alpha = -std::numeric_limits<double>::infinity();
     if (call.beta == kMost) call.exact_beta = std::numeric_limits<double>::infinity();
@@ -77,7 +77,7 @@ double exact(const UnaryCall& call, double x) noexcept {
   return x;
 }
 
-/// The functions that integers have: Abs, Neg, Relu, Sign, Clip; rounding leaves them as they are. Negation
+/// The functions defined for integers: Abs, Neg, Relu, Sign, Clip; rounding leaves them unchanged. Negation
 /// wraps.
 template <class T>
 T integral(const UnaryCall& call, T x) noexcept {

@@ -1,5 +1,5 @@
-// WeightQuantizedMatMul: columns are shared among threads; see simd/weight_quantized.cpp. For many rows the
-// weights are made f32 once a run, and oneDNN multiplies.
+// WeightQuantizedMatMul: columns are split among threads; see simd/weight_quantized.cpp. For many rows the
+// weights are dequantized to f32 once per run, followed by oneDNN's GEMM.
 #include <array>
 
 #include "backends/cpu/kernel.h"
@@ -8,7 +8,7 @@
 namespace rt::cpu {
 namespace {
 
-/// Even elements of each row first, the odd ones behind them.
+/// Even elements of each row first, then the odd ones.
 void separate(const float* x, float* y, int64_t rows, int64_t k) noexcept {
   parallel_for(rows, k, 1, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t row = begin; row < end; ++row) {
@@ -22,7 +22,7 @@ void separate(const float* x, float* y, int64_t rows, int64_t k) noexcept {
   });
 }
 
-/// memory: SplitRow::kBytes k.
+/// memory: SplitRow::kBytes k bytes.
 void multiply_rows(const Simd& simd, const WeightProduct& p, std::byte* memory) noexcept {
   auto* bytes = reinterpret_cast<int8_t*>(memory);
   const int64_t half = p.k / 2;
@@ -51,7 +51,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const bool pairs = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4, has_bias = node.has(3);
   const WeightProduct product = product_of(node);
   Requirements requirements;
-  // Single rows by whole numbers, as far as the weights' bytes are what takes time.
+  // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
   const bool whole = pairs && product.rows < 4 && device.simd().weight_row != nullptr &&
                      product.k % 128 == 0 &&
                      (product.group == 32 || product.group == 64 || product.group % 128 == 0);
@@ -92,8 +92,8 @@ Status supports(const CpuDevice&, const NodeView& node) {
 
 // --- many rows
 
-/// From here on arithmetic is what takes time: 512x512 weights take 1.9 (8 bits) and 2.6 (4) of f32's time
-/// for 8 rows in registers.
+/// Compute-bound from here on: 512x512 weights take 1.9 (8 bits) and 2.6 (4) of f32's time for 8 rows in
+/// registers.
 constexpr int64_t kManyRows = 16;
 
 Status supports_widened(const CpuDevice& device, const NodeView& node) {
@@ -104,7 +104,7 @@ Status supports_widened(const CpuDevice& device, const NodeView& node) {
   return {};
 }
 
-/// Two kernels: the second reads as its input 1 what the first has put into scratch memory.
+/// Two kernels: the first dequantizes the weights into scratch, which the second reads as its input 1.
 class WidenedProduct final : public Kernel {
  public:
   WidenedProduct(KernelPtr widen, KernelPtr multiply, size_t bytes)

@@ -1,6 +1,6 @@
-// Attention with an online softmax. Rows are columns here: scores are [key, row] and results [e, row];
-// queries are packed once, and keys and values are read as they stand. A few rows (a step of generation) go
-// over keys and values with vectors along d and e instead, at memory's speed.
+// Attention with an online softmax. Tiles are transposed: scores are [key, row] and results [e, row]; queries
+// are packed once, and keys and values are read in place. A few rows (a decode step) are vectorized along d
+// and e instead, at memory bandwidth.
 #include "backends/cpu/simd/attention_tiles.h"
 
 namespace rt::cpu::RT_SIMD_ISA {

@@ -16,12 +16,13 @@ struct AttentionRows {
   const float* k = nullptr;  ///< [keys, d]
   const float* v = nullptr;  ///< [keys, e]
   float* y = nullptr;        ///< [rows, e]
-  float* partial = nullptr;  ///< instead of y, if not null: maximum, sum, and sum times y, for each row
+  float* partial = nullptr;  ///< instead of y, if not null: maximum, sum, and unnormalized y, per row
   int64_t rows = 0, d = 0, e = 0;
   float scale = 1, softcap = 0;
   /// Row i sees keys [first[i], last[i]).
   const int64_t *first = nullptr, *last = nullptr;
-  /// Added to the scores, or 0 where a key is hidden; element (i, t) at mask_row[i] + t mask_step.
+  /// `bias` is added to the scores, or `keep` is 0 where a key is masked; element (i, t) is at mask_row[i] +
+  /// t mask_step.
   const float* bias = nullptr;
   const uint8_t* keep = nullptr;
   const int64_t* mask_row = nullptr;
@@ -29,7 +30,7 @@ struct AttentionRows {
   float* scratch = nullptr;  ///< attention_scratch(d, e) floats, 64-byte aligned
 };
 
-/// Queries and results with rows as columns, the scores of one block of keys, their mask.
+/// Transposed queries and results, the scores of one block of keys, their mask.
 constexpr int64_t attention_scratch(int64_t d, int64_t e) noexcept {
   return kAttentionRows * (d + e + 2 * kAttentionKeys + 4);
 }
@@ -37,9 +38,8 @@ constexpr int64_t attention_partial(int64_t e) noexcept {
   return e + 2;
 }
 
-/// The gradients of the same rows in two steps, with nothing added by two of them (Dao 2023:
-/// FlashAttention-2): blocks of rows find grad_q and what the blocks of keys need to find their weights
-/// again.
+/// The gradients of the same rows in two passes that share no accumulators (Dao 2023: FlashAttention-2):
+/// blocks of rows compute grad_q and the statistics from which blocks of keys recompute their weights.
 struct AttentionGradRows {
   AttentionRows rows;             ///< y and partial are unused
   const float* y = nullptr;       ///< [rows, e]
@@ -50,11 +50,12 @@ struct AttentionGradRows {
 };
 inline constexpr int64_t kAttentionStatistics = 3;
 
-/// A block of at most kAttentionKeys keys [begin, end), which takes what blocks of rows add in their order.
+/// A block of at most kAttentionKeys keys [begin, end), which accumulates the contributions of the blocks of
+/// rows in order.
 struct AttentionGradKeys {
   AttentionGradRows rows;  ///< grad_q is unused
   int64_t begin = 0, end = 0;
-  bool first = true, last = true;              ///< of the blocks of rows
+  bool first = true, last = true;              ///< whether `rows` is the first or last block
   float *grad_k = nullptr, *grad_v = nullptr;  ///< [keys, d] and [keys, e]
 };
 

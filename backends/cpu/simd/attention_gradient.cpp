@@ -1,8 +1,9 @@
-// Gradients of attention without the matrix of scores (Dao 2023: FlashAttention-2). With weights P, scores s:
-//   grad_s = P (grad_y v' - grad_y y) s',  grad_q = scale grad_s k,  grad_k = scale grad_s' q,  grad_v = P'
-//   grad_y
-// Blocks of rows have a row in each lane and go along the keys with an online softmax, as attention does.
-// Blocks of keys have a key in each lane and go along the rows, whose maxima and sums are known by then.
+// Gradients of attention without materializing the score matrix (Dao 2023: FlashAttention-2). With weights P,
+// scores s:
+//   grad_s = P (grad_y v' - grad_y y) s',  grad_q = scale grad_s k,  grad_k = scale grad_s' q,
+//   grad_v = P' grad_y
+// Blocks of rows have a row in each lane and iterate over the keys with an online softmax, as attention does.
+// Blocks of keys have a key in each lane and iterate over the rows, whose maxima and sums are known by then.
 #include "backends/cpu/simd/attention_tiles.h"
 
 namespace rt::cpu::RT_SIMD_ISA {
@@ -64,7 +65,7 @@ void attention_grad_rows(const AttentionGradRows& task) {
 
 // --- a key in each lane
 
-/// One row's products with a block of keys become weights and the gradients of scores.
+/// Turns one row's dot products with a block of keys into weights and the gradients of scores.
 void weigh_row(const AttentionGradKeys& task, int64_t row, float* scores, float* grad, float* mask,
                int64_t lanes) {
   const AttentionRows& rows = task.rows.rows;

@@ -1,5 +1,5 @@
-// What attention and its gradients are made of: products of tiles, masks, scores, the online softmax. Rows of
-// queries are columns here, so that the softmax over keys is vertical.
+// Building blocks of attention and its gradients: GEMMs of tiles, masks, scores, the online softmax. Tiles
+// are transposed, with a query row per lane, so that the softmax over keys is vertical.
 #pragma once
 
 #include "backends/cpu/simd/attention.h"
@@ -31,7 +31,7 @@ RT_INLINE int64_t larger(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-// --- products: c[r, lane] (+)= sum over k of a(r, k) b[k, lane]
+// --- GEMM: c[r, lane] (+)= sum over k of a(r, k) b[k, lane]
 
 struct Product {
   const float* a;
@@ -100,7 +100,7 @@ struct Keys {
   int64_t begin, end;
 };
 
-/// What any row sees.
+/// The range that covers the keys of all rows.
 inline Keys seen_keys(const AttentionRows& task) {
   Keys keys{task.first[0], task.last[0]};
   for (int64_t i = 1; i < task.rows; ++i) {
@@ -114,12 +114,12 @@ inline bool has_mask(const AttentionRows& task) {
   return task.bias != nullptr || task.keep != nullptr;
 }
 
-/// A hidden key stays hidden, whatever its score.
+/// A masked key stays masked, whatever its score.
 RT_INLINE float with_mask(float score, float mask) {
   return pick(mask == -__builtin_inff(), mask, score + mask);
 }
 
-/// Row i of the mask over `keys`, as numbers to add, spread with a stride.
+/// Row i of the mask over `keys`, as additive values, written with a stride.
 inline void mask_row(const AttentionRows& task, int64_t i, Keys keys, float* to, int64_t stride) {
   const int64_t from = task.mask_row[i], step = task.mask_step;
   for (int64_t t = keys.begin; t < keys.end; ++t) {
@@ -129,8 +129,7 @@ inline void mask_row(const AttentionRows& task, int64_t i, Keys keys, float* to,
   }
 }
 
-/// The mask of one block of keys as [key, lane]; runs of rows that lie one under the other are transposed in
-/// tiles.
+/// The mask of one block of keys as [key, lane]; runs of rows with a constant stride are transposed in tiles.
 inline void mask_block(const AttentionRows& task, Keys keys, float* mask, int64_t lanes) {
   if (task.bias == nullptr || task.mask_step == 0 || task.rows < 8) {
     for (int64_t i = 0; i < task.rows; ++i) mask_row(task, i, keys, mask + i, lanes);
@@ -146,7 +145,7 @@ inline void mask_block(const AttentionRows& task, Keys keys, float* mask, int64_
   }
 }
 
-/// Hides what lies outside a row's range.
+/// Masks the keys outside each row's range.
 inline void hide_unseen(const AttentionRows& task, Keys keys, float* scores, int64_t lanes) {
   int32_t first[kAttentionRows], last[kAttentionRows];
   for (int64_t i = 0; i < lanes; ++i) {
@@ -169,7 +168,7 @@ inline bool is_all_seen(const AttentionRows& task, Keys keys) {
   return true;
 }
 
-/// scores = softcap tanh(scores / softcap); what lies in `grad`, if not null, times the derivative.
+/// scores = softcap tanh(scores / softcap); `grad`, if not null, is multiplied by the derivative.
 inline void cap(float* scores, int64_t n, float softcap, float* grad = nullptr) {
   const float inverse = 1.0f / softcap;
   if (grad == nullptr) {
@@ -188,7 +187,7 @@ inline void cap(float* scores, int64_t n, float softcap, float* grad = nullptr) 
 RT_INLINE float reciprocal_or_zero(float sum) {
   return pick(sum == 0.0f, 0.0f, 1.0f / sum);
 }
-/// exp(score - greatest) needs a finite number to subtract even where no key was seen.
+/// exp(score - greatest) needs a finite value to subtract even where no key was seen.
 RT_INLINE float base_of(float greatest) {
   return pick(greatest == -__builtin_inff(), 0.0f, greatest);
 }
@@ -200,7 +199,7 @@ struct Tile {
   int64_t lanes;
 };
 
-/// Memory for tiles, in rows of kAttentionRows numbers.
+/// Scratch for tiles, in rows of kAttentionRows floats.
 struct Scratch {
   float* at;
 
@@ -223,7 +222,7 @@ struct Scratch {
   }
 };
 
-/// packed [columns, lanes] = factor times the transposed x [rows, columns]; zeros in further lanes.
+/// packed [columns, lanes] = factor times the transposed x [rows, columns]; zeros in the remaining lanes.
 inline void pack(const float* x, int64_t rows, int64_t columns, float factor, float* packed, int64_t lanes) {
   transpose(x, columns, packed, lanes, rows, columns);
   for (int64_t i = 0; i < columns; ++i) {
@@ -234,7 +233,7 @@ inline void pack(const float* x, int64_t rows, int64_t columns, float factor, fl
   }
 }
 
-/// The scores of a block of keys, by queries that were packed with their scale. `grad` as in cap().
+/// The scores of a block of keys, from queries packed with the scale. `grad` as in cap().
 inline void score(const AttentionRows& task, const Tile& tile, const float* queries, Keys keys,
                   float* grad = nullptr) {
   const int64_t count = keys.end - keys.begin, lanes = tile.lanes;
@@ -250,7 +249,7 @@ inline void score(const AttentionRows& task, const Tile& tile, const float* quer
   if (!is_all_seen(task, keys)) hide_unseen(task, keys, tile.scores, lanes);
 }
 
-/// Scores become exp(scores - maximum); sum and `results` [columns, lanes] are brought to the new maximum.
+/// Scores become exp(scores - maximum); sum and `results` [columns, lanes] are rescaled to the new maximum.
 inline void soften(const Tile& tile, int64_t keys, float* results, int64_t columns) {
   const int64_t lanes = tile.lanes;
   float next[kAttentionRows];

@@ -56,7 +56,7 @@ void power_loop(const float* a, const float* b, float* y, int64_t n) {
   __builtin_memcpy(y + i, &rest, bytes);
 }
 
-/// Exponents that nets use most need no logarithm.
+/// Common exponents need no logarithm.
 void power_of_one(const float* a, const float* b, float* y, int64_t n) {
   const float e = *b;
   if (e == 2.0f) {
@@ -80,8 +80,8 @@ void power_of_one(const float* a, const float* b, float* y, int64_t n) {
   }
 }
 
-/// Sign of the divisor, as in Python, unless truncated. A block with a quotient
-/// too large for truncated_mod() goes to the C library.
+/// Sign of the divisor, as in Python, unless truncated. A block with a quotient too large for truncated_mod()
+/// falls back to the C library.
 template <bool kTruncated, Advance kAdvance>
 void remainder(const float* a, const float* b, float* y, int64_t n) {
   constexpr int64_t kBlockSize = 256, kMoveA = kAdvance != Advance::Second,

@@ -1,4 +1,4 @@
-// Codes of numbers in a codebook, and back.
+// Codebook quantization and dequantization.
 #include <bit>
 #include <type_traits>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace rt::cpu::RT_SIMD_ISA {
 namespace {
 
-/// As bits, because a NaN is then above all numbers.
+/// Compared as bits, because a NaN is then above all numbers.
 float largest_magnitude(const float* x, int64_t n) {
   int32_t largest = 0;
 #pragma omp simd reduction(max : largest)
@@ -25,7 +25,7 @@ float largest_magnitude(const float* x, int64_t n) {
 
 using Numbers = __m512;
 using Integers = __m512i;
-constexpr int kTable = 16;  ///< registers of a table, which holds the whole tree; as many remain
+constexpr int kTable = 16;  ///< vector registers, which hold the whole tree; as many remain free
 
 RT_INLINE Integers ones() {
   return _mm512_set1_epi32(1);
@@ -36,17 +36,17 @@ RT_INLINE Numbers permute(Numbers table, Integers i) {
 RT_INLINE Numbers permute(Numbers first, Numbers second, Integers i) {
   return _mm512_permutex2var_ps(first, i, second);
 }
-/// `b` where i has this bit.
+/// `b` where i has this bit, else `a`.
 template <int kBit>
 RT_INLINE Numbers choose(Numbers a, Numbers b, Integers i) {
   return _mm512_mask_blend_ps(_mm512_test_epi32_mask(i, _mm512_set1_epi32(1 << kBit)), a, b);
 }
-/// 2 i, and 1 more where a >= b.
+/// 2 i, plus 1 where a >= b.
 RT_INLINE Integers descend(Integers i, Numbers a, Numbers b) {
   const Integers twice = _mm512_add_epi32(i, i);
   return _mm512_mask_add_epi32(twice, _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ), twice, ones());
 }
-/// The low bytes; no less than `least` where a > 0.
+/// Stores the low bytes, no less than `least` where a > 0.
 RT_INLINE void store_codes(uint8_t* codes, Integers i, Numbers a, int least) {
   const __mmask16 positive = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ);
   i = _mm512_mask_max_epu32(i, positive, i, _mm512_set1_epi32(least));
@@ -57,7 +57,7 @@ RT_INLINE void store_codes(uint8_t* codes, Integers i, Numbers a, int least) {
 
 using Numbers = __m256;
 using Integers = __m256i;
-constexpr int kTable = 8;  ///< six of the tree's eight levels
+constexpr int kTable = 8;  ///< vector registers, for six of the tree's eight levels
 
 RT_INLINE Integers ones() {
   return _mm256_set1_epi32(1);
@@ -105,8 +105,8 @@ RT_INLINE Numbers pick(const Numbers* table, Integers i) {
                                                                            pick<kHalf>(table + kHalf, i), i);
 }
 
-/// The thresholds of a level's nodes: from the table, or from memory, one by one, as gathers are slow on many
-/// processors.
+/// The thresholds of a level's nodes: from the table in registers, or by scalar loads from memory, as gathers
+/// are slow on many CPUs.
 template <int kLevel>
 RT_INLINE Numbers thresholds_of(const Numbers* table, const float* tree, Integers nodes) {
   constexpr int kFirst = (1 << kLevel) / kWidth;
@@ -121,7 +121,7 @@ RT_INLINE Numbers thresholds_of(const Numbers* table, const float* tree, Integer
   }
 }
 
-/// A level takes some vectors together: one vector's steps wait for each other.
+/// Several vectors per level, to hide latency: the steps of one vector depend on each other.
 void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
                 bool keep_positive) {
   constexpr int kTogether = 4;
@@ -160,7 +160,7 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
 
 #else
 
-/// A level of the tree for some numbers together: one number's loads wait for each other.
+/// Several values per level of the tree, to hide latency: the loads of one value depend on each other.
 void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
                 bool keep_positive) {
   constexpr int64_t kTogether = 64;

@@ -1,4 +1,4 @@
-// Vectors of the integers that stand for real numbers: widened from memory, saturated into it.
+// Vectors of quantized values: widened on load, saturated on store.
 #pragma once
 
 #include "backends/cpu/simd/math.h"

@@ -1,6 +1,6 @@
-// f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. F16C's instructions
-// where the set has them; elsewhere the bit arithmetic of runtime/core/half.h, restated here because nothing
-// inline may be shared between sets.
+// f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. F16C instructions where
+// the instruction set has them; elsewhere the bit arithmetic of runtime/core/half.h, duplicated here because
+// nothing inline may be shared between instruction sets.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -74,7 +74,7 @@ void f32_to_bf16(const float* x, uint16_t* y, int64_t n) {
   }
 }
 
-/// Toward zero, saturated, NaN to 0; by way of 32-bit integers, which vectors convert to at once.
+/// Toward zero, saturated, NaN to 0; through 32-bit integers, to which vectors convert directly.
 template <class To, int kLeast, int kMost>
 void truncate(const float* x, To* y, int64_t n) {
   constexpr float kLow = kLeast, kHigh = kMost;

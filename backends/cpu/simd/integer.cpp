@@ -1,4 +1,4 @@
-// Loops between real numbers and integers of 8 and 16 bits, and sums of products of 8-bit integers.
+// Quantization and dequantization of 8- and 16-bit integers, and dot products of 8-bit integers.
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 
@@ -24,7 +24,8 @@ struct Limits<uint16_t> {
   static constexpr float kLow = 0, kHigh = 65535;
 };
 
-/// Half to even. No zero point takes a number beyond 2^17 back into any range, so that kRounder is enough.
+/// Rounds half to even. No zero point brings a value beyond 2^17 back into any range, so that kRounder
+/// suffices.
 template <class T>
 RT_INLINE T quantized(float quotient, float zero) {
   float q = quotient != quotient ? 0.0f : quotient;
@@ -37,8 +38,8 @@ RT_INLINE T quantized(float quotient, float zero) {
 }
 
 #if defined(__FMA__)
-/// x / scale with inverse = 1 / scale: one correction makes the product what the division gives (Markstein
-/// 1990). The product is bounded first, so that an infinite x stays infinite.
+/// x / scale with inverse = 1 / scale: one correction makes the quotient that of the division (Markstein
+/// 1990). The quotient is clamped first, so that an infinite x stays infinite.
 RT_INLINE float divided(float x, float scale, float inverse) {
   float q = x * inverse;
   q = q < -262144.0f ? -262144.0f : q;
@@ -54,8 +55,8 @@ RT_INLINE __m512 load_real(const float* x) {
 RT_INLINE __m512 load_real(const int32_t* x) {
   return _mm512_cvtepi32_ps(_mm512_loadu_si512(x));
 }
-/// divided() and quantized() of the elements that fill vectors; how many these are. GCC turns neither bound
-/// into one instruction.
+/// divided() and quantized() of the elements that fill whole vectors; returns how many these are. GCC
+/// compiles neither clamp to one instruction.
 template <class S, class T>
 int64_t quantize_vectors(const S* x, const float* scale, const float* inverse, const T* zero, T* y, int64_t n,
                          bool each) {
@@ -125,7 +126,7 @@ void quantize(const void* source, const float* scale, [[maybe_unused]] const flo
   }
 }
 
-/// x less its zero point: exact, in the widest type that is needed.
+/// x minus its zero point: exact, in the widest type that is needed.
 template <class T>
 RT_INLINE float difference(T x, T zero) {
   if constexpr (sizeof(T) == 4)

@@ -1,4 +1,4 @@
-// What each source of this folder contributes to the table of one instruction set.
+// Functions with which the sources of this directory fill the table of one instruction set.
 #pragma once
 
 #include "backends/cpu/simd/simd.h"

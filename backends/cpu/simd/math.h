@@ -1,6 +1,5 @@
-// Elementary functions on one float, written without branches so that the compiler turns a loop over them
-// into vector code. Relative errors are below 4 units in the last place where no other is given; NaN gives
-// NaN.
+// Elementary functions on one float, branch-free so that the compiler vectorizes loops over them. Relative
+// errors are below 4 units in the last place where no other is given; NaN gives NaN.
 //
 // Polynomials are minimax fits (Lawson iteration) over the interval that each comment names.
 #pragma once
@@ -73,7 +72,7 @@ RT_INLINE float clamp_exponent(float x, float least = kLeastExponent) {
   x = pick(x < least, least, x);
   return pick(x > kMostExponent, kMostExponent, x);
 }
-/// Through denormals: what is small is computed 2^64 times larger first.
+/// Covers denormal results: small ones are computed 2^64 times larger first.
 RT_INLINE float exp(float x) {
   const bool small = x < -80.0f;
   const Exponential e = exponential(clamp_exponent(x, -110.0f), pick(small, 64.0f, 0.0f));

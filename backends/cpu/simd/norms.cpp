@@ -35,9 +35,9 @@ void softmax_row(const float* x, float* y, int64_t n, bool logarithm) {
   for (int64_t i = 0; i < n; ++i) y[i] *= factor;
 }
 
-/// Down columns, in chunks of rows: the exponentials of a chunk are taken around the maximum up to its end
-/// while its rows are in the first cache, and corrected by the last maximum when they are divided by the sum.
-/// x is read and y written once. Where `copy` is not null, [extent, n] floats of it stay in the caches
+/// Down columns, in chunks of rows: a chunk's exponentials are relative to the running maximum at its end,
+/// computed while its rows are in L1, and rescaled to the last maximum when divided by the sum. x is read and
+/// y written once. `copy`, if not null, holds the [extent, n] intermediate values, which stay in the caches
 /// between the two passes: the rows of x and y, far apart, would not. Floor: 2 passes over memory, 3 where
 /// y's lines are read before they are written.
 template <bool kLogarithm>
@@ -46,7 +46,7 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
   constexpr int64_t kColumns = Simd::kColumns, kMostChunks = 64, kLeastRows = 16;
   const int64_t shared = (extent + kMostChunks - 1) / kMostChunks;
   const int64_t rows = shared < kLeastRows ? kLeastRows : shared;
-  // Of an empty set: 0, so that -inf - most is no NaN.
+  // 0 where nothing was seen, so that -inf - most is not NaN.
   const auto origin = [](float most) __attribute__((always_inline)) {
     return pick(most == -__builtin_inff(), 0.0f, most);
   };
@@ -70,7 +70,7 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
     for (int64_t i = 0; i < n; ++i) {
       chunk_most[chunk][i] = most[i];
       now[i] = origin(most[i]);
-      sum[i] *= exp_down(before[i] - now[i]);  // -inf while nothing was seen: what is added to the sum is 0
+      sum[i] *= exp_down(before[i] - now[i]);  // before is -inf while nothing was seen: the factor is 0
     }
     for (int64_t k = begin; k < end; ++k) {
       const float* row = x + k * stride;
@@ -110,7 +110,7 @@ void softmax_columns(const float* x, float* y, int64_t extent, int64_t stride, i
   if (past_caches) finish_streams();
 }
 
-/// Two passes over the row in cache: the mean, then the squares around it, which do not cancel.
+/// Two passes over the row in cache: the mean, then the squares around it, to avoid cancellation.
 void layer_norm_row(const float* x, float* y, int64_t n, const float* factor, const float* bias,
                     float epsilon) {
   float sum = 0;
@@ -169,9 +169,8 @@ RT_INLINE void all_column_sums(const float* x, int64_t rows, int64_t stride, int
   }
 }
 
-/// Blocks that stay in the second cache are summed, then squared around their own mean, which does not
-/// cancel; means and squares of two sets are joined as by Chan, Golub and LeVeque (1979). Floor: x is read
-/// once.
+/// Blocks that stay in L2 are summed, then squared around their own mean, to avoid cancellation; means and
+/// squares of two sets are combined as by Chan, Golub and LeVeque (1979). Floor: x is read once.
 void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* mean, float* squares) {
   constexpr int64_t kBlock = 32768, kRun = 256;
   if (n == 0) return;

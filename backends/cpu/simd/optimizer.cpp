@@ -1,4 +1,4 @@
-// Optimizer steps: every tensor is read and written once. The formulas stand in schema/ops.fbs.
+// Optimizer steps: every tensor is read and written once. The formulas are in schema/ops.fbs.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 

@@ -10,17 +10,16 @@ namespace rt::cpu::RT_SIMD_ISA {
 
 inline constexpr double kWideRounder = 6755399441055744.0;  ///< 1.5 2^52, as kRounder
 
-// Explicit vectors, because compilers see branches in the special cases.
+// Explicit vectors, because the branches of the special cases keep compilers from vectorizing.
 using Wide = Vector<double>;
 using WideBits = Vector<uint64_t>;
-inline constexpr int kPairs = kLanes<double>;  ///< that are computed at a time
+inline constexpr int kPairs = kLanes<double>;  ///< computed at a time
 using Narrow = Vector<float, kVectorBytes / 2>;
 using NarrowBits = Vector<uint32_t, kVectorBytes / 2>;
 using NarrowInts = Vector<int32_t, kVectorBytes / 2>;
 
-/// log2 of positive normal numbers: x = 2^e (1 + f), f in [sqrt(1/2) - 1,
-/// sqrt(2) - 1], log2(1 + f) = f q(f); relative error 1e-10. e is made of bits,
-/// because few instruction sets convert 64-bit integers.
+/// log2 of positive normal numbers: x = 2^e (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], log2(1 + f) = f q(f);
+/// relative error 1e-10. e is built from bits, because few instruction sets convert 64-bit integers.
 RT_INLINE Wide log2_normal(Wide x) {
   constexpr uint64_t kOne = 0x3ff0000000000000u, kRootHalf = 0x3fe6a09e667f3bcdu;
   const WideBits bits = reinterpret_cast<WideBits>(x) + (kOne - kRootHalf);
@@ -68,7 +67,7 @@ RT_INLINE Narrow power(Narrow x, Narrow y) {
   exponent = exponent < -200.0 ? Wide{} - 200.0 : exponent;
   exponent = exponent > 200.0 ? Wide{} + 200.0 : exponent;
   Narrow value = __builtin_convertvector(exp2_wide(exponent), Narrow);
-  // Of 2^24 and more all are even.
+  // Floats of 2^24 and more are all even.
   const Narrow y_magnitude = reinterpret_cast<Narrow>(reinterpret_cast<NarrowBits>(y) & 0x7fffffffu);
   const Narrow small = y_magnitude < 16777216.0f ? y : zero;
   const NarrowInts whole = __builtin_convertvector(small, NarrowInts);
@@ -80,15 +79,14 @@ RT_INLINE Narrow power(Narrow x, Narrow y) {
   return ((y == 0.0f) | (x == 1.0f)) ? one : value;
 }
 
-/// Whether truncated_mod() holds: the quotient's rounding, its product with b
-/// and the difference are exact.
+/// Whether truncated_mod() holds: the quotient's rounding, its product with b and the difference are exact.
 RT_INLINE bool small_quotient(float a, float b) {
   const float magnitude = absolute(b);
   const bool small = absolute(a) < magnitude * 16777216.0f, finite = magnitude < __builtin_inff();
   return small & finite;
 }
-/// a - b trunc(a / b), with a's sign: the nearest quotient first, then one b
-/// back where the rest has changed sign.
+/// a - b trunc(a / b), with a's sign: the nearest quotient first, then one b back where the remainder has
+/// changed sign.
 RT_INLINE float truncated_mod(float a, float b) {
   const auto x = static_cast<double>(a), y = static_cast<double>(b);
   const double quotient = x / y + kWideRounder - kWideRounder;

@@ -1,7 +1,7 @@
-// Products of a vector and a matrix, which is read once, as it lies. Bound by memory, so nothing is packed: a
-// matrix that fits a cache is taken in columns whose sums stay in registers, a larger one in rows, long
-// stretches of eight at a time, because jumping from row to row costs address translation and prefetching
-// more than it saves.
+// GEMV: a vector times a matrix, which is read once, in place. Memory-bound, so nothing is packed: a matrix
+// that fits in a cache is processed in columns with accumulators in registers, a larger one in rows, long
+// stretches of eight at a time, because jumping from row to row costs more in address translation and
+// prefetching than it saves.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -26,7 +26,7 @@ RT_INLINE void store(float* to, Vector value) {
   __builtin_memcpy(to, &value, sizeof value);
 }
 
-/// y[0..4 kLanes) = sum over i of a[i] b[i, ..]: four sums in registers.
+/// y[0..4 kLanes) = sum over i of a[i] b[i, ..]: four vector accumulators in registers.
 RT_INLINE void four_vectors(const float* a, const float* b, int64_t stride, float* y, int64_t k) {
   Vector s0{}, s1{}, s2{}, s3{};
   for (int64_t i = 0; i < k; ++i, b += stride) {
@@ -52,9 +52,9 @@ RT_INLINE void one_vector(const float* a, const float* b, int64_t stride, float*
   store(y, even + odd);
 }
 
-/// Up to this many numbers a matrix is taken in columns.
+/// Matrices of up to this many elements are processed in columns.
 constexpr int64_t kCached = 1 << 17;
-/// Columns whose sums stay in the first cache.
+/// Columns whose accumulators stay in L1.
 constexpr int64_t kStretch = 2048;
 constexpr int kRows = 8;
 
@@ -92,7 +92,7 @@ void vector_matrix(const float* a, const float* b, int64_t stride, float* y, int
   for (; j + 4 * kLanes <= n; j += 4 * kLanes) four_vectors(a, b + j, stride, y + j, k);
   for (; j + kLanes <= n; j += kLanes) one_vector(a, b + j, stride, y + j, k);
   if (j == n) return;
-  if (n >= kLanes) return one_vector(a, b + n - kLanes, stride, y + n - kLanes, k);  // some a second time
+  if (n >= kLanes) return one_vector(a, b + n - kLanes, stride, y + n - kLanes, k);  // columns overlap
   for (j = 0; j < n; ++j) y[j] = 0;
   for (int64_t i = 0; i < k; ++i)
     for (j = 0; j < n; ++j) y[j] += a[i] * b[i * stride + j];

@@ -1,4 +1,4 @@
-// What stays in 8 bits between products: sums of two quantized tensors, maxima, tables.
+// Operators that stay in 8 bits between matmuls: sums of two quantized tensors, maxima, table lookups.
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 

@@ -1,5 +1,5 @@
-// Philox4x32-10 of runtime/core/philox.h, sixteen blocks at a time, restated here because nothing inline may
-// be shared between sets.
+// Philox4x32-10 of runtime/core/philox.h, sixteen blocks at a time, duplicated here because nothing inline
+// may be shared between instruction sets.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -49,7 +49,7 @@ void uniform(uint64_t seed, uint64_t counter, uint64_t index, float* y) {
     for (int k = 0; k < 4; ++k) y[4 * i + k] = unit(words.of[k][i]);
 }
 
-/// Box and Muller: sqrt(-2 log(1 - u)) times cosine and sine of 2 pi v.
+/// Box-Muller: sqrt(-2 log(1 - u)) times cosine and sine of 2 pi v.
 void normal(uint64_t seed, uint64_t counter, uint64_t index, float* y) {
   Words words;
   philox(seed, counter, index, words);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kUnits = static_cast<int>(RecurrentLoops::kUnits);
 
-// --- products
+// --- GEMM
 // -----------------------------------------------------------------------------------------------
 
 #if defined(__AVX512F__)
@@ -28,9 +28,9 @@ RT_INLINE void add_to(float* y, Vector x) {
   *reinterpret_cast<Vector*>(y) += x;
 }
 
-/// Sums stay in registers; kUnroll sets of them where one would leave the adders waiting for each other. Each
-/// step asks for one line of what comes next, at `ahead`; a single row passes b so fast that it asks for b
-/// itself.
+/// Accumulators stay in registers; kUnroll sets of them where one set would be bound by FMA latency. Each
+/// step prefetches one line of what comes next, at `ahead`; a single row passes b so fast that it prefetches
+/// b itself.
 template <int kVectors, int kRows, int kUnroll>
 void tile(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
           int64_t y_stride, const float* ahead) {
@@ -78,7 +78,7 @@ template <int kGroups>
 void product_of(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
                 int64_t y_stride, int64_t rows) {
   int64_t row = 0;
-  const float* ahead = b + k * b_stride;  // the next part or panel lies behind this one
+  const float* ahead = b + k * b_stride;  // the next part or panel follows this one
   for (; row + kMostRows <= rows; row += kMostRows, ahead += k * kUnits)
     tile_of<kGroups, kMostRows>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride,
                                 ahead);
@@ -104,7 +104,7 @@ void product_part(const float* a, int64_t a_stride, const float* b, int64_t b_st
   }
 }
 
-/// Several tiles of rows go over a part of b that the first-level cache holds.
+/// Several tiles of rows reuse a part of b that stays in L1.
 void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
              int64_t y_stride, int64_t rows, int64_t groups) {
   constexpr int64_t kPart = 96;
@@ -130,7 +130,7 @@ RT_INLINE float bounded(float x, float bound) {
   return pick(raised > bound, bound, raised);
 }
 
-/// Any function, behind the bound.
+/// Any activation, after clipping.
 void apply(const CellFunction& function, float clip, const float* in, float* out, int64_t n) {
   const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
   switch (function.kind) {
@@ -149,7 +149,7 @@ void apply(const CellFunction& function, float clip, const float* in, float* out
 }
 #undef RT_APPLY
 
-/// What a gate sees of the cell's state c: nothing where there are no peepholes, also of an infinite one.
+/// A gate's peephole term of the cell's state c: 0 without peepholes, even where c is infinite.
 inline float peephole_term(bool any, float peephole, float c) {
   return pick(any, peephole * c, 0.0f);
 }
@@ -239,7 +239,7 @@ void rnn(const CellNumbers& numbers, const float* pre, float* h, int64_t n) {
 // --- backwards
 // -----------------------------------------------------------------------------------------------
 
-/// f'(x), where y is f(x); 0 behind the bound.
+/// f'(x), where y is f(x); 0 beyond the clip bound.
 void apply_slope(const CellFunction& function, float clip, const float* in, const float* values, float* out,
                  int64_t n) {
   const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
@@ -266,7 +266,7 @@ void apply_slope(const CellFunction& function, float clip, const float* in, cons
 #undef RT_SLOPE
 }
 
-/// A gate's argument, value and slope.
+/// A gate's pre-activation, value and derivative.
 struct Gate {
   float x[kUnits], y[kUnits], slope[kUnits];
 

@@ -1,5 +1,5 @@
-// Reductions of a row, column-wise accumulation, and the vector updates that pooling, resizing and batch
-// normalization are made of. `omp simd` reductions let the compiler keep partial sums per lane.
+// Reductions of a row, column-wise accumulation, and the vector updates used by pooling, resizing and batch
+// normalization. `omp simd` reductions let the compiler keep partial sums per lane.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -18,7 +18,7 @@ float row_prod(const float* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) product *= x[i];
   return product;
 }
-/// Lanes are kept by hand, because the compiler's own max reduction drops NaN.
+/// Explicit lanes, because the compiler's own max reduction drops NaN.
 template <bool kMax>
 RT_INLINE float extreme(float a, float b) {
   return kMax ? maximum(a, b) : minimum(a, b);
@@ -42,7 +42,7 @@ float row_extreme(const float* x, int64_t n) {
   return lane[0];
 }
 
-/// Where x holds `value`, which it does: the first place, or the last.
+/// The first or last position of `value`, which x contains.
 template <bool kLast>
 int64_t find_number(const float* x, float value, int32_t n) {
   int32_t place = kLast ? -1 : n;
@@ -153,7 +153,7 @@ RT_INLINE void add_weighted(const float* const* x, const float* weight, bool fir
     for (int64_t i = 0; i < n; ++i) y[i] += sum(i);
   }
 }
-/// Four at a time, so that sums stay in registers.
+/// Four at a time, so that accumulators stay in registers.
 void weighted_sum(const float* const* x, const float* weight, int64_t count, float* y, int64_t n) {
   for (int64_t k = 0; k < count; k += 4) {
     switch (count - k) {

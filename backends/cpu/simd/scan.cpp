@@ -1,5 +1,5 @@
-// Prefix sums and products of a row, and down columns. Those within a vector take log2 lanes steps that do
-// not depend on what came before; only one addition per vector does.
+// Prefix sums and products of a row, and down columns. The log2(lanes) steps within a vector do not depend on
+// earlier vectors; only one addition per vector does.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -10,7 +10,7 @@ template <bool kProduct, class T>
 RT_INLINE T join(T a, T b) {
   return kProduct ? a * b : a + b;
 }
-/// Lane i becomes lane i - kBy (or i + kBy), or what `filling` has there.
+/// Lane i becomes lane i - kBy (or i + kBy), or that of `filling`.
 template <int kBy, bool kReverse, class V, int... kI>
 RT_INLINE V shifted(V v, V filling, std::integer_sequence<int, kI...>) {
   constexpr int kWidth = sizeof...(kI);
@@ -57,7 +57,7 @@ void scan_row(const void* x, void* y, int64_t n, bool exclusive, bool reverse) {
                                                                  n, exclusive);
 }
 
-/// Floor: x read and y written once; the totals stay in the first cache.
+/// Floor: x read and y written once; the totals stay in L1.
 template <class T, bool kProduct>
 void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, int64_t n, bool exclusive,
                   bool reverse, bool past_caches) {

@@ -1,4 +1,4 @@
-// Picking by condition, of elements of every size; picking the elements that may be among the largest.
+// Selection by condition, for elements of every size; candidates for the k largest elements.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -37,7 +37,7 @@ void select_elements(const uint8_t* condition, const void* yes, const void* no, 
   }
 }
 
-/// The number's order as an unsigned integer.
+/// An unsigned key for the order of x: the least key comes first.
 RT_INLINE uint32_t order_of(float x, bool largest) {
   const uint32_t bits = float_to_bits(x + 0.0f);
   const uint32_t ordered = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
@@ -45,8 +45,8 @@ RT_INLINE uint32_t order_of(float x, bool largest) {
   return largest ? ~ascending : ascending;
 }
 
-/// The least keys of kLanes sets that split the row: there are k elements up to the k-th least of them, so
-/// none behind it is wanted. Its upper 16 bits are enough.
+/// An upper bound of the k-th least key: the k-th least of the minima of kLanes sets that split the row, of
+/// which the upper 16 bits suffice.
 template <int kLanes>
 uint32_t bound(const uint32_t* keys, int64_t n, int64_t k) {
   uint32_t least[kLanes];

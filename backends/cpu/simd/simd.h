@@ -1,9 +1,9 @@
 // Inner loops over contiguous f32 data, compiled once per instruction set and chosen at run time.
 //
-// Knows: pointers, counts, maths. Must not know: tensors, threads, operators' attributes beyond two numbers.
-// The sources of this folder (except simd.cpp) are compiled several times with other flags and another value
-// of RT_SIMD_ISA; they therefore use nothing inline from the standard library, because the linker keeps only
-// one copy of such a function and it might be the one with instructions that this machine lacks.
+// Knows: pointers, counts, maths. Must not know: tensors, threads, operators' attributes beyond two scalars.
+// The sources of this directory (except simd.cpp) are compiled several times with other flags and another
+// value of RT_SIMD_ISA; they therefore use nothing inline from the standard library, because the linker keeps
+// only one copy of such a function and it might be the one with instructions that this machine lacks.
 #pragma once
 
 #include <cstdint>
@@ -47,22 +47,22 @@ enum class BinaryFunction : uint8_t { Add, Sub, Mul, Div, Pow, Minimum, Maximum,
 enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual, Count };
 enum class ReduceFunction : uint8_t { Sum, Max, Min, Prod, Count };
 
-/// Which operands of a two-operand loop advance: both, only a (b is one number), only b.
+/// Which operands of a two-operand loop advance: both, only a (b is a scalar), only b.
 enum class Advance : uint8_t { Both = 0, First = 1, Second = 2 };
 
-/// The types of the integers that stand for real numbers.
+/// The integer types of quantized values.
 enum class IntegerCode : uint8_t { I8, U8, I16, U16, I32, Count };
 
-/// The types that are summed up along a line; sums of signed integers have the bits of unsigned ones.
+/// The element types of scans; signed integers use the unsigned ones, whose sums have the same bits.
 enum class ScanCode : uint8_t { F32, F64, U32, U64, Count };
 
-/// The numbers of a float format of few bits.
+/// The parameters of a float format of few bits.
 struct FloatFormat {
-  int mantissa;  ///< bits behind the point
-  int exponent;  ///< the least of a normal number
+  int mantissa;  ///< fraction bits
+  int exponent;  ///< least exponent of a normal number
   float largest;
-  float beyond;  ///< what a larger magnitude becomes
-  float nan;     ///< what NaN becomes
+  float beyond;  ///< result for larger magnitudes
+  float nan;     ///< result for NaN
   bool minus_zero;
 };
 
@@ -81,27 +81,26 @@ struct WeightProduct {
   int64_t rows, n, k, group;
 };
 
-/// A row of k numbers as whole ones, q scale = 256 high scale + low scale, with a scale for each 32 of them.
-/// The even elements of the row are apart from the odd ones.
+/// A row of k values quantized to 16 bits, q scale with q = 256 high + low, and a scale for each 32 of them.
+/// The even elements of the row are stored apart from the odd ones.
 struct SplitRow {
   int8_t *high[2], *low[2];  ///< even, odd: [k/2]
-  int32_t* start;  ///< [k/8]: -8 times the sum of eight q: what codes 0..15 add that stand for -8..7
-  float* scale;    ///< [k/8]
-  static constexpr int64_t kBytes = 3;  ///< for each of k numbers
+  int32_t* start;            ///< [k/8]: -8 times the sum of eight q, since weights -8..7 are stored as 0..15
+  float* scale;              ///< [k/8]
+  static constexpr int64_t kBytes = 3;  ///< per element
 };
 
-/// Optimizer steps; the formulas stand in schema/ops.fbs. LambDirection computes r, into new_p.
+/// Optimizer steps; the formulas are in schema/ops.fbs. LambDirection computes r, into new_p.
 enum class StepFunction : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, LambDirection, Lion, Count };
 struct StepNumbers {
   float learning_rate, gradient_scale, weight_decay, epsilon;
-  float keep1, keep2;              ///< momentum or the decay rate of the first state; of the second
-  float correction1, correction2;  ///< 1 / (1 - keep^step)
+  float keep1, keep2;              ///< beta1 (or momentum) of the first state; beta2 of the second
+  float correction1, correction2;  ///< 1 / (1 - beta^step)
   float momentum;                  ///< RmsProp
-  float share;                     ///< Sgd: of the gradient in the new velocity
+  float share;                     ///< Sgd: weight of the gradient in the new velocity
   bool variant;                    ///< Sgd: Nesterov; Adam: decoupled weight decay
 };
-/// Where a step reads and writes; states that it can do without may be null. New values may lie over the old
-/// ones.
+/// Operands of a step; states that it does not need may be null. New values may be in place.
 struct StepOperands {
   const float *p, *g, *states[3];
   float *new_p, *new_states[3];
@@ -112,8 +111,8 @@ struct AttentionRows;  // simd/attention.h
 struct AttentionGradRows;
 struct AttentionGradKeys;
 
-/// A result of so many bytes will not be found in the caches by who reads it next: writing it past them saves
-/// reading its lines first.
+/// A result of this many bytes does not stay in the caches until it is read: non-temporal stores save reading
+/// its lines first.
 inline constexpr int64_t kPastCaches = int64_t{8} << 20;
 
 struct Simd {
@@ -132,15 +131,15 @@ struct Simd {
   /// y[i] = y[i] op x[i]
   void (*accumulate[static_cast<int>(ReduceFunction::Count)])(float* y, const float* x, int64_t n);
 
-  /// The place of the least [0] or largest [1] element, of equal ones the first [0] or the last [1]; the
+  /// The position of the least [0] or largest [1] element, of equal ones the first [0] or the last [1]; the
   /// first NaN counts as either. 0 < n < 2^31.
   int64_t (*arg_row[2][2])(const float* x, int64_t n);
   /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
   void (*arg_columns[2][2])(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n);
 
-  /// Elements of x, among them the k largest (or least), as (key << 32 | place) by place; returns how many.
-  /// The least keys belong to what is wanted first; NaN is the largest number, -0 is 0. keys and entries have
-  /// room for n; n < 2^32.
+  /// A superset of the k largest (or least) elements of x, as (key << 32 | position) by position; returns its
+  /// size. The least keys rank first; NaN is the largest value, -0 is 0. keys and entries have room for n; n
+  /// < 2^32.
   int64_t (*top_candidates)(const float* x, int64_t n, int64_t k, bool largest, uint32_t* keys,
                             uint64_t* entries);
 
@@ -165,8 +164,8 @@ struct Simd {
   void (*scale)(float* y, const float* x, float a, int64_t n);
   /// y[i] = x[i] scale[i] + shift[i]
   void (*scale_shift)(const float* x, float* y, const float* scale, const float* shift, int64_t n);
-  /// Joins [rows, n] numbers x to those that count, mean and squares (the sum of squares around the mean)
-  /// describe, column by column.
+  /// Adds x [rows, n] to the statistics count, mean and squares (the sum of squares around the mean), column
+  /// by column.
   void (*add_moments)(const float* x, int64_t rows, int64_t n, float* count, float* mean, float* squares);
   /// sum_g[i] += g[i]; sum_gx[i] += g[i] (x[i] - mean[i])
   void (*accumulate_products)(float* sum_g, float* sum_gx, const float* g, const float* x, const float* mean,
@@ -183,8 +182,8 @@ struct Simd {
   /// y = exp(x - max) / sum, or its logarithm.
   void (*softmax_row)(const float* x, float* y, int64_t n, bool logarithm);
   /// The same (its logarithm: [1]) down `extent` rows that are `stride` apart, for n <= kColumns neighbouring
-  /// columns. y may be x. copy: null, or place for them all, where they fit into the caches.
-  /// past_caches: y is too large for them.
+  /// columns. y may be x. copy: null, or a buffer for them all, where they fit into the caches. past_caches:
+  /// y is too large for them.
   void (*softmax_columns[2])(const float* x, float* y, int64_t extent, int64_t stride, int64_t n, float* copy,
                              bool past_caches);
   /// y = (x - mean) / sqrt(variance + epsilon) [scale] [+ bias]; scale and bias may be null.
@@ -201,8 +200,9 @@ struct Simd {
   void (*f32_to_i16)(const float* x, int16_t* y, int64_t n);
   void (*f32_to_u16)(const float* x, uint16_t* y, int64_t n);
 
-  /// y = saturate(round(x / scale) + zero), of f32 and of i32 sums; no I32 result. zero may be null; with
-  /// `each`, scale, inverse and zero advance with x. inverse: 1 / scale, all of them normal numbers, or null.
+  /// y = saturate(round(x / scale) + zero), of f32 and of i32 accumulators; no I32 result. zero may be null;
+  /// with `each`, scale, inverse and zero advance with x. inverse: 1 / scale, all of them normal floats, or
+  /// null.
   using Quantize = void (*)(const void* x, const float* scale, const float* inverse, const void* zero,
                             void* y, int64_t n, bool each);
   Quantize quantize[static_cast<int>(IntegerCode::Count)];
@@ -233,19 +233,19 @@ struct Simd {
   /// y [n,k]: the weights of columns [begin, end) in f32.
   void (*widen_weights[2])(const WeightProduct& product, float* y, int64_t begin, int64_t end);
   /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
-  /// as WeightProduct has it, is split first. Null where the processor has no products of bytes (VNNI).
+  /// as WeightProduct has it, is split first. Null where the CPU has no 8-bit dot products (VNNI).
   void (*split_row)(const float* x, int64_t k, const SplitRow& row);
   void (*weight_row)(const WeightProduct& product, const SplitRow& row, float* y, int64_t begin, int64_t end);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
   /// The largest |x[i]|, NaN where one is NaN; 0 without any.
   float (*largest_magnitude)(const float* x, int64_t n);
-  /// Codes: how many of 255 ascending thresholds x reaches; keep_positive: at least 1 where x > 0. `tree`
-  /// times the scale are the thresholds as a search goes through them: [1] the middle one, behind [k] lie
-  /// [2 k] for what does not reach it and [2 k + 1] for what does.
+  /// Quantizes x to how many of 255 ascending thresholds it reaches; keep_positive: at least 1 where x > 0.
+  /// `tree` times the scale is the binary search tree of the thresholds: [1] is the root, the children of [k]
+  /// are [2 k] for values that do not reach it and [2 k + 1] for those that do.
   void (*find_codes)(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
                      bool keep_positive);
-  /// y = codebook[code] scale, of 256 numbers
+  /// y = codebook[code] scale, with a codebook of 256 values
   void (*numbers_of_codes)(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n);
 
   /// Elements [begin, end) of an optimizer step.
@@ -253,10 +253,10 @@ struct Simd {
                                                                 int64_t end, const StepNumbers& numbers);
 
   /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns, of elements of 1, 2, 4, 8 bytes.
-  /// past_caches: y is too large for them, and is written to memory at once.
+  /// past_caches: y is too large for them and is written with non-temporal stores.
   void (*transpose[4])(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
                        int64_t columns, bool past_caches);
-  /// Copies to a place that is too large for the caches. Other threads may read it after finish_streams().
+  /// Copies with non-temporal stores. Other threads may read y after finish_streams().
   void (*stream_copy)(const void* x, void* y, int64_t bytes);
   void (*finish_streams)();
 
@@ -267,11 +267,12 @@ struct Simd {
   /// grad[offsets[k] + i] += g[i] for the first k < count where x[offsets[k] + i] is largest; a NaN is.
   void (*max_gradient)(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
                        int64_t n);
-  /// y[i] = sum over t < taps of weight[t n + i] x[index[t n + i]]; what has weight 0 does not count.
+  /// y[i] = sum over t < taps of weight[t n + i] x[index[t n + i]]; terms of weight 0 are skipped, also for
+  /// NaN.
   void (*resize_row)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
                      int64_t n);
 
-  /// The 4 kRandomBlocks numbers of blocks index.. of a Philox stream: uniform in [0, 1), or normal [1].
+  /// The 4 kRandomBlocks values of Philox blocks index.. : uniform in [0, 1), or normal [1].
   void (*random[2])(uint64_t seed, uint64_t counter, uint64_t index, float* y);
 
   const RecurrentLoops* recurrent;  ///< recurrent.h
@@ -283,10 +284,10 @@ struct Simd {
   static constexpr int kRandomBlocks = 16;
 };
 
-/// The widest set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment asks for a
-/// narrower one.
+/// The widest instruction set that this machine runs. RT_CPU_ISA=baseline|avx2|avx512 in the environment
+/// selects a narrower one.
 const Simd& best_simd() noexcept;
-/// Every set that this machine runs, widest first, for tests.
+/// Every instruction set that this machine runs, widest first, for tests.
 int available_simd(const Simd* (&sets)[3]) noexcept;
 
 }  // namespace rt::cpu

@@ -1,8 +1,8 @@
-// A matrix transposed in register tiles, of elements of every size, and copies past the caches.
+// Matrix transpose in register tiles, for every element size, and copies with non-temporal stores.
 //
 // The matrix is walked in blocks of a cache line times a cache line, along the rows that are read: the
-// machine fetches these streams ahead, and every line is read and written once. A result much larger than the
-// caches is written without reading it first.
+// hardware prefetches these streams, and every line is read and written once. A result much larger than the
+// caches is written with non-temporal stores.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -43,7 +43,7 @@ RT_INLINE void transpose_tile(const T* x, int64_t x_stride, T* y, int64_t y_stri
   }
 }
 
-/// Tiles of kBytes times kBytes; what is left over in smaller ones.
+/// Tiles of kBytes times kBytes; the remainder in smaller ones.
 template <class T, int kBytes, bool kStream>
 RT_INLINE void transpose_blocks(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows,
                                 int64_t columns) {
@@ -81,7 +81,7 @@ void stream_copy(const void* x, void* y, int64_t bytes) {
   stream_bytes(x, y, bytes);
 }
 
-/// Where a tile's rows are not lines of the result, they are put together in a buffer first.
+/// Where a tile's rows are not cache lines of the result, they are assembled in a buffer first.
 template <class T>
 void transpose_past_caches(const T* x, int64_t x_stride, T* y, int64_t y_stride, int64_t rows,
                            int64_t columns) {

@@ -42,8 +42,8 @@ RT_UNARY(GeluTanh, gelu_tanh(x))
 RT_UNARY(Silu, silu(x))
 RT_UNARY(Atan, atan(x))
 
-/// The reduction by multiples of pi/2 holds up to kTrigLimit; a block with a larger number goes to the C
-/// library.
+/// The reduction by multiples of pi/2 holds up to kTrigLimit; a block with a larger argument falls back to
+/// the C library.
 template <int kQuarter>
 void trigonometric(const float* in, float* out, int64_t n, float, float) {
   constexpr int64_t kBlockSize = 256;

@@ -1,5 +1,5 @@
-// Vectors of numbers as GCC and Clang both know them, and how they are shuffled, loaded and stored past the
-// caches. Included by the sources of this folder alone.
+// The vector extensions of GCC and Clang: types, shuffles, loads, stores and non-temporal stores. Only
+// included by the sources of this directory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline constexpr int kVectorBytes = 32;
 #else
 inline constexpr int kVectorBytes = 16;
 #endif
-inline constexpr int kLineBytes = 64;  ///< of a cache
+inline constexpr int kLineBytes = 64;  ///< of a cache line
 
 template <class T, int kBytes>
 struct VectorType {
@@ -44,7 +44,7 @@ RT_INLINE void store(T* y, V v) {
   __builtin_memcpy(y, &v, sizeof v);
 }
 
-/// Stores a vector in memory without reading its cache line first; y is aligned to it.
+/// Non-temporal store of a vector, which does not read its cache line first; y is aligned to it.
 template <class V, class T>
 RT_INLINE void stream(T* y, V v) {
 #if defined(__AVX512F__)
@@ -61,8 +61,8 @@ RT_INLINE void stream(T* y, V v) {
 #endif
   store(y, v);
 }
-/// Copies past the caches. y need not be aligned: what lies before the first and behind the last whole line
-/// is copied as usual.
+/// Copies with non-temporal stores. `to` need not be aligned: the bytes before the first and after the last
+/// whole cache line are copied as usual.
 RT_INLINE void stream_bytes(const void* from, void* to, int64_t bytes) {
   using V = Vector<uint8_t>;
   const auto* x = static_cast<const uint8_t*>(from);
@@ -74,7 +74,7 @@ RT_INLINE void stream_bytes(const void* from, void* to, int64_t bytes) {
     for (int64_t k = 0; k < kLineBytes; k += kVectorBytes) stream(y + i + k, load<V>(x + i + k));
   __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
 }
-/// Streamed stores are seen by other threads after this.
+/// Makes non-temporal stores visible to other threads.
 RT_INLINE void finish_streams() {
 #if defined(__SSE2__)
   _mm_sfence();

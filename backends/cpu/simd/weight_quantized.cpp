@@ -1,12 +1,11 @@
-// Products of f32 rows with weights of 8 or 4 bits. Bound by the weights' bytes: each is read once, widened
-// in registers and used for up to four rows; sums of a group are scaled when the group ends. Four columns at
-// a time, so that their sums do not wait for each other.
+// f32 rows times weights of 8 or 4 bits. Bound by reading the weights: each byte is read once, widened in
+// registers and used for up to four rows; a group's accumulators are scaled at its end. Four columns at a
+// time, for independent accumulators.
 //
-// Of two 4-bit weights in a byte the low half belongs to the even k: x comes with its even elements first,
-// the odd ones behind them, and a table in a register turns the code 0..15 into the number -8..7. That takes
-// more instructions than memory takes time for a single row, so such a row is first split into two bytes for
-// each number (of 16 bits, with a scale for each 32), which products of bytes take: an error of 1.6e-5 of the
-// largest of the 32.
+// The low half of a byte is the 4-bit weight of the even k: x comes with its even elements first, then the
+// odd ones, and a table in a register maps 0..15 to -8..7. For a single row these instructions take longer
+// than reading memory, so such a row is first quantized to 16 bits (with a scale for each 32 elements) and
+// split into two bytes each, for 8-bit dot products: an error of 1.6e-5 of the largest of the 32.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -120,7 +119,7 @@ RT_INLINE void tile(const WeightProduct& p, const float* x, int64_t column, floa
     for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c] = _mm512_reduce_add_ps(total[r][c]);
 }
 
-// --- one row of 4-bit weights, in whole numbers
+// --- one row of 4-bit weights, in integer arithmetic
 
 #define RT_VNNI __attribute__((target("avx512vnni")))
 
@@ -173,7 +172,7 @@ RT_VNNI void weight_row_tile(const WeightProduct& p, const SplitRow& row, int64_
     const __m512 x_scale = _mm512_loadu_ps(row.scale + at / 4);
     for (int c = 0; c < kColumns; ++c) {
       const __m512i pairs = _mm512_loadu_si512(w + c * bytes + at);
-      // Columns are too short for the processor to see them coming: the next ones are asked for here.
+      // Columns are too short for the hardware prefetcher: the next ones are prefetched here.
       _mm_prefetch(reinterpret_cast<const char*>(w + (kColumns + c) * bytes + at), _MM_HINT_T0);
       const __m512i even = _mm512_and_si512(pairs, low_bits);
       const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), low_bits);

@@ -1,5 +1,4 @@
-// Windows along one line of points, each a run of channels: pooling, its
-// gradient, interpolation.
+// Windows along one line of points, each a run of channels: pooling, its gradient, interpolation.
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -20,7 +19,7 @@ void join_runs(const float* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = join<kMax>(x[i], y[i]);
 }
 
-/// Few channels: their number is known when this is compiled.
+/// Few channels: their count is a compile-time constant.
 template <bool kMax, int kWidth>
 void pool_narrow(const float* x, float* y, int64_t n, int64_t stride, int64_t taps, int64_t dilation) {
   for (int64_t k = 0; k < taps; ++k) {
@@ -42,7 +41,7 @@ void pool_narrow(const float* x, float* y, int64_t n, int64_t stride, int64_t ta
   }
 }
 
-/// Floor: x is read and y written once; x is in the first cache.
+/// Floor: x is read and y written once; x is in L1.
 template <bool kMax>
 void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
               int64_t dilation) {
@@ -77,8 +76,7 @@ void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride
   }
 }
 
-/// One vector of channels, from `start` on; the maximum and its place stay in
-/// registers.
+/// One vector of channels, from `start` on; the maximum and its position stay in registers.
 template <int kBytes>
 RT_INLINE void max_gradient_at(const float* x, const float* g, float* grad, const int64_t* offsets,
                                int64_t count, int64_t start) {

@@ -1,13 +1,13 @@
 // Winograd's convolution of 3x3 windows in tiles of 4x4 results (Lavin & Gray 2016), made for few tiles and
-// many channels, where the weights are most of the memory: each weight is read once, from where and as the
-// graph has it, transformed in the second cache for a block of channels and multiplied there. (With weights
-// transformed in memory, four times as many numbers are written and read again.)
+// many channels, where the weights are most of the memory traffic: each weight is read once, in the graph's
+// layout, transformed in L2 for a block of channels and multiplied there. (Weights transformed in memory
+// would be four times as many values to write and read again.)
 //
 //   y  = A' [(G g G') . (B' x B)] A        for each tile; summed over the input's channels
 //   dg = G' [(B' x B) . (A dy A')] G       for each pair of channels; summed over the tiles
 //
-// The gradient of the data is a convolution of dy with the windows turned round and the channels swapped.
-// The products are 36 matrix products, one for each point of a patch, in blocks of 8x32 results in registers.
+// The data gradient is a convolution of dy with the windows rotated by 180 degrees and the channels swapped.
+// The elementwise products become 36 GEMMs, one per point of a patch, in blocks of 8x32 results in registers.
 #include "backends/cpu/simd/winograd.h"
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
@@ -21,7 +21,7 @@ using Shape = WinogradShape;
 constexpr int64_t kLane = kLanes<float>, kPoints = Shape::kPoints, kTileBlock = Shape::kTileBlock,
                   kOutBlock = Shape::kOutBlock, kInBlock = Shape::kInBlock;
 
-// --- the transformations of six, four or three numbers in a row
+// --- the 1-D transforms of six, four or three values
 
 /// B' x
 RT_INLINE void patch_points(const V* x, int64_t step, V* y, int64_t y_step) {
@@ -73,18 +73,18 @@ RT_INLINE void points_weights(const V* x, int64_t step, V* y, int64_t y_step) {
   y[2 * y_step] = (1.0f / 6) * (sum2 - sum1) + x[5 * step];
 }
 
-/// Floats between points, of weights, of sums and of patches.
+/// Strides between points in floats, of weights, of accumulators and of patches.
 constexpr int64_t kWeightStep = Shape::padded(kOutBlock * kInBlock),
                   kSumStep = Shape::padded(kTileBlock * kOutBlock);
 RT_INLINE int64_t patch_step(int64_t channels) {
   return Shape::padded(kTileBlock * channels);
 }
-/// Where the patches' channel lies, not across.
+/// The offset of a channel in patches that are not `across`.
 RT_INLINE int64_t place_of(int64_t channel) {
   return channel / kInBlock * kInBlock * kTileBlock + channel % kInBlock;
 }
 
-/// A transformation of rows, then of columns: kFrom x kFrom vectors to kTo x kTo.
+/// The 2-D transform from 1-D ones: kFrom x kFrom vectors to kTo x kTo.
 template <int kFrom, int kTo, auto kTransform>
 RT_INLINE void both_ways(const V* x, V* y) {
   V between[kTo * kFrom];
@@ -175,11 +175,11 @@ void store_results(const Shape& shape, const float* points, float* y, int64_t bl
   }
 }
 
-/// u [36][rows][columns] of weight [.., 3, 3, row_length] from its first row and column on; `turned` swaps
-/// the ends of the windows.
+/// u [36][rows][columns] of weight [.., 3, 3, row_length] from its first row and column on; kTurned rotates
+/// the windows by 180 degrees.
 template <bool kTurned>
 void transform_weights(const float* weight, int64_t row_length, int64_t rows, int64_t columns, float* u) {
-  constexpr int64_t kAhead = 2;  // rows: their pieces are too short for the machine to fetch them ahead
+  constexpr int64_t kAhead = 2;  // rows: their pieces are too short for the hardware prefetcher
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < columns; k += kLane) {
       V window[9], points[kPoints];
@@ -192,9 +192,10 @@ void transform_weights(const float* weight, int64_t row_length, int64_t rows, in
     }
 }
 
-// --- products
+// --- GEMM
 
-/// c [32][32] (+)= a b, k summands: a's rows are a_row apart, its columns a_k; b's rows are b_k apart.
+/// c [32][32] (+)= a b with inner dimension k: a's rows are a_row apart, its columns a_k; b's rows are b_k
+/// apart.
 template <bool kAdd>
 void multiply(const float* a, int64_t a_row, int64_t a_k, const float* b, int64_t b_k, float* c, int64_t k) {
   constexpr int64_t kRows = 8, kColumns = 32;

@@ -9,7 +9,7 @@ namespace rt::cpu {
 /// [batch, out_height, out_width, out_channels], in tiles of 4x4 results.
 struct WinogradShape {
   static constexpr int64_t kTile = 4, kPatch = 6, kPoints = 36;
-  static constexpr int64_t kTileBlock = 32, kOutBlock = 32, kInBlock = 64;  ///< what one product is made of
+  static constexpr int64_t kTileBlock = 32, kOutBlock = 32, kInBlock = 64;  ///< block sizes of one GEMM
 
   int64_t batch = 0, height = 0, width = 0, channels = 0;
   int64_t out_height = 0, out_width = 0, out_channels = 0;
@@ -19,19 +19,20 @@ struct WinogradShape {
   int64_t tile_columns() const noexcept { return (out_width + kTile - 1) / kTile; }
   int64_t tiles() const noexcept { return batch * tile_rows() * tile_columns(); }
   int64_t tile_blocks() const noexcept { return (tiles() + kTileBlock - 1) / kTileBlock; }
-  /// Floats from one point of the patches to the next: powers of two would fall into the same sets of caches.
+  /// Floats from one point of the patches to the next, padded: powers of two would map to the same cache
+  /// sets.
   static constexpr int64_t padded(int64_t floats) noexcept { return floats + 16; }
-  /// Floats of all tiles of a tensor with so many channels, transformed.
+  /// Floats of all transformed tiles of a tensor with this many channels.
   int64_t transformed(int64_t of_channels) const noexcept {
     return tile_blocks() * kPoints * padded(kTileBlock * of_channels);
   }
-  /// Floats that one thread works in.
+  /// The workspace of one thread, in floats.
   int64_t workspace() const noexcept {
     return kPoints * (padded(kOutBlock * kInBlock) + (tile_blocks() + 1) * padded(kTileBlock * kOutBlock));
   }
 };
 
-/// All of them for a range of the work, so that several threads may share it. Channels are multiples of 64.
+/// Each covers a part of the work, so that several threads can share it. Channels are multiples of 64.
 struct WinogradLoops {
   /// The patches of 6x6 of a tile block (0 <= block < tile_blocks()) and 16 channels, B' x B, to
   /// v [block][36][channels / 64][tile][64], or across: [block][36][channel][tile].
@@ -43,8 +44,8 @@ struct WinogradLoops {
   /// 32 channels of y from patches across; weight [out_channels, 3, 3, channels].
   void (*convolve)(const WinogradShape& shape, const float* v, const float* weight, float* y,
                    int64_t first_out, float* workspace);
-  /// The gradient of the data as a convolution: `shape` takes dy to dx; weight [channels, 3, 3, out_channels]
-  /// is that of the convolution itself; patches are not across.
+  /// The data gradient as a convolution: `shape` takes dy to dx; weight [channels, 3, 3, out_channels] is
+  /// that of the convolution itself; patches are not across.
   void (*convolve_back)(const WinogradShape& shape, const float* v, const float* weight, float* dx,
                         int64_t first_out, float* workspace);
   /// dw [first_out..+32, 3, 3, channels] from patches (not across) and transformed results.
