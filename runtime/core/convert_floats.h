@@ -1,4 +1,4 @@
-// Numbers of one float type as another, in host memory.
+// Conversion between float types in host memory.
 //
 // Knows: f32, f16 and bf16. Backends have their own vector forms.
 #pragma once
@@ -10,13 +10,14 @@
 
 namespace rt {
 
-/// f32 and the 16-bit floats: what a node may be computed in instead of each other.
+/// f32 and the 16-bit floats: types that may replace each other as a node's compute type.
 constexpr bool is_exchangeable(DType dtype) noexcept {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 
-/// n numbers, both types exchangeable, rounded to nearest even. What is finite but exceeds f16 becomes its
-/// largest number: masks are often -3.4e38, and an infinity there gives NaN. The ranges may not overlap.
+/// Converts n values between exchangeable types, rounding to nearest even. Finite values that exceed f16
+/// saturate to its largest finite value: masks are often -3.4e38, and an infinity there gives NaN. The ranges
+/// may not overlap.
 void convert_floats(const void* from, DType from_type, void* to, DType to_type, int64_t n) noexcept;
 
 }  // namespace rt

@@ -1,6 +1,6 @@
 // Element types of tensors.
 //
-// Knows: names, sizes, kinds. Must not know: how values are computed with.
+// Knows: names, sizes, kinds. Must not know: arithmetic.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rt {
 
-/// The numbers are part of the file format (schema/model.fbs) and of the C ABI (rt_dtype): append only.
+/// The values are part of the file format (schema/model.fbs) and of the C ABI (rt_dtype): append only.
 enum class DType : uint8_t {
   F32 = 0,
   F16 = 1,

@@ -1,4 +1,4 @@
-// Reading and writing single elements of any dtype, for reference code: slow, exact, one place.
+// Reading and writing single elements of any dtype, for reference code: slow and exact.
 //
 // double holds every f32, f16, bf16 and integer up to 2^53; 64-bit integers go through the int64 forms.
 #pragma once

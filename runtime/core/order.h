@@ -1,7 +1,7 @@
-// Sorting without moving what is sorted.
+// Index sort (argsort): the elements are not moved.
 //
-// Knows: indexes. Must not know: what they stand for. One compiled sort for all of librt, where each call of
-// std::sort or std::stable_sort would be another.
+// Knows: indices. Must not know: the elements. One sort instantiation for all of librt; each call of
+// std::sort or std::stable_sort would add another.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace rt {
 
-/// The indexes below `count` in the order that `before` wants; equal ones keep theirs.
+/// Stable argsort: the indices [0, count) ordered by `before`.
 std::vector<size_t> sorted_order(size_t count, const std::function<bool(size_t, size_t)>& before);
 
 }  // namespace rt

@@ -1,7 +1,8 @@
-// Philox4x32-10: random numbers by counting (Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as
-// 1, 2, 3; 2011). Any element of a stream is computed alone, so results do not depend on threads or devices.
+// Philox4x32-10: a counter-based random number generator (Salmon, Moraes, Dror, Shaw: Parallel Random
+// Numbers: As Easy as 1, 2, 3; 2011). Each element of a stream is computed independently, so results do not
+// depend on threads or devices.
 //
-// Knows: bits, and uniform numbers made of them. Must not know: tensors.
+// Knows: bits, and uniform values derived from them. Must not know: tensors.
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@ namespace rt {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-/// Block `index` of the stream that seed and counter name.
+/// Block `index` of the stream given by seed and counter.
 inline PhiloxBlock philox(uint64_t seed, uint64_t counter, uint64_t index) noexcept {
   PhiloxBlock x{static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                 static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32)};

@@ -1,4 +1,5 @@
-// The one generator of seeded numbers for weights, test inputs and the order of samples. Not for secrets.
+// The one seeded random number generator, for weights, test inputs and the order of samples. Not
+// cryptographic.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// Status and Result: how everything in librt that can fail says so.
+// Status and Result: librt's error reporting.
 //
 // Knows: error codes, messages, how to add context. Must not know: graphs, devices, files.
 //
-// A message reads "where: what was expected, what was found; what to do". Nothing in librt throws across a
-// room's edge; the C API turns a Status into rt_status.
+// A message reads "where: what was expected, what was found; what to do". No exception crosses a module
+// boundary in librt; the C API turns a Status into rt_status.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace rt {
 
-/// What kind of thing went wrong. The values are part of the C ABI (rt_code in rt/rt.h): append only.
+/// The kind of error. The values are part of the C ABI (rt_code in rt/rt.h): append only.
 enum class Code : uint8_t {
   Ok = 0,
   InvalidArgument = 1,  ///< the caller's mistake: a wrong shape, name, option
@@ -27,18 +27,18 @@ enum class Code : uint8_t {
   OutOfMemory = 5,      ///< an allocation failed or a memory limit would be exceeded
   Device = 6,           ///< the driver or device reported an error
   Io = 7,               ///< reading or writing a file failed
-  Internal = 8,         ///< our own mistake
+  Internal = 8,         ///< a bug in librt
 };
 
-/// The code's name as it stands in messages, for example "invalid model".
+/// The code's name as it appears in messages, for example "invalid model".
 std::string_view code_name(Code code) noexcept;
 
-/// Success, or a code with a message. One pointer, null for success: nearly every call is checked and passed
-/// on, so what that costs decides over the size of librt.
+/// Success, or a code with a message. One pointer, null for success: nearly every call's status is checked
+/// and propagated, so this cost dominates librt's code size.
 class [[nodiscard]] Status {
  public:
   Status() noexcept = default;
-  /// Where memory for the message is short too, the status is Code::OutOfMemory.
+  /// If the message cannot be allocated, the status is Code::OutOfMemory.
   Status(Code code, std::string_view message) noexcept;
   Status(const Status& other) noexcept : failure_(other.ok() ? nullptr : copy_of(*other.failure_)) {}
   [[gnu::always_inline]] Status(Status&& other) noexcept : failure_(std::exchange(other.failure_, nullptr)) {}
@@ -46,7 +46,8 @@ class [[nodiscard]] Status {
     std::swap(failure_, other.failure_);
     return *this;
   }
-  /// In line, because nearly always the compiler knows what it finds; where it does not, release() looks.
+  /// Inlined: the compiler nearly always knows whether failure_ is null; where it does not, this is checked
+  /// at run time.
   [[gnu::always_inline]] ~Status() {
     if (!__builtin_constant_p(failure_ == nullptr) || failure_ != nullptr) release(failure_);
   }
@@ -56,7 +57,7 @@ class [[nodiscard]] Status {
   [[gnu::always_inline]] static Status make(Code code, const Parts&... parts) noexcept {
     return failure(code, text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(parts)...);
   }
-  /// The same with a code that the compiler knows.
+  /// The same with a code known at compile time.
   template <Code kCode, class... Parts>
   [[gnu::always_inline]] static Status make(const Parts&... parts) noexcept {
     return failure(kCodeAndLetters<kCode, text_detail::Decayed<Parts>...>, text_detail::lower(parts)...);
@@ -67,8 +68,8 @@ class [[nodiscard]] Status {
   Code code() const noexcept { return ok() ? Code::Ok : failure_->code; }
   const std::string& message() const noexcept;
 
-  /// The same error with "where: " in front, from parts that are joined only then; an ok status stays as it
-  /// is.
+  /// The same error prefixed with "where: ", whose parts are formatted only on failure; an ok status is
+  /// unchanged.
   template <class... Parts>
   [[gnu::always_inline]] Status in(const Parts&... where) && noexcept {
     prefix(text_detail::kLetters<text_detail::Decayed<Parts>...>, text_detail::lower(where)...);
@@ -82,9 +83,9 @@ class [[nodiscard]] Status {
     std::string message;
   };
 
-  /// See text_detail::join. Nothing here throws, so that a call needs no code for being unwound.
+  /// See text_detail::join. Nothing here throws, so that callers need no unwinding code.
   static Status failure(Code code, const char* letters, ...) noexcept;
-  /// The code as the first letter: one argument less at each of hundreds of calls.
+  /// The code as the first letter: one argument fewer at each of hundreds of calls.
   template <Code kCode, class... Parts>
   static constexpr char kCodeAndLetters[] = {static_cast<char>(kCode), text_detail::letter<Parts>()..., '\0'};
   static Status failure(const char* code_and_letters, ...) noexcept;
@@ -116,8 +117,8 @@ template <class... Parts>
   return Status::make<Code::Internal>(parts...);
 }
 
-/// A value, or the Status that says why there is none. The Status has a place of its own, so that passing it
-/// on is the same code for every T.
+/// A value, or the Status that explains why there is none. The Status is a separate member, so that
+/// propagating it is the same code for every T.
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -1,4 +1,4 @@
-// Views of dense tensors in host memory, and what is known of a tensor without its data.
+// Views of dense tensors in host memory, and tensor metadata.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rt {
 
-/// Element type and shape: all that is needed to plan for a tensor.
+/// Element type and shape: all that planning needs of a tensor.
 struct TensorInfo {
   DType dtype = DType::F32;
   Shape shape;
@@ -21,7 +21,7 @@ struct TensorInfo {
 /// "f32[1,3,224,224]"
 void append(std::string& out, const TensorInfo& info);
 
-/// A dense, row-major tensor somewhere in host memory; owns nothing.
+/// Non-owning view of a dense, row-major tensor in host memory.
 template <class Void>
 struct BasicTensorView {
   Void* data = nullptr;

@@ -1,12 +1,11 @@
-// text(...): joins strings and numbers into one std::string.
+// text(...): concatenates strings and numbers into one std::string.
 //
 // Knows: how to write scalars. Must not know: anything else. It exists because GCC 12 has no std::format and
 // librt is too small to carry a formatting library.
 //
-// Messages are most of what a small runtime consists of, so a call costs no more code than a call of printf:
-// the types become a short string that the compiler derives (never the programmer, so it cannot be wrong),
-// the parts go to one function as plain arguments, and only that function has loops, buffers and strings to
-// destroy.
+// Messages are most of a small runtime's code size, so a call compiles to no more code than printf: the
+// argument types become a short format string derived at compile time (so it cannot be wrong), the parts are
+// passed to one variadic function, and only that function has loops, buffers and strings to destroy.
 #pragma once
 
 #include <concepts>
@@ -47,13 +46,13 @@ requires(!std::same_as<Number, bool> && !std::same_as<Number, char>) void append
 
 namespace text_detail {
 
-/// A type that only its own append() knows.
+/// An argument of a custom type, formatted by its own append().
 struct Printable {
   const void* part;
   void (*append)(std::string&, const void*);
 };
 
-/// A std::string_view as an argument of a C function.
+/// A std::string_view as a variadic argument.
 struct View {
   const char* data;
   size_t size;
@@ -63,7 +62,7 @@ template <class T>
 inline constexpr bool kIsString =
     std::is_convertible_v<const T&, std::string_view> && !std::is_same_v<T, std::string>;
 
-/// The letter that tells append_parts() what to take from its arguments.
+/// The format letter by which append_parts() reads an argument.
 template <class T>
 constexpr char letter() {
   if constexpr (std::is_same_v<T, bool>) return 'b';
@@ -98,7 +97,7 @@ template <class T>
     return Printable{&part, [](std::string& out, const void* x) { append(out, *static_cast<const T*>(x)); }};
 }
 
-/// Appends the arguments, whose types the letters tell.
+/// Appends the arguments, whose types the letters give.
 void append_parts(std::string& out, const char* letters, va_list arguments);
 void append_all(std::string& out, const char* letters, ...);
 std::string join(const char* letters, ...);
@@ -114,7 +113,7 @@ template <class... Parts>
                            text_detail::lower(parts)...);
 }
 
-/// Appends several parts: append(list, list.empty() ? "" : ", ", name). None may be a part of `out`.
+/// Appends several parts: append(list, list.empty() ? "" : ", ", name). None may alias `out`.
 template <class... Parts>
 requires(sizeof...(Parts) > 1)
     [[gnu::always_inline]] inline void append(std::string& out, const Parts&... parts) {
@@ -122,9 +121,9 @@ requires(sizeof...(Parts) > 1)
                           text_detail::lower(parts)...);
 }
 
-/// "1,234,567": digits in groups of three, for people.
+/// "1,234,567": digits in groups of three, human-readable.
 std::string grouped(uint64_t number);
-/// "12.3 MiB": a byte count for people.
+/// "12.3 MiB": a human-readable byte count.
 std::string bytes_text(uint64_t bytes);
 
 }  // namespace rt

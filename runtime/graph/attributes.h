@@ -1,4 +1,4 @@
-// The fields of all attribute structs as data, so that reading, checking, copying and printing them takes one
+// Reflection over the fields of all attribute structs: reading, checking, copying and printing them takes one
 // loop and no code per operator.
 //
 // Knows: names, types and offsets of fields, generated from schema/ops.fbs. Must not know: what a field
@@ -22,9 +22,9 @@ struct AttributeField {
   uint16_t offset;   ///< in the struct
   OpKind owner;      ///< NONE: the epilogue
   FieldType type;
-  uint8_t enumeration;  ///< number of the enumeration; 0 for plain numbers
+  uint8_t enumeration;  ///< index of the enumeration; 0: not an enumeration
 
-  /// The names of an enumeration's values, which count from 0; none for plain numbers.
+  /// The names of an enumeration's values, which count from 0; empty for other fields.
   std::span<const char* const> enum_names() const noexcept;
   /// The field of a struct of attributes.
   template <class T>

@@ -1,7 +1,7 @@
-// The pen that gradient rules, composite bodies and importers write graphs with.
+// The graph builder of gradient rules, composite bodies and importers.
 //
-// Knows: how to append a node and ask what is known of a value. Errors are sticky: after the first failure
-// every call returns kNoValue and status() tells what went wrong, so that a rule can be written as one
+// Knows: how to append a node and query a value's type, dims and data. Errors are sticky: after the first
+// failure every call returns kNoValue and status() holds the error, so that a rule can be written as one
 // expression.
 #pragma once
 
@@ -29,7 +29,7 @@ class Emitter {
   /// Makes the emitter fail with this status, unless it has failed already.
   virtual void fail(Status status) = 0;
 
-  // --- everything below is written with the calls above
+  // --- helpers built on the calls above
   template <class Attributes>
   ValueId emit(Attributes attributes, std::initializer_list<ValueId> inputs) {
     return emit_many(make_op(std::move(attributes)), {inputs.begin(), inputs.size()}, 1)[0];

@@ -1,5 +1,5 @@
-// The extent of a symbolic dimension as a function of other dimensions: floor division, maxima and
-// comparisons beside sums and products, since strides, clamped slices and padding are made of these.
+// The extent of a symbolic dimension as a function of other dimensions: sums, products, floor division,
+// maxima and comparisons, as strides, clamped slices and padding need them.
 //
 // Knows: how to evaluate and verify such an expression. Must not know: how expressions are simplified or
 // proven equal (tools/compiler/shape).
@@ -34,11 +34,11 @@ struct ExtentTerm {
   bool operator==(const ExtentTerm&) const noexcept = default;
 };
 
-/// An expression has no more terms, and no more operands wait for their operator at any time.
+/// Limits of an expression: its number of terms, and the depth of the operand stack.
 inline constexpr size_t kMostExtentTerms = 512;
 inline constexpr size_t kMostExtentDepth = 32;
 
-/// How many operands an operator takes from the stack.
+/// Number of operands that an operator pops from the stack.
 constexpr int operands_of(ExtentOp op) noexcept {
   if (op == ExtentOp::Constant || op == ExtentOp::Symbol) return 0;
   return op == ExtentOp::IsZero || op == ExtentOp::IsNegative ? 1 : 2;

@@ -20,7 +20,7 @@ namespace rt {
 
 inline constexpr int kMaxSpatialRank = 3;
 
-/// One spatial axis. All numbers are below 2^31 except `input` or `output` where they follow from the others.
+/// One spatial axis. All values are below 2^31 except `input` or `output` where they follow from the others.
 struct WindowAxis {
   int64_t input = 1;   ///< extent of the side that windows slide over
   int64_t output = 1;  ///< number of windows
@@ -45,7 +45,7 @@ struct WindowAxis {
 };
 
 /// A convolution x [N,S..,C] * weight [O,K..,C/groups] -> y [N,S'..,O]. The two gradients and ConvTranspose
-/// are described by the convolution that they differentiate: for ConvTranspose, y is its input and x its
+/// are described by the convolution that they are gradients of: for ConvTranspose, y is its input and x its
 /// output.
 struct ConvGeometry {
   int rank = 0;  ///< spatial axes
@@ -66,7 +66,7 @@ struct ConvGeometry {
   bool is_padded() const noexcept;
 };
 
-/// strides, pads, dilations and groups of one operator of the convolutions' family, for another.
+/// Copies strides, pads, dilations and groups between the attributes of two convolution operators.
 template <class To, class From>
 To same_window(const From& from) {
   To to;
@@ -91,9 +91,8 @@ struct PoolGeometry {
 
 Result<ConvGeometry> conv_geometry(const Shape& x, const Shape& weight, const op::ConvAttributes& attributes);
 
-/// Of ConvTranspose's operands: x [N,S..,C], weight [C,K..,O/groups]. output_size holds k extents or is
-/// absent; each must lie in [natural, natural + max(stride, dilation)) with natural = (S-1) stride + reach -
-/// pads.
+/// Geometry of ConvTranspose: x [N,S..,C], weight [C,K..,O/groups]. output_size holds k extents or is absent;
+/// each must lie in [natural, natural + max(stride, dilation)) with natural = (S-1) stride + reach - pads.
 Result<ConvGeometry> conv_transpose_geometry(const Shape& x, const Shape& weight,
                                              const op::ConvTransposeAttributes& attributes,
                                              std::optional<std::span<const int64_t>> output_size);
@@ -101,7 +100,7 @@ Result<ConvGeometry> conv_transpose_geometry(const Shape& x, const Shape& weight
 Result<ConvGeometry> conv_weight_grad_geometry(const Shape& x, const Shape& grad_output,
                                                const op::ConvWeightGradAttributes& attributes);
 
-/// The attributes that pools have in common.
+/// The attributes common to all pools.
 struct PoolWindows {
   std::span<const int64_t> kernel, strides, pads, dilations;
   bool ceil_mode = false;

@@ -1,7 +1,7 @@
 // The one graph type: the compiler edits it, the file stores it, the runtime reads it.
 //
-// Knows: values, nodes, ids. Must not know: what an operator means, devices, files. Ids are indices; nothing
-// points.
+// Knows: values, nodes, ids. Must not know: what an operator means, devices, files. Ids are indices; there
+// are no pointers between nodes and values.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,8 @@ struct Blob {
   static Blob own(std::vector<std::byte> bytes);
 };
 
-/// A dimension of a value: a known extent, or a symbol of the graph, or neither (known only when shapes are).
+/// A dimension of a value: a static extent, a symbol of the graph, or neither (known only with concrete
+/// shapes).
 struct Dim {
   int64_t extent = -1;
   int32_t symbol = -1;
@@ -98,7 +99,7 @@ struct Node {
   }
 };
 
-/// After a run, the state behind `state` takes the value of `value`.
+/// After a run, the state that `state` refers to takes the value of `value`.
 struct StateUpdate {
   ValueId state = kNoValue;
   ValueId value = kNoValue;
@@ -113,20 +114,20 @@ struct Graph {
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<StateUpdate> state_updates;
-  /// Of a branch of an If: why a run must not take it, with a body that only has the right inputs and
-  /// outputs. Empty: it may.
+  /// For a branch of an If that a run must not take: the reason; its body then only has the right inputs and
+  /// outputs. Empty: it may be taken.
   std::string refusal;
 
   ValueId add_value(Value value);
   /// The symbol with this name, added when it is new.
   int32_t symbol(std::string_view symbol_name);
-  /// A constant with a copy of the data (or sharing `data`).
+  /// A constant that shares `data`.
   ValueId add_constant(std::string value_name, const TensorInfo& info, Blob data);
   const Value& operator[](ValueId id) const noexcept { return values[id]; }
   Value& operator[](ValueId id) noexcept { return values[id]; }
 };
 
-/// For each value the node that produces it, or no node.
+/// For each value the node that produces it, if any.
 std::vector<std::optional<NodeId>> producers(const Graph& graph);
 /// For each value how many times it is read: by nodes, as an output, by a state update.
 std::vector<uint32_t> use_counts(const Graph& graph);
@@ -141,7 +142,7 @@ struct State {
   Blob initial;  ///< empty: zeros
 };
 
-/// What a .rt file holds: graphs that can be run, by name, and the state that they share.
+/// The contents of a .rt file: named graphs that can be run, and the state that they share.
 struct ModelGraph {
   struct Entry {
     std::string name;

@@ -1,4 +1,4 @@
-// What a MatMul multiplies: extents, batch axes, which vector operands were promoted.
+// Geometry of MatMul: M, K, N, batch axes, promotion of vector operands.
 //
 // Knows: shapes, NumPy's rules. Must not know: values, kernels.
 #pragma once
@@ -10,7 +10,7 @@
 namespace rt {
 
 /// result[batch.., M, N] = a[.., M, K] b[.., K, N]. A vector a is a row (m = 1), a vector b a column (n = 1);
-/// the axis so added is missing in the result, and the transposition of a vector means nothing.
+/// the added axis is dropped from the result, and transposing a vector has no effect.
 struct MatMulGeometry {
   int64_t m = 1;
   int64_t k = 1;
@@ -22,8 +22,7 @@ struct MatMulGeometry {
   bool transpose_b = false;  ///< each matrix of b is stored [N, K]
   Shape result;
 
-  /// Index of the matrix of an operand (with leading axes operand_batch) that result matrix `index` is made
-  /// from.
+  /// Index of the operand matrix (of leading axes operand_batch) that result matrix `index` is computed from.
   int64_t operand_index(const Shape& operand_batch, int64_t index) const noexcept {
     int64_t out = 0, step = 1;
     int axis = operand_batch.rank() - 1;

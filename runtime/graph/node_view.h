@@ -1,4 +1,4 @@
-// What a shape rule, a kernel predicate or a kernel factory sees of a node: its attributes and, for concrete
+// A node as seen by shape rules, kernel predicates and kernel factories: its attributes and, at concrete
 // shapes, its operands.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The operators as C++ sees them: kinds and attribute structs, generated from schema/ops.fbs.
+// The operators in C++: kinds and attribute structs, generated from schema/ops.fbs.
 //
 // Knows: names and attributes. Must not know: what an operator means (runtime/ops).
 //

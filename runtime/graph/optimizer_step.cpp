@@ -7,7 +7,7 @@ namespace {
 
 using Blockwise = op::BlockwiseStepAttributes;
 
-// Calls copy(field of the step, field of the step in blocks) for all fields but the rule.
+// Calls copy(field of the step, field of the BlockwiseStep) for all fields but the rule.
 
 template <class Copy>
 void match(op::SgdStepAttributes& step, Blockwise& blocks, Copy copy) {

@@ -1,4 +1,4 @@
-// Which scale belongs to which element, and the geometry of the integer products.
+// The mapping of elements to scales, and attribute conversions between the convolution variants.
 //
 // Knows: attributes and shapes of the quantized operators. Must not know: values, kernels. Pages and backends
 // share it.
@@ -24,13 +24,13 @@ struct ScaleGroups {
   }
 };
 
-/// A scale of one element belongs to the whole tensor, a vector along `axis` to slices; with block_size > 0
-/// the scale has x's shape but for ceil(extent / block_size) along the axis.
+/// A scale of one element is per tensor, a vector is per slice along `axis`; with block_size > 0 the scale
+/// has x's shape except for ceil(extent / block_size) along the axis.
 Result<ScaleGroups> scale_groups(const Shape& x, const Shape& scale, int64_t axis, int64_t block_size);
 
-/// The convolution that a ConvInteger is, but for types and zero points.
+/// The Conv with a ConvInteger's geometry (without types and zero points).
 op::ConvAttributes as_conv(const op::ConvIntegerAttributes& attributes);
-/// The sums that a QuantizedConv requantizes.
+/// The ConvInteger whose accumulators a QuantizedConv requantizes.
 op::ConvIntegerAttributes as_integer(const op::QuantizedConvAttributes& attributes);
 
 }  // namespace rt

@@ -7,7 +7,7 @@ namespace {
 
 using Function = op::RecurrentActivation;
 
-/// The numbers of a function that is given none: those of ONNX's operators of the same names.
+/// A function with its default alpha and beta: those of ONNX's operators of the same names.
 CellActivation with_defaults(Function function) {
   switch (function) {
     case Function::Affine: return {function, 1, 0};
@@ -20,7 +20,7 @@ CellActivation with_defaults(Function function) {
   }
 }
 
-/// What the attributes of all six operators have.
+/// The attributes common to all six operators.
 struct Common {
   int64_t hidden;
   op::Direction direction;

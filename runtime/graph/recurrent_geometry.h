@@ -1,4 +1,4 @@
-// What an LSTM, GRU or RNN node computes: extents, directions, the activation of every gate.
+// Geometry of an LSTM, GRU or RNN node: extents, directions, the activation of every gate.
 //
 // Knows: attributes and shapes of the recurrent operators and of their gradients. Must not know: values,
 // kernels.
@@ -12,7 +12,7 @@
 
 namespace rt {
 
-/// y = function(x) with its two numbers; never RecurrentActivation::Default.
+/// y = function(x) with its parameters; never RecurrentActivation::Default.
 struct CellActivation {
   op::RecurrentActivation function = op::RecurrentActivation::Tanh;
   float alpha = 0;
@@ -22,7 +22,7 @@ struct CellActivation {
 
 enum class CellKind : uint8_t { LSTM = 0, GRU = 1, RNN = 2 };
 
-/// Where a node has its operands; -1 for one that this operator does not have.
+/// Input indices of the operands; -1 for one that this operator does not have.
 struct RecurrentOperands {
   int bias = 3, lengths = 4, h0 = 5, c0 = 6, peepholes = 7;
   int y = -1, grad_y = -1, grad_h = -1, grad_c = -1;  ///< of the gradients
@@ -30,11 +30,11 @@ struct RecurrentOperands {
 
 struct RecurrentGeometry {
   CellKind kind = CellKind::LSTM;
-  bool gradient = false;  ///< of one of the operators that compute gradients
+  bool gradient = false;  ///< of LSTMGrad, GRUGrad or RNNGrad
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
   int64_t gates = 4;             ///< blocks of `hidden` rows in the weights
   bool starts_reversed = false;  ///< direction 0 runs from the end
-  float clip = 0;                ///< bound of what activations are applied to; 0 for none
+  float clip = 0;                ///< bound on the activations' inputs; 0 for none
   bool input_forget = false;
   bool linear_before_reset = false;
   bool peepholes = false;  ///< without them a gate has no term of c: 0 times infinity would be NaN
@@ -49,7 +49,7 @@ struct RecurrentGeometry {
   bool plain() const noexcept;
 };
 
-/// Reads attributes and the shapes of x, w and r; what does not fit together is an error.
+/// Reads attributes and the shapes of x, w and r; fails if they are inconsistent.
 Result<RecurrentGeometry> recurrent_geometry(const NodeView& node);
 
 }  // namespace rt

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kMostTaps = 1 << 16;
 
-/// Antialiasing stretches the filter where the image shrinks.
+/// Antialiasing widens the filter when downsampling.
 double filter_scale(const ResizeAxis& axis, const op::ResizeAttributes& attributes) noexcept {
   return attributes.antialias ? std::min(axis.scale, 1.0) : 1.0;
 }
@@ -77,7 +77,7 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
 double resize_coordinate(const ResizeAxis& axis, op::ResizeCoordinates coordinates, int64_t i) noexcept {
   const double x = static_cast<double>(i);
   const double input = static_cast<double>(axis.input);
-  const double length = axis.scale * input;  // not rounded: what ONNX's definition scales by
+  const double length = axis.scale * input;  // not rounded, as in ONNX's definition
   switch (coordinates) {
     case op::ResizeCoordinates::HalfPixel: return (x + 0.5) / axis.scale - 0.5;
     case op::ResizeCoordinates::PytorchHalfPixel: return axis.output > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
@@ -112,7 +112,7 @@ double nearest_of(double x, op::ResizeNearest mode) noexcept {
   return x;
 }
 
-/// The filter at a distance from its middle.
+/// The filter's value at a distance from its center.
 double filter(double distance, const op::ResizeAttributes& attributes) noexcept {
   const double d = std::fabs(distance), a = static_cast<double>(attributes.cubic_a);
   if (attributes.mode == op::ResizeMode::Linear) return std::max(1 - d, 0.0);

@@ -1,5 +1,4 @@
-// Geometry of GridSample and RoiAlign: which input positions with which weights make a sample, along one
-// axis.
+// Geometry of GridSample and RoiAlign: the input positions and weights of a sample along one axis.
 //
 // Knows: ONNX's coordinates, paddings and weights. Must not know: values, kernels. The weights along several
 // axes multiply.
@@ -18,11 +17,11 @@ struct SampleTaps {
   std::array<double, 4> weight{};
 };
 
-/// Of the coordinate of a grid, -1 to 1 over the extent. The nearest position to a half is the even one.
+/// Taps of a grid coordinate, where -1 to 1 spans the extent. Nearest rounds half to even.
 SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttributes& attributes) noexcept;
 
 /// Along one axis of a region: bin b has `samples` sampling points, point i at
-/// start + (b + (i + 1/2) / samples) bin. In f32, where the number of points is decided.
+/// start + (b + (i + 1/2) / samples) bin. In f32, in which the number of points is computed.
 struct RoiAxis {
   float start = 0;
   float bin = 0;

@@ -1,4 +1,5 @@
-// An optimizer step as kernels want it: all rules in one form, with states in f32 or in blocks.
+// An optimizer step in the form that kernels take: one struct for all rules, with f32 or block-quantized
+// states.
 //
 // Knows: the conventions of the steps in schema/ops.fbs. Must not know: any step's formula.
 #pragma once
@@ -11,16 +12,16 @@
 
 namespace rt {
 
-/// Where a step's operands stand, -1 for one that is absent, and its attributes. Parameter and gradient are
+/// Indices of a step's operands, -1 for one that is absent, and its attributes. Parameter and gradient are
 /// inputs 0 and 1, the new parameter is output 0.
 struct StepForm {
   struct State {
     bool present = false;
-    bool negative = true;  ///< else it is never below 0
+    bool negative = true;  ///< may be negative; else it is never below 0
     uint8_t input = 0, output = 0;
-    // of states in blocks
+    // of block-quantized states
     uint8_t scales = 0, next_scales = 0, codebook = 0;
-    int32_t levels = 0;  ///< of the codebook
+    int32_t levels = 0;  ///< entries of the codebook
   };
 
   op::StepRule rule = op::StepRule::Sgd;
@@ -28,19 +29,19 @@ struct StepForm {
   std::array<State, kMostStepStates> states;
   int64_t block_size = 0;  ///< 0: states are f32
 
-  float keep1 = 0, keep2 = 0;  ///< momentum or the decay rate of the first state; of the second
+  float keep1 = 0, keep2 = 0;  ///< beta1 or momentum, beta2: decay rates of the states
   float epsilon = 0, weight_decay = 0;
   float momentum = 0;    ///< RmsProp
-  float share = 1;       ///< Sgd: of the gradient in the new velocity, behind the first step
+  float share = 1;       ///< Sgd: 1 - dampening, the gradient's factor in the velocity after the first step
   bool variant = false;  ///< Sgd: Nesterov; Adam: decoupled weight decay
 
   bool has(size_t state) const noexcept { return states[state].present; }
 };
 
-/// Ok where SgdStep, AdamStep, ... has its states in f32, which is all that StepForm describes.
+/// Ok if SgdStep, AdamStep, ... has its states in f32, the only type that StepForm describes for them.
 Status states_are_f32(const NodeView& node);
 
-/// Of SgdStep, AdamStep, ... and of BlockwiseStep.
+/// The form of SgdStep, AdamStep, ... or BlockwiseStep.
 StepForm step_form(const NodeView& node);
 
 }  // namespace rt

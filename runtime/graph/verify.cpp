@@ -185,14 +185,15 @@ class Verifier {
     for (const Graph& body : node.bodies) check_body(node, body, {inputs, node.outputs, 0, 0});
   }
 
-  /// Which of a node's values a body's inputs and outputs stand for, and how many the body has before them.
+  /// The node's values that a body's inputs and outputs correspond to, and how many others the body has
+  /// before them.
   struct Interface {
     std::vector<ValueId> inputs, outputs;
     size_t own_inputs = 0, own_outputs = 0;
   };
 
-  /// The bodies of If and Loop take the values after the node's own operands; those of Loop also the
-  /// iteration and condition, and give a condition first. Scanned outputs have an axis more than the body's.
+  /// Bodies of If and Loop take the node's inputs after its own operands; those of Loop also take iteration
+  /// and condition, and return a condition first. Scan outputs have one axis more than the body's.
   void check_control(const Node& node) {
     const bool loop = node.kind() == OpKind::Loop;
     const size_t own = loop ? 2 : 1;

@@ -1,4 +1,4 @@
-// Structural checks of a graph: what every pass must keep and every file must satisfy.
+// Structural checks of a graph: the invariants of every pass and every file.
 //
 // Knows: ids, roles, order, dims. Must not know: what an operator means (the pages check operands and
 // attributes).

@@ -17,7 +17,7 @@ ValueId where(Emitter& emit, ValueId condition, ValueId yes, ValueId no) {
   return emit.emit(op::WhereAttributes{}, {condition, yes, no});
 }
 
-/// The limits as written, except that f32's own largest number means no limit for f64: the schema has f32
+/// The limits as given, except that f32's largest finite value means no limit for f64: the schema has f32
 /// only.
 struct Limits {
   double low;

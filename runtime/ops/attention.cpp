@@ -1,6 +1,6 @@
-// Scaled dot product attention and rotary position embedding: composites, written out in smaller operators.
+// Scaled dot product attention and rotary position embedding: composites of smaller operators.
 //
-// A query without a key to look at gives 0, in value and gradient: hidden scores become the lowest number
+// A query with all keys masked gives 0, in result and gradient: masked scores become the lowest finite f32
 // rather than -infinity, so that no softmax divides 0 by 0, and such queries' weights are set to 0
 // afterwards.
 #include "runtime/ops/attention.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr bool is_16_bit(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16;
 }
-/// Operands beside 16-bit data may be f32.
+/// The other operands of 16-bit data may be f32.
 DTypeSet types_beside(DType x) {
   return is_16_bit(x) ? DTypeSet(x, DType::F32) : DTypeSet(x);
 }
@@ -130,7 +130,7 @@ Status infer_attention_grad(const NodeView& node, std::vector<TensorInfo>& outpu
   return {};
 }
 
-/// Forward there are two products of every score, backward five.
+/// Two matmuls over the scores forward, five backward.
 template <class Attributes>
 Cost cost_attention(const NodeView& node) {
   constexpr bool kBackward = std::is_same_v<Attributes, op::AttentionGradAttributes>;
@@ -161,7 +161,8 @@ ValueId query_positions(Emitter& e, std::span<const ValueId> inputs, ValueId len
   return lengths == kNoValue ? at : e.add(at, e.sub(lengths, extent(e, inputs[kQuery], 2)));
 }
 
-/// Which keys a query sees by its position, as bool broadcastable to the scores; kNoValue: all.
+/// The positional mask (lengths, causal, windows), as bool broadcastable to the scores; kNoValue: all
+/// visible.
 ValueId visible_keys(Emitter& e, const op::AttentionAttributes& attributes, std::span<const ValueId> inputs) {
   const int64_t left = attributes.left_window, right = attributes.causal ? 0 : attributes.right_window;
   const ValueId length = optional_input(inputs, kKvLength);
@@ -193,16 +194,16 @@ bool same_heads(Emitter& e, ValueId q, ValueId k) {
   return a.is_known() ? a.extent == b.extent : a.symbol >= 0 && a.symbol == b.symbol && !b.is_known();
 }
 
-/// -infinity where a key is hidden by its position or a mask.
+/// -infinity where a key is masked by its position or the mask operand.
 struct Mask {
   ValueId bias = kNoValue;  ///< added to the scores
-  ValueId keep = kNoValue;  ///< true where a key is seen
+  ValueId keep = kNoValue;  ///< true where a key is visible
 
   ValueId apply(Emitter& e, ValueId scores) const {
     if (bias != kNoValue) scores = e.add(scores, bias);
     return keep == kNoValue ? scores : e.emit(op::WhereAttributes{}, {keep, scores, nothing(e, scores)});
   }
-  /// True for queries that see no key.
+  /// True for queries with all keys masked.
   ValueId sees_none(Emitter& e, ValueId scores) const {
     ValueId mask = bias == kNoValue ? e.scalar_like(0, scores) : bias;
     if (keep != kNoValue) mask = e.emit(op::WhereAttributes{}, {keep, mask, nothing(e, scores)});
@@ -248,8 +249,8 @@ ValueId weights_of(Emitter& e, ValueId masked, const Mask* mask, DType softmax_t
   return e.emit(op::WhereAttributes{}, {mask->sees_none(e, masked), e.scalar_like(0, x), x});
 }
 
-/// Query heads of one group lie one under the other, [B, G, H / G S, ..], so that keys and values are not
-/// copied. x [B, H, S, ..] so; as it is where there are as many key heads as query heads.
+/// x [B, H, S, ..] as [B, G, H / G S, ..]: the query heads of one group are stacked along the rows, so that
+/// keys and values are not copied. Unchanged where there are as many key heads as query heads.
 ValueId grouped(Emitter& e, const AttentionParts& parts, ValueId x, ValueId last_of, size_t last) {
   if (same_heads(e, parts.query, parts.key)) return x;
   const ValueId heads = extent(e, parts.key, 1);
@@ -334,8 +335,8 @@ struct AttentionGradients {
   ValueId mask = kNoValue;  ///< [B, H, S, T], f32 for 16-bit inputs
 };
 
-/// With y = sum P v and P = softmax(s): grad_v = P' grad_y, grad_P = grad_y v', and grad_s = P (grad_P -
-/// grad_y y), where the last product is one number for each row, the sum of P grad_P.
+/// With y = P v and P = softmax(s): grad_v = P' grad_y, grad_P = grad_y v', and grad_s = P (grad_P - D)
+/// elementwise, where D is the row sum of grad_y y, equal to that of P grad_P.
 AttentionGradients emit_gradients(Emitter& e, const op::AttentionAttributes& attributes,
                                   std::span<const ValueId> inputs, ValueId y, ValueId grad_y) {
   const AttentionParts parts = emit_weights(e, attributes, inputs, DType::F32);
@@ -368,8 +369,8 @@ std::vector<ValueId> body_of_attention_grad(Emitter& e, const Node& node, std::s
           in_type_of(e, gradients.value, inputs[kValue])};
 }
 
-/// A mask that is trained (a relative position bias) needs the gradients of all scores: then all is written
-/// out.
+/// A trained mask (a relative position bias) needs the gradients of all scores: then nodes are emitted for
+/// the whole gradient, instead of an AttentionGrad.
 void gradient_of_attention(GradContext& c) {
   const auto& attributes = c.node.as<op::AttentionAttributes>();
   const ValueId operands[] = {c.input(kQuery),    c.input(kKey),           c.input(kValue), c.input(kMask),

@@ -10,7 +10,7 @@ namespace rt::ops {
 namespace {
 
 using RealFunction = double (*)(double, double);
-/// On the bits of 64-bit integers; is_u64 tells that they mean an unsigned number.
+/// On the bits of 64-bit integers; is_u64: they are unsigned.
 using IntegerFunction = int64_t (*)(int64_t, int64_t, bool is_u64);
 
 constexpr uint64_t bits(int64_t x) {
@@ -23,7 +23,7 @@ constexpr bool less(int64_t a, int64_t b, bool is_u64) {
   return is_u64 ? bits(a) < bits(b) : a < b;
 }
 
-/// Toward zero; b != 0. The most negative number divided by -1 wraps to itself.
+/// Toward zero; b != 0. The most negative value divided by -1 wraps to itself.
 int64_t quotient(int64_t a, int64_t b, bool is_u64) {
   if (is_u64) return wrapped(bits(a) / bits(b));
   return b == -1 ? wrapped(uint64_t{0} - bits(a)) : a / b;
@@ -49,8 +49,8 @@ double floored_remainder(double a, double b) {
   return (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-/// A negative exponent is the reciprocal truncated: 0 unless the base is 1 or -1. 0 to a negative power has
-/// no value.
+/// A negative exponent is the reciprocal truncated: 0 unless the base is 1 or -1. 0 to a negative power is
+/// undefined.
 int64_t power(int64_t base, int64_t exponent, bool is_u64) {
   if (!is_u64 && exponent < 0) {
     if (base == 1) return 1;
@@ -122,8 +122,7 @@ Status eval_mod(const NodeView& node, std::span<const ConstTensorView> inputs,
   return eval_binary<floored_remainder, floored_remainder, Divisor::NotZero>(node, inputs, outputs);
 }
 
-/// d/da = b a^(b-1), and 0 where b = 0, also at a = 0. d/db = y log a, and 0 at a = 0, where y log a has no
-/// value but the limit 0.
+/// d/da = b a^(b-1), and 0 where b = 0, also at a = 0. d/db = y log a, and 0 at a = 0, the limit of y log a.
 void gradient_of_pow(GradContext& c) {
   Emitter& e = c.emit;
   const ValueId a = c.input(0);

@@ -1,4 +1,4 @@
-// Bits of integers of one type, with NumPy's broadcasting.
+// Bitwise operators on integers of one type, with NumPy's broadcasting.
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
@@ -32,7 +32,7 @@ Status eval_bits(const NodeView&, std::span<const ConstTensorView> inputs,
   });
 }
 
-/// A count of the type's width or more, or below 0, leaves no bit of the number: 0, or its sign.
+/// A count of the type's width or more, or below 0, shifts out all bits: 0, or the sign.
 Status eval_shift(const NodeView& node, std::span<const ConstTensorView> inputs,
                   std::span<const TensorView> outputs) {
   const bool left = node.as<op::BitShiftAttributes>().left;

@@ -1,5 +1,5 @@
-// BlockQuantize and BlockDequantize: numbers in 8 bits, each block of them with a scale of its own and codes
-// that stand for the numbers of a codebook (Dettmers et al. 2022).
+// BlockQuantize and BlockDequantize: block-wise 8-bit quantization with a scale per block; quantized values
+// are indices into a codebook (Dettmers et al. 2022).
 #include <cmath>
 #include <limits>
 
@@ -33,7 +33,7 @@ Status infer_block_quantize(const NodeView& node, std::vector<TensorInfo>& outpu
   return add_output(outputs, DType::F32, {(node.input(0).elements() + block - 1) / block});
 }
 
-/// In f32 as on devices: thresholds lie half way between two numbers of the codebook, times the scale.
+/// In f32 as on devices: thresholds are the midpoints of adjacent codebook entries, times the scale.
 Status eval_block_quantize(const NodeView& node, std::span<const ConstTensorView> inputs,
                            std::span<const TensorView> outputs) {
   const auto& attributes = node.as<op::BlockQuantizeAttributes>();

@@ -1,5 +1,5 @@
-// BlockwiseStep: an optimizer step whose states are numbers in blocks. A composite of BlockDequantize, the
-// step and BlockQuantize, which backends without a kernel for it run.
+// BlockwiseStep: an optimizer step with block-quantized states. A composite of BlockDequantize, the step and
+// BlockQuantize, which backends without a kernel for it run.
 #include "runtime/graph/optimizer_step.h"
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/optimizer.h"
@@ -7,7 +7,7 @@
 namespace rt::ops {
 namespace {
 
-/// The step's operands among those of the BlockwiseStep.
+/// Selects the step's operands from those of the BlockwiseStep.
 template <class T>
 std::vector<T> operands_of_step(std::span<const T> all) {
   std::vector<T> operands(all.begin(), all.begin() + kFirstCodebook);
@@ -21,7 +21,7 @@ Status infer_blockwise_step(const NodeView& node, std::vector<TensorInfo>& outpu
   if (block < 1) return invalid_argument("expected a block_size of at least 1, found ", block);
   Node step;
   step.op = step_of(attributes);
-  // The step's own rule sees states in f32.
+  // The step's own shape rule is given f32 states.
   std::vector<Operand> operands = operands_of_step(node.inputs);
   std::vector<TensorInfo> next_scales;
   const std::span<const StepState> states = step_states(step.kind());
@@ -67,7 +67,7 @@ std::vector<ValueId> body_of_blockwise_step(Emitter& e, const Node& node, std::s
   op::BlockQuantizeAttributes quantize;
   quantize.block_size = attributes.block_size;
   for (size_t i = 0; i < present.size() && e.status().ok(); ++i) {
-    // A mean of squares that fell to 0 would make the next step infinite.
+    // A mean of squares quantized to 0 would make the next step infinite.
     quantize.keep_positive = !present[i].negative;
     const ValueId operands_of_state[] = {next[1 + i], inputs[codebook_operand(present[i])]};
     const std::vector<ValueId> made = e.emit_many(make_op(quantize), operands_of_state, 2);

@@ -49,7 +49,7 @@ Status eval_cast(const NodeView&, std::span<const ConstTensorView> inputs,
 }  // namespace
 
 RT_PAGE(Cast) = {.kind = OpKind::Cast, .inputs = {1, 1}, .infer = infer_cast, .eval = eval_cast};
-// Through an integer type the function is a staircase or the input has no gradient: none is emitted.
+// To an integer type the cast is piecewise constant, from one the input has no gradient: none is emitted.
 RT_COMPILER_PAGE(Cast) = {.gradient = [](GradContext& c) {
   const DType from = c.emit.value(c.input(0)).dtype;
   if (is_float(from) && is_float(c.emit.value(c.output()).dtype)) c.set(0, c.emit.cast(c.grad(), from));

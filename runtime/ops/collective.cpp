@@ -1,5 +1,5 @@
-// Collectives between the ranks of data parallel training. Their reference values are those of one rank: the
-// operand itself.
+// Collectives between the ranks of data parallel training. Their reference implementation is that of one
+// rank: the identity.
 #include <cstring>
 
 #include "runtime/ops/page_support.h"
@@ -42,7 +42,7 @@ Status eval_one_rank(const NodeView& node, std::span<const ConstTensorView> inpu
   return {};
 }
 
-/// Impure: equal nodes are not merged, and none is computed ahead, for every rank must run all of them.
+/// Impure: equal nodes are not merged, and none is constant-folded, since every rank must run all of them.
 constexpr Page collective_page(OpKind kind, Status (*infer)(const NodeView&, std::vector<TensorInfo>&)) {
   return {.kind = kind, .infer = infer, .impure = true};
 }

@@ -6,7 +6,7 @@
 namespace rt::ops {
 namespace {
 
-/// How a and b stand to each other; Unordered when one is NaN.
+/// The order of a and b; Unordered when one is NaN.
 enum class Order { Less, Equal, Greater, Unordered };
 
 template <class T>

@@ -1,4 +1,4 @@
-// The table of the compiler's halves of the pages. Librt does not link this file.
+// The table of CompilerPages. librt does not link this file.
 #include "runtime/ops/page.h"
 
 namespace rt::ops {

@@ -10,14 +10,14 @@
 namespace rt::ops {
 namespace {
 
-/// What a body says of one of its values: kUnknownExtent where a dimension is not known.
+/// The declared type and shape of a body's value, with kUnknownExtent for dynamic dimensions.
 TensorInfo declared(const Value& value) {
   TensorInfo info{value.dtype, {}};
   for (const Dim& dim : value.dims) info.shape.push_back(dim.is_known() ? dim.extent : kUnknownExtent);
   return info;
 }
 
-/// Both in one: extents that differ are not known. An error when type or rank differ.
+/// Merges both: extents that differ become kUnknownExtent. An error when type or rank differ.
 Result<TensorInfo> common(const TensorInfo& a, const TensorInfo& b, Label what) {
   if (a.dtype != b.dtype || a.shape.rank() != b.shape.rank())
     return invalid_argument("expected one type and rank for ", what, ", found ", a, " and ", b);
@@ -92,7 +92,7 @@ size_t carried_of(const NodeView& node) {
   return static_cast<size_t>(node.as<op::LoopAttributes>().carried);
 }
 
-/// How often the body runs if its extents and the operands' values say so, else kUnknownExtent.
+/// The trip count if the operands' values and the body determine it, else kUnknownExtent.
 int64_t known_trips(const NodeView& node, const Graph& body) {
   const auto known = [&](size_t i) { return !node.has(i) || node.inputs[i].value != nullptr; };
   if (!known(0) || !known(1)) return kUnknownExtent;
@@ -140,12 +140,12 @@ Status infer_loop(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return {};
 }
 
-/// Joins what each iteration gives along a new first axis.
+/// Stacks the slices of all iterations along a new first axis.
 class Scanned {
  public:
   Scanned(size_t output, ResultMaker& results) : output_(output), results_(results) {}
 
-  /// expected: how many iterations there will be at most, a reason to allocate at once.
+  /// expected: an upper bound on the remaining iterations, to allocate for them at once.
   Status append(const ConstTensorView& slice, uint64_t expected) {
     if (count_ == 0) {
       slice_ = slice.info;
@@ -166,7 +166,7 @@ class Scanned {
     ++count_;
     return {};
   }
-  /// declared: a slice as the body says, for a loop without iterations.
+  /// declared_slice: the slice's declared type and shape, for a loop without iterations.
   Status finish(const TensorInfo& declared_slice) {
     if (count_ == 0) slice_ = declared_slice;
     return make(count_);
@@ -219,7 +219,7 @@ Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, u
       RT_TRY(scanned[k].append(outputs[1 + carried + k], trips - i));
   }
   for (size_t i = 0; i < carried; ++i) RT_TRY(copy_result(operands[kLoopHead + i], i, results));
-  // Without iterations the slices are what the body says of them for these operands.
+  // Without iterations the slices have the shapes that the body declares, for these operands.
   SymbolExtents extents(body);
   for (size_t i = 0; i < operands.size(); ++i) extents.bind(body[body.inputs[i]], operands[i].info.shape);
   for (size_t k = 0; k < scanned.size(); ++k) {

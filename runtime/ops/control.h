@@ -1,7 +1,7 @@
-// If and Loop: what they mean, whoever runs their bodies.
+// Semantics of If and Loop, independent of who runs their bodies.
 //
-// Knows: which body runs when, with what, and what becomes of its results. Must not know: how a body is run
-// (the reference evaluator and the session each do it their way).
+// Knows: which body runs when, with which inputs, and how its results are used. Must not know: how a body is
+// run (the reference evaluator and the session each provide that).
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace rt::ops {
 
-/// A Loop that goes on for longer is stopped with an error, unless a session allows more.
+/// A Loop with more iterations is stopped with an error, unless a session allows more.
 inline constexpr uint64_t kMaxLoopIterations = 1'000'000;
 
 /// Runs body `body` of the node. The results stay valid during the next run.
@@ -26,8 +26,8 @@ inline bool is_control(OpKind kind) noexcept {
   return kind == OpKind::If || kind == OpKind::Loop;
 }
 
-/// Operators that a session runs on the host, since the extents of their results, or which nodes run at all,
-/// depend on data.
+/// Operators that a session runs on the host, since their output extents, or which nodes run at all, are
+/// data-dependent.
 inline bool runs_on_host(OpKind kind) noexcept {
   const Page* page = page_of(kind);
   return is_control(kind) || (page != nullptr && page->run != nullptr);
@@ -36,8 +36,8 @@ inline bool runs_on_host(OpKind kind) noexcept {
 /// A Loop's inputs before the carried values: trip count and condition.
 inline constexpr size_t kLoopHead = 2;
 
-/// Whether no iteration of this Loop's body can end it: its condition is constantly true, or the one it was
-/// given.
+/// Whether the body can never end its Loop: the condition it returns is constantly true or its condition
+/// input.
 bool never_breaks(const Graph& body) noexcept;
 
 }  // namespace rt::ops

@@ -28,7 +28,7 @@ Status infer_conv(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, node.dtype(0), result);
 }
 
-/// Weight [O,K..,C/g] as [K, g, C/g, O/g], so that the innermost loop runs over outputs.
+/// Weight [O,K..,C/g] as [K, g, C/g, O/g], so that the innermost loop runs over output channels.
 template <class T>
 std::vector<T> outputs_last(const std::vector<T>& weight, const ConvGeometry& g) {
   const int64_t taps = tap_count(g.axes), c = g.input_channels_per_group(), o = g.output_channels_per_group();
@@ -107,7 +107,7 @@ Status infer_conv_transpose(const NodeView& node, std::vector<TensorInfo>& outpu
   return add_output(outputs, node.dtype(0), geometry.input_shape());
 }
 
-/// Scatters x, which lies on the windows' side, to the input's side of the convolution.
+/// Scatters x, on the convolution's output side, to its input side.
 template <class T>
 std::vector<T> scatter(const ConvGeometry& g, const std::vector<T>& x, const std::vector<T>& weight) {
   std::vector<T> y(static_cast<size_t>(g.input_shape().elements()));
@@ -245,7 +245,7 @@ void conv_transpose_gradient(GradContext& context) {
   if (context.needs(0))
     context.set(0, context.emit.emit(same_window<op::ConvAttributes>(attributes), {context.grad(), weight}));
   if (context.needs(1)) context.set(1, weight_gradient(context, attributes, context.grad(), x, weight));
-  if (context.needs(3)) context.set(3, context.grad());  // the walker sums
+  if (context.needs(3)) context.set(3, context.grad());  // autodiff sums it to the bias's shape
 }
 
 void conv_weight_grad_gradient(GradContext& context) {

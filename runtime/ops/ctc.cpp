@@ -1,9 +1,9 @@
-// CtcLoss: connectionist temporal classification (Graves et al. 2006), forward and backward variables in
-// logarithms.
+// CtcLoss: connectionist temporal classification (Graves et al. 2006), forward and backward variables in log
+// space.
 //
-// The extended sequence z has 2 L + 1 places: a blank before, between and behind the labels. alpha[t][k] is
-// the logarithm of the probability of all paths that stand at place k at time t, beta the same from t on to
-// the end, both with t's own symbol:
+// The extended sequence z has 2 L + 1 positions: a blank before, between and after the labels. alpha[t][k] is
+// the log probability of all paths up to time t that are at position k then, beta the same from t on to the
+// end, both including t's symbol:
 //   loss = -log p,  d loss / d log_probabilities[t][c] = -sum over k with z[k] = c of alpha[t][k] beta[t][k]
 //   / (p y[t][c]).
 #include <algorithm>
@@ -60,7 +60,7 @@ struct Sequence {
   }
 };
 
-/// alpha of the sequence; of the reversed one it is beta.
+/// alpha of the sequence; applied to the reversed sequence it gives beta.
 std::vector<double> forward(const Sequence& z, int64_t blank) {
   const size_t places = z.places();
   std::vector<double> alpha(z.log_probabilities.size(), kImpossible);

@@ -1,4 +1,4 @@
-// NonZero and Unique: the extents of their results depend on data.
+// NonZero and Unique: their output extents are data-dependent.
 #include <algorithm>
 
 #include "runtime/core/order.h"
@@ -37,8 +37,8 @@ Status run_non_zero(const NodeView&, std::span<const ConstTensorView> inputs, Re
 // --- Unique
 // ---------------------------------------------------------------------------------------------------
 
-/// The slices of x along an axis (its elements, when it is flattened), compared like the words of a
-/// dictionary. NaN equals NaN and comes last.
+/// The slices of x along an axis (its elements, when it is flattened), compared lexicographically. NaN equals
+/// NaN and comes last.
 class Slices {
  public:
   Slices(const ConstTensorView& x, const AxisView& view)

@@ -129,7 +129,7 @@ void finish(const NodeView& node, const op::EpilogueAttributes* epilogue,
       for (double& value : values) value = activate(*epilogue, value);
     store_all<T>(output, values);
   } else {
-    // The sum wraps to the stored type first, as it does when the activation is a node of its own.
+    // The sum wraps to the stored type first, as it does when the activation is a separate node.
     store_all<T>(output, values);
     if (!active) return;
     for (int64_t i = 0; i < output.info.elements(); ++i)
@@ -159,7 +159,7 @@ ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* ep
     return kNoValue;
   }
   const EpilogueInputs where = epilogue_inputs(epilogue, context.node.inputs.size());
-  // The walker sums a gradient of the result's shape to the operand's.
+  // Autodiff sums a gradient of the result's shape to the operand's.
   if (where.has_bias && context.needs(where.bias)) context.set(where.bias, context.grad());
   if (where.has_residual && context.needs(where.residual)) context.set(where.residual, context.grad());
   return context.grad();

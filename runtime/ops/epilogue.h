@@ -1,6 +1,6 @@
-// The epilogue of MatMul and Conv: y = activation(product + bias + residual).
+// The epilogue of MatMul and Conv: y = activation(accumulator + bias + residual).
 //
-// Knows: which inputs carry it, how to check and apply it. Must not know: the product.
+// Knows: which inputs carry it, how to check and apply it. Must not know: the matmul or convolution.
 #pragma once
 
 #include <memory>
@@ -28,17 +28,17 @@ double activate(const op::EpilogueAttributes& epilogue, double x) noexcept;
 Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilogue, DType dtype,
                       const Shape& result, bool channels_only);
 
-/// Adds bias and residual to `values` (row-major, of the output's shape), stores activation of it in the
-/// output.
+/// Adds bias and residual to `values` (row-major, of the output's shape), applies the activation and stores
+/// the output.
 template <class T>
 void finish(const NodeView& node, const op::EpilogueAttributes* epilogue,
             std::span<const ConstTensorView> inputs, std::vector<T> values, const TensorView& output);
 
-/// Operations of an epilogue on so many elements.
+/// Flops of an epilogue on `elements` elements.
 double epilogue_flops(const op::EpilogueAttributes* epilogue, double elements) noexcept;
 
-/// Gradients of bias and residual for a rule whose forward node has no activation. Returns the gradient that
-/// the product sees, or kNoValue after failing the emitter.
+/// Gradients of bias and residual for a rule whose forward node has no activation. Returns the gradient of
+/// the matmul's or convolution's result, or kNoValue after failing the emitter.
 ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* epilogue);
 
 }  // namespace rt::ops

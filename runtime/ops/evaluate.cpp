@@ -10,7 +10,7 @@
 namespace rt::ops {
 namespace {
 
-/// Stands for the bytes of a present tensor without elements, whose data may be null: a null pointer means
+/// Data pointer of a present tensor without elements, whose own data may be null: a null pointer means
 /// absent.
 constexpr std::byte kNoBytes{};
 
@@ -92,7 +92,7 @@ Status infer_body(const Graph& body, std::span<const Operand> inputs, std::vecto
     if (node.outputs.size() != infos.size())
       return invalid_argument(describe(node), ": expected ", infos.size(), " outputs, found ",
                               node.outputs.size());
-    // Shape asks for no value; other nodes are computed where all their inputs are known and small.
+    // Shape needs no values; other nodes are computed where all their inputs are known and small.
     bool compute = (all_known || node.kind() == OpKind::Shape) && can_evaluate(node, host_value);
     for (const TensorInfo& info : infos) {
       if (!info.shape.checked_elements())
@@ -153,7 +153,7 @@ Status evaluate_body(const NodeView& node, std::span<const ConstTensorView> inpu
   return {};
 }
 
-/// All operands with bytes; those without elements, and that of Shape, get some to point to.
+/// The operands with non-null data; those without elements, and that of Shape, get a placeholder.
 Result<std::vector<ConstTensorView>> with_bytes(const NodeView& node,
                                                 std::span<const ConstTensorView> inputs) {
   std::vector<ConstTensorView> operands(inputs.begin(), inputs.end());
@@ -187,7 +187,7 @@ class HostResults final : public ResultMaker {
   std::vector<HostTensor>& tensors_;
 };
 
-/// One run over a graph: the values that exist at the moment.
+/// One run of a graph: the values that are live.
 class Evaluation {
  public:
   Evaluation(const Graph& graph, std::vector<HostTensor>* states, EvalLookup values)
@@ -278,7 +278,7 @@ class Evaluation {
   }
 
  private:
-  /// A symbol stands for one extent in all inputs.
+  /// A symbol has the same extent in all inputs.
   Status check_input(const Value& value, const TensorInfo& info) {
     if (info.dtype != value.dtype)
       return invalid_argument("input '", value.name, "': expected type ", name_of(value.dtype), ", found ",
@@ -313,7 +313,7 @@ class Evaluation {
       views_;                      ///< by value; empty before it is produced and after last use
   std::vector<HostTensor> owned_;  ///< by value: bytes of the intermediates
   std::vector<uint32_t> uses_;     ///< by value: reads still to come
-  std::vector<int64_t> symbols_;   ///< -1: not met yet
+  std::vector<int64_t> symbols_;   ///< -1: unbound
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs nodes and graphs with the pages' reference values, on host memory. Slow and exact.
+// Runs nodes and graphs with the pages' reference implementations, on host memory. Slow and exact.
 //
 // Knows: pages and bodies. Used for shape arithmetic while planning, for constant folding, for checking a
 // device's kernels, and as the reference backend of the tests. Must not know: devices.
@@ -28,16 +28,17 @@ struct HostTensor {
 /// inferred through the body where it has no page. Errors name the node.
 Status infer_node(const NodeView& node, std::vector<TensorInfo>& outputs);
 
-// Values come from `values`. Librt has those of shape arithmetic only and names host_value; a call there that
-// forgets to does not link.
+// Implementations come from `values`. librt has only those of shape arithmetic and passes host_value; a call
+// in librt that omits it does not link.
 
-/// Whether the node's operator, or all of its body, has a value whose extents are known before.
+/// Whether the node's operator, or all of its body, has an implementation with output extents known
+/// beforehand.
 bool can_evaluate(const Node& node, EvalLookup values = reference_value);
 
-/// Reference value of one node; outputs must have the inferred infos. Composites run their body.
+/// Evaluates one node; outputs must have the inferred infos. Composites run their body.
 Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
                      std::span<const TensorView> outputs, EvalLookup values = reference_value);
-/// The same for any node, also one whose results' extents only its value tells (runs_on_host).
+/// The same for any node, also one with data-dependent output extents (runs_on_host).
 Status run_node(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
                 EvalLookup values = reference_value);
 Result<std::vector<HostTensor>> evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,

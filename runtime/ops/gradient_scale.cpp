@@ -1,5 +1,5 @@
-// What a training step asks about all gradients at once: their common norm, whether they are finite, and how
-// the factor of the loss goes on.
+// Operators over all gradients of a training step: global norm, finiteness check and update of the loss
+// scale.
 #include "runtime/ops/optimizer.h"
 #include "runtime/ops/values.h"
 
@@ -40,7 +40,7 @@ std::vector<ValueId> body_of_global_norm(Emitter& e, const Node&, std::span<cons
   return {e.emit(op::SqrtAttributes{}, {sum})};
 }
 
-/// Zero times a finite number is zero, and times any other NaN.
+/// Zero times a finite value is zero; times infinity or NaN it is NaN.
 std::vector<ValueId> body_of_all_finite(Emitter& e, const Node&, std::span<const ValueId> inputs) {
   const ValueId sum =
       sum_over_all(e, inputs, DType::F32, [&](ValueId x) { return e.mul(x, e.scalar_like(0, x)); });

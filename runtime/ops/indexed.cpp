@@ -1,7 +1,7 @@
 // GatherElements, GatherND, ScatterElements and ScatterND.
 //
-// Each computes where its index points first: the flat number of an element (Elements) or of a row of
-// trailing elements (ND). What is read or written there does not depend on which of the two it was.
+// Each computes its targets first: the flat index of an element (Elements) or of a row of trailing elements
+// (ND). Reading and writing them is common to both.
 #include <cstring>
 
 #include "runtime/ops/page_support.h"
@@ -21,7 +21,7 @@ Result<int64_t> checked_index(const ConstTensorView& indices, int64_t position, 
   return index < 0 ? index + extent : index;
 }
 
-/// The element of `shape` for each element of `indices`: its own coordinates, that of `axis` replaced.
+/// The flat index in `shape` for each element of `indices`: its own coordinates, that of `axis` replaced.
 Result<Targets> element_targets(const Shape& shape, int64_t axis_attribute, const ConstTensorView& indices) {
   RT_ASSIGN(const int axis, resolve_axis(axis_attribute, shape.rank()));
   const Shape& over = indices.info.shape;
@@ -37,7 +37,7 @@ Result<Targets> element_targets(const Shape& shape, int64_t axis_attribute, cons
   return targets;
 }
 
-/// The row of `shape` for each tuple in the last axis of `indices`, behind `batch` leading axes that agree.
+/// The row of `shape` for each tuple in the last axis of `indices`, after `batch` common leading axes.
 Result<Targets> tuple_targets(const Shape& shape, int batch, const ConstTensorView& indices) {
   const Shape& over = indices.info.shape;
   const int64_t length = over.back();
@@ -61,7 +61,7 @@ void read_rows(const ConstTensorView& x, const Targets& targets, const TensorVie
     std::memcpy(y.as<std::byte>() + i * row, x.as<std::byte>() + static_cast<size_t>(targets[i]) * row, row);
 }
 
-// --- what a scatter does with an element that is there already
+// --- scatter reductions
 
 template <class T>
 bool less(DType dtype, T a, T b) {
@@ -150,7 +150,7 @@ Status eval_scatter_elements(const NodeView& node, std::span<const ConstTensorVi
 
 // --- GatherND, ScatterND
 
-/// The shape of what the index tuples pick: the axes of `indices` but the last, then those of x behind the
+/// The shape of what the index tuples select: the axes of `indices` but the last, then those of x after the
 /// `batch` leading ones and the indexed ones.
 Result<Shape> picked_shape(const NodeView& node, int64_t batch) {
   RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
@@ -227,7 +227,7 @@ ValueId zeros_like(Emitter& emit, ValueId x) {
   return emit.emit(op::ExpandAttributes{}, {emit.scalar_like(0, x), shape_value(emit, x)});
 }
 
-/// Reads and writes at the places of one node, so that the rules below hold for both kinds of index.
+/// Gathers and scatters at a node's indices, so that the rules below serve both kinds of index.
 struct Elements {
   int64_t axis;
   explicit Elements(const op::GatherElementsAttributes& a) : axis(a.axis) {}
@@ -266,7 +266,7 @@ void gather_elements_gradient(GradContext& context) {
                                 op::ScatterReduction::Add));
 }
 
-/// With batch axes the position along each of them becomes part of every index.
+/// The position along each batch axis is prepended to every index tuple.
 void gather_nd_gradient(GradContext& context) {
   Emitter& emit = context.emit;
   const auto batch = static_cast<int>(context.node.as<op::GatherNDAttributes>().batch_dimensions);
@@ -299,7 +299,7 @@ ValueId as_numbers(Emitter& emit, ValueId mask, ValueId like) {
   return emit.cast(mask, emit.value(like).dtype);
 }
 
-/// The gradient goes in equal parts to x and the updates that reach the extreme.
+/// The gradient goes in equal parts to x and the updates that attain the extremum.
 template <class Places>
 void extreme_gradient(GradContext& context, const Places& places) {
   Emitter& emit = context.emit;
@@ -314,7 +314,8 @@ void extreme_gradient(GradContext& context, const Places& places) {
   if (context.needs(2)) context.set(2, emit.mul(in_updates, places.gather(emit, share, indices)));
 }
 
-/// The product of the other factors of each: over the factors that are not 0, where no other one is 0.
+/// The derivative by each factor is the product of the others: that of the nonzero ones if no other one is 0,
+/// else 0.
 template <class Places>
 void product_gradient(GradContext& context, const Places& places) {
   Emitter& emit = context.emit;
@@ -338,8 +339,8 @@ void product_gradient(GradContext& context, const Places& places) {
     context.set(2, of(updates, places.gather(emit, zeros, indices), places.gather(emit, product, indices)));
 }
 
-/// Which updates are in the result, and not replaced by a later one: each is scattered once more as its
-/// number, and looked for.
+/// True for updates that are in the result, not overwritten by a later one: their ordinals are scattered,
+/// gathered again and compared.
 template <class Places>
 ValueId stayed(GradContext& context, const Places& places) {
   Emitter& emit = context.emit;

@@ -1,6 +1,6 @@
-// MatMulInteger and ConvInteger: products of 8-bit integers less their zero points, exact in i32. Their
-// bodies are the products of the differences; what lies in a convolution's padding is the zero point, so that
-// it counts for nothing.
+// MatMulInteger and ConvInteger: matmul and convolution of 8-bit integers minus their zero points, exact in
+// i32. Their bodies operate on the differences; a convolution's padding is the zero point, so it contributes
+// nothing.
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
 
@@ -19,7 +19,7 @@ Status check_factors(const NodeView& node, Label first, Label second) {
   return {};
 }
 
-/// A zero point that is the same along `axis` of its factor, where the product sums.
+/// A zero point that is constant along `axis` of its factor, the reduction axis.
 Status check_zero_point(const NodeView& node, size_t i, const Shape& factor, int axis) {
   if (!node.has(i) || node.shape(i) == Shape{}) return {};
   Shape most = factor;

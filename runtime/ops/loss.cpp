@@ -15,9 +15,9 @@ Status infer_cross_entropy(const NodeView& node, std::vector<TensorInfo>& output
   return add_output(outputs, node.dtype(0), Shape{});
 }
 
-/// mean over rows of -log softmax(logits)[label]. The label's column is picked with Where, not by multiplying
-/// with ones and zeros: a class masked with -inf has log probability -inf, and 0 times that is NaN. A label
-/// outside [0, C) picks nothing and contributes 0.
+/// mean over rows of -log softmax(logits)[label]. The label's column is selected with Where, not by a one-hot
+/// multiplication: a class masked with -inf has log probability -inf, and 0 times that is NaN. A label
+/// outside [0, C) selects nothing and contributes 0.
 std::vector<ValueId> body_of_cross_entropy(Emitter& e, const Node&, std::span<const ValueId> inputs) {
   const ValueId logits = inputs[0];
   const DType label_type = e.value(inputs[1]).dtype;

@@ -1,4 +1,4 @@
-// MatMul: the matrix product with NumPy's broadcasting, transpositions and a fused epilogue.
+// MatMul with NumPy's broadcasting, transposed operands and a fused epilogue.
 #include "runtime/graph/matmul_geometry.h"
 
 #include "runtime/ops/epilogue.h"
@@ -119,9 +119,9 @@ ValueId as_matrix(Emitter& emit, ValueId x) {
 }
 
 // With Y = A' B' (A' = A or A^T, B' = B or B^T) and G the gradient of Y: dA' = G B'^T, dB' = A'^T G.
-// A vector a is the matrix [1,K]; a vector b is [1,K], transposed. Batch axes that were broadcast are summed
-// by the walker, which for a weight b [K,N] under a batch would first compute one gradient per matrix: there
-// the rows of all matrices make one product.
+// A vector a is the matrix [1,K]; a vector b is [1,K], transposed. Autodiff sums over broadcast batch axes,
+// which for a weight b [K,N] and a batched a would first compute one gradient per matrix: there the batch is
+// folded into the rows of one GEMM.
 void matmul_gradient(GradContext& context) {
   const auto& attributes = context.node.as<op::MatMulAttributes>();
   ValueId grad = epilogue_gradient(context, attributes.epilogue.get());

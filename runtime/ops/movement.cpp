@@ -1,4 +1,4 @@
-// Identity, Reshape, Transpose, Concat, Slice, Pad, Expand and Tile: elements move, none is computed.
+// Identity, Reshape, Transpose, Concat, Slice, Pad, Expand and Tile: data movement without arithmetic.
 #include <cstring>
 
 #include "runtime/graph/movement_geometry.h"

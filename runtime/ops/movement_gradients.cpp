@@ -1,6 +1,6 @@
-// Gradients of data movement: every element goes back where it came from. The values are in movement.cpp.
+// Gradients of data movement: every element goes back to its source. The operators are in movement.cpp.
 //
-// Extents may be symbolic, so bounds are computed with Shape nodes; where shapes are known they fold to
+// Extents may be symbolic, so bounds are computed with Shape nodes; where shapes are static they fold to
 // constants.
 #include <array>
 #include <limits>
@@ -78,8 +78,8 @@ ValueId positions(Emitter& emit, ValueId x, int axis) {
                                            emit.scalar(1, DType::I64)});
 }
 
-// With steps of 1 the gradient is padded by what was cut off. start and end may lie outside x, and are
-// clamped by cutting the axis' positions with them: before = |positions[0, start)|, after = what is missing.
+// With steps of 1 the gradient is padded by what was cut off. start and end may be outside x, and are clamped
+// by slicing the axis' positions with them: before = |positions[0, start)|, after = the remainder.
 void slice_gradient(GradContext& context) {
   Emitter& emit = context.emit;
   const auto& attributes = context.node.as<op::SliceAttributes>();
@@ -126,7 +126,7 @@ void slice_gradient(GradContext& context) {
   context.set(0, gradient);
 }
 
-// Which element of x each place of an axis shows: the axis' positions, padded in the same way.
+// The source index in x of each position along a padded axis: the axis' positions, padded in the same way.
 ValueId shown_positions(Emitter& emit, const op::PadAttributes& pad, ValueId x, ValueId pads, int axis) {
   const int rank = emit.value(x).rank();
   const std::array<int64_t, 2> ends{axis, rank + axis};
@@ -138,7 +138,7 @@ ValueId shown_positions(Emitter& emit, const op::PadAttributes& pad, ValueId x, 
                    {emit.emit(count, {ones}), emit.emit(op::GatherAttributes{}, {pads, emit.ints(ends)})});
 }
 
-// Elements that are shown several times get the sum: axis by axis, in the order of the axes.
+// Elements that padding repeats get the sum: axis by axis, in the order of the axes.
 void repeating_pad_gradient(GradContext& context) {
   Emitter& emit = context.emit;
   const ValueId x = context.input(0), pads = context.input(1);
@@ -164,7 +164,7 @@ void repeating_pad_gradient(GradContext& context) {
   context.set(0, gradient);
 }
 
-// Padding with the negated pads cuts off what was padded and puts zeros where something was cut off.
+// Padding with the negated pads crops the padding and puts zeros where x was cropped.
 void pad_gradient(GradContext& context) {
   Emitter& emit = context.emit;
   if (context.node.as<op::PadAttributes>().mode != op::PadMode::Constant)
@@ -179,7 +179,7 @@ void pad_gradient(GradContext& context) {
 
 void expand_gradient(GradContext& context) {
   context.set(0, context.grad());
-}  // the walker sums
+}  // autodiff sums it to x's shape
 
 /// Axis by axis: [.., repeat * extent, ..] as [.., repeat, extent, ..], summed over the repeats.
 void tile_gradient(GradContext& context) {

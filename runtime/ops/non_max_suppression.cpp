@@ -28,7 +28,7 @@ Status infer(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, {DType::I64, {kUnknownExtent, 3}});
 }
 
-/// Corners in order; in f32, as the boxes of the models are.
+/// Sorted corners, in f32 as models' boxes are.
 struct Box {
   float low[2] = {}, high[2] = {};
   float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
@@ -60,7 +60,7 @@ struct Limits {
   std::optional<double> score;
 };
 
-/// The kept boxes of one batch entry and class. scores_at: of the first score.
+/// The kept boxes of one batch entry and class. scores_at: index of the first score.
 std::vector<int64_t> keep(std::span<const Box> boxes, const ConstTensorView& scores, int64_t scores_at,
                           const Limits& limits) {
   const auto score = [&](size_t box) { return load(scores, scores_at + static_cast<int64_t>(box)); };

@@ -1,7 +1,7 @@
 // Batch and layer normalization. Channels are the last axis; statistics are over all others (batch) or over
 // the trailing axes (layer).
 //
-// Parameters and statistics have one type: x's, or f32 beside 16-bit x.
+// Parameters and statistics have one type: x's, or f32 with 16-bit x.
 #include <cmath>
 
 #include "runtime/ops/page_support.h"
@@ -44,7 +44,7 @@ Status infer_batch_norm(const NodeView& node, std::vector<TensorInfo>& outputs) 
   return infer_like_first(node, outputs);
 }
 
-/// 16-bit values are computed with in f32, in which they lose nothing.
+/// 16-bit values are widened to f32, which is exact.
 ValueId widened(Emitter& e, ValueId x) {
   return is_16_bit(e.value(x).dtype) ? e.cast(x, DType::F32) : x;
 }
@@ -119,8 +119,7 @@ Status eval_batch_norm_train(const NodeView& node, std::span<const ConstTensorVi
   return {};
 }
 
-/// Through y only: running statistics are not differentiated, and the batch's serve nothing but this
-/// gradient.
+/// Through y only: running statistics are not differentiated, and the batch's are used by this gradient only.
 void gradient_of_batch_norm_train(GradContext& c) {
   for (size_t i = 1; i < c.grad_outputs.size(); ++i)
     if (c.grad(i) != kNoValue)

@@ -43,7 +43,7 @@ bool present(std::span<const ConstTensorView> inputs, size_t i) {
   return i < inputs.size() && inputs[i].data != nullptr;
 }
 
-/// Copies the old values where `skip` says so; false otherwise.
+/// If `skip` is true, copies the old values and returns true.
 bool skipped(std::span<const ConstTensorView> inputs, size_t skip, std::initializer_list<size_t> old,
              std::span<const TensorView> outputs) {
   if (!present(inputs, skip) || load_integer(inputs[skip].data, DType::Bool, 0) == 0) return false;

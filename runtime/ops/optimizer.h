@@ -1,4 +1,4 @@
-// What the pages of the optimizer steps share: operand checks, and the frame of the bodies.
+// What the pages of the optimizer steps share: operand checks.
 //
 // Knows: the conventions of the steps in schema/ops.fbs. Must not know: any step's formula.
 #pragma once
@@ -15,9 +15,9 @@ Status expect_parameter_and_gradient(const NodeView& node);
 Status expect_scalar(const NodeView& node, size_t i, Label what, DType dtype);
 /// The optional inputs [gradient_scale] and [skip] that every step ends with.
 Status expect_scale_and_skip(const NodeView& node, size_t gradient_scale);
-/// Input i is the codebook of numbers in blocks: f32 [2..256].
+/// Input i is the codebook of block-quantized values: f32 [2..256].
 Status expect_codebook(const NodeView& node, size_t i);
-/// A number in [0, 1).
+/// The rate is in [0, 1).
 Status expect_decay_rate(Label what, float rate);
 
 }  // namespace rt::ops

@@ -1,5 +1,5 @@
 // Optimizer steps that are composites: their bodies are written out in f32 (f64 for parameters of f64), so
-// that they run wherever elementwise operators and sums do. Formulas and papers stand in schema/ops.fbs.
+// that they run wherever elementwise operators and sums do. Formulas and papers are in schema/ops.fbs.
 #include <cmath>
 
 #include "runtime/ops/optimizer.h"
@@ -8,8 +8,7 @@
 namespace rt::ops {
 namespace {
 
-/// The frame of a body: operands in the type that is computed with, and results as the step's conventions
-/// want them.
+/// Common parts of the bodies: operands in the compute type, and results by the step's conventions.
 class StepWriter {
  public:
   StepWriter(Emitter& emit, std::span<const ValueId> inputs, size_t gradient_scale)
@@ -39,8 +38,8 @@ class StepWriter {
     const auto keep = static_cast<double>(rate);
     return emit_.add(scaled(old, keep), scaled(x, 1 - keep));
   }
-  /// 1 - beta^step = -expm1(y) with y = step ln(beta), and expm1(y) = tanh(y / 2) (exp(y) + 1), which keeps
-  /// its digits for beta close to 1.
+  /// 1 - beta^step = -expm1(y) with y = step ln(beta), and expm1(y) = tanh(y / 2) (exp(y) + 1), which is
+  /// accurate for beta close to 1.
   ValueId bias_correction(float beta, size_t step) {
     if (beta == 0) return number(1);
     const ValueId y = scaled(in(step), std::log(static_cast<double>(beta)));
@@ -106,7 +105,7 @@ std::vector<ValueId> body_of_rms_prop(Emitter& e, const Node& node, std::span<co
   ValueId mean = kNoValue, variance = squares;
   if (w.has(4)) {
     mean = w.running_mean(w.in(4), g, step.alpha);
-    // Rounding may take a variance of 0 below it.
+    // Rounding may make a variance of 0 negative.
     variance = e.emit(op::MaximumAttributes{}, {e.sub(squares, w.square(mean)), w.number(0)});
   }
   ValueId direction = e.div(g, e.add(w.root(variance), w.number(static_cast<double>(step.epsilon))));

@@ -1,9 +1,9 @@
-// The page of an operator: its whole meaning, in one file per family (runtime/ops/*.cpp).
+// The page of an operator: its complete semantics, in one file per family (runtime/ops/*.cpp).
 //
-// Knows: attribute checks, shape rule, cost and, for what shape arithmetic is made of, the reference value
-// (Page, part of librt); every other reference value, gradient, body, test domain and tolerance
-// (CompilerPage, which only the compiler library and the reference backend refer to, so that the linker drops
-// it from librt). Must not know: how a backend computes, files, sessions.
+// Knows: attribute checks, shape rule, cost and, for operators of shape arithmetic, the reference
+// implementation (Page, part of librt); all other reference implementations, gradients, bodies, test domains
+// and tolerances (CompilerPage, which only the compiler library and the reference backend refer to, so that
+// the linker drops it from librt). Must not know: how a backend computes, files, sessions.
 //
 // For every member X of the union in schema/ops.fbs the build refers to ops::page_X and ops::compiler_page_X;
 // a missing page is a link error that names the operator.
@@ -40,34 +40,34 @@ struct Tolerance {
   double absolute = 1e-5;
 };
 
-/// Inputs: the first `least` are always present when a page is called; of those behind, each may be absent.
+/// Inputs: the first `least` are always present when a page is called; each one after them may be absent.
 struct Arity {
   uint8_t least = 1;
   uint8_t most = 1;  ///< kUnbounded: any number
 };
 inline constexpr uint8_t kUnbounded = 255;
 
-/// The reference value of a node, plain loops in double (integers exactly). inputs[i].data is null for an
-/// absent input; outputs point to memory of the inferred sizes.
+/// The reference implementation of a node: plain loops in double (integers exactly). inputs[i].data is null
+/// for an absent input; outputs point to memory of the inferred sizes.
 using EvalFunction = Status (*)(const NodeView& node, std::span<const ConstTensorView> inputs,
                                 std::span<const TensorView> outputs);
 
-/// An extent that a shape rule cannot tell before the operator has run.
+/// A data-dependent extent: known only after the operator has run.
 inline constexpr int64_t kUnknownExtent = -1;
 
-/// Where an operator that finds out the shapes of its results while it runs puts them.
+/// Allocates the results of an operator whose output shapes are data-dependent.
 class ResultMaker {
  public:
   virtual ~ResultMaker() = default;
-  /// Memory for result `output`. Asked again, with another leading extent, it keeps what was written.
+  /// Memory for result `output`. Called again with another leading extent, it keeps what was written.
   virtual Result<TensorView> make(size_t output, const TensorInfo& info) = 0;
 };
 
-/// What 16-bit floats do to an operator; sums are in f32 everywhere.
+/// How an operator is run in 16-bit floats; accumulation is in f32 everywhere.
 enum class Arithmetic : uint8_t {
-  Plain,     ///< computes about as well in 16 bits: movement, comparisons, one rounding per element
-  Product,   ///< what 16-bit floats make faster: sums of products
-  Delicate,  ///< exponents, logarithms, long sums, norms, losses, coordinates, updates: stays in f32
+  Plain,     ///< about as accurate in 16 bits: data movement, comparisons, one rounding per element
+  Product,   ///< faster in 16 bits: matmul, convolution, attention, recurrent layers
+  Delicate,  ///< precision-sensitive: exp, log, long sums, norms, losses, coordinates, updates; stays in f32
 };
 
 struct Page {
@@ -78,26 +78,25 @@ struct Page {
   uint32_t shape_operands = 0;
   /// Checks attributes and operands; appends one TensorInfo per output. Errors say what was expected and
   /// found, without naming the node (the caller does). Shape operands are known when this is called for
-  /// concrete shapes; a null value there means a caller's mistake and is an error.
+  /// concrete shapes; a null value is then a bug of the caller and an error.
   Status (*infer)(const NodeView& node, std::vector<TensorInfo>& outputs);
   /// For operators that occur in shape arithmetic (elementwise, movement, reductions, Shape, Range, ...):
-  /// while a plan is made, librt evaluates them on the host. All others, whose values only a device computes,
-  /// have their `eval` in the CompilerPage, outside librt. Null in both for a composite: its body is its
-  /// value.
+  /// librt evaluates them on the host during planning. All others, which only devices compute, have their
+  /// `eval` in the CompilerPage, outside librt. Null in both for a composite: its body defines it.
   EvalFunction eval = nullptr;
-  /// Instead of eval for operators whose results' extents depend on data (NonZero): infer leaves such extents
-  /// at kUnknownExtent. They run on the host, and a session's run is cut there.
+  /// Instead of eval for operators with data-dependent output extents (NonZero): infer sets these to
+  /// kUnknownExtent. They run on the host and split a session's run.
   Status (*run)(const NodeView& node, std::span<const ConstTensorView> inputs,
                 ResultMaker& results) = nullptr;
   /// Null: no flops, and the bytes of all operands and results.
   Cost (*cost)(const NodeView& node) = nullptr;
   bool composite = false;
-  /// The value depends on something else than the inputs, or the node must not be merged with an equal one.
+  /// The result depends on more than the inputs, or the node must not be merged with an equal one (CSE).
   bool impure = false;
   Arithmetic arithmetic = Arithmetic::Plain;
 };
 
-/// A page made by a function of its family, as one that stays in f32.
+/// Marks a page as precision-sensitive: the operator stays in f32.
 constexpr Page delicate(Page page) noexcept {
   page.arithmetic = Arithmetic::Delicate;
   return page;
@@ -109,10 +108,11 @@ const Page* page_of(OpKind kind) noexcept;
 /// Cost by the page, or the default.
 Cost cost_of(const NodeView& node);
 
-// --- the compiler's half
+// --- the compiler's part
 // ------------------------------------------------------------------------------------
 
-/// What a gradient rule is given. grad(i) is the gradient of output i (kNoValue when nothing depends on it).
+/// The arguments of a gradient rule. grad(i) is the gradient of output i (kNoValue when nothing depends on
+/// it).
 struct GradContext {
   Emitter& emit;
   const Node& node;
@@ -124,7 +124,7 @@ struct GradContext {
   ValueId output(size_t i = 0) const { return node.outputs[i]; }
   ValueId grad(size_t i = 0) const { return grad_outputs[i]; }
   bool needs(size_t i) const { return i < needed.size() && needed[i]; }
-  /// A gradient of the output's shape is fine where the operator broadcasts: the walker sums it to the
+  /// Where the operator broadcasts, a gradient of the output's shape is fine: autodiff sums it to the
   /// input's.
   void set(size_t i, ValueId gradient) const { grad_inputs[i] = gradient; }
 };
@@ -147,12 +147,12 @@ struct CompilerPage {
 
 const CompilerPage* compiler_page_of(OpKind kind) noexcept;
 
-// --- where the evaluator (evaluate.h) finds values
+// --- where the evaluator (evaluate.h) finds reference implementations
 
 /// Null where there is none.
 using EvalLookup = EvalFunction (*)(OpKind kind) noexcept;
 
-/// The values that librt has: Page::eval.
+/// Those in librt: Page::eval.
 EvalFunction host_value(OpKind kind) noexcept;
 
 /// Those of all operators, from both pages. Not part of librt.

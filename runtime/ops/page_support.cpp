@@ -122,7 +122,7 @@ ValueId shape_with_ones(Emitter& emit, ValueId x, std::span<const int> axes) {
   const std::vector<Dim> dims = emit.value(x).dims;
   const auto is_one = [&](int axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); };
   const int rank = static_cast<int>(dims.size());
-  // Runs of axes become one part each: a constant, or a stretch of Shape(x).
+  // Runs of axes become one part each: a constant, or a slice of Shape(x).
   std::vector<ValueId> parts;
   for (int first = 0; first < rank;) {
     const auto known = [&](int axis) { return is_one(axis) || dims[static_cast<size_t>(axis)].is_known(); };
@@ -158,7 +158,7 @@ ValueId reciprocal_count(Emitter& emit, ValueId x, std::span<const int> axes) {
       count *= static_cast<double>(dim.extent);
       continue;
     }
-    // Counts by adding up ones: the extent is a number only the plan knows, and f32 is exact up to 2^24.
+    // Counts by summing ones: the extent is known only at plan time, and f32 is exact up to 2^24.
     op::ShapeAttributes one;
     one.start = axis;
     one.end = axis + 1;

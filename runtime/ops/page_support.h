@@ -23,12 +23,10 @@ void append(std::string& out, DTypeSet set);
 namespace rt::ops {
 
 // --- checks for shape rules; `what` names the operand in messages ("x", "weight"). infer_node has already
-// checked
-// --- the number of inputs, that the first `Arity::least` are present, and that shape operands have values;
-// afterwards
-// --- it checks that the element counts of the outputs do not overflow.
+// checked the number of inputs, that the first `Arity::least` are present, and that shape operands have
+// values; afterwards it checks that the element counts of the outputs do not overflow.
 
-/// What messages call an operand: a literal, or a string that outlives the call. One pointer, because nearly
+/// An operand's name in messages: a literal, or a string that outlives the call. One pointer, because nearly
 /// every shape rule passes some.
 struct Label {
   Label(const char* literal) noexcept : text(literal) {}               // NOLINT: implicit on purpose
@@ -47,7 +45,7 @@ Status expect_rank(const NodeView& node, size_t i, Label what, int least, int mo
 /// The entries of an i64 vector that is a shape operand: checks type, rank 1 and that the value is known.
 Result<std::span<const int64_t>> shape_operand(const NodeView& node, size_t i, Label what);
 
-/// An axis in [0, rank), or an error that tells the range.
+/// An axis in [0, rank), or an error that gives the range.
 Result<int> resolve_axis(int64_t axis, int rank);
 /// Sorted axes without duplicates; all axes when the list is empty and `empty_means_all`.
 Result<std::vector<int>> resolve_axes(std::span<const int64_t> axes, int rank, bool empty_means_all = true);
@@ -57,7 +55,7 @@ Result<Shape> broadcast_shapes(const Shape& a, const Shape& b);
 /// One output like input 0.
 Status infer_like_first(const NodeView& node, std::vector<TensorInfo>& outputs);
 
-// --- iteration for reference values
+// --- iteration for reference implementations
 
 /// Strides of `shape` for walking `over`, which it broadcasts to: 0 where an extent is repeated.
 std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, const Shape& over) noexcept;
@@ -85,7 +83,7 @@ Status for_each_broadcast(const Shape& over, const std::array<Shape, N>& shapes,
   return {};
 }
 
-/// A tensor seen along one axis: [outer, extent, inner]; element (o, e, i) lies at (o * extent + e) * inner +
+/// A tensor seen along one axis: [outer, extent, inner]; element (o, e, i) is at (o * extent + e) * inner +
 /// i.
 struct AxisView {
   int64_t outer = 1;
@@ -103,7 +101,7 @@ inline void store(const TensorView& y, int64_t i, double value) noexcept {
 
 // --- pieces of gradients and bodies
 
-/// The number in a constant of one element; nullopt for anything else.
+/// The value of a one-element constant; nullopt for anything else.
 std::optional<double> constant_number(const Emitter& emit, ValueId id);
 /// The shape of x as a shape operand: a constant when all its extents are known, else a Shape node.
 ValueId shape_value(Emitter& emit, ValueId x);
@@ -112,7 +110,7 @@ ValueId shape_with_ones(Emitter& emit, ValueId x, std::span<const int> axes);
 /// 1 / (the product of the extents of `axes`), in x's dtype, broadcastable to x. Computed on the device where
 /// an extent is symbolic.
 ValueId reciprocal_count(Emitter& emit, ValueId x, std::span<const int> axes);
-/// x's rank as seen by axes attributes; the axes were checked when the node was inferred.
+/// resolve_axes() for axes that were checked when the node was inferred.
 std::vector<int> known_axes(std::span<const int64_t> axes, int rank);
 /// Where(condition, value, 0).
 ValueId keep_where(Emitter& emit, ValueId condition, ValueId value);
@@ -120,7 +118,7 @@ ValueId keep_where(Emitter& emit, ValueId condition, ValueId value);
 inline void zero_gradient(GradContext&) {}
 
 double bytes_of(const TensorInfo& info) noexcept;
-/// Of the operands that are present.
+/// Bytes of the operands that are present.
 double input_bytes(const NodeView& node) noexcept;
 /// Flops of `per_element` for each element of output 0, and the bytes of all operands and results.
 Cost elementwise_cost(const NodeView& node, double per_element);

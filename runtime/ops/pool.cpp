@@ -1,7 +1,7 @@
-// MaxPool and its positions, AveragePool, and their gradients.
+// MaxPool, MaxPoolIndices, AveragePool, and their gradients.
 //
-// A window that sees padding only (possible with dilations or large pads) gives the lowest value, or an
-// average of 0.
+// A window of padding only (possible with dilations or large pads) gives the lowest value, or an average of
+// 0.
 #include <cmath>
 #include <limits>
 
@@ -55,7 +55,7 @@ bool greater<double>(double a, double b) {
 }
 
 /// The flat input position of each window's first largest element, per image and channel; -1 for padding
-/// only. Order decides between +0 and -0 or equal values: the first.
+/// only. Of equal values, also +0 and -0, the first.
 template <class T>
 void max_pool_image(const PoolGeometry& g, const T* x, T lowest, T* best, int64_t* where) {
   const int64_t count = output_positions(g.axes) * g.channels;

@@ -1,5 +1,5 @@
-// QuantizeLinear and DequantizeLinear: between real numbers and the integers that stand for them;
-// NarrowFloat: rounding to the numbers of a format of fewer bits; FakeQuantize: both ways, for training.
+// QuantizeLinear and DequantizeLinear: affine quantization; NarrowFloat: rounding to a narrower float format;
+// FakeQuantize: quantization and dequantization in one, for training.
 #include "runtime/graph/quantization.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ Status infer_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, static_cast<DType>(to), node.shape(0));
 }
 
-/// x / scale as the scale's type gives it, then to the nearest integer, ties to even; NaN counts as 0.
+/// x / scale in the scale's type, then to the nearest integer, ties to even; NaN counts as 0.
 Status eval_quantize(const NodeView& node, std::span<const ConstTensorView> inputs,
                      std::span<const TensorView> outputs) {
   const auto& attributes = node.as<op::QuantizeLinearAttributes>();
@@ -100,10 +100,10 @@ Status eval_dequantize(const NodeView& node, std::span<const ConstTensorView> in
 
 // --- NarrowFloat
 
-/// What a format can hold.
+/// A float format of 4 or 8 bits.
 struct Format {
-  int mantissa;  ///< bits behind the point
-  int exponent;  ///< the least of a normal number
+  int mantissa;  ///< explicit mantissa bits
+  int exponent;  ///< the smallest exponent of a normal number
   double largest;
   bool infinity, nan, minus_zero;
 };
@@ -163,10 +163,11 @@ Status infer_fake(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return infer_like_first(node, outputs);
 }
 
-/// The codes of a FakeQuantize: x is round(x / scale) scale, clipped to [least scale, most scale].
+/// The quantization grid of a FakeQuantize: x becomes round(x / scale) scale, clipped to [least scale, most
+/// scale].
 struct FakeCodes {
   ValueId scale, least, most;
-  ValueId any;  ///< whether the range holds more than 0
+  ValueId any;  ///< whether the range is not empty: high > low
 };
 
 FakeCodes fake_codes(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
@@ -191,7 +192,7 @@ std::vector<ValueId> body_of_fake(Emitter& e, const Node& node, std::span<const 
   return {e.emit(op::WhereAttributes{}, {codes.any, e.mul(clipped, codes.scale), inputs[0]})};
 }
 
-/// Half a step beyond the last code is still rounded to it, and not clipped.
+/// Values up to half a step beyond the last level are rounded to it, not clipped.
 void gradient_of_fake(GradContext& c) {
   Emitter& e = c.emit;
   const FakeCodes codes = fake_codes(e, c.node, c.node.inputs);
@@ -224,7 +225,7 @@ RT_COMPILER_PAGE(DequantizeLinear) = {.eval = eval_dequantize, .no_gradient = "i
 
 RT_PAGE(NarrowFloat) = {
     .kind = OpKind::NarrowFloat, .inputs = {1, 1}, .infer = infer_narrow, .arithmetic = Arithmetic::Delicate};
-// As for any Cast to fewer bits, the gradient of the rounding is taken for 1.
+// As for any Cast to fewer bits, rounding has a straight-through gradient.
 RT_COMPILER_PAGE(NarrowFloat) = {.eval = eval_narrow, .gradient = [](GradContext& c) { c.set(0, c.grad()); }};
 
 RT_PAGE(FakeQuantize) = {.kind = OpKind::FakeQuantize,

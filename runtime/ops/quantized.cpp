@@ -1,5 +1,6 @@
-// Quantized arithmetic in one kernel: products of 8-bit integers whose sums are requantized at once, and what
-// stays in 8 bits between them. All are composites of integer products, QuantizeLinear and DequantizeLinear.
+// Fused quantized arithmetic: 8-bit matmul and convolution whose i32 accumulators are requantized in the same
+// kernel, and the operators that stay in 8 bits between them. All are composites of integer matmuls or
+// convolutions, QuantizeLinear and DequantizeLinear.
 #include "runtime/graph/matmul_geometry.h"
 #include "runtime/graph/quantization.h"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
 constexpr int64_t kCodes = 256;
 
-// --- how sums become results
+// --- requantization of accumulators
 
 /// Where the operands of the requantization are among a node's inputs.
 struct Requantized {
@@ -31,7 +32,7 @@ Status check_epilogue(const op::EpilogueAttributes* epilogue) {
   return {};
 }
 
-/// Checks the operands behind the sums, whose last axis has `channels`, and adds the result.
+/// Checks the requantization's operands and adds the result; the last axis of `sums` has `channels`.
 template <class Attributes>
 Status infer_requantized(const NodeView& node, const Requantized& at, const Shape& sums, int64_t channels,
                          std::vector<TensorInfo>& outputs) {
@@ -142,7 +143,7 @@ ValueId requantize(Emitter& e, const Attributes& attributes, ValueId sums, std::
                  at_or_none(inputs, kOfProduct.y_scale), at_or_none(inputs, kOfProduct.y_zero)});
 }
 
-// --- products
+// --- matmul and convolution
 
 Status check_factors(const NodeView& node) {
   RT_TRY(expect_dtype(node, 0, "x", kBytes));
@@ -270,7 +271,7 @@ std::vector<ValueId> body_of_dynamic(Emitter& e, const Node&, std::span<const Va
   return {quantized(e, x, DType::U8, scale, zero_point), scale, zero_point};
 }
 
-/// Results that are rounded once may lie one step from those that are rounded on the way.
+/// Results that are rounded once may differ by one step from those with intermediate rounding.
 constexpr Tolerance kOneStep{1e-5, 1.0};
 constexpr const char* kInteger = "integer inputs";
 

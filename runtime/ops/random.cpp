@@ -1,5 +1,5 @@
 // Uniform and normal random numbers. Element i of a tensor depends on seed, counter and i alone: the same on
-// every device. f64 is made of 53 random bits an element; all other types of 24, and rounded.
+// every device. f64 uses 53 random bits an element; all other types 24, rounded.
 #include <cmath>
 #include <numbers>
 
@@ -59,7 +59,7 @@ Status eval_uniform(const NodeView& node, std::span<const ConstTensorView> input
   return {};
 }
 
-/// Box and Muller: two uniform numbers u in (0, 1] and v in [0, 1) make two normal ones,
+/// Box-Muller transform: uniform u in (0, 1] and v in [0, 1) give two normal values,
 /// sqrt(-2 ln u) cos(2 pi v) and sqrt(-2 ln u) sin(2 pi v).
 double normal(double u, double v, bool second) {
   const double angle = 2 * std::numbers::pi * v;

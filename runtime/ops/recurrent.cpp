@@ -1,8 +1,8 @@
 // LSTM, GRU and RNN: whole sequences in one or both directions, with everything ONNX allows; and their
 // gradients.
 //
-// Each direction and each row of the batch is a chain of its own. A row ends at its length: y is zero behind
-// it, and the last states are those of its last step; backwards it begins there.
+// Each direction and each row of the batch is an independent sequence. A row ends at its length: y is zero
+// after it, and the final states are those of its last step; in reverse it begins there.
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/recurrent_cell.h"
 #include "runtime/ops/values.h"
@@ -16,7 +16,7 @@ struct Optional {
   Shape shape;
 };
 
-/// Types and shapes of everything beside x, w and r.
+/// Checks the operands' types, and the shapes of all but x, w and r.
 Status check_operands(const NodeView& node, const RecurrentGeometry& g) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_same_dtype(node, 1, "w", 0, "x"));
@@ -71,7 +71,7 @@ Status infer_recurrent(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, dtype, {g.directions, 3 * g.hidden});
 }
 
-/// The multiply-adds of both products; gates are few beside them.
+/// The multiply-adds of both GEMMs; those of the gates are negligible.
 Cost cost_recurrent(const NodeView& node) {
   Cost cost = elementwise_cost(node, 0);
   const Result<RecurrentGeometry> g = recurrent_geometry(node);
@@ -95,7 +95,7 @@ void store_row(const TensorView& y, int64_t row, const Row& values) {
   for (size_t j = 0; j < values.size(); ++j) store(y, first + static_cast<int64_t>(j), values[j]);
 }
 
-/// Zero bytes: what lies behind a sequence's length.
+/// Zero-fills y, for what is past a sequence's length.
 void clear(const TensorView& y) {
   std::fill_n(y.as<std::byte>(), y.info.bytes(), std::byte{0});
 }
@@ -127,7 +127,7 @@ Status eval_recurrent(const NodeView& node, std::span<const ConstTensorView> inp
   return {};
 }
 
-/// One row of one direction: forward once more, keeping what each step leaves, then back.
+/// One row of one direction: recomputes the forward pass, keeping each step's trace, then goes backward.
 struct BackwardRow {
   const RecurrentGeometry& g;
   const Cell& cell;
@@ -188,7 +188,7 @@ Status eval_gradient(const NodeView& node, std::span<const ConstTensorView> inpu
   return {};
 }
 
-// --- gradients: the operator computes those of the gates; products and sums make all others from them
+// --- gradients: the operator computes those of the gates; matmuls and sums derive all others from them
 // -----------------------------------------------------------------------------------------------------
 
 ValueId columns(Emitter& e, ValueId x, int64_t first, int64_t last) {

@@ -1,4 +1,4 @@
-// One direction of an LSTM, GRU or RNN in double, one row of the batch at a time: forward, and back again.
+// One direction of an LSTM, GRU or RNN in double, one row of the batch at a time: forward and backward.
 //
 // Knows: the equations of the three cells as ONNX states them. Must not know: pages, dtypes of results.
 #pragma once
@@ -12,12 +12,12 @@ namespace rt::ops {
 
 using Row = std::vector<double>;
 
-/// What one step leaves for the way back.
+/// What one forward step saves for the backward pass.
 struct CellTrace {
-  Row pre;        ///< [gates, hidden]: what the activations are applied to
-  Row gate;       ///< [gates, hidden]: after them
-  Row recurrent;  ///< GRU: product of `candidate` with r's third block, plus its bias
-  Row candidate;  ///< GRU: the operand of that product
+  Row pre;        ///< [gates, hidden]: before the activations
+  Row gate;       ///< [gates, hidden]: after the activations
+  Row recurrent;  ///< GRU: r's third block times `candidate`, plus its bias
+  Row candidate;  ///< GRU: what r's third block is multiplied by
   Row h_before, c_before;
   Row c;
 };
@@ -29,12 +29,12 @@ struct CellGradient {
 
 class Cell {
  public:
-  /// inputs as the node has them.
+  /// inputs: those of the node.
   Cell(const RecurrentGeometry& geometry, int64_t direction, std::span<const ConstTensorView> inputs);
 
-  /// Takes h and c one step further; x is [input].
+  /// Advances h and c by one step; x is [input].
   void step(const double* x, Row& h, Row& c, CellTrace& trace) const;
-  /// Turns the gradients of h and c behind a step into those before it. Adds to grad_peepholes [3 hidden].
+  /// Turns the gradients of h and c after a step into those before it. Adds to grad_peepholes [3 hidden].
   CellGradient step_back(const CellTrace& trace, Row& grad_h, Row& grad_c, Row& grad_peepholes) const;
 
   /// The time of step s of a row with `length` steps.

@@ -1,5 +1,5 @@
-// Reductions over axes and the positions of extremes. NaN wins every maximum and minimum, as in NumPy. Over
-// no elements: sum 0, product 1, mean NaN, maximum and minimum the least and greatest value of the type.
+// Reductions over axes, ArgMax and ArgMin. NaN wins every maximum and minimum, as in NumPy. Over no elements:
+// sum 0, product 1, mean NaN, maximum and minimum the least and greatest value of the type.
 #include <cmath>
 #include <limits>
 
@@ -40,7 +40,7 @@ Status infer_reduce(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return infer_over(node, outputs, Allowed(), attributes.axes, attributes.keep_dims);
 }
 
-// A reduction: where it starts, how it takes one element, and what it makes of the total at the end.
+// A reduction: its initial value, and how it takes one element.
 
 template <class T>
 struct Sum {
@@ -123,7 +123,7 @@ Status reduce_as(const ConstTensorView& x, const TensorView& y, std::span<const 
   return {};
 }
 
-/// `ordered` is null where signed and unsigned 64-bit integers need not be told apart: sums and products.
+/// `ordered` is null where the signedness of 64-bit integers does not matter: sums and products.
 Status reduce(std::span<const ConstTensorView> inputs, const TensorView& y, std::span<const int64_t> given,
               const Steps<double>& real, const Steps<uint64_t>& bits, const Steps<int64_t>* ordered,
               bool mean) {
@@ -134,7 +134,7 @@ Status reduce(std::span<const ConstTensorView> inputs, const TensorView& y, std:
   return reduce_as(x, y, axes, bits, mean);
 }
 
-/// Ordered tells that signed and unsigned 64-bit integers must be told apart.
+/// kOrdered: signed and unsigned 64-bit integers are distinguished.
 template <class Attributes, template <class> class Reduction, bool kOrdered, bool kMean = false>
 Status eval_reduce(const NodeView& node, std::span<const ConstTensorView> inputs,
                    std::span<const TensorView> outputs) {
@@ -220,7 +220,7 @@ constexpr Page arg_page(OpKind kind) {
 
 // --- gradients
 
-/// What the rules share: the reduced axes, and y and its gradient with those axes back as ones.
+/// Shared by the rules: the reduced axes, and y and its gradient with those axes reinserted with extent 1.
 template <class Attributes>
 struct Reduced {
   explicit Reduced(GradContext& context)
@@ -254,7 +254,7 @@ void gradient_of_mean(GradContext& c) {
   c.set(0, c.emit.emit(op::ExpandAttributes{}, {share, shape_value(c.emit, r.x)}));
 }
 
-/// Equal shares to all elements that attain the extreme.
+/// Equal shares to all elements that attain the extremum.
 template <class Attributes>
 void gradient_of_extreme(GradContext& c) {
   Emitter& e = c.emit;

@@ -1,4 +1,4 @@
-// GridSample, RoiAlign and its gradient: weighted sums of few input points for each output point.
+// GridSample, RoiAlign and its gradient: each output point is a weighted sum of a few input points.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -146,13 +146,13 @@ struct RoiPart {
   int64_t offset = 0;
   double weight = 0;
 
-  /// 0 of weight 0, whatever lies there.
+  /// 0 for weight 0, whatever the image holds there.
   double of(const double* image) const { return weight == 0 ? 0 : weight * image[offset]; }
 };
 
-/// Calls body(element, image, parts) for every element of the result: the parts of all its sampling points,
-/// of which RoiAlign is the mean of the weighted sums over the points, or the largest weighted value, as
-/// ONNX's definition has it.
+/// Calls body(element, image, parts) for every element of the result, with the parts of all its sampling
+/// points. RoiAlign is the mean of the points' weighted sums, or the largest weighted value, as ONNX defines
+/// it.
 template <class Body>
 Status for_each_roi_element(const op::RoiAlignAttributes& attributes, std::span<const ConstTensorView> inputs,
                             const Body& body) {
@@ -233,7 +233,7 @@ Status eval_roi_align_grad(const NodeView& node, std::span<const ConstTensorView
   return {};
 }
 
-/// Regions count as constants.
+/// Regions are treated as constants.
 void gradient_of_roi_align(GradContext& context) {
   if (!context.needs(0)) return;
   const auto& attributes = context.node.as<op::RoiAlignAttributes>();

@@ -28,15 +28,15 @@ ValueId in_type_of(Emitter& emit, ValueId x, ValueId like) {
   return emit.value(x).dtype == dtype ? x : emit.cast(x, dtype);
 }
 
-// --- GridSample: every combination of one tap of each axis is a gather or a scatter of its own
+// --- GridSample: every combination of one tap of each axis is a separate gather or scatter
 
 struct Tap {
   ValueId index;       ///< i64 [N,P,1]
   ValueId weight;      ///< [N,P,1]
-  ValueId derivative;  ///< of the weight by the position; kNoValue: 0
+  ValueId derivative;  ///< of the weight with respect to the position; kNoValue: 0
 };
 
-/// One axis of the grid: positions, and what a step of the coordinate is in positions.
+/// One axis of the grid: positions, and their derivative with respect to the coordinate.
 class GridAxis {
  public:
   GridAxis(Emitter& emit, const op::GridSampleAttributes& attributes, ValueId coordinate, int64_t extent)
@@ -99,7 +99,7 @@ class GridAxis {
       sum = sum == kNoValue ? number(*c, r) : emit_.add(emit_.mul(sum, r), number(*c, r));
     return sum;
   }
-  /// How far along its way there and back over the range x is.
+  /// The phase of x in the reflection, a triangle wave of period 2 range_.
   ValueId phase(ValueId x) {
     const ValueId distance = emit_.emit(op::AbsAttributes{}, {offset(x, -low_)});
     return emit_.emit(op::ModAttributes{}, {distance, number(2 * range_, x)});
@@ -176,7 +176,7 @@ class GridGradient {
     const ValueId parts[] = {emit_.emit(first, {x_}), emit_.ints(std::array{int64_t{-1}, last})};
     return joined(emit_, parts, 0);
   }
-  /// The image of each point, i64 [N,P,1].
+  /// The batch index of each point, i64 [N,P,1].
   ValueId batch_numbers() {
     const ValueId ones = emit_.emit(op::ExpandAttributes{},
                                     {emit_.scalar(1, DType::I64), shape_value(emit_, taps_[0][0].index)});

@@ -1,4 +1,4 @@
-// Gradients of operators that sample images, written with gathers, scatters and products.
+// Gradients of operators that sample images, written with gathers, scatters and matmuls.
 //
 // Knows: the emitter. Must not know: how the operators compute.
 #pragma once

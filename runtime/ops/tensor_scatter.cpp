@@ -1,4 +1,4 @@
-// TensorScatter: rows of an update written into a cache, at a place of its own for every batch.
+// TensorScatter: writes rows of an update into a cache, at a separate position for every batch entry.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -77,7 +77,7 @@ ValueId positions(Emitter& e, ValueId x, int axis, std::span<const int64_t> shap
   return e.reshape(count, e.ints(shape));
 }
 
-/// Of the update: the rows of the gradient that it was written to, picked from [N P, ..] by n P + place.
+/// The update's gradient: the rows of grad that it was written to, gathered from [N P, ..] by n P + place.
 ValueId written_rows(GradContext& c, int axis) {
   Emitter& e = c.emit;
   const ValueId grad = c.grad(), update = c.input(1);

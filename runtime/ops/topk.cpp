@@ -1,6 +1,6 @@
-// TopK: the k largest or smallest elements along an axis, in order, and where they are. Of equal elements the
-// one with the lower index comes first; NaN is above every number. `sorted` says that the order matters to
-// the reader; the result has it either way.
+// TopK: the k largest or smallest elements along an axis, in order, and their indices. Of equal elements the
+// one with the lower index comes first; NaN is above every number. The result is sorted whether or not
+// `sorted` is set.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,7 +25,7 @@ Status infer_topk(const NodeView& node, std::vector<TensorInfo>& outputs) {
   return add_output(outputs, DType::I64, shape);
 }
 
-/// A number of any type as one whose order is that of the values: floats by their bits (0 and -0 are equal).
+/// A key in the order of the values, for elements of any type: floats by their bits (0 and -0 are equal).
 uint64_t ordered(const ConstTensorView& x, int64_t i) {
   constexpr uint64_t kTop = uint64_t{1} << 63;
   if (!is_float(x.info.dtype)) {

@@ -26,7 +26,7 @@ constexpr DTypeSet only_bool() {
 
 }  // namespace
 
-// Derivatives use the output y where they can: the input need not be kept then.
+// Derivatives use the output y where they can, so that the input need not be kept.
 
 RT_PAGE(Abs) = number_page<numbers, [](double x) { return std::fabs(x); },
                            [](int64_t x, bool is_unsigned) {

@@ -1,4 +1,4 @@
-// How a page of y = f(x) is made from one formula.
+// Builds the page of an elementwise y = f(x) from one formula.
 //
 // Knows: the shape and type rule of elementwise functions of one input. Must not know: any formula.
 #pragma once
@@ -23,7 +23,7 @@ constexpr DTypeSet signed_numbers() {
   return kFloats | DTypeSet{DType::I8, DType::I16, DType::I32, DType::I64};
 }
 
-/// F computes floats; I integers, exactly: of an unsigned type it sees the bits and is told so.
+/// F computes floats; I computes integers exactly, from their bits and whether the type is unsigned.
 using RealFunction = double (*)(double);
 using IntegerFunction = int64_t (*)(int64_t, bool is_unsigned);
 
@@ -57,7 +57,7 @@ Status eval_with(const NodeView& node, std::span<const ConstTensorView> inputs,
   return {};
 }
 
-/// A function that shape arithmetic never uses: its value is in the CompilerPage.
+/// A function that shape arithmetic never uses: its eval is in the CompilerPage.
 constexpr Page float_page(OpKind kind) {
   return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>};
 }

@@ -1,4 +1,4 @@
-// Whole operands as vectors, and strided copies: what the pages' loops are written with.
+// Whole operands as vectors, and strided copies: the helpers of the pages' loops.
 //
 // Knows: element types and how to move elements. Must not know: any operator.
 #pragma once
@@ -33,13 +33,12 @@ void with_values(DType dtype, Loop&& loop) {
 /// The entries of an i64 vector among evaluation's inputs; none for an absent one.
 std::span<const int64_t> ints_of(const ConstTensorView& view) noexcept;
 
-/// Appends an output. Throws nothing, so that a shape rule which ends with it needs no code for being
-/// unwound.
+/// Appends an output. Throws nothing, so that a shape rule that ends with it needs no unwinding code.
 Status add_output(std::vector<TensorInfo>& outputs, const TensorInfo& info) noexcept;
-/// The same, unless the output's size overflows.
+/// The same, with an error if the output's size overflows.
 Status add_output(std::vector<TensorInfo>& outputs, DType dtype, const Shape& shape) noexcept;
 
-/// Marks a place that copy_mapped() fills instead of copying.
+/// Marks a position that copy_mapped() fills instead of copying.
 inline constexpr int64_t kFill = -1;
 /// output[i0, i1, ..] = source[offsets[0][i0] + offsets[1][i1] + ..], in elements; where one of them is
 /// kFill, `fill` (one element; null: zero bytes). One list per output axis.

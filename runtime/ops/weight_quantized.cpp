@@ -1,5 +1,5 @@
-// WeightQuantizedMatMul: a product of real numbers with weights of 8 or 4 bits, whose groups have a scale
-// each. A composite: the weights made real, and a MatMul.
+// WeightQuantizedMatMul: matmul of f32 activations with 8- or 4-bit weights that have a scale per group. A
+// composite: the dequantized weights, and a MatMul.
 #include "runtime/graph/matmul_geometry.h"
 
 #include "runtime/ops/page_support.h"
