@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Position of the largest (or smallest) element along the middle axis of x [batch,rows,columns], as i64; a NaN beats
-// every number, the first of equals wins, or the last with kLast. Positions fit in the low word.
+// ArgMax (or ArgMin) along the middle axis of x [batch,rows,columns], as i64; NaN beats every number, ties go to the
+// first position, or to the last with kLast. Positions fit in the low word.
 #include "common.glsl"
 layout(constant_id = 1) const bool kSmallest = false;
 layout(constant_id = 2) const bool kLast = false;

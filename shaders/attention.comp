@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Attention without the matrix of scores (Dao et al. 2022): a workgroup takes a block of query rows and goes over the
-// keys it sees, a tile at a time, with the maximum and the sum of each row so far.
-// kLanesN lanes lie along keys and along the result's columns, the others along rows. A lane has kRows rows; kColumns
-// neighbouring keys of a tile; kFours groups of four result columns, kLanesN groups apart.
-// With more than one split a workgroup sees a part of the keys and leaves maximum, sum and sum times y for
+// FlashAttention (Dao et al. 2022): a workgroup takes a block of query rows and iterates over tiles of the keys they
+// see, with the running maximum and sum of each row; the score matrix is never stored.
+// kLanesN lanes run along keys and along the result's columns, the others along rows. A lane has kRows rows; kColumns
+// consecutive keys of a tile; kFours groups of four result columns, kLanesN groups apart.
+// With more than one split a workgroup sees a part of the keys and stores maximum, sum and sum * y for
 // attention_merge.comp.
-// GRADIENT: the gradient of the queries goes along in the same way, sum of exp(score - maximum) (grad_y v - grad_y y) k.
-// What attention_grad_keys.comp needs of a row is left in `statistics`: maximum, 1 / sum, grad_y y.
+// GRADIENT: accumulates the query gradient in the same way, sum of exp(score - maximum) (grad_y v - grad_y y) k.
+// `statistics` receives what attention_grad_keys.comp needs per row: maximum, 1 / sum, grad_y y.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -27,7 +27,7 @@ const uint kKeys = kLanesN * kColumns;
 shared float row_values[kBlock * kLanesN];
 shared vec4 weights[kBlock * kKeys / 4];
 
-/// Over the lanes of each row: what they put into row_values becomes their maximum or sum.
+/// Reduces row_values over the lanes of a row to their maximum or sum.
 float over_lanes(uint row, bool sum) {
   float result = row_values[row * kLanesN];
   for (uint i = 1; i < kLanesN; ++i) {
@@ -40,7 +40,7 @@ float over_lanes(uint row, bool sum) {
 #ifdef GRADIENT
 #define RESULT_FOURS d4
 #define load_result load_b
-/// This lane's part of grad_y y.
+/// This lane's part of the dot product grad_y y.
 float dot_of(uint row, uint lane_n) {
   float sum = 0.0;
   for (uint four = lane_n; four < e4; four += kLanesN) {
@@ -152,7 +152,7 @@ void main() {
         uint at_v = (pair * keys + uint(min(key, end - 1))) * RESULT_FOURS;
         [[unroll]] for (uint f = 0; f < kFours; ++f) {
           vec4 v = load_result(at_v + min(first_four + f * kLanesN, RESULT_FOURS - 1));
-          if (key >= end) v = vec4(0.0);  // the last value may be infinite, and its weight is 0
+          if (key >= end) v = vec4(0.0);  // the last value may be infinite, and 0 * inf is NaN
           [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][f] = fma(vec4(weight[i][c]), v, acc[i][f]);
         }
       }

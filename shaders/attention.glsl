@@ -1,5 +1,5 @@
-// What the shaders of attention share: operands, windows of keys, scores.
-// Query, key and value rows are whole vec4s. The query heads that share a key head are rows of one matrix [rows, D].
+// Shared by the attention shaders: operands, key windows, scores.
+// Query, key and value rows are whole vec4s. The query heads that share a key head (GQA) are rows of a matrix [rows, D].
 layout(constant_id = 5) const bool kSoftcap = false;
 layout(constant_id = 6) const bool kMasked = false;
 layout(constant_id = 7) const bool kLengths = false;
@@ -22,8 +22,8 @@ layout(set = 0, binding = 3, std430) readonly buffer G4 { vec4 grad4[]; };
 vec4 load_grad(uint i) { return grad4[i]; }
 #endif
 layout(set = 0, binding = 4, std430) readonly buffer M { T mask[]; };
-layout(set = 0, binding = 5, std430) readonly buffer L { ivec2 lengths[]; };    // i64, low words first
-layout(set = 0, binding = 6, std430) readonly buffer Q { ivec2 positions[]; };  // i64, low words first
+layout(set = 0, binding = 5, std430) readonly buffer L { ivec2 lengths[]; };    // i64, low word first
+layout(set = 0, binding = 6, std430) readonly buffer Q { ivec2 positions[]; };  // i64, low word first
 layout(push_constant) uniform P {
   uint batch, rows, queries, heads_per_group, groups, keys;
   uint d4, e4, d, e;  // vec4s and columns of a query and of a value row
@@ -42,14 +42,14 @@ Seen seen_keys(int first_query, int last_query, int position, int length) {
               right < 0 ? length : clamp(position + last_query + right + 1, 0, length));
 }
 
-/// The work of a group: a block of rows of one key head, a chunk of result columns, a split of the keys.
+/// The work of a workgroup: a block of rows of one key head, a chunk of result columns, a split of the keys.
 struct Work {
   uint pair, batch_index, block, chunk, split;
   bool outside;
-  int key_count, position;  // position: of the first query among the keys
+  int key_count, position;  // position: key index of the first query
   int begin, end;        // the keys that any of the rows sees
 };
-// An i64 given at run time, near enough to 0 that sums of some do not overflow.
+// An i64 known only at run time, clamped so that sums of a few do not overflow.
 int bounded(ivec2 words) {
   const int kFar = 1 << 29;
   if (words.y != words.x >> 31) return words.y < 0 ? -kFar : kFar;
@@ -96,14 +96,14 @@ Query query_at(Work w, uint row) {
                w.batch_index * mask_strides[0] + head * mask_strides[1] + query * mask_strides[2]);
 }
 
-/// The derivative of a score by the product with the query, but for its scale.
+/// The derivative of a score with respect to its dot product, without the factor `scale`.
 float slope_of(float product) {
   if (!kSoftcap) return 1.0;
   float t = exact_tanh(product * scale / softcap);
   return 1.0 - t * t;
 }
 
-/// The score of a key from the product with the query; no weight for one that is not seen or beyond `end`.
+/// The score of a key from its dot product with the query; -infinity if the key is masked or at or past `end`.
 float score_of(float product, Query query, int key, int end) {
   float score = product * scale;
   if (kSoftcap) score = exact_tanh(score / softcap) * softcap;

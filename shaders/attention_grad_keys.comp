@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Gradients of attention's keys and values (Dao 2023: FlashAttention-2): a workgroup takes a block of keys and goes over
-// the query rows, a tile at a time. What a row's weights need is known: `statistics` of attention.comp.
-// kLanesN lanes lie along query rows and along the results' columns, the others along keys. A lane has kRows keys;
-// kColumns neighbouring rows of a tile; kFours groups of four columns of both results, kLanesN groups apart.
+// Gradients of attention's keys and values (Dao 2023: FlashAttention-2): a workgroup takes a block of keys and iterates
+// over tiles of the query rows. `statistics` of attention.comp has the softmax statistics of each row.
+// kLanesN lanes run along query rows and along the results' columns, the others along keys. A lane has kRows keys;
+// kColumns consecutive rows of a tile; kFours groups of four columns of both results, kLanesN groups apart.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -21,7 +21,7 @@ const uint kTile = kLanesN * kColumns;
 shared vec4 weights[kBlock * kTile / 4];
 shared vec4 grad_scores[kBlock * kTile / 4];
 
-/// Whether any row of a tile sees any key of the block; the same answer in all lanes.
+/// Whether any row of a tile sees any key of the block; the same in all lanes.
 bool is_seen(Work work, uint first_row, int first_key, int end_key) {
   uint last_row = min(first_row + kTile, rows) - 1;
   if (first_row / queries != last_row / queries) return true;
@@ -44,7 +44,7 @@ void main() {
   uint lane_n = gl_LocalInvocationID.x % kLanesN, lane_m = gl_LocalInvocationID.x / kLanesN;
   uint key = first_key + lane_m * kRows, first_four = chunk * kFours * kLanesN + lane_n;
 
-  uint own[kRows];  // the last one again behind the end
+  uint own[kRows];  // past the end: the last one again
   vec4 acc_k[kRows][kFours], acc_v[kRows][kFours];
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     own[i] = pair * keys + min(key + i, keys - 1);

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Attention without the matrix of scores, as attention.comp; here each lane has kRows query rows of its own, and with
-// them their maxima, sums and results, so that lanes exchange nothing but what they load: keys and values, which are the
-// same for all, are fetched once, each lane a part of a tile of kKeys, and shuffled from there. The workgroup is one
-// subgroup of kLanes lanes; kKeys is a multiple of kLanes. A group makes kFours groups of four result columns.
+// FlashAttention as in attention.comp, but each lane has its own kRows query rows with their maxima, sums and results,
+// so that lanes exchange only loads: keys and values, the same for all lanes, are fetched once, each lane a part of a
+// tile of kKeys, and shuffled from there. The workgroup is one subgroup of kLanes lanes; kKeys is a multiple of kLanes.
+// A workgroup computes kFours groups of four result columns.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -68,7 +68,7 @@ void main() {
     [[unroll]] for (uint f = 0; f < kFours; ++f) {
       vec4 share[kLoads];
       [[unroll]] for (uint l = 0; l < kLoads; ++l) {
-        bool beyond = t + int(l * kLanes + lane) >= work.end;  // the last value may be infinite, and its weight is 0
+        bool beyond = t + int(l * kLanes + lane) >= work.end;  // 0 * inf is NaN
         share[l] = beyond ? vec4(0.0) : load_v(own_key[l] * e4 + min(first_four + f, e4 - 1));
       }
       [[unroll]] for (uint c = 0; c < 4; ++c) {

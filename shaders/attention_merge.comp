@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y [rows,e] from the parts that attention.comp left: [rows, splits, maximum, sum, sum times y].
+// Merges the splits of attention.comp, [rows, splits, maximum, sum, sum * y], into y [rows,e].
 #include "common.glsl"
 #include "functions.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };

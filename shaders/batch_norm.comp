@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Per channel (the last axis) over x [samples,channels]. kForm 0: y = (x - mean) scale / sqrt(spread + epsilon) + bias,
-// spread a variance. 1: the same with spread an inverse standard deviation. 2: the gradient with respect to x:
+// Batch norm of x [samples,channels] per channel. kForm 0: y = (x - mean) scale / sqrt(spread + epsilon) + bias, where
+// spread is the variance. 1: the same, spread the inverse standard deviation. 2: the gradient with respect to x:
 // scale spread (g - sum_g / n - (x - mean) spread sum_gz / n), where bias is sum_g.
 #include "common.glsl"
 layout(constant_id = 1) const uint kForm = 0;

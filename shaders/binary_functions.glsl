@@ -1,10 +1,10 @@
-// Arithmetic of two f32, numbered as in backends/vulkan/ops/binary.cpp.
+// Binary functions of f32, with the ids of backends/vulkan/ops/binary.cpp.
 float exact_pow(float a, float b) {
   if (b == 0.0 || a == 1.0) return 1.0;
   if (is_nan(a) || is_nan(b)) return uintBitsToFloat(0x7fc00000u);
   bool whole = abs(b) >= 16777216.0 || floor(b) == b;
   bool odd = whole && abs(b) < 16777216.0 && (int(b) & 1) != 0;
-  if (whole && abs(b) <= 64.0) {  // by squaring: exact where the result is
+  if (whole && abs(b) <= 64.0) {  // by squaring: exact if the result is representable
     float result = 1.0;
     float factor = a;
     for (uint left = uint(abs(b)); left != 0u; left >>= 1) {
@@ -28,7 +28,7 @@ float remainder_of(float a, float b, bool truncated) {
   if (abs(b) == kInfinity) return truncated || a == 0.0 || (a < 0.0) == (b < 0.0) ? a : b;
   float q = trunc(a / b);
   float r = fma(-q, b, a);
-  // The quotient's rounding may be off by one.
+  // The rounded quotient may be off by one.
   if (abs(r) >= abs(b)) r -= (r < 0.0) == (b < 0.0) ? b : -b;
   if (r != 0.0 && (r < 0.0) != (a < 0.0)) r += (a < 0.0) == (b < 0.0) ? b : -b;
   if (!truncated && r != 0.0 && (r < 0.0) != (b < 0.0)) r += b;

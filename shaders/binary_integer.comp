@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = f(a, b) over integers and bool with broadcasting; wraps. T is the element's type.
+// y = f(a, b) over integers and bool with broadcasting; overflow wraps. T is the element type.
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
@@ -10,7 +10,7 @@ layout(set = 0, binding = 1, std430) readonly buffer B { T b[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Y { T y[]; };
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
-// Division by zero has no value; 0 keeps it from trapping on devices that run on a CPU.
+// Division by zero is undefined; returning 0 avoids a trap on software (CPU) devices.
 T quotient(T u, T v) {
 #ifdef SIGNED
   if (v == T(-1)) return T(0) - u;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Bits of integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. T is the element's type. A shift
-// by WIDTH, its bits, or more, or by less than 0, leaves 0, or the sign.
+// Bitwise operators on integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. T is the element
+// type, WIDTH its bits. A shift by WIDTH or more, or by less than 0, gives 0; a right shift of a signed type, its sign.
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kFunction = 0;

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = codebook[code] times the scale of the element's block.
+// y = codebook[quantized value] times the scale of the element's block.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer Codes { uint8_t codes[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Scales { float scales[]; };

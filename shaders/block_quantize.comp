@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// A block of x a workgroup: its scale is the largest |x|; a code is the number of thresholds that x reaches, which lie half
-// way between two numbers of the ascending codebook, times the scale.
+// One workgroup per block of x: its scale is the largest |x|; the quantized value is the number of thresholds that x
+// reaches: the midpoints between neighbouring values of the ascending codebook, times the scale.
 #include "common.glsl"
-layout(constant_id = 1) const uint kLeast = 0;  // of a code whose number is above 0
+layout(constant_id = 1) const uint kLeast = 0;  // the least quantized value for x > 0
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Codebook { float codebook[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Codes { uint8_t codes[]; };

@@ -1,14 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// An optimizer step whose states are codes in blocks, kTogether blocks a workgroup, one after the other: codes become numbers,
-// the step is made, the largest magnitudes become the scales, and numbers become codes again, as block_quantize.comp makes them.
+// An optimizer step with block-quantized states, kTogether blocks per workgroup, one after the other: the states are
+// dequantized, the step is made, the largest magnitudes become the new scales, and the states are quantized again as in
+// block_quantize.comp.
 #include "common.glsl"
 layout(constant_id = 4) const uint kBlock = 256;
-layout(constant_id = 5) const uint kNegative = 0;  // bit i: state i has numbers of either sign
+layout(constant_id = 5) const uint kNegative = 0;  // bit i: state i is signed
 layout(constant_id = 6) const uint kTogether = 1;
 layout(set = 0, binding = 0, std430) readonly buffer P0 { float p[]; };
 layout(set = 0, binding = 1, std430) readonly buffer G { float grad[]; };
-// The numbers of optimizer_numbers.comp, at 16 the codebook of numbers of either sign, at 272 that of those above 0.
+// numbers[] of optimizer_numbers.comp; from 16 on the signed codebook, from 272 on the unsigned one.
 layout(set = 0, binding = 2, std430) readonly buffer N { float numbers[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer P1 { float new_p[]; };
 layout(set = 0, binding = 4, std430) buffer A { uint8_t a[]; };
@@ -28,8 +29,8 @@ layout(push_constant) uniform P {
 
 shared float moments[3 * kBlock];  // each element is read by the invocation that wrote it
 shared float partial[gl_WorkGroupSize.x];
-// What lies half way between two numbers of a codebook, as trees: behind [k] lie [2 k] for what does not reach it times the
-// scale, and [2 k + 1]. At 256 that of the codebook above 0.
+// Midpoints between neighbouring codebook values, as binary search trees: the children of [k] are [2 k], for values
+// below the midpoint times the scale, and [2 k + 1]. The tree of the unsigned codebook begins at 256.
 shared float trees[512];
 
 bool negative(uint state) { return (kNegative >> state & 1u) != 0; }
@@ -40,7 +41,7 @@ float number_of(uint state, uint code, float scale) {
   return numbers[book(state) + min(code, levels(state) - 1)] * scale;
 }
 
-// Of all invocations' values.
+// The maximum over all invocations.
 float largest(float mine) {
   uint lane = gl_LocalInvocationID.x;
   barrier();
@@ -70,7 +71,7 @@ bool reaches(float v, float middle, float scale) {
   return v >= threshold;
 }
 
-// The first levels without a load for each element.
+// The first three levels are passed in, so that they need no load per element.
 uint code_of(uint state, float v, float scale, float root, vec2 second, vec4 third) {
   uint tree = negative(state) ? 0 : 256;
   bool above = reaches(v, root, scale);

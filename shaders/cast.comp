@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = x in another type. S and T are the types; macros say of which kind: SOURCE_FLOAT, TARGET_FLOAT, TARGET_BOOL.
+// y = x in another type. S and T are the types, macros give their kinds: SOURCE_FLOAT, TARGET_FLOAT, TARGET_BOOL.
 // SOURCE_BF16 and TARGET_BF16: the element is the upper half of an f32, rounded to nearest even.
 // Floats become integers by truncation with saturation (LOW, HIGH in f32), NaN becomes 0; integers wrap.
 #include "common.glsl"

@@ -1,10 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Convolution over [N,H,W,C] as an implicit matrix product: rows are output pixels, columns output channels, the
-// contraction runs over taps and groups of four input channels. kLanesN lanes lie along channels, the others along
-// pixels.
+// Convolution over [N,H,W,C] as an implicit GEMM: rows are output pixels, columns output channels, K runs over taps and
+// groups of four input channels. kLanesN lanes run along channels, the others along pixels.
 // Plain: weight [O,KH,KW,C/groups]. TRANSPOSED (the gradient with respect to the data): weight [C,KH,KW,O/groups],
-// pixels are ordered by their phase modulo the stride, so that neighbouring lanes meet the same taps.
+// pixels are ordered by their phase modulo the stride, so that neighbouring lanes use the same taps.
 // SUBGROUP: the workgroup is one subgroup, all its lanes along pixels, and kColumns a multiple of its size.
 #include "common.glsl"
 #include "functions.glsl"
@@ -20,7 +19,7 @@ const bool kWholeFours = (kForm & 2) != 0;
 layout(push_constant) uniform P {
   uint pixels;                  // TRANSPOSED: with the output's extents rounded up to multiples of the stride
   uint out_h, out_w, in_h, in_w;
-  uint in_c4;                   // of all groups
+  uint in_c4;                   // over all groups
   uint group_c4, group_o, out_c;
   uint kernel_h, kernel_w, stride_h, stride_w;
   int pad_h, pad_w;
@@ -84,7 +83,7 @@ void main() {
   uint o4 = (group_o + 3) / 4;
 #endif
 #ifdef SUBGROUP
-  // The vec4s of the weight that a step needs, dealt out over the lanes: number j is output channel j or, TRANSPOSED,
+  // The vec4s of the weight that a step needs, distributed over the lanes: number j is output channel j or, TRANSPOSED,
   // four of them at one input channel.
   const uint kLanes = gl_WorkGroupSize.x;
   const uint kShare = kColumns / kLanes;

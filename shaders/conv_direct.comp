@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Convolution in up to three spatial dimensions with any groups, one output element an invocation: for the shapes
-// that the tiled kernels do not take. TRANSPOSED as in conv.comp.
+// Direct convolution in up to three spatial dimensions with any groups, one output element per invocation: for shapes
+// that the tiled kernels do not support. TRANSPOSED as in conv.comp.
 #include "common.glsl"
 #include "functions.glsl"
 #include "epilogue.glsl"
@@ -16,7 +16,7 @@ layout(push_constant) uniform P {
   float alpha, beta;
 };
 
-// Input coordinate that output coordinate `o` meets at tap `k`, or -1.
+// Input coordinate of output coordinate `o` at tap `k`, or -1.
 int source(uint o, uint k, uint axis) {
 #ifdef TRANSPOSED
   int t = int(o) + pad[axis] - int(k * dilation[axis]);

@@ -1,15 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Convolution of bytes in up to three spatial dimensions with any groups, one output element an invocation: requantize
-// of the sum of (x - zx)(w - zw) over the taps inside the image. kFlipX, kFlipW: 128 for signed bytes, 0 for unsigned
-// ones.
+// Direct convolution of 8-bit integers in up to three spatial dimensions with any groups, one output element per
+// invocation: requantize of the sum of (x - zx)(w - zw) over the taps inside the image. kFlipX, kFlipW: 128 for i8,
+// 0 for u8.
 #include "common.glsl"
 #include "functions.glsl"
 #include "requantize.glsl"
 layout(constant_id = 6) const int kFlipX = 0;
 layout(constant_id = 7) const int kFlipW = 0;
 layout(constant_id = 8) const uint kZeroX = 0;
-layout(constant_id = 9) const uint kZeroW = 0;  // 1: one for all output channels, 2: one for each
+layout(constant_id = 9) const uint kZeroW = 0;  // 1: per tensor, 2: per output channel
 layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
 layout(set = 0, binding = 1, std430) readonly buffer W { uint8_t w[]; };
 layout(set = 0, binding = 7, std430) readonly buffer Zx { uint8_t x_zero[]; };
@@ -27,7 +27,7 @@ layout(push_constant) uniform P {
 int value_x(uint8_t v) { return (int(v) ^ kFlipX) - kFlipX; }
 int value_w(uint8_t v) { return (int(v) ^ kFlipW) - kFlipW; }
 
-// Input coordinate that output coordinate `o` meets at tap `k`, or -1.
+// Input coordinate of output coordinate `o` at tap `k`, or -1.
 int source(uint o, uint k, uint axis) {
   int t = int(o * stride[axis]) - pad[axis] + int(k * dilation[axis]);
   return t >= 0 && uint(t) < in_extent[axis] ? t : -1;

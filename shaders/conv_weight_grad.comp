@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Gradient of a convolution's weight [O,KH,KW,C/groups]: for each tap the product of grad_output^T [O,pixels] and the
-// shifted x [pixels,C], one tile of kRows x kColumns an invocation; lanes lie along taps and channels. The pixels are
-// cut into `splits` ranges whose partial sums follow each other in y, so that the sum's order is fixed.
-// Factor a: grad_output, factor b: x, both with channels padded to whole vec4s.
+// Gradient of a convolution's weight [O,KH,KW,C/groups]: per tap the matmul of grad_output^T [O,pixels] and the shifted
+// x [pixels,C], one tile of kRows x kColumns per invocation; lanes run along taps and channels. The pixels (K) are cut
+// into `splits` ranges whose partial sums follow each other in y, so that the order of summation is fixed.
+// Operand a: grad_output, operand b: x, both with channels padded to whole vec4s.
 #include "common.glsl"
 #include "load.glsl"
 layout(constant_id = 1) const uint kRows = 8;
@@ -11,7 +11,7 @@ layout(constant_id = 2) const uint kColumns = 8;
 layout(set = 0, binding = 2, std430) writeonly buffer Y { float y[]; };
 layout(push_constant) uniform P {
   uint pixels, out_h, out_w, in_h, in_w;
-  uint in_c4, out_c4;         // rows of the factors, in vec4
+  uint in_c4, out_c4;         // row strides of the operands, in vec4
   uint group_c, group_o, groups;
   uint kernel_h, kernel_w, stride_h, stride_w;
   int pad_h, pad_w;

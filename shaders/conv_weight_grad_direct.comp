@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Gradient of a convolution's weight in up to three spatial dimensions with any groups, one element and one range of
-// pixels an invocation; partial sums as in conv_weight_grad.comp.
+// pixels per invocation; partial sums as in conv_weight_grad.comp.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
 layout(set = 0, binding = 1, std430) readonly buffer G { float grad[]; };

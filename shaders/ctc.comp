@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Connectionist temporal classification, a workgroup a sequence; formulas: runtime/ops/ctc.cpp. Logarithms of alpha and
-// beta are kept relative to the largest of the step before, so that f32 suffices however long the sequence is; and the
-// shares of a step, which add up to one, are a softmax of alpha + beta, whatever both are relative to.
+// Connectionist temporal classification, one workgroup per sequence; formulas: runtime/ops/ctc.cpp. log alpha and log
+// beta are kept relative to the largest of the previous step, so that f32 suffices for any sequence length; the shares
+// of a step, which add up to one, are a softmax of alpha + beta, whatever both are relative to.
 // Integers are i32 or the low words of i64.
 #include "common.glsl"
 #include "functions.glsl"
@@ -12,7 +12,7 @@ layout(set = 0, binding = 1, std430) readonly buffer S { int labels[]; };
 layout(set = 0, binding = 2, std430) readonly buffer I { int input_lengths[]; };
 layout(set = 0, binding = 3, std430) readonly buffer L { int label_lengths[]; };
 layout(set = 0, binding = 4, std430) writeonly buffer Y { float loss[]; };
-layout(set = 0, binding = 5, std430) writeonly buffer G { float gradient[]; };  // zeros before
+layout(set = 0, binding = 5, std430) writeonly buffer G { float gradient[]; };  // zero-initialized
 layout(set = 0, binding = 6, std430) coherent buffer A { float alpha[]; };      // [batch,steps,places]
 layout(set = 0, binding = 7, std430) coherent buffer B { float beta[]; };       // [batch,2,places]
 layout(set = 0, binding = 8, std430) coherent buffer W { float shares[]; };     // [batch,places]
@@ -26,7 +26,7 @@ const uint kFirst = 0x80000000u;
 shared float lane_values[gl_WorkGroupSize.x];
 uint sequence, places, most_places;
 
-/// Of all lanes; what they have written before is then visible to all.
+/// Maximum or sum over all lanes; also makes their earlier writes visible to all.
 float over_lanes(float own, bool sum) {
   lane_values[gl_LocalInvocationID.x] = own;
   memoryBarrierBuffer();
@@ -57,7 +57,7 @@ float log_probability(uint t, uint k) {
 /// A path may leave out the blank between the labels at k - 2 and k.
 bool may_skip_to(uint k) { return k >= 2 && k < places && symbol(k) != blank && symbol(k) != symbol(k - 2); }
 
-/// Places of equal labels are chained, so that one lane adds up their shares: the next of them or 0, and kFirst.
+/// Chains the positions of equal labels, so that one lane adds up their shares: the next position or 0, and kFirst.
 void link() {
   for (uint k = gl_LocalInvocationID.x; k < places; k += gl_WorkGroupSize.x) {
     int own = symbol(k);
@@ -84,7 +84,7 @@ void main() {
   uint alphas = sequence * steps * most_places, betas = sequence * 2 * most_places, own_shares = sequence * most_places;
   link();
 
-  float before = 0.0, rest = 0.0;  // the sum of all `most` so far, and what rounding took from it
+  float before = 0.0, rest = 0.0;  // compensated sum of all `most` so far, and its rounding error
   float most = 0.0;
   for (uint t = 0; t < length; ++t) {
     float term = most - rest, sum_before = before + term;

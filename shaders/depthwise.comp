@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Depthwise convolution over [N,H,W,C], one input channel per output channel: kPixels neighbours in a row times four
-// channels an invocation. Weight [KH,KW,C]. With kTaps, a row of the kernel is so long, dilation 1 and the stride
-// kStride, and neighbours share what they load.
+// channels per invocation. Weight [KH,KW,C]. kTaps > 0: the kernel's width, with dilation 1 and the stride kStride;
+// neighbouring pixels then share loads.
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1

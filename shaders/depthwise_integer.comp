@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Depthwise convolution of bytes over [N,H,W,C], one input channel per output channel, C a multiple of sixteen:
-// requantize of the sum of (x - zx) w; kPixels neighbours in a row times sixteen channels an invocation. Weight
-// [C/16,KH,KW][16], signed. Sums are made in f32, exactly: the host sees to it that they stay below 2^24. With kTaps, a
-// row of the kernel is so long, dilation 1 and the stride kStride, and neighbours share what they load.
+// Depthwise convolution of 8-bit integers over [N,H,W,C], one input channel per output channel, C a multiple of 16:
+// requantize of the sum of (x - zx) w; kPixels neighbours in a row times sixteen channels per invocation. Weight
+// [C/16,KH,KW][16], i8. Accumulates in f32, exactly: the host ensures that sums stay below 2^24. kTaps > 0: the
+// kernel's width, with dilation 1 and the stride kStride; neighbouring pixels then share loads.
 #include "common.glsl"
 #include "functions.glsl"
 #define WORDS 1
@@ -38,7 +38,7 @@ void main() {
   rest /= tiles_w;
   uint oy = rest % out_h;
   uint n = rest / out_h;
-  // A byte outside of the image is the zero point; signed ones are read with their sign bit turned.
+  // Padding bytes are the zero point; signed bytes are read with their sign bit flipped.
   uint zero = kZeroX ? uint(x_zero[0]) ^ kFlipX : kFlipX;
   float acc[kPixels][16];
   [[unroll]] for (uint p = 0; p < kPixels; ++p) [[unroll]] for (uint c = 0; c < 16; ++c) acc[p][c] = 0.0;

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = (x - zero) scale. T stores the integer, R is the scale's and the result's type; REAL_BF16: its bits.
-// Scales are found as in quantize.comp.
+// y = (x - zero) scale. T stores the integer, R is the scale's and the result's type; REAL_BF16: R holds bf16 bits.
+// Scales are indexed as in quantize.comp.
 #include "common.glsl"
-layout(constant_id = 1) const int kHigh = 255;     // the largest integer, of kRange
+layout(constant_id = 1) const int kHigh = 255;     // the largest integer, of kRange values
 layout(constant_id = 2) const int kRange = 0;      // 0: T is a 32-bit integer
 layout(constant_id = 3) const uint kHasZero = 0;
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };

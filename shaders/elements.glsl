@@ -1,5 +1,5 @@
-// Storage buffers of real numbers, read and written one by one or in fours, as f32 in registers.
-// HALVES: in memory they are f16 or bf16, by the specialization constant ELEMENT_ID.
+// Floating-point storage buffers, read and written as scalars or in fours, as f32 in registers.
+// HALVES: f16 or bf16 in memory, by the specialization constant ELEMENT_ID.
 #ifdef HALVES
 #include "sixteen_bits.glsl"
 layout(constant_id = ELEMENT_ID) const uint kElement = 1;  // 1: f16, 2: bf16

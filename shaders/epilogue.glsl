@@ -1,8 +1,8 @@
-// y = activation(product + bias + residual), applied before storing. Bindings 2: y, 3: bias, 4: residual.
+// y = activation(accumulator + bias + residual), fused into the store. Bindings 2: y, 3: bias, 4: residual.
 layout(constant_id = 5) const uint kActivation = 0;
 layout(constant_id = 6) const bool kBias = false;
 layout(constant_id = 7) const bool kResidual = false;
-// SIXTEEN_BITS: the bias is of the type kElement, like the factors.
+// SIXTEEN_BITS: the bias has type kElement, like A and B.
 #ifdef SIXTEEN_BITS
 layout(constant_id = 9) const uint kStored = 0;  // the type of y
 layout(constant_id = 10) const uint kResidualElement = 0;
@@ -25,7 +25,7 @@ vec4 bias_of_four(uint at4) {
   return widened(bias2[at4], kElement);
 }
 
-// One element, of f32.
+// One element, stored as f32.
 void store_result(uint at, uint residual_at, uint bias_at, float value, float alpha, float beta) {
   if (kBias) {
     if (kElement == 0) value += bias[bias_at];

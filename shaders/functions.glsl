@@ -1,5 +1,5 @@
-// Elementary functions of one f32, numbered as in backends/vulkan/functions.h. Drivers give exp, log and tanh few
-// correct bits in places; where the reference needs more, the formula is our own.
+// Elementary functions of one f32, with the ids of backends/vulkan/functions.h. Some drivers' exp, log and tanh have few
+// correct bits; where the reference needs more, the formula is our own.
 float exact_exp(float x) {
   // 2^k times a polynomial of degree 6 on [-ln2/2, ln2/2]; relative error below 2e-7.
   if (is_nan(x)) return x;
@@ -74,7 +74,7 @@ float exact_tanh(float x) {
 
 float sigmoid(float x) { return 1.0 / (1.0 + exact_exp(-x)); }
 
-// Abramowitz and Stegun have no single-precision form good enough near 0: a series there, the complement elsewhere.
+// Abramowitz and Stegun's single-precision forms are not accurate enough near 0: a series there, 1 - erfc elsewhere.
 float exact_erf(float x) {
   float a = abs(x);
   if (is_nan(x)) return x;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y [batch,indices,inner] from x [batch,extent,inner]. Indices are i32, or i64 of which the low word is read
-// (index_words); negative ones count from the end. An index out of range reads the nearest row. T has the element's size.
+// (index_words); negative ones count from the end, out-of-range ones are clamped. T has the element's size.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

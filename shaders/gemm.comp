@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// C = epilogue(A B), one register tile of kRows x kColumns an invocation; kLanesN lanes lie along N, the others of
+// C = epilogue(A B), one register tile of kRows x kColumns per invocation; kLanesN lanes run along N, the others of
 // the workgroup along M. A lane's columns are groups of four, kLanesN groups apart.
 // A is [M,K] or, TRANSPOSED_A, [K,M]; B is [K,N] or, TRANSPOSED_B, [N,K]; the contiguous extents are multiples of
-// four, so that a step over four k loads whole vec4s whichever way an operand lies. Rows and columns beyond the
-// edges are clamped when loaded and not stored.
+// four, so that a step of four along k loads whole vec4s in either layout. Rows and columns beyond the edges are
+// clamped when loaded and not stored.
 // SUBGROUP: the workgroup is one subgroup of kLanesN lanes, all of them along N, and kRows a multiple of kLanesN.
 #include "common.glsl"
 #include "functions.glsl"
@@ -39,7 +39,7 @@ void main() {
   float acc[kRows][kColumns];
   [[unroll]] for (uint i = 0; i < kRows; ++i) [[unroll]] for (uint j = 0; j < kColumns; ++j) acc[i][j] = 0.0;
 #ifdef SUBGROUP
-  // The vec4s of A that a step needs, dealt out over the lanes: number i is row i or, TRANSPOSED_A, four rows at one k.
+  // The vec4s of A that a step needs, distributed over the lanes: number i is row i or, TRANSPOSED_A, four rows at one k.
   const uint kShare = kRows / kLanesN;
   uint at_a[kShare];
   [[unroll]] for (uint i = 0; i < kShare; ++i) {
@@ -116,7 +116,7 @@ void main() {
   }
 
 #if defined(TRANSPOSED_A) && !defined(TRANSPOSED_B)
-  // Neither operand is padded along k here: the rest one by one.
+  // Neither operand is padded along k here: a scalar loop over the remainder.
   for (uint kk = k & ~3u; kk < k; ++kk) {
     vec4 a[kRows / 4];
     [[unroll]] for (uint i = 0; i < kRows / 4; ++i)

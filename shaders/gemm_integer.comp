@@ -1,15 +1,15 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// C = requantize((A - za)(B - zb)) of bytes, one register tile of kRows x kColumns an invocation; kLanesN lanes of the
-// workgroup lie along N, the others along M. A lane's columns are groups of four, kLanesN groups apart.
-// A is [M][K/16][16]; B is [K/16][N][16], signed, with zeros behind the end of K. What is multiplied is A as unsigned
-// bytes (signed ones with their sign bit turned, which moves the zero point by 128): then one factor has no sign, which
-// both software devices and hardware that multiplies signed by unsigned bytes want. The zero points come off at the end:
+// C = requantize((A - za)(B - zb)) of 8-bit integers, one register tile of kRows x kColumns per invocation; kLanesN lanes
+// of the workgroup run along N, the others along M. A lane's columns are groups of four, kLanesN groups apart.
+// A is [M][K/16][16]; B is [K/16][N][16], i8, zero-padded along K. A is multiplied as u8 (i8 with its sign bit flipped,
+// which moves the zero point by 128): u8 x i8 suits both software devices and hardware with mixed-sign dot products.
+// The zero points are corrected at the end:
 // sum (a - za)(b - zb) = sum ab - za sum b - zb sum a + K za zb.
 // CONV: A is an image [N,H,W,C/16][16], its rows are output pixels, K runs over taps and the channels of a group, and
-// taps outside of the image count as za. Groups are the inner axis of the batch.
-// DOT: packed dot products of the hardware. SUBGROUP: the workgroup is one subgroup of kLanesN lanes, and kRows a
-// multiple of kLanesN.
+// padding taps read za. Groups are the inner batch axis.
+// DOT: hardware packed dot products. SUBGROUP: the workgroup is one subgroup of kLanesN lanes, and kRows a multiple of
+// kLanesN.
 #include "common.glsl"
 #include "functions.glsl"
 #define WORDS 1
@@ -20,7 +20,7 @@ layout(constant_id = 7) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 8) const uint kLanesN = 8;
 layout(constant_id = 9) const uint kFlipA = 0;   // 128: A is signed
 layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before it was packed
-layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: one, 2: one a row or column
+layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: per tensor, 2: per row or column
 layout(constant_id = 12) const uint kZeroB = 0;
 layout(constant_id = 13) const bool kFours = false;  // results and channels begin at multiples of four
 layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
@@ -36,7 +36,7 @@ int packed_dot(uint signed_bytes, uint unsigned_bytes, spirv_literal int format)
 uint unsigned_byte(uint word, uint t) { return (word >> (8 * t)) & 0xffu; }
 int signed_byte(uint word, uint t) { return (int(word) << (24 - 8 * t)) >> 24; }
 
-// The rows whose words a lane loads.
+// The rows that a lane loads.
 #ifdef SUBGROUP
 const uint kOwn = kRows / kLanesN;
 #define OWN_ROW(i) ((i) * kLanesN + gl_SubgroupInvocationID)
@@ -93,7 +93,7 @@ void main() {
   }
 
 #ifdef CONV
-  // One loop, whose row, column and block are counted: divisions are dear, and so are loops within loops.
+  // One flat loop that counts row, column and block: divisions and nested loops are slow.
   for (uint ky = 0, kx = 0, block = 0; ky < kernel_h;) {
 #else
   for (uint block = 0; block < steps; ++block) {

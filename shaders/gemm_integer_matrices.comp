@@ -4,10 +4,10 @@
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_NV_cooperative_matrix : require
 #extension GL_NV_integer_cooperative_matrix : require
-// gemm_integer.comp with cooperative matrices [kM,kK] [kK,kN] of signed bytes, shared out as in gemm_matrices.comp.
-// Both factors are made signed: unsigned bytes of A by turning their first bit, which moves the zero point by 128.
-// CONV: as in gemm_integer.comp; the workgroup has a multiple of kStep / 16 lanes, so that each finds the tap of what it
-// stages once for all of its rows.
+// gemm_integer.comp with cooperative matrices [kM,kK] [kK,kN] of i8, tiled as in gemm_matrices.comp.
+// Both operands are made signed: u8 of A by flipping the top bit, which moves the zero point by 128.
+// CONV: as in gemm_integer.comp; the workgroup has a multiple of kStep / 16 lanes, so that each computes the tap of what
+// it stages once for all of its rows.
 #include "common.glsl"
 #include "functions.glsl"
 #include "requantize.glsl"
@@ -16,21 +16,21 @@ layout(constant_id = 7) const uint kColumns = 16;
 layout(constant_id = 8) const uint kSubgroupsN = 1;
 layout(constant_id = 9) const uint kFlipA = 0;   // 128: A is signed
 layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before it was packed
-layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: one, 2: one a row or column
+layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: per tensor, 2: per row or column
 layout(constant_id = 12) const uint kZeroB = 0;
 layout(constant_id = 13) const bool kFours = false;  // results and channels begin at multiples of four
 layout(constant_id = 14) const uint kM = 8;          // multiples of four, like kN and kK
 layout(constant_id = 15) const uint kN = 8;
 layout(constant_id = 16) const uint kK = 8;
 layout(constant_id = 17) const uint kSubgroupsM = 1;
-layout(constant_id = 18) const uint kStep = 16;  // k that are staged at once, a multiple of kK and of sixteen
+layout(constant_id = 18) const uint kStep = 16;  // extent of k staged at once, a multiple of kK and of sixteen
 layout(set = 0, binding = 0, std430) readonly buffer A { uvec4 a4[]; };
 layout(set = 0, binding = 1, std430) readonly buffer B { uvec4 b4[]; };
 layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
 #include "product_integer.glsl"
 const uint kGroupRows = kRows * kSubgroupsM, kGroupColumns = kColumns * kSubgroupsN;
-// Both factors by their rows or columns of kStep bytes, as words; 16 more bytes keep them apart in banks.
+// Rows of A and columns of B, kStep bytes each, as words; 16 bytes of padding avoid bank conflicts.
 const uint kPitch = kStep / 4 + 4, kPitchC = kGroupColumns + 4;
 shared uint tile_a[kGroupRows * kPitch];
 shared uint tile_b[kGroupColumns * kPitch];
@@ -61,7 +61,7 @@ void main() {
   uint row_here = gl_SubgroupID / kSubgroupsN * kRows, column_here = gl_SubgroupID % kSubgroupsN * kColumns;
   const bool kSumsOfA = kZeroB != 0 || kFlipB != 0;
   const uint kBlocks = kStep / 16;
-  // Turned bits where A is unsigned.
+  // Mask that flips the sign bits if A is unsigned.
   uint turn = (kFlipA ^ 128u) * 0x01010101u;
 
 #ifdef CONV
@@ -131,7 +131,7 @@ void main() {
   barrier();
 
   Requantization r = requantization();
-  // What lies behind K in A is -128 now.
+  // Padding of A's last block past K is -128 here.
   int behind = 128 * int(blocks * 16 - k);
   uint base_c = outer * batch_c[0] + inner * batch_c[1];
   for (uint i = lane; i < kGroupRows * (kGroupColumns / 4); i += lanes) {

@@ -3,13 +3,13 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_NV_cooperative_matrix : require
-// C = epilogue(A B) of f16 with cooperative matrices [kM,kK] [kK,kN] whose sums are f32: kSubgroupsM x kSubgroupsN
-// subgroups of a workgroup make kRows x kColumns each. Tiles of both factors are staged in shared memory, with zeros
-// beyond the edges; sums return through it to the epilogue, which the lanes share out in fours.
+// C = epilogue(A B) of f16 with cooperative matrices [kM,kK] [kK,kN] and f32 accumulators: kSubgroupsM x kSubgroupsN
+// subgroups of a workgroup compute kRows x kColumns each. Tiles of both operands are staged in shared memory, with zeros
+// beyond the edges; accumulators return through it to the epilogue, which the lanes share in groups of four elements.
 // A is [M,K] or, kTransposedA, [K,M]; B is [K,N] or, kTransposedB, [N,K]; rows are whole groups of four elements.
 // CONV: A is an image [N,H,W,C], whose rows are output pixels; k runs over taps and channels, and the workgroup has a
-// multiple of kStep / 4 lanes, so that each finds the tap of what it stages once for all of its rows.
-// rewrite.cpp turns the result into what VK_KHR_cooperative_matrix takes.
+// multiple of kStep / 4 lanes, so that each computes the tap of what it stages once for all of its rows.
+// rewrite.cpp rewrites the SPIR-V to VK_KHR_cooperative_matrix.
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1
@@ -28,11 +28,11 @@ layout(constant_id = 11) const uint kM = 8;    // multiples of four, like kN and
 layout(constant_id = 12) const uint kN = 8;
 layout(constant_id = 13) const uint kK = 8;
 layout(constant_id = 14) const uint kSubgroupsM = 1;
-layout(constant_id = 15) const uint kStep = 16;  // k that are staged at once, a multiple of kK
+layout(constant_id = 15) const uint kStep = 16;  // extent of k staged at once, a multiple of kK
 layout(constant_id = 16) const bool kTransposedA = false;
 layout(constant_id = 17) const bool kTransposedB = false;
 const uint kGroupRows = kRows * kSubgroupsM, kGroupColumns = kColumns * kSubgroupsN;
-// Rows of the staged tiles in groups of four; 16 more bytes keep the rows apart in banks.
+// Rows of the staged tiles in groups of four; 16 bytes of padding avoid bank conflicts.
 const uint kFoursA = (kTransposedA ? kGroupRows : kStep) / 4, kFoursB = (kTransposedB ? kStep : kGroupColumns) / 4;
 const uint kRowsA = kTransposedA ? kStep : kGroupRows, kRowsB = kTransposedB ? kGroupColumns : kStep;
 const uint kPitchA = kFoursA + 2, kPitchB = kFoursB + 2, kPitchC = kGroupColumns + 4;
@@ -53,7 +53,7 @@ void main() {
   if (batch >= batch_extent[0] * batch_extent[1]) return;
   Bases base = bases_of(batch);
   uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
-  // Where a device makes smaller subgroups than it says, the last ones have nothing to do.
+  // Where a device's subgroups are smaller than reported, the last ones are idle.
   bool works = gl_SubgroupID < kSubgroupsM * kSubgroupsN;
   uint row_here = gl_SubgroupID / kSubgroupsN * kRows, column_here = gl_SubgroupID % kSubgroupsN * kColumns;
 

@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Y = X W + bias in f32, with weights of kBits bits whose groups along K have a scale each; one register tile of kRows rows
-// and four columns an invocation. kLanesN lanes of the workgroup lie along N, the others along M.
-// X is [M,K]; W is [K/16][N][16] signed bytes or [K/32][N][16] bytes of two weights, the even k in the low half, both
-// less 8; scales are [K/group][N/4] vec4. A group is a multiple of the 32 k that a step takes.
+// Y = X W + bias in f32 with kBits-bit weights, one scale per group along K; one register tile of kRows rows and four
+// columns per invocation. kLanesN lanes of the workgroup run along N, the others along M.
+// X is [M,K]; W is [K/16][N][16] i8, or [K/32][N][16] bytes of two weights, even k in the low nibble, both stored
+// plus 8; scales are [K/group][N/4] vec4. A group is a multiple of a step's 32 k.
 // SUBGROUP: the workgroup is one subgroup of kLanesN lanes, at most eight.
 #include "common.glsl"
 #include "load.glsl"
@@ -45,7 +45,7 @@ void main() {
   if (row >= m || column >= n) return;
 #endif
 #ifdef SUBGROUP
-  // The vec4s of x that a step needs, dealt out over the lanes.
+  // The vec4s of x that a step needs, distributed over the lanes.
   const uint kOwn = kRows * kFourths / kLanesN;
   uint at_x[kOwn];
   [[unroll]] for (uint i = 0; i < kOwn; ++i) {

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The data's element that each index names: the index's own coordinates, that of `axis` replaced. As in gather.comp,
-// indices are i32 or the low words of i64, negative ones count from the end, and others take the nearest valid place.
+// The flat data position of each index: the index's own coordinates with that of `axis` replaced. As in gather.comp,
+// indices are i32 or the low words of i64, negative ones count from the end, and out-of-range ones are clamped.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The data's row that each tuple of `length` indices names; tuples of one batch, `in_batch` of them, begin at its rows.
+// The data row of each tuple of `length` indices; the tuples of one batch, `in_batch` of them, begin at its rows.
 // Indices are read as in index_elements.comp.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };

@@ -32,7 +32,7 @@ enum Op : uint32_t {
 };
 constexpr uint32_t kCapabilityNV = 5357, kCapabilityKHR = 6022;
 
-/// Operation and operands.
+/// Opcode and operands.
 using Instruction = std::vector<uint32_t>;
 
 enum Use : uint32_t { kFactorA, kFactorB, kSum, kUses };
@@ -62,7 +62,7 @@ class Rewriter {
     out[kBoundWord] = bound_;
     for (const Instruction& instruction : instructions_) {
       append(out, rewritten(instruction));
-      // The constants that uses and layouts are given by, right behind their type.
+      // The constants for uses and layouts, right after their type.
       if (instruction[0] == OpTypeInt && instruction[1] == uint_)
         for (uint32_t value = 0; value < kUses; ++value)
           append(out, {OpConstant, uint_, constants_[value], value});
@@ -90,7 +90,7 @@ class Rewriter {
     return true;
   }
 
-  /// Finds types, and what each is used for.
+  /// Finds the types and the use of each.
   bool look() {
     for (const Instruction& i : instructions_) {
       switch (i[0]) {
@@ -105,7 +105,7 @@ class Rewriter {
           break;
         default: break;
       }
-      // Where the words are not a type and a result, what is noted here is never asked for.
+      // Where the words are not a result type and id, the entry is never looked up.
       if (i.size() > 2) type_.emplace(i[2], i[1]);
     }
     if (component_.empty()) return fail("the module has no cooperative matrices");
@@ -126,7 +126,7 @@ class Rewriter {
     const auto found = use_.find(type);
     return constants_[found == use_.end() ? uint32_t{kSum} : found->second];
   }
-  /// Of a matrix in memory: 0 row by row, 1 column by column.
+  /// Layout of a matrix in memory: 0 row-major, 1 column-major.
   uint32_t layout(uint32_t column_major) const { return constants_[true_.contains(column_major) ? 1 : 0]; }
   bool has_sign(uint32_t type) const {
     const auto found = signed_.find(component_.at(type));
@@ -178,7 +178,7 @@ class Rewriter {
   std::string error_;
   uint32_t bound_ = 0, uint_ = 0;
   std::array<uint32_t, kUses> constants_{};
-  std::map<uint32_t, uint32_t> type_;       ///< by result
+  std::map<uint32_t, uint32_t> type_;       ///< by result id
   std::map<uint32_t, uint32_t> component_;  ///< by matrix type
   std::map<uint32_t, uint32_t> use_;        ///< by matrix type
   std::map<uint32_t, bool> signed_;         ///< by integer type

@@ -1,5 +1,5 @@
 // Cooperative matrices as GL_NV_cooperative_matrix compiles them, rewritten to VK_KHR_cooperative_matrix,
-// which glslang knows from version 13 on only.
+// which glslang supports from version 13 on only.
 //
 // Knows: the words of SPIR-V modules, SPV_NV_cooperative_matrix, SPV_KHR_cooperative_matrix. Must not know:
 // what a shader computes.
@@ -12,10 +12,10 @@
 
 namespace rt::spirv {
 
-/// The module with its cooperative matrices rewritten. A matrix type's use (factor A, factor B, sum) is found
-/// from the multiplications that it takes part in, so one type must not play two parts: the extents of a
+/// The module with its cooperative matrices rewritten. A matrix type's use (A, B, accumulator) is derived
+/// from the multiply-adds that it takes part in, so one type must not have two uses: the extents of a
 /// shader's matrices are specialization constants of their own. Layouts must be literal. On failure the
-/// result is empty and `error` says why.
+/// result is empty and `error` has the reason.
 std::vector<uint32_t> khr_matrices(std::span<const uint32_t> words, std::string& error);
 
 }  // namespace rt::spirv

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = (x - mean) / sqrt(variance + epsilon) scale + bias over rows of x [rows,columns], one workgroup a row; the
-// variance is taken around the mean in a second pass.
+// y = (x - mean) / sqrt(variance + epsilon) scale + bias over rows of x [rows,columns], one workgroup per row; the
+// variance is computed around the mean in a second pass.
 #include "common.glsl"
 layout(constant_id = 1) const bool kScale = false;
 layout(constant_id = 2) const bool kBias = false;

@@ -1,5 +1,5 @@
-// Loads of vec4 from the two factors of a product: from storage buffers (bindings 0 and 1), or from texel buffers
-// (10 and 11), which software devices gather in one instruction where a storage buffer costs a loop over the lanes.
+// vec4 loads of the operands A and B of a GEMM: from storage buffers (bindings 0 and 1), or from texel buffers (10 and
+// 11), which software devices gather in one instruction where a storage buffer costs a loop over the lanes.
 // WORDS: as uvec4 of the same bits. SIXTEEN_BITS: elements may be f16 or bf16 in memory (kElement).
 // SUBGROUP: what all lanes of a subgroup need is fetched once, each lane a part of it, and shuffled from there; every
 // lane must then stay active.
@@ -22,7 +22,7 @@ layout(constant_id = 8) const uint kElement = 0;  // 0: f32, 1: f16, 2: bf16
 layout(set = 0, binding = 10) uniform samplerBuffer texel_a;
 layout(set = 0, binding = 11) uniform samplerBuffer texel_b;
 #ifdef SIXTEEN_BITS
-// Two floats of a texel are the bits of four elements.
+// Two floats of a texel hold the bits of four elements.
 vec4 of_texel(vec4 texel) {
   if (kElement == 0) return texel;
   return widened(floatBitsToUint(texel.xy), kElement);

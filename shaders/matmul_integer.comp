@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// C = (A - za)(B - zb) in i32; A is [M,K], B is [K,N], bytes. One register tile of kRows x kColumns an invocation.
-// kFlipA, kFlipB: 128 for signed bytes, 0 for unsigned ones. Zero points: za_row and zb_column are their strides.
+// C = (A - za)(B - zb) in i32; A is [M,K], B is [K,N], u8 or i8. One register tile of kRows x kColumns per invocation.
+// kFlipA, kFlipB: 128 for i8, 0 for u8. Zero points: za_row and zb_column are their strides.
 #include "common.glsl"
 layout(constant_id = 1) const int kFlipA = 0;
 layout(constant_id = 2) const int kFlipB = 0;

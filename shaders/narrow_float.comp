@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = the number nearest to x, ties to even, that a float of few bits can be.
+// y = x rounded to the nearest value of a narrow float format, ties to even.
 #include "common.glsl"
-layout(constant_id = 1) const uint kMantissa = 3;   // bits behind the point
+layout(constant_id = 1) const uint kMantissa = 3;   // bits after the point
 layout(constant_id = 2) const uint kLeast = 121;    // the least biased exponent of a normal number
 layout(constant_id = 3) const uint kMinusZero = 1;
 layout(set = 0, binding = 0, std430) readonly buffer X { uint x[]; };
@@ -22,7 +22,7 @@ void main() {
     return;
   }
   uint exponent = clamp(magnitude >> 23, kLeast, 250u);
-  // In units of the last place that is kept. A subnormal f32, which a device may take for 0, is far below half of one.
+  // In units of the last kept place. A subnormal f32, which a device may flush to 0, is far below half a unit.
   float whole = round_half_even(min(uintBitsToFloat(magnitude) * uintBitsToFloat((254u + kMantissa - exponent) << 23), 65536.0));
   float size = whole * uintBitsToFloat((exponent - kMantissa) << 23);
   if (size > largest) size = beyond;

@@ -1,12 +1,12 @@
-// An optimizer step of REAL elements, float or a vector; the formulas stand in schema/ops.fbs. Who includes this declares
-// before: numbers[] of optimizer_numbers.comp, and the attributes keep1, keep2, rest1, rest2, epsilon, decay, momentum
-// (rest = 1 - keep).
+// An optimizer step of REAL elements, float or a vector; formulas: schema/ops.fbs. Before including this, declare
+// numbers[] of optimizer_numbers.comp and the attributes keep1, keep2 (beta1, beta2), rest1, rest2 (rest = 1 - keep),
+// epsilon, decay, momentum.
 layout(constant_id = 1) const uint kStep = 0;
-layout(constant_id = 2) const uint kStates = 0;       // bit i: state i is there
+layout(constant_id = 2) const uint kStates = 0;       // bit i: state i is present
 layout(constant_id = 3) const bool kVariant = false;  // Sgd: Nesterov; Adam: decoupled weight decay
 const uint kSgd = 0, kAdam = 1, kRmsProp = 2, kAdagrad = 3, kAdadelta = 4, kLion = 6;
 
-// Of this run; read once, as memory that a shader also writes would be read for each element.
+// Values of this run; read once, since memory that a shader also writes would be read again for each element.
 bool skips;
 float rate, grad_scale, correction1, correction2, share;
 void load_numbers() {
@@ -23,7 +23,7 @@ bool has(uint state) { return (kStates >> state & 1u) != 0; }
 float sign_or_nan(float x) { return is_nan(x) ? x : sign(x); }
 vec4 sign_or_nan(vec4 x) { return vec4(sign_or_nan(x.x), sign_or_nan(x.y), sign_or_nan(x.z), sign_or_nan(x.w)); }
 
-// The direction of the step; states become their next values.
+// The update direction; also updates the states.
 REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL s2) {
   if (kStep == kSgd) {
     if (!has(0)) return g;
@@ -41,7 +41,7 @@ REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL 
     REAL variance = s0;
     if (has(1)) {
       s1 = keep1 * s1 + rest1 * g;
-      variance = max_keep_nan(s0 - s1 * s1, REAL(0.0));  // rounding may take it below 0
+      variance = max_keep_nan(s0 - s1 * s1, REAL(0.0));  // rounding may make it negative
     }
     REAL step = g / (sqrt(variance) + epsilon);
     if (!has(2)) return step;
@@ -63,7 +63,7 @@ REAL direction(REAL parameter, REAL g, inout REAL s0, inout REAL s1, inout REAL 
   return sign_or_nan(mixed) + decay * parameter;
 }
 
-// Nothing changes where the step is skipped. After load_numbers().
+// Does nothing if the step is skipped. Call after load_numbers().
 void step_elements(inout REAL parameter, REAL grad, inout REAL s0, inout REAL s1, inout REAL s2) {
   if (skips) return;
   REAL g = grad_scale * grad;

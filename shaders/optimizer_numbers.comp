@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// What is the same for all elements of an optimizer step: learning rate, factor of the gradient, the corrections
-// 1 / (1 - keep^step), Sgd's share of the gradient in the new velocity, and whether the step is skipped.
-// 1 - keep^t is taken as -expm1(t log keep): keep may be close to 1.
+// The scalars shared by all elements of an optimizer step: learning rate, gradient scale, the bias corrections
+// 1 / (1 - beta^step), the gradient's coefficient in Sgd's new velocity, and whether the step is skipped.
+// 1 - beta^t is computed as -expm1(t log beta): beta may be close to 1.
 #include "common.glsl"
 #include "functions.glsl"
 layout(constant_id = 1) const bool kStep = false;

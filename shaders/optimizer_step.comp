@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// One pass over a parameter, its gradient and up to three states; the numbers that are the same for all elements come from
+// One pass over a parameter, its gradient and up to three states; the scalars shared by all elements come from
 // optimizer_numbers.comp.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer P0 { vec4 p[]; };

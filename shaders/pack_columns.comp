@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Matrices [K,N] of bytes, lying in any way, as [matrices,K/16,N][16] of signed ones, sixteen bytes an invocation.
+// Packs byte matrices [K,N] of any strides as [matrices,K/16,N][16] of i8, sixteen bytes per invocation.
 #include "common.glsl"
-layout(constant_id = 1) const uint kFlip = 0;  // 128: they are unsigned, and become less by 128
+layout(constant_id = 1) const uint kFlip = 0;  // 128: u8 source, from which 128 is subtracted
 layout(set = 0, binding = 0, std430) readonly buffer X { uint8_t x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { uvec4 y[]; };
 layout(push_constant) uniform P {

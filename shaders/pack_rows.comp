@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The windows of a convolution of bytes as rows of a matrix [groups,pixels,K/16][16], sixteen bytes an invocation: K runs
-// over taps and the channels of a group. Taps outside of the image are the zero point, what lies behind K is kPad.
+// im2col of bytes: a convolution's windows as matrix rows [groups,pixels,K/16][16], sixteen bytes per invocation: K runs
+// over taps and the channels of a group. Padding taps are the zero point, bytes past K are kPad.
 #include "common.glsl"
 layout(constant_id = 1) const uint kZero = 0;
 layout(constant_id = 2) const uint kPad = 0;
@@ -30,7 +30,7 @@ void main() {
   uint pixels = count / (blocks * groups), images = pixels / (out_extent[0] * out_extent[1] * out_extent[2]);
   uint n = rest % images, group = rest / images;
   uint group_c = in_c / groups;
-  // Divisions are dear: from here on channel and tap are counted.
+  // Divisions are slow: from here on channel and tap are counted.
   uint c = first % group_c, tap = first / group_c;
   uint kz = tap / (kernel[1] * kernel[2]), ky = tap / kernel[2] % kernel[1], kx = tap % kernel[2];
   uint k = kernel[0] * kernel[1] * kernel[2] * group_c;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y[i] = x[i - before] where that exists; elsewhere a constant (kMode 0), the reflection (1), the edge (2) or the
-// wrapped value (3). x may lie with any strides. T is an unsigned type of the element's size; the constant is given as
+// wrapped value (3). x may have any strides. T is an unsigned type of the element's size; the constant is given as
 // words, or read from binding 2 (kFromBuffer).
 #include "common.glsl"
 #include "axes.glsl"
@@ -14,7 +14,7 @@ layout(set = 0, binding = 2, std430) readonly buffer F { T fill[]; };
 layout(push_constant) uniform P {
   uint count;
   uint word;
-  uint from;                    // first element of x that counts
+  uint from;                    // offset of the source in x, in elements
   uint to;                      // first element of y to write
   uint extent[6];
   int before[6];

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// kMode 0: maximum (a NaN wins), 1: average, 2: the flat position of the first maximum in its image, 0xffffffff where
-// a window lies in the padding.
+// kMode 0: maximum (NaN wins), 1: average, 2: the flat position of the first maximum in its image, 0xffffffff for
+// a window entirely in the padding.
 #include "common.glsl"
 #include "windows.glsl"
 #define ELEMENT_ID 6

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The maxima of 8-bit integers, an element each; a window in the padding has the least. kSigned: bit 7 is the sign.
+// MaxPool of 8-bit integers, one element per invocation; a window in the padding gives the least value. kSigned: i8.
 #include "common.glsl"
 #include "windows.glsl"
 layout(constant_id = 3) const uint kSigned = 0;
@@ -18,7 +18,7 @@ void main() {
   rest /= out_extent[1];
   uint oz = rest % out_extent[0];
   uint n = rest / out_extent[0];
-  // Signed codes in unsigned order.
+  // Flips the sign bit of i8, so that they compare as unsigned.
   uint flip = kSigned != 0 ? 0x80u : 0u;
   uint best = 0;
   for (uint kz = 0; kz < kernel[0]; ++kz) {

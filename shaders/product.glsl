@@ -1,4 +1,4 @@
-// What the shaders of products of real numbers are told, and where a workgroup's matrices begin.
+// Push constants of the floating-point GEMM shaders, and where a workgroup's matrices begin.
 layout(push_constant) uniform P {
   uint m, n, k;
   uint lda, ldb;          // row strides in vec4
@@ -9,10 +9,10 @@ layout(push_constant) uniform P {
   uint batch_c[2];        // of the result, in elements
   uint batch_bias[2];
   uint ldc, bias_row, bias_column;
-  uint first_a, first_b;  // where the operands begin in what is bound, in vec4
+  uint first_a, first_b;  // where the operands begin in the bound ranges, in vec4
   uint first_c, first_bias;
   float alpha, beta;
-  uint residual_shift;          // from an index of the result to that of the residual
+  uint residual_shift;          // index of the residual less that of the result
 };
 
 struct Bases {

@@ -1,8 +1,8 @@
-// What the shaders of products of bytes are told.
+// Push constants of the 8-bit integer GEMM shaders.
 layout(push_constant) uniform P {
   uint m, n, k;     // k: without padding
   uint steps;       // K/16 or, CONV, the channels of a group / 16
-  uint lda;         // of a row or pixel, in vec4
+  uint lda;         // stride of a row or pixel, in vec4
   uint row_tiles, column_groups;
   uint batch_extent[2];
   uint batch_a[2], batch_b[2];  // strides in vec4, outermost first

@@ -1,4 +1,4 @@
-// What the shader of convolutions as products is told: rows are output pixels, columns output channels.
+// Push constants of convolution as an implicit GEMM: rows are output pixels, columns output channels.
 layout(push_constant) uniform P {
   uint m, n, k;    // k: taps times channels
   uint channels4;  // of the input, in groups of four
@@ -9,7 +9,7 @@ layout(push_constant) uniform P {
   uint row_tiles, column_groups;
   float alpha, beta;
 };
-// The names of product.glsl.
+// The same names as in product.glsl.
 const uint batch_extent[2] = {1, 1};
 const uint bias_row = 0, bias_column = 1, residual_shift = 0;
 #define ldb (k / 4)

@@ -25,7 +25,7 @@ float bf16(float v) {
 #define READ(v) uintBitsToFloat(uint(v) << 16)
 #define ROUND(v) bf16(v)
 #elif defined(REAL_F16)
-// By bits, to even: devices may convert in any direction. What is below f16's normal numbers becomes 0 later.
+// On the bits, to even: device conversions may round in any direction. Values below f16's normal range become 0 later.
 float f16(float v) {
   uint bits = floatBitsToUint(v);
   return is_nan(v) || abs(v) < 6.2e-5 ? v : uintBitsToFloat((bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u);
@@ -37,7 +37,7 @@ float f16(float v) {
 #define ROUND(v) v
 #endif
 
-// Devices divide with an error of a few units in the last place: one Newton step takes it away.
+// Device division has an error of a few ulp: one Newton step corrects it.
 float divide(float a, float b) {
   precise float q = a / b;
   precise float correction = fma(-q, b, a) / b;

@@ -1,14 +1,14 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Philox4x32-10 (Salmon et al. 2011), one block of four f32 an invocation: uniform numbers of 24 bits, or normal ones
-// by Box and Muller. Numbered as runtime/core/philox.h does; tensors are padded to whole vec4s.
+// Philox4x32-10 (Salmon et al. 2011), one block of four f32 per invocation: uniform values of 24 bits, or normal ones
+// by Box and Muller. Counters as in runtime/core/philox.h; tensors are padded to whole vec4s.
 #include "common.glsl"
 #include "functions.glsl"
 layout(constant_id = 1) const bool kNormal = false;
 layout(constant_id = 2) const bool kCounter = false;
 layout(set = 0, binding = 0, std430) writeonly buffer Y { vec4 y[]; };
 layout(set = 0, binding = 1, std430) readonly buffer Counter { uvec2 counter; };
-// first + second times the number: low and range, or mean and scale.
+// y = first + second * value: low and range, or mean and scale.
 layout(push_constant) uniform P { uint count; uint seed_low, seed_high; float first, second; };
 
 uvec4 philox(uvec4 x, uvec2 key) {
@@ -31,7 +31,7 @@ vec2 circle(float v) {
   float s = t * t;
   float sine = t + t * s * (-1.6666666e-1 + s * (8.3333310e-3 + s * (-1.9840874e-4 + s * 2.7525562e-6)));
   float cosine = 1.0 + s * (-0.5 + s * (4.1666666e-2 + s * (-1.3888887e-3 + s * (2.4801587e-5 + s * -2.7557314e-7))));
-  // Octants 1, 2, 5, 6 have sine and cosine exchanged.
+  // In octants 1, 2, 5, 6 sine and cosine are swapped.
   bool exchanged = ((octant + 1u) & 2u) != 0;
   vec2 r = exchanged ? vec2(cosine, sine) : vec2(sine, cosine);
   if (octant >= 4u) r.x = -r.x;

@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Steps of an LSTM, GRU or RNN: the product of h with r, gates, the new state. The products of x with w are there.
-// A workgroup has kRows rows of one direction. It goes through steps [first, last) with all hidden units, meeting at
-// barriers (kForm 0: h in shared memory), or does `units` of them of one step (kForm 1: h in a buffer; a GRU whose
-// reset gate comes before the product then takes two dispatches, `phases` telling which).
-// r is [direction][h/4][gate][unit] vec4, so that the lanes, along the units, load what lies side by side.
+// Steps of an LSTM, GRU or RNN: the matmul of h with r, gates, the new state. x w of all steps is computed before.
+// A workgroup has kRows rows of one direction. It runs steps [first, last) with all hidden units, synchronized by
+// barriers (kForm 0: h in shared memory), or `units` of them of one step (kForm 1: h in a buffer; a GRU whose reset gate
+// comes before the matmul then takes two dispatches, selected by `phases`).
+// r is [direction][h/4][gate][unit] vec4, so that the lanes, along the units, load contiguously.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
@@ -18,9 +18,9 @@ layout(set = 0, binding = 5, std430) buffer H { float h[]; };           // [2][d
 layout(set = 0, binding = 5, std430) buffer H4 { vec4 h4[]; };
 layout(set = 0, binding = 6, std430) buffer C { float c[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
-layout(set = 0, binding = 9, std430) buffer Reset { float reset[]; };   // r h: [direction][batch][fours * 4]
+layout(set = 0, binding = 9, std430) buffer Reset { float reset[]; };   // reset * h: [direction][batch][fours * 4]
 layout(set = 0, binding = 9, std430) buffer Reset4 { vec4 reset4[]; };
-// h before and after, and r h: [3][kRows][fours]
+// h before and after the step, and reset * h: [3][kRows][fours]
 shared vec4 near[kSharedFours];
 
 uint direction, row0;
@@ -50,7 +50,7 @@ void meet() {
   if (kForm == 0) barrier();
 }
 
-// sum[i][gate] = h (or r h) of row i times r of the gates [from, to).
+// sum[i][gate] = h (or reset * h) of row i times r of the gates [from, to).
 void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout float sum[kRows][4]) {
   for (uint k4 = 0; k4 < fours; ++k4) {
     vec4 w[4];
@@ -67,7 +67,7 @@ void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout flo
 float bias_of(uint part, uint gate, uint j) {
   return kBias ? bias[((direction * 2 + part) * kGates + gate) * hidden + j] : 0.0;
 }
-// What a gate sees of the cell's state. Without peepholes nothing, also of an infinite one.
+// The peephole term of a gate; 0 without peepholes, even if the cell state is infinite.
 float peephole_term(uint which, uint j, float state) {
   return kPeepholes ? peepholes[(direction * 3 + which) * hidden + j] * state : 0.0;
 }
@@ -81,7 +81,7 @@ float lstm(float gate[4], uint j, uint at_c) {
   return activate(direction, 0, gate[1] + peephole_term(1, j, now)) * activate(direction, 2, now);
 }
 
-// Unit j of row i behind step s, from the products in `sum`.
+// Unit j of row i after step s, from the matmuls in `sum`.
 void finish_unit(uint s, uint half_, uint i, uint j, float sum[4]) {
   uint n = row0 + i;
   if (n >= batch) return;
@@ -114,7 +114,7 @@ void finish_unit(uint s, uint half_, uint i, uint j, float sum[4]) {
   y[((t * directions + direction) * batch + n) * hidden + j] = now;
 }
 
-// r h of row i, unit j.
+// reset * h of row i, unit j.
 void reset_unit(uint s, uint half_, uint i, uint j, float sum) {
   uint n = row0 + i;
   if (n >= batch) return;
@@ -163,7 +163,7 @@ void main() {
   if (kForm == 0) {
     for (uint i = gl_LocalInvocationID.x; i < kSharedFours; i += gl_WorkGroupSize.x) {
       uint half_ = first & 1u;
-      uint at = i - half_ * kRows * fours;  // wraps where i lies before
+      uint at = i - half_ * kRows * fours;  // wraps to a large value if i is smaller
       near[i] = at < kRows * fours ? h4[at_h(half_, at / fours) + at % fours] : vec4(0.0);
     }
     barrier();

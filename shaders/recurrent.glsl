@@ -1,4 +1,4 @@
-// What the shaders of recurrent nets share: the cell, its activations and their slopes, where steps stand in time.
+// Shared by the recurrent shaders: the cell, its activations and their derivatives, the order of steps in time.
 layout(constant_id = 1) const uint kCell = 0;  // 0: LSTM, 1: GRU, 2: RNN
 layout(constant_id = 2) const uint kForm = 0;
 layout(constant_id = 3) const uint kRows = 1;
@@ -33,7 +33,7 @@ layout(push_constant) uniform P {
 
 uint length_of(uint n) { return kLengths ? uint(clamp(lengths[n], 0, int(steps))) : steps; }
 bool backwards(uint direction) { return kReverse || direction == 1; }
-// When a row makes step s; steps behind its length come at their own times. Its own inverse.
+// Time index of step s of a row; steps past the row's length keep their index. Its own inverse.
 uint time_of(uint s, uint len, uint direction) { return s < len && backwards(direction) ? len - 1 - s : s; }
 
 uint function_of(uint direction, uint slot) {

@@ -1,18 +1,18 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// What the way back through a recurrent net starts from; y tells every h, so nothing here is a walk with products.
-// kForm 0: previous, the h that each step began with. 1: what the activations are applied to, from the products of x
-// and previous; a GRU's candidate, the operand of r's third block. 2: an LSTM's c before every step and behind the
-// last. 3: the gradient of the peepholes. Rows are [direction][time][batch]; `units` invocations.
+// Inputs of a recurrent net's backward pass; y has every h, so no sequential matmuls are needed here.
+// kForm 0: previous, the h before each step. 1: the pre-activations, from the matmuls of x and of previous; a GRU's
+// candidate, the operand of r's third block. 2: an LSTM's c before every step and after the last. 3: the gradient of
+// the peepholes. Rows are [direction][time][batch]; `units` invocations.
 #include "common.glsl"
 #include "functions.glsl"
 #include "recurrent.glsl"
-layout(set = 0, binding = 0, std430) readonly buffer A { float a[]; };              // 0: y, 1: product of x
+layout(set = 0, binding = 0, std430) readonly buffer A { float a[]; };              // 0: y, 1: matmul of x
 layout(set = 0, binding = 1, std430) readonly buffer B { float b[]; };              // 0: h0, 1: bias, 2: c0
 layout(set = 0, binding = 2, std430) buffer Previous { float previous[]; };
 layout(set = 0, binding = 3, std430) buffer Gates { float gates[]; };               // [row][gate][unit]
 layout(set = 0, binding = 4, std430) buffer Result { float result[]; };             // 1: candidate, 3: gradient
-layout(set = 0, binding = 5, std430) buffer States { float states[]; };             // 1: product of h, else [d][steps + 1][batch][unit]
+layout(set = 0, binding = 5, std430) buffer States { float states[]; };             // 1: matmul of h, else [d][steps + 1][batch][unit]
 layout(set = 0, binding = 6, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
 
 uint direction, n, j;

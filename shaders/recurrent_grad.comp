@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The way back through an LSTM, GRU or RNN: gradients of what the activations of every step are applied to, and of h.
-// A workgroup has kRows rows of one direction and goes through turns [first, last), the last step first, with all
-// hidden units (kForm 0: the gates' gradients in shared memory), or does `units` of them of one turn (kForm 1: in a
-// buffer). A turn ends the step behind it, by the product with r, and begins its own; the turn after the last step
-// ends only. A GRU's turn has two phases: the reset gate needs the product with r's third block.
+// Backward pass of an LSTM, GRU or RNN: gradients of every step's pre-activations, and of h.
+// A workgroup has kRows rows of one direction and runs turns [first, last), the last step first, with all hidden units
+// (kForm 0: the gates' gradients in shared memory), or `units` of them of one turn (kForm 1: in a buffer). A turn
+// completes the following step by the matmul with r, then begins its own; the turn after the last only completes. A
+// GRU's turn has two phases: the reset gate needs the matmul with r's third block.
 // r is [direction][gate][h/4][unit] vec4 of four rows.
 #include "common.glsl"
 #include "functions.glsl"
@@ -17,10 +17,10 @@ layout(set = 0, binding = 3, std430) buffer GradGates { float grad_gates[]; };  
 layout(set = 0, binding = 4, std430) readonly buffer GradY { float grad_y[]; };    // [time][direction][batch][unit]
 // LSTM: c [direction][steps + 1][batch][unit]; GRU: the h before each step, [direction][time][batch][unit]
 layout(set = 0, binding = 5, std430) readonly buffer Before { float before[]; };
-// LSTM: peepholes [direction][i o f][unit]; GRU: product with r's third block, as h
+// LSTM: peepholes [direction][i o f][unit]; GRU: matmul with r's third block, as h
 layout(set = 0, binding = 6, std430) readonly buffer Extra { float extra[]; };
 layout(set = 0, binding = 8, std430) buffer GradH { float grad_h[]; };             // [direction][batch][unit]
-// LSTM: gradient of c, as GradH; GRU: of the product with r's third block
+// LSTM: gradient of c, as GradH; GRU: of the matmul with r's third block
 layout(set = 0, binding = 9, std430) buffer GradOther { float grad_other[]; };
 shared vec4 near[kSharedFours];  // [2][kRows][gate][fours]
 
@@ -86,7 +86,7 @@ void back_lstm(uint s, uint half_, uint i, uint row, uint j, float from_h) {
   store_gate(half_, i, row, 3, j, grad_g);
 }
 
-// All but the reset gate; returns what of the gradient of h passes by.
+// All gates but the reset gate; returns the part of h's gradient that goes straight to the previous h.
 float back_gru(uint half_, uint i, uint row, uint j, float from_h) {
   uint at = row * 3 * hidden + j;
   uint at_h = row * hidden + j;

@@ -1,4 +1,4 @@
-// Reductions by number: 0 sum, 1 maximum, 2 minimum, 3 product. T is the element's type.
+// Reductions by id: 0 sum, 1 maximum, 2 minimum, 3 product. T is the element type.
 T reduce_start(uint f) {
 #ifdef FLOAT
   return f == 0 ? 0.0 : (f == 1 ? -kInfinity : (f == 2 ? kInfinity : 1.0));

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// x [batch,rows,columns] to y [batch,splits,columns], one invocation for each result, rows in order: partial results
-// whose order is fixed. Before reducing, an element may be mapped (f32 only): kMap 1: (x - center[column])^2,
+// x [batch,rows,columns] to y [batch,splits,columns], one invocation per result, rows in order: partial results in a
+// fixed order. Before reducing, an element may be mapped (f32 only): kMap 1: (x - center[column])^2,
 // 2: x (z - center[column]) factor[column].
 #include "common.glsl"
 #include "reduce.glsl"

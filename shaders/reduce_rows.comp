@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// x [rows,columns] to y [rows], one workgroup a row: lanes stride over the row, then a tree in shared memory.
+// x [rows,columns] to y [rows], one workgroup per row: lanes stride over the row, then a tree in shared memory.
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kReduction = 0;

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// i32 sums as codes or real numbers, one element an invocation.
+// Requantizes i32 accumulators to 8 bits or converts them to f32, one element per invocation.
 #include "common.glsl"
 #include "functions.glsl"
 #include "requantize.glsl"

@@ -1,7 +1,7 @@
-// What becomes of an i32 sum: itself, a real number r = f(sum scale + bias), or its code saturate(round(r / y_scale) +
-// zero), half to even. Codes are stored as the unsigned integers of their bits.
-layout(constant_id = 1) const uint kResult = 0;    // 0: sums, 1: real numbers, 2: codes
-layout(constant_id = 2) const int kLow = 0;        // the least code
+// Stores an i32 accumulator as it is, as a float r = f(sum scale + bias), or quantized: saturate(round(r / y_scale) +
+// zero), half to even. Quantized values are stored as the unsigned integers of their bits.
+layout(constant_id = 1) const uint kResult = 0;    // 0: accumulators, 1: floats, 2: quantized
+layout(constant_id = 2) const int kLow = 0;        // the least quantized value
 layout(constant_id = 3) const uint kFunction = 0;  // as in functions.glsl
 layout(constant_id = 4) const bool kHasBias = false;
 layout(constant_id = 5) const bool kHasZero = false;
@@ -19,7 +19,7 @@ layout(set = 0, binding = 5, std430) readonly buffer YScale { float y_scale[]; }
 layout(set = 0, binding = 6, std430) readonly buffer YZero { uint8_t y_zero[]; };
 
 struct Requantization {
-  vec4 scale, bias;  // of a channel, in x, or of four neighbours
+  vec4 scale, bias;  // of a channel (in x), or of four neighbours
   float y_scale;
   int y_zero;
 };
@@ -33,13 +33,13 @@ Requantization requantization() {
   return r;
 }
 
-// scale_step: 0 for one scale, 1 for one a channel.
+// scale_step: 0 per tensor, 1 per channel.
 void set_channel(inout Requantization r, uint channel, uint scale_step) {
   if (kResult != 0) r.scale.x = scale[channel * scale_step];
   if (kHasBias) r.bias.x = bias[channel];
 }
 
-// Of the channels from 4 * channel4 on.
+// For the channels from 4 * channel4 on.
 void set_channels(inout Requantization r, uint channel4, uint scale_step) {
   if (kResult != 0) r.scale = scale_step == 0 ? vec4(scale[0]) : scale4[channel4];
   if (kHasBias) r.bias = bias4[channel4];
@@ -64,7 +64,7 @@ void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
   else codes[at] = uint8_t(code_of(real, r));
 }
 
-// Sums of four neighbouring channels, at 4 * at4.
+// Accumulators of four neighbouring channels, at 4 * at4.
 void store_sums(uint at4, ivec4 sum, Requantization r, float alpha, float beta) {
   if (kResult == 0) {
     sums4[at4] = sum;

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Interpolation of up to three spatial axes of x [N,S..,C] by tables of kTaps (index, weight) pairs for each output
-// coordinate of each axis; the tables are made on the host in double precision. An index of 0xffffffff asks for the
+// coordinate of each axis; the tables are computed on the host in double precision. An index of 0xffffffff selects the
 // extrapolation value.
 #include "common.glsl"
 layout(constant_id = 1) const uint kTaps = 2;

@@ -1,4 +1,4 @@
-// Build tool: a SPIR-V file with the cooperative matrices of SPV_NV_cooperative_matrix as one with those of
+// Build tool: rewrites the cooperative matrices of a SPIR-V file from SPV_NV_cooperative_matrix to
 // SPV_KHR_cooperative_matrix.
 //
 //   rewrite <input.spv> <output.spv>

@@ -27,7 +27,7 @@ uint image_of(uint roi) { return uint(clamp(batch_indices[roi * index_words], 0,
 
 float position(vec3 axis, uint bin, uint i) { return axis.x + float(bin) * axis.y + (float(i) + 0.5) * axis.y / axis.z; }
 
-/// The two pixels beside a point along an axis, and the weight of the second.
+/// The two pixels around a point along an axis, and the weight of the second.
 struct Taps {
   bool inside;
   uint low, high;

@@ -1,13 +1,13 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y [N,H,W,C], the gradient of RoiAlign with respect to x: an invocation takes what the bins of all regions, with
-// gradients [R,bins_v,bins_u,C], give to one element. A mean is separable, so a bin gives the product of what its
-// points weigh along the two axes; of a maximum, the first of the largest weighted neighbours takes all.
+// y [N,H,W,C], the gradient of RoiAlign with respect to x: an invocation sums what the bins of all regions, with
+// gradients [R,bins_v,bins_u,C], contribute to one element. A mean is separable: a bin contributes the product of its
+// points' weights along the two axes. With a maximum, the first of the largest weighted neighbours takes all.
 #include "common.glsl"
 #include "roi_align.glsl"
 layout(set = 0, binding = 4, std430) readonly buffer G { float grad_output[]; };
 
-/// What the points of a bin weigh at one pixel of an axis, and whether any of them lies beside it.
+/// Total weight of a bin's points at one pixel of an axis, and whether that pixel is a neighbour of any.
 struct Share {
   float weight;
   bool touched;

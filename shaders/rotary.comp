@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Rotary embedding of x [batch,heads,queries,width] by cos and sin [batch or 1,queries,pairs]: one invocation for each
-// pair (i, i + pairs), or (2i, 2i + 1) if interleaved, and for each element behind the pairs, which is copied.
+// pair (i, i + pairs), or (2i, 2i + 1) if interleaved, and for each element after the pairs, which is copied.
 #include "common.glsl"
 layout(constant_id = 1) const bool kInterleaved = false;
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };

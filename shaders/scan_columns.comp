@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Running sums or products of x [batch,rows,columns] along the middle axis, one invocation a line. y may be x.
+// Running sums or products of x [batch,rows,columns] along the middle axis, one invocation per line. y may be x.
 #include "common.glsl"
 layout(constant_id = 1) const bool kProduct = false;
 layout(constant_id = 2) const bool kExclusive = false;

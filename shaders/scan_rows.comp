@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Running sums or products along rows of x [rows,columns], one workgroup a row: each lane totals a stretch, the lanes
-// scan their totals, then each goes over its stretch again. y may be x.
+// Running sums or products along rows of x [rows,columns], one workgroup per row: each lane reduces a segment, the lanes
+// scan their totals, then each scans its segment. y may be x.
 #include "common.glsl"
 layout(constant_id = 1) const bool kProduct = false;
 layout(constant_id = 2) const bool kExclusive = false;

@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Joins updates [positions,inner] to y [rows,inner], which holds the data: y = y + update (0), y * update (3), or the
-// larger (1) or smaller (2) one. The positions are sorted by their row, so that those of one row follow each other in
-// their order; the first of them joins them all.
+// Combines updates [positions,inner] into y [rows,inner], which holds the data: y + update (0), y * update (3), the
+// larger (1) or the smaller (2). The positions are sorted by row, so that those of one row are consecutive and in order;
+// the first of them combines them all.
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kFunction = 0;

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y [rows,inner] = updates [positions,inner] at the rows that scatter_winner.comp gave to their position.
+// Writes updates [positions,inner] to y [rows,inner], each row from its winner in scatter_winner.comp.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Chains equal indices: next[i] is the next position with the same row, or 0xffffffff; row[i] is the row where i is
-// the first of its chain, else 0xffffffff. So a sum per row needs no atomics and has a fixed order.
+// Chains equal indices: next[i] is the next position with the same row, or 0xffffffff; row[i] is the row if i is the
+// first of its chain, else 0xffffffff. A sum per row then needs no atomics and has a fixed order.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer N { uint next[]; };

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Adds up the chains of scatter_links.comp: y [batch,extent,inner] at the rows that occur, from updates
-// [batch,indices,inner]. The other rows are filled before.
+// Sums the chains of scatter_links.comp: y [batch,extent,inner] at the rows that occur, from updates
+// [batch,indices,inner]. The other rows are initialized before.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

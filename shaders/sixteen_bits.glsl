@@ -4,12 +4,12 @@ vec4 widened(uvec2 words, uint element) {
   return uintBitsToFloat(uvec4(words.x << 16, words.x & 0xffff0000u, words.y << 16, words.y & 0xffff0000u));
 }
 
-// packHalf2x16 may round in any way.
+// packHalf2x16 may round in any direction.
 uint f16_bits(float x) {
   uint bits = floatBitsToUint(x), sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
   if (size > 0x7f800000u) return sign | 0x7e00u;
   if (size >= 0x477ff000u) return sign | 0x7c00u;
-  // Less than the least normal number: the sum with 1/2 has the result in its last bits.
+  // Below the least normal number: adding 1/2 leaves the result in the low bits.
   if (size < 0x38800000u) return sign | (floatBitsToUint(uintBitsToFloat(size) + 0.5) - 0x3f000000u);
   return sign | ((size + 0xfffu + ((size >> 13) & 1u) - 0x38000000u) >> 13);
 }

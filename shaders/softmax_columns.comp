@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Softmax or its logarithm along the middle axis of x [batch,rows,columns], one invocation for each column.
+// Softmax or its logarithm along the middle axis of x [batch,rows,columns], one invocation per column.
 #include "common.glsl"
 #include "functions.glsl"
 layout(constant_id = 1) const bool kLog = false;

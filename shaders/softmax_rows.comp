@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Softmax or its logarithm along rows of x [rows,columns], one workgroup a row:
+// Softmax or its logarithm along rows of x [rows,columns], one workgroup per row:
 // y = exp(x - max) / sum exp(x - max), log form x - max - log sum exp(x - max).
 #include "common.glsl"
 #include "functions.glsl"

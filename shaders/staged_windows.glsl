@@ -1,9 +1,9 @@
-// Rows of a product that are windows of an image [N,in_h,in_w,..]: where each of a workgroup's kGroupRows begins is found
-// once. A row behind the end lies above every image.
+// GEMM rows that are windows of an image [N,in_h,in_w,..]: the start of each of a workgroup's kGroupRows is computed
+// once. Rows past the end start above every image.
 shared int window_y[kGroupRows], window_x[kGroupRows];
 shared uint window_image[kGroupRows];
 
-// Before the first pixel_of(), with a barrier between.
+// Call before the first pixel_of(), with a barrier between.
 void find_windows(uint row, uint lane, uint lanes) {
   for (uint i = lane; i < kGroupRows; i += lanes) {
     uint line = (row + i) / out_w;
@@ -13,10 +13,10 @@ void find_windows(uint row, uint lane, uint lanes) {
   }
 }
 
-// From the beginning of a window to a tap.
+// Offset of a tap from the start of its window.
 ivec2 tap_of(uint tap) { return ivec2(tap / kernel_w * dilation_h, tap % kernel_w * dilation_w); }
 
-// False where the tap lies outside of the image.
+// False for a padding tap.
 bool pixel_of(uint r, ivec2 tap, out uint pixel) {
   int y = window_y[r] + tap.x, x = window_x[r] + tap.y;
   pixel = window_image[r] + uint(y) * in_w + uint(x);

@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Writes update [batch,inner,written,row] into y [batch,inner,positions,row], from a place on that every batch has for
-// itself. Places are i32, or i64 of which the low word is read (index_words); T has the element's size.
+// Writes update [batch,inner,written,row] into y [batch,inner,positions,row], from a start position of each batch on.
+// Start positions are i32, or i64 of which the low word is read (index_words); T has the element's size.
 #include "common.glsl"
 layout(constant_id = 1) const bool kIndexed = false;
 layout(constant_id = 2) const bool kCircular = false;

@@ -1,10 +1,10 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Sorts blocks of kBlock entries, a power of two, in shared memory, and keeps the first `keep` of each: one workgroup a
-// block, `blocks` of them a row. Batcher's bitonic network in the form whose every comparison is ascending: stage
+// Sorts blocks of kBlock entries, a power of two, in shared memory, and keeps the first `keep` of each: one workgroup per
+// block, `blocks` of them per row. Bitonic sort (Batcher) in the form whose every comparison is ascending: stage
 // `size` compares entry i with its mirror image in runs of `size`, then with neighbours at size / 4, size / 8, ..
-// LOAD: entries are made from x [outer,length,inner] along the middle axis. Else they are the row's `length` entries of
-// the buffers before, whose runs of kSorted are in order already; kSorted = kBlock: the last stage's mirror is done too.
+// LOAD: entries are made from x [outer,length,inner] along the middle axis. Otherwise they are the row's `length` entries
+// of the input buffers, whose runs of kSorted are sorted already; kSorted = kBlock: the last stage's mirror is done too.
 #include "common.glsl"
 #include "topk.glsl"
 layout(constant_id = 1) const uint kBlock = 1024;

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The first k entries of each row: their elements of x [outer,length,inner] along the middle axis, and their places.
+// The first k entries of each row: their elements of x [outer,length,inner] along the middle axis, and their positions.
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

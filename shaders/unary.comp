@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = f(x) in f32 over the elements of elements.glsl, four an invocation; tensors are padded to whole fours.
+// y = f(x) in f32, memory types as in elements.glsl, four per invocation; tensors are padded to whole fours.
 #include "common.glsl"
 #include "functions.glsl"
 #define ELEMENT_ID 2

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y = f(x) over integers and bool; T is the element's type.
+// y = f(x) over integers and bool; T is the element type.
 #include "common.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };

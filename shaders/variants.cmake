@@ -70,8 +70,8 @@ foreach(to ${cast_types} bool)
   rt_shader(cast_bf16_${to} cast.comp -DS=uint16_t -DSOURCE_BF16=1 -DSOURCE_FLOAT=1 ${target})
 endforeach()
 
-# Matrices: loads through storage buffers, through texel buffers, or through texel buffers and shuffles (see
-# load.glsl); each operand of the product has its contraction along its rows or along its columns.
+# GEMM: loads through storage buffers, through texel buffers, or through texel buffers and shuffles (see
+# load.glsl); K of each operand runs along its rows or along its columns.
 set(load_buffer "")
 set(load_texel -DTEXEL=1)
 set(load_subgroup -DTEXEL=1 -DSUBGROUP=1)
@@ -207,7 +207,7 @@ foreach(size 1 2 4 8)
   rt_shader(tensor_scatter_${size} tensor_scatter.comp ${size_${size}})
 endforeach()
 
-# Quantized arithmetic: integers by the bytes that store them, real numbers by type.
+# Quantized arithmetic: integers by the bytes that store them, floats by type.
 set(real_f32 -DR=float)
 set(real_f16 -DR=float16_t -DREAL_F16=1)
 set(real_bf16 -DR=uint16_t -DREAL_BF16=1)

@@ -1,6 +1,6 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Weights of kBits bits, as gemm_weights.comp takes them, as f32 [N,K]; sixteen bytes of a column an invocation.
+// Dequantizes kBits-bit weights, packed as for gemm_weights.comp, to f32 [N,K]; sixteen bytes of a column per invocation.
 #include "common.glsl"
 layout(constant_id = 1) const uint kBits = 8;
 layout(set = 0, binding = 0, std430) readonly buffer W { uvec4 w[]; };

@@ -12,7 +12,7 @@ namespace {
 
 cudaError_t run_task(Task& task, cudaStream_t stream) noexcept {
 #if defined(RT_CUDA_EMULATED)
-  // Allocating and waiting fail inside a step, also where no graph is captured.
+  // Allocating and waiting fail inside a step, also when no graph is captured.
   const cuda_emulator::StepScope step;
 #endif
   return task.run(stream);

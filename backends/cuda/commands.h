@@ -13,7 +13,7 @@
 
 namespace rt::cuda {
 
-/// Work that was recorded: queues launches on a stream. Runs while a stream captures, so it must not allocate
+/// Recorded work: enqueues launches on a stream. Also runs while a stream captures, so it must not allocate
 /// device memory nor wait for the device; its operands' addresses never change.
 class Task {
  public:
@@ -21,10 +21,10 @@ class Task {
   virtual cudaError_t run(cudaStream_t stream) noexcept = 0;
 };
 
-/// How a task runs from the second time on.
+/// How a task runs after its first run.
 enum class Replay {
-  Graph,  ///< as a part of a CUDA graph
-  Queue,  ///< queued anew: what must not be captured
+  Graph,  ///< as part of a CUDA graph
+  Queue,  ///< enqueued each time: must not be captured
 };
 
 class CudaCommands final : public CommandList {
@@ -41,7 +41,7 @@ class CudaCommands final : public CommandList {
   Status timings(std::span<uint64_t> nanoseconds) noexcept override;
 
   Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
-  /// Null for an operand that is not present.
+  /// Null for an absent operand.
   std::byte* address_of(const BufferRef& ref) const noexcept;
   CudaDevice& device() noexcept { return device_; }
 
@@ -51,15 +51,15 @@ class CudaCommands final : public CommandList {
     uint32_t span;
     Replay replay;
     bool begins_span = false;
-    size_t time = 0;  ///< where it begins one
+    size_t time = 0;  ///< index of its event in times_, if begins_span
   };
-  /// Steps first to last - 1, which are one graph, or queued one by one.
+  /// Steps first to last - 1: one graph, or enqueued one by one.
   struct Stretch {
     size_t first, last;
     cudaGraphExec_t graph;
   };
   explicit CudaCommands(CudaDevice& device) : device_(device) {}
-  /// Queues steps; with validation waits for each, so that an error names its step.
+  /// Enqueues steps; with validation waits for each, so that an error names its step.
   Status run_steps(size_t first, size_t last, bool validate);
   Status mark_time(size_t i);
   Status capture(Stretch& stretch);

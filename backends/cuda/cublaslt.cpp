@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 
-// All that is called, by the names behind `cublasLt`.
+// All functions that are called, by their names after `cublasLt`.
 #define RT_CUBLASLT(X)            \
   X(GetVersion)                   \
   X(Create)                       \
@@ -84,7 +84,7 @@ struct Library {
   }
 };
 
-/// A matrix as it is stored, which the library reads by columns: ours, transposed.
+/// A matrix as stored. The library is column-major: it sees our row-major matrix transposed.
 class Layout {
  public:
   explicit Layout(const Functions& call) : call_(call) {}
@@ -122,8 +122,8 @@ cudaDataType_t data_type(ElementType type) {
   }
 }
 
-/// Ours has rows where the library has columns: it computes the transposed product, second' first', whose
-/// bias runs along the rows.
+/// The library is column-major: it computes the transposed matmul, second' first', whose bias runs along the
+/// rows.
 class PlannedProduct final : public CublasLtProduct {
  public:
   explicit PlannedProduct(std::shared_ptr<const Library> library)
@@ -169,7 +169,7 @@ class PlannedProduct final : public CublasLtProduct {
           descriptor_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p.epilogue.bias, sizeof(p.epilogue.bias));
       if (status != CUBLAS_STATUS_SUCCESS) return as_cuda_error(status);
     }
-    // Factors of the product and of what was there, in the type of the sums.
+    // alpha and beta (for the residual), in the accumulator type.
     const float factors[] = {1, has_residual_ ? 1.0f : 0.0f};
     const int32_t whole_factors[] = {1, 0};
     const bool integer = a.type == ElementType::I8;
@@ -219,7 +219,7 @@ class PlannedProduct final : public CublasLtProduct {
   bool has_bias_ = false, has_residual_ = false;
 };
 
-/// What the library asks of products of bytes in plain order.
+/// Requirements of the library on i8 matmuls in row-major order.
 Status takes_bytes(const MatMulArguments& a, bool has_bias, bool has_residual) {
   const Product& p = a.product;
   if (a.transposed_first || !a.transposed_second)

@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt, where it is found: with bias, residual and activation in the same kernel.
+// Matmuls by cuBLASLt, if installed: with bias, residual and activation in the same kernel.
 //
-// Knows: the library's descriptors, which products it takes. Must not know: nodes, plans.
+// Knows: the library's descriptors, which matmuls it supports. Must not know: nodes, plans.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@
 
 namespace rt::cuda {
 
-/// One product with the algorithm that the library's heuristic proposes for it.
+/// One matmul with the algorithm that the library's heuristic proposes for it.
 class CublasLtProduct {
  public:
   virtual ~CublasLtProduct() = default;
-  /// Of device memory, for each run.
+  /// Device memory for each run.
   virtual size_t workspace_bytes() const noexcept = 0;
-  /// Queues the product; arguments as plan() was given them, now with addresses. Product::partial is the
+  /// Enqueues the matmul; arguments as given to plan(), now with addresses. Product::partial is the
   /// workspace.
   virtual cudaError_t run(const MatMulArguments& arguments, cudaStream_t stream) const = 0;
 };
@@ -26,15 +26,15 @@ class CublasLt {
  public:
   virtual ~CublasLt() = default;
   /// The library of the toolkit's major version, with a handle for the calling thread's device. Fails with a
-  /// sentence: not found, another version, functions missing, refusing to start.
+  /// message: not found, another version, functions missing, initialization failed.
   static Result<std::shared_ptr<CublasLt>> open();
-  /// Without a handle, and unloaded again: "13.1.0", or why there is none.
+  /// Version, "13.1.0", or why there is none; without a handle, unloaded again.
   static Result<std::string> installed_version();
 
   /// Unsupported, with the reason, for what the library does not compute: other types than f32, f16, bf16 and
-  /// i8, batches with more than one stride, biases that differ from row to row, most activations. Products of
-  /// i8 have results of i32 and no epilogue, their second factor is transposed, and n and k are multiples
-  /// of 4. tf32: products of f32 may round their factors.
+  /// i8, batches with more than one stride, biases that differ from row to row, most activations. i8 matmuls
+  /// have i32 results and no epilogue, their B is transposed, and n and k are multiples of 4. tf32: f32
+  /// matmuls may round their operands.
   virtual Result<std::shared_ptr<const CublasLtProduct>> plan(const MatMulArguments& arguments, bool tf32,
                                                               bool has_bias, bool has_residual) = 0;
 };

@@ -19,7 +19,7 @@ using api::DescriptorKind;
 using api::NumericalNote;
 
 constexpr int64_t kMostWorkspace = int64_t{64} << 20;
-constexpr size_t kMostPlans = 512;  // then all are forgotten; kernels keep theirs
+constexpr size_t kMostPlans = 512;  // then all are dropped; kernels keep theirs
 
 struct Library {
   LibraryHandle library;
@@ -35,7 +35,7 @@ struct Library {
   std::string version_text() const {
     return text(version / 10000, ".", version / 100 % 100, ".", version % 100);
   }
-  /// With `in_use` held. Starting takes a while and device memory: not before there is something to do.
+  /// With `in_use` held. Creating the handle takes time and device memory: delayed until it is needed.
   Status start() {
     return handle != nullptr ? Status() : check_cudnn(call, call.Create_(&handle), "starting");
   }
@@ -67,7 +67,7 @@ cudaError_t as_cuda_error(api::Status status) {
                                                                     : cudaErrorInvalidValue;
 }
 
-/// Why an engine's numbers are not ours, null if they are.
+/// Why an engine breaks our numerical rules; null if it does not.
 const char* objection(std::span<const NumericalNote> notes, ElementType type, bool tf32) {
   for (const NumericalNote note : notes) switch (note) {
       case NumericalNote::TensorCore:
@@ -84,13 +84,13 @@ const char* objection(std::span<const NumericalNote> notes, ElementType type, bo
   return nullptr;
 }
 
-/// The device that is planned for: a handle's, or one that is only described.
+/// The device to plan for: a handle's, or one that is only described.
 struct Target {
   api::Handle handle = nullptr;
   Descriptor properties = nullptr;
 };
 
-/// What the library's heuristics propose for a graph, best first.
+/// The engine configurations that the library's heuristics propose for a graph, best first.
 class Proposals {
  public:
   explicit Proposals(const api::Functions& call) : made_(call) {}
@@ -118,7 +118,7 @@ class Proposals {
   std::vector<Descriptor> configurations_;
 };
 
-/// Ok where the numbers of a proposal's engine are ours.
+/// Ok if the proposal's engine keeps our numerical rules.
 Status engine_fits(const api::Functions& call, Descriptor configuration, ElementType type, bool tf32) {
   CudnnDescriptors made(call);
   Descriptor engine = made.make(DescriptorKind::Engine, "asking for an engine's notes");
@@ -138,7 +138,7 @@ class PlannedConvolution final : public CudnnConvolution {
   explicit PlannedConvolution(std::shared_ptr<Library> library)
       : library_(std::move(library)), graph_(library_->call) {}
 
-  /// With the library in use where it has a handle.
+  /// With `in_use` held if the target has a handle.
   Status prepare(const CudnnRequest& request, const Target& target, CudnnEngines& engines) {
     form_ = request.arguments.form;
     has_bias_ = request.has_bias;
@@ -148,7 +148,7 @@ class PlannedConvolution final : public CudnnConvolution {
     graph_.get(graph, Attribute::GraphEngineCount, AttributeType::Int64, std::span<int64_t>(&engines.all, 1));
     RT_TRY(graph_.status());
     if (target.handle == nullptr && target.properties == nullptr) return {};
-    // Not the library's fallback mode: its generic engines do what our own kernels are there for.
+    // Not the library's fallback mode: its generic engines do what our own kernels are for.
     auto proposals = std::make_unique<Proposals>(library_->call);
     RT_TRY(proposals->read(graph, target));
     for (const Descriptor configuration : proposals->configurations()) {
@@ -173,7 +173,7 @@ class PlannedConvolution final : public CudnnConvolution {
     const Product& p = a.product;
     const auto address = [](const void* of) { return const_cast<void*>(of); };
     const bool forward = form_ == ConvForm::Forward, data = form_ == ConvForm::Data;
-    // The operands in the order of ConvForm, the result in the place that is left.
+    // The operands in the order of ConvForm, the result in the remaining position.
     std::vector<int64_t> operands{number(CudnnOperand::X), number(CudnnOperand::W), number(CudnnOperand::Y)};
     std::vector<void*> addresses{data ? p.result : address(a.first),
                                  form_ == ConvForm::Weight ? p.result : address(a.second),
@@ -203,7 +203,7 @@ class PlannedConvolution final : public CudnnConvolution {
  private:
   static int64_t number(CudnnOperand operand) { return static_cast<int64_t>(operand); }
 
-  /// Ok if the proposal keeps to the rules and can be built: it is the plan.
+  /// Ok if the proposal meets our rules and can be built: it becomes the plan.
   Status take(Descriptor configuration, const CudnnRequest& request, const Target& target) {
     RT_TRY(engine_fits(library_->call, configuration, request.arguments.type, request.tf32));
     auto built = std::make_unique<CudnnDescriptors>(library_->call);
@@ -227,7 +227,7 @@ class PlannedConvolution final : public CudnnConvolution {
 
   std::shared_ptr<Library> library_;
   CudnnDescriptors graph_;
-  std::unique_ptr<Proposals> proposals_;  ///< what the plan was made of
+  std::unique_ptr<Proposals> proposals_;  ///< the plan refers to them
   std::unique_ptr<CudnnDescriptors> built_;
   Descriptor plan_ = nullptr;
   int64_t workspace_ = 0;
@@ -235,7 +235,7 @@ class PlannedConvolution final : public CudnnConvolution {
   bool has_bias_ = false, has_residual_ = false;
 };
 
-/// Equal for requests that have the same plan.
+/// Equal for requests that share a plan.
 std::string key_of(const CudnnRequest& request) {
   const ConvArguments& a = request.arguments;
   const ConvWindows& w = a.windows;

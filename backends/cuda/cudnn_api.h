@@ -1,9 +1,8 @@
 // The part of cuDNN 9's backend graph API that is called here: types, values and signatures, so that a build
-// needs the library's headers no more than the library. tests/cuda compares the values with the headers where
-// they are installed.
+// needs neither the library nor its headers. tests/cuda compares the values with the headers where they are
+// installed.
 //
-// Knows: the binary interface, documented in NVIDIA's "cuDNN backend API". Must not know: convolutions of
-// ours.
+// Knows: the binary interface, documented in NVIDIA's "cuDNN backend API". Must not know: our convolutions.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +12,7 @@
 
 namespace rt::cuda::cudnn_api {
 
-/// The soname's number; minor versions add to the interface.
+/// The soname's version; minor versions add to the interface.
 inline constexpr size_t kMajorVersion = 9;
 
 using Handle = struct Context*;
@@ -43,7 +42,7 @@ enum class PointwiseMode : int {
   GeluTanhForward = 107,
 };
 
-/// What an engine does to numbers.
+/// An engine's numerical behaviour.
 enum class NumericalNote : int {
   TensorCore = 0,
   DownConvertInputs = 1,
@@ -161,13 +160,13 @@ using SetStream = Status(Handle, cudaStream_t);
 using BackendCreateDescriptor = Status(DescriptorKind, Descriptor*);
 using BackendDestroyDescriptor = Status(Descriptor);
 using BackendSetAttribute = Status(Descriptor, Attribute, AttributeType, int64_t count, const void* values);
-/// `count` gets how many there are, which may be more than asked for.
+/// `count` receives how many there are, possibly more than requested.
 using BackendGetAttribute = Status(Descriptor, Attribute, AttributeType, int64_t asked, int64_t* count,
                                    void* values);
 using BackendFinalize = Status(Descriptor);
 using BackendExecute = Status(Handle, Descriptor plan, Descriptor pack);
 
-/// All that is called, by the names behind `cudnn`.
+/// All functions that are called, by their names after `cudnn`.
 #define RT_CUDNN_FUNCTIONS(X) \
   X(GetVersion)               \
   X(GetErrorString)           \

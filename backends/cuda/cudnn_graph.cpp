@@ -81,7 +81,7 @@ DataType data_type(ElementType type) {
                                     : DataType::BFloat16;
 }
 
-/// Engines know two and three spatial axes.
+/// Engines support two and three spatial axes.
 int spatial_axes(const ConvWindows& w) {
   const bool plane = w.input[2] == 1 && w.output[2] == 1 && w.kernel[2] == 1 && w.pad[2] == 0;
   return plane ? 2 : 3;
@@ -134,7 +134,8 @@ class Builder {
 
   size_t rank() const { return static_cast<size_t>(axes_) + 2; }
 
-  /// The library's order is outer, channels, spatial axes; ours, channels last, is in the strides.
+  /// The library's dimension order is outer, channels, spatial axes; the strides give our channels-last
+  /// layout.
   TensorShape shape(int64_t outer, int64_t channels, const int (&spatial)[3]) const {
     TensorShape s;
     s.extent[0] = outer;
@@ -165,7 +166,7 @@ class Builder {
   Descriptor tensor(CudnnOperand operand, const TensorShape& s) {
     return describe(static_cast<int64_t>(operand), data_type(request_.arguments.type), s, false);
   }
-  /// The result, or what is not stored: the next operation of the epilogue reads it, in f32.
+  /// The result, or a virtual tensor in f32 that the epilogue's next operation reads.
   Descriptor next_value() {
     if (left_-- == 0) return tensor(result_, image_);
     return describe(static_cast<int64_t>(CudnnOperand::kIntermediate) + left_, DataType::Float, image_, true);
@@ -219,7 +220,7 @@ class Builder {
     to_.set(Attribute::PointwiseMathPrecision, AttributeType::DataType, DataType::Float);
     return made;
   }
-  /// `what` as in make(). `second`: null for a function of one value.
+  /// `what` as in make(). `second`: null for a unary function.
   Descriptor apply(Descriptor function, Descriptor first, Descriptor second, const char* what) {
     const Descriptor result = next_value();
     operations_.push_back(to_.make(DescriptorKind::OperationPointwise, what));

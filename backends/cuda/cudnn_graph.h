@@ -1,4 +1,4 @@
-// A convolution and what follows it as a graph of cuDNN's operations.
+// A convolution and its epilogue as a graph of cuDNN's operations.
 //
 // Knows: descriptors, tensors' strides, operations. Must not know: devices, engines, plans.
 #pragma once
@@ -15,7 +15,7 @@ namespace rt::cuda {
 /// Ok, or "cuDNN: what failed: the library's name for the error (its last message)".
 Status check_cudnn(const cudnn_api::Functions& call, cudnn_api::Status status, const char* what);
 
-/// Descriptors that are made one after the other and live together. The first failure is kept, and everything
+/// Descriptors made one after the other with a common lifetime. The first failure is kept, and everything
 /// after it does nothing.
 class CudnnDescriptors {
  public:
@@ -25,7 +25,7 @@ class CudnnDescriptors {
   CudnnDescriptors& operator=(const CudnnDescriptors&) = delete;
   ~CudnnDescriptors();
 
-  /// `what` is being done, in messages about this descriptor and its attributes.
+  /// `what`: the action named in messages about this descriptor and its attributes.
   Descriptor make(cudnn_api::DescriptorKind kind, const char* what);
   template <class T>
   void set(cudnn_api::Attribute attribute, cudnn_api::AttributeType type, std::span<const T> values) {
@@ -39,9 +39,9 @@ class CudnnDescriptors {
   void set(cudnn_api::Attribute attribute, cudnn_api::AttributeType type, const T& value) {
     set(attribute, type, std::span<const T>(&value, 1));
   }
-  /// Of the descriptor that was made last, as set() is.
+  /// Finalizes the descriptor made last, to which set() also applies.
   Descriptor finalize();
-  /// Up to `room.size()` values; how many there are.
+  /// Reads up to `room.size()` values; returns how many there are.
   template <class T>
   int64_t get(Descriptor from, cudnn_api::Attribute attribute, cudnn_api::AttributeType type,
               std::span<T> room) {
@@ -63,18 +63,18 @@ class CudnnDescriptors {
   Status status_;
 };
 
-/// The tensors' numbers in a variant pack.
+/// The tensors' ids in a variant pack.
 enum class CudnnOperand : int64_t { X = 1, W, Y, Bias, Residual, kIntermediate };
 
-/// The graph's descriptor, finalized; without a handle where none is given, which is enough to be checked.
+/// The graph's descriptor, finalized; without a handle it can only be checked.
 CudnnDescriptors::Descriptor cudnn_graph(CudnnDescriptors& descriptors, const CudnnRequest& request,
                                          cudnn_api::Handle handle);
 
-/// Ok where the activation is an operation of the library.
+/// Ok if the library has the activation as an operation.
 Status cudnn_has_activation(const FunctionCall& activation);
 
-/// Padding behind the image along one axis with which the library counts `output` windows: as much as in
-/// front where that is possible, since most engines take no other; nothing if there is none.
+/// Padding after the image along one axis with which the library counts `output` windows: the same as before
+/// the image where possible, since most engines accept nothing else; false if there is none.
 bool cudnn_pad_end(const ConvWindows& windows, int axis, int64_t& pad_end);
 
 }  // namespace rt::cuda

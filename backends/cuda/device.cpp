@@ -65,7 +65,7 @@ Status Transfers::download(std::span<std::byte> to, const std::byte* from) {
   const size_t parts = (to.size() + kPartBytes - 1) / kPartBytes;
   const auto size_of_part = [&](size_t i) { return std::min(to.size() - i * kPartBytes, kPartBytes); };
   for (Part& part : parts_) RT_CUDA_TRY(cudaEventSynchronize(part.done), "waiting for an upload");
-  // Part i is on its way while the host empties part i - 1.
+  // Part i is in flight while the host empties part i - 1.
   for (size_t i = 0; i <= parts; ++i) {
     if (i < parts) {
       Part& part = parts_[i % 2];
@@ -94,7 +94,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     self->deterministic_ = options.deterministic;
     self->validation_ = options.validation;
     self->tf32_ = options.tf32;
-    // Part of what tuning results are kept by: other kernels are candidates.
+    // Part of the key of tuning results: other kernels are candidates.
     if (options.tf32) self->info_.driver += ", products of f32 in TF32";
     RT_TRY(self->activate());
     RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute_, cudaStreamNonBlocking), "creating a stream on '",

@@ -1,4 +1,4 @@
-// CudaDevice: one CUDA device opened for work, behind the backend contract.
+// CudaDevice: one CUDA device opened for work, implementing the backend contract.
 //
 // Knows: streams, slabs, transfers through pinned memory. Must not know: what kernels compute. CUDA's current
 // device is a property of the calling thread, so every entry sets it first.
@@ -26,7 +26,7 @@ class CudaSlab final : public Slab {
   size_t size() const noexcept override { return size_; }
   void* host() noexcept override { return nullptr; }
   std::byte* address() const noexcept { return address_; }
-  /// Its transfers wait for no work that was queued before them.
+  /// Its transfers do not wait for work queued before them.
   bool exchange() const noexcept { return exchange_; }
 
  private:
@@ -37,7 +37,7 @@ class CudaSlab final : public Slab {
 };
 
 /// Copies between the host's pageable memory and the device in parts through two pinned buffers, so that the
-/// host fills or empties one while the other is on its way.
+/// host fills or empties one while the other is in flight.
 class Transfers {
  public:
   ~Transfers();
@@ -76,27 +76,27 @@ class CudaDevice final : public Device {
   const DeviceFacts& facts() const noexcept { return facts_; }
   bool deterministic() const noexcept { return deterministic_; }
   bool validation() const noexcept { return validation_; }
-  /// Whether products of f32 may round their factors.
+  /// Whether f32 matmuls and convolutions may round their operands.
   bool tf32() const noexcept { return tf32_; }
-  /// cuBLASLt; null, with the reason, where it was not found.
+  /// cuBLASLt; null, with the reason, if it was not found.
   CublasLt* cublaslt() const noexcept { return cublaslt_.get(); }
   const Status& cublaslt_status() const noexcept { return cublaslt_status_; }
   /// cuDNN likewise.
   Cudnn* cudnn() const noexcept { return cudnn_.get(); }
   const Status& cudnn_status() const noexcept { return cudnn_status_; }
-  /// With the other ranks of a data parallel training; null where there is one.
+  /// Connects the ranks of a data-parallel training; null if there is one rank.
   const rt_communicator* communicator() const noexcept { return communicator_; }
-  /// Null where there is one rank, and, with the reason, where the ranks meet in host memory.
+  /// Null if there is one rank or, with the reason, if the ranks communicate through host memory.
   Nccl* nccl() const noexcept { return nccl_.get(); }
   const Status& nccl_status() const noexcept { return nccl_status_; }
-  /// Ok, or why what was run is no result: the other ranks could not go on.
+  /// Ok, or why the results of a run are invalid: the other ranks could not go on.
   Status ranks_status() const { return nccl_ != nullptr ? nccl_->status() : Status(); }
 
  private:
   CudaDevice() = default;
   Status open_nccl(const DeviceOptions& options);
   Result<SlabPtr> allocate(size_t bytes, bool exchange) noexcept;
-  /// What is queued on `later` from now on starts after what `earlier` holds.
+  /// Work enqueued on `later` from now on starts after the work already in `earlier`.
   Status order(cudaStream_t earlier, cudaStream_t later) noexcept;
 
   DeviceFacts facts_;
@@ -115,7 +115,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<KernelTable> kernels_;
 };
 
-/// The device a kernel's factory or predicate is given is always ours.
+/// The device passed to a kernel's factory or predicate is always ours.
 inline CudaDevice& cast(Device& device) noexcept {
   return static_cast<CudaDevice&>(device);
 }

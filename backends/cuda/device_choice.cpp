@@ -44,7 +44,7 @@ std::string listing(std::span<const DeviceFacts> devices) {
   return names;
 }
 
-/// Why the runtime found no driver: it looks for this library as we do.
+/// Why the runtime found no driver: it loads the same library.
 std::string why_no_driver() {
   void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr) {
@@ -164,7 +164,7 @@ DeviceInfo describe(const DeviceFacts& device) {
   info.type = DeviceType::DiscreteGpu;
 #endif
   info.memory_bytes = device.memory_bytes;
-  info.alignment = 256;  // as cudaMalloc's; kernels rely on 16
+  info.alignment = 256;  // as cudaMalloc's; kernels require 16
   info.asynchronous = true;
   info.features = {text("compute_", device.compute_capability), "fp16", "int8"};
   if (device.compute_capability >= 80) info.features.insert(info.features.end(), {"bf16", "tf32"});
@@ -173,7 +173,7 @@ DeviceInfo describe(const DeviceFacts& device) {
 
 Status list_devices(std::vector<DeviceFacts>& devices) {
   ProbeFacts facts;
-  int count = 0;  // left alone by the runtime when it fails
+  int count = 0;  // left unchanged by the runtime when it fails
   facts.error = cudaGetDeviceCount(&count);
   facts.count = facts.error == cudaSuccess ? count : 0;
   if (facts.error != cudaSuccess) facts.error_text = cudaGetErrorString(facts.error);

@@ -23,9 +23,9 @@ IndexSpace<kOperands> index_space(const BroadcastPlan<kOperands>& plan) noexcept
   return space;
 }
 
-/// Makes the last axis count groups of `width` neighbours, where every operand is dense or repeated along it
+/// Makes the last axis count groups of `width` neighbours, if every operand is dense or repeated along it
 /// and all other strides and the last extent are multiples of `width`; on a single axis the last group may be
-/// short. False, and nothing changed, where that is not so.
+/// short. Otherwise returns false and changes nothing.
 template <int kOperands>
 bool group_neighbours(IndexSpace<kOperands>& space, int64_t width) noexcept {
   const int last = space.rank - 1;
@@ -41,8 +41,8 @@ bool group_neighbours(IndexSpace<kOperands>& space, int64_t width) noexcept {
   return true;
 }
 
-/// Removes axes of extent 1 and merges neighbours that every operand walks in one stride; at least one axis
-/// remains. Inner extents keep to 32 bits where they do already: kernels divide by them.
+/// Removes axes of extent 1 and merges neighbours that every operand traverses with one stride; at least one
+/// axis remains. Merged inner extents stay within 32 bits: kernels divide by them.
 template <int kOperands>
 void collapse(IndexSpace<kOperands>& space) noexcept {
   int rank = 0;

@@ -121,14 +121,14 @@ inline Requirements in_place(uint8_t input = 0, uint8_t output = 0) {
   return requirements;
 }
 
-/// Books `bytes` at the end of the scratch; its offset.
+/// Appends `bytes` to the scratch; returns their offset.
 inline size_t book_scratch(Requirements& requirements, size_t bytes) {
   const size_t offset = requirements.scratch;
   requirements.scratch += (bytes + 255) / 256 * 256;
   return offset;
 }
 
-/// y = x, byte by byte; nothing where y lies over x. `replaced`: see Requirements::replaced_inputs.
+/// y = x, byte by byte; nothing if y aliases x. `replaced`: see Requirements::replaced_inputs.
 inline KernelPtr make_copy(size_t bytes, uint32_t replaced = 0) {
   Requirements requirements = in_place();
   requirements.replaced_inputs = replaced;
@@ -161,7 +161,7 @@ inline uint32_t known_inputs(const NodeView& node, size_t first) {
   return bits;
 }
 
-/// 16-bit floats and f32: what nearly every kernel of floats takes.
+/// 16-bit floats and f32: supported by nearly every floating-point kernel.
 inline constexpr DTypeSet kShortFloats{DType::F32, DType::F16, DType::BF16};
 
 using Producers = std::span<const LayoutId>;

@@ -17,7 +17,7 @@ std::string own_folder() {
   return slash == path.npos ? std::string() : std::string(path.substr(0, slash));
 }
 
-/// In the order in which they are tried; empty: what the system finds.
+/// In the order in which they are tried; empty: the system's search.
 std::vector<std::string> folders() {
   std::vector<std::string> folders;
   const char* path = std::getenv("RT_CUDA_LIBRARY_PATH");

@@ -1,6 +1,6 @@
-// NVIDIA's libraries, each optional: looked for once a device is there, never linked.
+// NVIDIA's libraries, each optional: loaded once a device is there, never linked.
 //
-// Knows: where they may lie. Must not know: what is in them. The emulator for tests has its own library.cpp.
+// Knows: where they may be. Must not know: what is in them. The emulator for tests has its own library.cpp.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ inline bool is_listed(std::string_view names, std::string_view file) noexcept {
   return false;
 }
 
-/// The first that can be loaded of: the folders of RT_CUDA_LIBRARY_PATH, this module's own, what the system
-/// finds, the toolkit's. NotFound, with the loader's reasons, if none can, or if RT_CUDA_LIBRARIES is set and
-/// does not list it: our own kernels then do all.
+/// The first that can be loaded from: the folders of RT_CUDA_LIBRARY_PATH, this module's own, the system's
+/// search, the toolkit's. NotFound, with the loader's reasons, if none can, or if RT_CUDA_LIBRARIES is set
+/// and does not list it: our own kernels then do everything.
 Result<LibraryHandle> open_library(const std::string& name);
 /// Null if the library has no such function.
 void* function_of(const LibraryHandle& library, const char* name) noexcept;

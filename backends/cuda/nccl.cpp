@@ -18,9 +18,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Lock = std::lock_guard<std::mutex>;
 
-constexpr std::chrono::milliseconds kLook{100};  // from one look at the other ranks to the next
+constexpr std::chrono::milliseconds kLook{100};  // polling interval for the other ranks' state
 constexpr std::chrono::seconds kStartLimit{120};
-/// A connection breaks before the system has taken down the process at its end, which is the better message.
+/// A connection breaks before the peer's process is known to have ended, which is the better message.
 constexpr std::chrono::seconds kWhoEnded{1};
 
 const char* problem_of(const rt_communicator& ranks) {
@@ -37,7 +37,7 @@ class Opened final : public Nccl {
   ~Opened() override;
 
   Status start(const nccl::UniqueId& id);
-  /// Ends what start() began, without the others.
+  /// Aborts what start() began, without the others.
   void give_up() {
     const Lock lock(mutex_);
     abort();
@@ -64,7 +64,7 @@ class Opened final : public Nccl {
 
  private:
   struct Running {
-    const void* data = nullptr;  ///< null: none at the moment
+    const void* data = nullptr;  ///< null: none in flight
     cudaEvent_t done = nullptr;
   };
 
@@ -72,7 +72,7 @@ class Opened final : public Nccl {
   template <class Queue>
   cudaError_t begin(const void* data, cudaStream_t after, Queue queue) noexcept;
   cudaError_t find_running(const void* data, Running*& found);
-  /// Waits until the library has done what it was asked on the host; with mutex_.
+  /// Waits until the library has finished its pending host work; with mutex_ held.
   Status settle(Clock::time_point limit);
   Status failure(nccl::Result result) const {
     return Status(Code::Device, text("NCCL: ", call().GetErrorString(result)));
@@ -87,10 +87,10 @@ class Opened final : public Nccl {
 
   nccl::Library library_;
   const rt_communicator& ranks_;
-  std::mutex mutex_;  ///< of the communicator, and of all below it
+  std::mutex mutex_;  ///< guards the communicator and everything below
   nccl::Communicator* communicator_ = nullptr;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t ready_ = nullptr;  ///< operands of the operation that begins
+  cudaEvent_t ready_ = nullptr;  ///< records the stream state that the next operation waits for
   std::vector<Running> running_;
   mutable std::mutex problem_mutex_;
   Status problem_;
@@ -130,7 +130,7 @@ Opened::~Opened() {
   closing_.notify_one();
   if (watch_.joinable()) watch_.join();
   const Lock lock(mutex_);
-  // The others would not follow a rank that has failed.
+  // The others would not follow a failed rank.
   if (problem_of(ranks_) != nullptr) abort();
   if (communicator_ != nullptr) {
     call().CommFinalize(communicator_);
@@ -208,7 +208,7 @@ cudaError_t Opened::wait(const void* data, cudaStream_t stream) noexcept {
   return cudaErrorInvalidValue;
 }
 
-/// The thread.
+/// The watcher thread's body.
 void Opened::watch() {
   std::unique_lock lock(watch_mutex_);
   while (!closing_.wait_for(lock, kLook, [&] { return is_closing_; })) {
@@ -241,13 +241,13 @@ void Opened::abort() {
   communicator_ = nullptr;
 }
 
-/// What a rank tells the others on the way.
+/// Sent by each rank to all others.
 struct Notice {
   char problem[384] = {};
   nccl::UniqueId id{};
 };
 
-/// Exchanges notices. refusal: what the first rank that has a problem says.
+/// Exchanges notices. refusal: the problem of the first rank that has one.
 Status exchange(const rt_communicator& ranks, const Status& own, std::vector<Notice>& all, Status& refusal) {
   Notice& mine = all[own_rank(&ranks)];
   if (!own.ok()) own.message().copy(mine.problem, sizeof mine.problem - 1);

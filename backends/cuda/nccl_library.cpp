@@ -3,7 +3,7 @@
 namespace rt::cuda::nccl {
 
 std::string Library::version_text() const {
-  const int major = version < 10000 ? 1000 : 10000;  // up to 2.8 the one, from 2.9 on the other
+  const int major = version < 10000 ? 1000 : 10000;  // encoding up to 2.8, and from 2.9 on
   return text(version / major, ".", version % major / 100, ".", version % 100);
 }
 

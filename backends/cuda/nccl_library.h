@@ -1,8 +1,7 @@
-// The part of NCCL's interface that is used, by the names behind `nccl` in nccl.h, which need not be there
-// when this is built.
+// The part of NCCL's interface that is used, by the names after `nccl` in nccl.h, which is not needed to
+// build this.
 //
-// Since 2.14, where communicators that do not block were introduced. tests/cuda_emulator compares with
-// nccl.h.
+// Since 2.14, which introduced non-blocking communicators. tests/cuda_emulator compares with nccl.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +10,7 @@
 
 namespace rt::cuda::nccl {
 
-/// An error, or that an operation goes on.
+/// An error, or that an operation is in progress.
 enum Result : int { kSuccess = 0, kRemoteError = 6, kInProgress = 7 };
 enum DataType : int { kInt8 = 0, kFloat32 = 7, kFloat64 = 8 };
 enum Operation : int { kSum = 0 };
@@ -22,7 +21,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// As of 2.14; newer versions take it as it is.
+/// As of 2.14; newer versions accept it.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -65,7 +64,7 @@ struct Library {
   std::string version_text() const;
 };
 
-/// libnccl.so.2. Fails with a sentence: not found, functions missing, too old.
+/// libnccl.so.2. Fails with a message: not found, functions missing, too old.
 rt::Result<Library> load();
 
 }  // namespace rt::cuda::nccl

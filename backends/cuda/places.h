@@ -1,4 +1,4 @@
-// What kernels that gather and scatter share: units, sorted places.
+// Shared by kernels that gather and scatter: units, sorted positions.
 //
 // Knows: requirements of sorting. Must not know: operators.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace rt::cuda {
 
-/// `inner` neighbouring elements, moved in the largest units that fit.
+/// `inner` contiguous elements, moved in the largest units that fit.
 struct Units {
   int bytes;
   int64_t inner;
@@ -43,7 +43,7 @@ struct SortScratch {
   }
 };
 
-/// Places are numbered, and counted, in 32 bits.
+/// Positions are 32-bit indices and counts.
 inline Status places_fit(int64_t count, int64_t places) {
   constexpr int64_t kLimit = (int64_t{1} << 32) - 1;
   if (count < kLimit && places < kLimit) return {};

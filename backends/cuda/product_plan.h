@@ -1,4 +1,4 @@
-// What the products' kernels (kernels/product.h) are told, from nodes.
+// Arguments of the GEMM kernels (kernels/product.h), from nodes.
 //
 // Knows: geometry, epilogues, batches, limits. Must not know: single rows of the kernel table.
 #pragma once
@@ -24,7 +24,7 @@ FunctionCall activation_of(const op::EpilogueAttributes* epilogue);
 /// Sets the addresses of one recorded node: bias, residual, result, partial sums at the start of the scratch.
 void bind_product(Product& product, const EpilogueInputs& inputs, const Call& call);
 
-/// Where the operands of a requantization are among a node's inputs.
+/// Indices of a requantization's operands among a node's inputs.
 struct RequantizeInputs {
   size_t scale, bias, y_scale, y_zero;
 };
@@ -50,13 +50,13 @@ void fill_batch(ProductBatch& batch, const BroadcastPlan<kOperands>& plan,
   }
 }
 
-/// Ok when tensor cores may multiply numbers of this type: f32 only where the session asked for TF32.
+/// Ok if tensor cores may multiply this type: f32 only if the session requested TF32.
 Status tensor_cores_take(const CudaDevice& device, DType dtype);
 
-/// Ok when the kernels' 32-bit numbers hold m, n, k and the number of tiles.
+/// Ok if m, n, k and the number of tiles fit the kernels' 32-bit integers.
 Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices);
 
-/// The convolution that a Conv, ConvTranspose, ConvWeightGrad or ConvInteger node means, as kernels take it.
+/// The convolution of a Conv, ConvTranspose, ConvWeightGrad or ConvInteger node, as kernels take it.
 Result<ConvWindows> conv_windows(const ConvGeometry& geometry);
 /// product_fits() for one of its forms.
 Status conv_fits(const ConvGeometry& geometry, ConvForm form);

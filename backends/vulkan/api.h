@@ -8,7 +8,7 @@
 #endif
 #include <vulkan/vulkan_core.h>
 
-// Headers older than 1.3.255 do not know this extension; names and values are the specification's.
+// Headers older than 1.3.255 lack this extension; names and values are those of the specification.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_cooperative_matrix 1
 #define VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME "VK_KHR_cooperative_matrix"
@@ -116,7 +116,7 @@ struct GlobalApi {
 };
 struct InstanceApi {
   RT_VK_INSTANCE_FUNCTIONS(RT_VK_MEMBER)
-  /// Null where no driver knows VK_KHR_cooperative_matrix.
+  /// Null if no driver supports VK_KHR_cooperative_matrix.
   PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR =
       nullptr;
 };
@@ -125,7 +125,7 @@ struct DeviceApi {
 };
 #undef RT_VK_MEMBER
 
-/// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the number of a result that has no name here.
+/// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the value of a result without a name here.
 const char* result_name(VkResult result) noexcept;
 
 }  // namespace rt::vulkan

@@ -1,6 +1,6 @@
-// What dispatches of attention and of its gradients share; see shaders/attention.glsl.
+// Shared by the dispatches of attention and of its gradients; see shaders/attention.glsl.
 //
-// Knows: operands, masks and windows as the shaders want them. Must not know: how the work is cut.
+// Knows: operands, masks and windows as the shaders expect them. Must not know: how the work is partitioned.
 #pragma once
 
 #include <cmath>
@@ -18,13 +18,13 @@ struct AttentionProblem {
 };
 AttentionProblem attention_problem(const NodeView& node);
 
-/// Masks and sizes.
+/// Checks masks and sizes.
 Status supports_attention(const Device& device, const NodeView& node) noexcept;
 
 /// An operand [B, H, rows, columns] whose rows are whole vec4s.
 Ref attention_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input);
 
-/// Bytes of the largest of these operands once their rows are whole vec4s.
+/// Bytes of the largest of these operands with rows padded to whole vec4s.
 uint64_t largest_operand(const NodeView& node, std::initializer_list<size_t> inputs);
 
 struct AttentionParts {

@@ -14,7 +14,7 @@ uint64_t number_of(VkBuffer buffer) {
   return reinterpret_cast<uint64_t>(buffer);
 }
 
-/// Tensors begin at multiples of 64 bytes, so a range may be widened to whole vec4s without meeting a
+/// Tensors begin at multiples of 64 bytes, so a range may be widened to whole vec4s without overlapping a
 /// neighbour.
 uint64_t bound_bytes(uint64_t bytes) {
   return std::max<uint64_t>((bytes + 15) & ~uint64_t{15}, 16);
@@ -84,7 +84,7 @@ Status VulkanCommands::start(const RecordOptions& options) {
   result = api_.vkBeginCommandBuffer(commands_, &begin);
   if (result != VK_SUCCESS) return failed("beginning a command buffer", result);
   if (profile_) api_.vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
-  // Whatever an earlier submission or the host wrote.
+  // Covers writes of earlier submissions and of the host.
   const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
                                VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT, kAllAccess};
   api_.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, kWork,
@@ -118,7 +118,7 @@ Status VulkanCommands::mark(uint32_t span) noexcept {
   if (marks_.size() + 1 >= query_capacity_)
     return invalid_argument("more marks were set than RecordOptions::spans announced (", query_capacity_ - 2,
                             ")");
-  barrier();  // so that the work of one span does not run into the next one's time
+  barrier();  // so that the work of one span does not count in the next one's time
   hazards_.clear();
   api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
                            static_cast<uint32_t>(marks_.size()));

@@ -25,10 +25,10 @@ struct Dispatch {
   const std::vector<uint32_t>& constants;
   std::span<const uint32_t> push;
   std::span<const BoundRange> operands;
-  uint64_t groups = 0;  ///< folded over x and y; shaders recover the number (common.glsl)
+  uint64_t groups = 0;  ///< folded over x and y; shaders recover the index (common.glsl)
 };
 
-/// Reads and writes since the last barrier; tells when the next access must wait.
+/// Reads and writes since the last barrier; reports when the next access needs one.
 class HazardTracker {
  public:
   struct Access {
@@ -37,7 +37,7 @@ class HazardTracker {
     uint64_t end = 0;
     bool write = false;
   };
-  /// True when an access overlaps an earlier one and either writes. Adds the accesses; after a barrier only
+  /// True if an access overlaps an earlier one and either writes. Adds the accesses; after a barrier only
   /// these count.
   bool add(std::span<const Access> accesses);
   void clear() { pending_.clear(); }
@@ -67,7 +67,7 @@ class VulkanCommands final : public CommandList {
  private:
   struct Submission {
     VkFence done = VK_NULL_HANDLE;
-    uint64_t number = 0;  ///< 0: waited for
+    uint64_t number = 0;  ///< 0: already waited for
   };
   explicit VulkanCommands(VulkanDevice& device) : device_(device), api_(device.api()) {}
   Status start(const RecordOptions& options);
@@ -83,7 +83,7 @@ class VulkanCommands final : public CommandList {
   std::vector<Slab*> slots_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  std::array<Submission, 2> submissions_;  ///< the last two, which may be under way at once
+  std::array<Submission, 2> submissions_;  ///< the last two, which may be in flight at once
   size_t next_submission_ = 0;
   std::vector<VkDescriptorPool> descriptor_pools_;
   uint32_t sets_left_ = 0;

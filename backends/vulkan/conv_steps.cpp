@@ -27,19 +27,19 @@ Ref padded_rows(Program& program, const VulkanDevice& device, const Ref& source,
                      constant);
 }
 
-/// The shader's types: of the factors and the bias, of the result, of the residual.
+/// The shader's types: of x, weight and bias, of the result, of the residual.
 void specialize_types(Step& step, DType dtype, DType stored) {
   step.spec(element_of(dtype)).spec(element_of(stored)).spec(element_of(dtype));
 }
 
-/// Few input channels leave little to do between two taps: where the taps of a row lie side by side, a row of
-/// the kernel becomes one tap with that many channels, over an image whose padding is written out.
+/// With few input channels each tap has little work: where the taps of a row are contiguous, a kernel row
+/// becomes one tap with kernel width * channels, over an explicitly padded image.
 bool folds_rows(const ConvSides& sides) {
   return !sides.transposed && sides.groups == 1 && sides.in_channels <= 4 && sides.axes[1].kernel > 1 &&
          sides.axes[1].dilation == 1 && sides.out_pixels() > 0;
 }
 
-/// The sides as the shader then sees them.
+/// The geometry that the shader then sees.
 ConvSides fold_rows(ConvSides sides) {
   for (size_t i = 0; i < 2; ++i) {
     WindowAxis& axis = sides.axes[i];
@@ -56,12 +56,12 @@ struct ConvTile {
   Load load;
 };
 
-/// load: the best that may be used.
+/// load: the fastest kind allowed.
 ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, Load load) {
   ConvTile tile{pixels < 8 ? 1 : 8, 8, plan.tile_lanes, plan.texel_loads ? 1 : 8,
                 load == Load::Buffer ? load : Load::Texel};
   if (load == Load::Subgroup && plan.subgroup_tiles && pixels >= 4 * tile.lanes) {
-    // Lanes share the weights, so that wide tiles cost few loads; seven rows where fewer pixels are then left
+    // Lanes share the weights, so that wide tiles cost few loads; seven rows if that leaves fewer pixels
     // over.
     tile.load = Load::Subgroup;
     if (channels > 8) tile.columns = 16;
@@ -69,7 +69,7 @@ ConvTile choose_tile(const DevicePlan& plan, int64_t pixels, int64_t channels, L
     if (8 * computed(7) <= 7 * computed(8)) tile.rows = 7;
     return tile;
   }
-  // Lanes along pixels where there are enough, the rest along channels.
+  // Lanes along pixels if there are enough, the rest along channels.
   while (tile.lanes_n < tile.lanes && tile.lanes_n * tile.columns < channels &&
          (tile.lanes / tile.lanes_n - 1) * tile.rows >= pixels)
     tile.lanes_n *= 2;
@@ -88,7 +88,7 @@ uint32_t form_of(const ConvSides& sides) {
   return (every_tap_inside(sides) ? 1u : 0u) + (sides.group_out() % 4 == 0 ? 2u : 0u);
 }
 
-/// Pixels as the shader counts them: transposed, those of each phase of the stride are padded to equal
+/// Pixels as the shader counts them; if transposed, those of each phase of the stride are padded to equal
 /// counts.
 int64_t counted_pixels(const ConvSides& sides) {
   int64_t pixels = sides.out_pixels();
@@ -99,8 +99,8 @@ int64_t counted_pixels(const ConvSides& sides) {
   return pixels;
 }
 
-/// x and weight as the shader reads them: rows of whole vec4s, `group_in` input channels for each tap.
-/// stored: the result's type; not in fours only f32.
+/// x and weight as the shader reads them: rows of whole vec4s, `group_in` input channels per tap.
+/// stored: the result's type; only f32 if not stored in fours.
 void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& operands, int64_t group_in,
                const EpiloguePlan& epilogue, const ConvTile& tile, DType stored) {
   const int64_t pixels = counted_pixels(sides);
@@ -115,7 +115,8 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
       .spec(form_of(sides));
   epilogue.specialize(step);
   specialize_types(step, operands.dtype, stored);
-  // The shader's out_c also spaces the output's pixels; padded columns of the weight are never stored.
+  // The shader's out_c is also the stride of the output's pixels; padded columns of the weight are never
+  // stored.
   step.push(pixels)
       .push(sides.out_extent[0])
       .push(sides.out_extent[1])
@@ -133,7 +134,7 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
   epilogue.bind(step);
 }
 
-/// The answer for whole_numbers(): each window's taps, one multiplication after the other.
+/// The reference result for whole_numbers(): a scalar loop over each window's taps.
 std::vector<float> host_conv(const ConvSides& sides, const std::vector<float>& x,
                              const std::vector<float>& weight, int64_t weight_columns) {
   const auto& [h, w, d] = sides.axes;
@@ -156,7 +157,7 @@ std::vector<float> host_conv(const ConvSides& sides, const std::vector<float>& x
   return y;
 }
 
-/// A 3x3 convolution of at least so many windows, of stride 2 where it is transposed.
+/// A 3x3 convolution of at least `windows` windows, of stride 2 if transposed.
 ConvSides sides_of_test(bool transposed, bool padded, int64_t windows, int64_t in_channels,
                         int64_t out_channels) {
   ConvSides sides;
@@ -178,7 +179,7 @@ ConvSides sides_of_test(bool transposed, bool padded, int64_t windows, int64_t i
   return sides;
 }
 
-/// Operands and results of such a convolution, without its steps.
+/// Operands and expected results of such a convolution, without its steps.
 SelfTest test_of(const ConvSides& sides, DType dtype) {
   const int64_t in_pixels = sides.in_extent[0] * sides.in_extent[1];
   const int64_t columns = round_up4(sides.transposed ? sides.out_channels : sides.in_channels);
@@ -190,7 +191,7 @@ SelfTest test_of(const ConvSides& sides, DType dtype) {
   return test;
 }
 
-/// With a tile that is full and tiles that are not.
+/// With a full tile and partial ones.
 SelfTest conv_test(const ConvSides& like, DType dtype, const ConvTile& tile) {
   const uint32_t form = form_of(like);
   const ConvSides sides =
@@ -226,7 +227,7 @@ void add_matrices(Program& program, const MatrixPlan& plan, const ConvSides& sid
   epilogue.bind(step);
 }
 
-/// With a tile that is full and tiles that are not, and steps of k that end within a tap.
+/// With a full tile and partial ones, and steps of k that end within a tap.
 SelfTest matrix_conv_test(const MatrixPlan& plan, DType dtype) {
   const ConvSides sides = sides_of_test(false, true, plan.rows * (plan.subgroups / plan.subgroups_n) + 1, 12,
                                         plan.columns * plan.subgroups_n + 4);
@@ -315,7 +316,7 @@ void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSide
   }
   const auto most = static_cast<uint64_t>(std::max(in_pixels * in_c, weight_elements));
   const bool texel = through_texels(device, most * element, element);
-  // Results that are not stored in fours are rounded by a step of their own.
+  // Results that are not stored in fours are rounded by a separate step.
   const bool wide = operands.dtype != DType::F32 && sides.group_out() % 4 != 0;
   const int64_t results = sides.out_pixels() * sides.out_channels;
   ConvOperands prepared{.x = x, .weight = weight, .y = operands.y, .dtype = operands.dtype};
@@ -374,7 +375,7 @@ void add_matrix_conv(Program& program, const VulkanDevice& device, const ConvSid
 
 DepthwiseTile::DepthwiseTile(const ConvSides& sides, int64_t channels) : width(channels) {
   const WindowAxis& row = sides.axes[1];
-  // Neighbours share their taps where these lie side by side; seven divide the extents of most networks.
+  // Neighbours share their taps where these are contiguous; seven divides the extents of most networks.
   const bool shares = row.dilation == 1 && row.kernel <= 7 && row.stride <= 2;
   pixels = shares && sides.out_extent[1] > 4 ? 7 : 4;
   taps = shares ? row.kernel : 0;

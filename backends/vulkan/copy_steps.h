@@ -5,7 +5,7 @@
 
 namespace rt::vulkan {
 
-/// One copy: strides[0] and `from` walk the source, strides[1] and `to` the destination, in elements of
+/// One copy: strides[0] and `from` address the source, strides[1] and `to` the destination, in elements of
 /// `size` bytes.
 struct StridedCopy {
   StridedSpace space;

@@ -18,7 +18,7 @@ bool software_allowed() {
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
-/// RT_VULKAN_MATRICES: 0 forbids products by cooperative matrices, 1 has them used on software devices too.
+/// RT_VULKAN_MATRICES: 0 disables matmul by cooperative matrices, 1 enables it on software devices too.
 Status ask_for_matrices(DevicePlan& plan) {
   const char* value = std::getenv("RT_VULKAN_MATRICES");
   if (value == nullptr) return {};

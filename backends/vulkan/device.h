@@ -1,4 +1,4 @@
-// VulkanDevice: one physical device opened for compute, behind the backend contract.
+// VulkanDevice: one physical device opened for compute, implementing the backend contract.
 //
 // Knows: VkDevice, queue, slabs, transfers. Must not know: what kernels compute.
 #pragma once
@@ -38,22 +38,22 @@ class VulkanDevice final : public Device {
   const DeviceFacts& facts() const noexcept { return facts_; }
   const DevicePlan& plan() const noexcept { return plan_; }
   PipelineStore& pipelines() noexcept { return *pipelines_; }
-  /// Lists what is not used of this device, and why, among its features.
+  /// Lists among the device's features what is not used of it, and why.
   void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
-  /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first asked
-  /// for.
+  /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first
+  /// requested.
   SelfTests& self_tests() const noexcept { return *self_tests_; }
   Instance& instance() noexcept { return *instance_; }
-  /// Command lists tell of each submission, in order, and when they have waited for one: all before it are
-  /// over, too.
+  /// Command lists report each submission, in order, and each completed wait: all earlier submissions are
+  /// then complete, too.
   uint64_t count_submission() noexcept { return ++submissions_; }
   void note_completed(uint64_t submission) noexcept { completed_ = std::max(completed_, submission); }
-  /// What a shader's unused storage bindings refer to: drivers want each one that the code names to be valid.
+  /// Bound to a shader's unused storage bindings: drivers require each one that the code names to be valid.
   VkBuffer placeholder() const noexcept { return placeholder_->buffer(); }
 
  private:
   VulkanDevice() = default;
-  /// Waits for all that was submitted.
+  /// Waits for all submitted work.
   Status settle();
   /// Runs one copy through the queue and waits for it.
   Status copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination, uint64_t destination_offset,
@@ -72,14 +72,14 @@ class VulkanDevice final : public Device {
   std::unique_ptr<SelfTests> self_tests_;
   std::unique_ptr<VulkanSlab> placeholder_;
   uint64_t submissions_ = 0, completed_ = 0;
-  // Transfers to memory the host cannot see.
+  // For transfers to memory that the host cannot map.
   std::unique_ptr<VulkanSlab> staging_;
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer transfer_ = VK_NULL_HANDLE;
   VkFence transfer_done_ = VK_NULL_HANDLE;
 };
 
-/// The device a kernel's factory or predicate is given is always ours.
+/// The device passed to a kernel's factory or predicate is always ours.
 inline VulkanDevice& cast(Device& device) noexcept {
   return static_cast<VulkanDevice&>(device);
 }

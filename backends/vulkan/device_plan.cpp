@@ -45,13 +45,13 @@ std::optional<uint32_t> find_queue(const DeviceFacts& facts) {
   for (uint32_t i = 0; i < facts.queues.size(); ++i) {
     const auto& queue = facts.queues[i];
     if (!queue.compute || queue.count == 0) continue;
-    if (!queue.graphics) return i;  // a queue for compute alone does not wait behind the desktop
+    if (!queue.graphics) return i;  // a compute-only queue does not wait for the desktop
     if (!any) any = i;
   }
   return any;
 }
 
-/// The type with the highest score above zero.
+/// The memory type with the highest score above zero.
 template <class Score>
 std::optional<uint32_t> best_memory(const DeviceFacts& facts, Score score) {
   std::optional<uint32_t> best;
@@ -67,20 +67,20 @@ std::optional<uint32_t> best_memory(const DeviceFacts& facts, Score score) {
   return best;
 }
 
-/// Shared memory that gemm_matrices.comp takes for factors of 2 bytes.
+/// Shared memory that gemm_matrices.comp needs for 2-byte operands.
 uint64_t shared_bytes(const MatrixPlan& plan) {
   const uint64_t rows = plan.rows * (plan.subgroups / plan.subgroups_n);
   const uint64_t columns = plan.columns * plan.subgroups_n;
-  constexpr uint64_t kGap = 16;  // bytes behind each row
+  constexpr uint64_t kGap = 16;  // padding bytes after each row
   const auto tile = [&](uint64_t extent) {
     return std::max(plan.step * (2 * extent + kGap), extent * (2 * plan.step + kGap));
   };
-  constexpr uint64_t kWindow = 12;  // of a convolution's row
+  constexpr uint64_t kWindow = 12;  // per row of a convolution
   return tile(rows) + tile(columns) + rows * (4 * columns + kGap + kWindow);
 }
 
-/// The largest operation that fits, as one subgroup's part of some 32 x 32 and four subgroups a workgroup, or
-/// less where shared memory or workgroups are small.
+/// The largest operation listed, in parts of about 32 x 32 per subgroup and four subgroups per workgroup, or
+/// less if shared memory or workgroups are small.
 MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component sums) {
   MatrixPlan plan;
   for (const MatrixFacts& matrix : facts.matrices) {
@@ -91,7 +91,7 @@ MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component 
   }
   if (!plan.listed() || facts.subgroup_size == 0) return {};
   const auto multiple = [](uint32_t of, uint32_t wanted) { return (wanted + of - 1) / of * of; };
-  // A software device gains nothing from larger parts, which take long to compile.
+  // A software device gains nothing from larger parts, which are slow to compile.
   for (uint32_t side = facts.type == DeviceType::SoftwareGpu ? 16 : 32; side >= 8; side /= 2)
     for (const auto& [subgroups, along] : {std::pair{4u, 2u}, std::pair{2u, 2u}, std::pair{1u, 1u}}) {
       plan.rows = multiple(plan.m, side);
@@ -192,7 +192,7 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
     plan.use_matrices = false;
     plan.row_lanes = facts.subgroup_size >= 4 && facts.subgroup_size <= 64 ? facts.subgroup_size : 8;
     plan.tile_lanes = plan.row_lanes;
-    // A tile has 8 or 16 rows, dealt out evenly over the lanes; lanes beyond the subgroup's size do not
+    // A tile has 8 or 16 rows, distributed evenly over the lanes; lanes beyond the subgroup's size do not
     // exist.
     plan.subgroup_tiles = facts.subgroup_shuffle && (facts.subgroup_size == 4 || facts.subgroup_size == 8) &&
                           plan.tile_lanes <= facts.max_invocations;

@@ -1,7 +1,7 @@
 // Which device, queue, memory and limits to use: pure choices over plain facts, so that they are tested
 // without a GPU.
 //
-// Knows: facts about devices as numbers and flags. Must not know: Vulkan handles, how facts were obtained.
+// Knows: facts about devices as values and flags. Must not know: Vulkan handles, how facts were obtained.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct FeatureFacts {
   bool int8 = false;
   bool int16 = false;
   bool int64 = false;
-  bool integer_dot = false;  ///< packed dot products of signed with unsigned bytes, faster than their parts
+  bool integer_dot = false;  ///< packed dot products of signed with unsigned bytes that are accelerated
 };
 
-/// What the components of a cooperative matrix are.
+/// Component types of a cooperative matrix.
 enum class Component : uint8_t { F16, F32, S8, S32, Other };
 
 /// D[m,n] = A[m,k] B[k,n] + D as one subgroup's operation.
@@ -75,18 +75,18 @@ struct DeviceFacts {
   std::vector<MemoryTypeFacts> memory;
 };
 
-/// Storage buffers and texel buffers that every kernel's descriptor set has room for.
+/// Storage buffers and texel buffers in every kernel's descriptor set.
 inline constexpr uint32_t kStorageBindings = 10;
 inline constexpr uint32_t kTexelBindings = 4;
 inline constexpr uint32_t kPushBytes = 128;
 
-/// How workgroups make a product of cooperative matrices; see shaders/gemm_matrices.comp.
+/// How workgroups tile a matmul by cooperative matrices; see shaders/gemm_matrices.comp.
 struct MatrixPlan {
   uint32_t m = 0, n = 0, k = 0;             ///< of one operation; 0: the device lists none that fits
-  uint32_t rows = 0, columns = 0;           ///< of the result, a subgroup's part
-  uint32_t subgroups = 1, subgroups_n = 1;  ///< of a workgroup, and along the columns
-  uint32_t lanes = 0;                       ///< of a workgroup
-  uint32_t step = 0;                        ///< k that are staged at once
+  uint32_t rows = 0, columns = 0;           ///< per subgroup, of the result
+  uint32_t subgroups = 1, subgroups_n = 1;  ///< per workgroup, and along the columns
+  uint32_t lanes = 0;                       ///< per workgroup
+  uint32_t step = 0;                        ///< extent of k staged at once
   bool listed() const noexcept { return m > 0; }
 };
 
@@ -101,29 +101,29 @@ struct DevicePlan {
   uint64_t max_binding_bytes = 0;
   /// Read matrices through texel buffers: on software devices a vector gather replaces a loop over the lanes.
   bool texel_loads = false;
-  /// Compute tiles in workgroups of one subgroup, whose lanes share their loads by shuffling.
+  /// Compute tiles in workgroups of one subgroup, whose lanes share their loads by shuffles.
   bool subgroup_tiles = false;
-  uint32_t elementwise_lanes = 256;  ///< workgroup of kernels without barriers
-  uint32_t row_lanes = 64;           ///< workgroup that reduces one row
-  uint32_t tile_lanes = 64;          ///< workgroup of register-tiled kernels
-  MatrixPlan half_matrices;          ///< of f16 with sums of f32
-  MatrixPlan byte_matrices;          ///< of signed bytes with sums of i32; steps are multiples of 16
-  /// Products may use cooperative matrices: not on software devices, whose own tiles are faster.
+  uint32_t elementwise_lanes = 256;  ///< workgroup size of kernels without barriers
+  uint32_t row_lanes = 64;           ///< workgroup size for reducing one row
+  uint32_t tile_lanes = 64;          ///< workgroup size of register-tiled kernels
+  MatrixPlan half_matrices;          ///< f16 with f32 accumulators
+  MatrixPlan byte_matrices;          ///< i8 with i32 accumulators; steps are multiples of 16
+  /// Matmuls may use cooperative matrices: not on software devices, whose own tiles are faster.
   bool use_matrices = true;
 };
 
-/// What is missing for this device to be usable at all, or ok.
+/// Ok, or what this device lacks to be usable at all.
 Status usable(const DeviceFacts& facts);
 
-/// Index of the device: `wanted` is an index, a part of the name or the UUID; empty asks for the best device
-/// that is not software, or for a software device where `allow_software` and there is nothing else.
+/// Index of the device: `wanted` is an index, a part of the name or the UUID; empty selects the best device
+/// that is not software, or a software device if `allow_software` and there is nothing else.
 Result<size_t> choose_device(std::span<const DeviceFacts> devices, std::string_view wanted,
                              bool allow_software);
 
 /// Queue, memory types and tuning for a usable device.
 Result<DevicePlan> plan_device(const DeviceFacts& facts);
 
-/// What probe() lists.
+/// The description that probe() lists.
 DeviceInfo describe_device(const DeviceFacts& facts, int index);
 
 }  // namespace rt::vulkan

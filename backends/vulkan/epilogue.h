@@ -16,14 +16,14 @@ struct EpiloguePlan {
 
   /// Constants 5 to 7 of the shader.
   void specialize(Step& step) const { step.spec(activation).spec(has_bias).spec(has_residual); }
-  /// Bindings 3 and 4; what is absent is not bound.
+  /// Bindings 3 and 4; absent operands are not bound.
   void bind(Step& step) const {
     if (has_bias) step.read(3, in(bias));
     if (has_residual) step.read(4, in(residual));
   }
 };
 
-/// `first`: the input after the two factors.
+/// `first`: the input after the operands A and B.
 inline EpiloguePlan plan_epilogue(const op::EpilogueAttributes* attributes, const NodeView& node,
                                   size_t first) {
   EpiloguePlan plan;

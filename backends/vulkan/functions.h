@@ -1,4 +1,4 @@
-// Numbers of the elementary functions in shaders/functions.glsl; the first ones are op::Activation's.
+// Ids of the elementary functions in shaders/functions.glsl; the first ones are op::Activation's.
 #pragma once
 
 #include <cstdint>

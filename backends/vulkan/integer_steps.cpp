@@ -11,7 +11,7 @@ namespace {
 
 enum class Variant : uint8_t { Dot, Subgroup, Texel, Buffer, Matrices };
 
-/// As the tiles of other products: with cooperative matrices, lanes are subgroups.
+/// As the tiles of floating-point GEMM: with cooperative matrices, lanes are subgroups.
 struct IntegerTile {
   uint32_t rows, columns, lanes, lanes_n;
   Variant variant;
@@ -29,7 +29,7 @@ Shader shader_of(const IntegerProduct& product, Variant variant) {
   return kShaders[product.windows != nullptr][static_cast<size_t>(variant)];
 }
 
-/// As for products of f32: wide tiles take longer to compile, which large products earn back.
+/// As for f32: wide tiles take longer to compile, which large GEMMs repay.
 IntegerTile choose_tile(const IntegerProduct& product, const DevicePlan& plan, Variant variant) {
   IntegerTile tile{8, 8, plan.tile_lanes, plan.tile_lanes, variant};
   if (product.n <= 4 * tile.lanes) tile.columns = 4;
@@ -85,7 +85,7 @@ void add_tiles(Program& program, const IntegerProduct& product, const Ref& resul
 
 // --- self-tests
 
-/// Bytes as the floats that a SelfTest takes.
+/// Bytes reinterpreted as the floats that a SelfTest takes.
 std::vector<float> as_floats(const std::vector<int8_t>& bytes) {
   std::vector<float> words(bytes.size() / sizeof(float));
   std::memcpy(words.data(), bytes.data(), bytes.size());
@@ -98,7 +98,7 @@ std::vector<int8_t> some_bytes(int64_t count, int64_t seed) {
   return bytes;
 }
 
-/// Signed bytes in tiles that are full and tiles that are not: rows of two blocks, or 3x3 windows of one.
+/// i8 in a full tile and partial ones: rows of two blocks, or 3x3 windows of one.
 SelfTest product_test(bool windows, bool fours, const IntegerTile& tile) {
   IntegerProduct product;
   ConvSides sides;
@@ -212,7 +212,7 @@ Ref packed_rows(Program& program, const VulkanDevice& device, const Ref& source,
   const uint64_t bytes = packed_rows_bytes(sides);
   const Ref target = program.scratch(bytes);
   const auto count = static_cast<int64_t>(bytes) / kIntegerBlock;
-  // What lies behind K multiplies zeros and must not count in the sums of a.
+  // Padding past K is multiplied by zeros and must not count in the row sums of a.
   Step& step = program.dispatch_each(Shader::pack_rows, count, device.plan().elementwise_lanes)
                    .spec(zero != nullptr)
                    .spec(is_signed ? 128 : 0);

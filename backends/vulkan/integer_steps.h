@@ -1,4 +1,4 @@
-// Products of bytes as dispatches of the gemm_integer shader.
+// GEMM of 8-bit integers as dispatches of the gemm_integer shader.
 //
 // Knows: packed operands, register tiles, zero points. Must not know: operators, axes of batches.
 #pragma once
@@ -8,10 +8,10 @@
 
 namespace rt::vulkan {
 
-/// Bytes that shaders load at once along k.
+/// Bytes along k that shaders load at once.
 inline constexpr int64_t kIntegerBlock = 16;
 
-/// Absent, one for all, or one for each row of a or column of b.
+/// Absent, per tensor, or one for each row of a or column of b.
 enum class ZeroPoint : uint8_t { None, One, Each };
 
 /// result [batch.., M, N] = requantize((a - zero_a)(b - zero_b)).
@@ -31,17 +31,17 @@ struct IntegerProduct {
   int64_t batch_channels = 0;  ///< from one inner matrix's channels to the next one's
   ZeroPoint zero_a = ZeroPoint::None, zero_b = ZeroPoint::None;
   Ref a_zero{}, b_zero{};
-  /// Not null: a convolution whose groups are the inner axis of the batch; rows are its output pixels. Two
-  /// spatial axes, whole blocks of input channels in each group.
+  /// Not null: a convolution whose groups are the inner batch axis; rows are its output pixels. Two spatial
+  /// axes, whole blocks of input channels in each group.
   const ConvSides* windows = nullptr;
   RequantizePlan requantize{};
 };
 
-/// Declines where every variant of the shader is in quarantine.
+/// Declines if every variant of the shader is in quarantine.
 void add_integer_product(Program& program, const VulkanDevice& device, const IntegerProduct& product,
                          const Ref& result);
 
-/// Matrices [K,N] of bytes in memory that holds them in any way, strides in elements.
+/// Byte matrices [K,N] with any layout in memory, strides in elements.
 struct ByteColumns {
   int64_t matrices = 1, k = 0, n = 0;
   int64_t matrix_stride = 0, k_stride = 0, n_stride = 0;
@@ -50,12 +50,12 @@ struct ByteColumns {
   int64_t blocks() const { return ceil_div(k, kIntegerBlock); }
   uint64_t packed_bytes() const { return static_cast<uint64_t>(matrices * blocks() * n * kIntegerBlock); }
 };
-/// As [matrices][K/16][N][16] of i8, unsigned ones less 128, zeros behind the end of K; on the host where
-/// `constant` is given, else at every run.
+/// As [matrices][K/16][N][16] of i8, u8 less 128, zero-padded along K; on the host if `constant` is given,
+/// else in every run.
 Ref packed_columns(Program& program, const VulkanDevice& device, const Ref& source,
                    const ByteColumns& columns, const uint8_t* constant);
 
-/// The windows of a convolution as rows [groups][pixels][K/16][16]; has_zero: taps outside of the image are
+/// im2col: the windows of a convolution as rows [groups][pixels][K/16][16]; has_zero: padding taps are
 /// `zero`, otherwise 0.
 Ref packed_rows(Program& program, const VulkanDevice& device, const Ref& source, const ConvSides& sides,
                 bool is_signed, const Ref* zero);

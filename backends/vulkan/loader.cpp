@@ -38,8 +38,8 @@ Component component_of(VkComponentTypeKHR type) {
   }
 }
 
-/// Of a device that lists VK_KHR_cooperative_matrix: the matrices of subgroups. The shaders' memory model is
-/// Vulkan's, because that is the extension's.
+/// For a device that lists VK_KHR_cooperative_matrix: its matrices of subgroup scope. The shaders use the
+/// Vulkan memory model, because the extension requires it.
 std::vector<MatrixFacts> matrices_of(const InstanceApi& api, VkPhysicalDevice device) {
   VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
@@ -123,7 +123,7 @@ DeviceFacts facts_of(const InstanceApi& api, VkPhysicalDevice device, bool matri
                                                &storage16};
   VkPhysicalDeviceShaderFloat16Int8Features small{
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &storage8};
-  // Both structures are core since 1.2; before, a driver without the extension must not see them.
+  // Both structures are core since 1.2; before, they must not be passed to a driver without the extension.
   const bool has_small =
       facts.api_version >= 102 || (has("VK_KHR_8bit_storage") && has("VK_KHR_shader_float16_int8"));
   VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
@@ -218,7 +218,7 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
     if (layer == layers.end())
       return Status::make(Code::NotFound, "validation was asked for, but the layer ", kValidationLayer,
                           " is not installed");
-    // Older layers take the extension's structures and SPIR-V for errors.
+    // Older layers report the extension's structures and SPIR-V as errors.
     self->matrices_ = layer->specVersion >= VK_MAKE_API_VERSION(0, 1, 3, 255);
   }
 

@@ -1,7 +1,7 @@
 // libvulkan.so.1, opened at run time, and the VkInstance on it: device facts, validation messages.
 //
-// Knows: instance-level Vulkan. Must not know: memory, kernels. Without loader, driver or device the answer
-// is a sentence, never a crash.
+// Knows: instance-level Vulkan. Must not know: memory, kernels. Without loader, driver or device it returns
+// an error message, never crashes.
 #pragma once
 
 #include <atomic>

@@ -7,8 +7,7 @@ namespace rt::vulkan {
 Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& device, size_t size,
                                                        uint32_t memory_type, bool map, bool exchange) {
   const DeviceApi& api = device.api();
-  // A tail, so that a tensor of no elements at the end of the slab, or a vec4 across a tensor's end, is in
-  // bounds.
+  // A tail, so that an empty tensor at the end of the slab, or a vec4 across a tensor's end, is in bounds.
   constexpr uint64_t kTail = 256;
   VkBufferCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   create.size = ((size + 255) & ~uint64_t{255}) + kTail;

@@ -1,4 +1,4 @@
-// Slabs: one VkBuffer over one VkDeviceMemory each, mapped for good where the host can see it.
+// Slabs: one VkBuffer over one VkDeviceMemory each, persistently mapped if host visible.
 //
 // Knows: buffers and memory. Must not know: kernels, command lists.
 #pragma once
@@ -13,7 +13,7 @@ class VulkanDevice;
 class VulkanSlab final : public Slab {
  public:
   /// `size` bytes in memory of type `memory_type`; mapped if `map`. Exchange memory: the host reads and
-  /// writes it while other work is under way.
+  /// writes it while other work is in flight.
   static Result<std::unique_ptr<VulkanSlab>> create(const VulkanDevice& device, size_t size,
                                                     uint32_t memory_type, bool map, bool exchange = false);
   ~VulkanSlab() override;

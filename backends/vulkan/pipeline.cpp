@@ -14,8 +14,8 @@ PipelineStore::~PipelineStore() {
 }
 
 Status PipelineStore::open(std::string cache_file, std::string key) {
-  // One layout for all shaders: storage buffers first, then texel buffers. What a shader does not use stays
-  // unbound.
+  // One layout for all shaders: storage buffers first, then texel buffers. Texel bindings that a shader does
+  // not use stay unbound.
   VkDescriptorSetLayoutBinding bindings[kStorageBindings + kTexelBindings] = {};
   for (uint32_t i = 0; i < kStorageBindings + kTexelBindings; ++i) {
     bindings[i].binding = i;
@@ -57,7 +57,7 @@ void PipelineStore::save() noexcept {
   if (!dirty_ || cache_file_.empty() || cache_ == VK_NULL_HANDLE) return;
   size_t size = 0;
   if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return;
-  constexpr size_t kHeaderOnly = 32;  // drivers that keep nothing answer with the header alone
+  constexpr size_t kHeaderOnly = 32;  // drivers without a cache return the header alone
   if (size <= kHeaderOnly) return;
   std::vector<uint8_t> bytes(size);
   if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;

@@ -1,4 +1,4 @@
-// Compute pipelines, made when first used and kept per shader variant and specialization; the driver's
+// Compute pipelines, created on first use and kept per shader variant and specialization; the driver's
 // pipeline cache, kept in a file between processes.
 //
 // Knows: SPIR-V by shader id, pipeline objects. Must not know: tensors, operators.
@@ -21,10 +21,10 @@ class PipelineStore {
   PipelineStore(const PipelineStore&) = delete;
   PipelineStore& operator=(const PipelineStore&) = delete;
 
-  /// cache_file: where the driver's cache is kept, empty for nowhere. `key` names device, driver and build: a
+  /// cache_file: path of the driver's cache, empty for none. `key` identifies device, driver and build: a
   /// file with another key, or a damaged one, counts as absent.
   Status open(std::string cache_file, std::string key);
-  /// Writes the cache file if there is anything new. A cache that cannot be written costs time, not results.
+  /// Writes the cache file if anything is new. A cache that cannot be written costs time, not results.
   void save() noexcept;
 
   /// constants[i] specializes constant_id i.

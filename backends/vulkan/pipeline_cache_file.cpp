@@ -20,7 +20,7 @@ struct Header {
   uint64_t checksum;
 };
 
-/// FNV-1a: guards against torn and foreign files, not against an attacker.
+/// FNV-1a: guards against torn and unrelated files, not against an attacker.
 uint64_t fnv(const void* data, size_t size) {
   uint64_t hash = 1469598103934665603ull;
   const auto* bytes = static_cast<const uint8_t*>(data);

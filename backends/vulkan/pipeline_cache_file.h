@@ -1,4 +1,4 @@
-// The file a driver's pipeline cache is kept in: key, length and checksum in front of the driver's bytes.
+// The file that holds a driver's pipeline cache: key, length and checksum before the driver's bytes.
 //
 // Knows: the file. Must not know: Vulkan.
 #pragma once
@@ -10,13 +10,12 @@
 
 namespace rt::vulkan {
 
-/// The driver's bytes, or none when the file is absent, damaged or has another key.
+/// The driver's bytes, or none if the file is absent, damaged or has another key.
 std::vector<uint8_t> read_cache_file(const std::string& path, std::string_view key);
-/// Replaces the file in one step, so that a reader sees the old or the new one. False when it cannot be
-/// written.
+/// Replaces the file atomically: a reader sees the old or the new one. False if it cannot be written.
 bool write_cache_file(const std::string& path, std::string_view key, const std::vector<uint8_t>& bytes);
-/// The folder for caches when the caller names none: $XDG_CACHE_HOME/librt, or ~/.cache/librt; empty without
-/// a home.
+/// The folder for caches if the caller gives none: $XDG_CACHE_HOME/librt, or ~/.cache/librt; empty without a
+/// home.
 std::string default_cache_folder();
 
 }  // namespace rt::vulkan

@@ -17,8 +17,8 @@ Shader shader_of(const TiledProduct& product, Load load) {
   return kShaders[product.a.transposed][product.b.transposed][static_cast<size_t>(load)];
 }
 
-/// What an invocation makes, and how many of a workgroup lie along the columns; with cooperative matrices, of
-/// subgroups.
+/// Rows and columns per invocation, lanes per workgroup and along the columns; with cooperative matrices,
+/// lanes are subgroups.
 struct Tile {
   uint32_t rows, columns, lanes, lanes_n;
   Load load;
@@ -33,13 +33,13 @@ Tile matrix_tile(const MatrixPlan& plan) {
   return {plan.rows, plan.columns, plan.subgroups, plan.subgroups_n, Load::Buffer, &plan};
 }
 
-/// Tiles of 8x8 keep the loads few; fewer rows where there are few, so that none are computed in vain.
-/// load: the best that may be used.
+/// Tiles of 8x8 need few loads; fewer rows where there are few, so that none are computed in vain.
+/// load: the fastest kind allowed.
 Tile choose_tile(const TiledProduct& product, const DevicePlan& plan, Load load) {
   Tile tile{8, 8, plan.tile_lanes, plan.tile_lanes, load == Load::Buffer ? load : Load::Texel};
   const auto lanes_and_columns = static_cast<int64_t>(tile.lanes * tile.columns);
   if (load == Load::Subgroup && plan.subgroup_tiles && product.m >= 8 && 2 * product.n > lanes_and_columns) {
-    // Wider tiles take longer to compile, which large products earn back.
+    // Wider tiles take longer to compile, which large GEMMs repay.
     if (product.m >= 32) tile.rows = 16;
     tile.load = Load::Subgroup;
     return tile;
@@ -51,7 +51,7 @@ Tile choose_tile(const TiledProduct& product, const DevicePlan& plan, Load load)
   return tile;
 }
 
-/// The axes of a product: two of the batch, m, n, k.
+/// The axes of a GEMM: two of the batch, m, n, k.
 enum Axis : size_t { kOuter, kInner, kM, kN, kK, kAxes };
 
 Walk walk_factor(const ProductFactor& factor, int64_t element, Axis rows, Axis columns) {
@@ -63,7 +63,7 @@ Walk walk_factor(const ProductFactor& factor, int64_t element, Axis rows, Axis c
   return walk;
 }
 
-/// Of the result or the bias, from strides in elements.
+/// Walk over the result or the bias, from strides in elements.
 Walk walk_elements(const Ref& ref, const TiledProduct& product, int64_t element, int64_t batch, int64_t row,
                    int64_t column) {
   Walk walk{ref, {batch * product.batch[1], batch, row, column, 0}, element};
@@ -86,7 +86,7 @@ struct ProductWalks {
 Tile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product, bool fours,
                   bool texel);
 
-/// given: for a self-test; null for the best that is trusted.
+/// given: for a self-test; null selects the best trusted tile.
 void add_part(Program& program, const VulkanDevice& device, const TiledProduct& product,
               const ProductWalks& walks, const Part& part, const Tile* given) {
   const auto window = [&](const Walk& walk) { return window_of(device, walk, part); };
@@ -191,7 +191,7 @@ void add_parts(Program& program, const VulkanDevice& device, const TiledProduct&
   if (wide) add_narrowing(program, device, count, wide_result, result, stored);
 }
 
-/// A product with a tile that is full and tiles that are not.
+/// A GEMM with a full tile and partial ones.
 SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool fours, const Tile& tile) {
   TiledProduct product;
   product.dtype = like.dtype;
@@ -227,8 +227,8 @@ SelfTest product_test(const VulkanDevice& device, const TiledProduct& like, bool
   return test;
 }
 
-/// The fastest tile whose pipeline gives right results on this device, at last one without wide registers;
-/// declines where there is none.
+/// The fastest tile whose pipeline gives right results on this device, last one without wide registers;
+/// declines if there is none.
 Tile trusted_tile(Program& program, const VulkanDevice& device, const TiledProduct& product, bool fours,
                   bool texel) {
   std::vector<Tile> tiles;

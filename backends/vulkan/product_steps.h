@@ -1,6 +1,6 @@
-// Matrix products as dispatches of the gemm shader.
+// Matmul as dispatches of the gemm shader.
 //
-// Knows: register tiles and how factors lie. Must not know: axes, operators, where factors come from.
+// Knows: register tiles and operand layouts. Must not know: axes, operators, where operands come from.
 #pragma once
 
 #include "backends/vulkan/epilogue.h"
@@ -8,8 +8,8 @@
 
 namespace rt::vulkan {
 
-/// A factor [M,K] or [K,N], or transposed [K,M] or [N,K]. Its rows are whole vec4s, and along k it is as long
-/// as TiledProduct::k, with zeros behind its end.
+/// An operand [M,K] or [K,N], or transposed [K,M] or [N,K]. Its rows are whole vec4s, and along k it is
+/// zero-padded to TiledProduct::k.
 struct ProductFactor {
   Ref ref;
   bool transposed = false;
@@ -18,7 +18,7 @@ struct ProductFactor {
 };
 
 struct TiledProduct {
-  DType dtype = DType::F32;  ///< f32, f16 or bf16, of all operands; sums are f32
+  DType dtype = DType::F32;  ///< f32, f16 or bf16, of all operands; accumulation is f32
   bool matrices = false;     ///< by cooperative matrices, see matrices_support()
   int64_t m = 0, n = 0;
   int64_t k = 0;  ///< a multiple of four, unless a is transposed and b is not
@@ -28,18 +28,18 @@ struct TiledProduct {
   EpiloguePlan epilogue;
 };
 
-/// result [batch.., M, N] = epilogue(a b). Where an operand is larger than the device binds at once, the
-/// product is made in parts; parts along k add to what the earlier ones have stored. A result of 16 bits that
-/// is stored more than once, or not in fours, is made in f32 first. Declines where every variant of the
-/// shader is in quarantine.
+/// result [batch.., M, N] = epilogue(a b). If an operand is larger than the device binds at once, the matmul
+/// is done in parts; parts along k accumulate into the stored result. A 16-bit result that is stored more
+/// than once, or not in fours, is computed in f32 first. Declines if every variant of the shader is in
+/// quarantine.
 void add_product(Program& program, const VulkanDevice& device, const TiledProduct& product,
                  const Ref& result);
 
-/// Ok where cooperative matrices make a product [m,k] [k,n] of this type: the device lists some that fit it,
-/// and RT_VULKAN_MATRICES does not forbid them.
+/// Ok if cooperative matrices compute [m,k] [k,n] of this type: the device lists some that fit it, and
+/// RT_VULKAN_MATRICES does not disable them.
 Status matrices_support(const VulkanDevice& device, DType dtype, int64_t m, int64_t n);
 
-/// Of a workgroup's lanes, how many lie along the columns of a result of so many tiles.
+/// How many of a workgroup's lanes run along the columns of a result of this many tiles.
 uint32_t lanes_along_n(const DevicePlan& plan, int64_t row_tiles, int64_t column_tiles);
 
 }  // namespace rt::vulkan

@@ -5,7 +5,7 @@ namespace {
 constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
   return (bytes + alignment - 1) & ~(alignment - 1);
 }
-/// No device may demand more of what is bound.
+/// No device may require a larger alignment of bindings.
 constexpr uint64_t kBookedAlignment = 256;
 }  // namespace
 

@@ -13,7 +13,7 @@
 
 namespace rt::vulkan {
 
-/// Bytes a step works on.
+/// A byte range that a step reads or writes.
 struct Ref {
   enum class Kind : uint8_t { Input, Output, Scratch, Packed };
   Kind kind = Kind::Input;
@@ -50,8 +50,8 @@ class Step {
   Step& push_axes(std::span<const int64_t> values, int64_t filler);
   Step& read(uint32_t binding, const Ref& ref) { return add({ref, binding, false, false}); }
   Step& write(uint32_t binding, const Ref& ref) { return add({ref, binding, false, true}); }
-  /// Read as a texel buffer where the device prefers that, else as a storage buffer; see load.glsl. A texel
-  /// is four elements of `element` bytes, 4 or 2.
+  /// Read through a texel buffer if `texel`, else as a storage buffer; see load.glsl. A texel is four
+  /// elements of `element` bytes, 4 or 2.
   Step& matrix(uint32_t binding, const Ref& ref, bool texel, size_t element = 4) {
     return add({ref, binding, texel, false, texel && element == 2});
   }
@@ -91,11 +91,11 @@ class Program final : public Kernel {
   void fill(const Ref& destination, uint32_t word);
   void copy(const Ref& destination, const Ref& source);
 
-  /// Books scratch; all of it is alive during the whole program.
+  /// Allocates scratch, alive during the whole program.
   Ref scratch(uint64_t bytes);
-  /// Books packed bytes that `write` fills on the host.
+  /// Allocates packed bytes that `write` fills on the host.
   Ref packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write);
-  /// The node cannot be computed this way after all; finish() then gives the first such reason.
+  /// The node cannot be computed this way after all; finish() then returns the first such reason.
   void decline(Status reason) {
     if (declined_.ok()) declined_ = std::move(reason);
   }
@@ -103,7 +103,7 @@ class Program final : public Kernel {
   void in_place(uint8_t input, uint8_t output = 0) { requirements_.in_place = InPlace{input, output}; }
   /// Further pairs under the same rule.
   void also_in_place(uint8_t input, uint8_t output) { more_in_place_.push_back({input, output}); }
-  /// The device need not hold this input.
+  /// The device need not keep this input.
   void replaces(size_t input) { requirements_.replaced_inputs |= 1u << input; }
   /// Kernels with the same key and constants have the same packed bytes.
   void packed_key(uint64_t key) { requirements_.packed_key = key; }

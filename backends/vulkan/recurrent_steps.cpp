@@ -9,11 +9,11 @@ namespace {
 
 /// Shared memory that every device has.
 constexpr int64_t kSharedBytes = 16384;
-/// One workgroup reads less of r than this faster than a barrier between dispatches takes.
+/// A workgroup reads an r smaller than this faster than a barrier between dispatches takes.
 constexpr int64_t kLargeMatrix = 512 * 1024;
 constexpr int64_t kMostStepDispatches = 1024;
 
-/// Numbers beyond Function's are the shader's own.
+/// Ids beyond Function's are the shader's own.
 uint32_t function_number(op::RecurrentActivation function) {
   using Cell = op::RecurrentActivation;
   switch (function) {

@@ -1,7 +1,7 @@
-// What the kernels of recurrent nets and of their gradients share.
+// Shared by the kernels of recurrent nets and of their gradients.
 //
-// Knows: the form in which steps are dispatched, the parameters of shaders/recurrent.glsl. Must not know:
-// what a step computes.
+// Knows: how steps are dispatched, the parameters of shaders/recurrent.glsl. Must not know: what a step
+// computes.
 #pragma once
 
 #include "backends/vulkan/product_steps.h"
@@ -13,26 +13,26 @@ inline uint64_t floats(int64_t count) {
   return static_cast<uint64_t>(std::max<int64_t>(count, 1)) * sizeof(float);
 }
 
-/// Whether the reset gate comes before the product with r's third block.
+/// Whether the reset gate comes before the matmul with r's third block.
 inline bool resets_before(const RecurrentGeometry& g) {
   return g.kind == CellKind::GRU && !g.linear_before_reset;
 }
 
-/// Ok when the products for all steps can be bound.
+/// Ok if the matmul results for all steps can be bound.
 Status recurrent_fits(const Device& device, const RecurrentGeometry& g);
 /// x w^T for all steps and both directions: [steps, batch, directions, gates, hidden].
 Ref product_with_w(Program& program, const VulkanDevice& device, const NodeView& node,
                    const RecurrentGeometry& g);
 
-/// How steps are dispatched: 0 all in one workgroup with shared memory, 1 a dispatch each.
+/// How steps are dispatched: 0 all in one workgroup with shared memory, 1 one dispatch each.
 struct RecurrentForm {
   uint32_t number = 0;
   uint32_t lanes = 64, rows = 1;
-  uint32_t phases = 1;  ///< of a step
+  uint32_t phases = 1;  ///< per step
   int64_t units = 0;
   int64_t shared_fours = 1;
 };
-/// fours: vec4s of shared memory for each row.
+/// fours: vec4s of shared memory per row.
 RecurrentForm choose_form(const RecurrentGeometry& g, const DevicePlan& plan, int64_t fours, uint32_t phases);
 
 /// Steps of one dispatch, and its phases as bits.
@@ -42,10 +42,10 @@ struct RecurrentRange {
 };
 std::vector<RecurrentRange> ranges_of(const RecurrentForm& form, int64_t steps);
 
-/// A dispatch of a shader that includes recurrent.glsl and walks steps.
+/// A dispatch of a shader that includes recurrent.glsl and runs steps.
 Step& add_recurrent(Program& program, Shader shader, const NodeView& node, const RecurrentGeometry& g,
                     const RecurrentForm& form, const RecurrentRange& range);
-/// A dispatch of one that does not: `form` is its kForm, with one invocation for each of `count` units.
+/// A dispatch of one that does not: `form` is its kForm, one invocation for each of `count` units.
 Step& add_recurrent(Program& program, Shader shader, const NodeView& node, const RecurrentGeometry& g,
                     uint32_t form, int64_t count, uint32_t lanes);
 

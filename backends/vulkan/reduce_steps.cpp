@@ -9,8 +9,7 @@ Shader typed(DType dtype, Shader f32, Shader i32, Shader i64) {
   return dtype == DType::F32 ? f32 : dtype == DType::I32 ? i32 : i64;
 }
 
-/// Rows one invocation adds up in f32 before its partial sum is added to the others: bounds the rounding
-/// error.
+/// Rows that one invocation sums in f32 before the partial sums are added: bounds the rounding error.
 constexpr int64_t kRowsPerPartial = 512;
 
 void add_pass(Program& program, const VulkanDevice& device, const ColumnReduce& reduce, int64_t splits,

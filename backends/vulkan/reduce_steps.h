@@ -1,4 +1,4 @@
-// Reductions as dispatches: along columns (rows of a matrix fall together) and along rows.
+// Reductions as dispatches: along columns (over the rows of a matrix) and along rows.
 //
 // Knows: the shaders reduce_columns and reduce_rows. Must not know: axes, operators. Results do not depend on
 // timing.
@@ -22,7 +22,7 @@ struct ColumnReduce {
   Ref center{}, z{}, factor{};
 };
 
-/// x [batch,rows,columns] to y [batch,columns]; in two steps where the rows are many.
+/// x [batch,rows,columns] to y [batch,columns]; in two steps if there are many rows.
 void add_column_reduce(Program& program, const VulkanDevice& device, const ColumnReduce& reduce, const Ref& x,
                        const Ref& y);
 /// x [rows,columns] to y [rows].

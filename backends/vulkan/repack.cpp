@@ -58,7 +58,7 @@ Ref padded_copy(Program& program, const VulkanDevice& device, const Ref& source,
     for (int64_t& stride : walk->strides) stride *= element;
   const Walk walks[] = {from, to};
   for (const Part& part : parts_of(device, copy.padded_extents, {}, walks)) {
-    // What the part reads of the source; `limit` and `shift` count from there.
+    // The range of the source that the part reads; `limit` and `shift` count from there.
     Part read = part;
     std::vector<int64_t> limit = copy.extents, shift = before;
     for (size_t axis = 0; axis < limit.size(); ++axis) {

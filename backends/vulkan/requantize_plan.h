@@ -1,14 +1,14 @@
-// How sums of integer products become results, as shaders/requantize.glsl takes it.
+// How i32 accumulators of integer GEMM become results, as shaders/requantize.glsl takes it.
 #pragma once
 
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {
 
-/// By default the sums themselves are stored, as i32.
+/// By default the accumulators themselves are stored, as i32.
 struct RequantizePlan {
-  uint32_t result = 0;  ///< 0: sums, 1: real numbers, 2: codes
-  int32_t low = 0;      ///< the least code
+  uint32_t result = 0;  ///< 0: accumulators, 1: floats, 2: quantized
+  int32_t low = 0;      ///< the least quantized value
   uint32_t activation = 0;
   float alpha = 0, beta = 0;
   bool has_bias = false, has_zero = false, per_channel = false;
@@ -20,7 +20,7 @@ struct RequantizePlan {
   }
   /// scale_step, alpha, beta.
   void push(Step& step) const { step.push(per_channel ? 1 : 0).push(alpha).push(beta); }
-  /// Bindings 2 to 6; what is absent is not bound.
+  /// Bindings 2 to 6; absent operands are not bound.
   void bind(Step& step, const Ref& to) const {
     step.write(2, to);
     if (result == 0) return;
@@ -31,7 +31,7 @@ struct RequantizePlan {
   }
 };
 
-/// Of a Requantize, QuantizedConv or QuantizedMatMul, whose scale, bias, y_scale and y_zero_point are these
+/// For a Requantize, QuantizedConv or QuantizedMatMul, whose scale, bias, y_scale and y_zero_point are these
 /// inputs.
 template <class Attributes>
 RequantizePlan plan_requantize(const NodeView& node, size_t scale, size_t bias, size_t y_scale,

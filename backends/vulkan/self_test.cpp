@@ -22,7 +22,7 @@ bool fits_a_shader(const std::string& pattern) {
   return false;
 }
 
-/// Runs the program; empty when the result is right, else where it is not.
+/// Runs the program; empty if the result is right, else where it is wrong.
 Result<std::string> run(VulkanDevice& device, const SelfTest& test) {
   const Requirements needs = test.program->requirements();
   const size_t alignment = device.info().alignment;
@@ -39,7 +39,7 @@ Result<std::string> run(VulkanDevice& device, const SelfTest& test) {
   RT_ASSIGN(const SlabPtr slab, device.allocate(used));
   for (size_t i = 0; i < inputs.size(); ++i)
     RT_TRY(device.upload(*slab, inputs[i].offset, std::as_bytes(std::span(test.inputs[i]))));
-  // What is not written shall be seen.
+  // Makes elements that are not written detectable.
   std::vector<float> got(test.expected.size(), std::numeric_limits<float>::quiet_NaN());
   RT_TRY(device.upload(*slab, output.offset, std::as_bytes(std::span(got))));
 

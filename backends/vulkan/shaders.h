@@ -28,7 +28,7 @@ struct ShaderCode {
 
 /// The SPIR-V of a variant.
 const ShaderCode& shader_code(Shader shader) noexcept;
-/// A hash over all variants: pipeline caches of another build do not fit.
+/// A hash over all variants, so that pipeline caches of another build do not match.
 uint64_t shader_build_hash() noexcept;
 
 }  // namespace rt::vulkan

@@ -1,6 +1,6 @@
-// Blocks of a row are sorted in shared memory. Where few entries are wanted only the first half of each block
-// goes on, and pairs of halves are merged until one block is left; where many are, the blocks are merged in
-// device memory until the row is in order.
+// Blocks of a row are sorted in shared memory. If few entries are wanted, only the first half of each block
+// is kept, and pairs of halves are merged until one block is left; if many are, the blocks are merged in
+// device memory until the row is sorted.
 #include "backends/vulkan/sort_steps.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ int64_t block_of(const SortRows& sort) {
   return std::min(kMostBlock, static_cast<int64_t>(std::bit_ceil(length)));
 }
 
-/// Entries of a row that leave the first step.
+/// Entries per row after the first step.
 int64_t first_stride(const SortRows& sort) {
   const int64_t block = block_of(sort);
   if (sort.length <= block) return sort.kept;
@@ -86,7 +86,7 @@ class Sorter {
             .push(apart)
             .write(0, entries.keys)
             .write(1, entries.places);
-      // In place: a block is read whole before any of it is written.
+      // In place: a block is fully read before any of it is written.
       sort_blocks(merge_shader(), entries.keys, &entries.places, entries, entries.stride / block_,
                   entries.stride, block_);
     }

@@ -1,4 +1,4 @@
-// Steps that sort: by keys, and of equal keys by their places, so that every run gives the same order.
+// Sorting steps: by key, equal keys by position, so that every run gives the same order.
 //
 // Knows: the shaders topk_*.comp. Must not know: what is sorted and why.
 #pragma once
@@ -17,13 +17,13 @@ struct SortRows {
   bool largest = false;  ///< the largest first
 };
 
-/// Keys and places (u32) of the wanted entries; those of a row begin `stride` after the row's before.
+/// Keys and positions (u32) of the wanted entries; a row's begin `stride` after the previous row's.
 struct SortedRows {
   Ref keys, places;
   int64_t stride = 0;
 };
 
-/// Bytes of the largest buffer that add_sort books.
+/// Bytes of the largest buffer that add_sort allocates.
 uint64_t sort_bytes(const SortRows& sort);
 /// `load` makes keys of the elements of `from` (topk_load_*). length and kept are at least 1.
 SortedRows add_sort(Program& program, const DevicePlan& plan, Shader load, const Ref& from,

@@ -7,8 +7,8 @@
 namespace rt::vulkan {
 namespace {
 
-constexpr int64_t kFour = 16;  ///< bytes that shaders read at once
-constexpr int64_t kTile = 16;  ///< long parts have whole tiles of so many rows
+constexpr int64_t kFour = 16;  ///< bytes per vec4 load
+constexpr int64_t kTile = 16;  ///< long parts are whole tiles of this many rows
 
 int64_t steps(const Part& part, size_t axis) {
   return std::max<int64_t>(part.count[axis] - 1, 0);

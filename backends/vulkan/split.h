@@ -10,7 +10,7 @@
 
 namespace rt::vulkan {
 
-/// How a step walks through an operand.
+/// How a step accesses an operand.
 struct Walk {
   Ref ref;
   std::vector<int64_t> strides;  ///< bytes, one for each axis of the index space
@@ -24,10 +24,10 @@ struct Part {
   int64_t elements() const noexcept;
 };
 
-/// What to bind for a part.
+/// The range to bind for a part.
 struct Window {
   Ref ref;
-  int64_t first = 0;  ///< elements in it before the one at the part's first index
+  int64_t first = 0;  ///< offset in it of the element at the part's first index, in elements
   uint64_t bytes() const noexcept { return ref.bytes; }
 };
 
@@ -38,19 +38,19 @@ std::vector<Part> parts_of(const VulkanDevice& device, std::span<const int64_t> 
 
 Window window_of(const VulkanDevice& device, const Walk& walk, const Part& part);
 
-/// Neighbouring rows of operands that hold one row after the other.
+/// A range of rows of operands stored row by row.
 struct Rows {
   int64_t first, count;
   bool last;
 };
 
-/// Ranges that cover `rows` rows, none longer than what can be bound, each beginning where a binding may
-/// begin; row_bytes: of each operand, not zero. Empty where even the fewest rows are too many.
+/// Ranges that cover `rows` rows, each at most as long as can be bound and aligned for a binding; row_bytes:
+/// of each operand, not zero. Empty if even the fewest rows are too many.
 std::vector<Rows> ranges_of_rows(const VulkanDevice& device, int64_t rows,
                                  std::span<const int64_t> row_bytes);
-/// Ok where there are such ranges.
+/// Ok if there are such ranges.
 Status rows_fit(const Device& device, int64_t rows, std::span<const int64_t> row_bytes);
-/// The part of an input or output in a range; the last one goes to the operand's end.
+/// The part of an input or output in a range; the last one extends to the operand's end.
 Ref rows_of(Ref whole, const Rows& range, int64_t row_bytes);
 
 }  // namespace rt::vulkan

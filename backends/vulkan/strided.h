@@ -1,7 +1,8 @@
-// Index spaces with strides, collapsed: how shaders see broadcasting, transposes, slices and concatenations.
+// Index spaces with strides, collapsed: the shaders' view of broadcasting, transposes, slices,
+// concatenations.
 //
-// Knows: extents and strides. Must not know: devices, operators. Adjacent axes that every operand walks in
-// one stride become one axis, so that most tensors need one or two.
+// Knows: extents and strides. Must not know: devices, operators. Adjacent axes that every operand traverses
+// with one stride become one axis, so that most tensors need one or two.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@
 
 namespace rt::vulkan {
 
-/// Axes that the shaders' parameter blocks have room for.
+/// Number of axes in the shaders' parameter blocks.
 inline constexpr size_t kMaxAxes = 6;
 
 /// Extents of an index space, outermost first, and for each operand its stride along each axis.
@@ -34,8 +35,8 @@ struct StridedSpace {
 /// The collapsed space of `output`, with a stride of 0 where an operand broadcasts.
 StridedSpace broadcast_space(const Shape& output, std::span<const Shape> operands);
 
-/// True when every operand walks groups of `width` neighbours along the last axis: its stride there is 1 (or
-/// 0 where `allow_splat`), all its other strides are multiples of `width`, and so is the last extent.
+/// True if every operand can be accessed in groups of `width` along the last axis: its stride there is 1 (or
+/// 0 if `allow_splat`), all its other strides are multiples of `width`, and so is the last extent.
 bool in_groups(const StridedSpace& space, int64_t width, bool allow_splat);
 
 }  // namespace rt::vulkan

@@ -1,4 +1,4 @@
-// What the predicates and factories of ops/*.cpp share.
+// Shared by the predicates and factories of ops/*.cpp.
 //
 // Knows: limits of the device against a node's operands. Must not know: single operators.
 #pragma once
@@ -24,8 +24,7 @@ inline Result<KernelPtr> finish(std::unique_ptr<Program> program) {
   return KernelPtr(std::move(program));
 }
 
-/// Predicate and factory of a row from one function, for kernels that may be declined while they are put
-/// together.
+/// Predicate and factory of a row from one function, for kernels that may be declined while they are built.
 using Build = Result<KernelPtr> (*)(const VulkanDevice& device, const NodeView& node);
 template <Build kBuild>
 Status builds(const Device& device, const NodeView& node) noexcept {
@@ -36,7 +35,7 @@ Result<KernelPtr> built(Device& device, const NodeView& node, std::span<const La
   return kBuild(cast(device), node);
 }
 
-/// kElement and the like of the shaders.
+/// The shaders' kElement and similar constants.
 inline uint32_t element_of(DType dtype) {
   return dtype == DType::F16 ? 1 : dtype == DType::BF16 ? 2 : 0;
 }

@@ -1,8 +1,8 @@
-// What self-tests found on a device, kept in a file between processes.
+// Results of self-tests on a device, kept in a file between processes.
 //
 // Knows: the file. Must not know: Vulkan, what is tested. A line is appended when a test begins and when it
-// ends, under a lock that the test's process holds meanwhile: a test that began and has no end when the lock
-// is free has taken its process with it, and counts as failed.
+// ends, while the test's process holds a lock: a test that began and has no end when the lock is free crashed
+// its process, and counts as failed.
 #pragma once
 
 #include <map>
@@ -14,19 +14,19 @@ namespace rt::vulkan {
 
 class Verdicts {
  public:
-  /// path: empty for nowhere. `key` names device, driver and build: lines of another key are dropped.
+  /// path: empty for none. `key` identifies device, driver and build: lines of another key are dropped.
   Verdicts(std::string path, std::string_view key);
 
-  /// While it lives, other processes wait with their tests.
+  /// While it exists, other processes wait with their tests.
   class Test {
    public:
     ~Test();
     Test(const Test&) = delete;
     Test& operator=(const Test&) = delete;
-    /// What is known already, also from other processes: empty for right, else why not. Then there is nothing
-    /// to run.
+    /// A verdict that is already known, also from other processes: empty for passed, else the failure. Then
+    /// there is nothing to run.
     const std::optional<std::string>& known() const noexcept { return known_; }
-    /// The result: empty for right, else why not. Without it, the test counts as never begun.
+    /// The result: empty for passed, else the failure. Without it, the test counts as never begun.
     void end(std::string_view reason);
 
    private:
@@ -47,7 +47,7 @@ class Verdicts {
 
   std::string path_;
   std::string header_;
-  std::map<std::string, std::string> verdicts_;  ///< by name: empty for right, else why not
+  std::map<std::string, std::string> verdicts_;  ///< by name: empty for passed, else the failure
 };
 
 }  // namespace rt::vulkan

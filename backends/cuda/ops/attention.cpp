@@ -1,4 +1,4 @@
-// Attention and its gradients without the matrix of scores.
+// Attention and its gradients without materializing the score matrix.
 #include "kernels/attention.h"
 
 #include <algorithm>

@@ -14,7 +14,7 @@ Requirements over_operand(const NodeView& node, uint8_t first = 0) {
   return {};
 }
 
-/// Groups of 16 bytes of elements where the space allows that, else single elements.
+/// Groups of 16 bytes of elements where the index space allows that, else single elements.
 template <int kOperands>
 int choose_width(IndexSpace<kOperands>& space, DType dtype) {
   const int width = 16 / static_cast<int>(size_of(dtype));

@@ -1,7 +1,8 @@
-// Collectives: by NCCL, or the identity of one rank. Where ranks meet in host memory the CPU has the kernels.
+// Collectives: by NCCL, or the identity of one rank. If ranks use host memory, the CPU backend has the
+// kernels.
 //
-// An operation owns its result until CollectiveWait, so it works in place there, beside what the stream is
-// given meanwhile.
+// An operation owns its result until CollectiveWait, so it works in place there, overlapping with the
+// stream's later work.
 #include "backends/common/ranks.h"
 #include "backends/cuda/kernel.h"
 

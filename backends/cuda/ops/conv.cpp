@@ -1,5 +1,5 @@
-// Convolution, its two gradients, and ConvTranspose, which is one of them: implicit matrix products, a direct
-// form for groups of few channels, and cuDNN where it is there.
+// Convolution, its two gradients, and ConvTranspose, which is one of them: implicit GEMM, a direct kernel for
+// groups of few channels, and cuDNN if available.
 #include "kernels/conv.h"
 
 #include "backends/cuda/product_plan.h"
@@ -14,7 +14,7 @@ constexpr ConvForm form_of(OpKind kind) {
                                           : ConvForm::Forward;
 }
 
-/// The convolution that a Conv, ConvTranspose or ConvWeightGrad node means.
+/// The convolution of a Conv, ConvTranspose or ConvWeightGrad node.
 Result<ConvGeometry> geometry_of(const NodeView& node) {
   if (node.kind() == OpKind::Conv)
     return conv_geometry(node.shape(0), node.shape(1), node.as<op::ConvAttributes>());
@@ -36,7 +36,7 @@ bool lacks_tensor_cores(const CudaDevice& device, DType dtype) {
   return dtype == DType::BF16 && device.facts().compute_capability < 80;
 }
 
-/// A product would compute 64 columns for the few that a group has.
+/// An implicit GEMM would compute 64 columns for the few channels of a group.
 Status supports_direct(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
@@ -79,7 +79,7 @@ const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
   return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue.get() : nullptr;
 }
 
-/// Windows, product and activation; way and splits are left open.
+/// Windows, GEMM shape and activation; way and splits are left open.
 Result<ConvArguments> arguments_of(const NodeView& node) {
   RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
   ConvArguments arguments;
@@ -97,7 +97,7 @@ EpilogueInputs inputs_of(const NodeView& node) {
   return inputs;
 }
 
-/// run(arguments with addresses, stream) launches what computes a node, with `scratch` bytes as
+/// run(arguments with addresses, stream) launches the node's kernels, with `scratch` bytes as
 /// Product::partial.
 template <class Run>
 KernelPtr conv_kernel(const NodeView& node, const ConvArguments& arguments, size_t scratch, Run run) {
@@ -145,7 +145,7 @@ Status supports_library(const CudaDevice& device, const NodeView& node) {
   return Cudnn::takes(request_of(device, arguments, inputs_of(node)));
 }
 
-/// Whether the library has a plan is known only here: without one, the next row is taken and the reason kept.
+/// Only here is known whether the library has a plan: without one, the next row is taken and the reason kept.
 Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
   RT_ASSIGN(const ConvArguments arguments, arguments_of(node));
   RT_TRY(device.activate());

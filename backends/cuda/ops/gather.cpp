@@ -1,6 +1,6 @@
-// Gather and its gradient ScatterAdd along one axis. An index outside [-extent, extent) is read as the
+// Gather and its gradient ScatterAdd along one axis. An index outside [-extent, extent) is clamped to the
 // nearest valid one. ScatterAdd sorts the indices and sums the updates of equal ones in their order, so that
-// results are the same at every run.
+// results are the same in every run.
 #include "kernels/gather.h"
 
 #include "backends/cuda/places.h"

@@ -1,7 +1,7 @@
-// GatherElements, GatherND, ScatterElements, ScatterND: the places that indices name are computed first, then
-// rows are read or written there. Scatters give the same result at every run: without a reduction the last of
-// equal indices is chosen before anything is written, with one the indices are sorted and the updates of
-// equal ones joined in order. TensorScatter writes rows behind each other.
+// GatherElements, GatherND, ScatterElements, ScatterND: flat positions are computed from the indices first,
+// then rows are read or written there. Scatters give the same result in every run: without a reduction the
+// last of equal indices is selected before anything is written, with one the indices are sorted and the
+// updates of equal ones combined in order. TensorScatter writes consecutive rows.
 #include "kernels/indexed.h"
 
 #include "backends/common/indexing.h"
@@ -12,7 +12,7 @@ namespace {
 
 using op::ScatterReduction;
 
-/// What both kinds of index have in common once the places are known.
+/// What both kinds of index have in common once the positions are known.
 struct Places {
   int64_t count = 0;  ///< indices or tuples
   int64_t rows = 0;   ///< of the data, of `inner` elements

@@ -1,5 +1,5 @@
-// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: products of bytes less their zero points,
-// summed in i32, which the latter requantize at once.
+// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: GEMMs of 8-bit integers less their zero
+// points, accumulated in i32, which the latter two requantize at once.
 #include "kernels/integer_product.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace rt::cuda {
 namespace {
 
-/// Which inputs hold the zero points of the factors; kNone: that factor has none.
+/// Which inputs hold the zero points of A and B; kNone: that operand has none.
 struct ZeroInputs {
   static constexpr size_t kNone = ~size_t{0};
   size_t first, second;
@@ -28,7 +28,7 @@ const ZeroInputs& zeros_of(const NodeView& node) {
   return is_quantized(node) ? kOfQuantized : kOfInteger;
 }
 
-/// Factors and what becomes of the sums, without addresses.
+/// Operands and requantization, without addresses.
 IntegerProductArguments arguments_of(const NodeView& node) {
   const ZeroInputs& zeros = zeros_of(node);
   const auto factor = [&](size_t i, size_t zero) {
@@ -114,12 +114,12 @@ Result<KernelPtr> create_matmul(CudaDevice&, const NodeView& node) {
   });
 }
 
-// --- matrices by cuBLASLt: signed bytes and a constant second factor, which is packed transposed and with
-// its columns' sums; the first factor's zero points and the requantization are a pass over the sums
+// --- matrices by cuBLASLt: i8 and a constant B, which is packed transposed together with its column sums;
+// the zero points of A and the requantization are a pass over the accumulators
 
 using LibraryProduct = std::shared_ptr<const CublasLtProduct>;
 
-/// All rows of all batches are one product. Addresses are left open.
+/// All rows of all batches are one GEMM. Addresses are left open.
 MatMulArguments product_of_bytes(const NodeView& node) {
   MatMulArguments arguments{.type = ElementType::I8, .transposed_second = true};
   Product& p = arguments.product;

@@ -1,6 +1,5 @@
-// Matrix products: cuBLASLt where it is there, tiles of fused multiply-adds for every type, tensor cores for
-// 16-bit floats and TF32, and a kernel of its own for a row times a matrix. Long and thin products are cut
-// along k.
+// Matmul: cuBLASLt if available, FMA tiles for every type, tensor cores for 16-bit floats and TF32, and a
+// GEMV kernel for a row times a matrix. Long, thin GEMMs are split along k.
 #include "kernels/matmul.h"
 
 #include "backends/cuda/product_plan.h"
@@ -17,7 +16,7 @@ Result<MatMulGeometry> geometry_of(const NodeView& node) {
   return matmul_geometry(node.shape(0), node.shape(1), node.as<op::MatMulAttributes>());
 }
 
-/// How a bias [.., M or 1, N or 1] lies against the result.
+/// Extents of a bias [.., M or 1, N or 1] that broadcasts to the result.
 struct BiasPlan {
   Shape batch;
   int64_t rows = 1, columns = 1;
@@ -55,7 +54,7 @@ MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
   const bool one_bias = bias.batch.elements() == 1 && p.epilogue.bias_row == 0;
   if (matrices > 1 && g.b_batch.elements() == 1 && g.a_batch.elements() == matrices && !g.transpose_a &&
       one_bias && m * matrices < (int64_t{1} << 30)) {
-    m *= matrices;  // one matrix for all batches: the rows of all make one product
+    m *= matrices;  // one matrix for all batches: all their rows make one GEMM
     matrices = 1;
     p.batch = {};
   }
@@ -67,7 +66,7 @@ MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
   return arguments;
 }
 
-/// A column is the row of the transposed product.
+/// A column is a row of the transposed matmul.
 void swap_factors(MatMulArguments& arguments) {
   Product& p = arguments.product;
   arguments.transposed_second = !arguments.transposed_first;

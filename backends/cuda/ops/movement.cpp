@@ -12,7 +12,7 @@ namespace {
 
 using Space = IndexSpace<2>;
 
-/// One copy of a node: elements, from where to where.
+/// One copy of a node: elements, source and destination.
 struct Copy {
   Space space{.rank = 0};
   int64_t from = 0, to = 0;  ///< first elements
@@ -25,7 +25,7 @@ struct Copy {
   }
 };
 
-/// A copy as a launch: tiles, or the widest units that it allows.
+/// A copy as a launch: transposed tiles, or the widest units possible.
 class CopyLaunch {
  public:
   CopyLaunch(Copy copy, size_t element_bytes) : size_(element_bytes) {
@@ -53,7 +53,7 @@ class CopyLaunch {
   }
 
  private:
-  /// The source's neighbours lie along one axis and the target's along another, and both are long enough for
+  /// The source is contiguous along one axis and the target along another, and both are long enough for
   /// tiles.
   bool find_tiles(const Space& space) {
     constexpr int64_t kWorthATile = 8;
@@ -80,7 +80,7 @@ class CopyLaunch {
     return true;
   }
 
-  /// Runs of neighbours move as units of up to 16 bytes, as far as alignment allows.
+  /// Contiguous runs move in units of up to 16 bytes, as far as alignment allows.
   void widen_units(Space space) {
     const int last = space.rank - 1;
     const auto size = static_cast<int64_t>(size_);
@@ -114,7 +114,7 @@ KernelPtr make_moved(const NodeView& node, const Copy& copy) {
       requirements);
 }
 
-/// Identity and Reshape: the bytes as they are.
+/// Identity and Reshape: a plain byte copy.
 Result<KernelPtr> create_identity(CudaDevice&, const NodeView& node) {
   return make_copy(node.input(0).bytes(), known_inputs(node, 1));
 }

@@ -23,7 +23,7 @@ Status supports_blockwise(const CudaDevice&, const NodeView& node) {
   return unsupported("blocks of a multiple of 4 elements up to ", kLargestStateBlock, ", not of ", block);
 }
 
-/// One step, of f32 states or of states in blocks.
+/// One step, with f32 states or block-quantized states.
 struct Step {
   StepForm form;
   StepArguments arguments;            ///< without addresses

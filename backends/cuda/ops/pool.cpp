@@ -69,7 +69,7 @@ bool counts_padding(const NodeView& node) {
 
 using Launcher = cudaError_t (*)(const PoolArguments&, cudaStream_t);
 
-/// kData: the input whose type the pool has.
+/// kData: the input whose type selects the pool's type.
 template <class Attributes, Launcher kLaunch, size_t kData = 0>
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const PoolGeometry geometry, geometry_of<Attributes>(node));

@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd and NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd and NarrowFloat: elementwise.
 #include "kernels/quantize.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// LSTM, GRU, RNN and their gradients: one product of x with w for all steps, then the steps, all in one
+// LSTM, GRU, RNN and their gradients: one matmul of x with w for all steps, then the steps, all in one
 // recorded list.
 #include "kernels/recurrent.h"
 
@@ -35,7 +35,7 @@ RecurrentNet net_of(const RecurrentGeometry& g) {
   return net;
 }
 
-/// Null for an operand that this operator does not have.
+/// Null for an absent operand.
 const float* operand(const Call& call, int index) {
   return index < 0 ? nullptr : call.in<float>(static_cast<size_t>(index));
 }
@@ -98,7 +98,7 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
       requirements);
 }
 
-/// Offsets of what a gradient keeps in scratch.
+/// Offsets of a gradient's scratch buffers.
 struct GradientScratch {
   size_t pre, transposed, states, partial;
 

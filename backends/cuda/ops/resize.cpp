@@ -1,4 +1,4 @@
-// Resize by tables of taps, which the shared geometry makes on the host in double precision.
+// Resize by tables of taps, which the shared geometry computes on the host in double precision.
 #include "kernels/resize.h"
 
 #include <cstring>
@@ -33,7 +33,7 @@ Status supports(const CudaDevice&, const NodeView& node) {
   return {};
 }
 
-/// The taps of all axes behind each other, indices times their axis' stride.
+/// The taps of all axes one after the other, indices times their axis' stride.
 std::vector<ResizeTap> table_of(const ResizeGeometry& geometry, const op::ResizeAttributes& attributes,
                                 int missing) {
   std::vector<ResizeTap> taps;

@@ -1,4 +1,4 @@
-// CumSum and CumProd along any axis. The result may lie over the operand.
+// CumSum and CumProd along any axis. The result may alias the operand.
 #include "kernels/scan.h"
 
 #include "backends/cuda/kernel.h"

@@ -40,7 +40,7 @@ Result<KernelPtr> create_constant(CudaDevice&, const NodeView& node) {
                      requirements);
 }
 
-/// The three scalars are known when the result's extent is, so that they are read here.
+/// When the result's extent is known, so are the three scalars: they are read here.
 Status supports_range(const CudaDevice&, const NodeView& node) {
   for (size_t i = 0; i < 3; ++i) RT_TRY(known_on_host(node, i, "start, limit and delta"));
   return {};

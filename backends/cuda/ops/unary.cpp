@@ -1,4 +1,4 @@
-// Elementwise functions of one input. The result may lie over the operand.
+// Elementwise functions of one input. The result may alias the operand.
 #include "kernels/unary.h"
 
 #include <limits>
@@ -8,7 +8,7 @@
 namespace rt::cuda {
 namespace {
 
-/// The function a node names, with its attributes.
+/// The function of a node, with its attributes.
 FunctionCall call_of(Function function, const NodeView& node) {
   switch (node.kind()) {
     case OpKind::LeakyRelu: return {function, static_cast<double>(node.as<op::LeakyReluAttributes>().alpha)};

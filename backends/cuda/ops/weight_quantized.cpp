@@ -1,5 +1,5 @@
-// WeightQuantizedMatMul: weights of 8 or 4 bits become numbers in registers. Groups that no whole 4 bytes of
-// weights fill are left to the node's body.
+// WeightQuantizedMatMul: weights of 8 or 4 bits are dequantized in registers. Groups whose weights do not
+// fill whole 4-byte words are left to the node's body.
 #include "kernels/weight_quantized.h"
 
 #include "backends/cuda/kernel.h"

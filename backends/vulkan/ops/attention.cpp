@@ -1,4 +1,4 @@
-// Attention in tiles of queries and keys, without the matrix of scores; rotary embedding; TensorScatter.
+// Attention in tiles of queries and keys, without materializing the scores; rotary embedding; TensorScatter.
 #include <algorithm>
 #include <cmath>
 
@@ -18,16 +18,16 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-/// How the work is cut; see shaders/attention.comp and, with Load::Subgroup, shaders/attention_lanes.comp.
+/// Tiling of the work; see shaders/attention.comp and, with Load::Subgroup, shaders/attention_lanes.comp.
 struct Tiling {
   uint32_t rows, columns, lanes, lanes_n, fours;
   int64_t blocks, chunks, splits;
   Load load;
 };
 
-/// Rows of each lane, as many as there are registers for.
+/// Rows per lane: as many as registers allow.
 Tiling subgroup_tiling(const AttentionProblem& p, uint32_t lanes) {
-  constexpr int64_t kMostFours = 32, kMostRows = 4;  // more take too long to compile
+  constexpr int64_t kMostFours = 32, kMostRows = 4;  // more are slow to compile
   const int64_t fours = ceil_div(p.e, 4);
   Tiling tiling{.columns = 16, .lanes = lanes, .lanes_n = lanes, .splits = 1, .load = Load::Subgroup};
   tiling.chunks = std::max<int64_t>(ceil_div(fours, kMostFours), 1);
@@ -38,15 +38,14 @@ Tiling subgroup_tiling(const AttentionProblem& p, uint32_t lanes) {
   return tiling;
 }
 
-/// load: the best that may be used. Weights of a tile stay below a quarter of the least shared memory there
-/// is.
+/// load: the fastest kind allowed. Weights of a tile take at most 8 KiB of shared memory.
 Tiling choose_tiling(const AttentionProblem& p, const DevicePlan& plan, Load load) {
   if (load == Load::Subgroup && plan.subgroup_tiles && p.rows >= plan.tile_lanes)
     return subgroup_tiling(p, plan.tile_lanes);
   Tiling tiling{.rows = p.e > 64 ? 4u : 8u, .columns = 8, .lanes = plan.tile_lanes, .lanes_n = 8};
   tiling.load = load == Load::Buffer ? load : Load::Texel;
   tiling.lanes_n = std::min(tiling.lanes_n, tiling.lanes);
-  if (p.rows < 8) {  // a step of generation: as many keys side by side as there are lanes
+  if (p.rows < 8) {  // a decoding step: all lanes along keys
     tiling.rows = p.rows <= 1 ? 1 : p.rows <= 4 ? 4 : 8;
     tiling.lanes_n = tiling.lanes;
     if (tiling.lanes > 8) tiling.columns = 4;
@@ -58,7 +57,7 @@ Tiling choose_tiling(const AttentionProblem& p, const DevicePlan& plan, Load loa
   const int64_t lane_fours = ceil_div(ceil_div(p.e, 4), tiling.lanes_n);
   tiling.chunks = std::max<int64_t>(ceil_div(lane_fours, kMostFours), 1);
   tiling.fours = static_cast<uint32_t>(std::max<int64_t>(ceil_div(lane_fours, tiling.chunks), 1));
-  // Enough workgroups to fill a large device, while each still has several tiles of keys.
+  // Enough workgroups to fill a large device, with several tiles of keys each.
   constexpr int64_t kWantedGroups = 256, kLeastKeys = 256, kMostSplits = 64;
   const int64_t groups = std::max<int64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks, 1);
   tiling.splits =
@@ -101,7 +100,7 @@ void add_attention(Program& program, const NodeView& node, const Tiling& tiling,
         .write(1, out(0));
 }
 
-/// One head, with blocks of queries and tiles of keys that are full and ones that are not.
+/// One head, with full and partial blocks of queries and tiles of keys.
 SelfTest attention_test(Shader shader, Tiling tiling) {
   const bool by_lane = tiling.load == Load::Subgroup;
   const int64_t queries = (by_lane ? tiling.lanes : tiling.lanes / tiling.lanes_n) * tiling.rows + 3;

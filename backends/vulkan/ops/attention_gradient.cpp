@@ -1,5 +1,5 @@
-// Gradients of attention without the matrix of scores: blocks of rows along the keys, then blocks of keys
-// along the rows. Beside operands and results there are three numbers for each row.
+// Gradients of attention without materializing the scores: blocks of rows along the keys, then blocks of keys
+// along the rows. The only scratch is three scalars per row.
 #include <algorithm>
 
 #include "backends/vulkan/attention_steps.h"
@@ -17,7 +17,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-/// How one of the two dispatches is cut: each lane has `rows` rows of its block and `columns` of the other
+/// Tiling of one of the two dispatches: each lane has `rows` rows of its block and `columns` of the other
 /// side's tile.
 struct Tiling {
   Shader shader;
@@ -82,7 +82,7 @@ void add_gradients(Program& program, const NodeView& node, const AttentionNumber
   dispatch(tilings.keys).write(7, operands.grad_key).write(8, operands.grad_value).read(9, statistics);
 }
 
-/// In double, of one head: grad_query, grad_key and grad_value one behind the other.
+/// In double, for one head: grad_query, grad_key and grad_value concatenated.
 std::vector<float> expected_gradients(int64_t queries, int64_t keys, int64_t d, double scale,
                                       const std::vector<std::vector<float>>& inputs) {
   const auto at = [&](size_t input, int64_t row, int64_t column) {
@@ -111,8 +111,8 @@ std::vector<float> expected_gradients(int64_t queries, int64_t keys, int64_t d, 
   return {result.begin(), result.end()};
 }
 
-/// One head of 64 columns, so that all parts of the result may be bound, with blocks and tiles that are full
-/// and ones that are not.
+/// One head of 64 columns, so that all parts of the result may be bound, with full and partial blocks and
+/// tiles.
 SelfTest gradient_test(Tilings tilings) {
   constexpr int64_t kColumns = 64;
   const auto longer = [](const Tiling& own, const Tiling& other) {

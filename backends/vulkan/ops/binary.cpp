@@ -4,7 +4,7 @@
 namespace rt::vulkan {
 namespace {
 
-/// Numbers of shaders/binary_functions.glsl, binary_integer.comp, compare.comp and bits.comp.
+/// Function ids of shaders/binary_functions.glsl, binary_integer.comp, compare.comp and bits.comp.
 uint32_t function_of(const NodeView& node) {
   switch (node.kind()) {
     case OpKind::Sub: return 1;
@@ -42,7 +42,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-/// Where input i has the output's shape, the result may overwrite it.
+/// The result may overwrite input i if it has the output's shape and type.
 void offer_in_place(Program& program, const NodeView& node, size_t first = 0) {
   for (size_t i = first; i < node.input_count(); ++i)
     if (node.input(i) == node.output(0)) {
@@ -54,7 +54,7 @@ void offer_in_place(Program& program, const NodeView& node, size_t first = 0) {
 Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   StridedSpace space = space_of(node);
   auto program = std::make_unique<Program>("binary");
-  // Whole tensors end in padding, so a single axis without splats needs no multiple of four.
+  // Whole tensors have tail padding, so a single axis without splats needs no multiple of four.
   const bool padded = space.rank() == 1 && (space.strides[0][0] == 0 || space.strides[0][0] == 1) &&
                       (space.strides[1][0] == 0 || space.strides[1][0] == 1);
   const bool wide = padded || in_groups(space, 4, true);

@@ -1,4 +1,4 @@
-// BlockQuantize: a block a workgroup; BlockDequantize: an element an invocation.
+// BlockQuantize: one workgroup per block; BlockDequantize: one invocation per element.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {

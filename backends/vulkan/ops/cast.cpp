@@ -25,7 +25,7 @@ std::optional<Kind> kind_of(DType dtype) {
 
 #define RT_CASTS(from) \
   Shader::cast_##from##_f32, Shader::cast_##from##_f16, Shader::cast_##from##_i32, Shader::cast_##from##_i64
-constexpr Shader kNone = Shader::unary;  // the same bytes: a copy
+constexpr Shader kNone = Shader::unary;  // same representation: a copy
 constexpr Shader kMissing = Shader::binary;
 constexpr Shader kCasts[kKinds][kKinds] = {
     {kNone, Shader::cast_f32_f16, Shader::cast_f32_i32, Shader::cast_f32_i64, Shader::cast_f32_u8,

@@ -1,5 +1,4 @@
-// Results that are known on the host when the plan is made: Shape, ConstantOfShape, Range. Packed once,
-// copied when run.
+// Results known on the host at planning time: Shape, ConstantOfShape, Range. Packed once, copied in each run.
 #include <algorithm>
 
 #include "backends/vulkan/support.h"

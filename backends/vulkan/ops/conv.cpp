@@ -1,5 +1,5 @@
-// Conv, ConvTranspose and ConvWeightGrad: as products of cooperative matrices, tiled where channels are whole
-// vec4s (or can be padded), depthwise, and a direct form for every other shape.
+// Conv, ConvTranspose and ConvWeightGrad: implicit GEMM by cooperative matrices, tiled if channels are whole
+// vec4s (or can be padded), depthwise, and a direct kernel for every other shape.
 #include <algorithm>
 
 #include "backends/vulkan/conv_steps.h"
@@ -41,7 +41,7 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   return finish(std::move(program));
 }
 
-/// A convolution of one tap is a product of pixels by channels.
+/// A convolution of one tap is a matmul of pixels by channels.
 Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_TRY(storable(device, node.dtype(0)));
@@ -63,7 +63,7 @@ Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& no
   return finish(std::move(program));
 }
 
-/// One of several taps is a product of windows by weights.
+/// One of several taps is an implicit GEMM of windows by weights.
 Result<KernelPtr> build_windows(const VulkanDevice& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_TRY(storable(device, node.dtype(0)));
@@ -127,12 +127,12 @@ Status direct_weight_grad_supports(const Device& device, const NodeView& node) n
   return weight_grad_of(node).status();
 }
 
-/// Ranges of pixels, so that `pieces` independent pieces of work occupy the device.
+/// Number of pixel ranges (split-K), so that `pieces` independent pieces of work occupy the device.
 int64_t split_count(const VulkanDevice& device, int64_t pieces, int64_t pixels, int64_t weights) {
   const int64_t wanted = device.plan().texel_loads ? 16 : 16384;
   int64_t splits =
       std::clamp<int64_t>(ceil_div(wanted, std::max<int64_t>(pieces, 1)), 1, ceil_div(pixels, 32));
-  // Partial sums must stay small beside what the gradient itself takes, and within one binding.
+  // The partial sums must fit in one binding.
   const auto most = static_cast<int64_t>(device.plan().max_binding_bytes / sizeof(float));
   return std::max<int64_t>(1, std::min(splits, most / std::max<int64_t>(weights, 1)));
 }

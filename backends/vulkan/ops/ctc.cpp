@@ -1,4 +1,4 @@
-// CtcLoss and the gradient it gives along, one workgroup for each sequence.
+// CtcLoss and the gradient computed with it, one workgroup per sequence.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {
@@ -6,7 +6,7 @@ namespace {
 
 enum CtcInput : size_t { kLogProbabilities, kLabels, kInputLengths, kLabelLengths };
 
-/// What the shader keeps of the forward and backward variables.
+/// Scratch for the shader's forward and backward variables.
 struct CtcScratch {
   uint64_t alpha, beta, places;
 

@@ -1,7 +1,7 @@
-// GatherElements, GatherND, ScatterElements and ScatterND: the places that indices name are computed first,
-// then rows are read or written there. Scatters give the same result at every run: without a reduction the
-// last of equal indices is chosen before anything is written, with one the indices are sorted and the updates
-// of equal ones joined in order.
+// GatherElements, GatherND, ScatterElements and ScatterND: flat positions are computed from the indices
+// first, then rows are read or written there. Scatters give the same result in every run: without a reduction
+// the last of equal indices is selected before anything is written, with one the indices are sorted and the
+// updates of equal ones combined in order.
 #include "backends/common/indexing.h"
 #include "backends/vulkan/sort_steps.h"
 
@@ -12,7 +12,7 @@ using op::ScatterReduction;
 
 constexpr size_t kMostAxes = 6;
 
-/// What both kinds of index have in common once the places are known.
+/// What both kinds of index have in common once the positions are known.
 struct Places {
   int64_t count = 0;  ///< indices or tuples
   int64_t rows = 0;   ///< of the data, of `inner` elements
@@ -76,7 +76,7 @@ struct Tuples {
   }
 };
 
-/// Elements of `size` bytes, `inner` of them a row, moved in the largest units that fit a row.
+/// Elements of `size` bytes, `inner` of them per row, moved in the largest units that fit a row.
 struct Units {
   size_t size;
   int64_t inner;

@@ -1,7 +1,7 @@
-// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: products of bytes less their zero points,
-// summed in i32, and what becomes of the sums, in one kernel. Tiled where the packed operands can be bound
-// and zero points belong to the whole tensor or to rows and columns; depthwise in blocks of channels;
-// everything else one element after the other.
+// MatMulInteger, ConvInteger, QuantizedMatMul and QuantizedConv: GEMM of 8-bit integers less their zero
+// points, accumulated in i32, with the requantization in the same kernel. Tiled if the packed operands can be
+// bound and zero points are per tensor or per row and column; depthwise in blocks of channels; everything
+// else element by element.
 #include <algorithm>
 
 #include "runtime/graph/matmul_geometry.h"
@@ -22,7 +22,7 @@ const uint8_t* constant_of(const NodeView& node, size_t i) {
   return static_cast<const uint8_t*>(node.inputs[i].value);
 }
 
-/// The zero point at input i, of which there may be `each`.
+/// The zero point at input i: per tensor, or `each` of them.
 Result<ZeroPoint> zero_point(const NodeView& node, size_t i, int64_t each) {
   if (!node.has(i)) return ZeroPoint::None;
   if (is_one_for_all(node, i)) return ZeroPoint::One;
@@ -38,9 +38,9 @@ Status bindable(const VulkanDevice& device, uint64_t bytes) {
                      bytes_text(device.plan().max_binding_bytes), " at once");
 }
 
-// --- products of matrices
+// --- matmul
 
-/// Where zero points are among a node's inputs; 0: nowhere.
+/// Input indices of the zero points; 0: absent.
 struct ZeroInputs {
   size_t a, b;
 };
@@ -196,15 +196,15 @@ Result<IntegerConv> describe_conv(const NodeView& node) {
   return conv;
 }
 
-/// Few channels leave little of a block: where a row of the kernel does not fill more blocks than all of it
-/// needs twice over, a row becomes one tap whose channels are the row's bytes.
+/// With few channels, blocks are mostly padding: if the rows of the kernel, each padded to blocks, take at
+/// most twice the blocks of the whole kernel, a row becomes one tap whose channels are the row's bytes.
 bool unfolds_rows(const ConvSides& sides) {
   const int64_t row = sides.axes[1].kernel * sides.in_channels, rows = sides.axes[0].kernel;
   return sides.groups == 1 && rows > 1 &&
          rows * ceil_div(row, kIntegerBlock) <= 2 * ceil_div(rows * row, kIntegerBlock);
 }
 
-/// An image [N, rows, W', K/16][16] of the windows along its rows, padding written out.
+/// An image [N, rows, W', K/16][16] of the windows along its rows, explicitly padded.
 struct Unfolded {
   ConvSides rows;     ///< the windows of one row of the kernel
   ConvSides windows;  ///< the convolution over them
@@ -251,7 +251,7 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   auto program = std::make_unique<Program>("conv_integer");
   const bool two_axes = sides.in_extent[2] == 1 && sides.out_extent[2] == 1 && sides.axes[2].kernel == 1;
   const Ref* zero = product.zero_a == ZeroPoint::None ? nullptr : &product.a_zero;
-  // Taps, and the bytes of each; the columns of the weight follow them.
+  // Taps, and bytes per tap; the weight's columns have the same layout.
   int64_t taps = 1, each = product.k;
   Unfolded unfolded;
   if (sides.group_in() % kIntegerBlock == 0 && two_axes) {

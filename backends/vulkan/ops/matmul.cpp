@@ -76,7 +76,7 @@ Result<Problem> describe_problem(const NodeView& node) {
     problem.bias_batch = batches == 1 ? 0 : rows * columns;
   }
 
-  // One weight for all matrices of a batch: the rows of the batch are rows of one taller product.
+  // One weight for all matrices of a batch: the rows of the batch are rows of one taller matmul.
   const int64_t all = problem.batch[0] * problem.batch[1];
   const bool shared_b = problem.b.matrices == 1 && problem.a.matrices == all;
   const bool bias_follows = problem.bias_batch == problem.bias_row * problem.m;
@@ -92,7 +92,7 @@ Result<Problem> describe_problem(const NodeView& node) {
   return problem;
 }
 
-/// With `rows` rows, of whole vec4s.
+/// Padded to `rows` rows of whole vec4s.
 ProductFactor load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
                    const Factor& factor, int64_t rows, bool transposed) {
   const int64_t columns = round_up4(factor.columns);
@@ -121,7 +121,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   RT_ASSIGN(const Problem problem, describe_problem(node));
   if (kMatrices) RT_TRY(matrices_support(device, node.dtype(0), problem.m, problem.n));
   auto program = std::make_unique<Program>("matmul");
-  // Along k both operands must be as long as the steps of four reach, unless k lies along the rows of both.
+  // Along k both operands are padded to whole steps of four, unless k is the outer axis of both.
   const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
   const ProductFactor a = load(*program, device, node, 0, problem.a,
                                problem.transposed_a ? k : problem.a.rows, problem.transposed_a);

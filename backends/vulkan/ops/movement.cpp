@@ -15,7 +15,7 @@ std::vector<int64_t> extents_of(const Shape& shape) {
   return {shape.begin(), shape.end()};
 }
 
-/// The copies that make up the node: one, or for Concat one for each input.
+/// The copies of a node: one, or for Concat one for each input.
 Result<std::vector<StridedCopy>> copies_of(const NodeView& node) {
   const Shape& y = node.output(0).shape;
   const size_t size = size_of(node.output(0).dtype);

@@ -1,5 +1,5 @@
-// BatchNorm with given and with the batch's statistics, its gradient, and LayerNorm. Statistics are two
-// ordered passes: the mean, then the squares around it.
+// BatchNorm with given and with batch statistics, its gradient, and LayerNorm. Statistics take two ordered
+// passes: the mean, then the squared deviations.
 #include "backends/vulkan/reduce_steps.h"
 #include "backends/vulkan/split.h"
 

@@ -1,5 +1,5 @@
-// Optimizer steps: one invocation works out what all elements share, then one fused pass over a parameter;
-// states in 8 bits by blocks.
+// Optimizer steps: one invocation computes the scalars shared by all elements, then one fused pass over a
+// parameter; block-quantized 8-bit states.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace rt::vulkan {
 namespace {
 
-constexpr int64_t kFour[] = {16};  ///< bytes that an invocation works on
+constexpr int64_t kFour[] = {16};  ///< bytes per invocation
 
 /// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) noexcept {
@@ -23,12 +23,12 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-/// What is absent is bound to something of the same size, not read.
+/// Absent operands are bound to a valid input, which is not read.
 Ref input_or(int i, size_t other) {
   return in(i >= 0 ? static_cast<size_t>(i) : other);
 }
 
-/// One invocation writes the numbers that all elements share.
+/// One invocation writes the scalars shared by all elements.
 void add_numbers(Program& program, const StepForm& form, const Ref& numbers) {
   const auto rate = static_cast<size_t>(form.learning_rate);
   const auto logarithm = [](float keep) {
@@ -44,7 +44,7 @@ void add_numbers(Program& program, const StepForm& form, const Ref& numbers) {
   shared.write(4, numbers);
 }
 
-/// The constants and attributes of optimizer.glsl, behind the number of elements.
+/// The constants and attributes of optimizer.glsl, after the number of elements.
 void set_attributes(Step& step, const StepForm& form) {
   uint32_t present = 0;
   for (uint32_t i = 0; i < kMostStepStates; ++i) present |= form.has(i) ? 1u << i : 0u;
@@ -83,7 +83,7 @@ constexpr int64_t kLargestBlock =
 
 constexpr int64_t kTogether = 4;  ///< blocks of a workgroup, which prepares the codebooks once
 
-/// Bytes of a block in a parameter, in codes, in scales.
+/// Bytes of a block in a parameter, in quantized values, in scales.
 std::array<int64_t, 3> block_bytes(const NodeView& node) {
   const int64_t block = node.as<op::BlockwiseStepAttributes>().block_size;
   return {4 * block, block, 4};
@@ -101,8 +101,8 @@ Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
   return rows_fit(device, blocks_of(node), block_bytes(node));
 }
 
-/// Codes and scales are changed where they lie, after a copy if that is not where they were: a shader that
-/// read one place and wrote another would have more operands than can be bound.
+/// Quantized states and scales are updated in place, after a copy if the outputs are other buffers: separate
+/// inputs and outputs would be more operands than can be bound.
 Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("blockwise_step");
@@ -147,7 +147,7 @@ Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::sp
     step.read(0, rows_of(in(0), part, bytes[0])).read(1, rows_of(in(1), part, bytes[0])).read(2, table);
     step.write(3, rows_of(out(0), part, bytes[0]));
     for (uint32_t i = 0; i < kMostStepStates; ++i) {
-      // What is absent is bound to what is there and not touched.
+      // Absent states are bound to the table and not accessed.
       if (!form.has(i)) {
         step.read(4 + i, table).read(7 + i, table);
         continue;

@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: one element an invocation.
+// QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: one element per invocation.
 #include "runtime/graph/quantization.h"
 
 #include <limits>
@@ -19,7 +19,7 @@ void push_groups(Step& step, const ScaleGroups& groups, int64_t count) {
   step.push(groups.outer_stride).push(groups.block_stride).push(groups.inner_stride);
 }
 
-/// How many integers a type has, and the largest of them.
+/// Number of values of an integer type, and the largest of them.
 struct IntegerRange {
   int64_t count, high;
   explicit IntegerRange(DType dtype)

@@ -1,4 +1,4 @@
-// Uniform and normal random numbers, a block of four an invocation.
+// Uniform and normal random numbers, a block of four per invocation.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {

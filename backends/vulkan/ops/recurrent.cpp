@@ -1,8 +1,8 @@
-// LSTM, GRU and RNN: one product of x with w for all steps, then the steps, all in one command buffer.
+// LSTM, GRU and RNN: one matmul of x with w for all steps, then the steps, all in one command buffer.
 //
-// A workgroup walks through all steps with some rows of a direction where r is small or steps are many, so
-// that the number of dispatches does not grow with them; a large r is better read by the whole device: a
-// dispatch a step.
+// If r is small or steps are many, a workgroup runs all steps for some rows of a direction, so that the
+// number of dispatches does not grow with the steps; a large r is better read by the whole device: one
+// dispatch per step.
 #include <algorithm>
 
 #include "backends/vulkan/copy_steps.h"
@@ -11,7 +11,7 @@
 namespace rt::vulkan {
 namespace {
 
-/// r as [direction][hidden / 4][gate][unit] vec4; zeros behind its columns.
+/// r as [direction][hidden / 4][gate][unit] vec4; zero-padded columns.
 Ref packed_r(Program& program, const VulkanDevice& device, const NodeView& node, const RecurrentGeometry& g) {
   const int64_t rows = g.gates * g.hidden, padded = round_up4(g.hidden);
   const uint64_t bytes = floats(g.directions * rows * padded);
@@ -64,7 +64,7 @@ void add_steps(Program& program, const VulkanDevice& device, const NodeView& nod
   if (node.has(3)) step.read(3, in(3));
   if (node.has(4)) step.read(7, in(4));
   if (lstm && node.has(7)) step.read(8, in(7));
-  // What a cell does not have is bound to h: the shader names it as written to.
+  // Buffers that a cell does not have are bound to h: the shader declares them as written.
   step.write(6, lstm ? buffers.c : buffers.h);
   step.write(9, resets_before(g) ? buffers.reset : buffers.h);
 }
@@ -78,7 +78,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   Buffers buffers;
   buffers.h = initial_h(*program, device, node, g);
   if (g.kind == CellKind::LSTM) {
-    buffers.c = out(2);  // c moves in its place
+    buffers.c = out(2);  // c is updated in place
     if (node.has(6))
       program->copy(out(2), in(6));
     else

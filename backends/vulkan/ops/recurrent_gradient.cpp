@@ -1,5 +1,5 @@
-// Gradients of LSTM, GRU and RNN: y tells every h, so that all gates are computed anew with large products;
-// then one walk back through the steps, all in one command buffer.
+// Gradients of LSTM, GRU and RNN: y gives every h, so all gates are recomputed with large matmuls; then one
+// backward pass over the steps, all in one command buffer.
 #include <algorithm>
 
 #include "backends/vulkan/copy_steps.h"
@@ -8,7 +8,7 @@
 namespace rt::vulkan {
 namespace {
 
-/// The parts of shaders/recurrent_gates.comp.
+/// kForm of shaders/recurrent_gates.comp.
 enum GatesPart : uint32_t { kPrevious, kBeforeActivation, kStates, kPeepholes };
 
 class Gradient {
@@ -45,8 +45,8 @@ class Gradient {
       program_.fill(out(output), 0);
   }
 
-  /// A dispatch of recurrent_gates.comp; what a part does not use but the shader may write is bound to h's
-  /// gradient.
+  /// A dispatch of recurrent_gates.comp; bindings that a part does not use but the shader may write are bound
+  /// to h's gradient.
   Step& part(GatesPart number, int64_t count, std::span<const std::pair<uint32_t, Ref>> written) {
     Step& step = add_recurrent(program_, Shader::recurrent_gates, node_, g_, number, count,
                                device_.plan().elementwise_lanes);
@@ -69,7 +69,7 @@ class Gradient {
     if (const auto h0 = static_cast<size_t>(g_.operands.h0); node_.has(h0)) step.read(1, in(h0));
   }
 
-  /// Rows [directions][steps, batch] of `hidden` times `blocks` blocks of r from block `first` on.
+  /// Matmul of rows [directions][steps, batch] of `hidden` with `blocks` blocks of r from block `first` on.
   Ref product_with_r(const Ref& operand, int64_t first, int64_t blocks) {
     const int64_t columns = blocks * g_.hidden, fours = padded() / 4;
     TiledProduct product;
@@ -111,7 +111,7 @@ class Gradient {
     read_peepholes(step);
   }
 
-  /// r as [direction][gate][hidden / 4][unit] vec4 of four rows; zeros behind its rows.
+  /// r as [direction][gate][hidden / 4][unit] vec4 of four rows; zero-padded rows.
   Ref rows_in_fours() {
     const int64_t blocks = g_.directions * g_.gates, hidden = g_.hidden, whole = hidden / 4 * 4;
     const Ref packed = program_.scratch(floats(blocks * padded() * hidden));
@@ -172,7 +172,7 @@ class Gradient {
   const RecurrentGeometry& g_;
   int64_t rows_;
   Ref r_, gates_, states_;
-  Ref third_;  ///< GRU: product with r's third block
+  Ref third_;  ///< GRU: matmul with r's third block
 };
 
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {

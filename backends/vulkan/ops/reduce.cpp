@@ -1,5 +1,5 @@
-// Reductions over any axes, and the positions of extremes. Axes are collapsed into kept and reduced ones; up
-// to kept-reduced-kept is reduced where it lies, any other order is transposed into scratch first.
+// Reductions over any axes, and ArgMax/ArgMin. Axes are collapsed into kept and reduced ones; up to
+// kept-reduced-kept is reduced without a copy, any other order is transposed into scratch first.
 #include <algorithm>
 
 #include "backends/vulkan/copy_steps.h"

@@ -1,4 +1,4 @@
-// Resize by tables of taps, which the shared geometry makes on the host in double precision.
+// Resize by tables of taps, which the shared geometry computes on the host in double precision.
 #include <bit>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// GridSample, RoiAlign and its gradient, one invocation for each element of the result.
+// GridSample, RoiAlign and its gradient, one invocation per element of the result.
 #include "backends/vulkan/support.h"
 
 namespace rt::vulkan {
@@ -40,7 +40,7 @@ Status supports_roi(const Device& device, const NodeView& node) noexcept {
   return fits(device, node);
 }
 
-/// rois and indices of images at inputs 1 and 2; regions of `x` with as many bins as `attributes` say.
+/// rois and image indices are inputs 1 and 2; regions of `x` with the bins that `attributes` specify.
 template <class Attributes>
 Step& add_regions(Program& program, Shader shader, Device& device, const NodeView& node) {
   const auto& attributes = node.as<Attributes>();

@@ -1,5 +1,5 @@
-// WeightQuantizedMatMul: weights of 8 or 4 bits stay so in memory, and become numbers in registers; of many
-// rows, once a run in scratch. Groups of other sizes than multiples of 32 are left to the node's body.
+// WeightQuantizedMatMul: weights of 8 or 4 bits are dequantized in registers or, if x has many rows, once per
+// run into scratch. Groups of other sizes than multiples of 32 are left to the node's body.
 #include "backends/vulkan/integer_steps.h"
 #include "backends/vulkan/product_steps.h"
 #include "backends/vulkan/self_test.h"
@@ -7,8 +7,8 @@
 namespace rt::vulkan {
 namespace {
 
-constexpr int64_t kStep = 32;  ///< k that the shader takes at once
-/// From so many rows on, making each weight real once costs less than making it so for every tile.
+constexpr int64_t kStep = 32;  ///< extent of k that the shader processes at once
+/// From this many rows on, dequantizing each weight once costs less than doing so for every tile.
 constexpr int64_t kManyRows = 64;
 
 struct Problem {
@@ -87,7 +87,7 @@ SelfTest product_test(int64_t bits, const Tile& tile) {
   return test;
 }
 
-/// The weights made real, then an ordinary product.
+/// Dequantizes the weights to scratch, then an ordinary matmul.
 void add_widened(Program& program, const VulkanDevice& device, const Problem& problem,
                  const Operands& operands) {
   const Ref wide = program.scratch(static_cast<uint64_t>(problem.n * problem.k) * sizeof(float));
