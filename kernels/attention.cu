@@ -1,5 +1,5 @@
-// Attention with fused multiply-adds, and the merge of partial results. The kernel for tensor cores is in
-// attention_tensor.cu.
+// Attention with FMAs on CUDA cores, and the merge of the splits' partial results. The tensor core kernel is
+// in attention_tensor.cu.
 #include "kernels/attention.cuh"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace rt::cuda {
 namespace {
 
-/// 32 rows, eight of each warp; 32 keys, one of each lane; columns of y in chunks of 128, four of each lane.
+/// A block has 32 rows, eight per warp; 32 keys, one per lane; columns of y in chunks of 128, four per lane.
 constexpr int kRows = 32, kKeys = 32, kThreads = 128, kWarpRows = kRows / (kThreads / kWarpSize);
 constexpr int kColumns = 128, kLaneColumns = kColumns / kWarpSize;
 constexpr int kDepth = 32, kKeyLead = kDepth + 4;
@@ -21,8 +21,8 @@ struct Shared {
   float weight[kRows][kKeys];
 };
 
-/// More than 128 registers: 32 results, eight rows' scores and statistics, and what eight rows need to know
-/// of masks.
+/// More than 128 registers per thread: 32 results, scores and statistics of eight rows, and the mask state of
+/// eight rows.
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArguments a) {
   auto& shared = *dynamic_shared<Shared>();
@@ -62,7 +62,8 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArgumen
         }
       }
     }
-    // Nobody reads the values of the last keys any more: all have passed the barriers above, unless d is 0.
+    // The values of the previous keys are no longer read: all threads have passed the barriers above, unless
+    // d is 0.
     if (a.d == 0) __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < kKeys * kColumns; i += kThreads) {
       const int t = first + i / kColumns, column = b.chunk * kColumns + i % kColumns;
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArgumen
   }
 }
 
-/// y = sum over the parts of exp(greatest of the part - greatest of all) result / the same sum of sums.
+/// y = sum over the splits of exp(split maximum - overall maximum) result / the same sum of the splits' sums.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     merge_kernel(const float* partial, T* y, int64_t count, int e, int splits) {

@@ -1,8 +1,8 @@
-// What both kernels of attention know: which block works on what, which keys a row sees, scores under masks.
+// Shared by both attention kernels: the work of each block, the keys visible to each row, masked scores.
 //
-// Softmax goes along with the keys (Milakov, Gimelshein: Online normalizer calculation for softmax, 2018): a
-// row keeps its greatest score and the sum of exp(score - greatest), and rescales when a greater one comes.
-// The matrix of scores is never written (Dao et al.: FlashAttention, 2022).
+// Online softmax (Milakov, Gimelshein: Online normalizer calculation for softmax, 2018): a row keeps its
+// running maximum and the sum of exp(score - maximum), and rescales when the maximum grows. The score matrix
+// is never written (Dao et al.: FlashAttention, 2022).
 #pragma once
 
 #include "kernels/attention.h"
@@ -13,12 +13,12 @@
 
 namespace rt::cuda {
 
-/// The keys of one row.
+/// The keys visible to one row.
 struct SeenKeys {
   int first, last;
 };
 
-/// Keys by position of the rows of one batch.
+/// Visible keys by position, for the rows of one batch.
 struct KeyWindow {
   int64_t length, position;  ///< valid keys; position of query 0
 
@@ -37,15 +37,15 @@ struct KeyWindow {
   }
 
  private:
-  /// A number given at run time, near enough to 0 that sums of some do not overflow.
+  /// A value known only at run time, clamped so that sums of a few do not overflow.
   RT_DEVICE static int64_t near(int64_t n) {
     constexpr int64_t kFar = int64_t{1} << 61;
     return n < -kFar ? -kFar : n > kFar ? kFar : n;
   }
 };
 
-/// The part of the work that a block has: `rows` rows of one group of heads from `row` on, columns from
-/// `chunk` on, the keys [begin, end).
+/// The work of one block: `rows` rows of one group of heads starting at `row`, columns starting at `chunk`,
+/// the keys [begin, end).
 struct AttentionBlock {
   int64_t pair;  ///< batch and group
   int batch, group, row, chunk, split;
@@ -84,7 +84,7 @@ RT_DEVICE AttentionBlock attention_block(const AttentionArguments& a, const int 
   return b;
 }
 
-/// What turns a product into a score, for one row.
+/// Turns q k dot products into scores, for one row.
 template <class T>
 struct ScoreRow {
   SeenKeys seen;
@@ -98,7 +98,7 @@ struct ScoreRow {
     if (seen.last > b.end) seen.last = b.end;
     mask = b.batch * a.mask_strides[0] + head * a.mask_strides[1] + query * a.mask_strides[2];
   }
-  /// -infinity where the row does not see the key.
+  /// -infinity where the key is masked for the row.
   RT_DEVICE float score(const AttentionArguments& a, float product, int key) const {
     if (key < seen.first || key >= seen.last) return -INFINITY;
     float s = product * a.scale;
@@ -112,12 +112,12 @@ struct ScoreRow {
   }
 };
 
-/// exp(score - greatest) needs a finite number to subtract even where no key was seen.
+/// exp(score - greatest) needs a finite subtrahend even where no key is visible.
 RT_DEVICE float base_of(float greatest) {
   return greatest == -INFINITY ? 0.0f : greatest;
 }
 
-/// Where a row's partial result lies: the greatest score, the sum, e numbers.
+/// Address of a row's partial result: the maximum score, the sum, e values.
 RT_DEVICE float* partial_row(const AttentionArguments& a, const AttentionBlock& b, int row) {
   return a.partial + ((b.pair * b.rows + row) * a.splits + b.split) * (a.e + 2);
 }

@@ -1,4 +1,4 @@
-// Attention: what the launchers take.
+// Attention: launcher arguments.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,13 +8,13 @@
 namespace rt::cuda {
 
 enum class AttentionWay : uint8_t {
-  Plain,   ///< fused multiply-adds; f32, f16 and bf16, any widths
+  Plain,   ///< FMAs on CUDA cores; f32, f16 and bf16, any widths
   Tensor,  ///< tensor cores; f16 and bf16 (sm_80), d and e multiples of 8 of at most 128
 };
 
 /// query [batch,heads,queries,d], key [batch,groups,keys,d], value [batch,groups,keys,e] -> y
-/// [batch,heads,queries,e]. The query heads of one group lie one under the other: heads / groups * queries
-/// rows of one matrix.
+/// [batch,heads,queries,e]. The query heads of one group are stacked: heads / groups * queries rows of one
+/// matrix.
 struct AttentionArguments {
   ElementType type = ElementType::F32;
   AttentionWay way = AttentionWay::Plain;
@@ -23,16 +23,16 @@ struct AttentionArguments {
   ElementType mask_type = ElementType::F32;                       ///< Bool, F32, or `type`
   int64_t mask_strides[4] = {};                                   ///< 0 where it broadcasts
   const int64_t *kv_length = nullptr, *query_position = nullptr;  ///< null: absent
-  bool one_position = false;  ///< query_position has one entry for all batches
+  bool one_position = false;  ///< query_position has one entry shared by all batches
   void* y = nullptr;
   float* partial = nullptr;  ///< with splits > 1: attention_partial_bytes()
   int batch = 0, heads = 0, groups = 0, queries = 0, keys = 0, d = 0, e = 0;
-  int splits = 1;  ///< parts of the keys, merged in order
+  int splits = 1;  ///< the keys are split into this many parts, merged in order
   float scale = 1, softcap = 0;
   int64_t left = -1, right = -1;  ///< windows; -1: none. Causal is right = 0
 };
 cudaError_t attention(const AttentionArguments& arguments, cudaStream_t stream);
-/// Parts of the keys that keep the device busy.
+/// The number of key splits that fills the device.
 int attention_splits(const AttentionArguments& arguments, int multiprocessors);
 size_t attention_partial_bytes(const AttentionArguments& arguments);
 

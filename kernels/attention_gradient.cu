@@ -1,7 +1,7 @@
-// Gradients of attention without the matrix of scores (Dao et al.: FlashAttention, 2022). Two kernels, and
-// nothing is added atomically: blocks of rows go over the keys they see twice, first for each row's greatest
-// score and sum, which they keep, then for grad_query; blocks of keys go over the rows for grad_key and
-// grad_value. Memory beside the results: three numbers for each row.
+// Gradients of attention without materializing the score matrix (Dao et al.: FlashAttention, 2022). Two
+// kernels, no atomics: blocks of rows pass over their visible keys twice, first for each row's maximum score
+// and sum, which they store, then for grad_query; blocks of keys pass over the rows for grad_key and
+// grad_value. Extra memory: three scalars per row.
 //
 //   P = exp(s - greatest) / sum,  grad_s = P (grad_y value' - grad_y y) s',  s' = 1 - tanh^2 of a soft cap
 //   grad_query = scale grad_s key,  grad_key = scale grad_s' query,  grad_value = P' grad_y
@@ -15,15 +15,15 @@
 namespace rt::cuda {
 namespace {
 
-/// What the backward passes know of a row.
+/// Per-row statistics used by the backward passes.
 struct RowStatistics {
-  float base = 0, inverse_sum = 0;  ///< of exp(score - base); 0: the row sees no key
+  float base = 0, inverse_sum = 0;  ///< of exp(score - base); 0: no key is visible to the row
   float dot = 0;                    ///< grad_y y
 
   RT_DEVICE float weight(float score) const { return expf(score - base) * inverse_sum; }
 };
 
-/// grad_s / P for one score before its scale.
+/// grad_s / P of one score before scaling.
 RT_DEVICE float slope_of(const AttentionArguments& a, float product) {
   if (a.softcap == 0) return 1;
   const float t = tanhf(product * a.scale / a.softcap);
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kTileThreads, 2) grad_key_value_kernel(Attenti
     const int row = from + at.lane;
     const ScoreRow<T> scores(a, b, row);
     const bool sees = row < b.rows && scores.seen.first < scores.seen.last;
-    if (__ballot_sync(kFullMask, sees) == 0) continue;  // in all warps alike: they have the same rows
+    if (__ballot_sync(kFullMask, sees) == 0) continue;  // uniform over the warps: they have the same rows
     const RowStatistics own =
         row < b.rows ? reinterpret_cast<const RowStatistics*>(g.statistics)[b.pair * b.rows + row]
                      : RowStatistics{};
@@ -157,7 +157,7 @@ cudaError_t attention_gradient(const AttentionGradArguments& g, cudaStream_t str
   };
   return with_float(a.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    // Statistics are found even where no column of grad_query is.
+    // Statistics are computed even if grad_query has no columns.
     const cudaError_t error =
         launch(grad_query_kernel<T>, config(ceil_div(rows, kTileRows) * std::max(column_chunks(a.d), 1)), g);
     if (error != cudaSuccess) return error;

@@ -1,11 +1,11 @@
-// Gradients of attention: what the launcher takes.
+// Gradients of attention: launcher arguments.
 #pragma once
 
 #include "kernels/attention.h"
 
 namespace rt::cuda {
 
-/// `attention` as it was computed, with its result y; splits and partial do not count.
+/// `attention`: the arguments of the forward pass, with its result y; splits and partial are ignored.
 struct AttentionGradArguments {
   AttentionArguments attention;
   const void* grad_y = nullptr;

@@ -1,5 +1,5 @@
-// Attention on tensor cores: 64 rows in four warps of 16. The weights of a row stay in registers: the sums of
-// the first product are the fragments of the second one's first factor.
+// Attention on tensor cores: 64 rows in four warps of 16. The softmax weights of a row stay in registers: the
+// accumulators of the first matmul are the A fragments of the second.
 #include "kernels/attention_tensor.h"
 
 #include "kernels/attention.cuh"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr int kRows = kTensorAttentionRows, kThreads = 128;
 
-/// kWidth: what d and e are padded to; kKeys keys at a time. Wide rows take more than 128 registers: 64
-/// results and 16 scores of each thread live through the loop.
+/// kWidth: d and e padded; kKeys keys at a time. Wide rows take more than 128 registers: 64 results and 16
+/// scores of each thread are live throughout the loop.
 template <int kPaddedWidth>
 struct Tile {
   static constexpr int kWidth = kPaddedWidth, kKeys = kWidth == 128 ? 32 : 64, kLead = kWidth + 8;

@@ -1,11 +1,11 @@
-// Attention on tensor cores: what attention() in attention.cu chooses.
+// Attention on tensor cores, selected by attention() in attention.cu.
 #pragma once
 
 #include "kernels/attention.h"
 
 namespace rt::cuda {
 
-/// Rows of one block.
+/// Rows per block.
 inline constexpr int kTensorAttentionRows = 64;
 
 /// Writes y, or with splits > 1 the partial results.

@@ -1,8 +1,8 @@
-// Tiles of 32 x 32 scores by fused multiply-adds, and sums of rows weighted by them: what attention and its
-// gradients are made of, for any element type and width.
+// Tiles of 32 x 32 scores computed with FMAs, and sums of rows weighted by them: the building blocks of
+// attention and its gradients, for any element type and width.
 //
-// 128 threads; a warp has eight rows of the first factor, its lanes the 32 rows of the second one. Sums of
-// rows are made in chunks of 128 columns, four of each lane.
+// 128 threads; a warp has eight rows of the first operand, its lanes the 32 rows of the second one. Weighted
+// sums are computed in chunks of 128 columns, four per lane.
 #pragma once
 
 #include "kernels/common.cuh"
@@ -23,7 +23,7 @@ struct AttentionTiles {
   float weight[kTileRows][kTileRows];
 };
 
-/// Rows [begin, end) of a dense matrix; zeros behind.
+/// Rows [begin, end) of a dense matrix; zeros past the end.
 template <class T>
 struct TileRows {
   const T* from;
@@ -67,7 +67,7 @@ RT_DEVICE void multiply_tiles(float (&products)[kTileWarpRows], AttentionTiles& 
 }
 
 /// sums[i] += tiles.weight[at.row + i] times the rows' columns of `chunk`. Begins and ends with a barrier:
-/// weights may be written just before and just behind.
+/// weights may be written right before and right after.
 template <class T>
 RT_DEVICE void add_weighted(float (&sums)[kTileWarpRows][kTileLaneColumns], AttentionTiles& tiles,
                             const TileLane& at, const TileRows<T>& rows, int width, int chunk) {

@@ -1,6 +1,6 @@
-// Elementwise functions of two operands with broadcasting. One thread for each group of neighbouring results:
-// 16 bytes of them where every operand is dense or repeated along the last axis, else one. f16 and bf16 are
-// computed in f32.
+// Elementwise functions of two operands with broadcasting. One thread per group of adjacent results: 16 bytes
+// of them where every operand is dense or repeated along the last axis, else one. f16 and bf16 are computed
+// in f32.
 //
 // Integer division and modulo by zero give 0, and minimum / -1 wraps; sums, differences, products and powers
 // wrap.
@@ -113,7 +113,7 @@ struct Comparison {
   }
 };
 
-/// `left` elements from there, or one repeated.
+/// The `left` remaining elements starting at `from`, or the first one repeated.
 template <int kWidth, class T>
 RT_DEVICE Packed<T, kWidth> load_group(const T* from, int64_t left, bool repeated) {
   if (!repeated) return load_packed_before<kWidth>(from, 0, left);

@@ -17,22 +17,22 @@ enum class BinaryFunction : uint8_t {
   Maximum,
   Mod,           ///< the sign of the divisor
   ModTruncated,  ///< the sign of the dividend
-  And,           ///< of bools
+  And,           ///< of booleans
   Or,
   Xor,
   BitwiseAnd,  ///< of integers
   BitwiseOr,
   BitwiseXor,
-  ShiftLeft,  ///< a count of the width or more, or below 0, leaves 0
+  ShiftLeft,  ///< a shift count of at least the width, or below 0, gives 0
   ShiftRight,
 };
 enum class CompareFunction : uint8_t { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
 
-/// Operands of the space: a, b; the result is dense. With `width` > 1 the last axis counts groups of so many
-/// neighbouring elements, and each operand's stride along it is `width` or 0.
+/// Operands of the space: a, b; the result is dense. With `width` > 1 the last axis counts groups of that
+/// many adjacent elements, and each operand's stride along it is `width` or 0.
 struct BroadcastArguments {
   IndexSpace<2> space;
-  int width;      ///< 1, or as many elements as fit 16 bytes
+  int width;      ///< 1, or the number of elements in 16 bytes
   int64_t count;  ///< elements of the result
   const void* a;
   const void* b;
@@ -40,14 +40,14 @@ struct BroadcastArguments {
 };
 cudaError_t binary(BinaryFunction function, ElementType type, const BroadcastArguments& arguments,
                    cudaStream_t stream);
-/// y is of bools.
+/// y is boolean.
 cudaError_t compare(CompareFunction function, ElementType type, const BroadcastArguments& arguments,
                     cudaStream_t stream);
 
 /// y = condition ? a : b. Operands of the space: condition, a, b.
 struct WhereArguments {
   IndexSpace<3> space;
-  int width;  ///< 1, or as many elements of the result as fit 16 bytes
+  int width;  ///< 1, or the number of elements of the result in 16 bytes
   int64_t count;
   size_t element_bytes;
   const void* condition;

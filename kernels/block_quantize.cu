@@ -1,4 +1,5 @@
-// A block of numbers by a block of threads, which finds the scale first; back, an element each.
+// Quantize: one thread block per quantization block, which first reduces the scale. Dequantize: one thread
+// per element.
 #include "kernels/block_quantize.h"
 
 #include "kernels/common.cuh"
@@ -12,7 +13,7 @@ constexpr int kBlock = 128;
 __global__ void __launch_bounds__(kBlock)
     quantize_block(const float* x, uint8_t* codes, float* scales, BlockCodes blocks) {
   __shared__ float shared[kWarpSize];
-  __shared__ float thresholds[256];  // [i] lies before number i
+  __shared__ float thresholds[256];  // [i] is the threshold below codebook value i
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * blocks.block;
   const int64_t end = min(begin + blocks.block, blocks.count);
   const int thread = static_cast<int>(threadIdx.x);

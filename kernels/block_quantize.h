@@ -7,15 +7,15 @@
 
 namespace rt::cuda {
 
-/// `count` numbers in blocks of `block`, the last one shorter; the codebook's `levels` numbers ascend.
+/// `count` values in blocks of `block`, the last one shorter; the codebook has `levels` ascending values.
 struct BlockCodes {
   const float* codebook = nullptr;
   int64_t levels = 256, block = 256, count = 0;
-  bool keep_positive = false;  ///< numbers above 0 have at least code 1
+  bool keep_positive = false;  ///< values above 0 are quantized to at least 1
 };
 
-/// A scale is the largest magnitude of a block; a code the number of thresholds that x reaches, which lie
-/// half way between two numbers of the codebook, times the scale.
+/// The scale is a block's largest magnitude. The quantized value is the number of thresholds <= x; thresholds
+/// are the midpoints of adjacent codebook values, times the scale.
 cudaError_t block_quantize(const float* x, uint8_t* codes, float* scales, const BlockCodes& blocks,
                            cudaStream_t stream);
 /// codebook[code] times the block's scale.

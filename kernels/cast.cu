@@ -1,5 +1,5 @@
-// Casts between all element types: one kernel for each source type, four neighbours for each thread; the
-// target type is the same for the whole grid and chosen at run time.
+// Casts between all element types: one kernel per source type, four adjacent elements per thread; the target
+// type is uniform over the grid and selected at run time.
 #include "kernels/cast.h"
 
 #include "kernels/common.cuh"

@@ -1,6 +1,5 @@
-// y = x in another type: floats to integers toward zero, saturated, NaN to 0; integers to integers the low
-// bits; to bool
-// != 0.
+// y = x in another type. Floats to integers: toward zero, saturated, NaN to 0. Integers to integers: the low
+// bits. To bool: != 0.
 #pragma once
 
 #include <cuda_runtime_api.h>

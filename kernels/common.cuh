@@ -1,4 +1,4 @@
-// What kernels of all families use: choosing a template by element type, conversions defined for every value,
+// Shared by all kernel families: template dispatch by element type, conversions defined for every value,
 // indices.
 #pragma once
 
@@ -15,7 +15,7 @@ struct TypeTag {
   using type = T;
 };
 
-/// f(TypeTag<T>{}) with the C++ type of an element type, on the host. All calls return the same type.
+/// f(TypeTag<T>{}) with the C++ type of an element type, on the host. All calls must return the same type.
 template <class F>
 decltype(auto) with_type(ElementType type, F&& f) {
   switch (type) {
@@ -36,7 +36,7 @@ decltype(auto) with_type(ElementType type, F&& f) {
   return f(TypeTag<float>{});
 }
 
-/// with_type() for numbers only; bool goes to f as uint8_t.
+/// with_type() for numeric types only; bool is passed to f as uint8_t.
 template <class F>
 decltype(auto) with_number(ElementType type, F&& f) {
   return with_type(type, [&](auto tag) {
@@ -48,7 +48,7 @@ decltype(auto) with_number(ElementType type, F&& f) {
   });
 }
 
-/// with_type() for f32, f16 and bf16; any other type goes to f as float.
+/// with_type() for f32, f16 and bf16; any other type is passed to f as float.
 template <class F>
 decltype(auto) with_float(ElementType type, F&& f) {
   switch (type) {
@@ -58,7 +58,7 @@ decltype(auto) with_float(ElementType type, F&& f) {
   }
 }
 
-/// An unsigned integer of this many bytes: what a movement kernel sees of an element.
+/// An unsigned integer of this many bytes: the element type of data movement kernels.
 template <class F>
 decltype(auto) with_size(size_t bytes, F&& f) {
   switch (bytes) {
@@ -69,7 +69,7 @@ decltype(auto) with_size(size_t bytes, F&& f) {
   }
 }
 
-/// An element in the type that it is computed in: float for f32, f16 and bf16; double; 64-bit integers.
+/// The type that T is computed in: float for f32, f16 and bf16; double; 64-bit integers.
 RT_DEVICE float widen(float x) {
   return x;
 }
@@ -134,7 +134,7 @@ RT_DEVICE To narrow(From x) {
   }
 }
 
-/// For sums and products in f32: f32, f16 and bf16 through float.
+/// For accumulation in f32: f32, f16 and bf16 through float.
 template <class T>
 RT_DEVICE float to_float(T x) {
   return static_cast<float>(widen(x));
@@ -148,14 +148,14 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// The number of this thread in a grid of one-dimensional blocks.
+/// The global index of this thread in a grid of one-dimensional blocks.
 RT_DEVICE int64_t global_index() {
   return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
 inline constexpr unsigned kElementwiseThreads = 256;
 
-/// A grid with one thread for each of `count` pieces of work; kernels compare global_index() with the count.
+/// A grid with one thread for each of `count` work items; kernels compare global_index() with the count.
 inline LaunchConfig launch_each(int64_t count, cudaStream_t stream, unsigned threads = kElementwiseThreads) {
   return {dim3(static_cast<unsigned>(ceil_div(count, threads))), dim3(threads), 0, stream};
 }

@@ -1,4 +1,4 @@
-// Values that do not depend on data: one number everywhere, or numbers in equal steps.
+// Values that do not depend on data: constant fill, and arithmetic sequences.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,7 +12,7 @@ namespace rt::cuda {
 /// Every element becomes the first `unit` bytes of `bits`: 1, 2, 4 or 8.
 cudaError_t fill(void* result, uint64_t bits, int unit, int64_t count, cudaStream_t stream);
 
-/// Element i becomes start + i delta: as integers of 64 bits, which wrap, or in double.
+/// Element i becomes start + i delta: in 64-bit integers, which wrap, or in double.
 struct RangeArguments {
   void* result = nullptr;
   ElementType type = ElementType::I64;

@@ -1,5 +1,5 @@
-// Convolutions as implicit matrix products: the matrix of windows is never written, its elements are found
-// while tiles are loaded. Groups are the matrices of a batch.
+// Convolutions as implicit GEMM: the im2col matrix is never materialized; its elements are located while
+// tiles are loaded. Groups are the matrices of a batch.
 #include "kernels/conv.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ cudaError_t run_direct(const ConvArguments& a, cudaStream_t stream) {
   if (a.form == ConvForm::Weight) {
     const dim3 grid(static_cast<unsigned>(ceil_div(w.output_channels, kWarpSize)),
                     static_cast<unsigned>(a.product.splits), static_cast<unsigned>(filter));
-    Product p = a.product;  // one matrix of all groups
+    Product p = a.product;  // one matrix for all groups
     p.m = w.output_channels;
     p.matrices = 1;
     const cudaError_t error =

@@ -1,9 +1,9 @@
-// Convolutions and their two gradients: what the launchers take. Data [N,S1,S2,S3,C], weight
+// Convolutions and their two gradients: launcher arguments. Data [N,S1,S2,S3,C], weight
 // [O,K1,K2,K3,C/groups].
 //
 // All three are described by the forward convolution x * weight -> y:
 //   Forward    (x, weight) -> y
-//   Data       (y, weight) -> x    the gradient of the data, which is ConvTranspose
+//   Data       (y, weight) -> x    the data gradient, which is ConvTranspose
 //   Weight     (x, y)      -> weight
 #pragma once
 
@@ -14,15 +14,14 @@ namespace rt::cuda {
 enum class ConvForm : uint8_t { Forward, Data, Weight };
 
 enum class ConvWay : uint8_t {
-  Plain,     ///< an implicit matrix product with fused multiply-adds, f32
-  Tensor64,  ///< on tensor cores: f16, bf16 and, rounded to TF32, f32 (both sm_80)
+  Plain,     ///< implicit GEMM with FMAs on CUDA cores, f32
+  Tensor64,  ///< tensor cores: f16, bf16 and f32 rounded to TF32 (the latter two need sm_80)
   Tensor128,
-  Direct,  ///< one thread per result: few channels in a group, as in depthwise convolutions; f32, f16 and
-           ///< bf16
+  Direct,  ///< one thread per result: few channels per group, as in depthwise convolutions; f32, f16 and bf16
 };
 
-/// Missing spatial axes have extent, kernel and stride 1. Every tensor has less than 2^31 pixels, and k of
-/// the product is below 2^31.
+/// Missing spatial axes have extent, kernel and stride 1. Every tensor has fewer than 2^31 pixels, and the
+/// GEMM's k is below 2^31.
 struct ConvWindows {
   int batch = 0, groups = 1;
   int input_channels = 0, output_channels = 0;
@@ -36,11 +35,11 @@ struct ConvWindows {
   int64_t output_pixels() const { return int64_t{1} * batch * output[0] * output[1] * output[2]; }
 };
 
-/// The matrix product that a form is: extents, groups as matrices, strides.
+/// The GEMM of a form: extents, groups as matrices, strides.
 Product conv_product(const ConvWindows& windows, ConvForm form);
 
-/// `product` as conv_product() made it, with result, epilogue (Forward and Data), splits and partial filled
-/// in.
+/// `product` as returned by conv_product(), with result, epilogue (Forward and Data), splits and partial
+/// filled in.
 struct ConvArguments {
   ElementType type = ElementType::F32;
   ConvForm form = ConvForm::Forward;
@@ -51,7 +50,7 @@ struct ConvArguments {
 };
 cudaError_t conv(const ConvArguments& arguments, cudaStream_t stream);
 
-/// Splits that the direct form of Weight takes: parts of the pixels.
+/// Number of splits (of the pixels) for the direct form of Weight.
 int conv_direct_splits(const ConvWindows& windows, int multiprocessors);
 
 }  // namespace rt::cuda

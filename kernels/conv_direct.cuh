@@ -1,5 +1,5 @@
-// Convolutions with few channels in a group, one thread per result: depthwise ones above all, where a matrix
-// product would have one column. Neighbouring threads have neighbouring channels.
+// Convolutions with few channels per group, one thread per result: mainly depthwise ones, whose GEMM would
+// have one column. Adjacent threads have adjacent channels.
 #pragma once
 
 #include "kernels/conv_operands.cuh"
@@ -42,8 +42,8 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 
 constexpr int kPixelLanes = 8;
 
-/// Weight: a row of lanes has 32 neighbouring output channels, one tap and one channel of the group; the rows
-/// share the pixels of this part.
+/// Weight: the 32 lanes of a row have adjacent output channels, one tap and one channel of the group; the
+/// rows divide the pixels of this split.
 template <class T>
 __global__ void __launch_bounds__(kWarpSize* kPixelLanes)
     direct_weight_grad_kernel(const T* x, const T* grad, ConvSide side, int output_channels, int group_out,

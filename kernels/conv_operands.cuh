@@ -1,5 +1,5 @@
-// The factors of implicit matrix products: elements of images named by (pixel, tap, channel). See product.cuh
-// for what an operand is and conv.h for the forms.
+// The operands of implicit GEMMs: elements of images addressed by (pixel, tap, channel). See product.cuh for
+// the operand concept and conv.h for the forms.
 #pragma once
 
 #include "kernels/conv.h"
@@ -7,13 +7,13 @@
 
 namespace rt::cuda {
 
-/// How pixels of one side of a convolution name pixels of the other.
+/// Maps pixels of one side of a convolution to pixels of the other.
 struct ConvSide {
-  Divisor pixel[3];  ///< extents of the side that is counted
-  int extent[3];     ///< of the side that is read
+  Divisor pixel[3];  ///< extents of the side that is iterated over
+  int extent[3];     ///< extents of the side that is read
   Divisor kernel[3], stride[3];
   int pad[3], dilation[3];
-  int pixels;    ///< of the side that is counted, of all samples
+  int pixels;    ///< of the side that is iterated over, in all samples
   int channels;  ///< elements from one read pixel to the next
 };
 
@@ -32,9 +32,8 @@ RT_DEVICE Position tap_position(const ConvSide& side, int tap) {
   return {0, {y.quotient, y.remainder, x.remainder}};
 }
 
-/// The offset of the read pixel that belongs to a counted pixel and a tap, or -1. kData: the output pixel
-/// whose window has the input pixel at this tap; else the input pixel at this tap of the output pixel's
-/// window.
+/// The offset of the read pixel for an iterated pixel and a tap, or -1. kData: the output pixel whose window
+/// has the input pixel at this tap; else the input pixel at this tap of the output pixel's window.
 template <bool kData>
 RT_DEVICE int64_t read_offset(const ConvSide& side, const Position& pixel, const Position& tap) {
   int64_t offset = pixel.sample;
@@ -57,7 +56,7 @@ RT_DEVICE int64_t read_offset(const ConvSide& side, const Position& pixel, const
   return inside ? offset * side.channels : -1;
 }
 
-/// Rows are pixels, k counts (tap, channel of the group).
+/// Rows are pixels, k indexes (tap, channel of the group).
 template <class T, bool kData>
 struct WindowOperand {
   using Element = T;
@@ -83,7 +82,7 @@ struct WindowOperand {
   }
 };
 
-/// Rows count (tap, channel of the group), k counts output pixels: what a weight's gradient multiplies.
+/// Rows index (tap, channel of the group), k indexes output pixels: the operand of the weight gradient.
 template <class T>
 struct TapOperand {
   using Element = T;
@@ -111,8 +110,8 @@ struct TapOperand {
   }
 };
 
-/// The weight as the data's gradient multiplies it: rows are input channels of the group, k counts (tap,
-/// output channel of the group).
+/// The weight operand of the data gradient: rows are input channels of the group, k indexes (tap, output
+/// channel of the group).
 template <class T>
 struct WeightOperand {
   using Element = T;
@@ -134,7 +133,7 @@ struct WeightOperand {
   }
 };
 
-/// Counted: output pixels (Forward, Weight) or input pixels (Data).
+/// Iterates over output pixels (Forward, Weight) or input pixels (Data).
 inline ConvSide conv_side(const ConvWindows& w, bool data) {
   ConvSide side{};
   for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
-// A block makes one sequence, its threads the places of the sequence extended by blanks: first all alpha,
-// kept in scratch, then beta from the end, with the gradient at each time. Logarithms in double. Formulas:
-// runtime/ops/ctc.cpp.
+// One block per sequence; its threads iterate over the positions of the label sequence extended by blanks:
+// first all alpha, kept in scratch, then beta from the end, with the gradient at each time. Log space, in
+// double. Formulas: runtime/ops/ctc.cpp.
 #include "kernels/ctc.h"
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace {
 
 constexpr int kMostCtcThreads = 256;
 
-/// Of one sequence, in scratch: places are 2 most_labels + 1.
+/// Scratch of one sequence: `places` is 2 most_labels + 1 positions of the extended sequence.
 struct CtcScratch {
   double* alpha;    ///< [steps, places]
   double* beta;     ///< [2, places]
   double* share;    ///< [places]
-  int64_t* next;    ///< [places]: the next place of the same label, 0 for none
-  int64_t* leader;  ///< [places]: 1 for the first place of a label
+  int64_t* next;    ///< [places]: the next position of the same label, 0 for none
+  int64_t* leader;  ///< [places]: 1 for the first position of a label
 
   static constexpr int64_t numbers(int64_t steps, int64_t places) { return (steps + 5) * places; }
   RT_DEVICE CtcScratch(void* all, int64_t sequence, int64_t steps, int64_t places) {
@@ -57,12 +57,12 @@ struct CtcSequence {
     return valid(of) ? static_cast<double>(to_float(static_cast<const T*>(to.log_probabilities)[at(t, of)]))
                      : -INFINITY;
   }
-  /// Whether a path may go from place k past the blank behind it.
+  /// Whether a path may go from position k past the following blank.
   RT_DEVICE bool skips(int64_t k) const {
     return k + 2 < places && symbol(k) != to.blank && symbol(k) != symbol(k + 2);
   }
 
-  /// Places of equal labels are linked, so that one thread adds up each label's shares.
+  /// Positions of equal labels are linked, so that one thread accumulates each label's shares.
   RT_DEVICE void link(const CtcScratch& scratch) const {
     for (int64_t k = threadIdx.x; k < places; k += blockDim.x) {
       const int64_t own = symbol(k);
@@ -88,13 +88,13 @@ struct CtcSequence {
       __syncthreads();
     }
   }
-  /// The logarithm of the probability of all paths.
+  /// The log probability of all paths.
   RT_DEVICE double total(const CtcScratch& scratch) const {
     if (steps == 0) return places == 1 ? 0 : -INFINITY;
     const double* last = scratch.alpha + (steps - 1) * places;
     return places == 1 ? last[0] : log_sum(last[places - 2], last[places - 1]);
   }
-  /// beta and the shares of all places at time t.
+  /// beta and the shares of all positions at time t.
   RT_DEVICE void find_shares(const CtcScratch& scratch, int64_t t, double whole) const {
     double* beta = scratch.beta + t % 2 * places;
     const double* behind = scratch.beta + (t + 1) % 2 * places;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kMostCtcThreads, 2) make_ctc(CtcArguments to) 
   const bool dropped = whole == -INFINITY && to.zero_infinity;
   if (threadIdx.x == 0)
     static_cast<T*>(to.loss)[blockIdx.x] = narrow<T>(static_cast<float>(dropped ? 0 : -whole));
-  for (int64_t t = z.steps; t-- > 0 && !dropped;) {  // the same for the whole block
+  for (int64_t t = z.steps; t-- > 0 && !dropped;) {  // uniform over the block
     z.find_shares(scratch, t, whole);
     __syncthreads();
     double blanks = 0;

@@ -1,4 +1,4 @@
-// Elementary functions of one number on the device: in float, double, or exact integers. NaN stays NaN.
+// Elementary functions of one scalar on the device: in float, double, or exact integers. NaN stays NaN.
 #pragma once
 
 #include "kernels/common.cuh"
@@ -6,8 +6,8 @@
 
 namespace rt::cuda {
 
-/// y = f(x) for the functions of epilogues, F = float or double; `alpha` and `beta` as in FunctionCall. Apart
-/// from the others, whose code products need not carry.
+/// y = f(x) for the functions of epilogues, F = float or double; `alpha` and `beta` as in FunctionCall.
+/// Separate from the others, so that GEMM kernels do not carry their code.
 template <class F>
 RT_DEVICE F activation_value(Function function, F x, F alpha, F beta) {
   switch (function) {
@@ -56,7 +56,8 @@ RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
   }
 }
 
-/// The functions that integers have: Abs, Neg, Relu, Sign, Clip (with bounds of type T), Not. Negation wraps.
+/// The functions defined on integers: Abs, Neg, Relu, Sign, Clip (with bounds of type T), Not. Negation
+/// wraps.
 template <class T>
 RT_DEVICE T integer_function_value(Function function, T x, T low, T high) {
   const T negative = static_cast<T>(uint64_t{0} - static_cast<uint64_t>(x));

@@ -1,11 +1,11 @@
-// Elementary functions of one number, by number. Plain C++.
+// Elementary functions of one scalar, by enum. Plain C++.
 #pragma once
 
 #include <cstdint>
 
 namespace rt::cuda {
 
-/// The first ones are op::Activation's, for epilogues.
+/// The first ones match op::Activation, for epilogues.
 enum class Function : uint8_t {
   Identity,
   Relu,

@@ -34,7 +34,8 @@ RT_DEVICE T join(JoinFunction function, T old, T update) {
   return old;
 }
 
-/// A thread for every (outer, entry, inner); the first entry of a place takes all others along.
+/// One thread per (outer, entry, inner); the thread of a position's first entry combines all entries of that
+/// position.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads)
     join_entries(const T* updates, T* result, const NarrowEntry* entries, JoinArguments to) {

@@ -9,7 +9,7 @@
 
 namespace rt::cuda {
 
-/// Bytes are moved in units of 1, 2, 4, 8 or 16; inner counts them.
+/// Bytes are moved in units of 1, 2, 4, 8 or 16; inner counts units.
 struct GatherArguments {
   const void* data = nullptr;
   const void* indices = nullptr;
@@ -21,7 +21,7 @@ struct GatherArguments {
 
 cudaError_t gather(const GatherArguments& arguments, cudaStream_t stream);
 
-/// places[i] = the place in [0, extent) that index i names.
+/// places[i] = the position in [0, extent) that index i refers to.
 struct PlacesArguments {
   const void* indices = nullptr;
   uint32_t* places = nullptr;
@@ -31,10 +31,10 @@ struct PlacesArguments {
 
 cudaError_t gather_places(const PlacesArguments& arguments, cudaStream_t stream);
 
-/// What a scatter does with what is there already.
+/// How a scatter combines an update with the existing element.
 enum class JoinFunction : uint8_t { Add, Mul, Minimum, Maximum };
 
-/// result[o, p, i] = join of itself and all updates[o, k, i] whose place is p, in the order of k.
+/// result[o, p, i] = combination of itself and all updates[o, k, i] at position p, in the order of k.
 struct JoinArguments {
   const void* updates = nullptr;  ///< [outer, count, inner]
   void* result = nullptr;         ///< [outer, extent, inner]
@@ -43,7 +43,7 @@ struct JoinArguments {
   int64_t outer = 1, extent = 1, inner = 1, count = 0;
 };
 
-/// `sorted` are the places as u32, all of them kept.
+/// `sorted` are the positions as u32, all of them kept.
 cudaError_t join_places(const JoinArguments& arguments, const SortedRows& sorted, cudaStream_t stream);
 
 }  // namespace rt::cuda

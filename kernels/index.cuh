@@ -1,4 +1,4 @@
-// Where indices point, and rows moved in units of bytes.
+// Resolves indices, and moves rows in units of bytes.
 //
 // Knows: indices, units. Must not know: operators.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace rt::cuda {
 
-/// Indices of 32 or 64 bits. The branch costs nothing beside the access that depends on it.
+/// Indices of 32 or 64 bits. The branch is free compared with the dependent access.
 struct Indices {
   const void* data;
   bool wide;
@@ -15,14 +15,14 @@ struct Indices {
   RT_DEVICE int64_t operator[](int64_t i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
-  /// Entry i counted from the start; outside [-extent, extent) the nearest valid place.
+  /// Entry i counted from the start; outside [-extent, extent) clamped to the nearest valid position.
   RT_DEVICE int64_t place(int64_t i, int64_t extent) const {
     const int64_t index = (*this)[i], from_start = index < 0 ? index + extent : index;
     return from_start < 0 ? 0 : from_start < extent ? from_start : extent - 1;
   }
 };
 
-/// f(TypeTag<T>{}) with T of 1, 2, 4, 8 or 16 bytes that are moved without being looked at.
+/// f(TypeTag<T>{}) with an opaque T of 1, 2, 4, 8 or 16 bytes, for data movement.
 template <class F>
 cudaError_t with_unit(int bytes, F&& f) {
   switch (bytes) {

@@ -33,7 +33,7 @@ RT_DEVICE Offsets<kOperands> offsets_of(const IndexSpace<kOperands>& space, Inde
 }
 }  // namespace detail
 
-/// Each operand's element for element `index` of the space. Divides in 32 bits where the index has no more.
+/// Each operand's element offset for element `index` of the space. Divides in 32 bits where the index fits.
 template <int kOperands>
 RT_DEVICE Offsets<kOperands> offsets_of(const IndexSpace<kOperands>& space, int64_t index) {
   if (index <= 0xffffffffll) return detail::offsets_of<uint32_t>(space, static_cast<uint32_t>(index));

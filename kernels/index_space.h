@@ -1,13 +1,13 @@
-// An index space with a stride for each operand along each axis: how kernels see broadcasting, transposes,
-// slices and concatenations. Plain C++.
+// An index space with a stride for each operand along each axis: represents broadcasting, transposes, slices
+// and concatenations in kernels. Plain C++.
 #pragma once
 
 #include "kernels/types.h"
 
 namespace rt::cuda {
 
-/// Element number i of the space, counted with the last axis fastest, is element sum(index[axis] *
-/// strides[k][axis]) of operand k. At least one axis.
+/// Element i of the space, in row-major order, is element sum(index[axis] * strides[k][axis]) of operand k.
+/// At least one axis.
 template <int kOperands>
 struct IndexSpace {
   int rank = 1;

@@ -1,4 +1,5 @@
-// GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter: what indices of several kinds name.
+// GatherElements, GatherND, ScatterElements, ScatterND, TensorScatter: the positions that indices of several
+// kinds refer to.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +10,8 @@ namespace rt::cuda {
 
 inline constexpr int kMostAxes = 8;
 
-/// Element p of the indices, at coordinates c, names the data's element at c with that of `axis` replaced.
+/// Entry p of the indices, at coordinates c, refers to the data element at c with the coordinate of `axis`
+/// replaced.
 struct ElementPlaces {
   const void* indices = nullptr;
   bool wide_indices = true;
@@ -19,7 +21,8 @@ struct ElementPlaces {
 };
 cudaError_t element_places(const ElementPlaces& arguments, uint32_t* places, cudaStream_t stream);
 
-/// Tuple p names a row behind the axes that it indexes: in batch p / in_batch, at its `length` indices.
+/// Tuple p refers to a row of the axes after those it indexes: in batch p / in_batch, at its `length`
+/// indices.
 struct TuplePlaces {
   const void* indices = nullptr;
   bool wide_indices = true;
@@ -39,11 +42,11 @@ struct PlacedRows {
 };
 /// to[k] = from[places[k]]
 cudaError_t read_places(const PlacedRows& arguments, cudaStream_t stream);
-/// to[places[k]] = from[k]; of equal places the last one wins. `winners` are u32 for every row of `to`.
+/// to[places[k]] = from[k]; of equal positions the last one wins. `winners` has a u32 for every row of `to`.
 cudaError_t write_places(const PlacedRows& arguments, uint32_t* winners, int64_t rows, cudaStream_t stream);
 
-/// A cache [batch, middle, positions, inner] takes an update with `written` positions, from write_indices[b]
-/// on (0 without them): what lies outside is dropped, or, circular, comes in at the other end.
+/// A cache [batch, middle, positions, inner] takes an update with `written` positions, starting at
+/// write_indices[b] (0 without them): positions outside are dropped, or wrap around if circular.
 struct TensorScatterArguments {
   const void* update = nullptr;
   void* cache = nullptr;

@@ -1,13 +1,13 @@
-// Products of bytes on tensor cores, in tiles of 64 x 64 results.
+// 8-bit integer GEMM on tensor cores, in tiles of 64 x 64 results.
 //
-// An unsigned byte is taken as the signed byte u - 128, and its zero point with it. With za and zb the zero
-// points,
+// An unsigned byte u is converted to the signed byte u - 128, and so is its zero point. With zero points za
+// and zb,
 //   sum (a - za)(b - zb) = sum a b - zb sum a - za sum b + K za zb,
-// where the sums of a and of b are products with ones. Padding of an image is its zero point, so that it adds
+// where the sums of a and of b are matmuls with ones. Padding of an image is its zero point, so that it adds
 // nothing.
 //
-// Sums go through shared memory to threads that lie along the rows of the result: what is stored is neighbour
-// by neighbour, and the code that makes it from a sum (requantize.cuh) is there once.
+// Accumulators go through shared memory to threads arranged along the rows of the result, so that stores are
+// coalesced and the epilogue (requantize.cuh) is instantiated once.
 #include "kernels/integer_product.h"
 
 #include "kernels/conv_operands.cuh"
@@ -26,14 +26,14 @@ struct Tile {
   static_assert(kSharedBytes >= (kRows + kColumns) * kLead, "factors and sums take turns");
 };
 
-/// The bytes of a tile along k, whatever way they lie in memory. `padding` stands for what is outside, `tail`
-/// for what is behind k_end.
+/// The bytes of a tile along k, for either memory layout. `padding` is the value outside, `tail` the value
+/// past k_end.
 template <class Operand, int kWidth>
 RT_DEVICE void load_tile(uint8_t* tile, const Operand& operand, int row, int k, int k_end, uint8_t padding,
                          uint8_t tail) {
   constexpr int kChunks = Tile::kDepth / kWidth;
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kRows * kChunks; i += Tile::kThreads) {
-    // Neighbouring threads read neighbouring bytes.
+    // Coalesced reads.
     const int r = Operand::kAlongK ? i / kChunks : i % Tile::kRows;
     const int c = (Operand::kAlongK ? i % kChunks : i / Tile::kRows) * kWidth;
     uint8_t* to = tile + r * Tile::kLead + c;
@@ -52,7 +52,7 @@ RT_DEVICE void load_tile(uint8_t* tile, const Operand& operand, int row, int k, 
   }
 }
 
-/// What a block needs to know of a factor.
+/// Per-operand state of a block.
 struct Factor {
   const uint8_t* zero_points;
   int64_t zero_stride;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 4)
     for (int j = 0; j < kCountN; ++j) {
       const int column = warp_column + j * 8 + lane % 4 * 2 + e % 2;
       const int zb = place.column + column < p.n ? b_factor.zero(zero_b, place.column + column) : 0;
-      // Unsigned, because sums may wrap.
+      // Unsigned, because accumulators may wrap.
       const uint32_t value = static_cast<uint32_t>(sums[i][j][e]) -
                              static_cast<uint32_t>(zb) * static_cast<uint32_t>(sums_a[i][e]) -
                              static_cast<uint32_t>(za) * static_cast<uint32_t>(sums_b[j][e]) +

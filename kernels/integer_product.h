@@ -1,5 +1,5 @@
-// MatMulInteger, ConvInteger and their quantized forms: what the launchers take. Bytes less their zero
-// points, products summed in i32 (which wraps), stored so or requantized at once.
+// MatMulInteger, ConvInteger and their quantized forms: launcher arguments. Bytes minus their zero points,
+// accumulated in i32 (which wraps), stored as i32 or requantized in the epilogue.
 #pragma once
 
 #include "kernels/conv.h"
@@ -7,12 +7,12 @@
 
 namespace rt::cuda {
 
-/// A factor's bytes: i8, or u8.
+/// An operand's bytes: i8 or u8.
 struct IntegerFactor {
   const void* bytes = nullptr;
   bool is_signed = false;
   const void* zero_point = nullptr;  ///< of the same type; null: 0
-  int64_t zero_stride = 0;           ///< from one row (column) to the next; 0: one for all
+  int64_t zero_stride = 0;           ///< from one row (column) to the next; 0: one for all rows (columns)
 };
 
 struct IntegerProductArguments {
@@ -24,17 +24,18 @@ struct IntegerProductArguments {
 
 /// first [M,K], second [K,N], dense.
 cudaError_t matmul_integer(const IntegerProductArguments& arguments, cudaStream_t stream);
-/// first x, second weight, one zero point for x; product as of conv_product(windows, ConvForm::Forward).
+/// first x, second weight, one zero point for x; product as returned by conv_product(windows,
+/// ConvForm::Forward).
 cudaError_t conv_integer(const IntegerProductArguments& arguments, const ConvWindows& windows,
                          cudaStream_t stream);
 
-/// Unsigned bytes less 128, as signed ones.
+/// Unsigned bytes minus 128, as signed bytes.
 cudaError_t less_128(const void* bytes, void* result, int64_t count, cudaStream_t stream);
 
-/// What is left to do where another library has summed products of signed bytes: `sums` [M,N] are of `first`
-/// (less 128 where it is unsigned) and `second`, whose columns, with zero point 0, add up to `column_sums`
-/// [N]. Takes the zero points of `first` into account and requantizes into product.result, which may be
-/// `sums`.
+/// The epilogue where another library has computed the GEMM of signed bytes: `sums` [M,N] are the
+/// accumulators of `first` (minus 128 where it is unsigned) times `second`, which has zero point 0 and column
+/// sums `column_sums` [N]. Applies the zero points of `first` and requantizes into product.result, which may
+/// be `sums`.
 cudaError_t finish_integer_product(const IntegerProductArguments& arguments, const int32_t* sums,
                                    const int32_t* column_sums, cudaStream_t stream);
 

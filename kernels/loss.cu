@@ -1,4 +1,4 @@
-// A block a row reads the logits twice, for their maximum and for the sum of exponentials; then one block
+// One block per row reads the logits twice, for their maximum and for the sum of exponentials; then one block
 // sums the rows' losses in a fixed order.
 #include "kernels/loss.h"
 

@@ -12,7 +12,7 @@ namespace rt::cuda {
 struct CrossEntropyArguments {
   const void* logits = nullptr;  ///< [rows, classes], f32, f16 or bf16
   const void* labels = nullptr;  ///< [rows]; one outside [0, classes) contributes 0
-  void* result = nullptr;        ///< one number of the logits' type
+  void* result = nullptr;        ///< a scalar of the logits' type
   float* losses = nullptr;       ///< [rows], scratch
   ElementType type = ElementType::F32;
   bool wide_labels = true;  ///< i64, else i32

@@ -1,6 +1,5 @@
-// Matrix products: tiles for every combination of transposed factors, one element at a time where rows are no
-// multiples of 16 bytes; and the product of a row with a matrix, which reads the matrix once and is bound by
-// that.
+// Matmul: tiles for every combination of transposed operands, loaded element by element where rows are not
+// multiples of 16 bytes; and vector-matrix products, which read the matrix once and are memory-bound.
 #include "kernels/matmul.h"
 
 #include "kernels/product.cuh"
@@ -9,7 +8,7 @@
 namespace rt::cuda {
 namespace {
 
-/// A dense matrix by its two strides; for types that are rare.
+/// A dense matrix by its two strides; for rarely used types.
 template <class T>
 struct StridedOperand {
   using Element = T;
@@ -34,7 +33,7 @@ bool starts_aligned(const Product& p, ProductBatch::Operand operand, int64_t wid
   return true;
 }
 
-/// Whether both factors can be loaded in vectors of 16 bytes.
+/// Whether both operands can be loaded in vectors of 16 bytes.
 template <class T>
 bool vectors_fit(const MatMulArguments& a) {
   constexpr int64_t kWidth = kVectorWidth<T>;
@@ -81,7 +80,7 @@ cudaError_t run_tensor(const MatMulArguments& a, cudaStream_t stream) {
                        [&](auto f) { return with_operands<T>(a, f); });
 }
 
-// --- a row times a matrix
+// --- vector times matrix
 
 constexpr int kVectorThreads = 256, kVectorWarps = kVectorThreads / kWarpSize;
 constexpr int kColumnLanes = 32, kColumnRows = kVectorThreads / kColumnLanes;
@@ -97,7 +96,7 @@ RT_DEVICE void store_sum(const Product& p, int64_t matrix, int column, float sum
   store_result<T>(p, place, 0, column, sum);
 }
 
-/// The matrix is stored [N,K]: a warp per result.
+/// The matrix is stored [N,K]: one warp per result.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, const T* matrix, Product p) {
   const unsigned groups = (p.n + kVectorWarps - 1) / kVectorWarps;
@@ -121,7 +120,7 @@ __global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, c
   if (lane == 0 && column < p.n) store_sum<T>(p, z, column, sum);
 }
 
-/// The matrix is stored [K,N]: neighbouring lanes have neighbouring columns, kWidth each.
+/// The matrix is stored [K,N]: adjacent lanes have adjacent columns, kWidth each.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kVectorThreads)
     row_times_columns(const T* row, const T* matrix, Product p) {

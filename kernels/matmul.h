@@ -1,4 +1,4 @@
-// Matrix products: what the launcher takes.
+// Matmul: launcher arguments.
 #pragma once
 
 #include "kernels/product.h"
@@ -6,8 +6,8 @@
 namespace rt::cuda {
 
 enum class MatMulWay : uint8_t {
-  Plain,      ///< fused multiply-adds in tiles of 64 x 64; any number type
-  Tensor64,   ///< tensor cores: f16, bf16 and, rounded to TF32, f32 (both sm_80), 64 x 64
+  Plain,      ///< FMAs on CUDA cores, tiles of 64 x 64; any numeric type
+  Tensor64,   ///< tensor cores: f16, bf16 and f32 rounded to TF32 (the latter two need sm_80), 64 x 64
   Tensor128,  ///< 128 x 64
   Vector,     ///< m = 1; f32, f16 and bf16
 };
@@ -22,7 +22,7 @@ struct MatMulArguments {
 };
 cudaError_t matmul(const MatMulArguments& arguments, cudaStream_t stream);
 
-/// a [rows, depth] times the rows of b [columns, depth]: all but the result.
+/// a [rows, depth] times b [columns, depth] transposed: all arguments but the result.
 inline MatMulArguments f32_product(const float* a, const float* b, int64_t rows, int64_t columns,
                                    int64_t depth) {
   MatMulArguments arguments{.way = rows == 1 ? MatMulWay::Vector : MatMulWay::Plain,
@@ -35,7 +35,7 @@ inline MatMulArguments f32_product(const float* a, const float* b, int64_t rows,
   return arguments;
 }
 
-/// Rows and columns that a block of this way computes, for product_splits().
+/// Tile rows and columns per block of this kernel, for product_splits().
 struct MatMulTile {
   int rows, columns;
 };

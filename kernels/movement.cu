@@ -1,5 +1,5 @@
-// Movement of elements: strided copies, transposes by tiles of 32 x 32 through shared memory (one element of
-// padding for each row, so that neither direction meets bank conflicts), padding.
+// Data movement: strided copies, transposes by tiles of 32 x 32 through shared memory (rows padded by one
+// element, so that neither direction has bank conflicts), padding.
 #include "kernels/movement.h"
 
 #include "kernels/common.cuh"
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kTile* kTileRows)
       to[offsets[1] + (column + i) * column_stride + row + x] = tile[x][i];
 }
 
-/// The position in [0, limit) that a position outside shows, or -1 for the constant.
+/// The position in [0, limit) that a padded position is read from, or -1 for the constant.
 RT_DEVICE int64_t pad_position(PadMode mode, int64_t i, int64_t limit) {
   switch (mode) {
     case PadMode::Constant: return i >= 0 && i < limit ? i : -1;
@@ -55,7 +55,7 @@ RT_DEVICE int64_t pad_position(PadMode mode, int64_t i, int64_t limit) {
   return i < 0 ? i + limit : i;
 }
 
-/// Where x has element i of the padded tensor, -1 for the constant.
+/// The offset in x of element i of the padded tensor, -1 for the constant.
 template <class Index>
 RT_DEVICE int64_t pad_offset(const PadArguments& a, Index i) {
   int64_t offset = 0;

@@ -1,6 +1,6 @@
-// Normalization. Statistics are two passes in f32: the mean, then the squares around it, because the
-// difference of squares cancels. Sums over the samples are made in parts, joined in order by the kernel that
-// needs them.
+// Normalization. Statistics take two passes in f32: the mean, then the squared deviations, because E[x^2] -
+// E[x]^2 cancels. Sums over the samples are computed in parts, combined in order by the kernel that needs
+// them.
 #include "kernels/norm.h"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ cudaError_t with_types(const NormTypes& types, F&& f) {
   });
 }
 
-// --- a function of each channel
+// --- per-channel functions
 
-/// What batch_norm does with a channel: (x - mean) factor + bias.
+/// batch_norm per channel: (x - mean) factor + bias.
 template <class P>
 struct FixedStatistics {
   const P *scale, *bias, *mean, *variance;
@@ -40,7 +40,7 @@ struct FixedStatistics {
   }
 };
 
-/// g a + x b + c; without g x b + c.
+/// g a + x b + c; without g: x b + c.
 struct Combination {
   const float* numbers;  ///< [3][channels]
   int64_t channels;
@@ -54,7 +54,7 @@ struct Combination {
   }
 };
 
-constexpr int kSamples = 4;  // of a thread, which reads the numbers of its channels once for all
+constexpr int kSamples = 4;  // per thread, which loads the coefficients of its channels once
 
 /// y = f(x, g) for [samples,channels], a multiple of kWidth; g may be null, which counts as 0. A thread has
 /// kWidth channels of the samples s, s + step, ..
@@ -152,7 +152,7 @@ RT_DEVICE float join(const float* partial, int parts, int64_t stride, int64_t at
   return total;
 }
 
-/// What is known of the sums: where the parts lie and where the per channel numbers a, b, c go.
+/// Per-channel sums: the location of the parts and of the per-channel coefficients a, b, c.
 struct Sums {
   float* partial;
   float* numbers;  ///< [3][channels]

@@ -1,4 +1,4 @@
-// Batch and layer normalization: what the launchers take. Channels are the last axis.
+// Batch and layer normalization: launcher arguments. Channels are the last axis.
 //
 // Types: x f32, f16 or bf16; parameters and statistics have x's type or f32.
 #pragma once
@@ -24,7 +24,7 @@ struct BatchNormArguments {
 };
 cudaError_t batch_norm(const BatchNormArguments& arguments, cudaStream_t stream);
 
-/// Of the training forms, for partial sums and per channel numbers.
+/// For the training forms: partial sums and per-channel coefficients.
 size_t batch_norm_scratch_bytes(int64_t samples, int64_t channels);
 
 struct BatchNormTrainArguments {
@@ -52,7 +52,7 @@ struct BatchNormGradArguments {
 cudaError_t batch_norm_grad(const BatchNormGradArguments& arguments, cudaStream_t stream);
 
 /// x, y [rows,columns]: (x - mean) / sqrt(variance + epsilon) scale + bias with the row's statistics. Scale
-/// and bias may be null, have one element for each column, or one for all (stride 0). y may be x.
+/// and bias may be null, per column, or a scalar (stride 0). y may be x.
 struct LayerNormArguments {
   NormTypes types;
   const void *x = nullptr, *scale = nullptr, *bias = nullptr;

@@ -1,6 +1,6 @@
-// Four elements a thread. States in blocks: a block belongs to neighbouring threads, which make its codes
-// numbers, the step, the new scale and the new codes; thresholds and numbers of the codebooks lie in shared
-// memory.
+// Four elements per thread. Block-quantized states: a block belongs to adjacent threads, which dequantize it,
+// compute the step, the new scale and the new quantized values; thresholds and values of the codebooks are in
+// shared memory.
 #include "kernels/optimizer.h"
 
 #include <algorithm>
@@ -33,11 +33,11 @@ RT_DEVICE void store_floats(void* to, const Four& floats, int64_t first, int64_t
   store_before(static_cast<T*>(to), values, first, end);
 }
 
-/// The numbers of this run.
+/// The scalars of this run.
 struct StepNumbers {
   bool skips;
   float rate, scale, share;
-  float correction1 = 1, correction2 = 1;  ///< 1 / (1 - keep^step)
+  float correction1 = 1, correction2 = 1;  ///< 1 / (1 - beta^step)
 
   RT_DEVICE explicit StepNumbers(const StepArguments& to)
       : skips(to.skip != nullptr && *to.skip),
@@ -46,14 +46,14 @@ struct StepNumbers {
         share(to.step != nullptr && *to.step == 1 ? 1.0f : to.share) {
     if (to.rule != StepRule::Adam && to.rule != StepRule::Lamb) return;
     const auto steps = static_cast<float>(*to.step);
-    // without the difference's cancellation
+    // expm1 avoids the cancellation of 1 - beta^step
     correction1 = -1 / expm1f(steps * to.log_keep1);
     correction2 = -1 / expm1f(steps * to.log_keep2);
   }
 };
 
-/// One element: its direction, p' = p - rate direction; the states get their next values, and a decoupled
-/// decay changes p.
+/// One element: returns its direction, p' = p - rate direction; updates the states; decoupled decay changes
+/// p.
 RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbers, float& p, float grad,
                                float& s0, float& s1, float& s2) {
   float g = numbers.scale * grad;
@@ -104,11 +104,11 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbe
   }
 }
 
-/// Lamb: sums of squares.
+/// Sums of squares for Lamb.
 struct Squares {
   float parameter = 0, direction = 0;
 };
-/// Elements [first, first + kEach) before `end`, with their states. Lamb's direction is left for
+/// Elements [first, first + kEach) before `end`, with their states. Lamb's direction is stored for
 /// apply_lamb().
 template <class T>
 RT_DEVICE void step_four(const StepArguments& to, const StepNumbers& numbers, Four (&states)[kMostStates],
@@ -133,7 +133,7 @@ RT_DEVICE void step_four(const StepArguments& to, const StepNumbers& numbers, Fo
   store_floats<T>(to.new_parameter, parameter, first, end);
 }
 
-/// Lamb's two sums of a block of threads.
+/// Lamb's two sums per thread block.
 RT_DEVICE void store_squares(const StepArguments& to, Squares squares) {
   __shared__ float shared[kWarpSize];
   if (to.rule != StepRule::Lamb) return;
@@ -162,10 +162,10 @@ __global__ void __launch_bounds__(kThreads) step_parameter(StepArguments to, Ste
   store_squares(to, squares);
 }
 
-/// The codebooks of a block of threads.
+/// The codebooks, per thread block.
 struct Codebooks {
   float numbers[2][256];
-  float tree[2][256];  ///< thresholds: behind [k] lie [2 k] for what does not reach it and [2 k + 1]
+  float tree[2][256];  ///< search tree of thresholds: children of [k] are [2 k] (x below it), [2 k + 1]
 
   RT_DEVICE void load(const BlockStates& at) {
     for (int c = 0; c < 2; ++c) {
@@ -176,7 +176,7 @@ struct Codebooks {
       int level = 1;
       while (2 * level <= i) level *= 2;
       const int upper = (2 * (i - level) + 1) * (128 / level);
-      // Nothing reaches NaN.
+      // No x >= NaN.
       tree[c][i] = i > 0 && upper < at.levels[c] ? 0.5f * (book[upper - 1] + book[upper]) : NAN;
     }
     __syncthreads();
@@ -191,8 +191,8 @@ struct Codebooks {
 };
 static_assert(kThreads == 256);
 
-/// The largest of `value` among groups of `threads` neighbours, a power of two; by all threads. What the
-/// others of a group have read before this may be written behind it.
+/// The maximum of `value` over groups of `threads` adjacent threads, a power of two; called by all threads.
+/// Values that other threads of the group read before the call may be overwritten after it.
 RT_DEVICE float group_maximum(float value, int threads, float* shared) {
   for (int distance = min(threads, kWarpSize) / 2; distance > 0; distance /= 2)
     value = Maximum{}(value, __shfl_xor_sync(kFullMask, value, distance));
@@ -209,7 +209,7 @@ RT_DEVICE float group_maximum(float value, int threads, float* shared) {
   return value;
 }
 
-/// `threads` for each block of states, a power of two.
+/// `threads` per block of states, a power of two.
 template <class T>
 __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockStates at, int threads) {
   __shared__ Codebooks codebooks;
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
         for (int k = 0; k < kEach; ++k)
           codes[s][k] = codebooks.code_of(states[s][k], scales[s], at.negative[s]);
       } else {
-        __syncthreads();  // the other threads read the scale, too
+        __syncthreads();  // other threads of the group still read the scale
       }
       store_before(at.next_codes[s], codes[s], i, end);
       if (lane == 0 && block < blocks) at.next_scales[s][block] = scales[s];

@@ -1,4 +1,4 @@
-// Optimizer steps, one pass over a parameter. Results may take their operands' places.
+// Optimizer steps, one pass over a parameter. Results may alias their operands.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,11 +12,11 @@ namespace rt::cuda {
 enum class StepRule : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, Lamb, Lion };
 
 inline constexpr int kMostStates = 3;
-/// The most blocks of threads of a step; Lamb has two sums of each.
+/// The largest grid of a step; Lamb has two sums per thread block.
 inline constexpr unsigned kMostStepBlocks = 2048;
 
-/// What every step has. Pointers are on the device, so that recorded work never changes. The formulas stand
-/// in schema/ops.fbs.
+/// Arguments common to all rules. Scalars are passed as device pointers, so that recorded work never changes.
+/// Formulas: schema/ops.fbs.
 struct StepArguments {
   StepRule rule = StepRule::Sgd;
   bool variant = false;                 ///< Sgd: Nesterov; Adam: decoupled weight decay
@@ -28,33 +28,33 @@ struct StepArguments {
   const int32_t* step = nullptr;          ///< counts from 1
   const float* gradient_scale = nullptr;  ///< null: 1
   const bool* skip = nullptr;             ///< null: false; true: everything stays as it is
-  float keep1 = 0, keep2 = 0;             ///< momentum or the decay rate of the first state; of the second
-  float rest1 = 1, rest2 = 1;             ///< 1 - keep, rounded once
+  float keep1 = 0, keep2 = 0;  ///< beta1, beta2: momentum or the decay rate of the first state; of the second
+  float rest1 = 1, rest2 = 1;  ///< 1 - beta, rounded once
   float log_keep1 = 0, log_keep2 = 0;
-  float share = 1;     ///< Sgd: of the gradient in the new velocity, behind step 1
+  float share = 1;     ///< Sgd: factor of the gradient in the new velocity, after step 1
   float momentum = 0;  ///< RmsProp
   float epsilon = 0, weight_decay = 0;
-  bool has[kMostStates] = {};  ///< states that are there
-  float* direction = nullptr;  ///< Lamb: memory for `count` numbers
-  float* squares = nullptr;    ///< Lamb: memory for 2 kMostStepBlocks numbers
+  bool has[kMostStates] = {};  ///< which states are present
+  float* direction = nullptr;  ///< Lamb: memory for `count` values
+  float* squares = nullptr;    ///< Lamb: memory for 2 kMostStepBlocks values
 };
 
-/// States [count] in f32; null where there is none.
+/// States [count] in f32; null where absent.
 struct StepStates {
   const float* now[kMostStates] = {};
   float* next[kMostStates] = {};
 };
 
-/// States as codes in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last one
-/// shorter: each number is codebook[code] times its block's scale.
+/// Quantized states in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last one
+/// shorter: each value is codebook[code] times its block's scale.
 struct BlockStates {
   const uint8_t* codes[kMostStates] = {};
   const float* scales[kMostStates] = {};
   uint8_t* next_codes[kMostStates] = {};
   float* next_scales[kMostStates] = {};
-  bool negative[kMostStates] = {};  ///< codes of codebook 0; else of codebook 1, and what is above 0 stays so
+  bool negative[kMostStates] = {};  ///< signed: codebook 0; else codebook 1, and values above 0 stay above 0
   const float* codebooks[2] = {};   ///< ascending
-  int levels[2] = {};               ///< 2 to 256 numbers
+  int levels[2] = {};               ///< 2 to 256 values
   int size = 256;
 };
 inline constexpr int64_t kLargestStateBlock = 1024;

@@ -1,5 +1,5 @@
-// Pools: one thread per result, neighbours along channels. Gradients gather: each input element adds up what
-// the windows over it give, in the windows' order, so that nothing is added atomically.
+// Pools: one thread per result, adjacent threads along channels. Gradients gather: each input element
+// accumulates the contributions of the windows over it, in the windows' order, without atomics.
 #include "kernels/pool.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ struct Place {
   int channel, at[3];
 };
 
-/// f(place, element) for the elements of [N,S1,S2,S3,C] that this thread works on: one position in every
-/// gridDim.y-th sample.
+/// f(place, element) for the elements of [N,S1,S2,S3,C] of this thread: one position in every gridDim.y-th
+/// sample.
 template <class F>
 RT_DEVICE void for_places(const PoolExtents& w, const int (&extent)[3], F f) {
   const auto channels = static_cast<unsigned>(w.channels);
@@ -35,7 +35,7 @@ RT_DEVICE void for_places(const PoolExtents& w, const int (&extent)[3], F f) {
     f(place, place.sample * count + index);
 }
 
-/// The taps of one axis that lie inside the input.
+/// The taps of one axis that are inside the input.
 struct Taps {
   int start, first, last;
 };
@@ -64,7 +64,7 @@ RT_DEVICE int64_t points_of(const int (&extent)[3]) {
   return static_cast<int64_t>(extent[0]) * extent[1] * extent[2];
 }
 
-/// The first maximum of a window, NaN being the greatest; -1 where the window has no point.
+/// The first maximum of a window, NaN being the largest; -1 where the window has no point.
 template <class T>
 RT_DEVICE int find_maximum(const T* image, const PoolExtents& w, const int (&window)[3], Wide<T>& best) {
   int where = -1;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   });
 }
 
-/// Taps that an average counts.
+/// The number of taps in the average's divisor.
 RT_DEVICE int counted(const PoolExtents& w, const int (&window)[3]) {
   int product = 1;
   RT_UNROLL
@@ -154,7 +154,7 @@ RT_DEVICE bool has_tap(const PoolExtents& w, int axis, int window, int position)
   return (position + w.pad[axis] - window * w.stride[axis]) % w.dilation[axis] == 0;
 }
 
-/// f(window coordinates, element of the pool's output) for every window with a tap at an input place.
+/// f(window coordinates, element of the pool's output) for every window with a tap at an input position.
 template <class F>
 RT_DEVICE void for_windows(const PoolExtents& w, const Place& p, F f) {
   const Range z = windows_over(w, 0, p.at[0]), y = windows_over(w, 1, p.at[1]),

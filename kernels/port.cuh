@@ -46,8 +46,8 @@ struct LaunchConfig {
   cudaStream_t stream = nullptr;
 };
 
-/// Starts a kernel. The arguments are converted to the kernel's parameter types. More than 48 KiB of dynamic
-/// shared memory are asked for here; a grid without blocks is no launch and no error.
+/// Starts a kernel. The arguments are converted to the kernel's parameter types. Opts in to more than 48 KiB
+/// of dynamic shared memory; an empty grid is a no-op.
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),

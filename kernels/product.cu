@@ -1,4 +1,4 @@
-// How products are cut.
+// Split-k of matmuls.
 #include "kernels/product.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ size_t product_partial_bytes(const Product& product) {
 int product_splits(const Product& product, int rows, int columns, int multiprocessors) {
   const int64_t tiles =
       std::max<int64_t>(ceil_div(product.m, rows) * ceil_div(product.n, columns) * product.matrices, 1);
-  // Two blocks for each multiprocessor; a part shorter than 256 does not earn its partial result back.
+  // Two blocks per multiprocessor; a split shorter than 256 does not pay for its partial result.
   const int64_t wanted = 2 * static_cast<int64_t>(multiprocessors) / tiles;
   return static_cast<int>(std::clamp<int64_t>(std::min<int64_t>(wanted, product.k / 256), 1, 256));
 }

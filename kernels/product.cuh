@@ -1,15 +1,20 @@
-// Tiled products: loads of tiles through a ring in shared memory, products in registers (fused multiply-adds,
-// or tensor cores), and the epilogue on the way out. Kernels say what the two factors are by operands:
+// Tiled GEMM: tiles are loaded through a multistage buffer in shared memory, multiplied in registers (FMAs or
+// tensor cores), and stored by the epilogue. The two inputs are described by operands:
 //
 //   struct Operand {
 //     using Element = T;
-//     static constexpr bool kAlongK;                 // neighbours in memory are neighbours along k, else
-//     along the rows void start(int64_t offset);                    // of a matrix of the batch Cursor
-//     cursor(int row) const;                  // what does not depend on k const T* at(const Cursor&, int k)
-//     const;       // null: zero (outside, or padding)
+//     // contiguous in memory along k, else along the rows
+//     static constexpr bool kAlongK;
+//     // selects a matrix of the batch
+//     void start(int64_t offset);
+//     // the part of the address that does not depend on k
+//     Cursor cursor(int row) const;
+//     // null: zero (outside, or padding)
+//     const T* at(const Cursor&, int k) const;
 //   };
 //
-// With vector loads, kWidth neighbours from at() on must be all inside or all outside, and 16-byte aligned.
+// With vector loads, kWidth adjacent elements starting at at() must be all inside or all outside, and 16-byte
+// aligned.
 #pragma once
 
 #include "kernels/common.cuh"
@@ -29,7 +34,7 @@ RT_DEVICE QuotientRemainder divide(int n, const Divisor& by) {
   return {static_cast<int>(quotient), static_cast<int>(u - quotient * by.value)};
 }
 
-/// What products of T are summed in. Integers wrap, so 32 unsigned bits do for short ones.
+/// The accumulator type for T. Integers wrap, so 32 unsigned bits suffice for narrow ones.
 template <class T>
 using SumOf = std::conditional_t<
     std::is_same_v<T, double>, double,
@@ -46,12 +51,12 @@ RT_DEVICE int64_t batch_offset(const ProductBatch& batch, int64_t z, int operand
   return offset;
 }
 
-/// Where a matrix of the batch keeps its result and bias.
+/// Offsets of the result and bias of one matrix of the batch.
 struct ResultPlace {
   int64_t result, bias;
 };
 
-/// Floats in the sum's type; integers wrap to T first and know Relu and Clip only.
+/// Floats in the accumulator's type; integers wrap to T first and support Relu and Clip only.
 template <class T>
 RT_DEVICE T activated(const FunctionCall& call, SumOf<T> sum) {
   using Value = SumOf<T>;
@@ -74,11 +79,11 @@ RT_DEVICE void store_result(const Product& p, const ResultPlace& place, int row,
   static_cast<T*>(p.result)[at] = activated<T>(e.activation, sum);
 }
 
-/// Which tile this block computes.
+/// The tile that this block computes.
 struct TilePlace {
   int64_t matrix;
-  int row, column;     ///< first
-  int k_begin, k_end;  ///< of this block's part of k
+  int row, column;     ///< of the tile
+  int k_begin, k_end;  ///< of this block's split of k
 };
 template <int kRows, int kColumns, int kDepth>
 RT_DEVICE TilePlace tile_place(const Product& p) {
@@ -94,7 +99,7 @@ RT_DEVICE TilePlace tile_place(const Product& p) {
   return place;
 }
 
-/// Stores a tile of sums that lies in shared memory, rows kLead apart.
+/// Stores a tile of accumulators from shared memory, rows kLead apart.
 template <class T, int kRows, int kColumns, int kLead, int kThreads>
 RT_DEVICE void store_tile(const Product& p, const TilePlace& tile, const SumOf<T>* sums) {
   if (p.splits > 1) {
@@ -115,7 +120,7 @@ RT_DEVICE void store_tile(const Product& p, const TilePlace& tile, const SumOf<T
   }
 }
 
-/// Joins the parts of k, and then the epilogue: one thread per result.
+/// Combines the splits of k, then applies the epilogue: one thread per result.
 template <class T>
 RT_DEVICE void join_parts(const Product& p, int64_t index) {
   const int64_t matrix_size = static_cast<int64_t>(p.m) * p.n, size = p.matrices * matrix_size;
@@ -131,8 +136,8 @@ RT_DEVICE void join_parts(const Product& p, int64_t index) {
 
 // --- tiles of an operand
 
-/// A tile of kRows x kDepth elements, stored as it lies in memory: rows along k, or rows along the rows,
-/// padded by 16 bytes against bank conflicts.
+/// A tile of kRows x kDepth elements in its memory layout (contiguous along k, or along the rows), each
+/// stored row padded by 16 bytes against bank conflicts.
 template <class Operand, int kTileRows, int kTileDepth, int kLoadWidth, int kThreads>
 struct TileLoader {
   using T = typename Operand::Element;
@@ -141,9 +146,9 @@ struct TileLoader {
   static constexpr int kLead =
       (kAlongK ? kDepth : kRows) + static_cast<int>(16 / sizeof(T) > 0 ? 16 / sizeof(T) : 1);
   static constexpr int kElements = (kAlongK ? kRows : kDepth) * kLead;
-  static constexpr int kChunks = (kAlongK ? kDepth : kRows) / kWidth;  ///< of one stored row
-  static constexpr int kStep = kThreads / kChunks;                     ///< stored rows apart
-  static constexpr int kCount = (kAlongK ? kRows : kDepth) / kStep;    ///< loads of one thread
+  static constexpr int kChunks = (kAlongK ? kDepth : kRows) / kWidth;  ///< per stored row
+  static constexpr int kStep = kThreads / kChunks;  ///< stored rows between two loads of a thread
+  static constexpr int kCount = (kAlongK ? kRows : kDepth) / kStep;  ///< loads per thread
   static_assert(kThreads % kChunks == 0 && (kAlongK ? kRows : kDepth) % kStep == 0);
   static constexpr bool kKeepsCursors = kWidth > 1;
   static constexpr int kCursors = !kKeepsCursors ? 1 : kAlongK ? kCount : 1;
@@ -162,7 +167,7 @@ struct TileLoader {
     }
   }
 
-  /// Elements [k, k_end) along k; what is missing of the tile is zero.
+  /// Elements [k, k_end) along k; the rest of the tile is zero.
   RT_DEVICE void load(T* tile, int k, int k_end) {
     RT_UNROLL
     for (int i = 0; i < kCount; ++i) {
@@ -181,9 +186,9 @@ struct TileLoader {
   }
 };
 
-// --- products with fused multiply-adds
+// --- GEMM with FMAs on CUDA cores
 
-/// 64 x 64 results by 128 threads of 8 x 4.
+/// 64 x 64 results by 128 threads with 8 x 4 each.
 struct PlainTile {
   static constexpr int kRows = 64, kColumns = 64, kDepth = 16, kThreads = 128;
   static constexpr int kThreadRows = 8, kThreadColumns = 4;
@@ -191,7 +196,8 @@ struct PlainTile {
   static constexpr int kStages = 2;
 };
 
-/// Row `i` of a thread: of a tile along k neighbouring lanes have neighbouring rows, else a lane has four.
+/// Row `i` of a thread: if the tile is contiguous along k, adjacent lanes have adjacent rows; else a lane has
+/// four adjacent rows.
 template <bool kAlongK, int kLanes>
 RT_DEVICE constexpr int row_of(int lane, int i) {
   return kAlongK ? lane + i * kLanes : i / 4 * (4 * kLanes) + lane * 4 + i % 4;
@@ -227,8 +233,8 @@ struct PlainProduct {
   using Tile = PlainTile;
   using LoaderA = TileLoader<First, Tile::kRows, Tile::kDepth, kWidth, Tile::kThreads>;
   using LoaderB = TileLoader<Second, Tile::kColumns, Tile::kDepth, kWidth, Tile::kThreads>;
-  /// Of one multiprocessor: 128 registers, more where elements are converted, have 64 bits or are loaded one
-  /// by one.
+  /// Blocks per multiprocessor: 128 registers per thread, more where elements are converted, have 64 bits or
+  /// are loaded one by one.
   static constexpr int kBlocks = sizeof(Value) == 8 ? 2 : std::is_same_v<T, float> && kWidth > 1 ? 4 : 3;
   static constexpr int kStage = LoaderA::kElements + LoaderB::kElements;
   static constexpr int kSumLead = Tile::kColumns + 4;
@@ -288,24 +294,24 @@ struct PlainProduct {
   }
 };
 
-// --- products on tensor cores
+// --- GEMM on tensor cores
 
-/// 16-bit factors, or f32 ones rounded to TF32; f32 sums: kRows x 64 results by four warps.
+/// 16-bit operands, or f32 rounded to TF32; f32 accumulators: kRows x 64 results by four warps.
 template <int kTileRows, class T>
 struct TensorTile {
   static constexpr int kRows = kTileRows, kColumns = 64, kThreads = 128, kStages = 3;
   static constexpr int kDepth = 64 / static_cast<int>(sizeof(T));
-  static constexpr int kStep = 32 / static_cast<int>(sizeof(T));  ///< of one instruction
+  static constexpr int kStep = 32 / static_cast<int>(sizeof(T));  ///< k of one instruction
   static constexpr int kWarpRows = kRows / 2, kWarpColumns = 32;
 };
 
-/// An element of a tile of f32, as tensor cores take it.
+/// An element of an f32 tile, converted for tensor cores.
 template <class Loader>
 RT_DEVICE uint32_t tf32_at(const float* tile, int row, int k) {
   return ptx::to_tf32(tile[Loader::kAlongK ? row * Loader::kLead + k : k * Loader::kLead + row]);
 }
 
-/// The fragments of `kCount` 16-row blocks for one step along k.
+/// The A fragments of `kCount` 16-row blocks for one step along k.
 template <class Loader, int kCount>
 RT_DEVICE void load_first(uint32_t (&fragment)[kCount][4], const typename Loader::T* tile, int row, int k,
                           int lane) {
@@ -326,7 +332,7 @@ RT_DEVICE void load_first(uint32_t (&fragment)[kCount][4], const typename Loader
     }
   }
 }
-/// Of `kCount` 8-column blocks, an even number.
+/// The B fragments of `kCount` 8-column blocks, an even number.
 template <class Loader, int kCount>
 RT_DEVICE void load_second(uint32_t (&fragment)[kCount][2], const typename Loader::T* tile, int column, int k,
                            int lane) {
@@ -368,8 +374,8 @@ struct TensorProduct {
   using Tile = TensorTile<kTileRows, T>;
   using LoaderA = TileLoader<First, Tile::kRows, Tile::kDepth, kWidth, Tile::kThreads>;
   using LoaderB = TileLoader<Second, Tile::kColumns, Tile::kDepth, kWidth, Tile::kThreads>;
-  /// Of one multiprocessor: 128 registers; 64 sums of one thread want more, and so do addresses of single
-  /// elements.
+  /// Blocks per multiprocessor: 128 registers per thread; 64 accumulators per thread need more, and so do
+  /// addresses of single elements.
   static constexpr int kBlocks = kTileRows == 128 || kWidth == 1 ? 3 : 4;
   static constexpr int kStage = LoaderA::kElements + LoaderB::kElements;
   static constexpr int kSumLead = Tile::kColumns + 4;
@@ -461,8 +467,8 @@ cudaError_t launch_product(const First& first, const Second& second, const Produ
   return launch_join<typename First::Element>(p, stream);
 }
 
-/// Fused multiply-adds. with_operands(f) calls f(first, second) with the operands' types; `vectors` says
-/// whether both can be loaded in vectors of 16 bytes.
+/// FMAs on CUDA cores. with_operands(f) calls f(first, second) with the operands' types; `vectors`: both can
+/// be loaded in vectors of 16 bytes.
 template <int kWidth, class WithOperands>
 cudaError_t launch_plain(const Product& p, bool vectors, cudaStream_t stream, WithOperands&& with_operands) {
   return with_operands([&](const auto& first, const auto& second) {
@@ -489,7 +495,7 @@ cudaError_t launch_tensor(const Product& p, bool vectors, bool tall, cudaStream_
 
 // --- matrices
 
-/// A stored matrix, `stride` elements from one stored row to the next.
+/// A stored matrix with leading dimension `stride`.
 template <class T, bool kAlong>
 struct MatrixOperand {
   using Element = T;

@@ -1,7 +1,7 @@
-// What the products (MatMul, the convolutions) have in common: extents, batches, the epilogue, how the work
-// is cut. Plain C++: host code of the backend fills these in.
+// Shared by matmuls and convolutions: GEMM extents, batches, the epilogue, split-k. Plain C++: host code of
+// the backend fills these in.
 //
-// A product is result[z][m][n] = activation(sum_k first[z][m][k] second[z][n][k] + bias + residual).
+// A GEMM is result[z][m][n] = activation(sum_k first[z][m][k] second[z][n][k] + bias + residual).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,13 +12,13 @@
 namespace rt::cuda {
 
 struct Epilogue {
-  FunctionCall activation;         ///< one of op::Activation's
+  FunctionCall activation;         ///< one of op::Activation
   const void* bias = nullptr;      ///< null: none
-  const void* residual = nullptr;  ///< of the result's layout; null: none
+  const void* residual = nullptr;  ///< in the result's layout; null: none
   int64_t bias_row = 0, bias_column = 1;
 };
 
-/// Where the matrices of a batch begin: index z decomposed over the extents, innermost last; strides in
+/// Offsets of the matrices of a batch: index z decomposed over the extents, innermost last; strides in
 /// elements.
 struct ProductBatch {
   enum Operand : int { First, Second, Bias, Result, kOperands };
@@ -34,18 +34,18 @@ struct Product {
   void* result = nullptr;
   int64_t result_row = 0;  ///< elements from one row of the result to the next
   Epilogue epilogue;
-  /// Parts of k that are summed one after the other into `partial` (product_partial_bytes) and then joined in
-  /// order.
+  /// Split-k: each split is accumulated into its part of `partial` (product_partial_bytes), then the parts
+  /// are combined in order.
   int splits = 1;
   void* partial = nullptr;
 };
 
 size_t product_partial_bytes(const Product& product);
-/// Into how many parts to cut k so that tiles of rows x columns results occupy the device.
+/// The number of k splits so that tiles of rows x columns results occupy the device.
 int product_splits(const Product& product, int rows, int columns, int multiprocessors);
 
-/// For n / value with n and value below 2^31 (1 stands for 0, where nothing is divided) by a multiplication
-/// (Granlund, Montgomery: Division by Invariant Integers using Multiplication, 1994).
+/// n / value for n and value below 2^31 (a value of 0 is stored as 1; nothing is divided by it), by a
+/// multiplication (Granlund, Montgomery: Division by Invariant Integers using Multiplication, 1994).
 struct Divisor {
   uint32_t value = 1, multiplier = 0, shift = 0;
   Divisor() = default;

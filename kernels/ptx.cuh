@@ -1,14 +1,13 @@
-// Every PTX instruction that kernels use, and nothing else has `asm`. Differences between chips end here: on
-// sm_75 asynchronous copies are plain copies, an m16n8k16 product of halves is two of m16n8k8, and one of
-// bytes four of m8n8k16. bf16 and tf32 need sm_80; hosts choose other kernels on older chips.
+// All PTX instructions used by kernels; no other file has `asm`. Differences between GPU architectures end
+// here: on sm_75 asynchronous copies are plain copies, a 16-bit m16n8k16 mma is two m16n8k8, and an 8-bit
+// m16n8k32 four m8n8k16. bf16 and tf32 need sm_80; hosts choose other kernels on older GPUs.
 //
-// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k*"): with group = lane / 4 and thread = lane % 4,
-//   16-bit m16n8k16: a[0] row group columns 2t,2t+1; a[1] row group+8; a[2] columns +8; a[3] both. b[0] rows
-//   2t,2t+1 of
-//                    column group; b[1] rows +8. d[0..1] row group columns 2t,2t+1; d[2..3] row group+8.
-//   tf32 m16n8k8:    a[0] row group column t; a[1] row group+8; a[2] column t+4; a[3] both. b[0] row t column
-//   group;
-//                    b[1] row t+4. d as above.
+// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k*"): with group g = lane / 4 and thread t = lane % 4,
+//   16-bit m16n8k16: a[0] row g columns 2t,2t+1; a[1] row g+8; a[2] columns +8; a[3] both.
+//                    b[0] rows 2t,2t+1 of column g; b[1] rows +8.
+//                    d[0..1] row g columns 2t,2t+1; d[2..3] row g+8.
+//   tf32 m16n8k8:    a[0] row g column t; a[1] row g+8; a[2] column t+4; a[3] both.
+//                    b[0] row t column g; b[1] row t+4. d as above.
 //   s8 m16n8k32:     as 16-bit with four bytes for two halves: a[0] columns 4t..4t+3, a[2] columns +16.
 #pragma once
 
@@ -23,8 +22,8 @@ RT_DEVICE uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// 16 bytes from global to shared memory, both 16-byte aligned; the bytes from `source_bytes` on become zero.
-/// Arrives at the wait for its group.
+/// Copies 16 bytes from global to shared memory, both 16-byte aligned; bytes past `source_bytes` become zero.
+/// Complete after the wait for its group.
 RT_DEVICE void copy_async_16(void* destination, const void* source, int source_bytes = 16) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(destination)),
@@ -40,13 +39,14 @@ RT_DEVICE void copy_async_16(void* destination, const void* source, int source_b
   *static_cast<uint4*>(destination) = value;
 #endif
 }
-/// Closes the group of the copies since the last commit.
+/// Commits the copies since the last commit as a group.
 RT_DEVICE void copy_async_commit() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
-/// Waits until at most the kPending newest groups are under way. Others' copies are seen after a barrier.
+/// Waits until at most the kPending newest groups are in flight. Copies of other threads are visible after a
+/// barrier.
 template <int kPending>
 RT_DEVICE void copy_async_wait() {
 #if __CUDA_ARCH__ >= 800
@@ -54,7 +54,8 @@ RT_DEVICE void copy_async_wait() {
 #endif
 }
 
-/// Lane i names row i of the 8x8 matrices of 16-bit elements, 8 rows each, 16-byte aligned in shared memory.
+/// Lane i supplies the address of row i of the 8x8 matrices of 16-bit elements, 8 rows each, 16-byte aligned
+/// in shared memory.
 #define RT_LOAD_MATRIX_X4(form)                                               \
   asm volatile("ldmatrix.sync.aligned.m8n8.x4" form " {%0,%1,%2,%3}, [%4];\n" \
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])               \
@@ -80,12 +81,12 @@ RT_DEVICE void load_matrix_x2_transposed(uint32_t (&r)[2], const void* row) {
 #undef RT_LOAD_MATRIX_X4
 #undef RT_LOAD_MATRIX_X2
 
-/// d += a b, with d in registers of a kind: f (float) or r (integer).
+/// d += a b, with d in registers of one kind: f (float) or r (integer).
 #define RT_MULTIPLY(form, kind)                                                                    \
   asm volatile("mma.sync.aligned." form " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n" \
                : "+" kind(d[0]), "+" kind(d[1]), "+" kind(d[2]), "+" kind(d[3])                    \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
-/// d (16x8, f32) += a (16x16, row-major) * b (16x8, column-major). The last argument only names the type.
+/// d (16x8, f32) += a (16x16, row-major) * b (16x8, column-major). The last argument only selects the type.
 RT_DEVICE void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], __half) {
 #if __CUDA_ARCH__ >= 800
   RT_MULTIPLY("m16n8k16.row.col.f32.f16.f16.f32", "f");

@@ -17,8 +17,8 @@ RT_DEVICE int64_t scale_at(const Scales& scales, Index i) {
          static_cast<int64_t>(at / static_cast<Index>(scales.block)) * scales.block_stride +
          static_cast<int64_t>(i - row * inner) * scales.inner_stride;
 }
-/// Which scale element i of `count` has. Divides where there is more than one, in 32 bits where that is
-/// enough.
+/// The scale index of element i of `count`. Divides only where there are several scales, in 32 bits where
+/// that suffices.
 RT_DEVICE int64_t scale_of(const Scales& scales, int64_t i, int64_t count) {
   if (scales.outer_stride == 0 && scales.block_stride == 0 && scales.inner_stride == 0) return 0;
   if (count <= 0xffffffffll) return scale_at(scales, static_cast<uint32_t>(i));
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   RT_UNROLL
   for (int i = 0; i < kEach; ++i) {
     const int64_t at = scale_of(scales, min(first + i, count - 1), count);
-    // The quotient is a number of the scale's type.
+    // The quotient is rounded to the scale's type.
     const float x = static_cast<float>(widen(from[i]));
     const float quotient = widen(narrow<Scale>(x / widen(static_cast<const Scale*>(scales.scale)[at])));
     const float whole = quotient != quotient ? 0.0f : rintf(quotient);
@@ -94,11 +94,11 @@ RT_DEVICE float zero_of(const Codes& x) {
   return static_cast<float>(*static_cast<const T*>(x.zero));
 }
 
-/// With factors a.scale / y.scale and b.scale / y.scale, an element is two multiply-adds: what is the same
-/// for all of them, the activation's limits too, is expressed in steps of y.
+/// With factors a.scale / y.scale and b.scale / y.scale, an element takes two FMAs: the terms common to all
+/// elements and the activation's limits are expressed in steps of y.
 template <class A, class B, class Y>
 __global__ void __launch_bounds__(kElementwiseThreads) add_codes(QuantizedAddArguments x) {
-  constexpr int kWidth = kVectorWidth<Y>;  // 16 bytes of each
+  constexpr int kWidth = kVectorWidth<Y>;  // 16 bytes per operand
   const int64_t first = global_index() * kWidth;
   if (first >= x.count) return;
   const auto a = load_before<kWidth>(static_cast<const A*>(x.a.codes), first, x.count);
@@ -130,7 +130,7 @@ cudaError_t with_byte(ElementType type, F&& f) {
   return type == ElementType::I8 ? f(TypeTag<int8_t>{}) : f(TypeTag<uint8_t>{});
 }
 
-/// Steps of the last place are 2^(exponent of x - mantissa), of the least normal number at least.
+/// One ulp is 2^(exponent of x - mantissa), at least that of the smallest normal.
 __global__ void __launch_bounds__(kElementwiseThreads)
     narrow_each(const float* data, float* result, int64_t count, NarrowFormat format) {
   const int64_t i = global_index();

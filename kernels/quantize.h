@@ -1,4 +1,4 @@
-// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd, NarrowFloat: an element each.
+// QuantizeLinear, DequantizeLinear, Requantize, QuantizedAdd, NarrowFloat: elementwise.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,13 +14,13 @@ namespace rt::cuda {
 /// o * outer_stride + e / block * block_stride + i * inner_stride.
 struct Scales {
   const void* scale = nullptr;
-  const void* zero_point = nullptr;  ///< of the integers' type; may be null
+  const void* zero_point = nullptr;  ///< of the integer type; may be null
   int64_t extent = 1, inner = 1, block = 1;
   int64_t outer_stride = 0, block_stride = 0, inner_stride = 0;
 };
 
-/// f32, f16, bf16 with scales of the same type, or i32 with scales of f32, to i8, u8, i16, u16:
-/// round(x / scale) + zero_point, ties to even, saturated; NaN counts as 0.
+/// f32, f16, bf16 with scales of the same type, or i32 with scales of f32, to i8, u8, i16, u16: round(x /
+/// scale) + zero_point, ties to even, saturated; NaN as 0.
 struct QuantizeArguments {
   const void* data = nullptr;
   void* result = nullptr;
@@ -40,13 +40,13 @@ struct DequantizeArguments {
 };
 cudaError_t dequantize(const DequantizeArguments& arguments, cudaStream_t stream);
 
-/// What becomes of i32 sums [.., channels]: r = activation(sum * scale + bias), and for integers
+/// The epilogue of i32 accumulators [.., channels]: r = activation(sum * scale + bias); for an integer result
 /// round(r / y_scale) + y_zero, ties to even, saturated.
 struct Requantization {
-  const float *scale = nullptr, *bias = nullptr;  ///< [channels], or one scale; bias may be null
+  const float *scale = nullptr, *bias = nullptr;  ///< [channels], or a scalar scale; bias may be null
   const float* y_scale = nullptr;
   const void* y_zero = nullptr;       ///< of the result's type; may be null
-  ElementType to = ElementType::I32;  ///< f32, i8, u8; i32: the sums stay as they are
+  ElementType to = ElementType::I32;  ///< f32, i8, u8; i32: the accumulators are stored unchanged
   FunctionCall activation;
   bool one_scale = false;
 };
@@ -59,7 +59,7 @@ struct RequantizeArguments {
 };
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream);
 
-/// Elements of i8 or u8, each (code - zero) * scale.
+/// Quantized i8 or u8 elements, each (code - zero) * scale.
 struct Codes {
   const void* codes = nullptr;
   const float* scale = nullptr;
@@ -67,7 +67,7 @@ struct Codes {
   ElementType type = ElementType::U8;
 };
 
-/// round(activation(a + b) / y.scale) + y.zero, ties to even, saturated. The result may lie over `a` or `b`.
+/// round(activation(a + b) / y.scale) + y.zero, ties to even, saturated. The result may alias `a` or `b`.
 struct QuantizedAddArguments {
   Codes a, b, y;  ///< y.codes is not read
   void* result = nullptr;
@@ -76,11 +76,11 @@ struct QuantizedAddArguments {
 };
 cudaError_t quantized_add(const QuantizedAddArguments& arguments, cudaStream_t stream);
 
-/// A format of fewer bits: what follows `mantissa` bits behind the point is rounded to even.
+/// A narrow float format: the fraction is rounded to `mantissa` bits, ties to even.
 struct NarrowFormat {
   int mantissa = 3;
-  int exponent = -6;                  ///< the least of a normal number
-  float largest = 448, beyond = 448;  ///< what takes the place of more
+  int exponent = -6;                  ///< of the smallest normal
+  float largest = 448, beyond = 448;  ///< largest finite value, and the result of overflow
   bool nan = true, minus_zero = true;
 };
 cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,

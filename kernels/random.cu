@@ -1,4 +1,4 @@
-// A block of Philox a thread: four numbers made of 24 bits, or two of 53.
+// One Philox block per thread: four values of 24 bits, or two of 53.
 #include "kernels/random.h"
 
 #include "kernels/common.cuh"
@@ -7,7 +7,7 @@
 namespace rt::cuda {
 namespace {
 
-/// Box and Muller (1958): u and v in [0, 1) become two normal numbers.
+/// Box and Muller (1958): u and v in [0, 1) become two normally distributed values.
 RT_DEVICE void box_muller(float& u, float& v) {
   const float radius = sqrtf(-2 * logf(1 - u)), angle = 6.28318530717958647692f * v;
   u = radius * cosf(angle);
@@ -19,7 +19,8 @@ RT_DEVICE void box_muller(double& u, double& v) {
   v = radius * sin(angle);
 }
 
-/// Products and sums are rounded one after the other, so that all devices make the same uniform numbers.
+/// Multiplication and addition are rounded separately (no FMA), so that all devices generate the same uniform
+/// values.
 RT_DEVICE float scaled(float first, float second, float u) {
   return __fadd_rn(first, __fmul_rn(second, u));
 }

@@ -15,7 +15,7 @@ struct RandomArguments {
   ElementType type = ElementType::F32;
   bool normal = false;
   uint64_t seed = 0;
-  float first = 0, second = 1;  ///< first + second times the number: low and range, or mean and scale
+  float first = 0, second = 1;  ///< first + second times the random value: low and range, or mean and scale
   int64_t count = 0;
 };
 

@@ -1,11 +1,11 @@
-// Forward through time: one launch a step (two for a GRU whose reset gate comes before the product). A warp
-// makes one unit of up to eight rows: all gates' products with r, then the cell.
+// Forward through time: one launch per step (two for a GRU whose reset gate is applied before the matmul). A
+// warp computes one unit of up to eight rows: all gates' dot products with r, then the cell.
 #include "kernels/recurrent.cuh"
 
 namespace rt::cuda {
 namespace {
 
-/// Rows of h before a step; null behind the last row.
+/// Rows of h before a step; null past the last row.
 RT_DEVICE void rows_of(const RecurrentNet& net, const CellBlock& block, const float* h,
                        const float* (&rows)[kCellRows]) {
   RT_UNROLL
@@ -15,12 +15,12 @@ RT_DEVICE void rows_of(const RecurrentNet& net, const CellBlock& block, const fl
   }
 }
 
-/// Products of h with kGates gates' blocks of r from `gate` on. Whether this lane has a row; its warp's other
-/// lanes take part in the products.
+/// Dot products of h with the blocks of r of kGates gates, starting at `gate`. Returns whether this lane has
+/// a row; the warp's other lanes take part in the dot products.
 template <int kGates>
 RT_DEVICE bool multiply_with_r(const RecurrentNet& net, const CellBlock& block, const float* h, int gate,
                                float (&sums)[kGates]) {
-  if (!block.exists(net)) return false;  // whole warps
+  if (!block.exists(net)) return false;  // uniform over the warp
   const int64_t hidden = net.hidden;
   const float* rows[kCellRows];
   rows_of(net, block, h, rows);
@@ -29,12 +29,12 @@ RT_DEVICE bool multiply_with_r(const RecurrentNet& net, const CellBlock& block, 
   return block.has_row(net);
 }
 
-/// Where this lane's row and unit stand at one step.
+/// Offsets of this lane's row and unit at one step.
 struct CellPlace {
   bool running;
   int64_t state;  ///< in [D, N, H]
   int64_t y;      ///< in [T, D, N, H]
-  int64_t gate;   ///< in [T, N, D, G H]; other gates lie H apart
+  int64_t gate;   ///< in [T, N, D, G H]; gates are H apart
 
   RT_DEVICE CellPlace(const RecurrentNet& net, const CellBlock& block, int64_t s) {
     const int64_t n = block.row(), length = length_of(net, n),
@@ -46,7 +46,7 @@ struct CellPlace {
   }
 };
 
-/// A gate's operand but for its activation: what comes from x, from h, and the biases.
+/// A gate's preactivation: the contributions of x and h, and the biases.
 struct GateSums {
   const RecurrentForward& to;
   const CellBlock& block;
@@ -61,7 +61,7 @@ struct GateSums {
   }
 };
 
-/// What a gate sees of the cell's state c. Without peepholes nothing, also of an infinite one.
+/// The peephole contribution of the cell state c to a gate. Without peepholes 0, even for infinite c.
 RT_DEVICE float peephole_term(const RecurrentNet& net, const CellBlock& block, int gate, float c) {
   return net.peepholes == nullptr ? 0.0f
                                   : net.peepholes[(block.direction * 3 + gate) * net.hidden + block.unit] * c;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   to.y[place.y] = place.running ? made : 0.0f;
 }
 
-/// Writes what a GRU's step makes of its gates.
+/// Combines the gates of a GRU step and writes h and y.
 RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, float update, float candidate,
                           const float* h, float* next_h) {
   const float made = place.running ? (1 - update) * candidate + update * h[place.state] : h[place.state];
@@ -113,7 +113,7 @@ RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, fl
   to.y[place.y] = place.running ? made : 0.0f;
 }
 
-/// The reset gate behind the product.
+/// The reset gate is applied after the matmul (linear_before_reset).
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_linear(RecurrentForward to, const float* h, float* next_h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   finish_gru(to, place, update, f.value(1, pre.from_x(2) + reset * product), h, next_h);
 }
 
-/// The reset gate before the product: first both gates, then the candidate.
+/// The reset gate is applied before the matmul: first both gates, then the candidate.
 __global__ void __launch_bounds__(kCellThreads, 4)
     step_gru_gates(RecurrentForward to, const float* h, int64_t s) {
   const CellBlock block = CellBlock::of(to.net);
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   finish_gru(to, place, to.update[place.state], candidate, h, next_h);
 }
 
-/// A state begins as a copy, or as zeros.
+/// Initializes a state with a copy, or with zeros.
 cudaError_t begin_state(const RecurrentNet& net, float* state, const float* from, cudaStream_t stream) {
   const size_t bytes = static_cast<size_t>(net.directions * net.batch * net.hidden) * sizeof(float);
   if (bytes == 0 || state == from) return cudaSuccess;
@@ -175,7 +175,7 @@ cudaError_t step(const RecurrentForward& to, const float* h, float* next_h, int6
 
 cudaError_t recurrent_forward(const RecurrentForward& arguments, cudaStream_t stream) {
   const RecurrentNet& net = arguments.net;
-  // h moves to and fro so that it ends in its result.
+  // h alternates between two buffers so that it ends in the result's.
   float* h[2] = {arguments.h, arguments.other_h};
   const auto place = [&](int64_t s) { return h[(net.steps - s) & 1]; };
   cudaError_t error = begin_state(net, place(0), arguments.h0, stream);

@@ -1,4 +1,4 @@
-// Products of rows and the functions of recurrent cells, for both ways through time.
+// Dot products of rows, and the activation functions of recurrent cells, for both directions.
 #pragma once
 
 #include "kernels/common.cuh"
@@ -7,7 +7,7 @@
 
 namespace rt::cuda {
 
-/// A warp makes one unit of at most this many rows.
+/// A warp computes one unit of at most this many rows.
 inline constexpr int kCellRows = 8;
 inline constexpr int kCellThreads = 128;
 
@@ -50,7 +50,7 @@ RT_DEVICE float cell_slope(const CellNumbers& f, float x) {
   }
 }
 
-/// The functions of one direction, behind the bound of their operand.
+/// The activations of one direction, applied after clipping their operand.
 struct CellFunctions {
   const CellNumbers* activations;
   float clip;
@@ -71,11 +71,11 @@ RT_DEVICE int64_t length_of(const RecurrentNet& net, int64_t n) {
   if (net.lengths == nullptr) return net.steps;
   return max(int64_t{0}, min(static_cast<int64_t>(net.lengths[n]), net.steps));
 }
-/// When row n makes step s; steps behind its length come at their own times.
+/// The time at which row n executes step s; steps past its length map to themselves.
 RT_DEVICE int64_t time_of(const RecurrentNet& net, int64_t direction, int64_t s, int64_t length) {
   return s < length && (net.starts_reversed || direction == 1) ? length - 1 - s : s;
 }
-/// The sum of both biases of a gate, or the second one alone.
+/// The biases of a gate: those of x, of r, or their sum.
 RT_DEVICE float bias_of(const RecurrentNet& net, int64_t direction, int64_t gate, int64_t unit, bool of_x,
                         bool of_r) {
   if (net.bias == nullptr) return 0;
@@ -94,7 +94,7 @@ struct CellBlock {
             static_cast<int>(threadIdx.x) % kWarpSize};
   }
   RT_DEVICE bool exists(const RecurrentNet& net) const { return direction < net.directions; }
-  /// The row of this lane; lanes behind the rows have none.
+  /// The row of this lane; lanes past the rows have none.
   RT_DEVICE int64_t row() const { return first_row + lane; }
   RT_DEVICE bool has_row(const RecurrentNet& net) const { return lane < kCellRows && row() < net.batch; }
 };
@@ -104,7 +104,7 @@ inline LaunchConfig launch_cells(const RecurrentNet& net, cudaStream_t stream) {
   return launch_each(warps * kWarpSize, stream, kCellThreads);
 }
 
-/// Sums over the warp of kValues numbers a lane: that of values[v] comes out in lanes v, v + kValues, ...
+/// Warp reductions of kValues values per lane: the sum of values[v] is returned in lanes v, v + kValues, ...
 template <int kValues>
 RT_DEVICE float warp_sums(float (&values)[kValues], int lane) {
   RT_UNROLL
@@ -122,8 +122,8 @@ RT_DEVICE float warp_sums(float (&values)[kValues], int lane) {
   return values[0];
 }
 
-/// sums[g] of lane i < kCellRows = rows[i] times column g, over `depth` numbers. rows[i] may be null: 0. The
-/// kColumns columns lie column_stride apart.
+/// sums[g] of lane i < kCellRows = dot product of rows[i] and column g, of length `depth`. rows[i] may be
+/// null: 0. The kColumns columns are column_stride apart.
 template <int kColumns>
 RT_DEVICE void multiply_rows(const float* const (&rows)[kCellRows], const float* columns,
                              int64_t column_stride, int64_t depth, int lane, float (&sums)[kColumns]) {

@@ -1,8 +1,8 @@
-// LSTM, GRU and RNN in f32, and their gradients: what lies between the large products with the weights.
+// LSTM, GRU and RNN in f32, and their gradients: everything between the large matmuls with the weights.
 //
 // Shapes: T steps, N rows, D directions, H hidden units, G gates (LSTM i o f c, GRU z r h, RNN one). A row n
-// with length L makes step s at time s, or L - 1 - s where its direction is reversed; behind L it stands
-// still and its results are zero.
+// with length L executes step s at time s, or L - 1 - s in a reversed direction; past L its state is
+// unchanged and its results are zero.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,18 +34,18 @@ struct CellNumbers {
   float alpha = 0, beta = 0;
 };
 
-/// What all kernels of one node share.
+/// Shared by all kernels of one node.
 struct RecurrentNet {
   CellType type = CellType::LSTM;
-  bool starts_reversed = false;  ///< direction 0 runs from the end; direction 1 always does
+  bool starts_reversed = false;  ///< direction 0 runs backward; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
   float clip = 0;
-  CellNumbers activations[6];  ///< three a direction
+  CellNumbers activations[6];  ///< three per direction
   int64_t directions = 1, steps = 0, batch = 0, hidden = 0, gates = 4;
   const float* r = nullptr;          ///< [D, G H, H]
   const float* bias = nullptr;       ///< [D, 2 G H], may be null
   const float* peepholes = nullptr;  ///< [D, 3 H], LSTM, may be null
-  const int32_t* lengths = nullptr;  ///< [N], may be null: T each
+  const int32_t* lengths = nullptr;  ///< [N], may be null: all T
 };
 
 struct RecurrentForward {
@@ -66,7 +66,7 @@ struct RecurrentBackward {
   const float* y = nullptr;  ///< [T, D, N, H]
   const float *h0 = nullptr, *c0 = nullptr;
   const float *grad_y = nullptr, *grad_h = nullptr, *grad_c = nullptr;  ///< may be null: zeros
-  float* pre = nullptr;         ///< scratch [T, N, D, G H]: x times w when it begins
+  float* pre = nullptr;         ///< scratch [T, N, D, G H]: x times w on entry
   float* transposed = nullptr;  ///< scratch [D, H, G H]
   float* states = nullptr;      ///< scratch [D, T, N, H]: LSTM c; GRU with linear_before_reset r3 h + bias
   float* partial = nullptr;     ///< scratch [D, N, H], GRU

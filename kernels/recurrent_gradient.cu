@@ -1,6 +1,6 @@
-// Back through time. y tells every h, so all gates are computed anew with products over all steps at once;
-// then one launch a step (two for a GRU): a warp multiplies the gradients of the step behind with r,
-// transposed, and goes on with the cell of its unit.
+// Backward through time. y contains every h, so all gates are recomputed with matmuls over all steps at once;
+// then one launch per step (two for a GRU): a warp multiplies the gate gradients of the following step with
+// transposed r, and continues with the cell of its unit.
 #include "kernels/matmul.h"
 #include "kernels/recurrent.cuh"
 
@@ -37,7 +37,7 @@ RT_DEVICE Moment moment_of(const RecurrentNet& net, int64_t i, int64_t steps) {
   return {n / net.batch / steps, n / net.batch % steps, n % net.batch, i % net.hidden};
 }
 
-/// h before every step, zero behind a row's length, and r transposed.
+/// h before every step, zero past a row's length, and r transposed.
 __global__ void __launch_bounds__(kElementwiseThreads) find_before(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) transpose_r(RecurrentNet 
   transposed[i] = net.r[(direction * rows + row) * net.hidden + column];
 }
 
-/// Biases join the gates; a GRU's reset gate makes what r's third block is multiplied with.
+/// Adds the biases to the gates; prepares the operand that is multiplied with the third block of a GRU's r.
 __global__ void __launch_bounds__(kElementwiseThreads) begin_gates(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
@@ -100,7 +100,7 @@ struct LstmGates {
   }
 };
 
-/// Every c of an LSTM: a thread walks through the steps of one unit of one row.
+/// Every c of an LSTM: one thread iterates over the steps of one unit of one row.
 __global__ void __launch_bounds__(kCellThreads) find_states(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
@@ -117,13 +117,13 @@ __global__ void __launch_bounds__(kCellThreads) find_states(RecurrentBackward to
   }
 }
 
-/// This lane's row at step s, its gradient of h once it is known, and the products that make it.
+/// This lane's row at step s, and the dot products of its gradient of h.
 struct BackwardStep {
   const RecurrentBackward& to;
   const CellBlock& block;
   int64_t s;
 
-  /// sum over the first `columns` gradients of the gates at step s + 1, or over the GRU's at this one.
+  /// Dot product with the first `columns` gate gradients at step s + 1, or with the GRU's at this step.
   RT_DEVICE float product(const float* gradients, int64_t stride, int64_t first, int64_t columns,
                           int64_t step) const {
     const RecurrentNet& net = to.net;
@@ -149,7 +149,7 @@ struct BackwardStep {
   }
 };
 
-/// The gradient of h behind step s: what the step after it leaves, or that of the last h; then that of y.
+/// The gradient of h after step s: from the following step, or of the last h; plus that of y.
 RT_DEVICE float grad_behind(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length,
                             float product) {
   float grad = product;
@@ -158,7 +158,7 @@ RT_DEVICE float grad_behind(const RecurrentBackward& to, const Moment& now, int6
   return grad;
 }
 
-/// Zeros behind a row's length. True if that is where step s is; step -1 is before all.
+/// Writes zeros past a row's length; returns whether step s is past it. Step -1 precedes all steps.
 RT_DEVICE bool stands_still(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length) {
   if (s < length) return false;
   for (int64_t gate = 0; gate < to.net.gates; ++gate)
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
     step_back(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
-  if (!block.exists(net)) return;  // whole warps
+  if (!block.exists(net)) return;  // uniform over the warp
   const BackwardStep back{to, block, s};
   const int64_t columns = net.gates * net.hidden;
   const float product = back.product(to.grad_gates, columns, 0, columns, s + 1);
@@ -215,18 +215,18 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
         grad_h * functions_of(net, now.direction).slope(0, to.pre[now.gates(net)]);
 }
 
-/// The operand of a GRU's third activation: that of the linear kind is not complete before this.
+/// A GRU's candidate preactivation; with linear_before_reset it is complete only here.
 RT_DEVICE float candidate_operand(const RecurrentBackward& to, const Moment& now, float reset) {
   const float pre = to.pre[now.gates(to.net) + 2 * to.net.hidden];
   return to.net.linear_before_reset ? pre + reset * to.states[now.sequence(to.net)] : pre;
 }
 
-/// A GRU's step up to the product with r's third block.
+/// A GRU's step up to the matmul with the third block of r.
 __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellThreads, 4)
     step_back_gru(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
-  if (!block.exists(net)) return;  // whole warps
+  if (!block.exists(net)) return;  // uniform over the warp
   const BackwardStep back{to, block, s};
   const float product = back.product(to.grad_gates, 3 * net.hidden, 0, 2 * net.hidden, s + 1);
   if (!block.has_row(net)) return;
@@ -251,12 +251,12 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
   partial = grad_h * update;
 }
 
-/// The rest of it: the reset gate, and what goes through it to h.
+/// The rest of the step: the reset gate, and the gradient of h through it.
 __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellThreads, 4)
     step_back_reset(RecurrentBackward to, int64_t s) {
   const RecurrentNet& net = to.net;
   const CellBlock block = CellBlock::of(net);
-  if (!block.exists(net)) return;  // whole warps
+  if (!block.exists(net)) return;  // uniform over the warp
   const BackwardStep back{to, block, s};
   const float through = back.product(to.grad_recurrent, net.hidden, 2 * net.hidden, net.hidden, s);
   if (!block.has_row(net)) return;
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
   to.partial[now.state(net)] += through * (linear ? 1.0f : f.value(0, pre));
 }
 
-/// Sums over time and rows, in this order, of gradients times the c that their peepholes see.
+/// Sums over rows and time, in this order, of gate gradients times the c that the peephole reads.
 __global__ void __launch_bounds__(kCellThreads) sum_peepholes(RecurrentBackward to) {
   const RecurrentNet& net = to.net;
   const int64_t i = global_index();
@@ -297,8 +297,8 @@ __global__ void __launch_bounds__(kCellThreads) sum_peepholes(RecurrentBackward 
   to.grad_peepholes[i] = sum;
 }
 
-/// Adds products of h, or of the candidates, with `count` gates' blocks of r, for all steps, to what those
-/// gates have of x.
+/// Adds the matmul of h, or of the candidates, with the blocks of r of `count` gates, for all steps, to the
+/// contributions of x to those gates.
 MatMulArguments products_with_r(const RecurrentBackward& to, int64_t gate, int64_t count,
                                 const float* operand) {
   const RecurrentNet& net = to.net;
@@ -318,7 +318,7 @@ MatMulArguments products_with_r(const RecurrentBackward& to, int64_t gate, int64
   return product;
 }
 
-/// Every gate's operand before its activation, and an LSTM's c.
+/// Every gate's preactivation, and an LSTM's c.
 cudaError_t find_gates(const RecurrentBackward& to, cudaStream_t stream) {
   const RecurrentNet& net = to.net;
   const int64_t states = net.directions * net.batch * net.hidden;

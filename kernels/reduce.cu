@@ -1,7 +1,7 @@
-// Reductions. Rows: the threads of a block (or the lanes of a warp, for short rows) go over one result's
-// elements. Columns: neighbouring threads have neighbouring results, and several rows of threads share the
-// elements. Few results are made in parts, whose partial results a second launch joins in order: the same
-// bits from run to run.
+// Reductions. Rows: the threads of a block (or the lanes of a warp, for short rows) iterate over one result's
+// elements. Columns: adjacent threads have adjacent results, and several rows of threads share the elements.
+// Few results are computed in splits, whose partial results a second launch combines in order: bitwise
+// reproducible.
 #include "kernels/reduce.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Product {
 
 constexpr int kColumnLanes = 32, kColumnRows = 8;
 
-/// What a reduction of T is computed in: integers in unsigned 64 bits wherever only the low bits count.
+/// The accumulator type of a reduction of T: integers in unsigned 64 bits wherever only the low bits matter.
 template <class T, class Combine>
 using Accumulator = std::conditional_t<std::is_integral_v<T> &&
                                            (std::is_same_v<Combine, Sum> || std::is_same_v<Combine, Product>),
@@ -175,9 +175,9 @@ cudaError_t run(const ReduceArguments& given, cudaStream_t stream) {
   return launch(join_parts<T, Combine>, launch_each(job.outputs, stream, kRowThreads), job, given.splits);
 }
 
-// --- positions of extremes
+// --- argmin and argmax
 
-/// Whether b comes before a.
+/// Whether b ranks before a.
 template <class Value>
 RT_DEVICE bool wins(Value a, int64_t a_index, Value b, int64_t b_index, bool smallest, bool last) {
   const bool a_nan = a != a, b_nan = b != b;
@@ -186,7 +186,7 @@ RT_DEVICE bool wins(Value a, int64_t a_index, Value b, int64_t b_index, bool sma
   return smallest ? b < a : b > a;
 }
 
-/// One result per kThreads neighbouring threads.
+/// One result per kThreads adjacent threads.
 template <class T, int kThreads>
 __global__ void __launch_bounds__(256, 4)
     arg_extreme_kernel(const T* x, int64_t* y, int64_t count, int64_t extent, int64_t inner, bool smallest,
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(256, 4)
 }  // namespace
 
 int reduce_splits(int64_t outputs, int64_t count, bool inner_reduced) {
-  // About a thousand blocks fill a large device; a part is worth some thousand elements.
+  // About a thousand blocks fill a large device; a split should have a few thousand elements.
   const int64_t blocks = inner_reduced ? outputs : (outputs + kColumnLanes - 1) / kColumnLanes;
   const int64_t least = inner_reduced ? 4096 : 128;
   const int64_t wanted = 1024 / std::max<int64_t>(blocks, 1);

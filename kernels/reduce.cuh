@@ -1,5 +1,5 @@
 // Reductions over the lanes of a warp and the threads of a block. Every thread of the block takes part, and
-// every thread gets the result. The order of the operations depends on the block's size only, so results are
+// every thread gets the result. The order of the operations depends only on the block size, so results are
 // reproducible.
 #pragma once
 
@@ -16,7 +16,7 @@ struct Sum {
     return a + b;
   }
 };
-/// NaN wins.
+/// NaN propagates.
 struct Maximum {
   template <class T>
   RT_DEVICE T operator()(T a, T b) const {
@@ -43,8 +43,8 @@ RT_DEVICE T warp_sum(T value) {
   return warp_reduce(value, Sum{});
 }
 
-/// Blocks of whole warps, at most 1024 threads. `storage` is shared memory for 32 values, free again after
-/// the call.
+/// Blocks of whole warps, at most 1024 threads. `storage` is shared memory for 32 values, reusable after the
+/// call.
 template <class Operation, class T>
 RT_DEVICE T block_reduce(T value, Operation operation, T* storage) {
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);

@@ -1,4 +1,4 @@
-// Reductions over any axes, and positions of extremes: what the launchers take.
+// Reductions over any axes, argmin and argmax: launcher arguments.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,11 +18,11 @@ struct Axes {
 
 /// y[k] = the combination of x at kept offset k over all reduced offsets.
 struct ReduceArguments {
-  ElementType type = ElementType::F32;  ///< any number type
+  ElementType type = ElementType::F32;  ///< any numeric type
   const void* x = nullptr;
   void* y = nullptr;
-  /// Parts of the reduced range whose results are joined in order; with more than one, reduce_partial_bytes()
-  /// of scratch.
+  /// The reduced range is split into parts whose results are combined in order; with more than one, `partial`
+  /// is scratch of reduce_partial_bytes().
   void* partial = nullptr;
   int splits = 1;
   ReduceFunction function = ReduceFunction::Sum;
@@ -32,16 +32,16 @@ struct ReduceArguments {
   Axes kept, reduced;
 };
 
-/// Into how many parts to cut the reduced range so that the device has work.
+/// The number of splits of the reduced range that fills the device.
 int reduce_splits(int64_t outputs, int64_t count, bool inner_reduced);
-/// Of scratch: partial results are 8 bytes at most.
+/// Scratch: partial results are 8 bytes at most.
 size_t reduce_partial_bytes(int64_t outputs, int splits);
 
-/// Integers wrap and are exact; a mean of integers is the truncated quotient of the wrapped sum. Floats sum
-/// in f32, f64 in f64.
+/// Integers wrap and are exact; a mean of integers is the truncated quotient of the wrapped sum. Floats
+/// accumulate in f32, f64 in f64.
 cudaError_t reduce(const ReduceArguments& arguments, cudaStream_t stream);
 
-/// x [outer,extent,inner] -> y i64 [outer,inner]. NaN counts as the extreme.
+/// x [outer,extent,inner] -> y i64 [outer,inner]. NaN counts as the extreme value.
 struct ArgExtremeArguments {
   ElementType type = ElementType::F32;  ///< any
   const void* x = nullptr;

@@ -1,4 +1,4 @@
-// The i32 sum of a quantized product as what is stored, in one place for all kernels that end with it.
+// Requantization of i32 accumulators, shared by all kernels with that epilogue.
 #pragma once
 
 #include "kernels/functions.cuh"
@@ -22,7 +22,7 @@ RT_DEVICE To requantized(const Requantization& to, int32_t sum, int64_t channel)
   }
 }
 
-/// result[i] in the type that `to` names.
+/// result[i] in the type given by `to`.
 RT_DEVICE void store_requantized(const Requantization& to, void* result, int64_t i, int32_t sum,
                                  int64_t channel) {
   switch (to.to) {

@@ -6,7 +6,7 @@
 namespace rt::cuda {
 namespace {
 
-/// The taps of each axis for one point of the result.
+/// The taps of each axis for one result point.
 template <int kRank>
 struct PointTaps {
   const ResizeTap* axis[kRank];

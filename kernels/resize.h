@@ -1,5 +1,4 @@
-// Resize by tables of taps: every result is a weighted sum of few points of x [batch, spatial axes,
-// channels].
+// Resize by tap tables: every result is a weighted sum of a few points of x [batch, spatial axes, channels].
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,7 +9,7 @@
 
 namespace rt::cuda {
 
-/// Where a tap reads along its axis, times the axis' stride in points; below 0 outside of x.
+/// The index read along the axis, times the axis' stride in points; negative outside of x.
 struct ResizeTap {
   int32_t index;
   float weight;
@@ -24,16 +23,16 @@ struct ResizeArguments {
   const ResizeTap* table = nullptr;  ///< [outputs of axis 0][taps], then those of axis 1, ...
   ElementType type = ElementType::F32;
   int unit = 4;             ///< bytes of an element, for copies
-  uint64_t fill = 0;        ///< their bits for what lies outside of x
-  float extrapolation = 0;  ///< the same for sums
-  int rank = 2;             ///< 2, 3 or kMaxResizeAxes; axes that x does not have come first, with one result
+  uint64_t fill = 0;        ///< their bits for taps outside of x
+  float extrapolation = 0;  ///< the same for weighted sums
+  int rank = 2;             ///< 2, 3 or kMaxResizeAxes; axes missing in x come first, with extent 1
   int taps = 1;
   int64_t batch = 1, channels = 1;
   int64_t points = 1, results = 1;       ///< of one image
   int64_t outputs[kMaxResizeAxes] = {};  ///< results along each axis
 };
 
-/// One tap of weight 1 an axis: elements of any type are copied.
+/// One tap of weight 1 per axis: elements of any type are copied.
 cudaError_t resize_nearest(const ResizeArguments& arguments, cudaStream_t stream);
 /// f32, f16, bf16.
 cudaError_t resize_sum(const ResizeArguments& arguments, cudaStream_t stream);

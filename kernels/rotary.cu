@@ -5,7 +5,7 @@
 namespace rt::cuda {
 namespace {
 
-/// A thread for each pair, and for each element behind the pairs.
+/// One thread per pair, and one per element after the pairs.
 __global__ void __launch_bounds__(kElementwiseThreads) rotate(RotaryArguments to) {
   const int64_t items = to.width - to.pairs, i = global_index();
   if (i >= to.rows * items) return;

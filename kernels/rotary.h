@@ -7,7 +7,7 @@
 
 namespace rt::cuda {
 
-/// Pairs (i, i + pairs), or (2i, 2i + 1) if interleaved, are turned; what lies behind them is copied.
+/// Pairs (i, i + pairs), or (2i, 2i + 1) if interleaved, are rotated; elements after them are copied.
 struct RotaryArguments {
   const float* data = nullptr;
   const float *cosines = nullptr, *sines = nullptr;  ///< [batch or 1, queries, pairs]

@@ -1,6 +1,5 @@
-// Rows of neighbouring elements, each taken by a warp or a block in accesses of 16 bytes where its length
-// allows that, and kept in registers where it fits: it is then read once, however many passes are made over
-// it.
+// Rows of contiguous elements, each processed by a warp or a block in accesses of 16 bytes where its length
+// allows, and kept in registers where it fits: it is then read once, however many passes follow.
 #pragma once
 
 #include "kernels/common.cuh"
@@ -11,8 +10,9 @@ namespace rt::cuda {
 
 inline constexpr int kRowThreads = 256;
 
-/// A row of T by kLanes threads, a warp or a block of kRowThreads. Thread l has the groups l, l + kLanes, ..
-/// of kWidth elements; at most kGroups of them, which it keeps, or with 0 any number, read in every pass.
+/// A row of T over kLanes threads, a warp or a block of kRowThreads. Thread l has the groups l, l + kLanes,
+/// .. of kWidth elements; at most kGroups of them, kept in registers; with kGroups 0 any number, reread in
+/// every pass.
 template <class T, int kLanes, int kWidth, int kGroups>
 class Row {
  public:
@@ -20,8 +20,8 @@ class Row {
   static constexpr int kLanesPerRow = kLanes, kElements = kWidth;
   static constexpr bool kKept = kGroups > 0;
 
-  /// The row of this thread in [rows,columns]; `columns` is a multiple of kWidth. Behind the last row: an
-  /// empty one, so that every thread takes part in combined().
+  /// The row of this thread in [rows,columns]; `columns` is a multiple of kWidth. Past the last row: an empty
+  /// one, so that every thread takes part in combined().
   RT_DEVICE Row(const T* x, int64_t rows, int64_t columns) {
     const int64_t row = global_index() / kLanes;
     first_ = static_cast<int>(threadIdx.x) % kLanes * kWidth;
@@ -40,7 +40,7 @@ class Row {
     }
   }
 
-  /// f(value) for this thread's elements; what f makes of a value stays where rows are kept.
+  /// f(value) for this thread's elements; changes made by f persist where rows are kept in registers.
   template <class F>
   RT_DEVICE void each(F f) {
     each_group([&](int64_t, Value(&values)[kWidth]) {
@@ -49,7 +49,7 @@ class Row {
     });
   }
 
-  /// f(column, values), and what f made of the values goes to the same places of y.
+  /// f(column, values), then the values as changed by f are stored at the same positions of y.
   template <class F>
   RT_DEVICE void store(T* y, F f) {
     each_group([&](int64_t column, Value(&values)[kWidth]) {
@@ -61,7 +61,7 @@ class Row {
     });
   }
 
-  /// The values of all threads of the row; `storage`: shared memory for 32.
+  /// Reduces over all threads of the row; `storage`: shared memory for 32 values.
   template <class Operation, class U>
   static RT_DEVICE U combined(U value, Operation operation, U* storage) {
     if constexpr (kLanes == kWarpSize)
@@ -99,9 +99,9 @@ class Row {
   Value values_[kKept ? kGroups : 1][kWidth];
 };
 
-/// launcher(TypeTag<Row<T, ..>>{}, config) for rows of this many elements: a warp takes up to 1024, more a
-/// block. Rows of up to 8192 are kept; not those of doubles, nor those that whole accesses of 16 bytes do not
-/// cover.
+/// launcher(TypeTag<Row<T, ..>>{}, config) for rows of this many elements: one warp for up to 1024, else one
+/// block. Rows of up to 8192 are kept in registers, except doubles and rows that are not a multiple of 16
+/// bytes.
 template <class T, class Launcher>
 cudaError_t launch_rows(int64_t rows, int64_t columns, cudaStream_t stream, Launcher launcher) {
   constexpr int kWidth = kVectorWidth<T>, kValues = 32;

@@ -1,5 +1,5 @@
-// A group of lanes shares a sample: all compute its taps, in double as runtime/graph/sample_geometry.h states
-// them, and each sums some of the channels.
+// A group of lanes shares a sample: all compute its taps, in double as in runtime/graph/sample_geometry.h,
+// and each sums some of the channels.
 #include "kernels/sample.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostTaps = 4;
 constexpr unsigned kSampleThreads = 128;
 
-/// Along one axis; an index of -1 is a zero outside.
+/// Taps along one axis; an index of -1 is a zero outside.
 struct Taps {
   int count = 0;
   int64_t index[kMostTaps];
@@ -38,7 +38,7 @@ RT_DEVICE int64_t padded(double x, double last, SamplePadding padding, double lo
       clamped(padding == SamplePadding::Border ? x : reflected(x, low, high), 0.0, last));
 }
 
-/// Keys' cubic convolution (1981) with a = -0.75.
+/// Keys' cubic convolution kernel (1981) with a = -0.75.
 RT_DEVICE double cubic(double distance) {
   constexpr double a = -0.75;
   const double d = fabs(distance);
@@ -79,7 +79,7 @@ RT_DEVICE Taps grid_taps(double coordinate, int64_t extent, const GridSampleArgu
   return taps;
 }
 
-/// The channels of a group's lane: lane, lane + lanes, ...
+/// Lanes of a group process the channels lane, lane + lanes, ...
 struct Group {
   int lanes;
   RT_DEVICE int64_t sample() const { return global_index() / lanes; }
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kSampleThreads, 4) align_regions(RoiAlignArgum
   }
 }
 
-/// A thread owns one row of one channel of an image, and takes what all regions give to it.
+/// One thread per row of one channel of an image, which accumulates the contributions of all regions.
 struct RoiRow {
   const RoiAlignArguments& to;
   const float* image;  ///< of the row's image and channel
@@ -226,7 +226,7 @@ struct RoiRow {
       }
   }
 
-  /// The first of a bin's largest weighted values takes the whole gradient.
+  /// The whole gradient goes to the first of a bin's largest weighted values.
   RT_DEVICE void add_maximum(const RoiAxis& rows, const RoiAxis& columns, int64_t v, int64_t u) const {
     double best = 0, best_weight = 0;
     int64_t best_y = -1, best_x = 0;

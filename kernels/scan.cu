@@ -1,6 +1,6 @@
-// Lines side by side are walked by a thread each. Where inner is 1, a block takes a tile of a line at a time;
-// few long lines are cut into chunks, whose totals are scanned before the chunks themselves (Blelloch 1990).
-// Totals are kept in the type that numbers are computed in; integers wrap.
+// One thread per line where lines are interleaved or short. Else one block per line, a tile at a time;
+// long lines are split into chunks, whose totals are scanned before the chunks themselves (Blelloch
+// 1990). Totals are kept in the type T is computed in; integers wrap.
 #include "kernels/scan.h"
 
 #include "kernels/common.cuh"
@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kScanThreads = 256;
 constexpr unsigned kLineThreads = 128;
-constexpr int kEach = 4;  // numbers of a thread in a tile
+constexpr int kEach = 4;  // elements per thread in a tile
 constexpr int kScanTile = kScanThreads * kEach;
-/// Elements of a chunk; a block walks through a line of at most that many.
+/// Elements of a chunk; lines of at most that many are scanned by one block.
 constexpr int64_t kChunk = 16 * kScanTile;
 constexpr int64_t kShortLine = 32;
 
-/// What sums and products of T are made in: integers of 64 bits wrap as unsigned ones.
+/// The accumulator type of T: 64-bit integers wrap as unsigned ones.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<Wide<T>>, uint64_t, Wide<T>>;
 
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kLineThreads) scan_lines(const T* data, T* res
   }
 }
 
-/// Inclusive over the lanes of the warp.
+/// Inclusive scan over the lanes of the warp.
 template <class T>
 RT_DEVICE Total<T> warp_scan(bool product, Total<T> value, int lane) {
   RT_UNROLL
@@ -55,7 +55,7 @@ RT_DEVICE Total<T> warp_scan(bool product, Total<T> value, int lane) {
   return value;
 }
 
-/// Turns each thread's value into the join of all before it; `total` becomes that of the block.
+/// Exclusive scan over the threads of the block; `total` becomes the total of the block.
 template <class T>
 RT_DEVICE Total<T> block_scan(bool product, Total<T> value, Total<T>& total, Total<T>* warps) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize,
@@ -74,7 +74,7 @@ RT_DEVICE Total<T> block_scan(bool product, Total<T> value, Total<T>& total, Tot
   return lane == 0 ? before : join<T>(product, before, left);
 }
 
-/// Numbers of thread's part of the tile that begins at step `first`, neutral ones behind `last`.
+/// This thread's elements of the tile that starts at step `first`, neutral elements past `last`.
 template <class T>
 RT_DEVICE void load_steps(const T* line, const ScanArguments& scan, int64_t first, int64_t last,
                           Total<T> (&values)[kEach]) {
@@ -87,8 +87,7 @@ RT_DEVICE void load_steps(const T* line, const ScanArguments& scan, int64_t firs
   }
 }
 
-/// Block (chunk, line): steps [chunk, chunk + 1) * kChunk. Begins from starts[line, chunk] where there are
-/// such.
+/// Block (chunk, line): steps [chunk, chunk + 1) * kChunk. Initialized with starts[line, chunk] if given.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanThreads)
     scan_chunks(const T* data, T* result, const Total<T>* starts, ScanArguments scan, int64_t chunks) {
@@ -116,7 +115,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanTh
   }
 }
 
-/// Block (chunk, line): the join of all its numbers.
+/// Block (chunk, line): the total of the chunk.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanThreads)
     join_chunks(const T* data, Total<T>* totals, ScanArguments scan, int64_t chunks) {
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanTh
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
 
-/// A thread for each line: totals become what lies before each chunk.
+/// One thread per line: chunk totals become their exclusive scan.
 template <class Value>
 __global__ void __launch_bounds__(kElementwiseThreads)
     scan_totals(Value* totals, bool product, int64_t lines, int64_t chunks) {
@@ -185,7 +184,7 @@ size_t scan_scratch_bytes(const ScanArguments& scan) {
 
 cudaError_t scan(const ScanArguments& arguments, void* scratch, cudaStream_t stream) {
   if (arguments.outer * arguments.extent * arguments.inner == 0) return cudaSuccess;
-  // Sums and products do not look at an integer's sign.
+  // Sums and products do not depend on an integer's signedness.
   switch (arguments.type) {
     case ElementType::F16: return scan_type<__half>(arguments, scratch, stream);
     case ElementType::BF16: return scan_type<__nv_bfloat16>(arguments, scratch, stream);

@@ -17,7 +17,7 @@ struct ScanArguments {
   int64_t outer = 1, extent = 0, inner = 1;
 };
 
-/// Bytes of scratch that scan() needs; 0 unless few long lines are cut into chunks.
+/// Bytes of scratch for scan(); 0 unless few long lines are split into chunks.
 size_t scan_scratch_bytes(const ScanArguments& arguments);
 cudaError_t scan(const ScanArguments& arguments, void* scratch, cudaStream_t stream);
 

@@ -1,6 +1,5 @@
-// Softmax: y = exp(x - max) / sum exp(x - max), or its logarithm x - max - log(sum). Rows of neighbouring
-// elements by a warp or a block (row.cuh); along other axes one thread per column, so that neighbours read
-// neighbours.
+// Softmax: y = exp(x - max) / sum exp(x - max), or its logarithm x - max - log(sum). Contiguous rows: one
+// warp or block per row (row.cuh); other axes: one thread per column, so that reads are coalesced.
 #include "kernels/softmax.h"
 
 #include "kernels/row.cuh"

@@ -1,4 +1,4 @@
-// Softmax and LogSoftmax: what the launcher takes.
+// Softmax and LogSoftmax: launcher arguments.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,9 +7,9 @@
 
 namespace rt::cuda {
 
-/// x, y [outer,extent,inner]; the softmax goes over `extent`. y may be x.
+/// x, y [outer,extent,inner]; the softmax is over `extent`. y may be x.
 struct SoftmaxArguments {
-  ElementType type = ElementType::F32;  ///< a float
+  ElementType type = ElementType::F32;  ///< a float type
   const void* x = nullptr;
   void* y = nullptr;
   int64_t outer = 0, extent = 0, inner = 0;

@@ -1,6 +1,7 @@
-// Rows are cut into tiles, which blocks sort in shared memory (bitonic network, Batcher 1968); then runs are
-// merged in pairs until one is left. Every entry finds its place in the merged run by a binary search in the
-// other one. Runs keep no more entries than are wanted, so that few of many cost little more than reading.
+// Rows are split into tiles, which blocks sort in shared memory (bitonic network, Batcher 1968); then runs
+// are merged in pairs until one is left. Every entry finds its position in the merged run by a binary search
+// in the other one. Runs keep only the requested number of entries, so that a small k costs little more than
+// reading.
 #include "kernels/sort.h"
 
 #include <algorithm>
@@ -48,8 +49,8 @@ RT_DEVICE Key ordered(T x) {
   }
 }
 
-/// Block (tile, row): sorts `tile` numbers of a row and stores the first `kept`. Run i of a row begins at
-/// i * min(its width, kept).
+/// Block (tile, row): sorts `tile` elements of a row and stores the first `kept`. Run i of a row begins at i
+/// * min(its width, kept).
 template <class Entry, class T>
 __global__ void __launch_bounds__(kLargestTile / 2)
     sort_tile(const T* data, Entry* entries, SortRows rows, int tile, int64_t tiles, int64_t stride) {
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kLargestTile / 2)
   for (int64_t i = threadIdx.x; i < here; i += blockDim.x) to[i] = shared[i];
 }
 
-/// Joins runs that stand for `width` numbers each in pairs.
+/// Merges pairs of runs that cover `width` elements each.
 template <class Entry>
 __global__ void __launch_bounds__(kElementwiseThreads)
     merge_runs(const Entry* from, Entry* to, SortRows rows, int64_t width, int64_t runs, int64_t stride) {

@@ -1,11 +1,11 @@
-// Entries that rows are sorted by: a number's key and its position, so that no two are equal.
+// Sort entries: an element's key and its position, so that no two are equal.
 #pragma once
 
 #include "kernels/port.cuh"
 
 namespace rt::cuda {
 
-/// Keys of at most 32 bits, above the position.
+/// Keys of at most 32 bits, above the 32-bit position.
 struct NarrowEntry {
   using Key = uint32_t;
   uint64_t bits;

@@ -1,7 +1,7 @@
-// Sorting rows of numbers, as far as the first entries are wanted.
+// Partial sort of rows: the first `kept` entries.
 //
-// Rows lie along any axis: element j of row r is at (r / inner * length + j) * inner + r % inner. Of equal
-// numbers the first comes first, -0 equals 0, and NaN is above all.
+// Rows are along any axis: element j of row r is at (r / inner * length + j) * inner + r % inner. The sort is
+// stable, -0 equals 0, and NaN is the largest value.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,21 +15,21 @@ namespace rt::cuda {
 struct SortRows {
   ElementType type = ElementType::U32;
   int64_t rows = 1, length = 0, inner = 1;
-  int64_t kept = 0;      ///< entries wanted of each row, at most length
-  bool largest = false;  ///< first
+  int64_t kept = 0;      ///< entries kept per row, at most length
+  bool largest = false;  ///< the largest come first
 
   /// Bytes of one of the two buffers; length must be below 2^32.
   size_t buffer_bytes() const noexcept;
 };
 
-/// What sort_rows leaves: `stride` entries a row. Entry p of row r is the position of its p-th number.
+/// Result of sort_rows: `stride` entries per row. Entry p of row r has the position of its p-th element.
 struct SortedRows {
   const void* entries = nullptr;
   int64_t stride = 0;
   bool wide = false;  ///< entries with keys of 64 bits
 };
 
-/// `buffers` are two of buffer_bytes(); `sorted` tells in which the result lies.
+/// `buffers`: two of buffer_bytes() each; `sorted` refers to the one with the result.
 cudaError_t sort_rows(const SortRows& rows, const void* data, void* const (&buffers)[2], SortedRows& sorted,
                       cudaStream_t stream);
 

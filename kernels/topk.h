@@ -1,4 +1,4 @@
-// TopK: the entries that sort_rows put first, as values and positions.
+// TopK: the first entries of sort_rows, as values and positions.
 #pragma once
 
 #include "kernels/sort.h"
@@ -9,7 +9,7 @@ struct TopKArguments {
   const void* data = nullptr;
   void* values = nullptr;        ///< [rows / inner, kept, inner]
   int64_t* positions = nullptr;  ///< the same shape
-  int unit = 4;                  ///< bytes of a number
+  int unit = 4;                  ///< bytes of an element
   SortRows rows;
 };
 

@@ -1,6 +1,6 @@
-// Element types as kernels see them. Plain C++: host code of the backend includes this too.
+// Element types in kernels. Plain C++: host code of the backend includes this too.
 //
-// Knows: numbers. The values are those of rt::DType (backends/cuda/kernel.h checks that).
+// The values are those of rt::DType (checked in backends/cuda/kernel.h).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace rt::cuda {
 
 enum class ElementType : uint8_t { F32, F16, BF16, F64, I8, U8, I16, U16, I32, U32, I64, U64, Bool };
 
-/// Axes of an index space after neighbours have been merged; tensors have no more.
+/// Axes of an index space after adjacent axes have been merged; tensors have no more.
 inline constexpr int kMaxAxes = 8;
 
 /// Storage of a bool: one byte, 0 or 1.

@@ -1,6 +1,5 @@
-// Elementwise functions of one operand: 16 bytes of elements for each thread; f16 and bf16 are computed in
-// f32. The choice of the function is the same for the whole grid, so it is made at run time: one kernel for
-// each element type.
+// Elementwise functions of one operand: 16 bytes of elements per thread; f16 and bf16 are computed in f32.
+// The function is uniform over the grid and selected at run time: one kernel per element type.
 #include "kernels/unary.h"
 
 #include "kernels/functions.cuh"
@@ -26,7 +25,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   store_before(y, values, first, count);
 }
 
-/// The bounds of Clip for integers: rounded inwards, then limited to what T holds.
+/// The bounds of Clip for integers: rounded inwards, then limited to the range of T.
 template <class T>
 T integer_bound(double bound) {
   constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());

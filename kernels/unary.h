@@ -1,4 +1,4 @@
-// y = f(x), element by element. y may lie over x.
+// y = f(x), elementwise. y may alias x.
 #pragma once
 
 #include <cuda_runtime_api.h>

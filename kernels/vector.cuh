@@ -1,5 +1,5 @@
-// Several neighbouring elements read or written at once. Operands of kernels begin at multiples of 256 bytes,
-// so 16-byte accesses at multiples of 16 bytes from there are aligned.
+// Vector loads and stores. Operands of kernels are aligned to 256 bytes, so 16-byte accesses at multiples of
+// 16 bytes from their start are aligned.
 #pragma once
 
 #include "kernels/port.cuh"
@@ -13,7 +13,7 @@ struct alignas(sizeof(T) * kWidth) Vector {
   RT_DEVICE const T& operator[](int i) const { return values[i]; }
 };
 
-/// How many elements 16 bytes hold.
+/// The number of elements in 16 bytes.
 template <class T>
 inline constexpr int kVectorWidth = static_cast<int>(16 / sizeof(T));
 
@@ -26,8 +26,8 @@ RT_DEVICE void store_vector(T* to, const Vector<T, kWidth>& vector) {
   *reinterpret_cast<Vector<T, kWidth>*>(to) = vector;
 }
 
-/// A vector as it is loaded: in words of 32 bits where it consists of them. Loads that go to elements of 8 or
-/// 16 bits are taken apart at once, so that the next load waits for this one; loads to words are not.
+/// A vector as loaded: in 32-bit words where its size allows. A load into 8-bit or 16-bit elements is
+/// unpacked at once, so that the next load waits for it; a load into words is not.
 template <class T, int kWidth>
 using Packed = std::conditional_t<sizeof(T) * kWidth % 4 == 0, Vector<uint32_t, sizeof(T) * kWidth / 4>,
                                   Vector<T, kWidth>>;

@@ -1,7 +1,7 @@
-// Products of f32 rows with weights of 8 or 4 bits. Bound by the weights' bytes where rows are few: a block
-// makes four columns of up to eight rows. Its threads read four bytes each of every column's weights, side by
-// side, widen them in registers and use them for all rows, and so each number of x for all columns; sums meet
-// at the end.
+// Matmul of f32 rows with 8-bit or 4-bit weights. Memory-bound on the weights where rows are few: a block
+// computes four columns of up to eight rows. Each thread reads four bytes of every column's weights
+// (coalesced), dequantizes them in registers and uses them for all rows, and each value of x for all columns;
+// partial sums are reduced at the end.
 #include "kernels/weight_quantized.h"
 
 #include "kernels/common.cuh"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kThreads = 128, kColumns = 4;
 
-/// 2^23 + c, whose last bits are c, less 2^23 and what the codes are counted from.
+/// 4 bits: the float with bits 0x4b000000 | c is 2^23 + c; minus 2^23 and the zero point 8.
 template <int kBits>
 RT_DEVICE float weight_of(uint32_t word, int i) {
   if constexpr (kBits == 8) return static_cast<float>(static_cast<int8_t>(word >> (8 * i) & 255u));
@@ -23,7 +23,7 @@ RT_DEVICE float weight_of(uint32_t word, int i) {
 template <int kBits, int kRows>
 __global__ void __launch_bounds__(kThreads, 3) weight_columns(WeightQuantizedArguments a) {
   constexpr int kCodes = 32 / kBits, kOutputs = kRows * kColumns;
-  constexpr int kSteps = kRows == 1 ? 2 : 1;  // more weights on their way where little is done with each
+  constexpr int kSteps = kRows == 1 ? 2 : 1;  // more loads in flight where there is little work per weight
   __shared__ float shared[kThreads / kWarpSize][kOutputs];
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t first_column = static_cast<int64_t>(blockIdx.x) * kColumns;

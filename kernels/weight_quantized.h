@@ -1,4 +1,4 @@
-// WeightQuantizedMatMul: what the launcher takes.
+// WeightQuantizedMatMul: launcher arguments.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,9 +7,9 @@
 
 namespace rt::cuda {
 
-/// y [rows,n] = x [rows,k] w + bias in f32; 8 bits: weight i8 [n,k]; 4 bits: u8 [n,k/2], the even k in the
-/// low half, both less 8. scale [n,k/group]; group: a multiple of the weights in 4 bytes. bias [n] may be
-/// null.
+/// y [rows,n] = x [rows,k] w + bias in f32; 8 bits: weight i8 [n,k]; 4 bits: u8 [n,k/2], even k in the low
+/// nibble, both with zero point 8. scale [n,k/group]; group: a multiple of the weights in 4 bytes. bias [n]
+/// may be null.
 struct WeightQuantizedArguments {
   const float* x = nullptr;
   const void* weight = nullptr;

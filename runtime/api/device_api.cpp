@@ -18,7 +18,7 @@ namespace {
 using rt::Status;
 using rt::api::guarded;
 
-/// Enough of a DeviceInfo to find its profile.
+/// The fields of a DeviceInfo that identify its profile.
 Status device_from(const rt_device_info* from, rt::DeviceInfo& info) {
   rt_device_info c;
   RT_TRY(rt::api::take_in(from, c, "rt_device_info"));

@@ -35,7 +35,7 @@ Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexc
   const size_t size = struct_size(from);
   RT_TRY(check_size(size, name));
   std::memcpy(to, from, std::min(size, bytes));
-  // A newer caller's fields that this library does not know must not be ignored silently.
+  // A newer caller's fields that this library does not support must not be silently ignored.
   const auto* unknown = static_cast<const char*>(from);
   if (std::any_of(unknown + bytes, unknown + std::max(size, bytes), [](char byte) { return byte != 0; }))
     return unsupported(name, ": a field beyond what this librt (", rt_version(),

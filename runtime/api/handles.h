@@ -1,4 +1,4 @@
-// What is behind the opaque handles of rt.h, and how the C functions fail.
+// The types of the opaque handles of rt.h, and error handling of the C functions.
 //
 // Knows: Status and exceptions on one side, rt_status on the other. Must not know: what a function does.
 #pragma once
@@ -18,7 +18,7 @@ struct rt_status {
 
 struct rt_model {
   std::shared_ptr<const rt::ModelGraph> graph;
-  std::span<const std::byte> mapped;  ///< its file, if that is mapped
+  std::span<const std::byte> mapped;  ///< the mapped model file, if any
 };
 
 struct rt_session {
@@ -37,7 +37,7 @@ struct rt_trainer {
 
 namespace rt::api {
 
-/// Never fails: without memory for a message there is a static one.
+/// Never fails: if a message cannot be allocated, a static one is used.
 rt_status* make_status(const Status& status) noexcept;
 rt_status* out_of_memory() noexcept;
 
@@ -50,18 +50,17 @@ rt_status* guarded(Function function) noexcept {
   return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
 }
 
-/// Both directions of the C interface's structs, whose first member struct_size says how far the caller's
-/// goes.
+/// Copies between library and caller structs; the first member, struct_size, is the caller's size.
 Status copy_out(const void* from, size_t bytes, void* to, const char* name) noexcept;
 Status copy_in(const void* from, void* to, size_t bytes, const char* name) noexcept;
 
-/// Copies a filled struct to the caller's, as far as the caller's goes.
+/// Copies a filled struct to the caller's, up to the caller's size.
 template <class Struct>
 Status hand_out(const Struct& from, Struct* to, const char* name) noexcept {
   return copy_out(&from, sizeof from, to, name);
 }
 
-/// The caller's struct, with zeros for fields that it does not have. Null: all zeros.
+/// The caller's struct, with zeros for missing fields. Null: all zeros.
 template <class Struct>
 Status take_in(const Struct* from, Struct& to, const char* name) noexcept {
   to = Struct{};
@@ -75,10 +74,10 @@ inline Status check(const rt_session* session) {
 /// Dims and dtype of a tensor given by the caller, checked.
 Result<TensorInfo> info_of(const rt_tensor& tensor);
 void fill(rt_tensor& tensor, const TensorInfo& info, void* data) noexcept;
-/// Strings point into graph and value.
+/// The strings refer to graph and value.
 rt_tensor_spec spec_of(const Graph& graph, const Value& value) noexcept;
 rt_tensor_spec spec_of(const State& state) noexcept;
-/// `features` receives the joined list, to which the result points.
+/// `features` receives the joined list, which the result refers to.
 rt_device_info device_of(const DeviceInfo& info, std::string& features);
 
 }  // namespace rt::api

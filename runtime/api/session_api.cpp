@@ -1,4 +1,4 @@
-// rt_session_* and rt_trainer_* of rt.h, but for states and checkpoints.
+// rt_session_* and rt_trainer_* of rt.h, except states and checkpoints.
 #include "runtime/api/handles.h"
 
 namespace {
@@ -76,7 +76,7 @@ Status give_input(rt_session* session, size_t index, const rt_tensor* given, boo
               : session->session->set_input(index, view, tensor.bytes);
 }
 
-/// A step or a half of one, and the loss of what is done then, if that is asked for.
+/// A step, or its submit or wait, and the loss of the completed step if requested.
 rt_status* advance(rt_trainer* trainer, float* loss, Status (rt::Session::*function)()) {
   return guarded([&]() -> Status {
     if (trainer == nullptr) return rt::invalid_argument("the trainer is null");

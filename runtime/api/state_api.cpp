@@ -12,13 +12,13 @@ using Wanted = bool (*)(const rt::State&);
 bool every_state(const rt::State&) {
   return true;
 }
-/// What is left of an optimized model without the optimizer.
+/// State of a trained model, without that of the optimizer.
 bool is_weight(const rt::State& state) {
   return state.kind == rt::StateKind::Parameter || state.kind == rt::StateKind::Statistic;
 }
 
-/// Every wanted state of the session must be in the checkpoint, with its dtype and shape. All problems at
-/// once.
+/// Every requested state of the session must be in the checkpoint, with its dtype and shape. Reports all
+/// problems at once.
 Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint, Wanted wanted) {
   std::string problems;
   for (size_t i = 0; i < states.count(); ++i) {

@@ -8,7 +8,7 @@ KernelTable::KernelTable(std::vector<std::span<const KernelRow>> families) : by_
   for (const auto& family : families)
     for (const KernelRow& row : family) {
       all_.push_back(&row);
-      auto& rows = by_op_[static_cast<size_t>(row.op)];  // by priority, first come first among equals
+      auto& rows = by_op_[static_cast<size_t>(row.op)];  // by priority; among equals in table order
       rows.insert(std::find_if(rows.begin(), rows.end(),
                                [&](const KernelRow* other) { return other->priority < row.priority; }),
                   &row);

@@ -15,10 +15,10 @@ namespace rt {
 
 namespace {
 
-/// An address inside the library or program that this file was linked into.
+/// An address inside the library or program that contains this file.
 const char kAnchor = 0;
 
-/// The path without links and dots; empty where there is no such file.
+/// The canonical path; empty if there is no such file.
 std::string resolved(const char* path) {
   char real[PATH_MAX];
   return realpath(path, real) != nullptr ? real : "";
@@ -115,7 +115,7 @@ Result<const BackendModule*> load_module(std::string_view name) {
     if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'))
       return invalid_argument("backend '", name,
                               "': names are lower-case letters and digits, such as cpu or vulkan");
-  // Refusals are not kept: a module path may be set right, or a driver be installed, while a program runs.
+  // Failures are not cached: a module path may be corrected, or a driver installed, while a program runs.
   static std::mutex mutex;
   static std::vector<const BackendModule*> loaded;
   const std::lock_guard lock(mutex);

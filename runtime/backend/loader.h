@@ -1,7 +1,7 @@
 // Finds and opens backend modules: shared libraries named librt_<backend>.so.
 //
-// Knows: where modules lie and how to tell that one fits this build. Every refusal is a sentence. Modules
-// stay loaded until the process ends. Must not know: devices, sessions.
+// Knows: where modules are and how to check that one matches this build. Every failure gives a one-sentence
+// reason. Modules stay loaded until the process ends. Must not know: devices, sessions.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@
 
 namespace rt {
 
-/// Where modules are looked for, in order: the folders in RT_MODULE_PATH (separated by ':') or, when that is
-/// not set, the folder of librt.so, then ../lib/librt and ../<libdir>/librt beside the program's folder.
+/// Search path of modules, in order: the folders in RT_MODULE_PATH (separated by ':') or, if that is not set,
+/// the folder of librt.so, then ../lib/librt and ../<libdir>/librt relative to the program's folder.
 std::vector<std::string> module_folders();
 
 /// The module librt_<name>.so, or the reason why it cannot be used. Loads at most once per file.
 Result<const BackendModule*> load_module(std::string_view name);
 
-/// Checks size, ABI stamp and name of what a module returned.
+/// Checks size, ABI stamp and name of the struct returned by a module.
 Status check_module(const BackendModule* module, std::string_view name, std::string_view file);
 
 }  // namespace rt

@@ -1,7 +1,7 @@
-// What a backend module exports: one C symbol, `rt_backend_module`, with an ABI stamp.
+// The export of a backend module: one C symbol, `rt_backend_module`, with an ABI stamp.
 //
-// Modules are built from the same tree as librt; the stamp (a hash over the headers of runtime/core, graph,
-// backend and of the schema) makes the loader refuse any other with a sentence instead of a crash.
+// Modules are built from the same tree as librt; with the stamp (a hash over the headers of runtime/core,
+// graph, backend and of the schema) the loader rejects any other with an error message instead of a crash.
 #pragma once
 
 #include "runtime/backend/backend.h"
@@ -12,7 +12,7 @@ struct BackendModule {
   uint32_t size;     ///< sizeof(BackendModule)
   const char* abi;   ///< RT_BACKEND_ABI of the build
   const char* name;  ///< "cpu", "vulkan", "cuda"
-  /// Lists the devices; none is not an error: then `reason` says in one sentence what is missing.
+  /// Lists the devices; none is not an error: then `reason` gives the cause in one sentence.
   Status (*probe)(std::vector<DeviceInfo>& devices, std::string& reason) noexcept;
   Result<DevicePtr> (*open)(const DeviceOptions& options) noexcept;
 };

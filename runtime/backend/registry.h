@@ -1,4 +1,4 @@
-// The backends of this process: which there are, what devices they offer, and why not.
+// The backends of this process: their names and devices, and why a backend has none.
 //
 // Knows: names, modules. Must not know: sessions, how a device is chosen for a model.
 #pragma once
@@ -13,13 +13,13 @@ namespace rt {
 struct BackendReport {
   std::string name;
   std::vector<DeviceInfo> devices;
-  std::string reason;  ///< why there is no device; empty when there is one
+  std::string reason;  ///< why there is no device; empty if there is one
 };
 
-/// cpu, cuda, vulkan, reference, and modules found besides these.
+/// cpu, cuda, vulkan, reference, and any other modules found.
 std::vector<std::string> backend_names();
 
-/// Asks every backend. Never fails: what goes wrong becomes the backend's reason.
+/// Queries every backend. Never fails: errors become the backend's reason.
 std::vector<BackendReport> probe_backends();
 
 /// Opens a device of this backend. Errors name the backend.

@@ -1,4 +1,4 @@
-// What an optimizer step may write in place, as kernels require it.
+// The operands that an optimizer step may update in place, for Requirements.
 //
 // Knows: StepForm, InPlace. Must not know: any step's formula, any device.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace rt {
 
-/// The pairs of a step's states, and of their scales, with their next values, for
-/// Requirements::more_in_place; lives as long as the kernel.
+/// Pairs of a step's states, and of their scales, with their updated values, for Requirements::more_in_place;
+/// lives as long as the kernel.
 class StatePairs {
  public:
   explicit StatePairs(const StepForm& form) noexcept {

@@ -11,7 +11,7 @@
 
 namespace rt {
 namespace {
-constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB per call
 constexpr int kAttempts = 100;
 
 std::string folder_of(const std::string& path) {
@@ -34,7 +34,7 @@ Status AtomicFile::open() {
     temporary_ = text(path_, ".partial-", static_cast<long>(getpid()), "-", attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor_ >= 0) return {};
-    temporary_.clear();  // not ours to remove
+    temporary_.clear();  // not created by us
     if (errno != EEXIST) break;
   }
   return failure("create a file beside it");

@@ -1,8 +1,8 @@
 // A file that appears complete or not at all.
 //
-// Written beside its destination under a temporary name, then flushed to the disk, renamed over the
-// destination, and the folder flushed: after a crash or a full disk either the old file or the new one is
-// there, never a part of one.
+// Written next to its destination under a temporary name, then flushed to disk, renamed over the destination,
+// and the folder flushed: after a crash or a full disk either the old file or the new one exists, never a
+// partial one.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class AtomicFile {
 
   Status open();
   Status write(const void* bytes, size_t size);
-  /// Nothing may be written afterwards.
+  /// Nothing may be written after this.
   Status commit();
 
  private:

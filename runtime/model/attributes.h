@@ -1,8 +1,8 @@
-// Attributes out of a file: from the FlatBuffers table of an operator to its struct.
+// Reads attributes from a file: from the FlatBuffers table of an operator to its struct.
 //
 // Knows: FlatBuffers' layout and the list of fields (graph/attributes.h). Must not know: what a field means.
-// That the bytes are in bounds was checked before, with all of the file, through op::VerifyOp, which is
-// written here.
+// The bounds of the bytes were verified before, with the whole file, through op::VerifyOp, which is defined
+// here.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -15,7 +15,7 @@ namespace rt {
 /// Attribute lists (strides, axes, permutations) are short.
 inline constexpr size_t kMaxAttributeLength = 256;
 
-/// Refuses fields and enum values that this build does not know, and lists that are misaligned or too long.
+/// Rejects fields and enum values that this build does not know, and lists that are misaligned or too long.
 Result<OpAttributes> read_attributes(const flatbuffers::Table& table, OpKind kind);
 
 }  // namespace rt

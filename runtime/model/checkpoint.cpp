@@ -97,7 +97,7 @@ class Reader {
   Status read(const saved::Text& in, std::pair<std::string, std::string>& out) {
     RT_TRY(check_table(&in, *saved::TextTypeTable()));
     RT_TRY(unique(in.key()));
-    // Texts are not shared: together they are no larger than what holds them, or the file is hostile.
+    // Strings are not shared: if their total size exceeds that of their container, the file is malicious.
     if (count(in.value()) > text_left_) return invalid_model("the texts overlap");
     text_left_ -= count(in.value());
     out.first = in.key()->string_view();

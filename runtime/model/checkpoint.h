@@ -1,5 +1,4 @@
-// A checkpoint file: named state tensors, text, and opaque bytes, in one file that is there completely or not
-// at all.
+// A checkpoint file: named state tensors, text, and opaque bytes, in one file that is written atomically.
 //
 // Knows: the container and schema/checkpoint.fbs. Must not know: models, sessions, what the bytes mean; the
 // caller compares the names, types and shapes with its model.
@@ -15,9 +14,8 @@ namespace rt {
 
 struct Checkpoint {
   std::string producer;
-  std::vector<State>
-      tensors;  ///< `initial` holds the value and is never empty for a tensor that has elements
-  std::vector<std::pair<std::string, std::string>> metadata;  ///< keys are unique, as all names here are
+  std::vector<State> tensors;  ///< `initial` holds the value; never empty for a tensor that has elements
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< keys are unique, like all names here
   std::vector<std::pair<std::string, Blob>> opaque;
 
   const State* tensor(std::string_view name) const noexcept;
@@ -25,12 +23,12 @@ struct Checkpoint {
   const Blob* bytes(std::string_view name) const noexcept;
 };
 
-/// Side file, flush, rename, flush of the folder: after any failure the checkpoint that was there is still
-/// there.
+/// Temporary file, flush, rename, flush of the folder: after any failure the previous checkpoint still
+/// exists.
 Status write_checkpoint(const std::string& path, const Checkpoint& checkpoint);
 
-/// Verifies everything, the checksums of all bytes too. The bytes stay mapped and are owned by the blobs.
-/// Code::InvalidModel names the tensor or part that is damaged.
+/// Verifies everything, including the checksums of all bytes. The bytes stay mapped and are owned by the
+/// blobs. Code::InvalidModel names the damaged tensor or part.
 Result<Checkpoint> read_checkpoint(const std::string& path);
 /// From memory.
 Result<Checkpoint> read_checkpoint(Blob file);

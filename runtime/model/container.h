@@ -1,7 +1,7 @@
 // Opens the container that .rt files and checkpoints share: header, FlatBuffer, segments.
 //
-// Knows: bytes, ranges, checksums. Must not know: graphs, tensors. Whatever the bytes are, every answer is a
-// Status or lies inside the source.
+// Knows: bytes, ranges, checksums. Must not know: graphs, tensors. For any bytes, every result is a Status or
+// a range inside the source.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace rt {
 
-/// Bytes that are fetched piece by piece: from an archive, an encrypted file, an asset of an application.
+/// Bytes that are read on demand: from an archive, an encrypted file, an application's asset.
 struct Source {
   uint64_t bytes = 0;
-  /// Fills `destination` with `size` bytes from `offset`; only ranges inside `bytes` are asked for.
+  /// Fills `destination` with `size` bytes from `offset`; only called for ranges inside `bytes`.
   std::function<Status(uint64_t offset, size_t size, void* destination)> read;
 };
 
-/// Uninitialised memory on a 64-byte boundary; Code::OutOfMemory.
+/// Uninitialized memory aligned to 64 bytes; Code::OutOfMemory.
 struct WritableBlob {
   Blob blob;
   std::byte* data = nullptr;
@@ -30,10 +30,10 @@ class Container {
  public:
   /// From memory, without a copy unless the bytes are not aligned to 64; segments share ownership of them.
   static Result<Container> open(Blob file, const std::array<uint8_t, 8>& magic);
-  /// Through a source: the FlatBuffer now, each segment when it is asked for.
+  /// Through a source: the FlatBuffer now, each segment on demand.
   static Result<Container> open(Source source, const std::array<uint8_t, 8>& magic);
 
-  /// The FlatBuffer; its checksum has been compared, its structure has not been verified.
+  /// The FlatBuffer; its checksum has been verified, its structure has not.
   const Blob& graph() const noexcept { return graph_; }
   /// A range of the data area: aligned and inside the file, or Code::InvalidModel.
   Result<Blob> segment(uint64_t offset, uint64_t bytes) const;

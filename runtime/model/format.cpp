@@ -1,6 +1,6 @@
 #include "runtime/model/format.h"
 
-// Inlined here alone, so that librt depends on no hash library at run time.
+// Inlined only here, so that librt has no run-time dependency on a hash library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

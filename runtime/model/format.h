@@ -16,7 +16,7 @@ namespace rt {
 inline constexpr uint64_t kFileAlignment = 64;
 inline constexpr uint32_t kFormatVersion = 1;
 
-/// The first byte is not ASCII and line ends follow, so that a transfer in text mode is noticed at once.
+/// A non-ASCII first byte and line ends detect a transfer in text mode.
 inline constexpr std::array<uint8_t, 8> kModelMagic = {0x8d, 'L', 'R', 'T', '\r', '\n', 0x1a, '\n'};
 inline constexpr std::array<uint8_t, 8> kCheckpointMagic = {0x8d, 'L', 'R', 'C', '\r', '\n', 0x1a, '\n'};
 

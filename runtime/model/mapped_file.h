@@ -10,7 +10,7 @@
 
 namespace rt {
 
-/// The whole file as a blob that owns the mapping; pages are read when they are touched. Code::NotFound or
+/// The whole file as a blob that owns the mapping; pages are read on first access. Code::NotFound or
 /// Code::Io.
 Result<Blob> map_file(const std::string& path);
 

@@ -27,7 +27,7 @@ bool agrees(const Value& stated, const TensorInfo& inferred) {
   return true;
 }
 
-/// Runs the shape rule when everything it needs is in the file.
+/// Runs the shape rule if everything it needs is in the file.
 Status check_shapes(const Graph& graph, const Node& node, const ops::Page& page) {
   std::vector<Operand> operands(node.inputs.size());
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -36,7 +36,7 @@ Status check_shapes(const Graph& graph, const Node& node, const ops::Page& page)
     const bool shape_operand = i < 32 && (page.shape_operands >> i & 1u) != 0;
     if (!value.is_static() || (shape_operand && value.role != Role::Constant)) return {};
     operands[i] = {.present = true, .info = value.info()};
-    static constexpr int64_t kEmpty = 0;  // a constant without elements is known, too
+    static constexpr int64_t kEmpty = 0;  // an empty constant is known, too
     if (value.role == Role::Constant)
       operands[i].value = value.data.size == 0 ? &kEmpty : static_cast<const void*>(value.data.data);
   }
@@ -57,7 +57,7 @@ Status check_shapes(const Graph& graph, const Node& node, const ops::Page& page)
 
 Status check_node(const Graph& graph, const Node& node) {
   const ops::Page* page = ops::page_of(node.kind());
-  if (page == nullptr) return {};  // its body stands for it
+  if (page == nullptr) return {};  // it is defined by its body
   RT_TRY(check_arity(node.inputs.size(), page->inputs, "inputs"));
   RT_TRY(check_arity(node.outputs.size(), page->outputs, "outputs"));
   for (size_t i = 0; i < page->inputs.least; ++i)

@@ -1,4 +1,4 @@
-// Does a model make sense operator by operator? The last check of the reader.
+// Semantic checks of a model, operator by operator: the last check of the reader.
 //
 // Knows: the pages' arities and shape rules. Must not know: files, devices.
 #pragma once
@@ -7,9 +7,9 @@
 
 namespace rt {
 
-/// verify() has accepted the model. Checks the names of inputs and outputs, arities, that composites own
-/// their body, and, wherever all inputs of a node have known shapes, that the stated types and shapes are
-/// those of the operator's rule.
+/// Requires that verify() has accepted the model. Checks the names of inputs and outputs, arities, that
+/// composites have their body, and, where all inputs of a node have known shapes, that the declared types and
+/// shapes match the operator's shape rule.
 Status check_meaning(const ModelGraph& model);
 
 }  // namespace rt

@@ -17,7 +17,7 @@ Result<ModelGraph> read(const Container& container, const ReadLimits& limits) {
   // Two levels for each body, and some for the attributes: far more than kMaxBodyDepth needs.
   flatbuffers::Verifier::Options options;
   options.max_depth = 128;
-  // Every honest table has four bytes of its own; a hostile file may refer to one many times.
+  // In a legitimate file every table has at least four bytes; a malicious one may refer to one many times.
   options.max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size / 4);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data), bytes.size, options);
   if (!file::VerifyModelBuffer(verifier)) return invalid_model("FlatBuffer: the structure is damaged");

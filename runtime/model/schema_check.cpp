@@ -23,7 +23,7 @@ size_t alignment_of(const TypeCode& code, const TypeTable& type) {
     case flatbuffers::ET_DOUBLE: return 8;
     case flatbuffers::ET_SEQUENCE: {
       const TypeTable& inner = *type.type_refs[code.sequence_ref]();
-      if (inner.st != flatbuffers::ST_STRUCT) return 4;  // tables are reached through 32-bit offsets
+      if (inner.st != flatbuffers::ST_STRUCT) return 4;  // tables are referenced through 32-bit offsets
       size_t largest = 1;
       for (size_t i = 0; i < inner.num_elems; ++i)
         largest = std::max(largest, alignment_of(inner.type_codes[i], inner));

@@ -1,8 +1,8 @@
-// Where the segments of a file that is being written go: equal bytes once, each on a 64-byte boundary; and
-// the writing of the whole container.
+// Lays out the segments of a file to be written: identical bytes stored once, each on a 64-byte boundary; and
+// writes the whole container.
 //
-// Knows: the container's layout. Must not know: what the FlatBuffer says. Used by the checkpoint and by the
-// compiler's writer.
+// Knows: the container's layout. Must not know: what the FlatBuffer contains. Used by the checkpoint and by
+// the compiler's writer.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace rt {
 
-/// FlatBuffers address with 32 signed bits.
+/// FlatBuffers offsets are signed 32-bit.
 inline constexpr uint64_t kLargestGraph = (uint64_t{1} << 31) - (uint64_t{1} << 20);
 
 struct SegmentPlace {
@@ -38,7 +38,7 @@ class SegmentTable {
   uint64_t end_ = 0;
 };
 
-/// Receives the bytes of a file in order.
+/// Receives the bytes of a file sequentially.
 using ByteSink = std::function<Status(const void* bytes, size_t size)>;
 
 /// Header, FlatBuffer, segments.

@@ -45,7 +45,8 @@ class Unpacker {
   }
 
  private:
-  // A hostile file can refer to the same table or list many times: what counts is the size after unpacking.
+  // A malicious file can refer to the same table or list many times: limits apply to the size after
+  // unpacking.
   Status charge(uint64_t count, size_t size) {
     if (count > (limits_.graph_bytes - graph_bytes_) / size)
       return invalid_model("the graphs need more than the limit of ", bytes_text(limits_.graph_bytes));
@@ -214,8 +215,8 @@ class Unpacker {
     return {};
   }
 
-  /// An operator, or an attribute of one, that is newer than this build leaves the kind NONE: the body stands
-  /// for it.
+  /// An operator or attribute that is newer than this build leaves the kind NONE: the node's body replaces
+  /// it.
   Status attributes(const file::Node& in, Node& out, uint32_t body_count) {
     const op::Op kind = in.op_type();
     Status unknown = invalid_model("this build does not know the operator");

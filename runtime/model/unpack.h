@@ -1,7 +1,7 @@
 // From a verified FlatBuffer (schema/model.fbs) to a ModelGraph.
 //
-// Knows: the schema. Must not know: files, what operators mean. Checks what it needs in order not to misread;
-// the structure is verified afterwards (graph/verify.h).
+// Knows: the schema. Must not know: files, what operators mean. Checks only what is needed to read the buffer
+// safely; the structure is verified afterwards (graph/verify.h).
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@
 
 namespace rt {
 
-/// The bytes of a segment by its index in the file; called at most once for each.
+/// The bytes of a segment by its index in the file; called at most once per segment.
 using FetchSegment = std::function<Result<Blob>(const file::Segment& segment)>;
 
-/// The verifier has accepted the buffer. Errors name the entry, node or value.
+/// The verifier must have accepted the buffer. Errors name the entry, node or value.
 Result<ModelGraph> unpack_model(const file::Model& model, const ReadLimits& limits,
                                 const FetchSegment& fetch);
 

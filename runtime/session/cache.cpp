@@ -36,7 +36,7 @@ std::vector<std::string> read_cache(const std::string& folder, const std::string
 
 bool write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines) {
   if (folder.empty()) return false;
-  // What cannot be made shows when the file is opened.
+  // A folder that cannot be created causes an error when the file is opened.
   for (size_t end = 0; end != std::string::npos;) {
     end = folder.find('/', end + 1);
     mkdir(folder.substr(0, end).c_str(), 0777);

@@ -1,7 +1,7 @@
 // Small text files in the user's cache folder: tuning results, device profiles.
 //
 // Knows: where the folder is and how to replace a file atomically. A cache that cannot be read or written is
-// no error: it is only slower. Must not know: what the lines mean.
+// not an error, only slower. Must not know: what the lines mean.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace rt {
 
-/// `asked`, or XDG_CACHE_HOME/librt, or HOME/.cache/librt; empty when there is none.
+/// `asked`, or XDG_CACHE_HOME/librt, or HOME/.cache/librt; empty if there is none.
 std::string cache_folder(std::string_view asked);
 
-/// Lines of a file in the folder; none when it cannot be read.
+/// Lines of a file in the folder; empty if it cannot be read.
 std::vector<std::string> read_cache(const std::string& folder, const std::string& file);
 /// Replaces the file; false when that fails.
 bool write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines);

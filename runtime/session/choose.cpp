@@ -14,8 +14,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr size_t kPlausible = 4;
 
-/// Operator, attributes, operands and layouts: what a timing depends on; and the rows that were to choose
-/// from, because a later version may have faster ones.
+/// Key of a timing: operator, attributes, operands and layouts; and the candidate rows, because a later
+/// version may have faster ones.
 std::string key_of(const NodeView& view, std::span<const KernelRow* const> rows,
                    std::span<const LayoutId> layouts) {
   const std::string attributes = attributes_text(view.node.op);
@@ -34,7 +34,7 @@ std::string key_of(const NodeView& view, std::span<const KernelRow* const> rows,
   return key;
 }
 
-/// One kernel with memory of its own, ready to be submitted.
+/// One kernel with its own memory, ready to be submitted.
 struct Trial {
   KernelPtr kernel;
   BlockPtr memory;
@@ -106,7 +106,7 @@ Result<double> measure(Device& device, const NodeView& view, const KernelRow& ro
     if (run > 0) best = std::min(best, seconds);
     if (run > 1 && Clock::now() > deadline) break;
   }
-  // A layout that its producer does not deliver costs a pass over memory.
+  // A layout other than the producer's costs a pass over memory.
   for (size_t i = 0; i < view.input_count(); ++i)
     if (view.has(i) && trial.inputs[i].present() && trial.kernel->input_layout(i) != layouts[i])
       best += 2.0 * static_cast<double>(view.input(i).bytes()) / 8e9;
@@ -130,8 +130,8 @@ Chooser::DeviceCache& Chooser::cache_of(const Device& device) {
 Result<size_t> Chooser::choose(Device& device, const NodeView& view,
                                const std::vector<const KernelRow*>& rows,
                                std::span<const LayoutId> producer_layouts, std::string& how) {
-  // A row with a negative priority is the last resort. It is not timed beside others: its loops on one thread
-  // would win on a machine whose other cores are busy for a moment, and be remembered.
+  // A row with a negative priority is a last resort. It is not timed against others: its single-threaded
+  // loops would win while the machine's other cores are busy, and the result would be cached.
   size_t plausible = 1;
   while (plausible < std::min(rows.size(), kPlausible) && rows[plausible]->priority >= 0) ++plausible;
   if (!options_.enabled || plausible == 1) return size_t{0};

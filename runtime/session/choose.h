@@ -1,7 +1,7 @@
-// Chooses among the rows that can compute a node: by static priority, or by timing them.
+// Chooses among the rows that support a node: by static priority, or by timing them.
 //
-// Knows: how to run one kernel alone on made-up data, and the file where winners are remembered, per device
-// and driver. Must not know: graphs beyond one node.
+// Knows: how to run one kernel alone on synthetic data, and the file that caches winners, per device and
+// driver. Must not know: graphs beyond one node.
 #pragma once
 
 #include <chrono>
@@ -23,11 +23,11 @@ class Chooser {
 
   /// Starts the time limit of a plan.
   void begin_plan() { deadline_ = std::chrono::steady_clock::now() + options_.limit; }
-  /// Index into `rows` (best priority first, never empty). `how` says how it was chosen, for the printed
-  /// plan. Rows that cannot be timed lose; a timing that fails altogether falls back to priority.
+  /// Index into `rows` (best priority first, never empty). `how` describes the choice in the printed plan.
+  /// Rows that cannot be timed lose; if no row can be timed, priority decides.
   Result<size_t> choose(Device& device, const NodeView& view, const std::vector<const KernelRow*>& rows,
                         std::span<const LayoutId> producer_layouts, std::string& how);
-  /// Writes what was learned since the last time.
+  /// Writes the winners found since the last call.
   void save();
 
  private:

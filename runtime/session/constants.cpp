@@ -32,7 +32,7 @@ Status ConstantStore::commit() {
     places_[{constant.device, constant.data}] = {block.get(), 0};
     blocks_.push_back(std::move(block));
   }
-  while (true) {  // one slab for each device that needs copies
+  while (true) {  // one slab per device that needs copies
     Device* device = nullptr;
     size_t bytes = 0;
     for (const Wanted& constant : wanted) {

@@ -1,7 +1,7 @@
-// Constants where devices can read them: mapped memory as it stands, uploaded slabs, and packed bytes.
+// Constants where devices can read them: mapped memory in place, uploaded slabs, and packed bytes.
 //
-// Knows: which constant bytes have a place already. Two owners use it: the session for bytes that live as
-// long as it does, a plan for those computed for its shapes. Must not know: graphs, values.
+// Knows: which constant bytes already have a location. Two owners: the session for bytes that live as long as
+// it does, a plan for those computed for its shapes. Must not know: graphs, values.
 #pragma once
 
 #include <map>
@@ -20,19 +20,18 @@ struct Place {
 
 class ConstantStore {
  public:
-  /// Books constant bytes for a device; commit() gives them their place. Nothing happens for bytes that have
-  /// one.
+  /// Registers constant bytes for a device; commit() gives them a location. No-op for bytes that have one.
   void want(Device& device, const std::byte* data, size_t bytes);
   /// Device memory that commit() would allocate.
   size_t wanted_bytes() const noexcept { return wanted_bytes_; }
   Status commit();
-  /// Forgets what was wanted and not committed.
+  /// Drops what was registered and not committed.
   void abandon() noexcept;
   /// Only after commit().
   Place find(Device& device, const std::byte* data) const;
-  /// Whether a device reads these bytes where they lie.
+  /// Whether a device reads these bytes in place.
   bool reads_host(const std::byte* data) const noexcept;
-  /// Device memory allocated so far; not memory that is used where it lies.
+  /// Device memory allocated so far, without memory used in place.
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
 
  private:
@@ -65,15 +64,15 @@ class PackedStore {
     Device* device = nullptr;
     Kernel* kernel = nullptr;
     size_t bytes = 0;
-    /// Constants in a mapped file that pack() reads; their pages are given back when it has.
+    /// Constants in a mapped file that pack() reads; their pages are released afterwards.
     std::vector<std::span<const std::byte>> mapped = {};
   };
-  /// Index of the place, which exists after commit().
+  /// Index of the location, which exists after commit().
   size_t want(const Request& request);
   size_t wanted_bytes() const noexcept { return wanted_bytes_; }
-  /// Allocates and packs what was wanted.
+  /// Allocates and packs what was registered.
   Status commit();
-  /// Forgets what was wanted and not committed.
+  /// Drops what was registered and not committed.
   void abandon() noexcept;
   Place find(size_t index) const { return places_[index]; }
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kShapeLikeFloats = 8;
 
-/// Looks like a shape: an input of an entry that is read while a plan is made, if it decides over shapes.
+/// Looks like a shape: such an input of an entry is read while planning if it determines shapes.
 bool is_shape_like(const Value& value) {
   if (value.rank() > 1) return false;
   if (!is_float(value.dtype) || value.rank() == 0) return true;
@@ -58,10 +58,11 @@ class Cutter {
     return page != nullptr && input < 32 && (page->shape_operands >> input & 1u) != 0;
   }
 
-  /// Where the node runs, and in which stage: after the host nodes of the stage before that it depends on.
+  /// Decides where the node runs, and in which stage: after the host nodes of the previous stage that it
+  /// depends on.
   void visit(NodeId id) {
     const Node& node = graph_.nodes[id];
-    bool data = false, open = false;  // an input follows from data; a shape operand does
+    bool data = false, open = false;  // an input depends on data; a shape operand does
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !from_data_[node.inputs[i]]) continue;
       data = true;
@@ -75,7 +76,7 @@ class Cutter {
           !host_[id] && (host_[from] || (is_shape_operand(node, i) && from_data_[node.inputs[i]]));
       stage_[id] = std::max(stage_[id], stage_[from] + (ends_segment ? 1 : 0));
     }
-    const bool known = node.kind() == OpKind::Shape;  // when the segment starts
+    const bool known = node.kind() == OpKind::Shape;  // known when the segment starts
     for (const ValueId output : node.outputs)
       if (output != kNoValue) from_data_[output] = (data && !known) || ops::runs_on_host(node.kind());
   }
@@ -89,19 +90,19 @@ class Cutter {
     return last;
   }
 
-  /// The stage whose segment has the value; -1 for a graph's input, a constant, or what a host node makes.
+  /// The stage whose segment has the value; -1 for a graph's input, a constant, or the result of a host node.
   int home(ValueId id) const {
     if (graph_[id].role == Role::State) return 0;
     if (!producers_[id] || host_[*producers_[id]]) return -1;
     return stage_[*producers_[id]];
   }
 
-  /// Marks what segments must give away.
+  /// Marks the values that segments must output.
   void find_crossing(int last) {
     crossing_.assign(graph_.values.size(), false);
     const auto read = [&](ValueId id, int stage, bool on_host) {
       if (id == kNoValue || home(id) < 0) return;
-      // Any segment may read a state itself.
+      // A state can be read by any segment directly.
       if (on_host || (home(id) != stage && graph_[id].role != Role::State)) crossing_[id] = true;
     };
     for (NodeId id = 0; id < graph_.nodes.size(); ++id)
@@ -148,10 +149,10 @@ class Cutter {
   }
 
   const Graph& graph_;
-  std::vector<uint8_t> from_data_;  ///< by value: not known while a plan is made
+  std::vector<uint8_t> from_data_;  ///< by value: not known while planning
   std::vector<std::optional<NodeId>> producers_;
   std::vector<uint8_t> host_;  ///< by node
-  std::vector<int> stage_;     ///< by node: of the segment, or of the one before a host node
+  std::vector<int> stage_;     ///< by node: of its segment, or of the segment before a host node
   std::vector<uint8_t> crossing_;
 };
 

@@ -1,12 +1,12 @@
 // Cuts a graph where shapes, or which nodes run at all, depend on data.
 //
-// Knows: which operators run on the host and which values follow from data. Must not know: devices, plans.
+// Knows: which operators run on the host and which values depend on data. Must not know: devices, plans.
 //
-// The graph becomes a sequence of segments and host nodes. A segment is a graph of its own whose shapes all
-// follow from its inputs; what it takes from and gives to others are its inputs and outputs. On the host run
-// control flow, operators whose results' extents depend on data, and operators that librt has a value for
-// whose shape operand is computed from data. Where librt has none (Resize), the operand ends a segment and is
-// an input that decides over shapes of the next: one plan for each of its values.
+// The graph becomes a sequence of segments and host nodes. A segment is a separate graph whose shapes all
+// follow from its inputs; values that cross segments are its inputs and outputs. Run on the host: control
+// flow, operators whose output extents depend on data, and operators with a host implementation whose shape
+// operand is computed from data. Where there is no host implementation (Resize), the operand ends a segment
+// and becomes an input of the next that determines shapes: one plan for each of its values.
 #pragma once
 
 #include <memory>
@@ -17,19 +17,19 @@
 namespace rt {
 
 struct CutStep {
-  const Node* node = nullptr;            ///< on the host; of the graph that was cut
-  std::unique_ptr<Graph> segment;        ///< else
+  const Node* node = nullptr;            ///< a host node, of the graph that was cut
+  std::unique_ptr<Graph> segment;        ///< a segment otherwise
   std::vector<ValueId> inputs, outputs;  ///< values of the whole graph, in the segment's order
 };
 
 enum class GraphPlace : uint8_t {
-  Entry,  ///< small integer inputs are taken for shapes: they are read while a plan is made
+  Entry,  ///< small integer inputs are taken for shapes: they are read while planning
   Body,   ///< inputs change from run to run
 };
 
-/// Whether the graph has anything to cut at.
+/// Whether the graph must be cut.
 bool needs_cut(const Graph& graph);
-/// In the order in which they run.
+/// In execution order.
 std::vector<CutStep> cut_graph(const Graph& graph, GraphPlace place);
 
 }  // namespace rt

@@ -1,4 +1,4 @@
-// The devices one session works with: the chosen one, then those that take what it cannot run.
+// The devices of one session: the chosen one, then the fallback devices for nodes it does not support.
 //
 // Knows: how to open them and which of them share memory. Must not know: graphs, plans.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace rt {
 
-/// Devices in one memory space hand values to each other without a copy. Space 0 is the chosen device's.
+/// Devices in one memory space share values without a copy. Space 0 is the chosen device's.
 enum class SpaceKind : uint8_t { Host, Device };
 
 class DeviceSet {
@@ -23,9 +23,9 @@ class DeviceSet {
   };
   static constexpr size_t kChosen = 0;
 
-  /// Unsupported where TF32 is asked for and the device has none.
+  /// Unsupported if TF32 is requested and the device does not support it.
   static Result<std::shared_ptr<DeviceSet>> open(const std::string& backend, const DeviceOptions& options);
-  /// For tests: a device that is already there.
+  /// For tests: an already open device.
   static Result<std::shared_ptr<DeviceSet>> adopt(DevicePtr device, const DeviceOptions& options = {});
 
   const DeviceOptions& options() const noexcept { return options_; }
@@ -34,8 +34,8 @@ class DeviceSet {
   size_t size() const noexcept { return entries_.size(); }
   Device& chosen() noexcept { return *entries_[kChosen].device; }
 
-  /// Opens the cpu and reference backends behind the chosen device, once. What cannot be opened is left out,
-  /// with its reason in `notes()`.
+  /// Opens the cpu and reference backends after the chosen device, once. A backend that cannot be opened is
+  /// left out, with its reason in `notes()`.
   void open_fallbacks();
   const std::string& notes() const noexcept { return notes_; }
 

@@ -1,8 +1,8 @@
-// The inputs of one submitted run on their way to the device, and its outputs on their way back, while the
-// run before or behind it computes.
+// Transfers of the inputs of one submitted run to the device, and of its outputs back, while the previous or
+// next run computes.
 //
-// Knows: exchange memory, and the copies between it and a plan's working memory that enclose the plan's own
-// work. Must not know: what is computed, whose host memory it is.
+// Knows: exchange memory, and the copies between it and a plan's working memory before and after the plan's
+// work. Must not know: what is computed, who owns the host memory.
 #pragma once
 
 #include <span>
@@ -14,14 +14,14 @@ namespace rt {
 
 class Exchange {
  public:
-  /// Bytes of a plan's working memory.
+  /// A byte range of a plan's working memory.
   struct Range {
     size_t offset = 0, bytes = 0;
   };
-  /// Bytes of exchange memory for these.
+  /// Bytes of exchange memory for these ranges.
   static size_t bytes_of(std::span<const Range> inputs, std::span<const Range> outputs, size_t alignment);
 
-  /// Allocates, but for what an earlier call of the same ranges has left, and records the copies.
+  /// Allocates, except memory kept from an earlier call with the same ranges, and records the copies.
   Status record(Device& device, size_t alignment, Slab& working_memory, std::span<const Range> inputs,
                 std::span<const Range> outputs);
   bool is_recorded() const noexcept { return put_ != nullptr; }
@@ -39,8 +39,8 @@ class Exchange {
  private:
   Device* device_ = nullptr;
   SlabPtr slab_;
-  std::vector<Range> inputs_, outputs_;  ///< in the exchange memory
-  CommandListPtr get_, put_;             // after what they refer to, so that they go first
+  std::vector<Range> inputs_, outputs_;  ///< in exchange memory
+  CommandListPtr get_, put_;             // after everything they refer to, so that they are destroyed first
 };
 
 }  // namespace rt

@@ -21,7 +21,7 @@ uint64_t nanoseconds_since(Clock::time_point start) {
 
 }  // namespace
 
-/// Puts a host node's results into the slots of its outputs.
+/// Stores a host node's results in the slots of its outputs.
 class Executor::Results final : public ops::ResultMaker {
  public:
   Results(Executor& executor, Step& step) : executor_(executor), step_(step) {}

@@ -1,8 +1,8 @@
 // Runs a graph that is cut (cut.h): segments with their plans, host nodes between them, bodies of control
 // flow.
 //
-// Knows: which step runs next and where the values live that cross from one to another: in host memory, kept
-// from run to run, so that a run allocates only where a size grows. Must not know: what an operator means.
+// Knows: the order of the steps, and the values that cross from one to another: in host memory, kept from run
+// to run, so that a run allocates only where a size grows. Must not know: what an operator means.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ class Executor {
 
   /// inputs: in the graph's order, any host memory.
   Status run(std::span<const ConstTensorView> inputs);
-  /// Of the last run; they stay valid during the next.
+  /// Of the last run; valid also during the next.
   std::span<const ConstTensorView> outputs() const noexcept { return outputs_; }
 
   /// A step of a run: of a segment's plan, or on the host.
@@ -32,7 +32,7 @@ class Executor {
     const Node* node = nullptr;
     uint64_t nanoseconds = 0, runs = 0;
   };
-  /// Appends what the last runs were made of, bodies inside their node.
+  /// Appends the timings of the last runs, those of bodies within their node.
   void collect(std::vector<Timing>& timings) const;
   void reset_profile() noexcept;
   size_t host_bytes() const noexcept;
@@ -42,7 +42,7 @@ class Executor {
  private:
   struct Slot {
     ConstTensorView view;
-    std::array<AlignedBytes, 2> own;  ///< those of graph outputs take turns
+    std::array<AlignedBytes, 2> own;  ///< double-buffered for graph outputs
   };
   struct Step {
     CutStep cut;
@@ -50,7 +50,7 @@ class Executor {
     std::vector<std::unique_ptr<Executor>> bodies;  ///< of a host node
     std::vector<ConstTensorView> operands;
     std::vector<HostRange> inputs, outputs;
-    std::vector<Slot> unread;  ///< results that nobody reads
+    std::vector<Slot> unread;  ///< unused results
     uint64_t nanoseconds = 0, runs = 0;
   };
   class Results;

@@ -10,7 +10,7 @@ Result<Ref> FloatTypes::as(Ref value, DType type) {
   if (info.dtype == type || !is_exchangeable(info.dtype)) return value;
   if (const auto found = known_.find({value, type}); found != known_.end()) return found->second;
   info.dtype = type;
-  // What was computed in a third type is converted from that, at once.
+  // A value computed in a third type is converted directly from that.
   if (const auto found = computed_.find(value); found != computed_.end())
     if (const auto original = known_.find({value, found->second}); original != known_.end()) {
       RT_ASSIGN(const Ref made, cast(original->second, info));

@@ -1,8 +1,8 @@
-// Values of a program in other float types than the graph gives them.
+// Values of a program in float types other than the graph's.
 //
-// Knows: how to make them, once each: constants while planning, all others by a Cast step on the chosen
-// device. A value that a node was computed to in another type is not converted there and back. Must not know:
-// which node wants which type (legalize.cpp).
+// Knows: how to convert them, once each: constants while planning, all others by a Cast step on the chosen
+// device. A value that a node computed in another type is not converted back and forth. Must not know: which
+// node needs which type (legalize.cpp).
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ class FloatTypes {
   FloatTypes(const LegalizeRequest& request, Program& program) : request_(request), p_(program) {}
 
   bool has(Ref value, DType type) const { return known_.contains({value, type}); }
-  /// The value in `type`, which is the graph's, after a step has computed it in its own.
+  /// The value in `type`, the graph's type, after a step has computed it in its own type.
   Result<Ref> from_computed(Ref computed, DType type);
-  /// Whether a step computed the value in `type`, which is not the graph's.
+  /// Whether a step computed the value in `type`, which is not the graph's type.
   bool is_computed_in(Ref value, DType type) const {
     const auto found = computed_.find(value);
     return found != computed_.end() && found->second == type;
   }
-  /// The value in an exchangeable type (core/convert_floats.h); others as they are.
+  /// The value converted to an exchangeable type (core/convert_floats.h); other values unchanged.
   Result<Ref> as(Ref value, DType type);
-  /// `alias` has the bytes of `value` in another shape; so it has in each type that `value` is there in.
+  /// `alias` has the bytes of `value` in another shape; registers it in every type that `value` exists in.
   void add_alias(Ref value, Ref alias);
 
  private:

@@ -1,4 +1,4 @@
-// What the ranks of a data parallel training tell each other before they open their devices.
+// What the ranks of data-parallel training exchange before they open their devices.
 //
 // Knows: the application's communicator. Must not know: devices.
 #pragma once
@@ -11,8 +11,8 @@ namespace rt {
 
 bool has_other_ranks(const rt_communicator* communicator) noexcept;
 
-/// Sets local_rank and same_backend. All ranks call this when they are about to open a device of `backend`.
-/// Fails when the ranks cannot talk to each other.
+/// Sets local_rank and same_backend. All ranks call this before they open a device of `backend`. Fails if the
+/// ranks cannot communicate.
 Status introduce(const std::string& backend, DeviceOptions& options);
 
 }  // namespace rt

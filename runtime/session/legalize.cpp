@@ -14,11 +14,11 @@
 namespace rt {
 namespace {
 
-/// Shape arithmetic is small; what depends on constants alone may be as large as the constants.
+/// Shape arithmetic is small; results that depend on constants alone may be as large as the constants.
 constexpr size_t kFoldBytes = 64 << 10;
 constexpr size_t kFoldConstantBytes = 1 << 20;
 constexpr double kFoldFlops = 1e8;
-/// A tensor that decides over shapes is small; beyond this somebody has mistaken data for a shape.
+/// A tensor that determines shapes is small; a larger one means that data is used as a shape.
 constexpr int64_t kShapeInputElements = 4096;
 
 const std::byte kNothing[kHostAlignment] = {};
@@ -76,8 +76,8 @@ class Legalizer {
   std::unique_ptr<Program> program_;
   Program& p_;
   FloatTypes floats_;
-  size_t products_ = 0, honoured_ = 0;  ///< where a precision is asked for
-  std::string refusal_;                 ///< why one of the products is not computed in it
+  size_t products_ = 0, honoured_ = 0;  ///< if a precision is requested
+  std::string refusal_;                 ///< why one of the matmuls is not computed in it
   ValueMap graph_map_;
 };
 
@@ -102,7 +102,7 @@ Status Legalizer::add_inputs(ValueMap& map) {
     const TensorInfo& info = request_.inputs[i];
     Ref ref = kNone;
     if (info.bytes() == 0) {
-      ref = constant(declared.name, info, kNothing, false);  // its shape is the run's
+      ref = constant(declared.name, info, kNothing, false);  // its shape is that of the run
     } else if (request_.values[i] != nullptr) {
       if (info.elements() > kShapeInputElements)
         return unsupported("input '", declared.name, "' decides over shapes but has ", info.elements(),
@@ -144,7 +144,7 @@ Status Legalizer::walk(const Graph& graph, ValueMap& map, const std::string& pre
   return {};
 }
 
-/// The compiler has relied on what it wrote about extents, so a contradiction would be a wrong result.
+/// The compiler relied on the extents that it wrote, so a contradiction would give a wrong result.
 Status Legalizer::check_extents(const Graph& graph, const Node& node, std::span<const TensorInfo> infos,
                                 const std::string& name, SymbolExtents& extents) const {
   for (size_t i = 0; i < node.outputs.size() && i < infos.size(); ++i) {
@@ -231,7 +231,7 @@ Status Legalizer::inline_body(const Node& outer, ValueMap& map, const std::strin
   return {};
 }
 
-/// The float type of the node's data; none where all of it is of other types, or an attribute names the type.
+/// The float type of the node's data; nullopt if none of it is float, or an attribute gives the type.
 std::optional<DType> float_type_of(const NodeView& view) {
   if (view.kind() == OpKind::Cast || view.kind() == OpKind::DequantizeLinear) return std::nullopt;
   for (const Operand& operand : view.inputs)
@@ -239,8 +239,8 @@ std::optional<DType> float_type_of(const NodeView& view) {
   return std::nullopt;
 }
 
-/// Whether the chosen device has kernels for the node with its floats in `type`; then the step gets them, its
-/// inputs are in that type, and infos says what comes out.
+/// Whether the chosen device has kernels for the node with its floats in `type`; if so, sets the step's
+/// kernels and inputs in that type, and infos of the results.
 Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
                                    std::vector<TensorInfo>& infos) {
   const ops::Page& page = *ops::page_of(view.kind());
@@ -271,9 +271,9 @@ Result<bool> Legalizer::compute_in(DType type, Step& step, const NodeView& view,
   return true;
 }
 
-/// The type, other than the graph's, that the node should be computed in if the device can. Where a precision
-/// is asked for: it, for products and what reads values that are there in it. Else f32 for a 16-bit node
-/// whose operands were computed in f32, for want of kernels.
+/// The type, other than the graph's, that the node should be computed in if the device supports it. With a
+/// requested precision: that type, for matmul-like operators and consumers of values that exist in it. Else
+/// f32 for a 16-bit node whose operands were computed in f32 for lack of kernels.
 std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& view) const {
   const std::optional<DType> type = float_type_of(view);
   if (!type) return std::nullopt;
@@ -290,8 +290,8 @@ std::optional<DType> Legalizer::other_type(const Step& step, const NodeView& vie
   return wanted;
 }
 
-/// Finds the device that runs the node: the chosen one, in the node's type or in f32, else its body is
-/// inlined, else the next in the set. infos: in, of the results; out, as they are computed.
+/// Assigns the device that runs the node: the chosen one, in the node's type or in f32; else its body is
+/// inlined; else the next device in the set. infos: in, of the results; out, as they are computed.
 Status Legalizer::assign_device(Step& step, const NodeView& view, std::vector<TensorInfo>& infos,
                                 bool& inlined) {
   step.cost = ops::cost_of(view);
@@ -334,8 +334,8 @@ Status Legalizer::assign_device(Step& step, const NodeView& view, std::vector<Te
   return {};
 }
 
-/// Nodes that no device runs are an error, and in a strict session also those that another device runs: all
-/// of them in one message.
+/// Nodes that no device supports are an error, and in a strict session also those that another device runs:
+/// all of them in one message.
 Status Legalizer::check_fallbacks() {
   std::string missing, elsewhere;
   for (const Step& step : p_.steps) {
@@ -352,7 +352,7 @@ Status Legalizer::check_fallbacks() {
   return {};
 }
 
-/// A precision that no product of the graph can have is refused.
+/// A requested precision that applies to none of the graph's matmuls is an error.
 Status Legalizer::check_precision() {
   if (products_ == 0 || honoured_ > 0) return {};
   return unsupported("precision ", name_of(*request_.precision), ": ", devices_.entry(0).backend,
@@ -360,7 +360,7 @@ Status Legalizer::check_precision() {
                      refusal_, "); ask for fp32, for the other type of 16 bits, or for another backend");
 }
 
-/// The results in the types that the step computes them to, and, where these are others, in the graph's.
+/// The results in the types that the step computes, and, where they differ, in the graph's types.
 Status Legalizer::add_outputs(const Graph& graph, const Node& node, Step step,
                               std::span<const TensorInfo> infos, std::span<const TensorInfo> computed,
                               ValueMap& map) {
@@ -444,7 +444,7 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   return add_outputs(graph, node, std::move(step), infos, computed, map);
 }
 
-/// Removes what nobody reads: shape arithmetic that was folded leaves such nodes behind.
+/// Removes unused nodes, such as folded shape arithmetic.
 void Legalizer::drop_dead_steps() {
   std::vector<uint8_t> live(p_.values.size());
   const auto mark = [&](Ref value) {

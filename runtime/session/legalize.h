@@ -1,8 +1,8 @@
 // Turns a graph at concrete shapes into a Program: steps with kernels, in order.
 //
-// Knows: how to keep a node, compute it in another float type, inline its body, or give it to another device;
-// what can be evaluated on the host
-// while planning; where copies and reorders are needed. Must not know: where values will lie.
+// Knows: how to keep a node, compute it in another float type, inline its body, or assign it to another
+// device; what can be evaluated on the host while planning; where copies and reorders are needed. Must not
+// know: memory addresses of values.
 #pragma once
 
 #include <map>
@@ -15,12 +15,13 @@
 
 namespace rt {
 
-/// Results of nodes that depend on constants alone: evaluated once in a session. Key: graph or body, and
+/// Results of nodes that depend on constants alone: evaluated once per session. Key: graph or body, and
 /// value.
 using FoldedConstants = std::map<std::pair<const Graph*, size_t>, AlignedBytes>;
 
-/// Constants in another float type than the model's. Key: the model's bytes, and the type. Their addresses
-/// stay in a session; what only packing has read is discarded, and converted again for the next plan.
+/// Constants converted to a float type other than the model's. Key: address in the model, and type. Their
+/// addresses are stable within a session; bytes read only by packing are discarded, and converted again for
+/// the next plan.
 struct ConvertedConstant {
   AlignedBytes bytes;
   bool filled = false;
@@ -32,19 +33,20 @@ struct LegalizeRequest {
   const std::vector<State>& states;
   DeviceSet& devices;
   std::span<const TensorInfo> inputs;        ///< concrete, checked
-  std::span<const std::byte* const> values;  ///< for inputs that decide over shapes: their bytes, else null
+  std::span<const std::byte* const> values;  ///< for inputs that determine shapes: their bytes, else null
   FoldedConstants& folded;
   ConvertedConstants& converted;
   Chooser& chooser;
   bool strict = false;
-  /// Of sums of products and what lies between them, where the device has kernels; none: the graph's types.
+  /// Type of matmul-like operators and the nodes between them, where the device has kernels; nullopt: the
+  /// graph's types.
   std::optional<DType> precision = {};
   std::span<const std::byte> mapped = {};  ///< see PlanContext
-  /// Keep every node and stop before kernels and copies: for the steps' costs. `devices` may be empty.
+  /// Keep every node and stop before kernels and copies: to query the steps' costs. `devices` may be empty.
   bool costs_only = false;
 };
 
-/// Errors name the node and list every node that no device can run.
+/// Errors name the node and list all nodes that no device supports.
 Result<std::unique_ptr<Program>> legalize(const LegalizeRequest& request);
 
 }  // namespace rt

@@ -1,4 +1,4 @@
-// Memory that several devices may look at: host buffers, and slabs with a view for each device.
+// Memory shared by several devices: host buffers, and slabs with a view for each device.
 //
 // Knows: Slab and Device. Must not know: plans, graphs.
 #pragma once
@@ -17,15 +17,15 @@ inline constexpr size_t round_up(size_t bytes, size_t alignment) noexcept {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Gives whole pages between these addresses back to the system. What is mapped from a file comes back when
-/// it is read; the content of other memory is lost.
+/// Returns the whole pages in this range to the system. File-backed pages are read again on access; the
+/// content of other memory is lost.
 void discard_pages(const std::byte* data, size_t bytes) noexcept;
 
 inline bool is_within(std::span<const std::byte> range, const std::byte* data) noexcept {
   return data != nullptr && data >= range.data() && data < range.data() + range.size();
 }
 
-/// Host bytes aligned to kHostAlignment; grows, never shrinks, does not keep its content when it grows.
+/// Host bytes aligned to kHostAlignment; grows, never shrinks, loses its content when it grows.
 class AlignedBytes {
  public:
   AlignedBytes() = default;
@@ -35,11 +35,11 @@ class AlignedBytes {
     return *this;
   }
   ~AlignedBytes() { release(); }
-  /// Room for at least `bytes`.
+  /// Reserves at least `bytes`.
   Status reserve(size_t bytes) noexcept;
-  /// The same, keeping the content.
+  /// The same, preserving the content.
   Status grow(size_t bytes) noexcept;
-  /// Gives whole pages back to the system: the address stays, the content does not.
+  /// Returns whole pages to the system: the address stays valid, the content is lost.
   void discard() noexcept { discard_pages(data_, capacity_); }
   std::byte* data() const noexcept { return data_; }
   size_t capacity() const noexcept { return capacity_; }
@@ -58,7 +58,7 @@ inline bool is_aligned(const void* address, size_t alignment) noexcept {
   return reinterpret_cast<uintptr_t>(address) % alignment == 0;
 }
 
-/// A slab of one device, and the views that other devices have of it through its host address.
+/// A slab of one device, and the views of it on other devices through its host address.
 class Block {
  public:
   Block(Device& owner, SlabPtr slab) noexcept : owner_(&owner), slab_(std::move(slab)) {}
@@ -70,7 +70,7 @@ class Block {
   Slab& slab() noexcept { return *slab_; }
   size_t size() const noexcept { return slab_->size(); }
   std::byte* host() noexcept { return static_cast<std::byte*>(slab_->host()); }
-  /// The slab as this device sees it; another device than the owner works through host(), which must exist.
+  /// The slab as seen by this device; devices other than the owner use host(), which must exist.
   Result<Slab*> on(Device& device);
   Status upload(size_t offset, std::span<const std::byte> bytes) noexcept {
     return owner_->upload(*slab_, offset, bytes);

@@ -28,7 +28,7 @@ class Placer {
   Status make_kernel(Step& step, const NodeView& view, std::span<const LayoutId> layouts);
   Status place_outputs();
   Status place_updates();
-  /// The value's bytes in this layout where device `to` can read them.
+  /// The value's bytes in this layout, readable by device `to`.
   Result<Ref> locate(Ref value, uint32_t to, LayoutId layout);
   Result<Ref> dense(Ref value, uint8_t space);
   Result<Ref> reorder(Ref value, uint32_t device, LayoutId from, LayoutId to);
@@ -55,25 +55,25 @@ class Placer {
     if (dense_[space].size() <= value) dense_[space].resize(p_.values.size(), kNone);
     return dense_[space][value];
   }
-  /// The device and space where the value is made.
+  /// The value at the root of its aliases, with the device and space that produce it.
   const PlanValue& origin(Ref value) const { return p_.values[root_of(p_, value)]; }
 
   const LegalizeRequest& request_;
   DeviceSet& devices_;
   Program& p_;
   std::vector<Step> done_;
-  /// A value in one more layout.
+  /// A value in one additional layout.
   struct Reordered {
     Ref value;
     uint32_t device;
     LayoutId layout;
     Ref result;
   };
-  std::vector<std::vector<Ref>> dense_;  ///< by space and value, as far as asked for
+  std::vector<std::vector<Ref>> dense_;  ///< by space and value, created on demand
   std::vector<Reordered> reordered_;
 };
 
-/// The value that the step makes of `value`: the same elements elsewhere or in another layout.
+/// Adds the step and its result: the elements of `value` in another space or layout.
 Ref Placer::make(Ref value, Step step, uint8_t space, LayoutId layout, size_t bytes) {
   const PlanValue& source = p_.values[value];
   step.inputs = {value};
@@ -159,7 +159,7 @@ Status Placer::make_kernel(Step& step, const NodeView& view, std::span<const Lay
   RT_ASSIGN(const size_t first, request_.chooser.choose(device, view, step.candidates, layouts, step.choice));
   std::string refused;
   for (size_t i = 0; i < step.candidates.size(); ++i) {
-    // The chosen one, then the others in their order.
+    // the chosen row, then the others in order
     const KernelRow* row = step.candidates[i == 0 ? first : i <= first ? i - 1 : i];
     auto kernel = row->create(device, view, layouts);
     if (kernel.ok() && *kernel != nullptr) {

@@ -8,7 +8,7 @@ namespace rt {
 
 using Pin = Storage::Pin;
 
-/// Numbers the blocks and host ranges that one command list refers to.
+/// Assigns slots to the blocks and host ranges that one command list refers to.
 class Plan::SlotTable {
  public:
   SlotTable(Device& device, Stage& stage) : device_(device), stage_(stage) {}
@@ -54,7 +54,7 @@ void Plan::book(PlanContext& context) {
       pack.key.constants.push_back(value.host);
       if (is_within(context.mapped, value.host)) pack.mapped.push_back({value.host, value.bytes});
       stable = stable && value.stable;
-      // A transfer's constant is read by the host; everything else needs it where its device reads.
+      // A transfer's constant is read by the host; any other is needed on the device that reads it.
       if (i < 32 && ((unbound >> i) & 1u) != 0) continue;
       (value.stable ? context.constants : own_constants_).want(device, value.host, value.bytes);
     }

@@ -1,7 +1,7 @@
 // A plan: one set of input shapes, legalized, planned, recorded; run many times.
 //
-// Knows: how to put a Program into command lists and what happens between them. Must not know: how inputs
-// came to be, which plans there are besides.
+// Knows: how to record a Program into command lists, and the transfers between them. Must not know: where
+// inputs come from, which other plans exist.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@
 
 namespace rt {
 
-/// What the plans of a session share.
+/// Shared by the plans of a session.
 struct PlanContext {
   DeviceSet& devices;
   StateStore& states;
@@ -24,7 +24,7 @@ struct PlanContext {
   PackedStore& packed;
   std::vector<BlockPtr>& arenas;  ///< one for each memory space
   bool profile = false;
-  std::span<const std::byte> mapped = {};  ///< the model's file, whose pages come back when they are read
+  std::span<const std::byte> mapped = {};  ///< the mapped model file, whose pages are read again on demand
 };
 
 /// Host memory of an input or output during one run.
@@ -35,55 +35,55 @@ struct HostRange {
 
 class Plan {
  public:
-  /// What this plan is for.
+  /// The key of this plan.
   std::vector<TensorInfo> inputs;
-  std::vector<std::vector<std::byte>> values;  ///< of inputs that decide over shapes; else empty
+  std::vector<std::vector<std::byte>> values;  ///< of inputs that determine shapes; else empty
   uint64_t last_use = 0;                       ///< on the clock of the workspace
 
   explicit Plan(std::unique_ptr<Program> program) noexcept : program_(std::move(program)) {}
 
   const Program& program() const noexcept { return *program_; }
-  /// Books constants and packed bytes; new_bytes() of them would be allocated by commit().
+  /// Registers constants and packed bytes; commit() would allocate new_bytes() for them.
   void book(PlanContext& context);
   size_t new_bytes(const PlanContext& context) const noexcept;
   void abandon(PlanContext& context) noexcept;
   Status commit(PlanContext& context);
-  /// Records all command lists against the arenas as they are.
+  /// Records all command lists with the current arenas.
   Status record(PlanContext& context);
   bool recorded() const noexcept { return recorded_; }
   /// The arenas are about to change.
   void forget_recording() noexcept;
 
-  /// Uploads inputs where a device needs that, submits everything, waits. Allocates nothing.
+  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing.
   Status run(PlanContext& context, std::span<const HostRange> inputs, std::span<const HostRange> outputs);
 
-  /// Runs that may be under way at a time, each in a turn of its own.
+  /// Runs in flight at a time, each with its own slot (turn).
   static constexpr size_t kTurns = 2;
-  /// Whether submit() returns before the run is over: one device does all of it, away from host memory.
+  /// Whether submit() returns before the run has completed: one device runs all of it, without host memory.
   bool is_asynchronous(const PlanContext& context) const noexcept;
   bool has_exchange(size_t turn) const noexcept { return exchanges_[turn].allocated_bytes() > 0; }
-  /// Device memory that the first submit() of a turn takes.
+  /// Device memory allocated by the first submit() of a slot.
   size_t exchange_bytes(const PlanContext& context) const;
-  /// Begins a run. What the ranges refer to is free again when this returns.
+  /// Starts a run. The caller may reuse the memory of the ranges when this returns.
   Status submit(PlanContext& context, size_t turn, std::span<const HostRange> input_ranges);
   Status wait(size_t turn) noexcept { return exchanges_[turn].wait(); }
-  /// After wait(): brings an output's bytes to host memory. Not of constants.
+  /// After wait(): copies an output to host memory. Not for constants.
   Status receive(size_t turn, size_t output, void* data) const noexcept {
     return exchanges_[turn].receive(output, data);
   }
 
-  /// Device memory that holds an output after a run; block null when the output lies in host memory.
+  /// Device memory that holds an output after a run; block null if the output is in host memory.
   Place output_place(const PlanContext& context, size_t output) const noexcept;
 
   std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
   uint64_t profiled_runs() const noexcept { return profiled_runs_; }
   void reset_profile() noexcept;
-  /// Device memory of constants that belong to this plan alone, packed ones too.
+  /// Device memory of constants owned by this plan, including packed ones.
   size_t own_bytes() const noexcept {
     return own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
   }
   size_t exchanged_bytes() const noexcept;
-  /// What keeping this plan costs: host and device bytes of its own.
+  /// Cost of caching this plan: host and device bytes that it owns.
   size_t footprint() const noexcept;
 
  private:
@@ -116,7 +116,7 @@ class Plan {
   ConstantStore own_constants_;
   PackedStore own_packed_;
   std::vector<uint8_t> packed_is_own_;  ///< by step
-  std::vector<Stage> stages_;           // after what their commands refer to, so that they go first
+  std::vector<Stage> stages_;  // after everything their commands refer to, so that they are destroyed first
   std::array<Exchange, kTurns> exchanges_;
   std::vector<uint64_t> nanoseconds_;
   uint64_t profiled_runs_ = 0;

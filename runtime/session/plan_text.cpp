@@ -54,12 +54,12 @@ class Printer {
   const std::string& indent_;
 };
 
-/// What the plans of a run add up to.
+/// Totals over the plans of a run.
 struct Totals {
   size_t steps = 0, fallbacks = 0, transfers = 0, reorders = 0, folded = 0, arena = 0, naive = 0;
   size_t updates = 0, in_place = 0;
   std::map<DType, size_t> types;  ///< of steps, by the first float operand
-  size_t casts = 0;               ///< that the session made
+  size_t casts = 0;               ///< inserted by the session
   ops::Cost work;
 
   void add_types(const Program& p, const Step& step) {

@@ -7,10 +7,10 @@
 
 namespace rt {
 
-/// One paragraph for each step, each line indented.
+/// One paragraph per step, each line indented.
 std::string steps_text(const Program& program, DeviceSet& devices, const std::string& indent);
 
-/// Where a value lies: "arena+64", "input 0", "constant".
+/// Location of a value: "arena+64", "input 0", "constant".
 std::string place_text(const Program& program, const DeviceSet& devices, Ref value);
 
 }  // namespace rt

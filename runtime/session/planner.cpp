@@ -18,7 +18,8 @@ bool overlap(const Lifetime& a, const Lifetime& b) {
   return a.first <= b.last && b.first <= a.last;
 }
 
-/// The tightest gap of at least `bytes` between the ranges (sorted by offset) alive together with `life`.
+/// The tightest gap of at least `bytes` between the ranges (sorted by offset) that are live together with
+/// `life`.
 size_t find_gap(const std::vector<Placed>& placed, const Lifetime& life, size_t bytes) {
   size_t best = ~size_t{0}, best_gap = ~size_t{0}, free_from = 0;
   for (const Placed& other : placed) {

@@ -1,8 +1,8 @@
-// What a plan executes: the graph at concrete shapes, flattened into steps with kernels, values with places
-// to be.
+// What a plan executes: the graph at concrete shapes, flattened into steps with kernels and values with
+// storage.
 //
-// Knows: the data that the passes of the session hand to each other. legalize() makes it, assign_storage()
-// plans its memory, Plan records and runs it. Must not know: how any of them works.
+// Knows: the data that the session's passes hand to each other. legalize() creates it, assign_storage() plans
+// its memory, Plan records and runs it. Must not know: how any of them works.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct PlanValue {
   TensorInfo info;
   ValueSource source = ValueSource::Step;
   uint32_t index = 0;
-  uint8_t space = 0;    ///< not for constants: they are placed where they are read
-  uint32_t device = 0;  ///< that wrote it and knows its layout
+  uint8_t space = 0;    ///< not for constants: they are placed on each device that reads them
+  uint32_t device = 0;  ///< that wrote it and defines its layout
   LayoutId layout = kDense;
   size_t bytes = 0;                 ///< in its layout
   const std::byte* host = nullptr;  ///< Constant: the bytes
@@ -54,24 +54,24 @@ struct Step {
   uint32_t device = 0;
   std::vector<const KernelRow*> candidates;  ///< Kernel, before one is chosen
   const KernelRow* row = nullptr;
-  std::string choice;    ///< how the row was chosen, for people
-  std::string fallback;  ///< why the chosen device does not run this node; empty when it does
+  std::string choice;    ///< how the row was chosen, for plan texts
+  std::string fallback;  ///< why the chosen device does not run this node; empty if it does
   KernelPtr kernel;      ///< Kernel, Reorder
   Requirements needs;
-  uint32_t scratch = kNone;  ///< storage
-  uint32_t packed = kNone;   ///< index into Plan's packed places
+  uint32_t scratch = kNone;  ///< index of its storage
+  uint32_t packed = kNone;   ///< index into Plan's packed locations
   ops::Cost cost;
   bool in_place = false;
 };
 
-/// A stretch of memory that one or more values share. Those without a pin live in their space's arena.
+/// A range of memory shared by one or more values. Those without a pin are in their space's arena.
 struct Storage {
   enum class Pin : uint8_t { None, Input, Output, State };
   Pin pin = Pin::None;
   uint32_t index = 0;  ///< of the pinned input, output or state
   uint8_t space = 0;
   size_t bytes = 0;
-  uint32_t first = 0, last = 0;  ///< steps
+  uint32_t first = 0, last = 0;  ///< live range, in steps
   size_t offset = 0;             ///< in the arena
 };
 
@@ -87,23 +87,23 @@ struct Program {
   };
   std::vector<Update> updates;
   std::vector<Storage> storages;
-  std::vector<size_t> arena_bytes;  ///< for each space: the planner's peak
+  std::vector<size_t> arena_bytes;  ///< for each space: the planned peak
   std::vector<size_t> naive_bytes;
-  std::array<std::unique_ptr<Node>, kDTypeCount> casts;  ///< what steps that convert floats refer to, by type
-  std::vector<AlignedBytes> computed;                    ///< bytes of constants that belong to this program
+  std::array<std::unique_ptr<Node>, kDTypeCount> casts;  ///< nodes of float conversion steps, by type
+  std::vector<AlignedBytes> computed;                    ///< bytes of constants owned by this program
   size_t folded_nodes = 0;                               ///< nodes evaluated while planning
   size_t dead_nodes = 0;
   ops::Cost total;
   size_t fallbacks = 0;
 };
 
-/// The memory behind a value: follows aliases.
+/// The value that owns the storage: follows aliases.
 inline Ref root_of(const Program& program, Ref value) noexcept {
   while (program.values[value].source == ValueSource::Alias) value = program.values[value].index;
   return value;
 }
 
-/// Bit i: input i's value was seen by the kernel's factory, so it is not bound when the kernel records.
+/// Bit i: the kernel's factory read input i's value, so it is not bound when the kernel is recorded.
 inline uint32_t unbound_inputs(const Step& step) noexcept {
   uint32_t mask = step.needs.replaced_inputs;
   if (step.node != nullptr)

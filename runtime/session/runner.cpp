@@ -11,7 +11,7 @@ namespace rt {
 namespace {
 
 constexpr uint64_t kPlanCacheBytes = 256u << 20;
-constexpr size_t kMostPlans = 64;  ///< of one graph
+constexpr size_t kMostPlans = 64;  ///< per graph
 
 }  // namespace
 
@@ -41,13 +41,13 @@ Status Workspace::grow_arenas(const Plan& plan) {
     const std::vector<size_t>& planned = plan.program().arena_bytes;
     const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
     if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
-    // Other plans refer to the old arena: they are recorded again when they are next used.
+    // Other plans refer to the old arena: they are re-recorded at their next use.
     for (const GraphRunner* runner : runners)
       for (const auto& other : runner->plans_) other->forget_recording();
     arenas[space].reset();
     auto grown = Block::allocate(devices->owner(space), needed);
     if (!grown.ok()) {
-      // Leave something to stand on: the next attempt allocates anew.
+      // The arena stays empty: the next attempt allocates again.
       return std::move(grown).status().in("working memory of ", bytes_text(needed));
     }
     arenas[space] = std::move(grown).value();
@@ -181,7 +181,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (values[i] != nullptr) plan->values[i].assign(values[i], values[i] + inputs[i].info.bytes());
   PlanContext context = shared_.context();
-  // What is booked in the shared stores refers to this plan's kernels: it must not outlive a failure, nor
+  // Registrations in the shared stores refer to this plan's kernels: they must not outlive a failure or
   // bad_alloc.
   struct Booking {
     Plan& plan;

@@ -1,7 +1,7 @@
 // Runs a graph whose shapes all follow from its inputs: finds or builds the plan for them.
 //
-// Knows: the order of work (find or build the plan, grow memory, record, run) and what outlives a plan:
-// weights, packed bytes, arenas (Workspace). Must not know: whose memory inputs and outputs are.
+// Knows: the order of work (find or build the plan, grow memory, record, run) and the data shared by plans:
+// weights, packed bytes, arenas (Workspace). Must not know: who owns the memory of inputs and outputs.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace rt {
 
 class GraphRunner;
 
-/// What the graphs of a session share: devices, states, weights, the arenas that one of them uses at a time,
-/// and the limits on all of it.
+/// Shared by the graphs of a session: devices, states, weights, the arenas (used by one graph at a time), and
+/// the limits on all of it.
 struct Workspace {
-  std::shared_ptr<DeviceSet> devices;  // before all that holds device memory
+  std::shared_ptr<DeviceSet> devices;  // first, because members below hold device memory
   std::shared_ptr<const ModelGraph> model;
   std::shared_ptr<StateStore> states;
   FoldedConstants folded;
@@ -33,17 +33,17 @@ struct Workspace {
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
   uint64_t most_iterations = 0;       ///< of a Loop
-  std::vector<GraphRunner*> runners;  ///< each enters and leaves itself
+  std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
   uint64_t clock = 0;                 ///< counts uses of plans
 
   PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile, mapped}; }
   /// fresh: device bytes about to be allocated.
   Status check_limit(const Graph& graph, const Plan& plan, uint64_t fresh);
   Status grow_arenas(const Plan& plan);
-  /// Discards converted constants, and pages of the file, that kernels have packed, devices copied, or plans
-  /// folded.
+  /// Discards converted constants, and pages of the file, that have been packed by kernels, copied to
+  /// devices, or folded into plans.
   void discard_constants(const Graph& graph) noexcept;
-  /// Drops plans, least recently used first, until they fit into the limits.
+  /// Evicts plans, least recently used first, until they are within the limits.
   void evict(const Plan* keep);
 };
 
@@ -55,14 +55,14 @@ class GraphRunner {
   GraphRunner& operator=(const GraphRunner&) = delete;
 
   const Graph& graph() const noexcept { return graph_; }
-  /// The value of this input, not only its shape, decides over shapes: it must be there when a plan is made.
+  /// Shapes depend on the value of this input, not only on its shape: it must be known while planning.
   bool reads_while_planning(size_t input) const noexcept { return shape_inputs_[input] != 0; }
   bool reads_while_planning() const noexcept;
 
-  /// Whether the plan at hand is for these inputs. data is null where only the shape is given.
+  /// Whether the current plan is for these inputs. data is null where only the shape is given.
   bool is_prepared(std::span<const ConstTensorView> inputs) const noexcept;
   Status prepare(std::span<const ConstTensorView> inputs);
-  /// Null before the first, and when it has been dropped for others.
+  /// Null before the first plan, and after it has been evicted.
   const Plan* plan() const noexcept { return current_; }
   /// Only after prepare().
   const PlanValue& output(size_t k) const noexcept {
@@ -70,21 +70,21 @@ class GraphRunner {
   }
   Status run(std::span<const HostRange> inputs, std::span<const HostRange> outputs);
 
-  /// One run, begun and ended apart from others, see Plan.
+  /// One asynchronous run, see Plan.
   bool is_asynchronous() const noexcept;
   Status submit(size_t turn, std::span<const HostRange> inputs);
   Status wait(size_t turn) noexcept { return current_->wait(turn); }
-  /// After wait(): brings number k to `target`.
+  /// After wait(): copies output k to `target`.
   Status receive(size_t turn, size_t k, void* target) const;
 
-  /// After a run with these outputs: brings number k to `target`, which may be its range, and returns that;
-  /// or, if it may be borrowed, returns where it lies until the next run.
+  /// After a run with these outputs: copies output k to `target`, which may be its range, and returns that;
+  /// or, if borrow is set, returns its address, valid until the next run.
   Result<void*> deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow);
 
   size_t plan_count() const noexcept { return plans_.size(); }
-  /// Device memory that the plans have of their own.
+  /// Device memory owned by the plans.
   size_t own_bytes() const noexcept;
-  /// Device memory by which inputs and outputs of submitted runs travel.
+  /// Device memory for inputs and outputs of submitted runs in transfer.
   size_t exchanged_bytes() const noexcept;
   void reset_profile() noexcept;
 

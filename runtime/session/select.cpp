@@ -12,7 +12,7 @@ namespace rt {
 
 namespace {
 
-/// What a run costs, device-independent.
+/// Device-independent cost of a run.
 struct Workload {
   std::vector<ops::Cost> nodes;
   double io_bytes = 0;
@@ -76,7 +76,7 @@ Result<DeviceChoice> select_device(const Graph& graph, const std::vector<State>&
         continue;
       }
       const DeviceProfile profile = read_profile(options.cache_folder, info);
-      // Without a prediction the processor is the safe choice, as it stands for everything.
+      // Without a prediction the CPU is the safe choice.
       const double seconds = work.ok()                      ? predict(*work, info, profile)
                              : info.type == DeviceType::Cpu ? 0.0
                                                             : 1.0;

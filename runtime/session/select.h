@@ -1,4 +1,4 @@
-// Chooses the backend and device for a model: as asked, or the one with the shortest predicted time.
+// Selects the backend and device for a model: as requested, or the one with the shortest predicted time.
 //
 // Knows: costs of the pages, device profiles. Must not know: plans, kernels of the candidates.
 #pragma once
@@ -12,8 +12,8 @@ namespace rt {
 
 struct DeviceChoice {
   std::string backend;
-  std::string device;  ///< for DeviceOptions; empty: as the caller asked
-  std::string reason;  ///< one or more lines for people
+  std::string device;  ///< for DeviceOptions; empty: as requested by the caller
+  std::string reason;  ///< one or more human-readable lines
 };
 
 /// backend: a name, or "auto" or empty. Auto predicts, for each device, time = sum over nodes of

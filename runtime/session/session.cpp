@@ -27,12 +27,12 @@ Result<const Graph*> find_entry(const ModelGraph& model, const std::string& aske
                       "'; it has ", names.empty() ? "none" : names);
 }
 
-/// f32 whose products may round their factors to 10 bits of mantissa, where the device has such products.
+/// f32 with matmul operands rounded to 10 bits of mantissa, where the device supports it.
 bool asks_for_tf32(const SessionOptions& options) {
   return options.precision == "tf32";
 }
 
-/// What the session asks for; none: the types of the file.
+/// The requested precision; nullopt: the types of the file.
 std::optional<DType> precision_of(const SessionOptions& options) {
   if (asks_for_tf32(options)) return DType::F32;
   const std::optional<DType> dtype = dtype_from_name(options.precision);
@@ -188,7 +188,7 @@ Status Session::bind_output(size_t index, void* data, size_t bytes) {
 
 Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
   if (cut_ != nullptr) {
-    // Plans are made while it runs: what they are for follows from the data.
+    // Plans are built while it runs: their shapes depend on data.
     if (checked_.size() == inputs.size() &&
         std::equal(inputs.begin(), inputs.end(), checked_.begin(),
                    [](const ConstTensorView& input, const TensorInfo& info) { return input.info == info; }))
@@ -204,7 +204,7 @@ Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
   settle();
   ran_ = false;
   RT_TRY(whole_->prepare(inputs));
-  // What settle() brought to the host may lie there.
+  // They may hold outputs that settle() brought to the host.
   for (size_t k = 0; k < outputs_.size() && pending_count_ == 0; ++k)
     RT_TRY(outputs_[k].own[0].reserve(whole_->output(k).bytes));
   return {};
@@ -248,7 +248,7 @@ Status Session::check_room(size_t index, const TensorInfo& info) const {
                           info.bytes(), " bytes, the bound memory has ", output.bound_bytes);
 }
 
-/// directly: to bound memory, where the device can write to it.
+/// directly: to bound memory, if the device can write to it.
 Status Session::collect_outputs(size_t turn, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
@@ -262,12 +262,12 @@ Status Session::collect_outputs(size_t turn, bool directly) {
   return {};
 }
 
-/// Puts each output where the caller looks for it.
+/// Makes each output available to the caller.
 Status Session::deliver_outputs(size_t turn, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
     const bool to_bound = directly && output.bound != nullptr;
-    // The device's memory is good enough until the next run.
+    // The device's memory can be used until the next run.
     const bool borrow = directly && output.bound == nullptr;
     void* target = to_bound ? output.bound : output.own[turn].data();
     RT_ASSIGN(void* const data, whole_->deliver(k, output_ranges_, target, borrow));
@@ -288,8 +288,8 @@ Status Session::run_in_pieces(bool directly) {
   return {};
 }
 
-/// From the inputs to the outputs, before this returns. Not directly: bound memory stays as it is, and what
-/// another turn has left too.
+/// A complete synchronous run. Not directly: bound memory, and outputs of the other in-flight slot, stay
+/// untouched.
 Status Session::run_now(size_t turn, bool directly) {
   if (cut_ != nullptr) return run_in_pieces(directly);
   collect_inputs();

@@ -1,7 +1,7 @@
 // A session: one entry of a model, prepared for a device, run many times.
 //
-// Knows: options, and the memory of inputs and outputs, the caller's and its own. A graph whose shapes follow
-// from its inputs is run as a whole (runner.h), any other in pieces (executor.h). Must not know: C, files
+// Knows: options, and the memory of inputs and outputs, the caller's and its own. A graph whose shapes all
+// follow from its inputs is run as a whole (runner.h), any other is cut (executor.h). Must not know: C, files
 // other than the caches.
 #pragma once
 
@@ -31,7 +31,7 @@ struct SessionOptions {
   uint64_t loop_limit = 0;
   std::string cache_folder;
   const rt_communicator* communicator = nullptr;
-  /// The model's file, if that is mapped: pages of weights that only planning reads are given back.
+  /// The mapped model file, if any: pages of weights that only planning reads are released.
   std::span<const std::byte> mapped = {};
 };
 
@@ -42,10 +42,10 @@ struct MemoryStats {
 
 class Session {
  public:
-  /// share: see and change the states of this session, on its device.
+  /// share: use the states of this session, on its device.
   static Result<std::unique_ptr<Session>> create(const std::shared_ptr<const ModelGraph>& model,
                                                  const SessionOptions& options, Session* share = nullptr);
-  /// On devices that are open already: for tests.
+  /// On already open devices: for tests.
   static Result<std::unique_ptr<Session>> create_on(const std::shared_ptr<DeviceSet>& devices,
                                                     const std::shared_ptr<const ModelGraph>& model,
                                                     const SessionOptions& options, Session* share = nullptr);
@@ -55,16 +55,16 @@ class Session {
   const std::shared_ptr<const ModelGraph>& shared_model() const noexcept { return shared_.model; }
   const SessionOptions& options() const noexcept { return options_; }
 
-  /// Copies (set) or refers to (bind) host memory; bytes: how much there is.
+  /// Copies (set) or refers to (bind) host memory; bytes: its size.
   Status set_input(size_t index, const ConstTensorView& tensor, size_t bytes);
   Status bind_input(size_t index, const ConstTensorView& tensor, size_t bytes);
   /// data null: back to the session's own memory.
   Status bind_output(size_t index, void* data, size_t bytes);
-  /// Plans for the shapes of the inputs as they are set, or for these.
+  /// Plans for the shapes of the inputs as they are set, or for the given shapes.
   Status prepare();
   Status prepare_for(std::span<const TensorInfo> shapes);
   Status run();
-  /// Runs begun apart from their ends, at most Plan::kTurns at a time: see rt_session_submit in rt/rt.h.
+  /// Asynchronous runs, at most Plan::kTurns in flight: see rt_session_submit in rt/rt.h.
   Status submit();
   Status wait();
   /// After run() or wait().
@@ -73,23 +73,23 @@ class Session {
   StateStore& states() noexcept { return *shared_.states; }
   DeviceSet& devices() const noexcept { return *shared_.devices; }
   const std::string& device_reason() const noexcept { return device_reason_; }
-  /// Null before the first plan, and for a graph that is run in pieces.
+  /// Null before the first plan, and for a cut graph.
   const Plan* plan() const noexcept { return whole_ != nullptr ? whole_->plan() : nullptr; }
-  /// All plans that a run uses at the moment.
+  /// All plans currently used by a run.
   std::vector<const Plan*> plans() const;
-  /// What the runs since the last reset were made of, with profile in the options.
+  /// Timings of the runs since the last reset; requires profile in the options.
   std::vector<Executor::Timing> profile() const;
   void reset_profile() noexcept;
   MemoryStats memory() const noexcept;
   std::string plan_text() const;
 
-  /// Values kept with the checkpoint loaded last.
+  /// Key-value pairs of the checkpoint loaded last.
   std::vector<std::pair<std::string, std::string>> checkpoint_metadata;
 
  private:
   struct Input {
     bool bound = false;
-    bool direct = false;  ///< bound memory that a device may use where it lies
+    bool direct = false;  ///< bound memory that a device may use in place
     AlignedBytes own;
   };
   struct Output {
@@ -98,21 +98,21 @@ class Session {
     std::array<AlignedBytes, Plan::kTurns> own;  ///< run() uses the first
     TensorView result;
   };
-  /// A run that was submitted and not waited for.
+  /// A submitted run that was not waited for yet.
   struct Pending {
     struct Output {
-      void* bound = nullptr;  ///< where the caller wants it
-      TensorView made;        ///< where it is, once it is on the host
+      void* bound = nullptr;  ///< the caller's destination
+      TensorView made;        ///< the output, once it is on the host
     };
-    bool on_host = false;  ///< outputs have left the plan; else they are in exchange memory
-    Status status;         ///< of a run that failed while it was brought to the host
+    bool on_host = false;  ///< outputs were copied out of the plan; else they are in exchange memory
+    Status status;         ///< error of a run that failed while it was brought to the host
     std::vector<Output> outputs;
   };
 
   Status check_index(size_t index, size_t count, const char* what) const;
   Status check_input(size_t index, const ConstTensorView& tensor, size_t bytes) const;
   Status check_room(size_t index, const TensorInfo& info) const;
-  /// For inputs of these types and shapes; data null where there is none yet.
+  /// For inputs of these types and shapes; data null if not given yet.
   Status prepare_for(std::span<const ConstTensorView> inputs);
   void collect_inputs();
   Status collect_outputs(size_t turn, bool directly);
@@ -120,7 +120,7 @@ class Session {
   Status run_in_pieces(bool directly);
   Status run_now(size_t turn, bool directly);
   Status bring_to_host(size_t turn, bool directly);
-  /// The plan is about to change: what runs of it leave is brought to the host.
+  /// Before the plan changes: brings the outputs of its submitted runs to the host.
   void settle();
 
   SessionOptions options_;
@@ -128,12 +128,12 @@ class Session {
   std::string device_reason_;
   Workspace shared_;
   std::unique_ptr<GraphRunner> whole_;
-  std::unique_ptr<Executor> cut_;  ///< instead of whole_
+  std::unique_ptr<Executor> cut_;  ///< set instead of whole_ for a cut graph
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<ConstTensorView> input_views_;  ///< the caller's memory (bound) or own; data null: not set
-  std::vector<TensorInfo> checked_;           ///< inputs of the last run in pieces
+  std::vector<TensorInfo> checked_;           ///< inputs of the last run of a cut graph
   std::vector<HostRange> input_ranges_, output_ranges_;
   std::array<Pending, Plan::kTurns> pending_;
   size_t first_pending_ = 0, pending_count_ = 0;

@@ -27,7 +27,7 @@ struct SymbolUse {
   std::string input;
 };
 
-/// Why `found` does not fit the declared value; empty if it does.
+/// Why `found` does not match the declared value; empty if it does.
 std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& found,
                      std::vector<SymbolUse>& symbols) {
   if (found.dtype != value.dtype) return "another dtype";
@@ -50,7 +50,7 @@ std::string mismatch(const Graph& graph, const Value& value, const TensorInfo& f
   return {};
 }
 
-/// Marks the values whose bytes decide over shapes, from the last node to the first.
+/// Marks the values whose bytes determine shapes, from the last node to the first.
 std::vector<uint8_t> shape_deciding(const Graph& graph) {
   std::vector<uint8_t> needed(graph.values.size());
   const auto need = [&](ValueId id) {
@@ -86,7 +86,7 @@ Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs) {
   std::vector<SymbolUse> symbols(graph.symbols.size());
   SymbolExtents extents(graph);
   for (size_t i = 0; i < graph.inputs.size(); ++i) extents.bind(graph[graph.inputs[i]], inputs[i].shape);
-  // What other inputs say of a symbol that is derived from theirs.
+  // Extents of derived symbols, computed from those of other inputs.
   for (size_t i = 0; i < symbols.size(); ++i)
     if (const auto extent = extents.defined_extent(i)) symbols[i] = {*extent, ""};
   std::string problems;

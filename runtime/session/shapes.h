@@ -1,4 +1,4 @@
-// Shapes of a graph's inputs: what was declared against what was given, and which inputs decide over shapes.
+// Shapes of a graph's inputs: declared against given shapes, and which inputs determine shapes.
 //
 // Knows: symbols, bounds, shape operands. Must not know: devices, memory.
 #pragma once
@@ -11,17 +11,18 @@
 
 namespace rt {
 
-/// "f32[batch,3,224,224]"; "?" for a dimension without name.
+/// "f32[batch,3,224,224]"; "?" for an unnamed dimension.
 std::string declared_text(const Graph& graph, const Value& value);
 
-/// Checks dtype, rank, known extents, symbols (equal everywhere, within their bound). All mismatches at once.
+/// Checks dtype, rank, known extents, symbols (consistent, within their bounds). Reports all mismatches at
+/// once.
 Status check_inputs(const Graph& graph, std::span<const TensorInfo> inputs);
 
-/// For each input of the graph: its value, not only its shape, decides over a shape inside (it is, or
-/// computes, a shape operand). Such values must be known while planning.
+/// For each input of the graph: whether its value, not only its shape, determines a shape in the graph (it
+/// is, or computes, a shape operand). Such values must be known while planning.
 std::vector<uint8_t> shape_inputs(const Graph& graph);
 
-/// Concrete infos for an estimate before any input is known: unknown extents become their bound, else 1.
+/// Concrete infos for an estimate before any input is known: dynamic extents become their bound, else 1.
 std::vector<TensorInfo> assumed_inputs(const Graph& graph);
 
 }  // namespace rt

@@ -1,6 +1,7 @@
-// The states of a model on a device: one slab, shared by the sessions that see the same states.
+// The states of a model on a device: one slab, used by all sessions that share the states.
 //
-// Knows: where each state lies, how to read, write and reset it. Must not know: plans, checkpoints' format.
+// Knows: the location of each state, how to read, write and reset it. Must not know: plans, checkpoints'
+// format.
 #pragma once
 
 #include <memory>
@@ -22,7 +23,7 @@ class StateStore {
 
   size_t count() const noexcept { return model_->states.size(); }
   const State& state(size_t index) const noexcept { return model_->states[index]; }
-  /// Index by name; the error lists close names.
+  /// Index by name; the error lists similar names.
   Result<size_t> find(std::string_view name) const;
   Status read(size_t index, std::span<std::byte> bytes) const;
   Status write(size_t index, std::span<const std::byte> bytes);

@@ -68,8 +68,8 @@ class Assigner {
   std::vector<std::pair<Ref, uint32_t>> state_roots_;  ///< values that are written to a state's memory
 };
 
-/// The kernel that makes the new value may write it over the old one: it says so, and nobody reads the old
-/// later.
+/// Whether the kernel that produces the new value may overwrite the old one: it supports this, and the old
+/// value has no later reader.
 bool Assigner::can_update(const Program::Update& update) const {
   const Ref value = root_of(p_, update.value);
   const PlanValue& made = p_.values[value];
@@ -224,7 +224,7 @@ void Assigner::plan() {
     p_.arena_bytes.push_back(planned.peak);
     p_.naive_bytes.push_back(planned.naive);
   }
-  // An alias lies where its root lies.
+  // An alias shares the storage of its root.
   for (PlanValue& value : p_.values)
     if (value.source == ValueSource::Alias)
       value.storage = root(static_cast<Ref>(&value - p_.values.data())).storage;

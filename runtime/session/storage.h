@@ -1,14 +1,14 @@
-// Decides which values share memory and plans each arena.
+// Assigns values to shared memory and plans each arena.
 //
-// Knows: lifetimes, aliases, in-place kernels, state updates. Must not know: slabs, devices' functions.
+// Knows: live ranges, aliases, in-place kernels, state updates. Must not know: slabs, devices' functions.
 #pragma once
 
 #include "runtime/session/program.h"
 
 namespace rt {
 
-/// Fills Program::storages, the storage of every value and scratch, arena_bytes; drops the state copies that
-/// kernels do in place. Inputs and outputs in host memory, and states, lie outside of the arenas
+/// Fills Program::storages, the storage of every value and scratch, arena_bytes; removes the state copies
+/// that kernels do in place. Inputs and outputs in host memory, and states, are outside of the arenas
 /// (Storage::pin).
 void assign_storage(const DeviceSet& devices, Program& program);
 

@@ -7,8 +7,8 @@
 //   if (auto status = session->run(); !status) std::cerr << status.message();
 //   std::span<const float> scores = session->output(0)->values<float>();
 //
-// Nothing throws but std::bad_alloc. Handles are move-only and free themselves. What is not here is a call
-// away: every class has handle().
+// Nothing throws except std::bad_alloc. Handles are move-only RAII wrappers. Functions of rt.h without a
+// wrapper are called through handle().
 #pragma once
 
 #include <algorithm>
@@ -43,12 +43,12 @@ enum class Code : uint8_t {
   Internal = RT_INTERNAL,
 };
 
-/// Success, or a code with a message.
+/// Success, or an error code with a message.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
-  /// Takes over what a C function returned.
+  /// Takes ownership of the status returned by a C function.
   static Status take(rt_status* status) {
     if (status == nullptr) return {};
     Status result(static_cast<Code>(rt_status_code(status)), rt_status_message(status));
@@ -65,7 +65,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the Status that says why there is none. value(), * and -> only when ok().
+/// A value, or the Status of the failure. value(), * and -> require ok().
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -133,7 +133,7 @@ constexpr DType dtype_of() noexcept {
   }
 }
 
-/// A dense tensor in host memory: either it owns its bytes (aligned to 64), or it borrows them. Move-only.
+/// A dense tensor in host memory that owns its bytes (aligned to 64) or borrows them. Move-only.
 class Tensor {
  public:
   Tensor() noexcept = default;
@@ -146,7 +146,7 @@ class Tensor {
   }
   Tensor(DType dtype, std::initializer_list<int64_t> dims)
       : Tensor(dtype, std::span<const int64_t>(dims.begin(), dims.size())) {}
-  /// Owns a copy of `values`, whose count must be the product of dims (what is missing is zero).
+  /// Owns a copy of `values`, whose count should be the product of dims (missing elements are zero).
   template <class T>
   static Tensor of(std::span<const int64_t> dims, std::span<const T> values) {
     Tensor tensor(dtype_of<T>(), dims);
@@ -192,7 +192,7 @@ class Tensor {
   size_t bytes() const noexcept { return static_cast<size_t>(elements()) * size_of(dtype()); }
   void* data() noexcept { return c_.data; }
   const void* data() const noexcept { return c_.data; }
-  /// The elements as T; empty when T has another size than the dtype's elements.
+  /// The elements as T; empty if sizeof(T) differs from the dtype's element size.
   template <class T>
   std::span<T> values() noexcept {
     return sizeof(T) == size_of(dtype())
@@ -213,11 +213,11 @@ class Tensor {
   std::unique_ptr<std::byte, Free> owned_;
 };
 
-/// What a model says of an input, output or state.
+/// Declaration of an input, output or state in the model.
 struct Dim {
-  int64_t extent = -1;  ///< -1: known when inputs are
-  std::string symbol;   ///< "batch"; empty if it has no name
-  int64_t bound = 0;    ///< largest extent allowed, 0: none
+  int64_t extent = -1;  ///< -1: dynamic, known once the inputs are
+  std::string symbol;   ///< "batch"; empty if unnamed
+  int64_t bound = 0;    ///< upper bound of the extent, 0: none
 };
 struct TensorSpec {
   std::string name;
@@ -270,7 +270,7 @@ class Model {
       names.push_back(rt_model_entry_name(handle(), i));
     return names;
   }
-  /// entry empty: "infer", or the only entry.
+  /// entry empty: "infer", or the model's only entry.
   std::vector<TensorSpec> inputs(const std::string& entry = {}) const {
     return specs(entry, rt_model_input_count, rt_model_input);
   }
@@ -333,11 +333,11 @@ struct DeviceInfo {
   }
 };
 
-/// The devices of this machine, and why a backend offers none.
+/// The devices of this machine, and why a backend has none.
 struct Devices {
   struct Backend {
     std::string name;
-    std::string reason;  ///< empty when it has devices
+    std::string reason;  ///< empty if it has devices
   };
   std::vector<DeviceInfo> devices;
   std::vector<Backend> backends;
@@ -365,8 +365,8 @@ class Session;
 struct SessionOptions {
   std::string backend = {};    ///< "cpu", "vulkan", "cuda", "reference"; empty: "auto"
   std::string device = {};     ///< index, part of the name, or UUID
-  std::string entry = {};      ///< empty: "infer", or the only entry
-  std::string precision = {};  ///< "fp32", "fp16", "bf16"; empty: the types of the file
+  std::string entry = {};      ///< empty: "infer", or the model's only entry
+  std::string precision = {};  ///< "fp32", "tf32", "fp16", "bf16"; empty: as in the file
   int threads = 0;
   bool strict = false;
   bool profile = false;
@@ -376,7 +376,7 @@ struct SessionOptions {
   int tuning_ms = 0;
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
-  uint64_t loop_limit = 0;  ///< of iterations; 0: a million
+  uint64_t loop_limit = 0;  ///< maximum iterations; 0: a million
   std::string cache_folder = {};
   const Session* share_states_with = nullptr;
   const rt_communicator* communicator = nullptr;  ///< must outlive the session
@@ -390,9 +390,9 @@ class Session {
     if (Status status = Status::take(rt_session_create(model.handle(), &c, &session)); !status) return status;
     return Session(session);
   }
-  /// Takes over a handle (rt_trainer_open).
+  /// Takes ownership of a handle (rt_trainer_open).
   static Session adopt(rt_session* session) { return Session(session); }
-  /// Does not free the handle, which must outlive the result.
+  /// Does not free the handle, which must outlive the returned Session.
   static Session borrow(rt_session* session) { return Session(session, false); }
 
   size_t input_count() const noexcept { return rt_session_input_count(handle()); }
@@ -402,7 +402,7 @@ class Session {
   Result<size_t> find_input(const std::string& name) const { return find(name, rt_session_find_input); }
   Result<size_t> find_output(const std::string& name) const { return find(name, rt_session_find_output); }
 
-  /// Copies.
+  /// Copies the tensor.
   Status set_input(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_set_input(handle(), index, &tensor.handle()));
   }
@@ -410,7 +410,7 @@ class Session {
     auto index = find_input(name);
     return index ? set_input(*index, tensor) : index.status();
   }
-  /// Uses the tensor's memory, which must stay until it is bound or set anew.
+  /// Uses the tensor's memory, which must stay alive until the input or output is bound or set again.
   Status bind_input(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_bind_input(handle(), index, &tensor.handle()));
   }
@@ -422,10 +422,10 @@ class Session {
   }
   Status prepare() { return Status::take(rt_session_prepare(handle(), nullptr, 0)); }
   Status run() { return Status::take(rt_session_run(handle())); }
-  /// A run in two halves, so that inputs travel while another run computes: see rt_session_submit.
+  /// Asynchronous runs, which overlap transfers with compute: see rt_session_submit.
   Status submit() { return Status::take(rt_session_submit(handle())); }
   Status wait() { return Status::take(rt_session_wait(handle())); }
-  /// Refers to the session's memory, valid until its next run or submit; clone() to keep it.
+  /// Refers to the session's memory, valid until its next run, submit or prepare; clone() to keep it.
   Result<Tensor> output(size_t index) {
     rt_tensor c = RT_TENSOR_INIT;
     if (Status status = Status::take(rt_session_output(handle(), index, &c)); !status) return status;
@@ -478,7 +478,7 @@ class Session {
     return DeviceInfo::from(info);
   }
   std::string device_reason() const { return detail::or_empty(rt_session_device_reason(handle())); }
-  /// What carries sums over the ranks, and why: see rt_session_collectives.
+  /// The library for collectives, and why: see rt_session_collectives.
   std::pair<std::string, std::string> collectives() const {
     const char* reason = "";
     std::string carrier = detail::or_empty(rt_session_collectives(handle(), &reason));
@@ -508,7 +508,7 @@ class Session {
   Status reset_profile() { return Status::take(rt_session_profile_reset(handle())); }
   rt_session* handle() const noexcept { return handle_.get(); }
 
-  /// The strings of `options` must outlive the result.
+  /// The strings of `options` must outlive the returned struct.
   static rt_session_options to_c(const SessionOptions& options) noexcept {
     rt_session_options c = RT_SESSION_OPTIONS_INIT;
     c.backend = detail::or_null(options.backend);
@@ -568,23 +568,23 @@ class Trainer {
     if (Status status = Status::take(rt_trainer_create(model.handle(), &c, &trainer)); !status) return status;
     return Trainer(trainer);
   }
-  /// Belongs to the trainer.
+  /// Owned by the trainer.
   Session& session() noexcept { return session_; }
   Status set_learning_rate(float rate) { return Status::take(rt_trainer_set_learning_rate(handle(), rate)); }
-  /// One step; the loss.
+  /// Runs one step; returns the loss.
   Result<float> step() {
     float loss = 0;
     if (Status status = Status::take(rt_trainer_step(handle(), &loss)); !status) return status;
     return loss;
   }
-  /// A step in two halves: see rt_session_submit.
+  /// Asynchronous steps: see rt_session_submit.
   Status submit() { return Status::take(rt_trainer_submit(handle())); }
   Result<float> wait() {
     float loss = 0;
     if (Status status = Status::take(rt_trainer_wait(handle(), &loss)); !status) return status;
     return loss;
   }
-  /// A session on another entry that sees the trained states at once.
+  /// A session on another entry that shares the trained states.
   Result<Session> open(const std::string& entry = "infer") {
     rt_session* session = nullptr;
     if (Status status = Status::take(rt_trainer_open(handle(), entry.c_str(), &session)); !status)
