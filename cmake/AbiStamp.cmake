@@ -1,4 +1,4 @@
-# A hash over the headers that librt and a backend module share.
+# A hash over the headers shared by librt and the backend modules.
 string(REPLACE "|" ";" inputs "${INPUTS}")
 list(SORT inputs)
 set(all "${VERSION} ${COMPILER}")

@@ -1,9 +1,9 @@
-# The tests of the backends as lines of text, for another machine:
+# The backend tests as lines of text, for another machine:
 #
 #   cmake -DTESTS=FILE -DSOURCE=FOLDER -DBUILD=FOLDER -DDATA=FOLDER -DOUTPUT=FILE -P BundleTests.cmake
 #
-# TESTS is what `ctest --show-only=json-v1` says, DATA the folder of shared data. A line of OUTPUT has a name, labels and a command
-# for the shell, between tabs. Folders are $here for SOURCE and BUILD, and $data.
+# TESTS is the output of `ctest --show-only=json-v1`, DATA the folder of shared data. A line of OUTPUT has a name, labels and a shell
+# command, separated by tabs. Folders are $here for SOURCE and BUILD, and $data.
 file(READ "${TESTS}" json)
 string(JSON count LENGTH "${json}" tests)
 math(EXPR last "${count} - 1")

@@ -1,4 +1,4 @@
-# nvcc, where it is: sets RT_HAS_CUDA. Here and not in backends/cuda, because tests compile kernels too.
+# Finds nvcc and sets RT_HAS_CUDA. Here and not in backends/cuda, because tests compile kernels too.
 set(RT_HAS_CUDA OFF)
 if(RT_CUDA STREQUAL "OFF")
   message(STATUS "CUDA backend: left out (RT_CUDA=OFF)")
@@ -17,7 +17,7 @@ if(NOT CMAKE_CUDA_COMPILER)
   return()
 endif()
 enable_language(CUDA)
-# CMake 3.25 does not know how to ask nvcc for C++20.
+# CMake 3.25 does not know nvcc's C++20 option.
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
@@ -29,11 +29,11 @@ set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
 find_package(CUDAToolkit REQUIRED)
 set(RT_HAS_CUDA ON)
 
-# 186: a template that compares with zero is right for unsigned types too.
+# 186: comparisons with zero in templates are also instantiated with unsigned types.
 # Device code may call constexpr functions, such as those of std::numeric_limits.
 set(RT_CUDA_OPTIONS --expt-relaxed-constexpr --diag-suppress=186 -Werror=all-warnings -Xcompiler=-Wall)
-# A kernel that spills registers is an error, for the toolkit and the chips that __launch_bounds__ were chosen with: those of the
-# preset `release`. Elsewhere it is a little slower and not wrong.
+# A kernel that spills registers is an error, for the toolkit and the GPU architectures for which __launch_bounds__ were chosen: those of
+# the preset `release`. Elsewhere spilling is only slower.
 set(unchecked_chips ${CMAKE_CUDA_ARCHITECTURES})
 list(TRANSFORM unchecked_chips REPLACE "-.*" "")
 list(REMOVE_ITEM unchecked_chips 75 80 86 89 90 100 120)

@@ -1,6 +1,6 @@
-# Install rules: librt in a directory of its own, its modules beside it, headers, programs, CMake package, pkg-config.
+# Install rules: librt in its own directory together with its modules, headers, programs, CMake package, pkg-config.
 #
-# lib/librt holds librt.so and the backend modules, which find each other there; programs reach it by RPATH. Linking
+# lib/librt contains librt.so and the backend modules, which find each other there; programs find it by RPATH. Linking
 # with -lrt from a default folder would find glibc's library of that name, hence the directory and the full paths.
 include(CMakePackageConfigHelpers)
 
@@ -9,7 +9,7 @@ install(TARGETS rt_runtime EXPORT librtTargets
   LIBRARY DESTINATION "${rt_libdir}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 
-# Modules, those that were built.
+# The modules that were built.
 foreach(module rt_reference rt_cpu rt_vulkan rt_cuda rt_communicator_mpi)
   if(TARGET ${module})
     get_target_property(type ${module} TYPE)
@@ -36,7 +36,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/librtConfigVersion.cmake
 install(FILES "${PROJECT_BINARY_DIR}/librtConfig.cmake" "${PROJECT_BINARY_DIR}/librtConfigVersion.cmake"
   DESTINATION "${rt_cmakedir}")
 
-# pkg-config: paths relative to the .pc file, so that an installed tree can be moved.
+# pkg-config: paths are relative to the .pc file, so that an installed tree can be moved.
 file(RELATIVE_PATH rt_prefix_from_pc "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 string(REGEX REPLACE "/$" "" rt_prefix_from_pc "${rt_prefix_from_pc}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/librt.pc.in" "${PROJECT_BINARY_DIR}/librt.pc" @ONLY)

@@ -1,4 +1,4 @@
-# Flags for every target, and the helpers that the rooms use.
+# Flags for every target, and helpers for the CMakeLists of the modules.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -8,7 +8,7 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
-# librt and its modules lie together, as they do when installed (lib/librt).
+# librt and its modules are in the same directory, as when installed (lib/librt).
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/librt")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/archive")
 
@@ -18,15 +18,15 @@ if(RT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${RT_CCACHE}")
 endif()
 
-# nvcc has options of its own (backends/cuda).
+# nvcc has separate options (backends/cuda).
 add_compile_options("$<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-missing-field-initializers;-Werror;-ffunction-sections;-fdata-sections>")
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  # A loop that it does not vectorize, though asked to, is slow and not wrong.
+  # A loop that clang does not vectorize despite a pragma is slow, not wrong.
   add_compile_options(-Wno-missing-braces -Wno-pass-failed)
 endif()
 add_link_options(-Wl,--gc-sections)
-# librt.so is optimized as a whole (runtime/CMakeLists.txt). The objects carry machine code as well, and all that links
-# them statically uses that: otherwise every test would wait for a second compilation.
+# librt.so uses LTO (runtime/CMakeLists.txt). The objects contain machine code as well, which everything that links them
+# statically uses: otherwise every test would wait for a second compilation.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT RT_SANITIZE)
   set(RT_WHOLE_LIBRARY ON)
   add_link_options("$<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,rt_runtime>>:-fno-lto>")
@@ -40,7 +40,7 @@ if(RT_FUZZ)
   endif()
   add_compile_options(-fsanitize=fuzzer-no-link -UNDEBUG)
 endif()
-# A shared library must find all it needs, except the sanitizers' runtime, which clang links into the program only.
+# A shared library must link completely, except for the sanitizers' runtime, which clang links only into programs.
 if(NOT (RT_SANITIZE AND CMAKE_CXX_COMPILER_ID MATCHES Clang))
   set(RT_LINK_COMPLETE -Wl,-z,defs)
 endif()
@@ -49,13 +49,13 @@ if(RT_SANITIZE)
   add_link_options(-fsanitize=${RT_SANITIZE})
 endif()
 
-# rt_sources(<variable> <pattern>...): the sources of a room, by pattern, so that a new file needs no list.
+# rt_sources(<variable> <pattern>...): the sources of a module, by pattern, so that new files need no list.
 macro(rt_sources variable)
   file(GLOB_RECURSE ${variable} CONFIGURE_DEPENDS ${ARGN})
 endmacro()
 
 # rt_generate_list(<file> <macro> <source>...): writes `macro(stem)` for each source file, for families of kernels
-# or importers that a table collects without being told their names.
+# or importers that a table collects without listing their names.
 function(rt_generate_list file macro)
   set(content "")
   foreach(source IN LISTS ARGN)

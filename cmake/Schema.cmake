@@ -1,4 +1,4 @@
-# Generated from schema/*.fbs into build/generated/schema: ops_attributes.h (what nearly all files include), ops_union.cpp,
+# Generated from schema/*.fbs into build/generated/schema: ops_attributes.h (included by nearly all files), ops_union.cpp,
 # ops_generated.h and model_generated.h (the FlatBuffers tables), op_list.inc, op_fields.inc; and the
 # ABI stamp of backend modules.
 find_package(FlatBuffers CONFIG QUIET)
@@ -49,7 +49,7 @@ add_custom_target(rt_generated DEPENDS "${generated}/schema/ops_generated.h" "${
   "${generated}/schema/ops_union.cpp" "${generated}/schema/model_generated.h"
   "${generated}/schema/checkpoint_generated.h" "${generated}/schema/op_list.inc" "${generated}/schema/op_fields.inc" "${generated}/runtime/backend/abi.h")
 
-# Everything in the tree includes from the root; generated headers are not ours to warn about.
+# All includes are relative to the root; generated headers are system headers, to suppress their warnings.
 add_library(rt_headers INTERFACE)
 target_include_directories(rt_headers INTERFACE "${PROJECT_SOURCE_DIR}")
 target_include_directories(rt_headers SYSTEM INTERFACE "${generated}" "${RT_FLATBUFFERS_INCLUDE}")

@@ -1,12 +1,12 @@
 # Splits flatc's header of operators in two: the plain attribute structs, which nearly every file of the project includes,
 # and the FlatBuffers tables, which only the readers and writers of files need. Without the split each file would compile
-# 14,000 lines and the code of copying and deleting every kind of attributes.
+# 14,000 lines and the code that copies and deletes every kind of attributes.
 #
 #   awk -v attributes=OUT1 -v tables=OUT2 -v functions=OUT3 -v fields=OUT4 -f split_ops.awk ops_generated.h
 #
-# OUT1 has the enums, structs and the union; OUT3 the union's functions, compiled once; OUT2 all else, and includes OUT1.
-# OUT4 lists the structs' fields, in the order of the file's field numbers: RT_FIELD(Conv, strides), and
-# RT_ENUM_FIELD(LSTM, direction, Direction); and once each enumeration: RT_ENUM(Direction).
+# OUT1 has the enums, structs and the union; OUT3 the union's functions, compiled once; OUT2 everything else, and includes OUT1.
+# OUT4 lists the structs' fields in the order of their field ids in the file: RT_FIELD(Conv, strides), and
+# RT_ENUM_FIELD(LSTM, direction, Direction); and once per enumeration: RT_ENUM(Direction).
 
 function target(line) {
   if (line ~ /^enum class / || line ~ /^inline const char \*EnumName/ || line ~ /^inline const char \* const \*EnumNames/ ||
@@ -14,7 +14,7 @@ function target(line) {
     return attributes
   if (line ~ /^inline [A-Za-z]+Attributes::[A-Za-z]+Attributes\(/ || line ~ /^inline [A-Za-z]+Attributes &[A-Za-z]+Attributes::operator=/)
     return functions
-  # Verified, copied and deleted by the list of fields (attributes.cpp in runtime/model and runtime/graph), without code per
+  # Verified, copied and deleted through the list of fields (attributes.cpp in runtime/model and runtime/graph), without code per
   # operator.
   if (line ~ /^inline bool VerifyOp\(/ || line ~ /^inline OpUnion::OpUnion\(/ || line ~ /^inline void OpUnion::Reset\(/)
     return "/dev/null"
@@ -44,10 +44,10 @@ BEGIN {
   inside = 0
 }
 
-# Newer releases of flatc name the global namespace.
+# Newer releases of flatc qualify names with the global namespace.
 { gsub(/::flatbuffers::/, "flatbuffers::") }
 
-# Forward declarations are wanted on both sides.
+# Both outputs need the forward declarations.
 !inside && /^struct [A-Za-z]+;$/ { print >> attributes; print >> tables; next }
 
 !inside && /^(enum|inline|template|struct) ?/ && !/;$/ {

@@ -1,4 +1,4 @@
-/* A user in C11: the header is C, errors have messages, nothing crashes on misuse. */
+/* A C11 user: the header compiles as C, errors have messages, misuse does not crash. */
 #include <stdio.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ static void test_devices(void) {
     if (*rt_backend_reason(list, i) != 0) printf("%s: %s\n", rt_backend_name(list, i), rt_backend_reason(list, i));
   EXPECT(rt_backend_name(list, rt_backend_count(list)) == NULL);
 
-  /* A caller built against a shorter struct gets no more than it has room for. */
+  /* A caller built against a shorter struct gets no more than its size. */
   struct {
     size_t struct_size;
     const char* backend;

@@ -1,5 +1,6 @@
 #!/bin/sh
-# exports.sh LIBRARY HEADER: exports exactly the functions that rt.h declares, stays small, is not librt.so.1. The aim is 400 KB; the limit keeps it from growing.
+# exports.sh LIBRARY HEADER: exports exactly the functions that rt.h declares, stays small, is not named librt.so.1. The goal is 400 KB;
+# the limit keeps it from growing.
 set -eu
 library=$1 header=$2 limit=422000
 work=$(mktemp -d)

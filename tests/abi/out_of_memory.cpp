@@ -1,5 +1,5 @@
-// Each allocation of librt.so fails once, in turn: an exception finds its way to the C interface through all
-// that lies between, although functions that none can pass through have no unwind tables.
+// Fails each allocation of librt.so once, one after the other: the exception must reach the C interface
+// through all frames in between, although functions that cannot throw have no unwind tables.
 //
 //   out_of_memory MODEL.rt FOLDER    (the folder is emptied)
 #include <cstdio>
@@ -69,7 +69,7 @@ int main(int count, char** arguments) {
     }
     const rt_code code = rt_status_code(status);
     refused += code == RT_OUT_OF_MEMORY;
-    if (!failed) {  // everything fit before the failing one
+    if (!failed) {  // all allocations succeeded before the failing one
       const auto files = std::distance(std::filesystem::directory_iterator(folder), {});
       std::printf("%ld allocations, %ld of the failures refused, %ld files written: %s\n", failing, refused,
                   static_cast<long>(files), rt_status_message(status));

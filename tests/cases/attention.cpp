@@ -13,7 +13,7 @@ CaseInput lengths(std::vector<double> values) {
   return with_values(input, std::move(values));
 }
 
-/// Every third element and all of row 1 hidden.
+/// A mask in which every third element and all of row 1 are masked.
 std::vector<double> mask_values(int64_t rows, int64_t columns, double seen, double hidden) {
   std::vector<double> values;
   for (int64_t i = 0; i < rows * columns; ++i)
@@ -89,7 +89,7 @@ void add_attention(std::vector<Case>& cases) {
       make_case("attention_no_queries", plain, {f32({2, 3, 0, 8}), f32({2, 3, 7, 8}), f32({2, 3, 7, 6})}));
 }
 
-/// The gradients of the cases so far, at any result y: they do not ask where it came from.
+/// The gradients of the cases so far, at an arbitrary result y: they do not depend on its origin.
 void add_attention_grad(std::vector<Case>& cases) {
   std::vector<Case> gradients;
   for (const Case& c : cases) {

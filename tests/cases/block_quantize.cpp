@@ -5,7 +5,7 @@
 namespace rt::test {
 namespace {
 
-/// Ascending, denser around 0, the last one 1; from -1 on, or from 0.
+/// Ascending from -1, or from 0, to 1, denser around 0.
 CaseInput codebook(int64_t levels, bool is_signed) {
   std::vector<double> numbers;
   for (int64_t i = 0; i < levels; ++i) {

@@ -42,7 +42,7 @@ ops::HostTensor fill(const CaseInput& input, ops::Domain domain, Random& random)
       store_element(tensor.bytes.data(), input.info.dtype, i, input.values[static_cast<size_t>(i)]);
     return tensor;
   }
-  // Distinct numbers in random order, none of them zero or a tie: finite differences need that.
+  // Distinct values in random order, nonzero and without ties: finite differences need that.
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.next() % i]);

@@ -1,7 +1,7 @@
 // Test cases of operators: graphs of one node with shapes, types and values, for every harness.
 //
 // One file per group of families; each defines cases_STEM(), and the build collects them.
-// A case says what to compute, never what comes out: that is the page's business.
+// A case defines what to compute; the expected values come from the operator's page.
 #pragma once
 
 #include <optional>
@@ -15,21 +15,21 @@ namespace rt::test {
 
 struct CaseInput {
   TensorInfo info;
-  bool constant = false;              ///< a constant of the graph, as weights and shape operands are
-  std::vector<double> values;         ///< all elements; empty: distinct seeded numbers of [low, high]
-  std::optional<ops::Domain> domain;  ///< instead of the page's
+  bool constant = false;              ///< a constant of the graph, like weights and shape operands
+  std::vector<double> values;         ///< all elements; empty: distinct seeded values in [low, high]
+  std::optional<ops::Domain> domain;  ///< overrides the page's
 };
 
-/// What is asked of kernels whose inputs hold NaN, infinities, denormals and numbers near the largest
+/// Requirement for kernels whose inputs contain NaN, infinities, denormals and values near the largest
 /// (special.h).
 enum class SpecialRule : uint8_t {
-  Exact,    ///< NaN and infinities where the reference has them, and nowhere else
-  Spreads,  ///< what is not finite in the reference is not finite; it may reach neighbours
-  None,     ///< not tried
+  Exact,    ///< NaN and infinities exactly where the reference has them
+  Spreads,  ///< non-finite where the reference is non-finite; may spread to neighbours
+  None,     ///< not tested
 };
 struct SpecialDomain {
   SpecialRule rule = SpecialRule::Exact;
-  const char* reason = nullptr;  ///< why it is another rule than Exact
+  const char* reason = nullptr;  ///< why the rule is not Exact
 };
 
 struct Case {
@@ -39,14 +39,14 @@ struct Case {
   size_t outputs = 1;
   /// Compare the gradient with finite differences. Off where a value sits on a kink.
   bool gradient = true;
-  std::optional<ops::Tolerance> tolerance;  ///< instead of the page's
-  std::optional<SpecialDomain> special;     ///< instead of the operator's
+  std::optional<ops::Tolerance> tolerance;  ///< overrides the page's
+  std::optional<SpecialDomain> special;     ///< overrides the operator's
 };
 
 /// All cases of all families.
 const std::vector<Case>& all_cases();
 
-// --- shorthands for writing cases
+// --- shorthands for cases
 inline CaseInput tensor(DType dtype, Shape shape) {
   return {.info = {.dtype = dtype, .shape = shape}};
 }
@@ -89,7 +89,7 @@ inline Case within(Case test_case, double relative, double absolute) {
   return test_case;
 }
 
-/// The input tensors of a case, absent ones without data. The same for every call.
+/// The input tensors of a case; absent ones have no data. Deterministic.
 std::vector<std::optional<ops::HostTensor>> case_values(const Case& test_case);
 
 }  // namespace rt::test

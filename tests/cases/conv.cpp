@@ -55,7 +55,7 @@ std::vector<Case> cases_conv() {
                             {f32({1, 8, 9, 4}), weight({4, 3, 2, 4})}));
   cases.push_back(make_case("conv_dilated", conv({1, 1}, {2, 2, 2, 2}, {2, 2}),
                             {f32({1, 8, 8, 4}), weight({8, 3, 3, 4})}));
-  // Several tiles of every kernel along pixels and channels, and taps that end within one.
+  // Several tiles of every kernel along pixels and channels, with filter taps that end within a tile.
   cases.push_back(no_gradient(
       make_case("conv_tiles", fused(conv({1, 2}, {1, 2, 3, 1}, {2, 1}), op::Activation::Relu, true),
                 {f32({2, 13, 19, 20}), weight({76, 3, 5, 20}), weight({76}), f32({2, 13, 9, 76})})));

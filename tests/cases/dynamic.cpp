@@ -1,4 +1,4 @@
-// dynamic, non_max_suppression: operators whose results' extents depend on data.
+// dynamic, non_max_suppression: operators with data-dependent result shapes.
 #include <cmath>
 
 #include "tests/cases/case.h"
@@ -19,7 +19,7 @@ op::UniqueAttributes unique_along(int64_t axis, bool sorted) {
   return attributes;
 }
 
-/// Integers in a small range, so that some are equal.
+/// Integers in a small range, so that ties occur.
 CaseInput few(DType dtype, Shape shape) {
   return in_range(tensor(dtype, shape), 0, 2.4);
 }

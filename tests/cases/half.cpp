@@ -1,5 +1,5 @@
-// Cases of other families again in f16 and bf16: for kernels of these types, and for those of f32 that a
-// session takes in their place.
+// Cases of other families repeated in f16 and bf16: for kernels of these types, and for the f32 kernels that
+// a session uses instead.
 #include <algorithm>
 
 #include "tests/cases/case.h"
@@ -53,7 +53,7 @@ constexpr std::string_view kAgain[] = {
     "average_pool_padded",
 };
 
-/// Both round the exact result once; the sums before it are in f32 or better.
+/// Kernel and reference each round the exact result once; accumulators are f32 or wider.
 void add_typed(const std::vector<Case>& from, DType dtype, std::vector<Case>& to) {
   for (const Case& original : from) {
     if (std::find(std::begin(kAgain), std::end(kAgain), original.name) == std::end(kAgain)) continue;

@@ -46,7 +46,7 @@ CaseInput indices(Shape shape, std::vector<double> values, DType dtype = DType::
   return with_values(tensor(dtype, shape), std::move(values));
 }
 
-/// Indices below `extent` in no particular order, many of them equal.
+/// Indices below `extent`, unordered and with many duplicates.
 CaseInput mixed(Shape shape, int64_t extent) {
   std::vector<double> values;
   for (int64_t i = 0; i < shape.elements(); ++i) values.push_back(static_cast<double>(i * i * 7 % extent));

@@ -1,4 +1,4 @@
-// bitwise, random: integers' bits and random numbers.
+// bitwise, random: integer bit operations and random numbers.
 #include "tests/cases/case.h"
 
 namespace rt::test {
@@ -18,7 +18,7 @@ void add_bits(std::vector<Case>& cases, const std::string& name) {
                                          in_range(tensor(DType::I32, {3, 5, 1}), -30, 30)})));
 }
 
-/// Counts below 0, at the width and beyond it.
+/// Shift counts below 0, equal to the width and above it.
 void add_shifts(std::vector<Case>& cases) {
   const DType types[] = {DType::U8,  DType::I8,  DType::U16, DType::I16,
                          DType::U32, DType::I32, DType::U64, DType::I64};

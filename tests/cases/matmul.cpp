@@ -60,7 +60,7 @@ std::vector<Case> cases_matmul() {
   cases.push_back(no_gradient(make_case("matmul_residual_relu", fused(op::Activation::Relu, true, true),
                                         {f32({3, 4, 8}), weight({8, 16}), weight({16}), f32({3, 4, 16})})));
 
-  // More than a device with small limits binds at once: along every axis, in every operand.
+  // Exceeds the buffer binding limit of small devices along every axis, in every operand.
   cases.push_back(no_gradient(make_case("matmul_large_result", fused(op::Activation::Relu, true, true),
                                         {f32({613, 9}), weight({9, 444}), weight({444}), f32({613, 444})})));
   cases.push_back(no_gradient(make_case("matmul_large_bias", fused(op::Activation::Silu, true, false),

@@ -46,7 +46,7 @@ std::vector<Case> cases_movement() {
   cases.push_back(make_case("transpose_u8", permuted({1, 0}), {in_range(tensor(DType::U8, {5, 7}), 0, 50)}));
   cases.push_back(make_case("transpose_i64", permuted({1, 2, 0}), {tensor(DType::I64, {2, 3, 4})}));
   cases.push_back(no_gradient(make_case("transpose_f16", permuted({1, 0}), {tensor(DType::F16, {6, 5})})));
-  // More than a device with small limits binds at once.
+  // Exceeds the buffer binding limit of small devices.
   cases.push_back(no_gradient(make_case("transpose_large", permuted({1, 0}), {f32({617, 443})})));
   cases.push_back(no_gradient(
       make_case("concat_large", on_axis<op::ConcatAttributes>(1), {f32({501, 301}), f32({501, 303})})));

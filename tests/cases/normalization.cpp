@@ -55,11 +55,11 @@ std::vector<Case> cases_normalization() {
   cases.push_back(make_case("softmax_first", softmax(0), {f32({4, 7})}));
   cases.push_back(make_case("softmax_large", softmax(-1), {in_range(f32({3, 7}), -500, 500)}));
   cases.back().gradient = false;
-  // More than a device with small limits binds at once.
+  // Exceeds the buffer binding limit of small devices.
   cases.push_back(
       no_gradient(make_case("softmax_many_rows", softmax(-1), {in_range(f32({613, 447}), -9, 9)})));
   cases.push_back(no_gradient(make_case("softmax_many_columns", softmax(1), {f32({33, 9, 1008})})));
-  // Rows for a block: kept in registers, of odd length, too long to keep.
+  // One row per thread block: kept in registers, of odd length, too long for registers.
   for (const int64_t columns : {2056, 1501, 8200}) {
     const std::string suffix = "_rows_of_" + std::to_string(columns);
     cases.push_back(

@@ -46,7 +46,7 @@ void add_quantize(std::vector<Case>& cases) {
                         number(DType::F32, 1), number(DType::I8, 1)}));
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> corners = {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(), 3, -3, 0};
-  corners.resize(40, 5);  // more than a vector of any machine
+  corners.resize(40, 5);  // more than one SIMD vector on any CPU
   add(cases, make_case("quantize_corners", quantize(DType::I8),
                        {with_values(f32({40}), corners), number(DType::F32, 2)}));
   add(cases, make_case("quantize_by_zero", quantize(DType::I8),
@@ -158,7 +158,7 @@ void add_products(std::vector<Case>& cases) {
                  number(DType::U8, 4)}));
 }
 
-/// The gradient is that of no function; pages_quantize_test.cpp has its numbers.
+/// The gradient is not the derivative of the function; pages_quantize_test.cpp tests its values.
 void add_fake(std::vector<Case>& cases) {
   const auto fake = [&](const char* name, int64_t levels, CaseInput low, CaseInput high) {
     op::FakeQuantizeAttributes attributes;

@@ -24,7 +24,7 @@ CaseInput reals(int64_t channels) {
   return constant(in_range(f32({channels}), -3, 3));
 }
 
-/// The same attributes with a result and an activation.
+/// The same attributes with a result type and an activation.
 template <class Attributes>
 Attributes to(DType result, Attributes attributes, Activation activation = Activation::None, float alpha = 0,
               float beta = 0) {
@@ -208,7 +208,7 @@ void add_weights(std::vector<Case>& cases) {
   add(cases, make_case("weight_quantized_fours", product(4, 64),
                        {f32({9, 256}), in_range(tensor(DType::U8, {68, 128}), 0, 255.9),
                         in_range(f32({68, 4}), 0.01, 0.02), reals(68)}));
-  for (const int64_t group : {32, 128, 256})  // single rows, of 4 bits
+  for (const int64_t group : {32, 128, 256})  // single rows, 4-bit weights
     add(cases, make_case("weight_quantized_i4_groups_of_" + std::to_string(group), product(4, group),
                          {f32({1, 512}), constant(in_range(tensor(DType::U8, {37, 256}), 0, 255.9)),
                           constant(in_range(f32({37, 512 / group}), 0.01, 0.02)), reals(37)}));

@@ -34,7 +34,7 @@ CaseInput small(CaseInput input, int64_t hidden) {
   return in_range(std::move(input), -bound, bound);
 }
 
-/// x, w, r; variable weights where a gradient is to be checked, else constants.
+/// x, w, r; weights are variable if a gradient is checked, else constants.
 template <class Attributes>
 std::vector<std::optional<CaseInput>> operands(const Extents& e, const Attributes& attributes,
                                                bool constant) {
@@ -72,7 +72,7 @@ Case cell(std::string name, const Attributes& attributes, std::vector<std::optio
   return with_outputs(make_case(std::move(name), attributes, std::move(inputs)), kIsLstm<Attributes> ? 3 : 2);
 }
 
-/// The forms that all three operators have.
+/// The variants that all three operators have.
 template <class Attributes>
 void add_forms(std::vector<Case>& cases, const std::string& name) {
   using enum op::Direction;
@@ -120,7 +120,7 @@ void add_activations(std::vector<Case>& cases, const std::string& name) {
   cases.push_back(cell(name + "_clip", clipped, std::move(inputs)));
 }
 
-/// The values that a case computes, by its page.
+/// The reference values of a case, from its page.
 std::vector<ops::HostTensor> results_of(const Case& source,
                                         const std::vector<std::optional<ops::HostTensor>>& values) {
   Node node;
@@ -146,7 +146,7 @@ CaseInput with_data(const ops::HostTensor& tensor) {
   return input;
 }
 
-/// The operator of gradients behind a forward case: it is given the y that this case computes.
+/// The gradient operator of a forward case; its input y is the case's result.
 template <class GradAttributes, class Attributes>
 void add_gradient(std::vector<Case>& cases, const Case& forward, const Attributes& attributes) {
   GradAttributes gradient;

@@ -1,4 +1,4 @@
-// resize's special coordinates, sample, positions of maxima.
+// resize's special coordinates, sample, argmax positions.
 #include "tests/cases/case.h"
 
 namespace rt::test {
@@ -96,7 +96,7 @@ void add_resize(std::vector<Case>& cases) {
     std::vector<std::optional<CaseInput>> inputs{f32({2, 6, 7, 3}), ints(std::move(sizes)), std::nullopt};
     if (!roi.empty()) inputs.emplace_back(with_values(weight({4}), std::move(roi)));
     cases.push_back(make_case(name, attributes, std::move(inputs)));
-    // Gradients are tested in f64, which a roi cannot be.
+    // Gradients are tested in f64, a type that roi does not support.
     cases.back().gradient = cases.back().inputs.size() == 3;
   };
   using enum op::ResizeCoordinates;

@@ -13,7 +13,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDenormal = 1e-41;
 constexpr double kLargest = std::numeric_limits<float>::max();
 
-/// Numbers that overwrite elements of an input: every element, or one in `every` of them at random places.
+/// Values that overwrite elements of an input: every element, or on average one in `every` at random
+/// positions.
 struct Round {
   const char* name;
   std::vector<double> numbers;
@@ -33,8 +34,8 @@ const std::vector<Round>& rounds_for_all() {
   return kRounds;
 }
 
-/// For what compares and exponentiates: elsewhere sums and squares of such numbers overflow in f32, where the
-/// reference, in f64, does not.
+/// For operators that compare and exponentiate: elsewhere sums and squares of such values overflow in f32,
+/// but not in the f64 reference.
 const std::vector<Round>& rounds_for_extremes() {
   static const std::vector<Round> kRounds{
       {"all -1e30", {-1e30}, 1},
@@ -79,7 +80,7 @@ bool takes_extremes(OpKind kind) {
   }
 }
 
-/// What an input becomes in a round; empty where it stays.
+/// A copy of an input overwritten by a round.
 ops::HostTensor spoiled(const ops::HostTensor& tensor, const Round& round, uint64_t seed) {
   ops::HostTensor result(tensor);
   const int64_t count = tensor.info.elements();
@@ -97,7 +98,7 @@ ops::HostTensor spoiled(const ops::HostTensor& tensor, const Round& round, uint6
   return result;
 }
 
-/// What attention does not see it need not read.
+/// Attention need not read masked keys.
 bool hides_keys(const Case& test_case) {
   const auto& attributes = *test_case.op.AsAttention();
   for (size_t i = 3; i < test_case.inputs.size(); ++i)
@@ -158,7 +159,7 @@ void for_each_special(const Case& test_case, const CaseValues& values,
     if (values[i]->info.elements() == 0) continue;
     std::vector<const Round*> rounds;
     for (const Round& round : rounds_for_all()) rounds.push_back(&round);
-    // An additive mask: rows of which everything is hidden by numbers, or by -infinity.
+    // An additive mask: includes rows that are fully masked, by finite values or by -infinity.
     const bool is_mask = test_case.op.type == OpKind::Attention && i == 3;
     if (special_domain(test_case).rule == SpecialRule::None && !is_mask) continue;
     if (is_mask) rounds.clear();

@@ -1,6 +1,6 @@
-// Inputs that are not ordinary numbers, made from those of any case: NaN, infinities, denormals, numbers near
-// the largest, equal maxima. Every operator with float inputs is tried with them, unless it is said here, or
-// with the case, why not.
+// Special input values derived from any case: NaN, infinities, denormals, values near the largest, equal
+// maxima. Every operator with float inputs is tested with them unless an exception with a reason is given
+// here or in the case.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace rt::test {
 
 using CaseValues = std::vector<std::optional<ops::HostTensor>>;
 
-/// The case's own rule, or its operator's.
+/// The case's own rule, else its operator's.
 SpecialDomain special_domain(const Case& test_case);
 
-/// f(round, values) for each way to spoil the inputs, one input at a time; `round` says which ("x0: one
-/// NaN"). Constants stay as they are. Ends at the first round for which f returns false.
+/// Calls f(round, values) for each way to overwrite inputs with special values, one input at a time; `round`
+/// names it ("x0: one NaN"). Constants are unchanged. Stops at the first round for which f returns false.
 void for_each_special(const Case& test_case, const CaseValues& values,
                       const std::function<bool(const std::string&, const CaseValues&)>& f);
 

@@ -1,4 +1,4 @@
-// optimizer steps, what a training step asks about its gradients, ctc.
+// optimizer steps, gradient checks of a training step, ctc.
 #include <limits>
 
 #include "tests/cases/case.h"
@@ -26,8 +26,8 @@ void add(std::vector<Case>& cases, std::string name, Attributes attributes, Inpu
       no_gradient(with_outputs(make_case(std::move(name), attributes, std::move(inputs)), outputs)));
 }
 
-/// The step as it is, with a factor of the gradient, not skipped, and skipped. `inputs` end before the
-/// factor, `operands` is the number of operands before it.
+/// The step as it is, with a gradient scale, not skipped, and skipped. `inputs` end before the scale,
+/// `operands` is the number of operands before it.
 template <class Attributes>
 void add_forms(std::vector<Case>& cases, const std::string& name, Attributes attributes, Inputs inputs,
                size_t operands, size_t outputs) {
@@ -57,7 +57,7 @@ void add_steps(std::vector<Case>& cases) {
   op::AdamStepAttributes adam;
   adam.weight_decay = 0.1f;
   add_forms(cases, "adam_step_largest", adam, {p, p, p, s, third, rate, s}, 7, 4);
-  // More than a device with small limits binds at once.
+  // Exceeds the buffer binding limit of small devices.
   const CaseInput many = f32({521, 509}), many_states = state({521, 509});
   add(cases, "adam_step_many", adam, {many, many, many, many_states, third, rate, many_states}, 4);
   adam.decoupled = true;
@@ -91,7 +91,7 @@ void add_steps(std::vector<Case>& cases) {
   add(cases, "lion_step_zero", lion, {f32({4}), nothing, nothing, rate}, 2);
 }
 
-/// Ascending: from -1, or from 0, to 1.
+/// Ascending from -1, or from 0, to 1.
 CaseInput levels(int count, bool negative) {
   std::vector<double> numbers;
   for (int i = 0; i < count; ++i) {
@@ -103,14 +103,15 @@ CaseInput levels(int count, bool negative) {
   return input;
 }
 
-/// Codes as quantization leaves them: in each block of 32 of these [7,19], one stands for the scale.
+/// Quantized values in [7,19] as quantization produces them: in each block of 32 one value has the largest
+/// magnitude.
 CaseInput whole_codes(int most) {
   std::vector<double> codes;
   for (int i = 0; i < 7 * 19; ++i) codes.push_back(i % 32 == 0 ? most : 1 + i * 37 % (most - 1));
   return with_values(tensor(DType::U8, {7, 19}), codes);
 }
 
-/// Adam and Lamb with numbers of elements and of blocks that kernels divide their work by.
+/// Adam and Lamb with element and block counts around the sizes by which kernels divide their work.
 void add_blockwise_shapes(std::vector<Case>& cases) {
   const CaseInput real = levels(255, true), squares = levels(256, false), rate = scalar(0.05);
   const CaseInput third = with_values(tensor(DType::I32, {}), {3});
@@ -142,7 +143,7 @@ void add_blockwise_shapes(std::vector<Case>& cases) {
   add_shape("lamb_not_skipped", Lamb, DType::F32, 300, 256, {scalar(0.25), truth(false)});
 }
 
-/// Steps whose states are codes in blocks of 32 elements.
+/// Steps whose states are quantized in blocks of 32 elements.
 void add_blockwise_steps(std::vector<Case>& cases) {
   const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = scalar(0.05);
   const CaseInput codes = in_range(tensor(DType::U8, {7, 19}), 1, 254.9);
@@ -169,7 +170,7 @@ void add_blockwise_steps(std::vector<Case>& cases) {
             codes, third, rate},
            5, 1024);
   adam.insert(adam.end(), {std::nullopt, scalar(0.25), truth(true)});
-  adam[7] = whole_codes(254), adam[8] = whole_codes(255);  // a kernel may leave them, or make them anew
+  adam[7] = whole_codes(254), adam[8] = whole_codes(255);  // a kernel may keep them or requantize them
   add_step("adam_skipped", step, adam, 5);
   adam[7] = adam[8] = codes;
   adam.back() = truth(false);
@@ -236,7 +237,7 @@ void add_ctc(std::vector<Case>& cases) {
                 {x, without_blank, lengths(DType::I32, {9, 5, 1}), lengths(DType::I32, {4, 2, 0})}),
       2));
   ctc.blank = 0;
-  ctc.zero_infinity = true;  // the second label sequence does not fit into its input
+  ctc.zero_infinity = true;  // the second label sequence is too long for its input
   cases.push_back(
       with_outputs(make_case("ctc_loss_too_short", ctc,
                              {x, labels, lengths(DType::I64, {9, 2, 8}), lengths(DType::I64, {4, 2, 4})}),
@@ -262,7 +263,7 @@ void add_roi_align_grad(std::vector<Case>& cases) {
   roi("roi_align_grad_max", 2, true);
 }
 
-/// Of one rank.
+/// With a single rank.
 void add_collectives(std::vector<Case>& cases) {
   const auto one = [&](const char* name, auto attributes, const CaseInput& x) {
     cases.push_back(no_gradient(make_case(name, attributes, {x})));

@@ -2,9 +2,9 @@
 // reference values.
 //
 // For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
-// run into guarded user memory; with --specials run on NaN, infinities and their like; run at another batch
+// run into guarded user memory; with --specials run on NaN, infinities and the like; run at another batch
 // size and back. Some cases are repeated with failing allocations. A case that the backend leaves to the CPU
-// is a gap: gaps.txt must list it, with the reason, and an entry that is no gap fails.
+// is a gap: gaps.txt must list it with a reason; a listed case that is not a gap fails.
 //
 //   conformance --backend cpu [--filter REGEX] [--gaps FILE] [--validation] [--specials]
 #include <cmath>
@@ -33,21 +33,21 @@ struct Options {
   std::string filter;
   std::string gaps;
   bool validation = false;
-  bool specials = false;  ///< NaN, infinities and their like too
+  bool specials = false;  ///< also NaN, infinities and the like
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
 
-// One check's complaint, empty when all is well.
+// Error message of one check; empty on success.
 using Complaint = std::string;
 
 struct Compiled {
   std::vector<std::byte> bytes;
-  std::vector<size_t> inputs;  ///< case input behind each graph input
+  std::vector<size_t> inputs;  ///< case input of each graph input
 };
 
-// A model of one node. With `symbolic` the first axis of the variable inputs that have the first one's extent
-// there is the symbol "n".
+// A model of one node. With `symbolic`, axis 0 of every variable input that has the extent of the first one's
+// becomes the symbol "n".
 Result<Compiled> compile(const Case& c, const Values& values, bool symbolic) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = {}});
@@ -75,7 +75,7 @@ Result<Compiled> compile(const Case& c, const Values& values, bool symbolic) {
     operands.push_back(builder.input(text("x", i), value.info.dtype, dims));
     compiled.inputs.push_back(i);
   }
-  if (compiled.inputs.empty()) {  // a graph needs something to run on
+  if (compiled.inputs.empty()) {  // a graph needs an input
     builder.input("unused", DType::F32, {{.extent = 1}});
     compiled.inputs.push_back(SIZE_MAX);
   }
@@ -103,7 +103,7 @@ Result<std::vector<ops::HostTensor>> reference(const Case& c, const Values& valu
     views.push_back(value ? value->view() : ConstTensorView{});
   }
   const ops::CompilerPage* page = ops::compiler_page_of(c.op.type);
-  if (page->body != nullptr) {  // the reference of a composite is its body
+  if (page->body != nullptr) {  // the reference of a composite is computed from its body
     Graph body;
     compiler::Builder builder(body);
     std::vector<ValueId> inputs;
@@ -129,7 +129,7 @@ Result<std::vector<ops::HostTensor>> reference(const Case& c, const Values& valu
 
 Complaint take(rt_status* status) {
   if (status == nullptr) return {};
-  FailingNew::disarm();  // what follows is the harness's own
+  FailingNew::disarm();  // the allocations that follow are the harness's own
   std::string message = rt_status_message(status);
   if (message.empty()) message = "error without a message";
   rt_status_free(status);
@@ -146,7 +146,7 @@ rt_tensor c_tensor(const ops::HostTensor& value) {
   return tensor;
 }
 
-/// What is asked of results: a tolerance, and whether what is not finite may spread.
+/// Requirements on results: a tolerance, and whether non-finite values may spread.
 struct Demand {
   ops::Tolerance tolerance;
   SpecialRule rule = SpecialRule::Exact;
@@ -161,7 +161,7 @@ Complaint compare(const rt_tensor& got, const ops::HostTensor& want, const Deman
     if (!is_float(info.dtype)) {
       const int64_t a = load_integer(got.data, info.dtype, i);
       const int64_t b = load_integer(want.bytes.data(), info.dtype, i);
-      // Codes may be a step apart where their page says so.
+      // Quantized values may differ by one step where their page allows it.
       const auto apart = static_cast<double>(std::max(a, b)) - static_cast<double>(std::min(a, b));
       if (a != b && apart > tolerance.absolute)
         return text("element ", i, " of ", info, " is ", a, ", expected ", b);
@@ -246,7 +246,7 @@ std::vector<std::vector<std::byte>> output_bytes(rt_session* session, size_t cou
   return all;
 }
 
-// Outputs bound to memory between two walls: right values, walls intact.
+// Outputs bound to memory between guard regions: values must be right and guards intact.
 Complaint check_guarded(Runner& runner, const std::vector<ops::HostTensor>& want,
                         const ops::Tolerance& tolerance) {
   constexpr size_t kWall = 256;
@@ -283,7 +283,7 @@ Complaint check_guarded(Runner& runner, const std::vector<ops::HostTensor>& want
   return {};
 }
 
-// The case's inputs with another extent on the first axis; constants stay.
+// The case's inputs with another extent on axis 0; constants are unchanged.
 Values with_extent(const Case& c, const Values& values, int64_t extent) {
   Case other;
   other.name = c.name;
@@ -302,7 +302,7 @@ Values with_extent(const Case& c, const Values& values, int64_t extent) {
   return shaped;
 }
 
-// The same session at another batch size, and back.
+// The same session at another batch size and then back at the first.
 Complaint check_shapes(const Case& c, const Options& options, const Values& values,
                        const ops::Tolerance& tolerance) {
   int64_t extent = 0;
@@ -320,7 +320,7 @@ Complaint check_shapes(const Case& c, const Options& options, const Values& valu
     return "symbolic: " + complaint;
   for (const Values& shaped : {values, with_extent(c, values, extent + 3), values}) {
     const auto want = reference(c, shaped);
-    if (!want.ok()) return {};  // shapes do not fit at this extent
+    if (!want.ok()) return {};  // the shapes are invalid at this extent
     if (Complaint complaint = runner.feed(*compiled, shaped); !complaint.empty())
       return "symbolic: " + complaint;
     if (Complaint complaint = runner.run_and_compare(*want, tolerance); !complaint.empty())
@@ -329,7 +329,7 @@ Complaint check_shapes(const Case& c, const Options& options, const Values& valu
   return {};
 }
 
-// The same session on NaN, infinities, denormals and numbers near the largest.
+// The same session on NaN, infinities, denormals and values near the largest.
 Complaint check_specials(const Case& c, Runner& runner, const Compiled& compiled, const Values& values,
                          const ops::Tolerance& tolerance) {
   const SpecialDomain domain = special_domain(c);
@@ -351,8 +351,8 @@ Complaint check_specials(const Case& c, Runner& runner, const Compiled& compiled
   return first.empty() || more == 0 ? first : text(first, ", and in ", more, " more rounds");
 }
 
-// Every allocation up to the finished plan fails once, in turn: an error or success, no crash, and the next
-// try works.
+// Fails every allocation up to the finished plan once, one after the other: an error or success, no crash,
+// and the next attempt works.
 Complaint check_allocations(const Compiled& compiled, const Options& options, const Values& values,
                             const std::vector<ops::HostTensor>& want, const ops::Tolerance& tolerance) {
   for (long failing = 0; failing < 4000; failing = failing + 1 + failing / 8) {
@@ -362,12 +362,12 @@ Complaint check_allocations(const Compiled& compiled, const Options& options, co
       FailingNew scope(failing);
       Complaint complaint = runner.open(compiled, options);
       if (complaint.empty()) complaint = runner.feed(compiled, values);
-      // Up to the plan: librt allocates nothing while it runs, but oneDNN 2.6 does and ends the process when
-      // it cannot.
+      // Only up to the plan: librt allocates nothing during a run, but oneDNN 2.6 does and ends the process
+      // when an allocation fails.
       if (complaint.empty()) complaint = take(rt_session_prepare(runner.session(), nullptr, 0));
       failed = scope.failed();
     }
-    if (!failed) break;  // everything fit before the failing one
+    if (!failed) break;  // all allocations succeeded before the failing one
   }
   Runner runner;
   Complaint complaint = runner.open(compiled, options);
@@ -378,7 +378,7 @@ Complaint check_allocations(const Compiled& compiled, const Options& options, co
 
 struct Outcome {
   Complaint complaint;
-  std::string gap;  ///< not empty: the backend left the node to the CPU, and why
+  std::string gap;  ///< not empty: the reason why the backend left the node to the CPU
 };
 
 Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
@@ -409,7 +409,7 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   return outcome;
 }
 
-// "backend case reason..." a line; '#' begins a comment.
+// Lines "backend case reason..."; '#' starts a comment.
 std::map<std::string, std::string> read_gaps(const Options& options) {
   std::map<std::string, std::string> gaps;
   std::ifstream file(options.gaps);
@@ -430,7 +430,7 @@ int run_all(const Options& options) {
   for (const Case& c : all_cases()) {
     ++index;
     if (!std::regex_search(c.name, filter)) continue;
-    // Drivers share this process's operator new and end it when it fails, so Vulkan is spared.
+    // Drivers share this process's operator new and abort when it fails, so Vulkan is excluded.
     const Outcome outcome =
         run_case(c, options, index % 16 == 0 && options.backend != "vulkan" && options.backend != "cuda_emu");
     const auto listed = gaps.find(c.name);

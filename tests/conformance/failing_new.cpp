@@ -24,7 +24,7 @@ bool FailingNew::failed() const {
   return t_countdown < 0;
 }
 
-// Null when the allocation is to fail or memory is out.
+// Null when the allocation is to fail or memory is exhausted.
 static void* allocate(size_t size, size_t alignment) noexcept {
   if (t_armed && t_countdown >= 0 && t_countdown-- == 0) return nullptr;
   if (size == 0) size = 1;
@@ -43,7 +43,7 @@ static void* allocate_or_throw(size_t size, size_t alignment) {
 using rt::test::allocate;
 using rt::test::allocate_or_throw;
 
-// Backend modules find these too: the program exports its symbols.
+// Backend modules use these too: the program exports its symbols.
 void* operator new(size_t size) {
   return allocate_or_throw(size, 0);
 }

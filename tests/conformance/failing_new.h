@@ -1,19 +1,18 @@
-// Makes one allocation of this process's operator new fail, to see that the error comes out as a Status.
+// Fails one allocation of this process's operator new, to check that the error is returned as a Status.
 #pragma once
 
 namespace rt::test {
 
-/// While it lives, the allocation number `countdown` (from 0) made by this thread throws std::bad_alloc,
-/// once.
+/// During its lifetime, allocation number `countdown` (from 0) of this thread throws std::bad_alloc, once.
 class FailingNew {
  public:
   explicit FailingNew(long countdown);
   ~FailingNew();
   FailingNew(const FailingNew&) = delete;
   FailingNew& operator=(const FailingNew&) = delete;
-  /// No allocation of this thread fails any more.
+  /// No further allocation of this thread fails.
   static void disarm();
-  /// Whether it has happened.
+  /// Whether the allocation has failed.
   bool failed() const;
 };
 

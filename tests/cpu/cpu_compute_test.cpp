@@ -1,4 +1,4 @@
-// Products, convolutions, pools: every row of the table, constant and variable weights.
+// MatMul, convolutions, pools: every row of the kernel table, constant and variable weights.
 #include "tests/cpu/cpu_support.h"
 
 namespace rt::test {
@@ -184,7 +184,7 @@ TEST(CpuConv, WinogradComesFirstWhereItPays) {
   EXPECT_EQ(conv_rows(attributes, {1, 48, 48, 16}, 16, true).front(), "conv");
 }
 
-// Odd extents leave partial tiles. The transformations cost some digits: up to 5e-6 of the largest value.
+// Odd extents leave partial tiles. The transforms lose some precision: up to 5e-6 of the largest value.
 TEST(CpuConv, WinogradValues) {
   const ops::Tolerance tolerance{1e-4, 2e-4};
   for (const int64_t pad : {0, 1})
@@ -212,7 +212,7 @@ TEST(CpuConv, WinogradValues) {
     }
 }
 
-// Odd extents leave partial tiles, and the last block of tiles is not full.
+// Odd extents leave partial tiles, and the last block of tiles is partial.
 TEST(CpuConv, WinogradValuesOfFewPoints) {
   const ops::Tolerance tolerance{1e-4, 3e-4};
   const std::pair<int64_t, std::vector<int64_t>> sizes[] = {{4, {1, 1, 1, 1}}, {7, {0, 1, 1, 0}}};
@@ -290,7 +290,7 @@ TEST(CpuPool, AllKinds) {
   }
 }
 
-/// What the session does when the producer of the first input is blocked.
+/// As in a session when the producer of the first input has a blocked layout.
 TEST(CpuLayouts, KernelsFollowABlockedProducer) {
   const auto check = [](Node node, NodeInputs inputs, uint32_t tensors) {
     RunNodeOptions options;
@@ -306,7 +306,7 @@ TEST(CpuLayouts, KernelsFollowABlockedProducer) {
   const auto x = f32(Shape{2, 6, 6, 32}, -1, 1, 1), g = f32(Shape{2, 6, 6, 32}, -1, 1, 2);
   check(make_node(op::ReluAttributes{}, 1), {x}, 1);
   check(make_node(op::AddAttributes{}, 2), {x, g}, 3);
-  // The gradient of Relu: a mask, and what it lets through.
+  // The gradient of Relu: a mask, and the masked gradient.
   const auto zero = scalar_tensor(DType::F32, 0);
   const auto mask = random_tensor({DType::Bool, Shape{2, 6, 6, 32}}, 0, 1, 3);
   check(make_node(op::GreaterAttributes{}, 2), {x, zero}, 1);

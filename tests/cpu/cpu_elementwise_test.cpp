@@ -14,7 +14,7 @@ const Shape kShapes[] = {Shape{}, Shape{0}, Shape{1}, Shape{3, 5, 7}, Shape{4000
 template <class Attributes>
 void check_unary(double low, double high, Attributes attributes = {}) {
   for (const DType dtype : {DType::F32, DType::F64, DType::F16, DType::BF16}) {
-    // A 16-bit result may round to either neighbour of the reference's.
+    // A 16-bit result may round to either neighbour of the reference.
     std::optional<ops::Tolerance> tolerance;
     if (dtype == DType::F16) tolerance = {2e-3, 1e-4};
     if (dtype == DType::BF16) tolerance = {1e-2, 1e-3};
@@ -248,7 +248,7 @@ TEST(CpuCast, SpecialValues) {
   }
 }
 
-/// Every number of vectors and a rest, codebooks that are not full, numbers on thresholds.
+/// All vector counts with remainders, codebooks with fewer than 256 levels, values exactly on thresholds.
 TEST(CpuBlocks, CodesOfAllInstructionSets) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   const cpu::Simd* sets[3] = {};
@@ -280,7 +280,7 @@ TEST(CpuBlocks, CodesOfAllInstructionSets) {
             EXPECT_EQ(back.back(), 77);
             int wrong = 0;
             for (size_t i = 0; i < x.size(); ++i) {
-              // Where thresholds are no numbers, none is reached; where they are all the same, all are.
+              // NaN thresholds are never reached; equal thresholds are all reached together.
               size_t code = 0;
               for (size_t k = 1; k < numbers.size(); ++k)
                 code += x[i] >= 0.5f * (numbers[k - 1] + numbers[k]) * scale ? 1 : 0;

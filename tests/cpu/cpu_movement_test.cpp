@@ -36,7 +36,7 @@ TEST(CpuMovement, Transpose) {
   transpose({4, 2, 0, 1, 3}, Shape{2, 3, 4, 5, 6});
 }
 
-/// What a matrix larger than the caches would take, on small ones: aligned, not aligned, with remainders.
+/// The code path for matrices larger than the caches, on small ones: aligned, unaligned, with remainders.
 TEST(CpuMovement, TransposePastTheCaches) {
   const auto check_size = [](auto zero, const cpu::Simd& simd) {
     using T = decltype(zero);

@@ -98,7 +98,7 @@ TEST(CpuReduce, Arg) {
       }
 }
 
-/// Rows of several runs, with equal elements in different ones, and NaN.
+/// Rows of several chunks, with equal elements in different chunks, and NaN.
 TEST(CpuReduce, ArgOfLongRows) {
   for (const DType dtype : {DType::F32, DType::I32})
     for (const bool last : {false, true})
@@ -119,7 +119,7 @@ TEST(CpuReduce, ArgOfLongRows) {
       }
 }
 
-/// Rows that are cut down by a bound before they are sorted, and such that are not; equal elements and NaN.
+/// Rows that are filtered by a bound before sorting, and rows that are not; equal elements and NaN.
 TEST(CpuTopK, LongRows) {
   for (const double range : {1e6, 5.0})
     for (const bool largest : {false, true})
@@ -161,7 +161,7 @@ TEST(CpuScan, RowsAndColumns) {
           }
 }
 
-/// So large that results are written past the caches.
+/// Large enough for non-temporal stores.
 TEST(CpuScan, LargeColumns) {
   for (const DType dtype : {DType::F32, DType::I64}) {
     op::CumSumAttributes sum;
@@ -170,8 +170,7 @@ TEST(CpuScan, LargeColumns) {
   }
 }
 
-/// Masked values lie in the first rows, in the last or are all there are; results are written past the
-/// caches.
+/// Masked values in the first rows, in the last, or everywhere; the results use non-temporal stores.
 TEST(CpuSoftmax, MaskedAndLargeColumns) {
   op::SoftmaxAttributes softmax;
   softmax.axis = 1;

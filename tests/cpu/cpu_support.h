@@ -1,4 +1,4 @@
-// The CPU device that the tests of this folder share, and short ways to write inputs.
+// The CPU device shared by the tests of this directory, and helpers for inputs.
 #pragma once
 
 #include "backends/cpu/open.h"

@@ -1,5 +1,5 @@
-// The graphs that the backend gives to cuDNN, checked by the library of this machine where there is one. It
-// needs no device for that: it says how many of its engines know a graph, or what is wrong with it. argv[1]
+// The graphs that the backend builds for cuDNN, checked by the installed library if there is one. This needs
+// no device: the library reports how many of its engines support a graph, or what is wrong with it. argv[1]
 // is a folder with a library of that name and another version.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace rt::cuda {
 namespace {
 
 #if __has_include(<cudnn.h>)
-// Ours are theirs.
+// Our enum values match cuDNN's.
 #define RT_SAME(ours, theirs) static_assert(static_cast<int>(cudnn_api::ours) == static_cast<int>(theirs))
 RT_SAME(Status::Success, CUDNN_STATUS_SUCCESS);
 RT_SAME(Status::BadParameter, CUDNN_STATUS_BAD_PARAM);
@@ -158,7 +158,7 @@ TEST(Cudnn, IsFoundOrSaysWhereItLooks) {
   }
 }
 
-/// An H200's published numbers, in the form in which the library (9.19) writes down a device.
+/// An H200's published properties, in the format in which the library (9.19) serializes a device.
 constexpr const char* kDevice =
     R"({"deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0, "deviceName": "NVIDIA H200",
         "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "regsPerBlock": 65536,
@@ -233,7 +233,7 @@ TEST(Cudnn, PlansOurGraphsForADescribedDevice) {
   EXPECT_GT(planned, refused);
 }
 
-/// Its message comes through.
+/// The library's message is passed on.
 TEST(Cudnn, SaysWhatIsWrongWithAGraph) {
   std::string why;
   const auto cudnn = library(why);
@@ -246,7 +246,7 @@ TEST(Cudnn, SaysWhatIsWrongWithAGraph) {
       << engines.status().message();
 }
 
-/// Without a device there is no plan, and a sentence.
+/// Without a device there is no plan, but an error message.
 TEST(Cudnn, StartsOrSaysWhyNot) {
   std::string why;
   const auto cudnn = library(why);
@@ -259,7 +259,7 @@ TEST(Cudnn, StartsOrSaysWhyNot) {
       << plan.status().message();
 }
 
-/// What no graph is made for, with or without the library.
+/// Arguments for which no graph is built, with or without the library.
 TEST(Cudnn, Refuses) {
   const auto refused = [](const ConvArguments& arguments) {
     const Status status = Cudnn::takes({arguments});
@@ -276,7 +276,7 @@ TEST(Cudnn, Refuses) {
   a.windows.batch = 0;
   EXPECT_NE(refused(a).find("empty"), std::string::npos);
   a.windows.batch = 1;
-  a.windows.output[1] = 3;  // 5 columns of the image under no window
+  a.windows.output[1] = 3;  // 5 image columns are not covered by any window
   EXPECT_NE(refused(a).find("spatial axis 1"), std::string::npos);
 }
 

@@ -1,6 +1,6 @@
-/* A library with the driver's name that says of itself: a version (RT_VERSION, 13000 is 13.0), and what
-   starting it gives (RT_INIT, a CUresult). With RT_NO_FUNCTIONS it has none of a driver's functions. It has
-   no device. */
+/* A fake library with the driver's name that reports a version (RT_VERSION, 13000 is 13.0), and a result of
+   cuInit (RT_INIT, a CUresult). With RT_NO_FUNCTIONS it has none of a driver's functions. It has no
+   device. */
 #include <string.h>
 
 #if defined(RT_NO_FUNCTIONS)
@@ -30,7 +30,7 @@ int cuGetExportTable(const void** table, const void* id) {
   return 1; /* CUDA_ERROR_INVALID_VALUE */
 }
 typedef void (*Function)(void);
-/* How the runtime asks for all functions. */
+/* The runtime gets all functions through this one. */
 int cuGetProcAddress_v2(const char* name, Function* function, int version, unsigned long long flags,
                         int* found);
 int cuGetProcAddress_v2(const char* name, Function* function, int version, unsigned long long flags,

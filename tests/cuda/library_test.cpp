@@ -1,5 +1,5 @@
-// cuBLASLt and NCCL as this machine has them, and what is said about a library that is not what its name
-// says. Needs no device: argv[1] is a folder with libraries of those names that lack functions.
+// The installed cuBLASLt and NCCL, and the errors for invalid libraries of these names. Needs no device:
+// argv[1] is a folder with libraries of those names that lack functions.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ TEST(CublasLt, IsFoundOrSaysWhereItLooks) {
   }
 }
 
-/// The folders of RT_CUDA_LIBRARY_PATH come first; ones that are not there do no harm.
+/// The folders of RT_CUDA_LIBRARY_PATH are searched first; missing folders are ignored.
 TEST(CublasLt, IsRefusedWithoutItsFunctions) {
   setenv("RT_CUDA_LIBRARY_PATH", ("/nowhere:" + wrong_folder).c_str(), 1);
   const auto version = CublasLt::installed_version();

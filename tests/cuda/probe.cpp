@@ -1,6 +1,6 @@
-// The CUDA module loads on every machine and answers with devices or with one sentence.
+// The CUDA module loads on every machine and reports devices or a one-sentence reason.
 //
-//   cuda_probe [WORDS]      the sentence must have these words
+//   cuda_probe [WORDS]      the reason must contain these words
 //   cuda_probe --device     exit code 77 without a device
 #include <cstdio>
 #include <string>
@@ -21,7 +21,7 @@ int main(int count, char** arguments) {
   }
   for (const rt::DeviceInfo& device : devices)
     std::printf("device %d: %s\n", device.index, device.name.c_str());
-  // With devices: why there are not more.
+  // With devices: the reason why there are not more.
   std::printf("reason: %s\n", reason.c_str());
   if (devices.empty() && reason.empty()) {
     std::puts("expected devices or a reason");

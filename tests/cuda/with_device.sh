@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# with_device.sh PROBE COMMAND ...: the command, where the CUDA module finds a device; elsewhere the reason and 77, a skip.
+# with_device.sh PROBE COMMAND ...: runs the command if the CUDA module finds a device; otherwise prints the reason and skips (77).
 set -euo pipefail
 probe=$1
 shift

@@ -1,4 +1,4 @@
-/* A library with cuDNN's name and functions, of a version to come. */
+/* A library with cuDNN's name and functions, of a future version. */
 #include <stddef.h>
 
 size_t cudnnGetVersion(void);

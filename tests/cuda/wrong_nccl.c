@@ -1,4 +1,4 @@
-/* A library with NCCL's name and one of its functions, which says that it is too old. */
+/* A library with NCCL's name and one of its functions, which reports a version that is too old. */
 int ncclGetVersion(int* version);
 int ncclGetVersion(int* version) {
   *version = 21003;

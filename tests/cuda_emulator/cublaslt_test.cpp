@@ -1,5 +1,4 @@
-// Which products of bytes go to cuBLASLt on the emulated device. That the numbers are right, the conformance
-// harness shows.
+// Which integer GEMMs use cuBLASLt on the emulated device. The conformance harness checks their values.
 #include "backends/cuda/cublaslt.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +20,7 @@ class EmulatedCublasLt : public testing::Test {
   }
   void TearDown() override { unsetenv("RT_EMULATOR_LIBRARIES"); }
 
-  /// What the library's row for [5, k] x [k, n] says; empty where it is the first candidate and makes a
-  /// kernel.
+  /// Error of the library's row for [5, k] x [k, n]; empty if it is the first candidate and creates a kernel.
   std::string answer(int64_t k, int64_t n, DType weight_type, bool constant) {
     Node node;
     node.op.Set(op::MatMulIntegerAttributes{});
@@ -41,7 +39,7 @@ class EmulatedCublasLt : public testing::Test {
     if (std::string_view((*rows)[0]->name) != "matmul_integer.cublaslt") return (*rows)[0]->name;
     const auto kernel = (*rows)[0]->create(*device_, view, {});
     if (!kernel.ok()) return kernel.status().message();
-    // Scratch of the library and for signed bytes; the weight transposed, and its columns' sums.
+    // Scratch for the library and for signed 8-bit values; the transposed weight, and its column sums.
     const Requirements needs = (*kernel)->requirements();
     EXPECT_EQ(needs.scratch, 512u + 512u);
     EXPECT_EQ(needs.packed, 1536u + static_cast<size_t>(n) * 4);

@@ -1,5 +1,5 @@
-// Convolutions through cuDNN's graphs on the emulated device, whose library checks them: which plan is taken,
-// and what happens without one. That the numbers are right, the conformance harness shows.
+// Convolutions through cuDNN's graphs on the emulated device, whose fake library checks them: which plan is
+// selected, and the fallback without one. The conformance harness checks the values.
 #include "backends/cuda/cudnn.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,8 @@ TEST_F(EmulatedCudnn, GivesTheLibrarysReason) {
       "filter and result disagree)");
 }
 
-/// A Conv with all that can follow it is the library's before our tiles, and ours without the library.
+/// A Conv with all epilogues uses the library's row before our tiled kernels, which are used without the
+/// library.
 TEST_F(EmulatedCudnn, IsARowOfTheTable) {
   op::ConvAttributes attributes;
   attributes.strides = attributes.dilations = {1, 1};

@@ -1,5 +1,5 @@
-// The language of device code for a plain C++ compiler: types and declarations come from the toolkit's own
-// headers; this file adds the qualifiers and built-ins that only nvcc knows.
+// CUDA device code for a plain C++ compiler: types and declarations come from the toolkit's headers; this
+// file adds the qualifiers and built-ins that only nvcc knows.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,7 +30,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// Shared memory is static: blocks run one at a time, and the linker puts it in one place (shared_pages.ld),
+// Shared memory is static: blocks run one at a time, and the linker puts it in one section (shared_pages.ld),
 // which is poisoned before each block.
 #define __shared__ static
 
@@ -68,7 +68,7 @@ T shuffle(unsigned mask, T value, int argument, int width, Site site) {
           if (kMode == Shuffle::Up) from = position - mine->argument;
           if (kMode == Shuffle::Down) from = position + mine->argument;
           if (kMode == Shuffle::Xor) from = position ^ mine->argument;
-          if (from < 0 || from >= mine->width) from = position;  // outside the segment: the own value
+          if (from < 0 || from >= mine->width) from = position;  // outside the segment: the lane's own value
           from += first;
           if ((lanes >> from & 1u) == 0) {
             complain("a shuffle reads a lane outside its mask", mine->site);

@@ -1,5 +1,4 @@
-// Which device is chosen, what is said when there is none, and transfers and graphs of the backend on the
-// emulator.
+// Device selection, error messages without a device, and transfers and graphs of the backend on the emulator.
 #include "backends/cuda/device.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +43,7 @@ TEST(CudaProbe, KnowsWhichChipsItsCodeRunsOn) {
   EXPECT_TRUE(runs_on("75-real;80-real;90-real", 86));
   EXPECT_FALSE(runs_on("75-real;86-real", 80));
   EXPECT_FALSE(runs_on("75-real;80-real;90-real", 100));
-  EXPECT_TRUE(runs_on("90", 120));  // its PTX
+  EXPECT_TRUE(runs_on("90", 120));  // runs its PTX
   EXPECT_FALSE(runs_on("90-real", 120));
   EXPECT_FALSE(runs_on("90", 89));
   EXPECT_TRUE(runs_on("90a-real", 90));
@@ -119,7 +118,7 @@ class Emulated : public testing::Test {
 };
 
 TEST_F(Emulated, TransfersInParts) {
-  const size_t size = (size_t{9} << 20) + 123;  // more than both pinned parts
+  const size_t size = (size_t{9} << 20) + 123;  // more than both pinned staging buffers
   auto slab = device_->allocate(size + 64);
   ASSERT_TRUE(slab.ok());
   std::vector<std::byte> sent(size), received(size);
@@ -161,9 +160,9 @@ TEST_F(Emulated, ReplaysWhatItRecorded) {
   }
 }
 
-/// What CUDA would let run at the same time: on lazy streams work runs when something waits for it.
+/// Work that CUDA could run concurrently: lazy streams run work only when something waits for it.
 TEST_F(Emulated, ExchangedBytesWaitForNoWorkBeforeThem) {
-  constexpr size_t kBytes = (size_t{9} << 20) + 12;  // more than both pinned parts
+  constexpr size_t kBytes = (size_t{9} << 20) + 12;  // more than both pinned staging buffers
   auto working = device_->allocate(4096), exchange = device_->allocate_exchange(kBytes);
   ASSERT_TRUE(working.ok() && exchange.ok());
   const float* const result = reinterpret_cast<float*>(static_cast<CudaSlab&>(**working).address());
@@ -214,8 +213,8 @@ TEST_F(Emulated, AnErrorNamesItsStep) {
   EXPECT_TRUE(says((*commands)->submit(), "step 0 (span 7)"));
 }
 
-/// A graph would refuse these only when it is captured, which a kernel that allocates at its first run has
-/// behind it.
+/// Graph capture rejects these too, but would miss a kernel that allocates only at its first run, before the
+/// capture.
 TEST_F(Emulated, AStepNeitherAllocatesNorWaits) {
   auto slab = device_->allocate(4096);
   ASSERT_TRUE(slab.ok());
@@ -248,7 +247,7 @@ TEST_F(Emulated, AStepNeitherAllocatesNorWaits) {
   cudaEventDestroy(event);
 }
 
-/// y = -x `rounds` times, each time with a new command list.
+/// y = -x, `rounds` times, each with a new command list.
 bool negates(Device& device, float first, int rounds) {
   constexpr int64_t kCount = 300;
   const auto slab = device.allocate(2 * 4096);
@@ -290,7 +289,7 @@ TEST_F(Emulated, ThreadsWorkAtOnceOnOneDeviceAndOnTwo) {
   EXPECT_EQ(right, (std::array{true, true, true}));
 }
 
-/// No call relies on the device that the one before it left current: here that is always the wrong one.
+/// No call relies on the current device left by the previous one: here that is always the wrong one.
 TEST_F(Emulated, OneThreadUsesTwoDevicesInTurn) {
   cuda_emulator::options().devices = 2;
   constexpr int64_t kCount = 300;

@@ -1,9 +1,9 @@
-// A functional emulator of CUDA on the CPU, for tests: what kernels (device.h, ptx.h), the runtime
-// (runtime.cpp) and tests see of its scheduler.
+// A functional emulator of CUDA on the CPU, for tests: the scheduler's interface for kernels (device.h,
+// ptx.h), the runtime (runtime.cpp) and tests.
 //
-// One block runs at a time; each CUDA thread is a fiber on a stack of its own. A barrier or a warp operation
-// suspends the fiber until all that take part have arrived; the last one computes for all through pointers
-// into the suspended stacks.
+// One block runs at a time; each CUDA thread is a fiber with its own stack. A barrier or a warp operation
+// suspends the fiber until all participants have arrived; the last one computes for all through pointers into
+// the suspended stacks.
 #pragma once
 
 #include <vector_types.h>
@@ -14,12 +14,12 @@
 
 namespace cuda_emulator {
 
-/// Where in a kernel's source something was called.
+/// Source location of a call in a kernel.
 struct Site {
   const char* file = nullptr;
   unsigned line = 0;
 };
-// Default arguments that name the caller.
+// Default arguments that capture the caller's location.
 #define RT_CALLER_PARAMETERS \
   const char *caller_file = __builtin_FILE(), unsigned caller_line = __builtin_LINE()
 #define RT_CALLER            \
@@ -29,7 +29,7 @@ struct Site {
 
 struct ThreadContext {
   uint3 index{};
-  unsigned number = 0;  ///< in the block
+  unsigned number = 0;  ///< index in the block
   unsigned lane = 0;
   unsigned warp = 0;
 };
@@ -57,15 +57,15 @@ using WarpOperation = void (*)(void** records, unsigned mask);
 void warp_collective(unsigned mask, void* record, WarpOperation operation, const char* what, Site site);
 unsigned live_lanes();
 
-/// A mistake of the kernel after which the block cannot go on: the launch fails.
+/// A fatal error of the kernel: the launch fails.
 [[noreturn]] void fault(const char* what, Site site);
-/// A mistake that is reported, after which the block goes on.
+/// An error that is reported; the block continues.
 void complain(const char* what, Site site);
 /// Lets other threads run.
 void yield();
 bool in_shared(const void* address, size_t bytes);
 
-/// cp.async: copies wait here until the thread waits for them.
+/// cp.async: copies are queued here until the thread waits for them.
 struct AsyncCopy {
   void* destination;
   const void* source;
@@ -79,36 +79,36 @@ bool pop_copy(int pending, AsyncCopy& copy);
 /// Runs all blocks of a grid now. False when a fault stopped it.
 bool run_grid(const std::function<void()>& body, dim3 grid, dim3 block, unsigned shared_bytes);
 
-// What tests set and read.
+// Options and counters for tests.
 
-/// The order in which blocks and threads start, and ready threads go on.
+/// The order in which blocks and threads start, and in which ready threads resume.
 enum class Order { Forward, Reverse, Random };
 struct Options {
   Order order = Order::Forward;
   uint64_t seed = 1;
   bool lazy_streams = false;  ///< run queued work only when something waits for it
-  bool late_copies = true;    ///< data of cp.async arrive at the wait only
-  bool poison = true;         ///< shared memory begins as NaN in each block
+  bool late_copies = true;    ///< data of cp.async arrives only at the wait
+  bool poison = true;         ///< shared memory is NaN at the start of each block
   int compute_capability = 90;
   int devices = 1;
   size_t memory_bytes = size_t{8} << 30;
 };
-/// From RT_EMULATOR_ORDER (forward, reverse, random), RT_EMULATOR_STREAMS (eager, lazy), RT_EMULATOR_CHIP
-/// (90) and RT_EMULATOR_DEVICES (1) at first.
+/// Initialized from RT_EMULATOR_ORDER (forward, reverse, random), RT_EMULATOR_STREAMS (eager, lazy),
+/// RT_EMULATOR_CHIP (90) and RT_EMULATOR_DEVICES (1).
 Options& options();
 
 struct Counts {
   uint64_t launches = 0, blocks = 0, threads = 0, switches = 0, barriers = 0, collectives = 0, errors = 0;
 };
 const Counts& counts();
-/// The first complaint or fault since clear_errors(); empty if there was none.
+/// The first complaint or fault since clear_errors(); empty if none.
 const char* error_text();
 void clear_errors();
 
-// The fake runtime's, for its tests.
+// Test hooks of the fake runtime.
 
-/// While one lives, its thread gets the error for allocating memory or waiting that it gets while it captures
-/// a graph.
+/// During its lifetime, allocating memory or waiting in this thread fails with the error that it gives while
+/// a graph is captured.
 class StepScope {
  public:
   StepScope() noexcept;
@@ -116,7 +116,7 @@ class StepScope {
   StepScope(const StepScope&) = delete;
   StepScope& operator=(const StepScope&) = delete;
 };
-/// Clears errors that CUDA would keep for the rest of the process.
+/// Clears sticky errors, which CUDA would keep for the rest of the process.
 void reset_runtime();
 size_t device_bytes();
 

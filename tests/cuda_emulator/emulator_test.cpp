@@ -1,4 +1,4 @@
-// The emulator finds planted mistakes, and its runtime refuses what CUDA refuses.
+// The emulator detects planted bugs, and its runtime rejects what CUDA rejects.
 #include "cuda_emulator/emulator.h"
 
 #include <cuda_runtime_api.h>
@@ -39,7 +39,7 @@ class Emulator : public testing::Test {
               cudaSuccess);
     return values;
   }
-  /// True when the kernel ran without complaint and its result is right.
+  /// True when the kernel ran without a complaint and its result is right.
   bool unnoticed(Bug bug) {
     if (run_planted(bug, x_, y_, stream_) != cudaSuccess) return false;
     if (cudaStreamSynchronize(stream_) != cudaSuccess) return false;

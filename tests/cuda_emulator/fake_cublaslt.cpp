@@ -1,6 +1,6 @@
 // cuBLASLt for the emulated device, with the toolkit's declarations: transposes, strided batches, bias, ReLU
-// and GELU epilogues, products of signed bytes, sums in double. Refuses what the library refuses: leading
-// dimensions that are too short, shapes and batches that disagree, attributes of another size.
+// and GELU epilogues, int8 GEMMs, accumulation in double. Rejects what the library rejects: leading
+// dimensions that are too short, shapes and batches that disagree, attributes of the wrong size.
 #include "tests/cuda_emulator/fake_cublaslt.h"
 
 #if __has_include(<cublasLt.h>)
@@ -21,7 +21,7 @@ using cuda_emulator::size_of;
 using cuda_emulator::store;
 using cuda_emulator::tf32;
 
-// What the library's opaque handles stand for here.
+// The contents of the library's opaque handles in this fake.
 struct Layout {
   cudaDataType_t type;
   int32_t batch;
@@ -42,7 +42,7 @@ Product& product_of(cublasLtMatmulDesc_t product) {
   return *reinterpret_cast<Product*>(product);
 }
 
-/// One matrix of a batch as the product reads it.
+/// One matrix of a batch as a GEMM operand.
 struct Matrix {
   const char* base;
   Layout layout;
@@ -76,7 +76,7 @@ bool is_known(const Layout& layout) {
 cublasStatus_t check(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
   if (!is_known(a) || !is_known(b) || !is_known(d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (a.type == CUDA_R_8I) {
-    // Of bytes in plain order: the first factor transposed, multiples of 4, whole sums.
+    // int8 in column-major order: A transposed, multiples of 4, int32 results.
     if (b.type != CUDA_R_8I || d.type != CUDA_R_32I || product.scale != CUDA_R_32I ||
         product.compute != CUBLAS_COMPUTE_32I || product.transposed[0] == CUBLAS_OP_N ||
         product.transposed[1] != CUBLAS_OP_N || a.rows % 4 != 0 || a.columns % 4 != 0 || a.leading % 4 != 0 ||
@@ -94,7 +94,7 @@ cublasStatus_t check(const Product& product, const Layout& a, const Layout& b, c
   return a.batch == d.batch && b.batch == d.batch ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-/// Sets a field if the caller's size is right.
+/// Sets a field if the size is right.
 template <class Field>
 cublasStatus_t assign(Field& field, const void* value, size_t size) {
   if (value == nullptr || size != sizeof(field)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -164,7 +164,7 @@ cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
   if (attribute != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return CUBLAS_STATUS_INVALID_VALUE;
   return assign(preference->data[0], value, size);
 }
-/// Asks for a workspace, which the product then wants to have.
+/// Reports a nonzero workspace, which the GEMM then requires.
 constexpr size_t kWorkspace = 512;
 cublasStatus_t find(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
@@ -197,7 +197,7 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor, const
   };
   const float factor = scalar(alpha), before = scalar(beta);
   const auto body = [=] {
-    std::memset(workspace, 0x5a, kWorkspace);  // it is the product's while it runs
+    std::memset(workspace, 0x5a, kWorkspace);  // scratch of the GEMM while it runs
     const bool rounded = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     const bool ta = product.transposed[0] != CUBLAS_OP_N, tb = product.transposed[1] != CUBLAS_OP_N;
     const auto depth = static_cast<int64_t>(ta ? first.rows : first.columns);

@@ -1,7 +1,7 @@
-// cuDNN for the emulated device: descriptors with typed attributes that are checked when they are finalized,
-// graphs of one convolution and what follows it, engines with notes, plans, sums in double. Of the engines
-// that the heuristics propose, all but the last have something against them: one cannot be built, one is less
-// exact, one is not the same in every run, one needs too much memory.
+// cuDNN for the emulated device: descriptors with typed attributes that are checked when finalized, graphs of
+// one convolution with an epilogue, engines with notes, plans, accumulation in double. Of the engines
+// proposed by the heuristics, all but the last are unsuitable: one cannot be built, one is less accurate, one
+// is nondeterministic, one needs too much memory.
 #include "tests/cuda_emulator/fake_cudnn.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace {
 
-using namespace rt::cuda::cudnn_api;  // NOLINT: the library that this file stands for
+using namespace rt::cuda::cudnn_api;  // NOLINT: the library that this file replaces
 using cuda_emulator::load;
 using cuda_emulator::size_of;
 using cuda_emulator::store;
@@ -33,7 +33,7 @@ Status fail(Status status, std::string why) {
   return status;
 }
 
-/// Five axes: outer, channels, three spatial ones; those that are missing have extent 1.
+/// Five axes: outer, channels, three spatial ones; missing ones have extent 1.
 struct Tensor {
   cudaDataType_t type = CUDA_R_32F;
   std::array<int64_t, 5> extent{1, 1, 1, 1, 1}, stride{};
@@ -59,7 +59,7 @@ struct Operation {
   Window window;
   PointwiseMode mode = PointwiseMode::Add;
   double lower = 0, upper = HUGE_VAL, slope = 0, beta = 1;
-  /// Of a convolution x, weight, y; of a pointwise operation two operands and the result.
+  /// For a convolution x, weight, y; for a pointwise operation two operands and the result.
   std::array<Tensor, 3> tensors;
   bool has_second = false;
 
@@ -80,7 +80,7 @@ struct Object {
   DescriptorKind kind;
   bool finalized = false;
   std::map<Attribute, Attributes> attributes;
-  std::shared_ptr<const Program> program;  ///< of a graph and what is made from it
+  std::shared_ptr<const Program> program;  ///< of a graph and the objects derived from it
   int engine = 0;
 
   template <class T>
@@ -103,7 +103,7 @@ Object& object_of(Descriptor descriptor) {
   return *static_cast<Object*>(descriptor);
 }
 
-// --- what a descriptor may have
+// --- allowed attributes of descriptors
 
 struct Known {
   DescriptorKind kind;
@@ -182,7 +182,7 @@ size_t size_of(AttributeType type) {
   }
 }
 
-// --- from descriptors to what is computed
+// --- from descriptors to a program
 
 Status read_tensor(Descriptor from, Tensor& tensor) {
   if (from == nullptr || object_of(from).kind != DescriptorKind::Tensor || !object_of(from).finalized)
@@ -306,7 +306,7 @@ Status read_operation(const Object& object, Operation& operation) {
                                                            : read_convolution(object, operation);
 }
 
-/// A convolution first; each operation reads what the one before it wrote, and only the last one's result is
+/// A convolution first; each operation reads the result of the previous one, and only the last result is
 /// stored.
 Status read_graph(Object& graph) {
   auto program = std::make_shared<Program>();
@@ -332,11 +332,11 @@ Status read_graph(Object& graph) {
   return Status::Success;
 }
 
-// --- the arithmetic
+// --- arithmetic
 
 using Pack = std::map<int64_t, void*>;
 
-/// All of a tensor's elements by offset: from memory, or as an operation before left them.
+/// All elements of a tensor by offset: from memory, or the result of a previous operation.
 class Values {
  public:
   Values(const Tensor& tensor, const Pack& pack, const std::vector<double>& before, bool rounded) {
@@ -357,7 +357,7 @@ class Values {
   std::vector<double> values_;
 };
 
-/// f(offset in the image, in the filter, in the result) for every product of a convolution.
+/// Calls f(offset in the image, in the filter, in the result) for every multiply-add of a convolution.
 template <class F>
 void each_product(const Operation& operation, F&& f) {
   const auto& [x, w, y] = operation.tensors;
@@ -432,7 +432,7 @@ std::vector<double> pointwise(const Operation& operation, const Pack& pack,
 }
 
 void run(const Program& program, const Pack& pack, void* workspace, int engine) {
-  std::memset(workspace, 0x5a, kWorkspace);  // it is the plan's while it runs
+  std::memset(workspace, 0x5a, kWorkspace);  // scratch of the plan while it runs
   static int runs = 0;
   ++runs;
   const bool short_floats = program.front().tensors[1].type != CUDA_R_32F, rounded = engine == LessExact;
@@ -446,7 +446,7 @@ void run(const Program& program, const Pack& pack, void* workspace, int engine) 
     store(pack.at(result.id), result.type, static_cast<int64_t>(i), values[i] * (1 + error));
 }
 
-// --- the calls
+// --- API calls
 
 size_t version() {
   return 91900;
@@ -621,7 +621,7 @@ struct Entry {
   std::string_view name;
   void* function;
 };
-/// With the type that the backend calls it by.
+/// Checks the type that the backend uses for the call.
 template <class Signature>
 void* address_of(Signature* function) {
   return reinterpret_cast<void*>(function);

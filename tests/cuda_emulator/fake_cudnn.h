@@ -1,9 +1,9 @@
-// The part of cuDNN that the backend calls, on the host and in the order of the streams.
+// The subset of cuDNN used by the backend, on the host and in stream order.
 #pragma once
 
 namespace cuda_emulator {
 
-/// Null for one that is not there.
+/// Null for a function that does not exist.
 void* fake_cudnn_function(const char* name) noexcept;
 
 }  // namespace cuda_emulator

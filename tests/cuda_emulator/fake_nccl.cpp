@@ -1,8 +1,9 @@
-// NCCL for the emulated device: ranks are processes of this machine that meet in shared memory. Sums are made
-// in the order of the ranks, so that all have the same bits. A communicator starts, as NCCL's does, when all
-// ranks are there; an operation waits for all of them, for ever unless it is aborted.
+// NCCL for the emulated device: ranks are processes of this machine that communicate through shared memory.
+// Reductions are in rank order, so that all ranks get the same bits. As in NCCL, a communicator starts when
+// all ranks are there; an operation waits for all of them, forever unless it is aborted.
 //
-// RT_FAKE_NCCL: "fails on N": rank N cannot start. "counts": every rank prints on stderr what it has done.
+// RT_FAKE_NCCL: "fails on N": rank N cannot start. "counts": every rank prints its operation counts to
+// stderr.
 #include "tests/cuda_emulator/fake_nccl.h"
 
 #include <fcntl.h>
@@ -31,12 +32,12 @@ static_assert(nccl::kSuccess == static_cast<int>(ncclSuccess) &&
               nccl::kSum == static_cast<int>(ncclSum) && nccl::kInt8 == static_cast<int>(ncclInt8) &&
               nccl::kFloat32 == static_cast<int>(ncclFloat32) &&
               nccl::kFloat64 == static_cast<int>(ncclFloat64));
-// The first fields, and what the initializer writes into them.
+// The layout of the first fields, and their initial values.
 static_assert(offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic) &&
               offsetof(nccl::Config, version) == offsetof(ncclConfig_t, version) &&
               offsetof(nccl::Config, blocking) == offsetof(ncclConfig_t, blocking));
 static_assert(ncclConfig_t(NCCL_CONFIG_INITIALIZER).magic == nccl::Config().magic);
-// The library's types for ours, argument by argument.
+// Our function types match the library's, argument by argument.
 template <class Ours, class Theirs>
 constexpr bool kSame = sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
 template <class Ours, class... Our, class Theirs, class... Their>
@@ -58,10 +59,10 @@ using namespace rt::cuda::nccl;
 constexpr int kMostRanks = 16;
 constexpr size_t kChunk = size_t{64} << 10;
 
-/// What the ranks share; zeros at first.
+/// Memory shared by the ranks; initially zero.
 struct Meeting {
   std::atomic<uint64_t> here;     ///< ranks that have started
-  std::atomic<uint64_t> arrived;  ///< at any of the barriers, all of them together
+  std::atomic<uint64_t> arrived;  ///< at all barriers, cumulative
   alignas(64) std::byte chunks[kMostRanks][kChunk];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
@@ -118,7 +119,7 @@ Result init(Communicator** made, int ranks, UniqueId id, int rank, Config* confi
   self->rank = rank;
   self->ranks = ranks;
   *made = self;
-  // The last one to come takes the name away.
+  // The last rank to arrive unlinks the name.
   if (self->meeting->here.fetch_add(1) + 1 == static_cast<uint64_t>(ranks)) shm_unlink(id.bytes);
   constexpr std::string_view kFails = "fails on ";
   if (setting().starts_with(kFails)) self->failed = std::atoi(setting().substr(kFails.size()).data()) == rank;
@@ -143,7 +144,7 @@ Result finalize(Communicator*) {
   return kSuccess;
 }
 
-/// What runs ends. The communicator stays: its operations may still be queued.
+/// Aborts running operations. The communicator stays: its operations may still be queued.
 Result abort_all(Communicator* self) {
   self->aborted = true;
   return kSuccess;
@@ -153,7 +154,7 @@ const char* error_string(Result result) {
   return result == kRemoteError ? "remote process exited or there was a network error" : "unhandled error";
 }
 
-/// Waits for all ranks. False when it was aborted.
+/// Waits for all ranks. False when aborted.
 bool barrier(Communicator& self) {
   const uint64_t wanted = ++self.barriers * static_cast<uint64_t>(self.ranks);
   self.meeting->arrived.fetch_add(1);
@@ -164,7 +165,7 @@ bool barrier(Communicator& self) {
   return true;
 }
 
-/// Each rank's bytes of `mine`, chunk by chunk, are given to take(offset, bytes, rank, chunk), rank by rank.
+/// An all-gather of `mine` in chunks: calls take(offset, bytes, rank, chunk) for each rank in order.
 template <class Take>
 void share(Communicator& self, const std::byte* mine, size_t bytes, Take take) {
   for (size_t offset = 0; offset < bytes; offset += kChunk) {

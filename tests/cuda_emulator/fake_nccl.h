@@ -1,9 +1,9 @@
-// The part of NCCL that the backend calls, between processes of one machine and in the order of the streams.
+// The subset of NCCL used by the backend, between processes of one machine and in stream order.
 #pragma once
 
 namespace cuda_emulator {
 
-/// Null for one that is not there.
+/// Null for a function that does not exist.
 void* fake_nccl_function(const char* name) noexcept;
 
 }  // namespace cuda_emulator

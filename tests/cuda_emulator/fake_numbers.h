@@ -1,4 +1,4 @@
-// Numbers of device memory, for the libraries of the emulated device.
+// Element access and number formats of device memory, for the libraries of the emulated device.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -33,7 +33,7 @@ inline void store(void* to, cudaDataType_t type, int64_t at, double value) {
   }
 }
 
-/// To the nearest number with 10 bits of mantissa.
+/// Rounds to the nearest value with 10 mantissa bits.
 inline float tf32(float x) {
   if (!std::isfinite(x)) return x;
   return std::bit_cast<float>((std::bit_cast<uint32_t>(x) + 0x1000u) & ~0x1fffu);

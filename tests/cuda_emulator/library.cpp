@@ -1,5 +1,5 @@
-// The libraries that the emulated device finds: those that RT_EMULATOR_LIBRARIES names
-// ("cublasLt,cudnn,nccl"), none without it. In the place of backends/cuda/library.cpp.
+// The libraries available on the emulated device: those named in RT_EMULATOR_LIBRARIES
+// ("cublasLt,cudnn,nccl"), none by default. Replaces backends/cuda/library.cpp.
 #include "backends/cuda/library.h"
 
 #include <cstdlib>

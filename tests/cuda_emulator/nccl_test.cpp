@@ -1,4 +1,4 @@
-// Collectives between two processes on the emulated device, and what becomes of one when the other dies.
+// Collectives between two processes on the emulated device, and the behaviour when one of them dies.
 #include "backends/cuda/nccl.h"
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 namespace rt::cuda {
 namespace {
 
-/// Two processes, over a pair of sockets.
+/// Two processes connected by a socket pair.
 struct Pair {
   int socket = -1;
-  pid_t other = 0;  ///< known to the parent
+  pid_t other = 0;  ///< set in the parent
   rt_communicator table{
       .struct_size = sizeof table,
       .user = this,
@@ -45,7 +45,7 @@ struct Pair {
 
 constexpr size_t kCount = 50'000;  // several chunks
 
-/// 1 + rank everywhere becomes 3; then all ranks gather their parts.
+/// All-reduces 1 + rank to 3; then all-gathers the ranks' parts.
 bool sums_and_gathers(Nccl& nccl, int rank, float* data, cudaStream_t stream) {
   const std::vector<float> mine(kCount, static_cast<float>(1 + rank));
   std::vector<float> got(kCount);
@@ -82,7 +82,7 @@ struct Device {
 
 TEST(Nccl, AddsUpAndEndsWithTheRankThatDies) {
   setenv("RT_EMULATOR_LIBRARIES", "nccl", 1);
-  cuda_emulator::options().lazy_streams = true;  // what waits for the other rank must not wait in begin
+  cuda_emulator::options().lazy_streams = true;  // begin must not wait for the other rank
   std::array<int, 2> sockets{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets.data()), 0);
   const pid_t child = fork();

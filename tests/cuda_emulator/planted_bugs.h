@@ -1,4 +1,4 @@
-// Kernels with a mistake each, to see that the emulator finds it.
+// Kernels with one bug each, to check that the emulator detects it.
 #pragma once
 
 #include <cuda_runtime_api.h>

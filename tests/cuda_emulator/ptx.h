@@ -1,5 +1,5 @@
-// The wrappers of kernels/ptx.cuh on the host: the register fragments of ldmatrix and mma.sync as the PTX ISA
-// lays them out, and asynchronous copies that arrive late.
+// The wrappers of kernels/ptx.cuh on the host: the register fragments of ldmatrix and mma.sync as specified
+// in the PTX ISA, and asynchronous copies that arrive late.
 #pragma once
 
 #include "cuda_emulator/device.h"

@@ -7,7 +7,7 @@ namespace {
 
 constexpr unsigned kAll = 0xffffffffu;
 
-/// Rows of a fragment's sums, as mma.sync hands them out.
+/// Stores a fragment's accumulators in the layout of mma.sync.
 template <class T>
 RT_DEVICE void add_to(T* d, const T (&sums)[4]) {
   const int lane = static_cast<int>(threadIdx.x), row = lane / 4, column = lane % 4 * 2;
@@ -103,7 +103,7 @@ __global__ void warp_operations_kernel(const uint32_t* in, uint32_t* out) {
   o[9] = static_cast<unsigned>(__any_sync(kAll, lane == 7)) |
          static_cast<unsigned>(__all_sync(kAll, lane < 32)) << 1;
   o[10] = static_cast<unsigned>(__popc(value)) | static_cast<unsigned>(__clz(static_cast<int>(value))) << 8;
-  unsigned part = 0;  // two halves of the warp in different operations
+  unsigned part = 0;  // the two halves of the warp run different operations
   if (lane < 16)
     part = __shfl_xor_sync(0x0000ffffu, value, 1);
   else

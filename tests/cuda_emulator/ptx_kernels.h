@@ -15,10 +15,10 @@ cudaError_t product_16(bool bfloat, bool b_by_rows, const uint16_t* a, const uin
 cudaError_t product_tf32(const float* a, const float* b, float* d, cudaStream_t stream);
 /// d[16][8] += a[16][32] b, b transposed: [8][32].
 cudaError_t product_s8(const int8_t* a, const int8_t* b, int* d, cudaStream_t stream);
-/// Lane i copies 4 (i % 5) bytes of its 16 in one group and all of its next 16 in a second; out has 512 bytes
-/// as they are after the wait for the first group, then 512 of the second.
+/// Lane i copies 4 (i % 5) of its 16 bytes in one group and all of its next 16 in a second; out holds the 512
+/// bytes after the wait for the first group, then the 512 after the second.
 cudaError_t copies(const uint32_t* in, uint32_t* out, cudaStream_t stream);
-/// Warp operations on 32 numbers; 12 results for each lane.
+/// Warp operations on 32 values; 12 results per lane.
 cudaError_t warp_operations(const uint32_t* in, uint32_t* out, cudaStream_t stream);
 
 }  // namespace rt::cuda::test

@@ -1,6 +1,6 @@
-// Tensor-core products, asynchronous copies and warp operations against plain loops. Runs on the emulator
-// and, linked with CUDA's own runtime, on a GPU: the same numbers show that the emulator lays out registers
-// as the hardware does.
+// Tensor-core matmuls, asynchronous copies and warp operations against plain loops. Runs on the emulator and,
+// linked with CUDA's own runtime, on a GPU: equal results show that the emulator's register layouts match the
+// hardware.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -12,7 +12,7 @@
 namespace rt::cuda::test {
 namespace {
 
-/// Device memory with a copy of host values.
+/// Device memory initialized from host values.
 template <class T>
 class Buffer {
  public:
@@ -36,7 +36,7 @@ class Buffer {
   size_t count_;
 };
 
-/// Small integers, so that every format and order of sums is exact.
+/// Small integers, exact in every format and summation order.
 int small(size_t i) {
   uint32_t x = static_cast<uint32_t>(i) * 2654435761u;
   x ^= x >> 15;

@@ -1,8 +1,8 @@
 // A CUDA runtime on the host, linked instead of cudart: the real signatures, devices, streams that run
 // eagerly or lazily, events, capture and replay of graphs, pinned and pageable memory. Calls that the backend
-// does not use are missing: using one is a link error. What CUDA forbids while a stream captures is refused
-// with CUDA's own error, to the thread that captures (the backend's capture mode) and inside a step; so is
-// work for a stream of another device than the calling thread's current one.
+// does not use are missing: using one is a link error. Calls that CUDA forbids during stream capture fail
+// with CUDA's error, in the capturing thread (the backend's capture mode) and inside a step; so does work for
+// a stream of a device other than the calling thread's current one.
 #include <cuda_runtime.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ struct EventState {
   uint64_t recorded = 0, done = 0;
   Clock::time_point time;
   CUstream_st* stream = nullptr;
-  CUgraph_st* capture = nullptr;  ///< recorded while this graph was captured
+  CUgraph_st* capture = nullptr;  ///< recorded during the capture of this graph
   size_t position = 0;            ///< in that graph
 };
 using EventPtr = std::shared_ptr<EventState>;
@@ -48,7 +48,7 @@ struct CUgraphExec_st {
   std::vector<Work> work;
 };
 namespace {
-// Of the calling thread, as in CUDA.
+// Per thread, as in CUDA.
 thread_local int current_device = 0;
 thread_local int captures = 0, steps = 0;
 thread_local cudaError_t last_error = cudaSuccess;
@@ -59,12 +59,12 @@ struct CUevent_st {
 };
 struct CUstream_st {
   int device = current_device;
-  const int* capturer = nullptr;  ///< `captures` of the thread that captures it
+  const int* capturer = nullptr;  ///< `captures` of the capturing thread
   std::deque<Operation> queue;
   bool blocking = true;
   CUgraph_st* capture = nullptr;
   bool origin = false, invalid = false;
-  size_t position = 0, joined = 0;  ///< in the captured graph: own work, and what the origin has joined
+  size_t position = 0, joined = 0;  ///< in the captured graph: own work, and work joined by the origin
 };
 
 namespace {
@@ -102,7 +102,7 @@ cudaError_t refuse_while_capturing() {
     if (stream->capture != nullptr && stream->capturer == &captures) stream->invalid = true;
   return result(cudaErrorStreamCaptureUnsupported);
 }
-/// Behind the body of a function that may allocate on the host; tests make that fail.
+/// Follows the body of a function that may allocate on the host; tests make that fail.
 #define RT_OR_OUT_OF_MEMORY                   \
   catch (const std::bad_alloc&) {             \
     return result(cudaErrorMemoryAllocation); \

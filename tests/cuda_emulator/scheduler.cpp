@@ -1,5 +1,6 @@
-// The scheduler: blocks one after the other, each CUDA thread a fiber. Compiled without ThreadSanitizer, to
-// which it says what is ordered by what: barriers and warp operations, and nothing else.
+// The scheduler: runs blocks one after the other, each CUDA thread as a fiber. Compiled without
+// ThreadSanitizer instrumentation; it reports to ThreadSanitizer only the ordering by barriers and warp
+// operations.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@
 #else
 #define RT_EMULATOR_ASAN 0
 #endif
-#if !defined(RT_EMULATOR_TSAN)  // given by the build, because this file is not instrumented
+#if !defined(RT_EMULATOR_TSAN)  // set by the build, because this file is not instrumented
 #define RT_EMULATOR_TSAN 0
 #endif
 #if RT_EMULATOR_TSAN
@@ -35,7 +36,7 @@ void __tsan_release(void*);
 }
 #endif
 
-// Saves the callee's registers on this stack, its pointer in *save, and goes on with the other stack.
+// Saves the callee-saved registers on this stack and its pointer in *save, and switches to the other stack.
 extern "C" void cuda_emulator_switch(void** save, void* load);
 #if defined(__x86_64__)
 asm(R"(
@@ -124,11 +125,11 @@ struct Scheduler {
   Counts counts;
   std::string error;
   std::vector<Fiber*> idle;
-  std::vector<Fiber*> by_thread;  ///< ThreadSanitizer: a fiber for each thread
+  std::vector<Fiber*> by_thread;  ///< ThreadSanitizer: one fiber per thread
   std::vector<Thread> threads = std::vector<Thread>(kMaxThreads);
   std::vector<Warp> warps = std::vector<Warp>(kMaxWarps);
   Barrier barrier;
-  Thread* ready[kMaxThreads] = {};  ///< a ring; a thread stands in it at most once
+  Thread* ready[kMaxThreads] = {};  ///< a ring; contains each thread at most once
   unsigned ready_first = 0, ready_end = 0;
   std::vector<unsigned> birth;  ///< the order in which threads start
   size_t next_birth = 0;
@@ -182,7 +183,7 @@ Thread* running() {
 
 void fiber_main();
 
-/// The stack as cuda_emulator_switch expects it: six registers, then the address to return to.
+/// The stack layout expected by cuda_emulator_switch: six registers, then the return address.
 void prepare(Fiber* fiber) {
   auto** top = reinterpret_cast<void**>(fiber->stack + kStackBytes - 64);
   *--top = nullptr;  // a return address for fiber_main, which keeps the stack aligned
@@ -264,7 +265,7 @@ void report(const char* what, Site site) {
                 site.file != nullptr ? site.file : "?", site.line, block.x, block.y, block.z, thread.x,
                 thread.y, thread.z);
   s.error = text;
-  order_before(&s.tsan_end);  // who reads it waits for the grid, though this thread does not end
+  order_before(&s.tsan_end);  // readers wait for the grid, though this thread does not end
 }
 
 void release_barrier() {
@@ -301,7 +302,7 @@ void fiber_main() {
       order_before(&s.tsan_end);
       thread_exit(thread);
       thread->fiber = nullptr;
-      // The next CUDA thread on the same stack, without any switch.
+      // Runs the next CUDA thread on the same stack, without a switch.
       Thread* next = RT_EMULATOR_TSAN || s.aborted ? nullptr : take_unborn();
       if (next == nullptr) break;
       next->fiber = fiber;
@@ -316,8 +317,8 @@ void fiber_main() {
 void start(Thread* thread) {
   Scheduler& s = scheduler();
 #if RT_EMULATOR_TSAN
-  // Turned by the block's number, so that the same fiber is not always the same thread and races between
-  // blocks show.
+  // Rotated by the block index, so that a fiber is not always the same thread and races between blocks are
+  // detected.
   thread->fiber = s.by_thread[(thread->number + static_cast<unsigned>(s.counts.blocks)) % s.by_thread.size()];
 #else
   if (s.idle.empty()) s.idle.push_back(make_fiber());
@@ -329,7 +330,7 @@ void start(Thread* thread) {
   enter(thread->fiber);
 }
 
-/// Nobody can run: who waits where.
+/// No thread can run: lists which threads wait where.
 void report_deadlock() {
   Scheduler& s = scheduler();
   std::string text = "deadlock:";
@@ -358,8 +359,8 @@ void poison_shared([[maybe_unused]] BlockContext& block) {
   Scheduler& s = scheduler();
   const auto size = static_cast<size_t>(__stop_cuda_shared - __start_cuda_shared);
 #if RT_EMULATOR_TSAN
-  // Fresh pages and a fresh buffer forget the accesses of the block before: its reuse of shared memory is no
-  // race.
+  // Fresh pages and a fresh buffer reset the access history of the previous block: reusing its shared memory
+  // is not a race.
   if ((reinterpret_cast<uintptr_t>(__start_cuda_shared) | size) % kPage != 0) {
     std::fputs("emulator: link with shared_pages.ld\n", stderr);
     std::abort();
@@ -374,7 +375,7 @@ void poison_shared([[maybe_unused]] BlockContext& block) {
 #endif
   if (!s.options.poison) return;
   if (block.dynamic_shared != nullptr) std::memset(block.dynamic_shared, 0xff, block.dynamic_shared_bytes);
-  if (size > 0) {  // not memset: AddressSanitizer keeps guards between the variables there
+  if (size > 0) {  // not memset: AddressSanitizer keeps redzones between the variables there
     unsigned char* to = __start_cuda_shared;
     size_t left = size;
     asm volatile("rep stosb" : "+D"(to), "+c"(left) : "a"(0xff) : "memory");
@@ -528,7 +529,7 @@ int block_count(bool predicate, Site site) {
   if (barrier.arrived == s.live) {
     thread->state = State::AtBarrier;
     release_barrier();
-    leave(thread->fiber);  // who goes on first is the scheduler's choice
+    leave(thread->fiber);  // the scheduler chooses which thread resumes first
     current_thread = thread;
   } else {
     suspend(thread, State::AtBarrier);
@@ -542,7 +543,7 @@ void block_barrier(Site site) {
 }
 
 namespace {
-/// The group of this mask that others of it wait in, or a free one.
+/// The group of this mask in which other lanes wait, or a free one.
 Group& group_of(Warp& warp, unsigned mask, const char* what, Site site) {
   for (Group& group : warp.groups)
     if (group.arrived != 0 && group.mask == mask) {
@@ -565,7 +566,7 @@ void warp_collective(unsigned mask, void* record, WarpOperation operation, const
   ++s.counts.collectives;
   Thread* thread = running();
   Warp& warp = s.warps[thread->warp];
-  // In the block's last warp a full mask means the lanes that there are.
+  // In a block's partial last warp a full mask means the existing lanes.
   const unsigned lanes = std::min(32u, s.count - thread->warp * 32);
   if (lanes < 32) mask &= (1u << lanes) - 1;
   if ((mask >> thread->lane & 1u) == 0) fault("the caller is not in the mask of its *_sync operation", site);
@@ -583,7 +584,7 @@ void warp_collective(unsigned mask, void* record, WarpOperation operation, const
     group.arrived = 0;
     for (unsigned lane = 0; lane < 32; ++lane)
       if ((mask >> lane & 1u) != 0 && lane != thread->lane) make_ready(&s.threads[thread->warp * 32 + lane]);
-    return;  // the last one to arrive just goes on
+    return;  // the last one to arrive continues
   }
   suspend(thread, State::InWarp);
   order_after(&group.tsan_key);

@@ -1,4 +1,4 @@
-// What the files of blocks share.
+// Shared by the block files.
 #pragma once
 
 #include <limits>
@@ -13,7 +13,7 @@ std::vector<Block> window_blocks();    ///< slices, pads, pools, convolutions, u
 std::vector<Block> movement_blocks();  ///< reshapes, concats, gathers, expand, tile, resize, split
 std::vector<Block> value_blocks();     ///< arithmetic, reductions, TopK, NonZero, control
 
-/// Some axes of a tensor that are the same as another's at every sample.
+/// Whether all axes but `but` have equal extents at every sample.
 inline bool same_dims(const Item& a, const Item& b, size_t but = ~size_t{0}) {
   if (a.rank() != b.rank()) return false;
   for (size_t sample = 0; sample < a.dims.size(); ++sample)

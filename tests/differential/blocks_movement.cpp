@@ -1,4 +1,4 @@
-// Reshapes, concatenations, gathers, expansion and resizing: extents that are computed.
+// Reshapes, concatenations, gathers, expansion and resizing with computed extents.
 #include "tests/differential/blocks.h"
 
 namespace rt::test {
@@ -63,7 +63,7 @@ bool view_in_groups(Generator& g) {  // x[:, :n // k * k].view(b, n // k, k), or
   const int64_t form = g.random.below(4);
   for (size_t i = 0; i < at.axes(); ++i) {
     if (i != axis) {
-      // 0 copies the extent from the same place of the operand.
+      // 0 copies the extent from the same axis of the operand.
       shape.push_back(i < axis && g.random.chance(30) ? g.draft.ints({0})
                                                       : g.as_list(g.extent(at.name, i, at.axes())));
       continue;
@@ -78,7 +78,7 @@ bool view_in_groups(Generator& g) {  // x[:, :n // k * k].view(b, n // k, k), or
   return true;
 }
 
-bool view_as_scalar(Generator& g) {  // x.view(-1, n), x.view(n // 2, -1) with a number from elsewhere
+bool view_as_scalar(Generator& g) {  // x.view(-1, n), x.view(n // 2, -1) with a scalar from elsewhere
   const Item* item = g.any(1, 4);
   if (item == nullptr) return false;
   const Item at = *item;
@@ -190,7 +190,7 @@ bool tile(Generator& g) {
   return true;
 }
 
-bool zeros(Generator& g) {  // new_zeros(n, m) + 1 beside what is there
+bool zeros(Generator& g) {  // new_zeros(n, m) + 1.5, a new tensor
   const Scalar n = g.scalar(), m = g.scalar();
   if (n.most() > 100 || m.most() > 100) return false;
   const std::string shape = joined(g, {g.as_list(n.name), g.as_list(m.name)});
@@ -237,7 +237,7 @@ bool split(Generator& g) {
   const size_t axis = g.axis_of(at);
   const int64_t spelled = g.spelled(at, axis);
   Names parts;
-  if (g.draft.opset >= 18 && g.random.chance(50)) {  // the last one takes what is left
+  if (g.draft.opset >= 18 && g.random.chance(50)) {  // the last part takes the remainder
     const int64_t count = g.random.between(2, 3);
     parts = g.draft.nodes("Split", {at.name}, static_cast<size_t>(count),
                           {{"axis", spelled}, {"num_outputs", count}});

@@ -1,5 +1,5 @@
-// Arithmetic, reductions, TopK, results of unknown extent, and control: what reads extents, or makes new
-// ones.
+// Arithmetic, reductions, TopK, results of unknown extent, and control flow: operators that read extents or
+// create new ones.
 #include "tests/differential/blocks.h"
 
 namespace rt::test {
@@ -131,7 +131,7 @@ bool running_sum(Generator& g) {
   return true;
 }
 
-bool where_true(Generator& g) {  // NonZero of a condition: as many as the data say
+bool where_true(Generator& g) {  // NonZero of a condition: a data-dependent number
   const Item* item = g.any(1, 3);
   if (item == nullptr || !item->exact) return false;
   const std::string above = g.draft.node("Greater", {item->name, g.draft.floats({}, {0.5f})});
@@ -231,13 +231,13 @@ bool choose_number(Generator& g) {  // an If of extents
   return true;
 }
 
-// Trips of a loop: a computed number of at most a few.
+// Trip count of a loop: a small computed value.
 std::string trips(Generator& g) {
   if (g.random.chance(30)) return g.draft.number(g.random.below(4));
   return g.draft.node("Min", {g.scalar().name, g.draft.number(g.random.between(1, 5))});
 }
 
-bool loop_of_rows(Generator& g) {  // a result of each trip, stacked
+bool loop_of_rows(Generator& g) {  // a result per iteration, stacked
   const Item* item = g.any(1, 3);
   if (item == nullptr) return false;
   const Item at = *item;
@@ -254,7 +254,7 @@ bool loop_of_rows(Generator& g) {  // a result of each trip, stacked
   return true;
 }
 
-bool loop_that_grows(Generator& g) {  // what is carried becomes longer with every trip
+bool loop_that_grows(Generator& g) {  // the carried value grows with every iteration
   const Item* item = g.any(1, 2);
   if (item == nullptr) return false;
   const Item at = *item;

@@ -1,4 +1,4 @@
-// Slices, pads, pools, convolutions and unfolding: what saturates, rounds and strides.
+// Slices, pads, pools, convolutions and unfolding: extents with saturation, rounding and strides.
 #include "tests/differential/blocks.h"
 
 namespace rt::test {
@@ -152,8 +152,8 @@ bool pad_to_multiple(Generator& g) {  // and a view in blocks of it, as windowed
   return true;
 }
 
-// [.., n] or [.., h, w] as [b, channels, ..] for pools and convolutions: the channels are 1 where they would
-// be open.
+// Reshapes [.., n] or [.., h, w] to [b, channels, ..] for pools and convolutions: one channel if it would be
+// dynamic.
 std::string as_picture(Generator& g, const Item& item, int spatial, int64_t& channels) {
   const int rank = item.rank();
   if (rank == spatial + 2 && item.is_fixed(1)) {

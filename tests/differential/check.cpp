@@ -37,7 +37,7 @@ const Finding* Verdict::find(Fault fault) const {
 
 namespace {
 
-// Plain loops take about 20 ns for each element and operand.
+// The reference interpreter takes about 20 ns per element and operand.
 constexpr int64_t kLargestValue = 400'000;
 constexpr double kRelative = 5e-4, kAbsolute = 2e-4;
 constexpr const char* kAsImported = "as imported";
@@ -75,14 +75,14 @@ std::string shown(std::span<const int64_t> dims) {
   return line + "]";
 }
 
-// Indices outside are found by plain loops only: a device does not look at them. A shape's entry that happens
-// to be 0 where there is no dimension to copy is taken for an empty one.
+// Out-of-range indices are detected by the reference only: a device does not check them. A shape's entry that
+// happens to be 0 where there is no dimension to copy is taken for an empty dimension.
 bool is_about_values(const std::string& error) {
   return error.find("expected indices in") != std::string::npos ||
          error.find("copies a dimension that the input does not have") != std::string::npos;
 }
 
-/// What a graph says about the dimensions of its values, against those of a run.
+/// The static claims of a graph about the dimensions of its values, compared with those of a run.
 class Claims {
  public:
   Claims(const Graph& graph, const Assignment& at) : graph_(graph), extents_(at) {}
@@ -122,7 +122,7 @@ class Claims {
   std::string problem_;
 };
 
-/// Evaluates the graph; the claims of all its values go into `problem`.
+/// Evaluates the graph; wrong claims about its values are added to `problem`.
 Result<std::vector<Array>> evaluate(const ModelGraph& model, const std::vector<Array>& inputs,
                                     const Assignment& at, std::string& problem) {
   const Graph& graph = model.entries[0].graph;
@@ -168,13 +168,13 @@ std::string difference(const std::vector<Array>& got, const std::vector<Array>& 
   return "";
 }
 
-/// The open model in all its forms.
+/// The dynamic model in all its forms.
 struct Open {
   ModelGraph imported, compiled;
   std::unique_ptr<convert::Runner> session;
 };
 
-// Empty, or why there is none.
+// Empty, or the reason for failure.
 std::string convert_open(const rt_onnx::ModelProto& model, const std::string& backend, Open& open) {
   auto imported = import_model(model);
   if (!imported.ok()) return "import: " + imported.status().message();
@@ -281,7 +281,7 @@ class Pair {
       found(Fault::WrongResult, text(form, ": ", other), at);
   }
 
-  // The fixed model's own passes and kernels, so that a fault of theirs is not taken for one of open shapes.
+  // The static model's own passes and kernels, so that their faults are not attributed to dynamic shapes.
   void check_session_of_fixed(const rt_onnx::ModelProto& fixed, const std::vector<Array>& inputs,
                               const std::vector<Array>& want, const Assignment& at) {
     auto model = import_model(fixed);

@@ -1,12 +1,11 @@
-// Models whose dimensions are open against the same models with every dimension fixed.
+// Models with dynamic dimensions against the same models with static ones.
 //
 //   differential --pairs 500 --seed 1          random models at 20 random extents each
 //   differential --pairs 1 --seed 4711 -v      one of them again, printed
 //   differential --model FILE.onnx             a model from a file
 //
-// Results must be equal in shape and numbers; what the fixed model refuses, the open one refuses, and what it
-// gives, the open one gives; every dimension that the compiled file claims must be the one of the run. A
-// model that shows a fault is made smaller before it is printed.
+// Results must be equal in shape and values; both models must reject the same inputs; every dimension claimed
+// by the compiled file must match the run. A model with a fault is minimized before it is printed.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -34,7 +33,7 @@ struct Settings {
   std::string backend = "cpu", model, save;
 };
 
-// Messages that differ in numbers and names only are one reason.
+// Messages that differ only in numbers and names count as one reason.
 std::string reason_of(const std::string& message) {
   std::string reason;
   bool quoted = false, digits = false;
@@ -53,7 +52,7 @@ bool same_fault(const Finding& a, const Finding& b) {
   return !says_why || reason_of(a.what) == reason_of(b.what);
 }
 
-// The finding becomes what is found in the smaller model.
+// The finding is replaced by that of the smaller model.
 rt_onnx::ModelProto smaller(const rt_onnx::ModelProto& model, Finding& finding, const CheckOptions& options) {
   CheckOptions exact = options;
   exact.sessions_of_fixed = finding.what.starts_with("fixed") ? 1 : 0;
@@ -121,7 +120,7 @@ std::string at_text(const Json& at) {
   return line;
 }
 
-/// What was found in all pairs.
+/// Findings over all pairs.
 class Report {
  public:
   explicit Report(const Settings& settings) : settings_(settings) {}
@@ -209,7 +208,7 @@ class Report {
   std::map<Fault, std::map<std::string, Group>> groups_;
 };
 
-// Known models, then seeds.
+// Known models first, then seeds.
 int run(const Settings& settings) {
   Report report(settings);
   const auto known = known_models();
@@ -269,6 +268,6 @@ int main(int argc, char** argv) {
   app.add_flag("--without-empty", settings.without_empty, "No extents of 0");
   app.add_flag("-v,--verbose", settings.verbose, "Print every model");
   CLI11_PARSE(app, argc, argv);
-  setenv("OMP_NUM_THREADS", "1", 0);  // the models are small, the processes several
+  setenv("OMP_NUM_THREADS", "1", 0);  // the models are small, and there are several processes
   return settings.model.empty() ? run(settings) : run_file(settings);
 }

@@ -12,7 +12,7 @@ namespace {
 
 // AttributeProto's types.
 constexpr int kFloat = 1, kInt = 2, kString = 3, kGraph = 5, kInts = 7;
-// Numbers beyond it mean "to the end", not an extent.
+// Values above it mean "to the end", not an extent.
 constexpr int64_t kLargestExtent = 1'000'000;
 
 void set_attribute(rt_onnx::AttributeProto& proto, const Attribute& attribute) {

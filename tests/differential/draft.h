@@ -1,6 +1,6 @@
-// An ONNX model that is being written, node by node.
+// Builds an ONNX model node by node.
 //
-// Knows: ONNX's messages. Must not know: which models are worth writing, librt.
+// Knows: ONNX's messages. Must not know: which models to generate, librt.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Draft {
 
   /// A graph input; the name of a symbol, or digits, for each dimension.
   std::string input(const std::string& name, int type, const Names& dims);
-  /// A node with one result; gives its name.
+  /// Adds a node with one result; returns the result's name.
   std::string node(const std::string& op, const Names& inputs, const Attributes& attributes = {});
   Names nodes(const std::string& op, const Names& inputs, size_t outputs, const Attributes& attributes = {});
   /// int64 constants: of rank 1 and of rank 0.
@@ -55,7 +55,7 @@ class Draft {
   std::string floats(const Extents& dims, const std::vector<float>& values);
   std::string flag(bool value);
 
-  /// What is written from here on goes into a body, until it is taken.
+  /// Everything written after this goes into a body until take_body().
   void begin_body();
   /// A body's input.
   std::string body_input(int type, int rank);
@@ -71,13 +71,13 @@ class Draft {
   std::vector<rt_onnx::GraphProto> bodies_;
 };
 
-/// The model with extents in place of its inputs' symbols.
+/// The model with static extents in place of its inputs' symbols.
 rt_onnx::ModelProto with_extents(const rt_onnx::ModelProto& model, const Assignment& extents);
 /// Names of the symbols of the inputs, sorted.
 Names symbols_of(const rt_onnx::ModelProto& model);
-/// The largest absolute number among integer constants and attributes that could be an extent.
+/// The largest absolute value among integer constants and attributes that could be an extent.
 int64_t largest_constant(const rt_onnx::ModelProto& model);
-/// A line for each input and node, for people.
+/// Human-readable: one line per input and node.
 std::string readable(const rt_onnx::ModelProto& model);
 
 }  // namespace rt::test

@@ -10,7 +10,7 @@ namespace rt::test {
 
 namespace {
 
-constexpr int64_t kLargestSample = 30'000;  ///< elements of a value at the samples
+constexpr int64_t kLargestSample = 30'000;  ///< largest element count of a value at the samples
 constexpr size_t kRankLimit = 5;
 
 Extents dims_of_input(const rt_onnx::ValueInfoProto& input, const Assignment& at) {
@@ -225,13 +225,13 @@ std::optional<std::string> Generator::derived(const Scalar& from, std::vector<in
         if (from.values[i] == k) return std::nullopt;
       return draft.node("Where", {less, a, constant(k / 2)});
     }
-    case 11: {  // half of it, by floats
+    case 11: {  // half of it, in floating point
       each([](int64_t v) { return v / 2; });
       const std::string real = draft.node("Cast", {a}, {{"to", kOnnxFloat}});
       const std::string half = draft.node("Mul", {real, draft.floats({}, {0.5f})});
       return draft.node("Cast", {draft.node("Floor", {half})}, {{"to", kOnnxInt64}});
     }
-    case 12: {  // what is missing to a multiple
+    case 12: {  // padding to a multiple
       each([&](int64_t v) { return (k - v % k) % k; });
       const std::string rest = draft.node("Mod", {a, constant(k)});
       return draft.node("Mod", {binary("Sub", constant(k), rest), constant(k)});
@@ -315,8 +315,8 @@ rt_onnx::ModelProto Generator::generate() {
   const int64_t blocks = random.between(1, 6);
   int64_t added = 0;
   for (int tries = 0; added < blocks && tries < 40; ++tries) added += try_block() ? 1 : 0;
-  // What nothing reads is an output, and the mean of it over all its axes but the first, in which a wrong
-  // extent shows as a wrong number.
+  // Unread values become outputs, some averaged over all axes but the first, so that a wrong extent shows as
+  // a wrong value.
   const std::set<std::string> read = names_read(draft.model.graph());
   Names outputs;
   for (const Item& item : tensors_) {
@@ -364,7 +364,7 @@ std::vector<Assignment> random_assignments(const rt_onnx::ModelProto& model, int
   for (int i = 0; i < count; ++i) {
     Assignment at;
     for (const std::string& name : symbols) at[name] = i == 0 ? 1 : draw();
-    // One beyond every constant for each symbol in turn, with the others small beside it.
+    // The value above every constant for each symbol one after the other, with the other symbols small.
     const std::string kept =
         i >= 1 && i <= static_cast<int>(symbols.size()) ? symbols[static_cast<size_t>(i) - 1] : "";
     if (!kept.empty()) at[kept] = beyond;

@@ -1,8 +1,8 @@
-// Writes random models whose shapes depend on open dimensions.
+// Generates random models whose shapes depend on dynamic dimensions.
 //
-// A model grows by blocks: a few nodes that do what exporters write. After each block the model is fixed at
-// some sample extents and evaluated: a block that makes it invalid there is taken back, and what its values
-// are there guides the next one.
+// A model grows by blocks: a few nodes as exporters write them. After each block the model is evaluated at
+// some sample extents: a block that makes it invalid there is undone, and the extents of its values there
+// guide the next one.
 #pragma once
 
 #include <optional>
@@ -36,11 +36,11 @@ class Random {
   uint64_t state_;
 };
 
-/// A value of the model, with what it is at each sample.
+/// A tensor of the model, with its extents at each sample.
 struct Item {
   std::string name;
   std::vector<Extents> dims;
-  bool exact = true;  ///< its numbers are sums of small fractions, the same in every order
+  bool exact = true;  ///< its values are sums of small fractions, equal in every summation order
   bool used = false;  ///< something reads it
 
   int rank() const { return static_cast<int>(dims[0].size()); }
@@ -51,7 +51,7 @@ struct Item {
   int64_t least(size_t axis) const;
 };
 
-/// An integer of rank 0, with its values at each sample.
+/// A scalar integer, with its value at each sample.
 struct Scalar {
   std::string name;
   std::vector<int64_t> values;
@@ -67,24 +67,24 @@ class Generator {
   /// The finished model.
   rt_onnx::ModelProto generate();
 
-  // --- for blocks
+  // --- interface for blocks
   Random random;
   Draft draft;
 
   const std::vector<Item>& tensors() const { return tensors_; }
-  /// A tensor with a rank in [least, most], later ones more often; null if there is none.
+  /// A tensor with a rank in [least, most], preferring later ones; null if there is none.
   const Item* any(int least = 1, int most = 5);
-  /// One of its axes, open ones more often.
+  /// One of its axes, preferring dynamic ones.
   size_t axis_of(const Item& item);
-  /// The axis as ONNX may write it: from the front or from the back.
+  /// The axis in one of ONNX's two forms: counted from the front or from the back.
   int64_t spelled(const Item& item, size_t axis) {
     return random.chance(25) ? static_cast<int64_t>(axis) - item.rank() : static_cast<int64_t>(axis);
   }
-  /// An extent as an integer of rank 0.
+  /// An extent as a scalar integer.
   std::string extent(const std::string& tensor, size_t axis, size_t rank);
-  /// A scalar of the model, or an extent, or arithmetic on one of them.
+  /// A scalar of the model, an extent, or an arithmetic expression of one.
   Scalar scalar();
-  /// Values at the samples are not tracked for what a block adds to itself.
+  /// Helpers of a block; their results' sample values are not tracked.
   std::string as_list(const std::string& scalar);
   std::string binary(const std::string& op, const std::string& a, const std::string& b) {
     return draft.node(op, {a, b});
@@ -101,11 +101,11 @@ class Generator {
   /// One axis from start to end, as names of rank-1 operands.
   std::string slice(const std::string& tensor, const std::string& start, const std::string& end, int64_t axis,
                     int64_t step = 1);
-  /// The list [extents of the tensor, with those at some axes replaced].
+  /// The shape of the tensor, with the extents of some axes replaced.
   std::string shape_with(const Item& item, const std::vector<std::pair<size_t, std::string>>& replaced);
   std::string weights(const Extents& dims);
 
-  /// What the block adds to the model.
+  /// Adds a result of the block to the model.
   void give(const std::string& tensor, bool exact);
   void give_scalar(const std::string& name) { new_scalars_.push_back(name); }
 
@@ -123,7 +123,7 @@ class Generator {
   Names new_scalars_;
 };
 
-/// A way to go on: false when the model has nothing that it could work on.
+/// Adds one pattern; false when the model has no suitable operand.
 using BlockFunction = bool (*)(Generator&);
 struct Block {
   const char* name;
@@ -132,8 +132,8 @@ struct Block {
 };
 std::vector<Block> all_blocks();
 
-/// Extents for a model's symbols: ones, small numbers, primes, multiples of what exporters round to,
-/// sometimes 0, and one beyond every constant in the model.
+/// Extents for a model's symbols: ones, small values, primes, multiples of the factors that exporters round
+/// to, sometimes 0, and one above every constant in the model.
 std::vector<Assignment> random_assignments(const rt_onnx::ModelProto& model, int count, uint64_t seed,
                                            bool with_empty = true);
 

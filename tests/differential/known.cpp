@@ -38,7 +38,7 @@ std::string weights(Draft& draft, const Extents& dims) {
   return draft.floats(dims, values);
 }
 
-// Each gives the name of the model's output.
+// Each returns the name of the model's output.
 
 std::string mean_of_first_16(Draft& d) {
   return mean(d, slice(d, d.input("x", kOnnxFloat, {"b", "n"}), 0, 16, 1), 1);

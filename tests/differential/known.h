@@ -1,4 +1,4 @@
-// Models of shapes that were once misread, by name: the program tries them before random ones.
+// Named models whose shapes were once computed wrongly: tested before the random ones.
 #pragma once
 
 #include <string>

@@ -59,7 +59,7 @@ class Minimizer {
       : best_(std::move(model)), still_wrong_(still_wrong), tries_(tries) {}
 
   rt_onnx::ModelProto run() {
-    attempt(best_);  // without what nothing reads
+    attempt(best_);  // removes unread nodes
     one_output();
     for (bool better = true; better && tries_ > 0;) better = earlier_output() || pass_by();
     return std::move(best_);
@@ -87,7 +87,7 @@ class Minimizer {
     return attempt(std::move(model));
   }
 
-  // A node's result in place of the output that needs it.
+  // Makes an earlier node's result the output.
   bool earlier_output() {
     if (best_.graph().output_size() != 1) return false;
     const std::string present(best_.graph().output(0).name());
@@ -102,7 +102,7 @@ class Minimizer {
     return false;
   }
 
-  // An operand of a node in place of its result.
+  // Replaces a node's result by one of its operands.
   bool pass_by() {
     const rt_onnx::ModelProto start = best_;
     for (const auto& node : start.graph().node())

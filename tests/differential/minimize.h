@@ -1,4 +1,4 @@
-// Makes a model that shows a fault smaller.
+// Minimizes a model that shows a fault.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace rt::test {
 
-/// The smallest model found, by keeping one output, passing by nodes and dropping what nothing reads, of
-/// which still_wrong is true. Tries at most `tries` models.
+/// The smallest model found for which still_wrong is true, by keeping one output, bypassing nodes and
+/// dropping unread ones. Tries at most `tries` models.
 rt_onnx::ModelProto minimize(const rt_onnx::ModelProto& model,
                              const std::function<bool(const rt_onnx::ModelProto&)>& still_wrong, int tries);
 

@@ -13,7 +13,8 @@ namespace rt::test {
 
 namespace {
 
-/// Takes every jobs-th number from `next` on; writes "> number" before a piece and its line after it.
+/// Handles every jobs-th index from `next` on; writes "> index" before each task and its result line after
+/// it.
 struct Worker {
   std::FILE* file = nullptr;
   int64_t next = 0;
@@ -53,7 +54,7 @@ std::string read_all(std::FILE* file) {
   return all;
 }
 
-// Appends the results in the worker's file; the number of the piece that has none, or -1.
+// Appends the results in the worker's file; returns the index of the task that has none, or -1.
 int64_t collect(Worker& worker, std::vector<WorkResult>& results) {
   const std::string all = read_all(worker.file);
   int64_t open = -1;

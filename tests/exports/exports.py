@@ -55,7 +55,7 @@ def enter_environment(options):
     os.execv(python, [str(python), *sys.argv])
 
 
-# --- exporting, in a process of its own
+# --- exporting, in a separate process
 def export_torchscript(net, model, sample, path):
     import torch
 

@@ -135,7 +135,7 @@ def picture(h="h", w="w"):
     return {"x": ("float", ("batch", 3, h, w))}
 
 
-# --- nets written here
+# --- custom nets
 class ConvMixer(nn.Module):
     def __init__(self):
         super().__init__()

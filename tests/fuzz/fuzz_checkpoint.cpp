@@ -1,4 +1,4 @@
-// Any bytes: the reader of checkpoints answers with a checkpoint or a Status.
+// For any bytes, the reader of checkpoints returns a checkpoint or a Status.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

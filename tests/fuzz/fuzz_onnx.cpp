@@ -1,4 +1,4 @@
-// Any bytes: the ONNX importer answers with a graph or a Status.
+// For any bytes, the ONNX importer returns a graph or a Status.
 #include <cstdint>
 #include <cstdlib>
 #include <span>

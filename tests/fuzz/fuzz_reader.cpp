@@ -1,5 +1,5 @@
-// Any bytes: the reader answers with a model or a Status. Checksums would stop almost every mutation, so the
-// bytes are tried as they are and with the checksums made right.
+// For any bytes, the reader returns a model or a Status. Checksums would reject almost every mutation, so the
+// bytes are tried both as they are and with corrected checksums.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>

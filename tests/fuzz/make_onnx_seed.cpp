@@ -1,5 +1,5 @@
-// Writes a small ONNX model: a convolution with weights in raw bytes, an activation, shape arithmetic and a
-// product with weights in a typed field. What the importer's fuzz test starts from.
+// Writes a small ONNX model, the seed of the importer's fuzz test: a convolution with weights in raw bytes,
+// an activation, shape arithmetic and a matmul with weights in a typed field.
 #include <cstdio>
 #include <fstream>
 

@@ -8,7 +8,7 @@
 
 namespace {
 
-/// A model without weights: a mutation meets the graph more often.
+/// A model without weights, so that more mutations hit the graph.
 rt::ModelGraph bare_model() {
   rt::ModelGraph model = rt::testing::sample_model();
   model.states.clear();

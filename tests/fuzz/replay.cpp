@@ -2,8 +2,8 @@
 //
 //   replay [--mutations=N] FILE...
 //
-// The same arguments do the same thing everywhere. With RT_REPLAY_TRACE set, each input is named on stderr
-// first, so that the last line before a report tells which one it is about.
+// Deterministic: the same arguments give the same inputs everywhere. With RT_REPLAY_TRACE set, each input is
+// named on stderr first, so that the last line before a report identifies it.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -21,7 +21,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-/// Values that parsers trip over.
+/// Edge-case values for parsers.
 constexpr uint64_t kInteresting[] = {0,          1,      2,          0x7f,       0x80,       0xff,
                                      0x7fff,     0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40,
                                      1ull << 63, ~0ull,  0xfffffffe, 4,          8,          64};
@@ -40,7 +40,7 @@ Bytes mutated(const Bytes& seed, const Bytes& other, std::mt19937_64& random) {
         std::memcpy(bytes.data() + at, &number, std::min<size_t>(left, size_t{1} << below(4)));
         break;
       }
-      case 3: {  // a small step: offsets and sizes that are off by a little
+      case 3: {  // a small change: offsets and sizes that are slightly wrong
         uint32_t number = 0;
         const size_t size = std::min<size_t>(left, 4);
         std::memcpy(&number, bytes.data() + at, size);
@@ -49,7 +49,7 @@ Bytes mutated(const Bytes& seed, const Bytes& other, std::mt19937_64& random) {
         break;
       }
       case 4: bytes.resize(at); break;
-      case 5: {  // a piece from elsewhere
+      case 5: {  // a chunk copied from another position or seed
         const Bytes& from = below(2) == 0 ? seed : other;
         const size_t start = below(from.size());
         const size_t size = std::min<size_t>({left, from.size() - start, 1 + below(64)});

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# format.sh ROOT: every C++ file is as clang-format 14 leaves it.
+# format.sh ROOT: every C++ file is formatted by clang-format 14.
 set -euo pipefail
 cd "$1"
 if ! clang-format --version 2>/dev/null | grep -q 'version 14'; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# includes.sh ROOT: who may include whom. Prints every include that breaks a rule.
+# includes.sh ROOT: which module may include which. Prints every include that breaks a rule.
 set -euo pipefail
 cd "$1"
 
 status=0
-# room: regular expression of the project headers its files may include ("" for none of the others)
+# module: regular expression of the project headers that its files may include ("" for none of the others)
 check() {
   local room=$1 allowed=$2 file line header
   [[ -d $room ]] || return 0

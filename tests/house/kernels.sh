@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kernels.sh ROOT: every kernel says how many threads a block has (and may say how many blocks a multiprocessor), which is its limit of
-# registers: 65536 by threads and blocks. Above it the compiler would spill, and that is an error of the build (cmake/Cuda.cmake).
+# kernels.sh ROOT: every kernel declares its threads per block (and optionally its blocks per multiprocessor), which limits its
+# registers: 65536 / (threads * blocks). Above the limit the compiler would spill, which is a build error (cmake/Cuda.cmake).
 set -euo pipefail
 cd "$1"
 status=0

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# sizes.sh ROOT: no source file has more than 800 lines, no room's README more than 60.
+# sizes.sh ROOT: no source file has more than 800 lines, no module's README more than 60.
 set -euo pipefail
 cd "$1"
 status=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bundle.sh TOOLS_BUNDLE BUILD: a bundle runs in an empty folder without anything of the build, has every test that needs a GPU, and
-# nothing of NVIDIA's or libc.
+# bundle.sh TOOLS_BUNDLE BUILD: a bundle runs in an empty folder without anything from the build, contains every test that needs a GPU,
+# and nothing of NVIDIA's or libc.
 set -euo pipefail
 bundle=$1 build=$2
 fail() { echo "FAILED: $*"; exit 1; }
@@ -18,14 +18,14 @@ foreign=$(find . -name 'libcuda*' -o -name 'libcud*' -o -name 'libcublas*' -o -n
 foreign=$(grep -E " '/" tests.list || true)
 [[ -z $foreign ]] || fail "tests that name folders of this machine: $foreign"
 
-# All tests on a device are there.
+# All device tests are included.
 if [[ -e lib/librt/librt_cuda.so ]]; then
   wanted=$(ctest --test-dir "$build" -N -L '^cuda$' -LE '^(unit|cuda_emu)$' | sed -n 's/^ *Test *#[0-9]*: //p' | sort)
   found=$(./check --list cuda | sort)
   [[ $wanted == "$found" ]] || fail "tests on cuda: $(diff <(echo "$wanted") <(echo "$found"))"
 fi
 
-# An environment of its own; the build's folder is not named in it.
+# A separate environment; it does not contain the build folder.
 clean=(env -i PATH=/usr/bin:/bin "HOME=$folder")
 out=$("${clean[@]}" ./check cpu '^(conformance|model_mnist_cnn|curve_mlp)_cpu$') || fail "$out"
 echo "$out"

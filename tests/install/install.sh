@@ -19,7 +19,7 @@ if command -v pkg-config >/dev/null; then
 else
   echo "pkg-config is not installed: its half of this test did not run"
 fi
-# The library is found by the programs' RPATH alone, under its soname.
+# The programs find the library through RPATH only, under its soname.
 unset LD_LIBRARY_PATH
 [ -e "$work/prefix/$libdir/librt/librt.so.0" ] || { echo "librt.so.0 is not installed"; exit 1; }
 # Programs say which version they are, and their help fits the terminal; only examples are longer.

@@ -14,7 +14,7 @@ import nodes
 warnings.filterwarnings("ignore")
 onnxruntime.set_default_logger_severity(3)
 
-# The pairwise coupling of SVC's probabilities is solved exactly here, and until it changes little there.
+# The pairwise coupling of SVC's probabilities is solved exactly here, but only iteratively in ONNX Runtime.
 LOOSE = {"probabilities": 4e-3}
 
 

@@ -98,7 +98,7 @@ def tree_regressor(random):
 
 def tree_classifier(random):
     classes = int(random.choice([2, 2, 3, 4]))
-    # Of two classes with weights each ONNX Runtime takes label 1 where the second's score is above 0, whatever the first's is.
+    # With two classes that both have weights, ONNX Runtime returns label 1 if the second's score is above 0, whatever the first's.
     used = list(range(classes)) if classes > 2 else [int(random.integers(2))]
     attributes = tree_attributes(random, "class", classes, used, random.random() < 0.4, False)
     attributes |= {"post_transform": str(random.choice(TRANSFORMS))}

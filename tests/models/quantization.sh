@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# quantization.sh BIN SHARED: 8 bits cost classifiers of digits at most half a point, however ranges are chosen.
+# quantization.sh BIN SHARED: 8 bits cost digit classifiers at most half a percentage point, for every way of choosing ranges.
 set -euo pipefail
 bin=$1 shared=$2
 data=$shared/data

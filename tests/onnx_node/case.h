@@ -1,4 +1,4 @@
-// One conformance case: what cases.tsv says of it, its tensors, and how results are compared.
+// One conformance case: its row in cases.tsv, its tensors, and the comparison of results.
 //
 // Knows: the archive's layout and ONNX's tolerance rule. Must not know: how a case is run.
 #pragma once
@@ -23,15 +23,15 @@ struct Case {
 };
 
 /// The rows of cases.tsv, or those of models.tsv, whose names are folders "light/light_resnet50" and whose
-/// tier is 1; empty with a message when it cannot be read.
+/// tier is 1; empty with a message when the file cannot be read.
 std::vector<Case> read_cases(const std::string& path, std::string& error);
 
-/// input_K.pb or output_K.pb of a case's folder, in order. nullopt for one that is missing in between.
+/// input_K.pb or output_K.pb of a case's folder, in order. nullopt for missing ones in between.
 std::optional<std::vector<std::optional<tools::Array>>> read_tensors(const std::string& folder,
                                                                      const std::string& stem,
                                                                      std::string& error);
 
-/// Empty when `got` is what was wanted, else the first difference.
+/// Empty when `got` matches `want`, else the first difference.
 std::string difference(const tools::Array& got, const tools::Array& want, const Case& rules);
 
 /// Lines `name TAB reason`; '#' begins a comment.

@@ -1,8 +1,7 @@
 // ONNX's operator conformance cases and small models: converts, runs and compares each, and prints counts.
 //
-// A case in the skip file is run as well; when it passes, the run fails, so that the list stays true.
-// With --refuse the cases are only converted: each converts, or is refused with a list of what is not
-// supported.
+// A case in the skip file is run as well; if it passes, the run fails, so that the list stays accurate. With
+// --refuse the cases are only converted: each converts, or is rejected with a list of unsupported operators.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
@@ -47,7 +46,7 @@ std::optional<std::vector<Array>> run_on(const Settings& settings, rt::ModelGrap
   return rt::convert::run_session(*file, settings.backend, settings.strict, inputs, error);
 }
 
-// Empty when the model converts or is refused by naming nodes that are not supported, else what it said.
+// Empty when the model converts or is rejected with the names of unsupported nodes, else the message.
 std::string refuse_case(const Settings& settings, const Case& rules) {
   rt::onnx::ImportReport report;
   const auto model = rt::onnx::import_onnx(settings.data + "/" + rules.name + "/model.onnx", {}, report);
@@ -61,7 +60,7 @@ std::string refuse_case(const Settings& settings, const Case& rules) {
   return {};
 }
 
-// Empty when the case passes, else why not.
+// Empty when the case passes, else the reason for failure.
 std::string run_case(const Settings& settings, Case rules) {
   rules.absolute = std::max(rules.absolute, settings.atol);
   const std::string folder = settings.data + "/" + rules.name;
@@ -80,7 +79,7 @@ std::string run_case(const Settings& settings, Case rules) {
     return report.unsupported.empty() ? "import: " + model.status().message()
                                       : report.unsupported[0].op + ": " + report.unsupported[0].reason;
 
-  // Test data are in the order of ONNX's inputs; baked ones are no inputs any more.
+  // Test data is in the order of ONNX's inputs; baked inputs have become constants.
   std::vector<Array> given;
   for (rt::ValueId id : model->entries[0].graph.inputs) {
     const std::string& name = model->entries[0].graph[id].name;
@@ -88,7 +87,7 @@ std::string run_case(const Settings& settings, Case rules) {
       if (input && input->name == name) given.push_back(*input);
   }
   const size_t wanted_inputs = model->entries[0].graph.inputs.size();
-  if (given.empty() && inputs->size() == wanted_inputs)  // old data have other names, or none
+  if (given.empty() && inputs->size() == wanted_inputs)  // old data uses other names, or none
     for (const auto& input : *inputs)
       if (input) given.push_back(*input);
   if (given.size() != wanted_inputs) return "the names of the inputs do not match the data";

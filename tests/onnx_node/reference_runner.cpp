@@ -16,7 +16,7 @@ std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
   }
   std::vector<ConstTensorView> views;
   for (const tools::Array& input : inputs) {
-    // An empty tensor has no bytes, yet is present.
+    // An empty tensor has no bytes but must have a non-null pointer to be present.
     const void* bytes = input.bytes.empty() ? "" : static_cast<const void*>(input.bytes.data());
     views.push_back(
         {bytes, {.dtype = static_cast<DType>(input.type), .shape = Shape(std::span(input.dims))}});

@@ -1,6 +1,6 @@
-// The ways a converted case can be run.
+// The ways to run a converted case.
 //
-// Knows: tensors as the tools exchange them. Must not know: cases, comparisons.
+// Knows: the tools' tensor type. Must not know: cases, comparisons.
 #pragma once
 
 #include <optional>
@@ -16,14 +16,14 @@ struct ModelGraph;
 
 namespace rt::test {
 
-/// The graph's reference value; nullopt with a message. Inputs in graph order.
+/// The graph's reference results; nullopt with a message. Inputs in graph order.
 std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
                                                        std::span<const tools::Array> inputs,
                                                        std::string& error);
 
 /// Optimizes, writes and reads the model; nullopt with a message.
 std::optional<std::vector<std::byte>> compile(ModelGraph& model, std::string& error);
-/// compile(), then the reference value of what was read back.
+/// compile(), then the reference results of the model read back.
 std::optional<std::vector<tools::Array>> run_compiled_reference(ModelGraph& model,
                                                                 std::span<const tools::Array> inputs,
                                                                 std::string& error);

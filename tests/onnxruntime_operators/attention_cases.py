@@ -22,7 +22,7 @@ def cases(rng):
         return [None, raw2, raw3, ends, np.concatenate([ends, starts]), np.zeros((B, total), np.int32),
                 np.array([0, 2], np.int32)]
 
-    # Where all of a row is masked, scores near -10000 keep three digits.
+    # In fully masked rows, scores near -10000 keep only three digits.
     def hidden_rows(mask):
         return 2e-5 if mask is None else 3e-3
 

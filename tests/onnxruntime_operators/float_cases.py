@@ -35,7 +35,7 @@ def cases(rng):
                     auto_pad="SAME_UPPER", activation="Relu"))
     out.append(Case("FusedConv", [f(1, 2, 5, 5), f(2, 2, 1, 1)], constants=[1], activation="Relu", auto_pad="VALID"))
     out.append(Case("FusedConv", [f(1, 2, 4, 5, 6), f(3, 2, 2, 2, 2), f(3)], constants=[1, 2], activation="Relu"))
-    # --- products
+    # --- matmuls
     for ta in (0, 1):
         for tb in (0, 1):
             a = f(7, 6) if ta else f(6, 7)
@@ -65,7 +65,7 @@ def cases(rng):
         for bb in (0, 1):
             for ta in (0, 1):
                 for tb in (0, 1):
-                    # rows along the first axis, the stack behind it
+                    # rows along the first axis, followed by the batch axis
                     a = f(2, 3, 7, 6) if ta else f(2, 3, 6, 7)
                     b = f(2, 3, 5, 7) if tb else f(2, 3, 7, 5)
                     if ba:

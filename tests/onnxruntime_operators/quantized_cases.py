@@ -59,7 +59,7 @@ def cases(rng):
         for axes, keep in (([1], 1), ([0, 2], 0), (None, 1)):
             extra = {} if axes is None else dict(axes=axes)
             out.append(Case("QLinearReduceMean", [a, *scales], constants=[1, 2, 3, 4], atol=1, keepdims=keep, **extra))
-        # --- products
+        # --- matmuls
         for ta in (0, 1):
             for tb in (0, 1):
                 m = bytes_(kind, 7, 6) if ta else bytes_(kind, 6, 7)
@@ -127,10 +127,10 @@ def cases(rng):
                 for full in (False, True):
                     extra = [f(directions, 8 * Hn, scale=.1), lengths, f(directions, Bn, Hn, scale=.3),
                              f(directions, Bn, Hn, scale=.3), f(directions, 3 * Hn, scale=.1)] if full else [None] * 5
-                    # The runtime rounds the data to bytes as well.
+                    # ONNX Runtime quantizes the data to 8 bits as well.
                     out.append(Case("DynamicQuantizeLSTM", [f(T, Bn, I), w, r, *extra, ws, wz, rs, wz], outputs=3,
                                     constants=[1, 2, 3, 7, 8, 9, 10, 11], hidden_size=Hn, direction=direction, atol=6e-2, rtol=0))
-    # --- weights of a few bits
+    # --- low-bit weights
     for bits in (2, 4, 8):
         for block in (16, 32, 128):
             for K in (block, 2 * block, block + 10, 5):
@@ -145,7 +145,7 @@ def cases(rng):
                         out.append(Case("MatMulNBits", [a, weight, scales if K > 5 else scales.reshape(-1), zeros, None, bias],
                                         constants=[1, 2, 3, 5], symbols={2: "b", 3: "s"}, K=K, N=N, bits=bits, block_size=block,
                                         atol=5e-4, rtol=1e-3))
-    # --- attention on bytes
+    # --- 8-bit attention
     B, S, heads, size = 2, 5, 4, 6
     hidden = heads * size
     for kind, zx in ((u8, 120), (i8, -5)):

@@ -1,11 +1,11 @@
-// Writes docs/operators.md, or checks that it is what this build would write: operator x backend x element
-// type x {forward, backward}, found by preparing every operator case on every backend.
+// Writes docs/operators.md, or checks that it matches what this build would write: operator x backend x
+// element type x {forward, backward}, determined by preparing every operator case on every backend.
 //
 //   operators --write FILE | --check FILE
 //
-// A type stands in a cell when all cases of the operator, with their first operand's type replaced by it, are
-// prepared on the backend without leaving a node to another one; in parentheses when some are not. Values are
-// the conformance harness's business.
+// A type is in a cell when all cases of the operator, with their first operand's type replaced by it, are
+// prepared on the backend without falling back to another one for a node; in parentheses when only some are.
+// The conformance harness checks values.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -26,7 +26,7 @@
 namespace rt::test {
 namespace {
 
-/// The emulated device has the rows of the real one's table.
+/// The emulated device has the same kernel table as the real one.
 struct Column {
   const char* name;
   const char* backend;
@@ -36,15 +36,15 @@ constexpr DType kTypes[] = {DType::F32, DType::F16, DType::BF16, DType::F64, DTy
                             DType::I32, DType::U32, DType::U64,  DType::I16, DType::U16,
                             DType::I8,  DType::U8,  DType::Bool};
 
-/// How many of an operator's variants there are in one type, and how many of them stay on the backend.
+/// The number of an operator's variants in one type, and how many of them run on the backend.
 struct Count {
   int all = 0;
   int native = 0;
 };
-using Row = std::map<std::string, std::map<DType, Count>>;  ///< by "cpu forward" and so on
+using Row = std::map<std::string, std::map<DType, Count>>;  ///< by "cpu forward" etc.
 
-/// The case with the type of its first operand replaced, in every operand that shares it; nullopt where the
-/// first operand gives a shape.
+/// The case with the type of its first operand replaced, in every operand that shares it; nullopt if the
+/// first operand is a shape.
 std::optional<Case> with_type(const Case& original, DType dtype) {
   const uint32_t shape_operands = ops::page_of(original.op.type)->shape_operands;
   Case c{original.name,    original.op,       original.inputs,
@@ -94,7 +94,7 @@ ModelGraph empty_model() {
 
 using ModelPtr = std::shared_ptr<const ModelGraph>;
 
-/// As a user's file is: written and read.
+/// Written and read, like a user's file.
 Result<ModelPtr> finished(ModelGraph& model) {
   RT_TRY(compiler::expand_composites(model.entries[0].graph, model.states));
   RT_ASSIGN(const std::vector<std::byte> bytes, compiler::serialize_model(model));
@@ -102,7 +102,7 @@ Result<ModelPtr> finished(ModelGraph& model) {
   return std::make_shared<const ModelGraph>(std::move(read));
 }
 
-/// A model of the one node.
+/// A model of a single node.
 Result<ModelPtr> forward_model(const Case& c) {
   ModelGraph model = empty_model();
   compiler::Builder builder(model.entries[0].graph);
@@ -145,7 +145,7 @@ Result<ModelPtr> backward_model(const Case& c) {
   return finished(model);
 }
 
-/// The devices of a backend, open for all sessions: opening takes longer than what is asked of them.
+/// The devices of a backend, shared by all sessions: opening them takes longer than the checks.
 const Result<std::shared_ptr<DeviceSet>>& devices_of(const std::string& backend) {
   static std::map<std::string, Result<std::shared_ptr<DeviceSet>>> open;
   const auto found = open.find(backend);
@@ -153,7 +153,7 @@ const Result<std::shared_ptr<DeviceSet>>& devices_of(const std::string& backend)
                              : open.emplace(backend, DeviceSet::open(backend, {})).first->second;
 }
 
-/// Prepares the model; whether no node left the backend, or nullopt where it cannot be prepared at all.
+/// Prepares the model; whether all nodes stay on the backend, or nullopt if it cannot be prepared.
 std::optional<bool> stays(const ModelPtr& model, const char* backend) {
   const auto& devices = devices_of(backend);
   if (!devices.ok()) return std::nullopt;
@@ -263,7 +263,7 @@ int check(const char* path, const std::string& now) {
   return 1;
 }
 
-/// A backend without a device would make an empty column.
+/// A backend without a device would give an empty column.
 bool all_devices() {
   for (const auto& [name, backend] : kColumns) {
     rt_device_list* list = nullptr;

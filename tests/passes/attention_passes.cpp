@@ -1,4 +1,4 @@
-// The attention pass: the forms in which exporters spell out attention.
+// The attention pass: the decomposed forms of attention that exporters write.
 #include <array>
 #include <limits>
 
@@ -58,7 +58,7 @@ TEST(Attention, TransposedKeysFactorAndAddedMask) {
   EXPECT_EQ(net.found().scale, 0.5f);
 }
 
-// A number has no queries and keys: it becomes a mask of one element.
+// A scalar has no query or key axes: it becomes a mask of one element.
 TEST(Attention, ANumberOrARowAddedToAllScores) {
   for (const Shape& extents : {Shape{}, Shape{1}, Shape{6}}) {
     Heads net;
@@ -221,7 +221,7 @@ TEST(Attention, Softcap) {
   EXPECT_FLOAT_EQ(net.found().scale, 0.5f);
 }
 
-/// So that its gradient is one operator too.
+/// So that its gradient is a single operator too.
 TEST(Attention, IsFoundBeforeGradientsAreMade) {
   for (const bool find : {true, false}) {
     Heads net;

@@ -1,5 +1,5 @@
-// Inputs that grow become states: the rewritten graph, run step by step, must compute what the original
-// computes with its past handed on by the caller.
+// Growing inputs become states: the rewritten graph, run step by step, must compute what the original
+// computes when the caller passes its past on.
 #include "tools/compiler/cache/cache.h"
 
 #include "tests/passes/support.h"
@@ -38,12 +38,12 @@ std::vector<ops::HostTensor> run(const Graph& graph, const std::vector<ops::Host
   return results.ok() ? std::move(*results) : std::vector<ops::HostTensor>{};
 }
 
-/// A decoder layer by layer: features [1,S,F] in, and keys and values as `join` makes them of new ones
-/// [1,G,S,D].
+/// A decoder layer by layer: features [1,S,F] in; `join` combines the new keys and values [1,G,S,D] with past
+/// ones.
 struct Decoder : Net {
   bool spelled_out = false;
 
-  /// As exporters write it: keys and values repeated for the heads that share them, products, a softmax.
+  /// As exporters write it: keys and values repeated for the heads that share them, matmuls, a softmax.
   ValueId written_attention(ValueId q, ValueId k, ValueId v, ValueId mask) {
     const auto repeated = [&](ValueId x) {
       const ValueId column = b.reshape(x, b.ints(std::vector<int64_t>{1, kGroups, 1, -1, kWidth}));
@@ -77,7 +77,7 @@ struct Decoder : Net {
   }
 };
 
-/// All layers in one tensor [L,G,P,D], one token a step: keys and values are picked by Gather and stacked
+/// All layers in one tensor [L,G,P,D], one token per step: keys and values are selected by Gather and stacked
 /// again.
 Graph stacked(bool reversed = false) {
   Decoder net;
@@ -102,8 +102,8 @@ Graph stacked(bool reversed = false) {
   return std::move(net.graph);
 }
 
-/// A pair of inputs for each layer, any number of tokens a step, learned positions and a mask made of shapes
-/// and of an input of ones.
+/// A pair of inputs per layer, any number of tokens per step, learned positions and a mask computed from
+/// shapes and from an input of ones.
 struct Direct : Decoder {
   ValueId x, mask_input = kNoValue, past[4], mask, present[4];
   Dim past_length = symbol("past_length"), fresh = symbol("length"), total = symbol("past_length + length");
@@ -143,7 +143,7 @@ struct Direct : Decoder {
   }
 };
 
-/// Steps of these many tokens. The original's inputs: x, [mask], pasts; its outputs: y, presents.
+/// Steps with these numbers of tokens. The original's inputs: x, [mask], pasts; its outputs: y, presents.
 void compare_steps(const Graph& original, bool has_mask, std::vector<int64_t> steps) {
   ModelGraph before = model_of(original);
   ASSERT_TRUE(optimize(before, {}, nullptr).ok());
@@ -162,7 +162,7 @@ void compare_steps(const Graph& original, bool has_mask, std::vector<int64_t> st
   EXPECT_EQ(count(cached, OpKind::TensorScatter), 4u);
   EXPECT_EQ(report.inputs.size(), original.inputs.size() - 1);
 
-  // Twice, since a reset starts a new text.
+  // Two texts: a reset starts a new one.
   for (int text = 0; text < 2; ++text) {
     std::vector<ops::HostTensor> states = ops::initial_states(model.states), past;
     int64_t length = 0;

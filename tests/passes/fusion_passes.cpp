@@ -165,7 +165,7 @@ TEST(Precision, HalfModelComputesInFloat) {
   EXPECT_EQ(net.graph[net.graph.outputs[0]].dtype, DType::F16);
 }
 
-/// softmax(relu(x a) b) and its parts' names.
+/// softmax(relu(x a) b) with node names.
 Net classifier() {
   Net net;
   Builder& b = net.b;
@@ -220,7 +220,7 @@ TEST(Half, ProductsAndWhatLiesBetweenThem) {
       EXPECT_NEAR(w, g, 0.03);
       equal = equal && w == g;
     }
-    EXPECT_FALSE(equal);  // something was rounded
+    EXPECT_FALSE(equal);  // rounding has occurred
   }
 }
 
@@ -238,7 +238,7 @@ TEST(Half, LargeTablesAreHalved) {
     EXPECT_TRUE(value.role != Role::Constant || value.rank() != 2 || value.dtype == DType::BF16);
 }
 
-/// Both round at the same places, so they differ by the reference's own rounding of sums.
+/// Both round at the same points, so they differ only by the rounding of the reference's accumulation.
 TEST(Half, RoundingMadeExplicitIsTheSame) {
   const Net net = classifier();
   ModelGraph model = model_of(net.graph);

@@ -1,5 +1,4 @@
-// layout: nets as an importer of channels-first models writes them, with a Transpose on both sides of each
-// convolution.
+// layout: nets as imported from channels-first models, with a Transpose on both sides of each convolution.
 #include "tests/passes/support.h"
 
 namespace rt::compiler::test {
@@ -73,7 +72,7 @@ TEST(Layout, MovesThroughQuantization) {
   y = b.emit(blocks, {y, random_constant(b, {3, 4, 3, 8}, 3, 0.02, 0.1)});
   y = net.conv(y, {5, 1, 1, 4}, 6);
   op::DequantizeLinearAttributes whole;
-  quantize.axis = 7;  // one number for all: the axis says nothing
+  quantize.axis = 7;  // per-tensor scale: the axis is ignored
   y = b.emit(whole, {b.emit(quantize, {y, b.scalar(0.05, DType::F32)}), b.scalar(0.05, DType::F32)});
   net.output(net.conv(y, {2, 1, 1, 5}, 7));
   transform(net.graph, kLayout);

@@ -1,4 +1,4 @@
-// Fake quantization: where it goes in a net as it is imported, and what it becomes when training is over.
+// Fake quantization: its positions in an imported net, and its conversion after training.
 #include "tests/passes/support.h"
 #include "tools/compiler/quantize_aware.h"
 
@@ -9,7 +9,7 @@ bool none(const std::string&) {
   return false;
 }
 
-/// Channels first, as an importer writes it: convolutions with normalization and a sum, a Concat, a
+/// Channels first, as an importer writes it: convolutions with normalization and an addition, a Concat, a
 /// classifier.
 void imported_net(Net& net) {
   Builder& b = net.b;
@@ -39,7 +39,7 @@ void imported_net(Net& net) {
                    random_constant(b, {5}, 5)));
 }
 
-/// Ranges as calibration finds them.
+/// Observed ranges, as from calibration.
 std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice& choice) {
   std::map<ValueId, Observed> observed;
   for (const ValueId value : choice.values) {
@@ -56,7 +56,7 @@ std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice
   return observed;
 }
 
-/// The model with fake quantization, its states made constants.
+/// The model with fake quantization, its states frozen to constants.
 ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = graph});
@@ -73,8 +73,8 @@ TEST(QuantizeAware, TensorsAndWeightsGoThroughCodes) {
   imported_net(net);
   const QuantizationChoice choice = choose_fake_quantized(net.graph, none);
   EXPECT_EQ(choice.products.size(), 6u);
-  // The input; behind the stem; both parts of the sum and the sum; the Concat; what the classifier reads. The
-  // first part of the sum is what the stem gives.
+  // The input; after the stem; both operands of the addition and its result; the Concat; the classifier's
+  // input. The first operand of the addition is the stem's result.
   EXPECT_EQ(choice.values.size(), 6u);
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = net.graph});
@@ -110,7 +110,7 @@ TEST(QuantizeAware, EndsInIntegers) {
     power += w * w;
     noise += difference * difference;
   }
-  // Ties alone are rounded another way.
+  // Only ties are rounded differently.
   EXPECT_GT(10 * std::log10(power / noise), 40);
 }
 

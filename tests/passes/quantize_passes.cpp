@@ -1,4 +1,4 @@
-// quantize, and what writes QuantizeLinear and DequantizeLinear into a graph in f32.
+// quantize, and the passes that insert QuantizeLinear and DequantizeLinear into an f32 graph.
 #include "tests/passes/support.h"
 #include "tools/compiler/calibrate.h"
 #include "tools/compiler/quantize_weights.h"
@@ -6,7 +6,7 @@
 namespace rt::compiler::test {
 namespace {
 
-/// One step of the output's scale, as transform() counts it.
+/// One quantization step of the output, as a tolerance of transform().
 constexpr double kOneStep = 0.06;
 
 struct QuantizedNet : Net {
@@ -24,7 +24,7 @@ struct QuantizedNet : Net {
   ValueId through(ValueId x, double scale, double zero, DType to = DType::U8) {
     return dequantize(quantize(x, scale, zero, to), scale, zero);
   }
-  /// A constant in codes with a scale for each index of an axis.
+  /// A quantized constant with a scale per index of an axis.
   ValueId weight(Shape shape, int64_t axis, uint32_t seed, DType dtype = DType::I8) {
     op::DequantizeLinearAttributes attributes;
     attributes.to = static_cast<uint8_t>(DType::F32);
@@ -56,7 +56,7 @@ TEST(Quantize, ProductsTakeTheirScalesAndActivationsIn) {
     transform(net.graph, {"fuse", "quantize", "fold"}, kOneStep);
     EXPECT_EQ(count(net.graph, OpKind::QuantizedConv), 1u) << print(net.graph);
     EXPECT_EQ(count(net.graph, OpKind::QuantizedMatMul), 1u) << print(net.graph);
-    EXPECT_EQ(net.graph.nodes.size(), 4u) << print(net.graph);  // and one conversion at each end
+    EXPECT_EQ(net.graph.nodes.size(), 4u) << print(net.graph);  // plus one conversion at each end
   }
 }
 
@@ -112,7 +112,7 @@ TEST(Quantize, DynamicProductsKeepTheirScaleAsAnOperand) {
   EXPECT_EQ(count(net.graph, OpKind::Add) + count(net.graph, OpKind::Relu), 0u) << print(net.graph);
 }
 
-/// A small net of convolutions, a sum and a matrix product.
+/// A small net of convolutions, an addition and a matmul.
 void small_net(Net& net) {
   Builder& b = net.b;
   const ValueId x = net.input({net.symbol("batch"), {.extent = 8}, {.extent = 8}, {.extent = 4}});
@@ -188,7 +188,7 @@ TEST(Calibrate, TheWholeNetInBytes) {
   Graph expanded = graph;
   ASSERT_TRUE(expand_composites(expanded, {}).ok());
   EXPECT_GT(decibels(want[0], results_of(expanded)[0]), 30);
-  // Each node alone is better than all of them.
+  // The error of each node alone is smaller than that of all of them.
   const auto pairs = results_of(error_graph(net.graph, choice, observed));
   ASSERT_EQ(pairs.size(), 2 * choice.products.size());
   for (size_t i = 0; i < pairs.size(); i += 2) EXPECT_GT(decibels(pairs[i], pairs[i + 1]), 33);
@@ -293,7 +293,7 @@ TEST(QuantizeWeights, RowsOfAnEmbedding) {
     EXPECT_TRUE(changed.ok()) << changed.status().message();
     return changed.ok() ? *changed : 0;
   };
-  EXPECT_EQ(tables(), 1u);  // one is small, of one a product needs all
+  EXPECT_EQ(tables(), 1u);  // `small` is too small, a matmul reads all of `tied`
   EXPECT_EQ(*quantize_dynamically(net.graph, {}, keep), 1u);
   EXPECT_EQ(tables(), 1u);
   EXPECT_EQ(tables(), 0u);

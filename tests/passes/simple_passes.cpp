@@ -1,4 +1,4 @@
-// dead_code, canonicalize, fold, common_subexpr, order: small graphs, their text afterwards, and the same
+// dead_code, canonicalize, fold, common_subexpr, order: small graphs, their text afterwards, and equal
 // results.
 #include "tests/passes/support.h"
 
@@ -168,7 +168,7 @@ TEST(Symbols, BindingGivesExtents) {
 
 TEST(Builder, TriesOtherProbesWhenANodeDoesNotFit) {
   Net net;
-  // Two lengths that must be equal, and a side that must be a multiple of 32.
+  // Two lengths that must be equal, and a dimension that must be a multiple of 32.
   const ValueId p = net.input({net.symbol("n"), net.symbol("s")}, "p");
   const ValueId q = net.input({net.symbol("m"), net.symbol("t")}, "q");
   const ValueId sum = net.b.add(p, q);

@@ -1,4 +1,4 @@
-// What the tests of passes share: running passes, and comparing a graph's results before and after.
+// Helpers for pass tests: running passes, and comparing a graph's results before and after.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace rt::compiler::test {
 
 inline constexpr int64_t kSymbolExtent = 3;
 
-/// Reproducible numbers in [low, high] on all platforms.
+/// Reproducible values in [low, high] on all platforms.
 inline std::vector<std::byte> random_bytes(const TensorInfo& info, uint32_t seed, double low = -2,
                                            double high = 2) {
   std::mt19937 random(seed);
@@ -54,7 +54,7 @@ inline std::vector<ops::HostTensor> results_of(const Graph& graph) {
   return results.ok() ? std::move(*results) : std::vector<ops::HostTensor>{};
 }
 
-/// Runs the passes and checks that the graph stays valid, keeps its interface, and computes the same.
+/// Runs the passes and checks that the graph stays valid, keeps its interface, and computes the same results.
 inline void transform(Graph& graph, const std::vector<std::string>& passes, double tolerance = 1e-5) {
   Graph reference = graph;
   for (const std::string& pass : passes) {
@@ -124,7 +124,7 @@ struct Net {
   ValueId unary(auto attributes, ValueId x) { return b.emit(std::move(attributes), {x}); }
   ValueId to_last(ValueId x) { return b.transpose(x, {0, 2, 3, 1}); }
   ValueId to_first(ValueId x) { return b.transpose(x, {0, 3, 1, 2}); }
-  /// As an importer of a channels-first model writes it.
+  /// Transposed on both sides, as imported from a channels-first model.
   ValueId conv(ValueId x, Shape weight, uint32_t seed, std::vector<int64_t> pads = {}, int64_t groups = 1,
                std::vector<int64_t> strides = {}) {
     op::ConvAttributes attributes;

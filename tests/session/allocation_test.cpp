@@ -1,6 +1,6 @@
 // After the first run of a shape, and the second of a training step, run() allocates nothing on the cpu
-// backend. A program of its own: it counts malloc. What oneDNN allocates inside its own
-// dnnl_primitive_execute (a table of arguments per call) is counted apart: no user of oneDNN can prevent it.
+// backend. A separate program, because it counts malloc. Allocations inside oneDNN's dnnl_primitive_execute
+// (a table of arguments per call) are counted separately: no user of oneDNN can prevent them.
 #include <dlfcn.h>
 #include <malloc.h>
 
@@ -27,7 +27,7 @@ namespace {
 std::atomic<long> allocations{0};
 std::atomic<long> onednn_allocations{0};
 std::atomic<bool> counting{false};
-std::atomic<bool> inside_onednn{false};  // its worker threads are inside too; nothing else runs meanwhile
+std::atomic<bool> inside_onednn{false};  // also covers its worker threads; nothing else runs meanwhile
 void count() {
   if (!counting.load(std::memory_order_relaxed)) return;
   (inside_onednn ? onednn_allocations : allocations).fetch_add(1, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ Execute find_execute() {
 }
 }  // namespace
 
-// Exported, so that librt's modules and the libraries behind them use these too.
+// Exported, so that librt's modules and their libraries use these too.
 #define EXPORTED extern "C" __attribute__((visibility("default")))
 EXPORTED void* malloc(size_t bytes) {
   count();
@@ -65,7 +65,7 @@ EXPORTED int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   *memory = __libc_memalign(alignment, bytes);
   return *memory != nullptr ? 0 : 12;
 }
-/// Stands before oneDNN's own: symbols of the program come first.
+/// Overrides oneDNN's own: symbols of the program take precedence.
 EXPORTED int dnnl_primitive_execute(const void* primitive, void* stream, int number, const void* arguments) {
   static const Execute execute = find_execute();
   if (execute == nullptr) {
@@ -132,7 +132,7 @@ int several_shapes() {
   return 0;
 }
 
-/// Steps of training: forward, backward and Adam, of convolutions, batch normalization, pools and products.
+/// Training steps: forward, backward and Adam, of convolutions, batch normalization, pools and matmuls.
 int training_steps() {
   auto net = compiler::build_zoo_model("resnet18_mnist");
   if (!net.ok()) return check(net.status());
@@ -168,7 +168,7 @@ int training_steps() {
   return allocations == 0 ? 0 : 1;
 }
 
-/// Runs of which one is submitted before the other is waited for.
+/// Each run is submitted before the previous one is waited for.
 int submitted_runs() {
   auto session = Session::create(model(), {.backend = "cpu", .strict = true});
   if (!session.ok()) return check(session.status());
@@ -189,7 +189,7 @@ int submitted_runs() {
   return allocations == 0 ? 0 : 1;
 }
 
-/// Steps of generation: the cache grows, memory does not.
+/// Generation steps: the cache grows, memory does not.
 int cached_steps() {
   const auto decoder = test::cached_decoder(64);
   if (!decoder.ok()) return check(decoder.status());

@@ -1,4 +1,4 @@
-// Which backend and device: modules that do not fit, device profiles, the choice of "auto".
+// Choice of backend and device: incompatible modules, device profiles, the choice of "auto".
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -86,7 +86,7 @@ TEST(Tuning, WinnersAreRememberedForTheRowsTheyHaveBeaten) {
   const KernelRow* first = candidates->at(0);
   EXPECT_EQ(choice({first, &second}), "fastest of 2");
   EXPECT_EQ(choice({first, &second}), "tuned earlier");
-  EXPECT_EQ(choice({first, &second, &third}), "fastest of 3");  // a version with one more
+  EXPECT_EQ(choice({first, &second, &third}), "fastest of 3");  // one more candidate
   EXPECT_EQ(choice({first, &second, &third}), "tuned earlier");
   std::filesystem::remove_all(folder);
 }

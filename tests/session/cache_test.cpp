@@ -1,4 +1,4 @@
-// A key/value cache in states: one plan for all steps, written in place, never beside itself. argv[1]: the
+// A key/value cache in states: one plan for all steps, updated in place without a second copy. argv[1]: the
 // backend.
 #include <gtest/gtest.h>
 

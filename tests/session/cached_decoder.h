@@ -1,4 +1,4 @@
-// One layer of a decoder whose keys and values are kept in states: what the tests of caches run.
+// A one-layer decoder with its keys and values in states, for the cache tests.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace rt::test {
 
-/// x f32[1,1,32] -> y f32[1,1,32], one token a run; 4 heads read 2 of keys and values, of width 8.
+/// x f32[1,1,32] -> y f32[1,1,32], one token per run; 4 query heads share 2 key/value heads of width 8.
 inline Result<std::shared_ptr<const ModelGraph>> cached_decoder(int64_t capacity) {
   constexpr int64_t kFeatures = 32;
   auto model = std::make_shared<ModelGraph>();

@@ -1,4 +1,4 @@
-// Sessions on graphs that are cut: extents that depend on data, If, Loop, what they capture, and memory.
+// Sessions on partitioned graphs: data-dependent extents, If, Loop, captured values, and memory.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -216,7 +216,7 @@ TEST_P(Control, LoopsCarryGrowAndScan) {
     EXPECT_EQ(session->output(2)->info.shape, (Shape{0, 1}));
     run(-5, {1, 2});
     EXPECT_EQ(floats(*session, 0), (Floats{0}));
-    run(9, {60, 60, 60});  // its condition ends it
+    run(9, {60, 60, 60});  // ended by its condition
     EXPECT_EQ(floats(*session, 1), (Floats{60, 120}));
     run(20, Floats(20, 1));
     EXPECT_EQ(floats(*session, 2).back(), 20);

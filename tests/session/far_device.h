@@ -1,5 +1,5 @@
-// A device for tests: the reference's kernels behind memory that the host cannot address, like a discrete
-// GPU, with kernels for chosen operators only, and kernels that work in place.
+// A test device: the reference's kernels with memory that the host cannot address, like a discrete GPU, with
+// kernels only for chosen operators, and in-place kernels.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class FarSlab final : public Slab {
   SlabPtr inner_;
 };
 
-/// Says that input 0 may be overwritten by output 0.
+/// Declares that output 0 may overwrite input 0.
 class InPlaceKernel final : public Kernel {
  public:
   explicit InPlaceKernel(KernelPtr inner) : inner_(std::move(inner)) {}

@@ -1,4 +1,4 @@
-// What ranks learn of each other before they open devices.
+// The information that ranks exchange before they open devices.
 #include "runtime/session/introduction.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 namespace rt {
 namespace {
 
-/// Rank 2 of 4, as seen from inside: how many of the ranks say what this one says, and the rest nothing.
+/// Rank 2 of 4, as seen from inside: the first `alike` ranks send the same data as this one, the others
+/// nothing.
 struct Others {
   size_t alike = 4;
   const char* problem = nullptr;

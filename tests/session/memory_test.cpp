@@ -1,6 +1,6 @@
-// Memory of a session that meets 50 shapes again and again on the backend argv[1], with a cache of plans that
-// holds them all and one that does not: after the first rounds it stays as it is. A program of its own: it
-// looks at the whole process.
+// Memory of a session that cycles through 50 shapes on the backend argv[1], with a plan cache that holds them
+// all and one that does not: constant after the first rounds. A separate program, because it measures the
+// whole process.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ using namespace rt;
 
 constexpr int64_t kShapes = 50;
 
-/// x [n,8,8,16] -> the samples with a positive sum, after a convolution and a product.
+/// x [n,8,8,16] -> the samples with a positive sum, after a convolution and a matmul.
 std::shared_ptr<const ModelGraph> model() {
   auto made = std::make_shared<ModelGraph>();
   Graph graph;

@@ -1,4 +1,4 @@
-// The working memory that rtconvert prints is what a session reports: needs the cpu backend.
+// The working memory that rtconvert prints equals what a session reports: needs the cpu backend.
 #include <gtest/gtest.h>
 
 #include "runtime/session/session.h"
@@ -43,7 +43,7 @@ TEST(PlannedPeak, OfATransformerLayerIsWhatTheSessionReports) {
   compare("bert_layer", {{"batch", 2}, {"sequence", 16}});
 }
 
-/// Of attention with 8 heads of 32 columns over a sequence and itself.
+/// Self-attention with 8 heads of width 32 over a sequence.
 uint64_t attention_peak(int64_t sequence) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = {}});

@@ -1,4 +1,4 @@
-// plan_memory: what overlaps in time must not overlap in memory, and memory is shared otherwise.
+// plan_memory: buffers that are live at the same time must not overlap; otherwise memory is shared.
 #include "runtime/session/planner.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(Planner, ChainNeedsTwoBuffers) {
 }
 
 TEST(Planner, ReusesWhatIsFree) {
-  // The last range comes when the short-lived ones are gone.
+  // The last range starts after the short-lived ones have ended.
   const std::vector<Lifetime> lives = {{0, 9, 1024}, {0, 1, 256}, {0, 9, 512},
                                        {0, 1, 128},  {0, 9, 448}, {5, 6, 128}};
   const MemoryPlan plan = plan_memory(lives);
@@ -56,7 +56,7 @@ TEST(Planner, RandomPlansAreValidAndNearTheLowerBound) {
     }
     const MemoryPlan plan = plan_memory(lives, alignment);
     expect_valid(lives, plan, alignment);
-    size_t bound = 0;  // what is alive at the busiest step
+    size_t bound = 0;  // live bytes at the peak step
     for (uint32_t step = 0; step < 110; ++step) {
       size_t alive = 0;
       for (const Lifetime& life : lives)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# precision.sh BIN SCRATCH: sizes, accuracy and options of models in 16 bits, by the programs.
+# precision.sh BIN SCRATCH: file sizes, accuracy and options of 16-bit models, through the programs.
 set -euo pipefail
 bin=$1 scratch=$2
 mkdir -p "$scratch"
@@ -16,7 +16,7 @@ status=0
 "$bin/rtconvert" zoo:lenet5 -o "$scratch/x.rt" --precision bf16 --keep-fp32 'no such node' 2> "$scratch/error.txt" || status=$?
 [[ $status == 2 ]] || fail "a pattern that matches nothing ends with $status"
 
-# What a precision does to the outputs is measured and told, and much of it warned of.
+# The effect of a precision on the outputs is measured and reported, with a warning if it is large.
 grep -q "accuracy    error of the outputs" "$scratch/bf16.txt" || fail "the error of bf16 is not measured"
 "$bin/rtconvert" zoo:lenet5 -o "$scratch/x.rt" --precision bf16 --accuracy never | grep -q accuracy && fail "it is measured though not asked for"
 "$bin/rtconvert" zoo:lenet5 -o "$scratch/x.rt" --precision int4-weights --group-size 8 2>"$scratch/error.txt" | grep -q "error of the outputs" ||
@@ -25,7 +25,7 @@ status=0
 "$bin/rtconvert" zoo:lenet5 -o "$scratch/x.rt" --accuracy always 2>/dev/null || status=$?
 [[ $status == 2 ]] || fail "--accuracy in fp32 ends with $status"
 
-# Within a wide bound nothing is kept, within none everything is, and what is kept is less within one between.
+# No node is kept for a wide bound, every node for a zero bound, and some nodes for one in between.
 keep() {
   "$bin/rtconvert" zoo:lenet5 -o "$scratch/kept.rt" --precision bf16 --keep-accuracy "$1" | grep accuracy
 }
@@ -46,7 +46,7 @@ grep -qE 'kept ([0-9]+) of \1 nodes' "$scratch/between.txt" && fail "all nodes a
 [[ $(grep -c '"only_stored": "' "$scratch/bench.json") == 1 ]] || fail "rtbench does not say that the processor only stores fp16"
 grep -q '"failure"' "$scratch/bench.json" && fail "fp16 is not measured: $(grep failure "$scratch/bench.json")"
 
-# What packing has read of the file does not stay in memory beside it.
+# The file pages read for packing do not stay in memory.
 "$bin/rtbench" zoo:bert_layer --dim sequence=16 --backends cpu --batch 1 --time 0.01 --precision fp32,bf16,int8 --check none --json \
   > "$scratch/memory.json"
 number() { # NAME ROW
@@ -54,7 +54,7 @@ number() { # NAME ROW
 }
 (($(number resident_bytes 1) * 10 < $(number file_bytes 1) * 17)) ||
   fail "a session takes $(number resident_bytes 1) bytes for a file of $(number file_bytes 1)"
-# Without AVX-512, f32 weights are read where they lie in the file, and 16 bits are only stored: nothing to compare.
+# Without AVX-512, f32 weights are used directly from the file, and 16 bits are only a storage format: nothing to compare.
 if (($(number memory_bytes 1) < $(number file_bytes 1) / 2)); then
   echo "memory of bf16 and int8 beside f32: skipped, this CPU packs no f32 weights"
 else

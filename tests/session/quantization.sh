@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# quantization.sh BIN SCRATCH: what --quant-report, --max-drop and --keep-accuracy do to a classifier in 8 bits.
+# quantization.sh BIN SCRATCH: the effect of --quant-report, --max-drop and --keep-accuracy on an 8-bit classifier.
 set -euo pipefail
 bin=$1 scratch=$2/quantization model=zoo:lenet5
 if ! command -v python3 >/dev/null; then
@@ -13,7 +13,7 @@ fail() {
   exit 1
 }
 
-# 96 pictures of noise, and as their labels what the net says in f32; 96 of an even ground with a patch of noise.
+# 96 images of noise, labelled with the net's f32 predictions; 96 with a uniform background and a patch of noise.
 mkdir -p rows patches
 python3 - <<'EOF'
 import random, struct
@@ -46,11 +46,11 @@ grep ' dB ' report | awk '{ print $1 }' | sort -n -c || fail "the worst is not f
 grep -q "error of the outputs 0\.0" report || fail "expected a small error of the outputs: $(cat report)"
 [[ $(accuracy f32 report) == 10000 ]] || fail "the labels are those of f32: $(cat report)"
 
-# An even ground puts most numbers on a few places; ranges must not shrink to those.
+# With a uniform background most values fall on a few bins; ranges must not shrink to those.
 "$bin/rtconvert" "$model" -o int8.rt --precision int8 --calibrate patches --calibration entropy --quant-report >report
 grep ' dB ' report | awk '$1 < 30 { exit 1 }' || fail "entropy leaves too little of the tensors: $(cat report)"
 
-# Ranges that leave half of the numbers out cost much; the worst nodes bring it back, and not all are needed.
+# Ranges that clip half of the values cost much accuracy; keeping the worst nodes in f32 restores it without needing all of them.
 clipped=(--calibration percentile --percentile 50)
 convert "${clipped[@]}" >bad
 (($(accuracy int8 bad) < 9000)) || fail "expected ranges that cost accuracy: $(cat bad)"
@@ -62,7 +62,7 @@ grep -q "$((5 - left)) stay in f32" kept || fail "expected $((5 - left)) product
 convert "${clipped[@]}" --max-drop 0.9 >loose
 [[ $(products) == 5 ]] || fail "nothing must be kept where 90 % may be lost: $(cat loose)"
 
-# The same by the error of the outputs, which needs no labels.
+# The same by the output error, which needs no labels.
 keep() { "$bin/rtconvert" "$model" -o int8.rt --precision int8 --calibrate rows --keep-accuracy "$1" >keep; }
 keep 1
 [[ $(products) == 5 ]] || fail "products are kept for an error of 1: $(cat keep)"

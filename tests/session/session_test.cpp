@@ -1,4 +1,4 @@
-// Sessions on the reference backend: shapes, plans, states, memory. What is computed is checked elsewhere.
+// Sessions on the reference backend: shapes, plans, states, memory. Other tests check the values.
 #include "runtime/session/session.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ std::unique_ptr<Session> open(std::shared_ptr<const ModelGraph> model, SessionOp
   return nullptr;
 }
 
-// A file that claims another extent than a run finds is refused: its passes have relied on the claim.
+// A file that claims an extent that a run contradicts is rejected: its passes have relied on the claim.
 TEST(Session, AClaimThatARunContradictsIsAnError) {
   Graph graph;
   Builder build(graph);
@@ -200,7 +200,7 @@ TEST(Session, ShapeArithmeticRunsWhilePlanning) {
 }
 
 TEST(Session, InputsThatDecideOverShapes) {
-  Graph graph;  // by hand: the builder wants to know shapes
+  Graph graph;  // by hand: the builder requires known shapes
   const ValueId x = graph.add_value({.name = "x", .role = Role::Input, .dims = {{.extent = 6}}});
   const ValueId shape =
       graph.add_value({.name = "shape", .dtype = DType::I64, .role = Role::Input, .dims = {{.extent = 2}}});
@@ -339,7 +339,7 @@ size_t occurrences(const std::string& text, std::string_view word) {
   return count;
 }
 
-/// The reference backend computes in every type.
+/// The reference backend supports every type.
 TEST(Session, ComputesInThePrecisionAskedFor) {
   SessionOptions options = reference();
   options.precision = "bf16";
@@ -348,7 +348,7 @@ TEST(Session, ComputesInThePrecisionAskedFor) {
   ASSERT_TRUE(session->run().ok());
   EXPECT_EQ(floats(*session, 0), (std::vector<float>{12, 29}));  // x is rounded to 1
   const std::string plan = session->plan_text();
-  // x is narrowed, and the result widened; weight and bias while planning; nothing in between.
+  // x is narrowed, and the result widened; weight and bias are converted at plan time; nothing in between.
   EXPECT_EQ(occurrences(plan, "  Cast  "), 2u) << plan;
   EXPECT_EQ(occurrences(plan, "x as bf16"), 1u) << plan;
   EXPECT_NE(plan.find("2 casts that the graph has not"), std::string::npos) << plan;
@@ -386,10 +386,10 @@ TEST(Session, ComputesInF32WhereADeviceHasNo16BitKernel) {
   const std::string plan = session->plan_text();
   // x is widened once, the sum narrowed; the nodes between compute in f32.
   EXPECT_EQ(occurrences(plan, "  Cast  "), 2u) << plan;
-  EXPECT_EQ(occurrences(plan, "f16[1,4,4,1]"), 4u) << plan;  // x and the result, and the Casts of them
+  EXPECT_EQ(occurrences(plan, "f16[1,4,4,1]"), 4u) << plan;  // x and the result, and their Casts
 }
 
-/// An f32 model in f16 on the cpu backend: no products in it, so it is refused, with a way out.
+/// An f32 model in f16 on the cpu backend: it has no f16 matmul, so it is rejected with a suggestion.
 TEST(Session, RefusesAPrecisionWithoutKernels) {
   if (!has_cpu()) GTEST_SKIP() << "the backend cpu is not there";
   SessionOptions options{.backend = "cpu"};
@@ -450,7 +450,7 @@ TEST(FarSession, CopiesAtTheBordersOnly) {
   const MemoryStats stats = far.session->memory();
   EXPECT_EQ(stats.weights, 2u * 256);
   EXPECT_EQ(far.device->allocated, 4096 + stats.weights + stats.arena);  // 4096: the probe for host addresses
-  // A larger plan makes the arena grow, and the small one is recorded again.
+  // A larger plan grows the arena, and the small one is recorded again.
   ASSERT_OK(set(*far.session, 0, {100, 3}, std::vector<float>(300, 1)));
   ASSERT_OK(far.session->run());
   ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));
@@ -519,7 +519,7 @@ TEST(FarSession, ChainsRunInPlace) {
 }
 
 TEST(FarSession, StatesAreUpdatedInPlaceOrByACopy) {
-  // next = state + x in place only when nobody reads the old state later.
+  // next = state + x is in place only if the old state is not read later.
   for (const bool read_later : {false, true}) {
     std::vector<State> states = {
         {.name = "sum", .info = {DType::F32, {2}}, .kind = StateKind::Counter, .initial = {}}};

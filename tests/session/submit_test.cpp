@@ -1,5 +1,5 @@
-// Runs that are submitted and waited for apart: the order of results, whose memory is whose and when, what is
-// refused. argv[1]: the backend; then --validation or nothing.
+// Asynchronous runs: the order of results, ownership and lifetime of memory, rejected calls. argv[1]: the
+// backend; then --validation or nothing.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ bool says(const Status& status, std::string_view words) {
 }
 
 /// Entries "infer" and "again", both: x f32[rows,4]; the state sum f32[4] grows by the sum of x's rows;
-/// outputs 2 x, -sum as it was before, and 3.
+/// outputs 2 x, the negated old sum, and 3.
 std::shared_ptr<const ModelGraph> accumulator() {
   auto model = std::make_shared<ModelGraph>();
   model->states = {{.name = "sum", .info = {DType::F32, {4}}, .kind = StateKind::Counter, .initial = {}}};
@@ -62,7 +62,7 @@ std::unique_ptr<Session> open(SessionOptions options = {}, Session* share = null
   return nullptr;
 }
 
-/// `rows` rows of 4 times the same.
+/// `rows` rows of 4 equal values.
 Status set(Session& session, int64_t rows, float value, bool bind = false, Floats* memory = nullptr) {
   Floats own;
   Floats& values = memory != nullptr ? *memory : own;
@@ -219,7 +219,7 @@ TEST(Submit, SessionsMayGoMeanwhile) {
   session.reset();
 }
 
-/// Exchange memory shows that an asynchronous device is used as one, and it counts.
+/// Exchange memory shows that an asynchronous device is used asynchronously, and it is counted.
 TEST(Submit, TakesMemoryOfItsOwnWhereRunsAreUnderWay) {
   constexpr size_t kBytes = 100 * 4 * sizeof(float);
   SessionOptions options;

@@ -1,5 +1,5 @@
-// Products of f32 with factors rounded to TF32: only where the session asks for it, and refused where there
-// is no such thing. argv[1]: the backend.
+// f32 matmuls with operands rounded to TF32: only when the session requests it, and rejected where it is not
+// supported. argv[1]: the backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ bool has_tf32 = false;
 
 constexpr int64_t kRows = 70, kDepth = 52, kColumns = 68;
 
-/// No number has fewer than 24 bits.
+/// All values need the full 24-bit significand.
 std::vector<float> numbers(int64_t count, double step) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i)
@@ -36,7 +36,7 @@ const std::vector<float>& second() {
   return values;
 }
 
-/// y = a b, as a product of matrices or as a convolution with one tap.
+/// y = a b, as a matmul or as a 1x1 convolution.
 std::shared_ptr<const ModelGraph> product_model(bool as_convolution) {
   auto model = std::make_shared<ModelGraph>();
   Graph graph;
@@ -66,11 +66,11 @@ Result<std::unique_ptr<Session>> open(const std::shared_ptr<const ModelGraph>& m
                                       const std::string& precision) {
   SessionOptions options{.backend = backend_name, .strict = true};
   options.precision = precision;
-  options.deterministic = true;  // no timing: the first row that may compute it does
+  options.deterministic = true;  // no timing: selects the first row that supports it
   return Session::create(model, options);
 }
 
-/// The largest difference from sums in double, as a part of the largest result.
+/// The largest difference from accumulation in double, relative to the largest result.
 double error_of(bool as_convolution, const std::string& precision) {
   auto session = open(product_model(as_convolution), precision);
   EXPECT_TRUE(session.ok()) << session.status().message();

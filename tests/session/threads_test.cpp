@@ -1,5 +1,5 @@
-// Sessions on threads of their own, at once, on one device and on two: nothing is shared between them but the
-// model. argv[1]: the backend, argv[2]: how many of its devices to use.
+// Sessions on concurrent threads, on one device and on two: they share nothing but the model. argv[1]: the
+// backend, argv[2]: how many of its devices to use.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,8 +21,7 @@ int devices = 1;
 
 constexpr int64_t kColumns = 8;
 
-/// x f32[rows,8]; the state sum f32[8] grows by the sum of x's rows; outputs relu(x) and sum as it was
-/// before.
+/// x f32[rows,8]; the state sum f32[8] grows by the sum of x's rows; outputs relu(x) and the old sum.
 std::shared_ptr<const ModelGraph> accumulator() {
   auto model = std::make_shared<ModelGraph>();
   model->states = {
@@ -48,7 +47,8 @@ Floats output(Session& session, size_t index) {
   return {view->as<float>(), view->as<float>() + view->info.elements()};
 }
 
-/// Runs of changing shapes, so that one thread plans and records while another runs. Ok, or what went wrong.
+/// Runs with changing shapes, so that one thread plans and records while another runs. Returns Ok or the
+/// error.
 Status work(const std::shared_ptr<const ModelGraph>& model, int worker, std::latch& start) {
   SessionOptions options{.backend = backend_name, .device = std::to_string(worker % devices)};
   if (devices == 1) options.device.clear();
@@ -82,7 +82,7 @@ TEST(Threads, RunSessionsOfOneModelAtOnce) {
   for (const Status& result : results) EXPECT_TRUE(result.ok()) << result.message();
 }
 
-/// One thread, which goes from one session to the other at every call.
+/// One thread that alternates between two sessions at every call.
 TEST(Threads, NeedNotBeOneForEachDevice) {
   if (devices < 2) GTEST_SKIP() << "one device";
   const auto model = accumulator();

@@ -1,4 +1,4 @@
-// Attributes that several tests write in one line.
+// One-line constructors of attributes for several tests.
 #pragma once
 
 #include <cstdint>

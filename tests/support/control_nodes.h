@@ -1,4 +1,4 @@
-// If and Loop for tests: bodies with what they capture, and the nodes that own them.
+// If and Loop for tests: bodies with their captured values, and the nodes that own them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 namespace rt::test {
 
-/// A body with the values that it captures; they become its last inputs.
+/// A body with its captured values, which become its last inputs.
 struct Body {
   Graph graph;
   compiler::Builder build{graph};

@@ -1,5 +1,5 @@
-// Convolutions of known nets and rarer ones, with what may follow them: for the tests with cuDNN and with the
-// library that stands in its place.
+// Convolutions of known nets and rarer ones, with epilogues: for the tests with cuDNN and with the fake
+// library.
 #pragma once
 
 #include <string>
@@ -39,7 +39,7 @@ inline std::vector<CudnnShape> cudnn_shapes() {
   sound.stride[0] = 2;
   sound.output[0] = 198;
   ConvWindows lopsided = conv_windows_of(8, 32, 64, 57, 3, 2, 0);
-  lopsided.output[0] = lopsided.output[1] = 29;  // one more pixel behind than in front
+  lopsided.output[0] = lopsided.output[1] = 29;  // one more padded pixel at the end than at the start
   return {{"ResNet-50, first", conv_windows_of(8, 3, 64, 224, 7, 2, 3)},
           {"ResNet-50, 3 x 3", conv_windows_of(64, 64, 64, 56, 3, 1, 1)},
           {"ResNet-50, 1 x 1", conv_windows_of(8, 256, 64, 56, 1, 1, 0)},
@@ -52,8 +52,8 @@ inline std::vector<CudnnShape> cudnn_shapes() {
           {"one axis", sound}};
 }
 
-/// A convolution with what follows it. Built: by an engine that comes with the library; the others are
-/// compiled for the graph, which takes a driver.
+/// A convolution with an epilogue. built: by a precompiled engine of the library; the others are compiled at
+/// run time, which requires a driver.
 struct CudnnChain {
   const char* name;
   ConvForm form = ConvForm::Forward;
@@ -87,7 +87,7 @@ inline const CudnnChain kCudnnChains[] = {
     {.name = "GeluTanh(forward + bias)", .bias = true, .activation = {Function::GeluTanh}},
 };
 
-/// f(name, request) for every graph, or those that are built.
+/// Calls f(name, request) for every graph, or only those that are built.
 template <class F>
 void each_cudnn_request(ElementType type, bool tf32, bool all, F&& f) {
   const char* type_name = type == ElementType::F16 ? "f16" : type == ElementType::BF16 ? "bf16" : "f32";

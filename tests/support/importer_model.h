@@ -1,4 +1,4 @@
-// ONNX models written with the message classes, for tests of the importer.
+// ONNX models built from protobuf messages, for tests of the importer.
 #pragma once
 
 #include <cstring>
@@ -28,7 +28,7 @@ class ImporterModel {
   }
   rt_onnx::GraphProto& graph() { return *proto.mutable_graph(); }
 
-  /// Dimensions: a number, or a symbol's name.
+  /// Dimensions: an extent, or a symbol's name.
   void input(const std::string& name, const std::vector<std::string>& dims, int type = kFloat) {
     auto* value = graph().add_input();
     value->set_name(name);
@@ -41,7 +41,7 @@ class ImporterModel {
       else
         tensor->mutable_shape()->add_dim()->set_dim_param(dim);
   }
-  /// A body's input; what it is follows from the node.
+  /// A body's input; its type and shape follow from the node.
   static void input_of(rt_onnx::GraphProto& body, const std::string& name) {
     body.add_input()->set_name(name);
   }
@@ -86,7 +86,7 @@ class ImporterModel {
     report = {};
     return onnx::import_onnx_bytes(std::as_bytes(std::span(bytes)), options, report);
   }
-  /// Why nodes could not be imported, and what would help.
+  /// Why nodes could not be imported, with the suggested help.
   std::string reasons() const {
     std::string all;
     for (const auto& node : report.unsupported) all += node.reason + "; " + node.help + "\n";

@@ -1,4 +1,4 @@
-// A model of one ONNX node whose inputs are constants, and what the importer makes of it in plain loops.
+// A model of one ONNX node with constant inputs, and its results after import, by the reference evaluator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace rt::test {
 
-/// ONNX's number of an element's type.
+/// The ONNX data type number of an element type.
 template <class T>
 constexpr int onnx_type_of() {
   if constexpr (std::is_same_v<T, float>) return 1;
@@ -45,7 +45,7 @@ class NodeModel {
       graph().add_output()->set_name(node_->output(i));
     }
   }
-  NodeModel(NodeModel&&) = default;  // the node stays where it is
+  NodeModel(NodeModel&&) = default;  // node_ stays valid
 
   template <class T>
   NodeModel& constant(std::initializer_list<int64_t> dims, const std::vector<T>& data) {
@@ -102,7 +102,7 @@ class NodeModel {
     const std::string text = proto_.SerializeAsString();
     return onnx::import_onnx_bytes(std::as_bytes(std::span(text)), {}, report);
   }
-  /// Each output's elements; none after a failure, which is one of the test.
+  /// Each output's elements; empty after a failure, which fails the test.
   std::vector<std::vector<double>> values() {
     auto model = convert();
     EXPECT_TRUE(model.ok()) << model.status().message() << (report.unsupported.empty() ? "" : ": ")
@@ -134,7 +134,7 @@ class NodeModel {
   rt_onnx::NodeProto* node_ = nullptr;
 };
 
-/// Numbers of both signs without a pattern.
+/// Pseudorandom values of both signs.
 inline std::vector<float> some_numbers(size_t count, int seed = 1, float scale = 1) {
   std::vector<float> numbers(count);
   uint32_t state = 2463534242u + static_cast<uint32_t>(seed) * 7919u;

@@ -1,4 +1,4 @@
-// What programs that write small ONNX models for tests share.
+// Shared by programs that write small ONNX models for tests.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace rt::test {
 
 inline constexpr int kFloat = 1;  ///< TensorProto's FLOAT
 
-/// A graph's input or output of floats; an extent below 0 is the symbol "batch".
+/// A float input or output of a graph; an extent below 0 is the symbol "batch".
 inline void set_value(rt_onnx::ValueInfoProto& value, const char* name, std::initializer_list<int64_t> dims) {
   value.set_name(name);
   auto* type = value.mutable_type()->mutable_tensor_type();
@@ -23,7 +23,7 @@ inline void set_value(rt_onnx::ValueInfoProto& value, const char* name, std::ini
   }
 }
 
-/// A node of one result, which it is named after.
+/// A node with one result, named after it.
 inline rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op,
                                     std::initializer_list<const char*> inputs, const char* output) {
   auto& node = *graph.add_node();

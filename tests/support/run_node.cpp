@@ -8,7 +8,7 @@
 namespace rt::test {
 namespace {
 
-/// What NodeView borrows.
+/// Storage for the views of a NodeView.
 struct Viewed {
   std::vector<Operand> operands;
   std::vector<TensorInfo> outputs;
@@ -156,7 +156,7 @@ Result<NodeRun> run_node(Device& device, const Node& node, const NodeInputs& inp
   RT_TRY(kernel->record(*commands, bindings));
   for (Reorder& reorder : after) RT_TRY(record_reorder(*commands, reorder));
   RT_TRY(commands->finish());
-  // In place, a run destroys its input: one run shows all there is to see.
+  // An in-place run destroys its input, so it runs only once.
   for (int run = 0; run < (share ? 1 : options.runs); ++run) {
     RT_TRY(commands->submit());
     RT_TRY(commands->wait());
@@ -202,7 +202,7 @@ Result<std::vector<std::string>> rows_for(const Device& device, const Node& node
     const double a = load_element(got.bytes.data(), got.info.dtype, i);
     const double b = load_element(want.bytes.data(), want.info.dtype, i);
     bool same = a == b || (std::isnan(a) && std::isnan(b));
-    // Codes may be a step apart where their page says so.
+    // Quantized values may differ by one step where their page allows it.
     const double relative = is_float(want.info.dtype) ? tolerance.relative : 0;
     if (!same) same = std::abs(a - b) <= tolerance.absolute + relative * std::abs(b);
     if (!same && wrong++ < 5) failure << "[" << i << "] got " << a << ", want " << b << "; ";
@@ -223,7 +223,7 @@ void check_node(Device& device, const Node& node, const NodeInputs& inputs, uint
     ASSERT_TRUE(rows.ok()) << rows.status().message();
     for (const std::string& row : *rows)
       for (const bool share : {false, true}) {
-        if (known == 0 && share && constants == 0) continue;  // the same as the next one
+        if (known == 0 && share && constants == 0) continue;  // identical to the next one
         SCOPED_TRACE(text("row ", row, known != 0 ? ", constant operands" : "", share ? ", in place" : ""));
         RunNodeOptions options;
         options.row = row;

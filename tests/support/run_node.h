@@ -1,7 +1,7 @@
-// Runs one node on any Device through the kernel contract, and compares it with the pages' reference value.
+// Runs one node on any Device through the kernel contract, and compares it with the page's reference results.
 //
-// Knows: the order of calls a session keeps (create, requirements, pack, begin, record, submit). Must not
-// know: any backend, any operator.
+// Knows: the order of a session's calls (create, requirements, pack, begin, record, submit). Must not know:
+// any backend, any operator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,17 +16,17 @@
 namespace rt::test {
 
 struct RunNodeOptions {
-  /// Bit i: input i is a constant, whose bytes the kernel may read while it is created and packed. Shape
+  /// Bit i: input i is a constant, whose bytes the kernel may read during creation and packing. Shape
   /// operands are always known.
   uint32_t constants = 0;
-  /// Which row; empty: the best supporting one.
+  /// Kernel row; empty: the best supporting one.
   std::string row;
-  /// How often the recorded work is submitted.
+  /// Number of submissions of the recorded work.
   int runs = 2;
-  /// Lets the output share memory with the input where the kernel offers it.
+  /// Lets the output share memory with the input if the kernel supports it.
   bool in_place = false;
-  /// Layouts the producers of the inputs are said to have. Where the kernel then asks for a layout, reorders
-  /// are put around it, as the session does.
+  /// Assumed layouts of the inputs' producers. If the kernel then requires a layout, reorders are inserted
+  /// around it, as in a session.
   std::vector<LayoutId> producers;
 };
 
@@ -42,7 +42,7 @@ struct NodeRun {
 Result<NodeRun> run_node(Device& device, const Node& node, const NodeInputs& inputs,
                          const RunNodeOptions& options = {});
 
-/// The page's value.
+/// The page's reference results.
 Result<std::vector<ops::HostTensor>> reference_node(const Node& node, const NodeInputs& inputs);
 
 /// Names of the rows that support this node on the device, best first. Bit i of `constants`: input i is
@@ -54,12 +54,12 @@ Result<std::vector<std::string>> rows_for(const Device& device, const Node& node
 ::testing::AssertionResult near(const ops::HostTensor& got, const ops::HostTensor& want,
                                 const ops::Tolerance& tolerance);
 
-/// Every supporting row, with variable and constant operands, and in place where offered, against the page.
-/// tolerance: the page's own when absent.
+/// Checks every supporting row, with variable and constant operands, and in place if supported, against the
+/// page. tolerance: the page's own when absent.
 void check_node(Device& device, const Node& node, const NodeInputs& inputs, uint32_t constants = 0,
                 std::optional<ops::Tolerance> tolerance = {});
 
-// --- making nodes and inputs
+// --- nodes and inputs
 template <class Attributes>
 Node make_node(Attributes attributes, size_t inputs, size_t outputs = 1) {
   Node node;
@@ -70,7 +70,7 @@ Node make_node(Attributes attributes, size_t inputs, size_t outputs = 1) {
   return node;
 }
 
-/// Uniform in [low, high]; the same for the same seed on every machine. Integers are rounded, bool is 0 or 1.
+/// Uniform in [low, high]; deterministic for a seed on every machine. Integers are rounded, bool is 0 or 1.
 ops::HostTensor random_tensor(const TensorInfo& info, double low, double high, uint64_t seed);
 ops::HostTensor ints_tensor(std::vector<int64_t> values);
 ops::HostTensor scalar_tensor(DType dtype, double value);

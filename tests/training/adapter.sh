@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# adapter.sh BIN SHARED SCRATCH BACKEND: an adapter on its way through the programs: trained, saved alone, loaded beside its base, merged into a
-# .rt and into ONNX, which then compute the same; and what must be refused.
+# adapter.sh BIN SHARED SCRATCH BACKEND: an adapter through the programs: trained, saved separately, loaded on its base, merged into
+# a .rt and into ONNX, which then compute the same; and the cases that must be rejected.
 set -euo pipefail
 bin=$1 shared=$2/data scratch=$3/adapter-$4 backend=$4
 model=$shared/models/mnist_cnn/model.onnx images=$shared/datasets/mnist/t10k-images-idx3-ubyte.gz

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench.sh BIN BACKEND INFERENCE_MODEL: rtbench measures training steps, compares the first with the reference, and says when the loss is low.
+# bench.sh BIN BACKEND INFERENCE_MODEL: rtbench measures training steps, compares the first with the reference, and reports a low loss.
 set -euo pipefail
 bin=$1 backend=$2 inference_model=$3
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ctc.sh BIN SCRATCH BACKEND CASE: sequences of labels learnt with the loss ctc, and what the validation says of them.
+# ctc.sh BIN SCRATCH BACKEND CASE: label sequences trained with the loss ctc, and the validation metrics.
 set -euo pipefail
 bin=$1 scratch=$2/ctc-$3 backend=$3 make_case=$4
 rm -rf "$scratch"

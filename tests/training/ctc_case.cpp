@@ -1,6 +1,6 @@
 // ctc_case FOLDER: a task for the loss ctc. Writes model.onnx, one linear layer from x [N,T,F] to scores
-// [T,N,C], and train.npz and test.npz: sequences of 1 to 4 labels, each heard for a few steps through noise,
-// with silence between and behind.
+// [T,N,C], and train.npz and test.npz: sequences of 1 to 4 labels, each present for a few steps with noise,
+// with silence between and after them.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -63,7 +63,7 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
   size_t below(size_t limit) { return static_cast<size_t>(rt::split_mix(state_) % limit); }
-  /// In -1/2 to 1/2.
+  /// Uniform in [-1/2, 1/2).
   float noise() { return static_cast<float>(rt::split_mix(state_) >> 40) * 0x1p-24f - 0.5f; }
 
  private:

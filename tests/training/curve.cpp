@@ -1,10 +1,9 @@
-// Follows a training curve that another framework computed: the same weights, the same batches, the same
-// losses.
+// Reproduces another framework's training curve: the same weights, the same batches, the same losses.
 //
 //   curve --model TRAIN.rt --data DATA.npz --backend cpu --lr 0.1 [--early 1e-5] [--late 1e-4]
 //
 // DATA.npz holds inputs and labels [steps, batch, ...] and losses [steps]. The allowed difference is `early`
-// in the first ten steps and `late` at the end, in between it grows with the step.
+// in the first ten steps and grows with the step to `late` at the end.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +30,7 @@ const Array* find(const std::vector<Array>& arrays, const std::string& name) {
   return nullptr;
 }
 
-// Batch `step` of an array [steps, batch, ...], as the input wants it.
+// Batch `step` of an array [steps, batch, ...], in the shape of the input.
 rt::Tensor batch_of(const Array& array, size_t step, const rt::TensorSpec& input) {
   const size_t steps = static_cast<size_t>(array.dims[0]);
   const size_t bytes = array.bytes.size() / steps;

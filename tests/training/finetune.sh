@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# finetune.sh BIN SHARED SCRATCH BACKEND: the last layer of an ImageNet classifier in f16 learns digits, all else frozen: the loss falls,
-# frozen weights stay, and the ONNX file that comes out keeps its types and computes what the trained model does.
+# finetune.sh BIN SHARED SCRATCH BACKEND: the last layer of an f16 ImageNet classifier learns digits, the rest frozen: the loss falls,
+# frozen weights are unchanged, and the exported ONNX file keeps its types and computes the same as the trained model.
 set -euo pipefail
 bin=$1 shared=$2/data scratch=$3/finetune-$4 backend=$4
 model=$shared/models/squeezenet_fp16/model.onnx digits=$shared/datasets/mnist/t10k

@@ -1,10 +1,10 @@
-// Which ONNX operators can be trained through: every conformance case of tiers 1 and 2 with float inputs and
+// Which ONNX operators are differentiable: every conformance case of tiers 1 and 2 with float inputs and
 // outputs is imported and differentiated, none is run.
 //
 //   gradient_coverage --data CASES --cases cases.tsv --gaps gradient_gaps.txt [--verbose]
 //
-// An operator counts when every case that is not listed can be differentiated. The gaps file lists operators
-// or cases that cannot, with reasons; an entry that is no gap any more fails.
+// An operator counts when every unlisted case can be differentiated. The gaps file lists operators or cases
+// that cannot, with reasons; an entry that is no longer a gap fails.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Gradients of ONNX graphs against numbers that another framework computed.
+// Gradients of ONNX graphs against another framework's values.
 //
 //   gradients --data FOLDER --backend cpu [--only PART] [--verbose]
 //
@@ -36,7 +36,7 @@ struct Tolerance {
   double relative = 1e-4, absolute = 1e-5;
 };
 
-/// What a case knows of the tensors of the graph.
+/// The arrays of a case, by their role in the graph.
 class CaseData {
  public:
   static std::optional<CaseData> read(const std::string& path, std::string& error) {
@@ -100,7 +100,7 @@ rt::Result<rt::ModelGraph> import_with_gradients(const std::string& path, const 
   return model;
 }
 
-/// Empty when all is within the tolerance, else what is not.
+/// Empty when all is within the tolerance, else the difference.
 std::string run_case(const Settings& settings, const std::string& name, size_t& compared) {
   const std::string stem = settings.data + "/" + name;
   std::string error;
@@ -116,7 +116,7 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
     const Array* array = data->input(graph[id].name);
     if (array == nullptr) return "no data for the input " + graph[id].name;
     inputs.push_back(*array);
-    if (graph[id].rank() == 0) inputs.back().dims.clear();  // NumPy's files hold a scalar as one element
+    if (graph[id].rank() == 0) inputs.back().dims.clear();  // NumPy's files store a scalar as one element
   }
   const auto file = rt::compiler::serialize_model(*model);
   if (!file.ok()) return file.status().message();
@@ -127,7 +127,7 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
     const std::string& output = graph[graph.outputs[i]].name;
     const bool gradient = output.starts_with("grad.");
     const Array* want = data->find(gradient ? output : "out." + output);
-    if (want == nullptr) continue;  // an input without a reference gradient, as labels have none
+    if (want == nullptr) continue;  // no reference gradient, as for labels
     gradients += gradient;
     Array expected = *want;
     if ((*outputs)[i].dims.empty() && expected.dims == std::vector<int64_t>{1}) expected.dims.clear();

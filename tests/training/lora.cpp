@@ -71,7 +71,7 @@ ValueId weight(compiler::Builder& builder, const char* name, Shape shape, float 
 
 constexpr int64_t kBatch = 4;
 
-// A grouped convolution, a matrix that two nodes share, one that is stored transposed, and an embedding that
+// A grouped convolution, a matrix shared by two nodes, one that is stored transposed, and an embedding that
 // is also the classifier: [batch,5,5,4] and ids [batch] to [batch,5]. shared: the type of the shared matrix.
 ModelGraph small_net(DType shared = DType::F32) {
   ModelGraph model;
@@ -147,7 +147,7 @@ ModelGraph trainable(ModelGraph model, const TrainOptions& options) {
   return model;
 }
 
-/// The states' values as a session has them, in a checkpoint's form.
+/// A session's state values, as in a checkpoint.
 std::vector<State> states_of(const ModelGraph& model, StepSession& session) {
   std::vector<State> states = model.states;
   for (State& state : states) {
@@ -171,7 +171,7 @@ Numbers result(ModelGraph model) {
   return numbers(session.output("y"));
 }
 
-/// Every B gets numbers, so that A has a gradient too.
+/// Sets every B to nonzero values, so that A has a gradient too.
 void fill_adapters(ModelGraph& model) {
   for (State& state : model.states)
     if (state.name.ends_with(".lora_b")) {
@@ -243,7 +243,7 @@ TEST(Lora, GradientsFollowFromThoseOfTheMergedWeight) {
     ADD_FAILURE() << "no state " << name;
     return Numbers();
   };
-  // With a rate of 1 the gradient is what a step takes away.
+  // With a learning rate of 1 a step subtracts the gradient.
   const auto gradient = [&](StepSession& session, const std::vector<State>& states, const std::string& name) {
     Numbers values = initial(states, name);
     const Numbers after = numbers(session.state(name));
@@ -295,7 +295,7 @@ TEST(Lora, AdaptersAreSwappedInARunningSession) {
   ASSERT_TRUE(session.load_adapter(empty)) << session.error();
   ASSERT_TRUE(session.run(inputs())) << session.error();
   EXPECT_EQ(numbers(session.output("y")), base);
-  // Another model's adapter: too much of one thing, too little of another.
+  // Another model's adapter: one unknown tensor, and one missing.
   tensors[1].name = "other.lora_a";
   ASSERT_TRUE(write_checkpoint(foreign, {.producer = "test", .tensors = tensors}).ok());
   EXPECT_FALSE(session.load_adapter(foreign));
@@ -332,7 +332,7 @@ TEST(Lora, WeightsCanBeTrainedBesideAdapters) {
   options.trainable = {"stored_*"};
   const ModelGraph base = small_net();
   const ModelGraph model =
-      trainable(adapted(base, {.rank = 2, .targets = {"conv"}}), options);  // the node's name
+      trainable(adapted(base, {.rank = 2, .targets = {"conv"}}), options);  // the name of the node
   StepSession session(compiled(model), backend, "train_step");
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(session.run(batch(0.1f))) << session.error();
   ModelGraph merged = base, beside = model;
@@ -362,7 +362,7 @@ TEST(Lora, WhatCannotBeDoneIsNamed) {
       << merged.status().message();
 }
 
-// The 260K-parameter language model on text that it has not seen, in windows of 48 tokens.
+// The 260K-parameter language model on unseen text, in windows of 48 tokens.
 TEST(Lora, ALanguageModelLearnsNewText) {
   if (backend == "cuda_emu") GTEST_SKIP() << "takes an emulated GPU too long";
   const std::string folder = RT_SHARED_DATA "/data";
@@ -402,8 +402,8 @@ TEST(Lora, ALanguageModelLearnsNewText) {
   std::printf("loss %.3f in the first pass, %.3f in the third\n", static_cast<double>(first),
               static_cast<double>(last));
   EXPECT_LT(last, 0.8f * first);
-  // The embedding, which is the classifier too, stays; what the model computes merged is what it computes
-  // beside.
+  // The embedding, which is also the classifier, is unchanged; the merged model computes the same as the
+  // model with a separate adapter.
   ModelGraph merged = base;
   const std::vector<State> states = states_of(*model, session);
   const auto weights = compiler::merge_adapter(merged, states);

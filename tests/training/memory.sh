@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# memory.sh BIN SCRATCH BACKEND RESIDENT: training within budgets of memory: what rtconvert plans is what rttrain and the system report, micro-batches
-# and recomputation do not change the training, and a budget that is too small is refused with the smallest one.
+# memory.sh BIN SCRATCH BACKEND RESIDENT: training within memory budgets: rtconvert's plan equals what rttrain and the system report,
+# micro-batches and recomputation do not change the training, and a budget that is too small is rejected with the smallest sufficient one.
 set -euo pipefail
 bin=$1 scratch=$2/memory-$3 backend=$3 resident=$4
 rm -rf "$scratch"

@@ -1,9 +1,9 @@
-// Optimizers against trajectories that another framework computed.
+// Optimizers against another framework's trajectories.
 //
 //   optimizers --data FOLDER --backend cpu [--only PART]
 //
 // FOLDER holds NAME.json (algorithm, hyperparameters) and NAME.npz: traj.P [steps + 1, ..], grads.P [steps,
-// ..], lr [steps]. A model of one entry takes the gradients as inputs; every step of every parameter is
+// ..], lr [steps]. A single-entry model takes the gradients as inputs; every step of every parameter is
 // compared.
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -44,7 +44,7 @@ Array row_of(const Array& array, size_t index, const std::string& name) {
   return row;
 }
 
-/// The algorithm and its hyperparameters; every one that is named must be known.
+/// The algorithm and its hyperparameters; unknown names are errors.
 Result<rt::compiler::TrainingOptimizer> options_of(const Json& json) {
   static const std::map<std::string, Optimizer> kAlgorithms = {
       {"SGD", Optimizer::Sgd},         {"Adam", Optimizer::Adam},       {"AdamW", Optimizer::AdamW},
@@ -94,7 +94,7 @@ Result<rt::compiler::TrainingOptimizer> options_of(const Json& json) {
   return options;
 }
 
-/// The arrays whose names begin with `prefix`, without it.
+/// The arrays whose names begin with `prefix`, keyed by the rest of the name.
 std::map<std::string, const Array*> group_of(const std::vector<Array>& arrays, std::string_view prefix) {
   std::map<std::string, const Array*> group;
   for (const Array& array : arrays)
@@ -134,7 +134,7 @@ Result<std::vector<std::byte>> make_model(const rt::compiler::TrainingOptimizer&
   return rt::compiler::serialize_model(model);
 }
 
-/// Empty when every step is within the tolerance, else what is not.
+/// Empty when every step is within the tolerance, else the difference.
 std::string run_case(const Settings& settings, const std::string& name, size_t& compared) {
   std::string error;
   const auto arrays = rt::tools::read_npz(settings.data + "/" + name + ".npz", error);

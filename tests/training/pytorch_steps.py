@@ -150,7 +150,7 @@ def export_dynamo(optimize):
     return export
 
 
-# What the optimized export of a net leaves out (batch normalizations, biases of zeros) cannot be trained.
+# The parameters that a net's optimized export removes (batch normalizations, zero biases) cannot be trained.
 EXPORTERS = {
     "torchscript": (export_torchscript, {}),
     "torchscript_inference": (export_torchscript_inference, {}),
@@ -192,7 +192,7 @@ def train_in_librt(binaries, folder, backend, x):
         folder / "trained.onnx")
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     losses = [record["loss"] for record in records if record.get("kind") == "step"]
-    # The export of a net in training mode would go on normalizing by the batch: librt's own file answers.
+    # The export of a net in training mode would still normalize by batch statistics: use librt's own file for the answers.
     run(binaries / "rtconvert", folder / "net.rt", "--checkpoint", folder / "net.ckpt", "-o", folder / "trained.rt")
     np.save(folder / "x.npy", x.numpy())
     run(binaries / "rtrun", folder / "trained.rt", "--input", f"x={folder / 'x.npy'}", "--save",
@@ -213,7 +213,7 @@ def check(name, exporter, arguments):
     folder = pathlib.Path(arguments.keep or tempfile.mkdtemp()) / f"{name}-{exporter}"
     folder.mkdir(parents=True, exist_ok=True)
     np.savez(folder / "data.npz", x=x.numpy(), labels=labels.numpy())
-    # An export in training mode runs the net, and so moves its running values: training begins with those.
+    # An export in training mode runs the net, which updates its running statistics: training starts with those.
     net.train()
     EXPORTERS[exporter][0](net, x, str(folder / "net.onnx"))
     want, answers = train_in_pytorch(net, x, labels)

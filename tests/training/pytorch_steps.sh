@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# pytorch_steps.sh [VENV] [OPTIONS]: ten training steps of fresh nets from PyTorch's two exporters against PyTorch. Makes its own
-# environment with pip in VENV (default: a temporary folder), outside the tree. Not a part of CI. OPTIONS: see pytorch_steps.py.
+# pytorch_steps.sh [VENV] [OPTIONS]: ten training steps of fresh nets from PyTorch's two exporters against PyTorch. Creates an
+# environment with pip in VENV (default: a temporary folder), outside the tree. Not part of CI. OPTIONS: see pytorch_steps.py.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${1:-$(mktemp -d)/venv}

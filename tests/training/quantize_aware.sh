@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# quantize_aware.sh BIN SCRATCH BACKEND: a few steps with fake quantization end in a file of integer products without calibration data, and
-# its results are those of the fake-quantized net.
+# quantize_aware.sh BIN SCRATCH BACKEND: a few steps with fake quantization give an int8 file without calibration data whose
+# results match those of the fake-quantized net.
 set -euo pipefail
 bin=$1 scratch=$2/quantize-aware-$3 backend=$3
 rm -rf "$scratch"
@@ -8,7 +8,7 @@ mkdir -p "$scratch"
 cd "$scratch"
 
 fail() { echo "FAILED: $*"; exit 1; }
-# refused CODE WORDS COMMAND..: the command ends with this code and says these words.
+# refused CODE WORDS COMMAND..: the command exits with this code and prints these words.
 refused() {
   local code=$1 words=$2 got=0
   shift 2
@@ -16,7 +16,7 @@ refused() {
   [[ $got == "$code" ]] && grep -q -- "$words" refused.log || fail "expected code $code and '$words', found $got: $(cat refused.log)"
 }
 
-# 128 pictures out of the bytes of a program, and labels.
+# 128 images from the bytes of a program, and labels.
 { printf '\0\0\x08\x03\0\0\0\x80\0\0\0\x1c\0\0\0\x1c'; head -c $((128 * 28 * 28)) "$bin/rtconvert"; } >images
 { printf '\0\0\x08\x01\0\0\0\x80'; for i in {1..128}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
 
@@ -36,7 +36,7 @@ for net in zoo:lenet5 zoo:resnet18_mnist; do
   [[ $(grep -cE ' = (Conv|MatMul|FakeQuantize)\(' graph) == 0 ]] || fail "products in f32 are left: $(cat graph)"
   output=$(sed -n 's/^ *output %//p' graph)
   "$bin/rtrun" fake.rt --random-input --dim batch=8 --backend "$backend" --save "$output=fake.npy" --quiet
-  # A tie may be rounded another way, so a result may lie some steps away in a deep net.
+  # Ties may be rounded differently, so a result may be off by some steps in a deep net.
   "$bin/rtrun" int8.rt --random-input --dim batch=8 --backend "$backend" --expect "$output=fake.npy" --rtol 0.1 --atol "$tolerance" --quiet
 done
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ranks.sh BIN SCRATCH BACKEND [nccl]: data parallel training. N ranks equal one within rounding, whatever the step is made of; they resume bit
-# for bit; a rank that dies ends the others, and the checkpoint stays good. nccl: the emulated device finds NCCL, and it carries the sums.
+# ranks.sh BIN SCRATCH BACKEND [nccl]: data-parallel training. N ranks equal one within rounding, for all features of a step; they
+# resume bit for bit; a rank that dies ends the others, and the checkpoint stays valid. nccl: the emulated device finds and uses NCCL.
 set -euo pipefail
 bin=$1 scratch=$2/ranks-$3${4:+-$4} backend=$3 carrier=${4:-mpi}
 skip() { echo "skipped: $*"; exit 77; }
@@ -9,14 +9,14 @@ command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
-# A container may forbid that processes read each other's memory.
+# A container may forbid processes to read each other's memory.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 [[ $carrier == mpi ]] || export RT_EMULATOR_LIBRARIES=nccl RT_FAKE_NCCL=counts
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 fail() { echo "FAILED: $*"; exit 1; }
 
-# 256 pictures out of the bytes of seeded weights, the same in every build, and labels.
+# 256 images from the bytes of seeded weights, the same in every build, and labels.
 "$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; tail -c $((256 * 28 * 28)) bytes.rt; } >images
 { printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
@@ -28,7 +28,7 @@ compile() {
 }
 alone() { "$bin/rttrain" "$@" "${data[@]}"; }
 ranks() { local count=$1; shift; mpirun -n "$count" "$bin/rttrain" "$@" "${data[@]}"; }
-# The numbers of the last epoch.
+# The metrics of the last epoch.
 numbers() { tail -n 1 "$1" | grep -o '"\(loss\|validation_[a-z0-9_]*\)":[0-9.e-]*' | tr '\n' ' '; }
 # near ONE OTHER WHAT [TOLERANCE]
 near() {
@@ -45,7 +45,7 @@ near() {
   }' || fail "$3: one process $a, ranks $b"
 }
 same() { cmp "$1" "$2" || fail "$3: the checkpoints differ"; }
-# carried_by COUNT ERR: who carries the sums, as the first line says and as NCCL has counted
+# carried_by COUNT ERR: what carries the collectives, from the first line and NCCL's counts
 carried_by() {
   local words="$1 ranks over MPI$([[ $backend == cpu ]] || echo ', by way of host memory')" counted
   [[ $carrier == mpi ]] || words="$1 ranks over NCCL 2."
@@ -53,7 +53,7 @@ carried_by() {
   counted=$(grep -c 'fake NCCL: rank [0-9]*: [1-9][0-9]* sums' "$2" || :)
   [[ $counted == $([[ $carrier == mpi ]] && echo 0 || echo "$1") ]] || fail "$counted ranks have counted sums over NCCL: $(cat "$2")"
 }
-# compare NAME COUNTS OPTION..: the model NAME in one process and on ranks
+# compare NAME COUNTS OPTION..: the model NAME in one process and on several ranks
 compare() {
   local name=$1 counts=$2 model=${plain:-$1}
   shift 2
@@ -65,10 +65,10 @@ compare() {
   done
 }
 
-# What does not depend on the backend is tested on one.
+# Backend-independent behaviour is tested on one backend.
 [[ $backend == cpu || $carrier == nccl ]] && counts='2 4' || counts=2
 
-# Batches of 50 make parts of unequal sizes, the last one of 6 too; an ignored label makes their weights unequal.
+# Batches of 50 are split into unequal parts, as is the last one of 6; an ignored label makes their weights unequal.
 echo "--- N ranks are one: plain, ignored labels, validation"
 compile sgd --optimizer sgd --ignore-index 7
 compare sgd "$counts" --epochs 3 --batch 50 --lr 0.02 --validate images --validate-labels labels
@@ -88,7 +88,7 @@ for count in $counts; do
 done
 
 if [[ $backend == cpu ]]; then
-  # Buckets of which a rank's part is large enough for 8 bits. They change the numbers, a little.
+  # Buckets large enough that a rank's part is stored in 8 bits. This changes the values a little.
   echo "--- sharded optimizer in 8 bits"
   for state in f32 u8; do
     bucket=256KiB compile "state_$state" --optimizer adam --shard-optimizer 2 --optimizer-state $state
@@ -130,7 +130,7 @@ done
 same shards2.parts.rt shards2.parts.step18.rank1.rt "the weights of two ranks"
 [[ $backend == cpu || $carrier == nccl ]] || { echo "all of it"; exit 0; }
 
-# Starts mpirun in the background, waits for a checkpoint; $mpi is its process, $pids those of the ranks.
+# Starts mpirun in the background, waits for a checkpoint; $mpi is its process, $pids are those of the ranks.
 start() {
   local count=$1
   shift

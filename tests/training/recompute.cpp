@@ -1,4 +1,4 @@
-// What recomputation must not change and what it must save, in sessions of the backend argv[1].
+// Recomputation must not change results and must save memory, in sessions of the backend argv[1].
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -35,7 +35,7 @@ Array floats(const char* name, std::vector<int64_t> dims, const std::vector<floa
   return made;
 }
 
-// Blocks of product, normalization, Gelu, a Reshape there and back, and dropout.
+// Blocks of matmul, normalization, Gelu, a Reshape back and forth, and dropout.
 ModelGraph compiled(int blocks) {
   ModelGraph model;
   Graph graph;

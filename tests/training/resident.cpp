@@ -1,6 +1,5 @@
-// resident MODEL.rt BACKEND BUDGET: a few steps of a model compiled with rtconvert --memory, and what the
-// system says that they took. On the CPU neither its resident memory nor its heap may grow by more than what
-// was planned.
+// resident MODEL.rt BACKEND BUDGET: a few steps of a model compiled with rtconvert --memory, and the memory
+// use that the system reports. On the CPU neither resident memory nor heap may grow by more than planned.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -13,14 +12,14 @@
 
 namespace {
 
-/// Code that oneDNN writes for its kernels, plans, the heap of its threads: the same for every batch.
+/// oneDNN's generated kernel code, plans, the heaps of its threads: the same for every batch.
 constexpr uint64_t kSlack = 12u << 20;
 
 struct Used {
   uint64_t heap = 0, resident = 0;
 };
 
-/// Anonymous memory: mapped files do not count.
+/// Anonymous memory: mapped files are excluded.
 Used used() {
   malloc_trim(0);
   const struct mallinfo2 heap = mallinfo2();
@@ -59,7 +58,7 @@ int main(int argc, char** argv) {
                  planned = std::stoull(argv[3]);
   const std::vector<rt::train::Column> columns = columns_of(*model);
   rt::SessionOptions options{.backend = argv[2], .memory_limit = number("train.memory")};
-  // The device, its threads and libraries are there before.
+  // Excludes the device, its threads and libraries from the measurement.
   const auto warm = rt::Session::create(*model, {.backend = argv[2], .entry = "infer"});
   if (!warm) return failed(warm.status());
   const Used before = used();
@@ -93,6 +92,6 @@ int main(int argc, char** argv) {
               static_cast<unsigned long>(resident));
   if (budget.used() != planned) return 1;
   if (std::string_view(argv[2]) != "cpu") return 0;
-  // Far less would mean that the wrong thing is measured.
+  // Much less would mean that the wrong quantity is measured.
   return heap <= planned + kSlack && resident <= planned + kSlack && resident >= planned / 2 ? 0 : 1;
 }

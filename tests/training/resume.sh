@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# resume.sh BIN SCRATCH BACKEND MODEL: interrupted training equals uninterrupted training bit for bit, and whatever happens to the write of
-# a checkpoint, the one before it stays.
+# resume.sh BIN SCRATCH BACKEND MODEL: interrupted training equals uninterrupted training bit for bit, and if writing a checkpoint
+# fails in any way, the previous one stays intact.
 set -euo pipefail
 bin=$1 scratch=$2/resume-$3 backend=$3 model=$4
 rm -rf "$scratch"
@@ -9,7 +9,7 @@ cd "$scratch"
 
 fail() { echo "FAILED: $*"; exit 1; }
 
-# 256 pictures out of the bytes of a program, and labels.
+# 256 images from the bytes of a program, and labels.
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; head -c $((256 * 28 * 28)) "$bin/rtconvert"; } >images
 { printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
 "$bin/rtconvert" "$model" -o model.rt --train --optimizer adam >/dev/null

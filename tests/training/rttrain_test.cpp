@@ -1,4 +1,4 @@
-// rttrain's parts: data sets, the loader, augmentation, metrics, event files.
+// The components of rttrain: data sets, the loader, augmentation, metrics, event files.
 #include <gtest/gtest.h>
 #include <png.h>
 #include <zlib.h>
@@ -66,7 +66,7 @@ rt::TensorSpec spec(const char* name, rt::DType dtype, std::vector<int64_t> dims
 
 const rt::TensorSpec kLabels = spec("labels", rt::DType::I64, {-1});
 
-// Every sample of one column as numbers.
+// Every sample of one column as values.
 template <class T>
 std::vector<T> all_of(const Source& source, size_t column) {
   std::vector<T> numbers;
@@ -107,7 +107,7 @@ TEST_F(Tables, NumbersAndNamedClasses) {
   EXPECT_EQ(all_of<int64_t>(**source, 1), (std::vector<int64_t>{1, 0, 1}));
   EXPECT_EQ((*source)->classes(), (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(facts.features, (std::vector<std::string>{"width", "the \"height\""}));
-  // Validation data has the training data's classes.
+  // Validation data uses the training data's classes.
   const std::string more = write("more.csv", "width,height,class\n1,2,dog\n");
   const auto second = open({{more}, {}}, {}, inputs, 2, facts);
   ASSERT_TRUE(second) << error_of(second);
@@ -217,7 +217,7 @@ TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
             std::string::npos);
 }
 
-// --- pictures
+// --- images
 
 using Pictures = Folder;
 
@@ -329,21 +329,21 @@ TEST_F(Batches, DoNotDependOnThreads) {
       other.prefetch = prefetch;
       EXPECT_EQ(run(**source, *transform, other), alone) << workers << " workers";
     }
-  // Each epoch has every sample once, in another order and otherwise moved.
+  // Each epoch has every sample once, in a different order and with different shifts.
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<int64_t> part(alone.labels.begin() + epoch * 11, alone.labels.begin() + (epoch + 1) * 11);
     EXPECT_EQ(std::equal(part.begin(), part.end(), alone.labels.begin()), epoch == 0);
     std::sort(part.begin(), part.end());
     for (int64_t i = 0; i < 11; ++i) EXPECT_EQ(part[static_cast<size_t>(i)], i);
   }
-  // From the middle on: the same.
+  // Starting in the middle gives the same batches.
   LoaderOptions rest = options;
   rest.first = 4;
   rest.workers = 3;
   const Seen tail = run(**source, *transform, rest);
   EXPECT_TRUE(std::equal(tail.labels.begin(), tail.labels.end(), alone.labels.begin() + 15));
   EXPECT_TRUE(std::equal(tail.inputs.begin(), tail.inputs.end(), alone.inputs.begin() + 15 * 25));
-  // Ranks have a part each of every batch; the last batch, of 3 samples, leaves one of 4 ranks without any.
+  // Each rank has a part of every batch; in the last batch, of 3 samples, one of 4 ranks has none.
   std::vector<Seen> parts;
   for (size_t rank = 0; rank < 4; ++rank) {
     LoaderOptions part = options;
@@ -433,7 +433,7 @@ TEST(MetricsTest, Classes) {
   const std::vector<int64_t> ignored = {-100};
   metrics.add(std::span(scores).first(3), ignored);
   EXPECT_DOUBLE_EQ(value_of(metrics, "accuracy"), 0.25);
-  EXPECT_DOUBLE_EQ(value_of(metrics, "top2"), 0.75);  // of equal scores the first classes are ahead
+  EXPECT_DOUBLE_EQ(value_of(metrics, "top2"), 0.75);  // among equal scores the lower class ranks first
   // Class 0: 1 hit, 2 labelled, 2 predicted; class 1: 0, 1, 1; class 2: 0, 1, 1.
   EXPECT_DOUBLE_EQ(value_of(metrics, "f1_macro"), (0.5 + 0 + 0) / 3);
   const double e = std::exp(1.0);
@@ -471,11 +471,11 @@ TEST(MetricsTest, ProbabilitiesAndNumbers) {
 
 TEST(MetricsTest, ClassesBeforeOtherAxes) {
   Metrics metrics({.ignored = 2});
-  // [1, 3 classes, 4 places]
+  // [1, 3 classes, 4 positions]
   const std::vector<float> scores = {5, 0, 0, 9, 1, 7, 0, 0, 0, 0, 6, 0};
   const std::vector<int64_t> labels = {0, 1, 0, 2};
   metrics.add(scores, labels, 4);
-  EXPECT_DOUBLE_EQ(value_of(metrics, "accuracy"), 2.0 / 3);  // the last place is ignored
+  EXPECT_DOUBLE_EQ(value_of(metrics, "accuracy"), 2.0 / 3);  // the last position is ignored
   const double e = std::exp(1.0);
   EXPECT_NEAR(value_of(metrics, "loss"),
               (std::log(std::pow(e, 5) + e + 1) - 5 + std::log(std::pow(e, 7) + 2) - 7 +
@@ -509,7 +509,7 @@ TEST(Sequences, EditDistance) {
   EXPECT_EQ(edit_distance(none, kitten), 6u);
 }
 
-// The sum over all paths, one by one.
+// The sum over all paths, enumerated.
 TEST(Sequences, TheLossIsThatOfAllPathsTogether) {
   constexpr size_t kSteps = 5, kClasses = 3;
   std::vector<float> logits(kSteps * kClasses), probabilities(kSteps * kClasses);
@@ -564,7 +564,7 @@ uint32_t crc_of(const std::string& text) {
 }
 
 TEST(EventFileTest, Crc32c) {
-  EXPECT_EQ(crc_of("123456789"), 0xe3069283u);              // the check value of its catalogue entry
+  EXPECT_EQ(crc_of("123456789"), 0xe3069283u);              // the check value in the CRC catalogue
   EXPECT_EQ(crc_of(std::string(32, '\0')), 0x8a9136aau);    // RFC 3720, B.4
   EXPECT_EQ(crc_of(std::string(32, '\xff')), 0x62a8ab43u);  // RFC 3720, B.4
 }

@@ -1,5 +1,5 @@
-// What a training step does beside its optimizer, in sessions of the backend argv[1]: skipped
-// steps, loss scaling, accumulation, averages, groups.
+// Features of a training step other than its optimizer, in sessions of the backend argv[1]: skipped steps,
+// loss scaling, accumulation, averages, groups.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -102,7 +102,7 @@ std::vector<Array> with_rate(std::vector<Array> inputs, float rate = 0.01f) {
   inputs.push_back(array("learning_rate", {}, {rate}));
   return inputs;
 }
-/// Half of the batch.
+/// One half of the batch.
 std::vector<Array> half(size_t which) {
   const auto part = [&](const Numbers& all) {
     const auto count = static_cast<std::ptrdiff_t>(all.size() / 2),
@@ -140,7 +140,7 @@ TEST(TrainingSteps, AnOverflowIsSkippedAndHalvesTheScale) {
   EXPECT_EQ(integer(scaled.state("loss_scale.good_steps")), 2);
   const Numbers before = numbers(scaled.state("w1"));
 
-  // Targets with gradients that overflow once they are multiplied by the factor.
+  // Targets whose gradients overflow after loss scaling.
   std::vector<Array> overflow = batch();
   overflow[1] = array("target", {4, 2}, Numbers(8, 1e36f));
   ASSERT_TRUE(scaled.run(with_rate(overflow))) << scaled.error();
@@ -170,12 +170,12 @@ TEST(TrainingSteps, RangesFollowTheBatches) {
   };
   expect_near(range(), {0, 0});
   ASSERT_TRUE(session.run(with_rate(batch()))) << session.error();
-  expect_near(range(), {-0.7f, 0.9f});  // the first batch sets it
+  expect_near(range(), {-0.7f, 0.9f});  // initialized by the first batch
   const Numbers before = numbers(session.state("w1"));
   ASSERT_TRUE(session.run(with_rate(batch(2)))) << session.error();
   expect_near(range(), {-0.7f * 0.75f - 1.4f * 0.25f, 0.9f * 0.75f + 1.8f * 0.25f});
   EXPECT_NE(numbers(session.state("w1")), before);
-  // Inference rounds with the ranges that training has found, and clips what lies beyond.
+  // Inference quantizes with the ranges found in training, and clips values beyond them.
   ASSERT_TRUE(session.run_entry("infer", std::array{array("x", {1, 3}, {100, 0, 0})})) << session.error();
   const Numbers clipped = numbers(session.output_of("infer", "y"));
   ASSERT_TRUE(session.run_entry("infer", std::array{array("x", {1, 3}, {200, 0, 0})})) << session.error();
@@ -244,7 +244,7 @@ TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
 }
 
-/// [batch,3] to [batch,2] through a hidden layer that is wide enough for states in blocks.
+/// [batch,3] to [batch,2] through a hidden layer that is wide enough for blockwise states.
 std::vector<std::byte> wide_model(const TrainOptions& options) {
   Graph graph;
   compiler::Builder builder(graph);
@@ -259,7 +259,8 @@ std::vector<std::byte> wide_model(const TrainOptions& options) {
   return trained_model(graph, builder.status(), options);
 }
 
-// 8 bits lose some of each moment, and the way to the target stays nearly the same; what a step skips stays.
+// 8 bits lose some precision of each moment, but the trajectory stays nearly the same; skipped steps change
+// nothing.
 TEST(TrainingSteps, MomentsInBlocksFollowThoseInFull) {
   using compiler::Optimizer;
   const std::pair<Optimizer, float> kinds[] = {{Optimizer::Sgd, 0.02f},     {Optimizer::Adam, 0.002f},
@@ -311,7 +312,7 @@ TEST(TrainingSteps, ASkippedStepKeepsBlocksBitForBit) {
     EXPECT_EQ(session.state(kStates[i])->bytes, before[i].bytes) << kStates[i];
 }
 
-/// BatchNorm(x w1) w2 of a model in `stored`; the weights are numbers of every type.
+/// BatchNorm(x w1) w2 of a model in `stored`; the weights are exactly representable in every type.
 std::vector<std::byte> normalized_model(DType stored) {
   Graph graph;
   compiler::Builder builder(graph);
@@ -335,7 +336,7 @@ std::vector<std::byte> normalized_model(DType stored) {
   return trained_model(graph, builder.status(), adam());
 }
 
-// What the model stores in 16 bits is a state in f32, and takes the steps of an f32 model.
+// Weights stored in 16 bits have f32 master states, and take the same steps as an f32 model.
 TEST(TrainingSteps, WeightsOfTwoBytesHaveMastersOfFour) {
   for (const DType stored : {DType::F16, DType::BF16}) {
     StepSession full(normalized_model(DType::F32), backend, "train_step");
@@ -355,7 +356,7 @@ TEST(TrainingSteps, WeightsOfTwoBytesHaveMastersOfFour) {
   }
 }
 
-// More ranks: ranks.sh.
+// ranks.sh tests more ranks.
 TEST(TrainingSteps, OneRankIsAsWithoutRanks) {
   for (const int64_t shards : {0, 1}) {
     TrainOptions options = adam();

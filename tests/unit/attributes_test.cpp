@@ -1,4 +1,5 @@
-// The list of attribute fields against FlatBuffers' own code: what that writes is read back, field by field.
+// The list of attribute fields against FlatBuffers' generated code: what one writes is read back, field by
+// field.
 #include <gtest/gtest.h>
 
 #include "runtime/graph/attributes.h"

@@ -1,4 +1,4 @@
-// The builder on extents that depend on data: their symbols, shape operands computed from data, bodies.
+// The builder on data-dependent extents: their symbols, shape operands computed from data, bodies.
 #include <gtest/gtest.h>
 
 #include "runtime/ops/control.h"
@@ -9,7 +9,7 @@
 namespace rt::compiler {
 namespace {
 
-/// x [n,4] f32, and k [1] i64 which depends on data.
+/// x [n,4] f32, and k [1] i64, which is data dependent.
 struct Net {
   Graph graph;
   Builder build{graph};
@@ -48,11 +48,11 @@ TEST(BuilderData, CountsAreSymbolsOfTheirOwn) {
   op::TransposeAttributes transposed;
   transposed.permutation = {1, 0};
   EXPECT_EQ(net.dims(net.build.emit(std::move(transposed), {places})), "NonZero#0,2");
-  // Another count is another extent.
+  // Another count gets another symbol.
   const ValueId other = net.build.emit(op::NonZeroAttributes{}, {net.k});
   EXPECT_EQ(net.dims(other), "1,NonZero_1#0");
   ASSERT_TRUE(net.build.status().ok()) << net.build.status().message();
-  // A builder that finds the graph as it is names everything the same.
+  // A builder on the existing graph uses the same names.
   const Builder again(net.graph);
   EXPECT_EQ(net.dims(places), "2,NonZero#0");
   EXPECT_EQ(net.dims(other), "1,NonZero_1#0");
@@ -108,11 +108,11 @@ TEST(BuilderData, ShapeRulesThatRefuseMadeUpExtents) {
   const ValueId a = net.build.reshape(net.x, net.vector({net.k, net.k}));
   const std::vector<float> numbers(12, 1);
   const ValueId w = net.build.constant({DType::F32, {4, 3}}, Blob::copy_of(numbers.data(), 48));
-  // The factors must fit, whatever the extent turns out to be.
+  // Inner dimensions must match, whatever the extent turns out to be.
   EXPECT_EQ(net.dims(net.build.emit(op::MatMulAttributes{}, {a, w})), "Reshape#0,3");
-  // Broadcast to what is known.
+  // Broadcasts to the known extent.
   EXPECT_EQ(net.dims(net.build.add(a, w)), "4,3");
-  // One of the two, or one: not known.
+  // Either extent, or one of them is 1: unknown.
   const ValueId b = net.build.emit(op::NonZeroAttributes{}, {net.k});
   const ValueId sum = net.build.add(net.build.cast(b, DType::F32), a);
   EXPECT_EQ(net.build.value(sum).rank(), 2);

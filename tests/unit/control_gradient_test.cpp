@@ -1,4 +1,5 @@
-// Gradients through If and Loop, written out, against central differences of the graph as it was, in double.
+// Gradients through If and Loop, after expansion, against central differences of the original graph, in
+// double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,7 +28,8 @@ ValueId matrix(Builder& builder, const char* name, Shape shape, DType dtype) {
   return made;
 }
 
-/// h = tanh(h w + x b) four times, where b is the body's own; gives the last h and every h before it.
+/// h = tanh(h w + x b) four times, where b is a constant of the body; returns the last h and every h before
+/// it.
 Graph recurrent(DType dtype, int64_t trips, bool may_end = false) {
   Graph graph;
   Builder build(graph);
@@ -52,7 +54,7 @@ Graph recurrent(DType dtype, int64_t trips, bool may_end = false) {
   return graph;
 }
 
-/// The condition is known: x x, or else tanh(x).
+/// A constant condition: x x, else tanh(x).
 Graph decided(bool condition) {
   Graph graph;
   Builder build(graph);
@@ -85,7 +87,7 @@ double weight_of(size_t output, size_t element) {
   return std::sin(1.0 + 0.7 * static_cast<double>(element) + static_cast<double>(output));
 }
 
-/// The sum of all outputs, weighted.
+/// The weighted sum of all outputs.
 double loss_of(const Graph& graph, const std::vector<Doubles>& inputs) {
   double sum = 0;
   const std::vector<Doubles> outputs = evaluate(graph, inputs);
@@ -152,7 +154,7 @@ TEST(ControlGradient, IsRefusedWhereTheNumberOfIterationsDependsOnData) {
   }
 }
 
-/// What a Loop captures and what its body has of its own are weights, each of them once.
+/// A Loop's captured constants and its body's own constants become weights, each of them once.
 TEST(ControlGradient, TheWeightsOfALoopAreTrained) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = recurrent(DType::F32, 4)});

@@ -1,4 +1,4 @@
-// Weights into an ONNX file: every element comes back to where the importer took it from.
+// Weights exported to an ONNX file: every element returns to where the importer read it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -131,7 +131,7 @@ TEST(Exporter, RefusesWhatHasNoPlace) {
   EXPECT_NE(message({.name = "fc.bias", .info = {DType::F32, {3}}, .initial = three}).find("2 elements"),
             std::string::npos);
   EXPECT_EQ(folder.list(), std::vector<std::string>{"model.onnx"});
-  // Optimizer state is no weight.
+  // Optimizer state is not a weight.
   EXPECT_EQ(
       message({.name = "other", .info = {DType::F32, {3}}, .kind = StateKind::Optimizer, .initial = three}),
       "");

@@ -1,4 +1,4 @@
-// Expressions of extents: the form, the rules, proofs, and files' terms, against plain arithmetic.
+// Symbolic extent expressions: normal form, rules, proofs, and terms in files, against plain arithmetic.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -16,8 +16,8 @@ namespace {
 // loss = sum(first output * fixed factors), in f64 so that differences are exact enough.
 struct LossGraph {
   Graph graph;
-  std::vector<ValueId> inputs;          // by case input; kNoValue if absent
-  std::vector<ops::HostTensor> values;  // by graph input
+  std::vector<ValueId> inputs;          // indexed by case input; kNoValue if absent
+  std::vector<ops::HostTensor> values;  // indexed by graph input
   std::vector<size_t> of_input;         // case input -> graph input
   ValueId loss = kNoValue;
 };
@@ -51,7 +51,7 @@ void add_inputs(const test::Case& c, compiler::Builder& builder, LossGraph& out)
   }
 }
 
-// False where there is nothing to differentiate: an integer result.
+// False if the result is an integer and has no gradient.
 bool add_loss(const test::Case& c, compiler::Builder& builder, LossGraph& out) {
   Node node;
   node.op = c.op;
@@ -90,7 +90,7 @@ void compare_with_differences(const test::Case& c, LossGraph& test, size_t which
     return outputs.empty() ? NAN : load_element(outputs[0].bytes.data(), DType::F64, 0);
   };
   const int64_t count = input.info.elements();
-  const int64_t stride = std::max<int64_t>(1, count / 16);  // enough places, not all of them
+  const int64_t stride = std::max<int64_t>(1, count / 16);  // a sufficient sample of positions
   for (int64_t k = 0; k < count; k += stride) {
     constexpr double kStep = 1e-5;
     const double value = load_element(input.bytes.data(), DType::F64, k);
@@ -102,7 +102,7 @@ void compare_with_differences(const test::Case& c, LossGraph& test, size_t which
   }
 }
 
-// The cases whose operator has a gradient and whose values sit on no kink.
+// The cases whose operator has a gradient and whose values are not at a kink.
 std::vector<const test::Case*> differentiable_cases() {
   std::vector<const test::Case*> cases;
   for (const test::Case& c : test::all_cases()) {
@@ -132,9 +132,9 @@ TEST_P(Gradient, AgreesWithFiniteDifferences) {
     if (test.inputs[i] == kNoValue) continue;
     const Value& value = builder.value(test.inputs[i]);
     if (value.role != Role::Input || !is_float(value.dtype)) continue;
-    // Running statistics do not enter the normalized value.
+    // Running statistics do not affect the normalized value.
     if (c.op.type == OpKind::BatchNormTrain && i >= 3) continue;
-    // Regions count as constants.
+    // Regions are treated as constants.
     if (c.op.type == OpKind::RoiAlign && i == 1) continue;
     wanted.push_back(test.inputs[i]);
     graph_inputs.push_back(test.of_input[i]);

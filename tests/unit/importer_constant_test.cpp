@@ -1,5 +1,5 @@
-// Inputs that become constants: how numbers and tensors are checked, what becomes known, what messages
-// propose; and operands that a run may tell.
+// Inputs given as constants: how scalars and tensors are validated, what becomes known, the suggestions in
+// messages; and operands known only at run time.
 #include <gtest/gtest.h>
 
 #include "runtime/core/element.h"
@@ -12,7 +12,7 @@ namespace {
 using test::ImporterModel;
 using test::numbers_of;
 
-/// y = reduce sum of x [b,n] along axes, which is an input of the given shape.
+/// y = ReduceSum of x [b,n] over axes, which is an input of the given shape.
 ImporterModel summed(const std::vector<std::string>& dims, int type = ImporterModel::kInt64) {
   ImporterModel model(17);
   model.input("x", {"b", "n"});
@@ -66,7 +66,7 @@ TEST(ImporterConstant, TheMessageProposesIt) {
 }
 
 TEST(ImporterConstant, ListsFillTheDeclaredShape) {
-  // Two numbers bind the symbol of the axes, and of every other input that has it.
+  // Two values bind the symbol of the axes, and of every other input that has it.
   ImporterModel model = summed({"k"});
   model.input("z", {"k"});
   model.node("Neg", {"z"}, {"w"});
@@ -110,7 +110,7 @@ TEST(ImporterConstant, ItReplacesADefault) {
   EXPECT_EQ(numbers_of((*outputs)[0]), (std::vector<float>{3, 70}));
 }
 
-// --- operands that a run tells
+// --- operands known only at run time
 
 std::vector<ops::HostTensor> run_with(const ModelGraph& model, std::span<const ConstTensorView> inputs) {
   auto outputs = ops::evaluate_graph(model.entries[0].graph, inputs);

@@ -1,4 +1,4 @@
-// Graphs inside ONNX nodes: what bodies see of the graphs around them, and what is refused.
+// Subgraphs of ONNX nodes: what bodies can access of outer graphs, and what is rejected.
 #include <gtest/gtest.h>
 
 #include "runtime/ops/evaluate.h"
@@ -54,8 +54,8 @@ rt_onnx::ModelProto empty_model() {
   return model;
 }
 
-/// for i < trips: s = s + (flag ? -twice : x), where twice = x + x is made outside; scanned: s. rank: of s in
-/// the body's result.
+/// for i < trips: s = s + (flag ? -twice : x), where twice = x + x is computed outside; scanned: s.
+/// change_rank: the body's result s changes rank.
 rt_onnx::ModelProto nested(bool change_rank = false) {
   rt_onnx::ModelProto model = empty_model();
   rt_onnx::GraphProto& graph = *model.mutable_graph();

@@ -1,4 +1,4 @@
-// Einsum's import against sums over all labels.
+// Einsum's import against explicit sums over all labels.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 struct Sum {
   const char* equation;
   std::vector<Shape> shapes;
-  const char* plain;  ///< the same without dots, with all letters and "->"
+  const char* plain;  ///< the equation without ellipses, with all labels and "->"
 };
 
 Result<ModelGraph> convert(const std::string& equation, const std::vector<Shape>& shapes,
@@ -63,7 +63,7 @@ std::vector<std::string> terms_of(std::string text) {
   return terms;
 }
 
-/// The element of a term at the labels' values; extents of 1 broadcast.
+/// The flat index of a term's element at the labels' values; extents of 1 broadcast.
 int64_t place(const std::string& term, const Shape& shape, std::map<char, int64_t>& at) {
   int64_t offset = 0;
   for (int d = 0; d < shape.rank(); ++d)

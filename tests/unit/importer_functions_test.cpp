@@ -1,4 +1,4 @@
-// What the importer writes with other operators: inverse trigonometric functions, Fourier transforms, draws.
+// Operators decomposed by the importer: inverse trigonometric functions, Fourier transforms, random numbers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -128,7 +128,7 @@ TEST(ImportTrigonometry, KeepsDigitsNearZeroAndAtTheEnds) {
 
 using Complex = std::complex<double>;
 
-/// Of `samples` numbers, cut or padded to `length`.
+/// DFT of `samples` values, truncated or padded to `length`.
 std::vector<Complex> transform(std::vector<Complex> x, size_t length, bool inverse) {
   x.resize(length);
   std::vector<Complex> y(length);

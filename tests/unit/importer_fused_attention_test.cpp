@@ -1,4 +1,4 @@
-// Attention as ONNX Runtime writes it, against plain loops: masks, caches, rotary embeddings, sinks.
+// ONNX Runtime's attention operators against plain loops: masks, caches, rotary embeddings, sinks.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -15,15 +15,15 @@ using Numbers = std::vector<double>;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-/// What attention is made of, in any layout.
+/// The operands of attention, in any layout.
 struct Plain {
   size_t batch, heads, queries, keys, width;
   double scale;
   std::function<double(size_t b, size_t h, size_t s, size_t d)> query;
   std::function<double(size_t b, size_t h, size_t t, size_t d)> key, value;
-  /// Added to the score; -infinity hides the key.
+  /// Added to the score; -infinity masks the key.
   std::function<double(size_t b, size_t h, size_t s, size_t t)> mask;
-  /// What takes part in the softmax without being a key's; -infinity: nothing.
+  /// A logit in the softmax that belongs to no key; -infinity: none.
   std::function<double(size_t h)> sink = [](size_t) { return kHidden; };
   double softcap = 0;
 
@@ -97,7 +97,7 @@ struct SelfAttention {
 TEST(ImporterFusedAttention, MasksAddAFilterToTheScores) {
   const SelfAttention a;
   Plain plain = a.plain(0);
-  const std::vector<int32_t> raw{1, 0, 1, 0, 0, 0};  // the second row is masked as a whole
+  const std::vector<int32_t> raw{1, 0, 1, 0, 0, 0};  // the second row is fully masked
   plain.mask = [&](auto b, auto, auto, auto t) { return raw[b * 3 + t] > 0 ? 0.0 : -50.0; };
   NodeModel two = a.model(1);
   two.constant<int32_t>({2, 3}, raw).real("mask_filter_value", -50);
@@ -131,7 +131,7 @@ TEST(ImporterFusedAttention, APastComesFirstAndIsGivenBack) {
         for (size_t t = 0; t < 5; ++t)
           for (size_t d = 0; d < 2; ++d) present.push_back(a.cached(part, b, h, t, d, 2));
   expect_near(found[1], present, 1e-5);
-  // Nothing is hidden without the attribute, although queries stand behind the past.
+  // Without the attribute nothing is masked, although the queries follow the past.
   NodeModel open = a.model(1);
   open.absent().constant<float>({2, 2, 2, 2, 2}, a.cache);
   expect_near(open.values()[0], a.plain(2).result(), 1e-5);
@@ -187,7 +187,8 @@ TEST(ImporterFusedAttention, BuffersThatAreSharedAreRefused) {
 
 // --- GroupQueryAttention
 
-/// Four query heads, two heads of keys; a cache with room for 8 positions, of which each sequence has others.
+/// Four query heads, two key/value heads; a cache with capacity for 8 positions, of which each sequence fills
+/// a different number.
 struct Decoder {
   size_t queries = 1, room = 8;
   std::vector<size_t> valid{6, 4};
@@ -205,7 +206,7 @@ struct Decoder {
     return made;
   }
   size_t position(size_t b) const { return valid[b] - 1; }
-  // The pairs (d, d + 2) turn; without a position nothing does.
+  // The pairs (d, d + 2) are rotated; nothing is without a position.
   double turned(const std::vector<float>& x, size_t row, size_t d, int64_t position) const {
     const double own = at(x, row * 4 + d), other = at(x, row * 4 + (d + 2) % 4);
     if (position < 0) return own;

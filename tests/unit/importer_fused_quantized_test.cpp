@@ -16,7 +16,7 @@ double at(const std::vector<float>& data, size_t i) {
   return static_cast<double>(data[i]);
 }
 
-/// y = x w^T of bits that lie low to high, in blocks of 16 of which the last is not full.
+/// y = x w^T of weights packed low bits first, in blocks of 16 of which the last is partial.
 void expect_blocked_product(size_t bits, bool zeros) {
   const size_t rows = 2, k = 20, n = 3, size = 16, blocks = 2, per_byte = 8 / bits;
   const auto x = some_numbers(rows * k, 1), scales = some_numbers(n * blocks, 2), bias = some_numbers(n, 3);

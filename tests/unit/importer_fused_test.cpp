@@ -1,4 +1,4 @@
-// Operators that ONNX Runtime's optimizer writes, against formulas: activations, products, normalizations.
+// Operators that ONNX Runtime's optimizer writes, against formulas: activations, matmuls, normalizations.
 #include <cmath>
 #include <functional>
 
@@ -75,7 +75,7 @@ TEST(ImporterFused, GemmIsScaledBeforeItsActivation) {
   model.constant<float>({2, 1}, {1, 2}).constant<float>({2, 2}, {1, 3, -2, 5}).constant<float>({2}, {1, -8});
   model.integer("transA", 1).integer("transB", 1).real("alpha", 2).real("beta", 0.5f);
   model.string("activation", "LeakyRelu").real("activation_alpha", 0.1f);
-  // rows of b: 1 3, -2 5; products 7 and 8
+  // rows of b: 1 3, -2 5; dot products 7 and 8
   expect_near(model.values()[0], {14.5, 12}, 1e-5);
 }
 
@@ -120,13 +120,13 @@ TEST(ImporterFused, NormalizationsOfSumsGiveTheSumAsWell) {
   const auto x = some_numbers(24, 1), skip = some_numbers(12, 2), scale = some_numbers(4, 3);
   const auto shift = some_numbers(4, 4), bias = some_numbers(4, 5);
   Numbers sum;
-  for (size_t i = 0; i < 24; ++i)  // the skip is repeated over the batch
+  for (size_t i = 0; i < 24; ++i)  // the skip is broadcast over the batch
     sum.push_back(static_cast<double>(x[i]) + static_cast<double>(skip[i % 12]) +
                   static_cast<double>(bias[i % 4]));
   NodeModel layer("SkipLayerNormalization", 4);
   layer.constant<float>({2, 3, 4}, x).constant<float>({1, 3, 4}, skip).constant<float>({4}, scale);
   layer.constant<float>({4}, shift).constant<float>({4}, bias).real("epsilon", 0.01f);
-  ASSERT_FALSE(layer.convert().ok());  // the mean is for training
+  ASSERT_FALSE(layer.convert().ok());  // the mean output is only for training
   EXPECT_NE(layer.report.unsupported.at(0).reason.find("output 1"), std::string::npos);
 
   NodeModel rms("SkipSimplifiedLayerNormalization");

@@ -1,4 +1,4 @@
-// The import of ai.onnx.ml against plain formulas: trees walked one row at a time, sums, tables.
+// The import of ai.onnx.ml against plain formulas: trees evaluated row by row, sums, tables.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kFeatures = 3;
 constexpr int kFloat = 1, kInt64 = 7, kString = 8;
 
-/// A model of one node (and more, if a test adds them) with an open number of rows.
+/// A model of one node (and more, if a test adds them) with a dynamic number of rows.
 class Model {
  public:
   explicit Model(const std::string& op, int input_type = kFloat, int64_t version = 3) {
@@ -87,7 +87,7 @@ class Model {
     report = {};
     return import_onnx_bytes(std::as_bytes(std::span(bytes)), {}, report);
   }
-  /// What the import says against it.
+  /// The importer's error messages.
   std::string error() {
     const auto result = convert();
     if (result.ok()) return "";
@@ -441,7 +441,7 @@ TEST(ImportMl, SupportVectorsAgreeWithSums) {
 }
 
 TEST(ImportMl, CoupledProbabilitiesAreTheMinimum) {
-  // A vector at the origin for each class and a constant kernel, so that pairs' scores are rho.
+  // A support vector at the origin for each class and a constant kernel, so that the pairs' scores are rho.
   Model model("SVMClassifier");
   model.proto.mutable_graph()->mutable_node(0)->add_output("scores");
   model.proto.mutable_graph()->add_output()->set_name("scores");

@@ -1,4 +1,4 @@
-// The importer's graph rules, on models written with the message classes.
+// The importer's graph rules, on models built from protobuf messages.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -195,7 +195,7 @@ TEST(Importer, OpensABatchOfOne) {
   EXPECT_EQ(infer.symbols[static_cast<size_t>(infer[infer.inputs[0]].dims[0].symbol)].name, "batch");
   EXPECT_LT(infer[infer.outputs[0]].dims[0].extent, 0);
 
-  options.dims["batch"] = 4;  // a name like any other
+  options.dims["batch"] = 4;  // treated like any other name
   EXPECT_EQ(model.convert(options)->entries[0].graph.values[0].dims[0].extent, 4);
   options.dims.clear();
   Model two;

@@ -1,4 +1,4 @@
-// Operators put together from others: against plain formulas, at several extents of open dimensions.
+// Operators decomposed into others: against plain formulas, at several extents of dynamic dimensions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ ops::HostTensor run(const ModelGraph& model, std::span<const ConstTensorView> in
   return outputs.ok() ? std::move((*outputs)[0]) : ops::HostTensor();
 }
 
-/// Numbers that are not regular.
+/// Values without a regular pattern.
 std::vector<float> noise(size_t count) {
   std::vector<float> numbers(count);
   for (size_t i = 0; i < count; ++i) numbers[i] = std::sin(static_cast<float>(i * i + 3 * i) * 1.7f);
@@ -47,7 +47,7 @@ void expect_near(const std::vector<float>& found, const std::vector<double>& wan
     EXPECT_NEAR(static_cast<double>(found[i]), wanted[i], 1e-5 * (1 + std::abs(wanted[i]))) << i;
 }
 
-// Sum over all permutations of four.
+// Leibniz formula: sum over all permutations of four.
 double leibniz(const float* m) {
   int order[] = {0, 1, 2, 3};
   double sum = 0;
@@ -73,7 +73,7 @@ TEST(ImporterOperators, Det) {
   for (const int64_t batch : {1, 3}) {
     std::vector<float> x = noise(static_cast<size_t>(16 * batch));
     if (batch == 3) {
-      x[0] = x[4] = 0;                                       // a row must be exchanged
+      x[0] = x[4] = 0;                                       // requires a row exchange
       for (size_t i = 0; i < 4; ++i) x[20 + i] = x[16 + i];  // singular
     }
     const ConstTensorView inputs[] = {{x.data(), {DType::F32, {batch, 4, 4}}}};
@@ -119,7 +119,7 @@ TEST(ImporterOperators, AffineGridOfOpenSize) {
   }
 }
 
-// ONNX refuses parts that do not make up the axis; before opset 18 equal parts must divide it.
+// ONNX rejects parts that do not sum to the axis; before opset 18 equal parts must divide it.
 TEST(ImporterOperators, SplitOfAnOpenAxisIsRefusedWhereThePartsDoNotFit) {
   const auto try_all = [](ImporterModel& model, std::span<const int64_t> fitting, bool others_fit) {
     const auto graph = model.convert();
@@ -157,7 +157,7 @@ TEST(ImporterOperators, SplitOfAnOpenAxisIsRefusedWhereThePartsDoNotFit) {
   try_all(sized, std::array<int64_t, 2>{5, 6}, false);
 }
 
-// How often the pairs (1,2), (2,3) and the single words 1 and 2 are there, with up to one word between.
+// Counts of the pairs (1,2), (2,3) and the unigrams 1 and 2, with up to one word between.
 TEST(ImporterOperators, TfIdfVectorizerCountsWithSkips) {
   ImporterModel model(9);
   model.input("x", {"b", "n"}, ImporterModel::kInt64);
@@ -258,7 +258,7 @@ TEST(ImporterOperators, BitCastOfIntegersAndConstants) {
   model.node("BitCast", {"f"}, {"bits"}, {{"to", ImporterModel::kInt32}});
   model.output("y");
   model.output("bits");
-  EXPECT_FALSE(model.convert().ok());  // of floats that are not known
+  EXPECT_FALSE(model.convert().ok());  // of an unknown float tensor
   ImportOptions options;
   options.constants["f"].numbers = "-2";
   const auto graph = model.convert(options);

@@ -1,4 +1,4 @@
-// Types of few bits on their way in, and quantized operators as integer arithmetic.
+// Import of low-bit types, and quantized operators as integer arithmetic.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -124,7 +124,7 @@ TEST(ImporterQuantize, NarrownessFollowsTheValue) {
   EXPECT_EQ(model.values(), (std::vector<double>{-7, 7, 7}));
 }
 
-// What is read from a file and what NarrowFloat rounds to are the same numbers.
+// Values read from a file equal the values that NarrowFloat rounds to.
 TEST(ImporterQuantize, FloatsOfEightBitsAreTheNumbersOfTheirFormat) {
   for (int type = kFloat8E4M3FN; type <= kFloat8E5M2FNUZ; ++type) {
     std::string codes;

@@ -1,5 +1,5 @@
-// Sequences and optionals while importing: lists of known and of open length, loops that append, what is
-// refused.
+// Import of sequences and optionals: lists of static and of dynamic length, loops that append, rejected
+// cases.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -29,8 +29,7 @@ ops::HostTensor run(const ModelGraph& model, int64_t rows, int64_t columns) {
   return outputs.ok() ? std::move((*outputs)[0]) : ops::HostTensor();
 }
 
-// y = concat of the rows of x, each doubled, in the order of a stack along the second axis: y[c,r] = 2
-// x[r,c].
+// y = concat of the doubled rows of x, in the order of a stack along the second axis: y[c,r] = 2 x[r,c].
 TEST(ImporterSequence, AnOpenNumberOfPartsIsAStack) {
   ImporterModel model(17);
   model.input("x", {"n", "d"});

@@ -1,4 +1,4 @@
-// What made-up integer inputs may hold.
+// The valid range of generated integer inputs.
 #include "tools/compiler/index_bounds.h"
 
 #include <gtest/gtest.h>

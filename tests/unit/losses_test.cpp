@@ -1,4 +1,4 @@
-// The losses of training against their formulas in double, and their gradients against finite differences.
+// The training losses against their formulas in double, and their gradients against finite differences.
 #include "tools/compiler/losses.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ ops::HostTensor labels(Shape shape, const Numbers& values) {
   return tensor(DType::I64, shape, values);
 }
 
-/// A graph of nothing but the loss and its gradient by the output.
+/// A graph of only the loss and its gradient with respect to the output.
 class LossGraph {
  public:
   LossGraph(const LossOptions& options, const ops::HostTensor& output) : output_(output) {
@@ -101,7 +101,7 @@ TEST(Losses, CrossEntropyWithEverything) {
   options.label_smoothing = 0.1;
   options.ignore_index = 2;
   options.class_weights = {1, 2, 0.5};
-  const Numbers chosen = {1, 2, 0, 7};  // the second is ignored, the last is no class
+  const Numbers chosen = {1, 2, 0, 7};  // the second is ignored, the last is not a class
   const Numbers weights = {1, 2, 0.5};
   double sum = 0, weight = 0;
   for (size_t row : {size_t{0}, size_t{2}}) {
@@ -204,7 +204,7 @@ TEST(Losses, DistillationWithTemperature) {
   LossGraph(options, f64({4, 3}, kLogits)).expect(sum, {{"target", f64({4, 3}, teacher)}});
 }
 
-/// The probability of all paths of `steps` symbols that collapse to `wanted`: every path is tried.
+/// The total probability of all paths of `steps` symbols that collapse to `wanted`, by enumeration.
 double path_probability(const Numbers& logits, size_t steps, size_t classes,
                         const std::vector<size_t>& wanted) {
   size_t paths = 1;

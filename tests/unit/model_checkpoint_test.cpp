@@ -1,4 +1,4 @@
-// Checkpoints: what is written is what is read; damage is named; a failed write leaves the old file.
+// Checkpoints: round trip; damage is reported by name; a failed write leaves the old file.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -61,7 +61,7 @@ TEST(CheckpointFile, OverwritesAtomically) {
   const testing::TemporaryFolder folder;
   const std::string path = folder.path("run.rtc");
   ASSERT_TRUE(write_checkpoint(path, sample()).ok());
-  const auto old = read_checkpoint(path);  // mapped: it must survive being replaced
+  const auto old = read_checkpoint(path);  // memory-mapped: must remain valid when the file is replaced
   ASSERT_TRUE(old.ok());
   Checkpoint next = sample();
   next.tensors[0].initial = testing::blob_of_numbers<float>({5, 6, 7, 8});

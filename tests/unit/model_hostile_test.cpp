@@ -1,4 +1,4 @@
-// Damaged and hostile files: always a Status that says where, never a crash.
+// Damaged and hostile files: always a Status with the position of the fault, never a crash.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::vector<std::byte> sample_bytes() {
   return compiler::serialize_model(testing::sample_model()).value();
 }
 
-/// The file is refused as an invalid model, with `expected` in the message.
+/// The file is rejected as an invalid model, with `expected` in the message.
 void expect_refused(const std::vector<std::byte>& bytes, std::string_view expected,
                     const ReadLimits& limits = {}) {
   const auto read = read_model(blob_of(bytes), limits);
@@ -77,7 +77,7 @@ TEST(ModelDamage, BitsBehindCorrectedChecksums) {
     else
       ASSERT_EQ(read.status().code(), Code::InvalidModel) << "bit " << bit << ": " << read.status().message();
   }
-  EXPECT_GT(accepted, 0u);  // letters of names, numbers of constants
+  EXPECT_GT(accepted, 0u);  // changed letters in names, changed constants
 }
 
 TEST(ModelDamage, DataIsComparedOnRequest) {
@@ -147,7 +147,7 @@ TEST(ModelHostile, ASoundSketchIsAccepted) {
     s.relu(x, y);
     return s.graph({x}, {y});
   })));
-  // The names of inputs and outputs may coincide; those among the outputs may not.
+  // Inputs and outputs may share names; outputs must have distinct names.
   EXPECT_TRUE(read.ok()) << read.status().message();
 }
 
@@ -281,8 +281,8 @@ TEST(ModelHostile, Nesting) {
     expect_refused(drawn([&](Sketch& s) { return nested(s, depth); }), depth < 60 ? "nested" : "");
 }
 
-/// Twelve levels of graphs that hold the graph below many times: a small file that would unpack into a huge
-/// one.
+/// Twelve levels of graphs that reference the graph below many times: a small file that would expand into a
+/// huge one.
 TEST(ModelHostile, Amplification) {
   expect_refused(drawn([](Sketch& s) {
                    auto below = nested(s, 0);
@@ -382,7 +382,7 @@ TEST(ModelHostile, ControlFlow) {
   expect_refused(loop({kNoValue, kNoValue}, 0, body({kI64, kBool}, {kI64, kI64})), "condition");
 }
 
-/// A field that a newer version added: dropping it would compute something else.
+/// A field added by a newer version: ignoring it would change the computation.
 TEST(ModelHostile, NewerAttribute) {
   const auto newer = [](Sketch& s, uint32_t x, uint32_t y, bool body) {
     const auto start = s.fbb.StartTable();

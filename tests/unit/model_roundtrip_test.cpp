@@ -1,5 +1,4 @@
-// What is written is what is read: every field, every operator's attributes, from memory, from a file,
-// through a source.
+// Round trip of models: every field, every operator's attributes, from memory, from a file, through a source.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -50,7 +49,7 @@ TEST(ModelRoundTrip, File) {
   auto read = load_model(path, {.verify_data = true});
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_TRUE(testing::equal(read.value(), sample_model()));
-  // The mapping lives as long as a weight, not as long as the file or the model.
+  // The mapping lives as long as any weight, beyond the file and the model.
   const Blob weight = read->states[0].initial;
   std::remove(path.c_str());
   read = Status(Code::Internal, "dropped");
@@ -205,19 +204,19 @@ TEST(ModelWriter, FailureLeavesTheOldFile) {
   EXPECT_EQ(write_model(sample_model(), folder.path("missing/model.rt")).code(), Code::Io);
 }
 
-/// Ends the process with 0 if the write fails as it should and leaves nothing behind.
+/// Exits with 0 if the write fails as it should and leaves no files.
 [[noreturn]] void write_with_limit(const ModelGraph& model, const testing::TemporaryFolder& folder) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{4096, 4096};
   setrlimit(RLIMIT_FSIZE, &limit);
   const Status status = write_model(model, folder.path("model.rt"));
   const bool clean = folder.list().empty();
-  std::filesystem::remove_all(folder.path(""));  // the end below runs no destructor
+  std::filesystem::remove_all(folder.path(""));  // _exit() runs no destructors
   _exit(status.code() == Code::Io && clean ? 0 : 1);
 }
 
 TEST(ModelWriter, FullDiskIsAnError) {
-  // Imitated by a limit on the size of files, in a process of its own, which runs this test from its start.
+  // Simulated by a file size limit, in a separate process that runs this test from the start.
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const testing::TemporaryFolder folder;
   ModelGraph model = sample_model();

@@ -1,4 +1,4 @@
-// A small model with a bit of everything, and files put together by hand, for the tests of reader and writer.
+// A small model that covers all features, and hand-built files, for the tests of reader and writer.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,13 @@ namespace rt::testing {
 /// Two entries, a symbol with a bound, a composite with its body, quantization, shared states, metadata.
 ModelGraph sample_model();
 
-/// Every field, the bytes of the data too.
+/// Compares every field, including the data bytes.
 bool equal(const ModelGraph& a, const ModelGraph& b);
 
-/// Recomputes the checksums of header and FlatBuffer, as an attacker would; for a file whose header is
-/// readable.
+/// Recomputes the checksums of header and FlatBuffer, as an attacker would; the header must be readable.
 void reseal(std::vector<std::byte>& file);
 
-/// A file around a FlatBuffer that `write` finished, with the given data area.
+/// A file around a finished FlatBuffer from `write`, with the given data area.
 std::vector<std::byte> file_of(const std::function<void(flatbuffers::FlatBufferBuilder&)>& write,
                                const std::vector<std::byte>& data = {});
 
@@ -37,13 +36,13 @@ Blob blob_of_numbers(const std::vector<T>& numbers) {
   return Blob::copy_of(numbers.data(), numbers.size() * sizeof(T));
 }
 
-/// A folder that is removed with all it holds.
+/// A folder that is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder();
   ~TemporaryFolder();
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  /// Names of what is in it, sorted.
+  /// Sorted names of its contents.
   std::vector<std::string> list() const;
 
  private:

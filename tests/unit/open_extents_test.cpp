@@ -1,4 +1,4 @@
-// What is proven of results when extents are open: nothing that holds at some extents only.
+// Proofs about results with dynamic extents: nothing that holds only at some extents.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -64,7 +64,7 @@ TEST(OpenExtents, SlicesSaturate) {
   EXPECT_EQ(net.dims(net.slice(x, 1, 0, kEnd)), "b; n");
   EXPECT_EQ(net.dims(net.slice(x, 1, kEnd, -kEnd, -1)), "b; n");
   EXPECT_EQ(net.dims(net.slice(x, 1, 0, kEnd, 2)), "b; floor((n + 1) / 2)");
-  // Two that are cut alike are equal.
+  // Two equal slices have equal extents.
   const ValueId sum = net.build.add(net.slice(x, 1, 0, 16), net.slice(x, 1, 0, 16));
   EXPECT_EQ(net.dims(sum), "b; min(n, 16)");
 }
@@ -112,7 +112,7 @@ TEST(OpenExtents, ShapeArithmeticIsFollowed) {
 TEST(OpenExtents, ACountOfIterationsThatIsNotFollowedIsOpen) {
   Net net;
   const ValueId x = net.input({"n"}), y = net.input({"3", "16"});
-  // floor(0.5 n): numbers that are no integers are not followed.
+  // floor(0.5 n): non-integer values are not tracked.
   const float half = 0.5f;
   const ValueId halves =
       net.build.mul(net.build.cast(net.extent(x, 0), DType::F32),

@@ -1,4 +1,4 @@
-// Runs single nodes through the reference evaluator: small tensors in, numbers out.
+// Runs single nodes through the reference evaluator on small tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -45,8 +45,7 @@ inline std::vector<int64_t> integers(const ops::HostTensor& x) {
   return out;
 }
 
-/// Infers and evaluates one node; an input without bytes and rank 0 of no elements is absent: use
-/// std::nullopt.
+/// Infers and evaluates one node; std::nullopt is an absent input.
 template <class Attributes>
 Result<std::vector<ops::HostTensor>> run_all(Attributes attributes,
                                              const std::vector<std::optional<ops::HostTensor>>& inputs) {

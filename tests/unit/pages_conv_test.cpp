@@ -44,7 +44,7 @@ int64_t or_default(const std::vector<int64_t>& list, size_t i, int64_t otherwise
   return i < list.size() ? list[i] : otherwise;
 }
 
-/// Visits every multi-index below the extents.
+/// Calls visit for every multi-index below the extents.
 template <class Visit>
 void for_each_index(const std::vector<int64_t>& extents, Visit&& visit) {
   std::vector<int64_t> at(extents.size(), 0);
@@ -62,8 +62,8 @@ int64_t flat(const std::vector<int64_t>& at, const std::vector<int64_t>& extents
   return index;
 }
 
-/// Calls visit(image, large position, small position, tap) for all that belong together: large = small stride
-/// + tap dilation - pad.
+/// Calls visit(image, large position, small position, tap) for all matching positions: large = small stride +
+/// tap dilation - pad.
 template <class Visit>
 void for_each_pair(const Case& c, const std::vector<int64_t>& large, const std::vector<int64_t>& small,
                    Visit&& visit) {

@@ -1,6 +1,6 @@
-// Gradient rules and bodies of the elementwise, reducing and normalizing pages against central differences in
-// f64, through the builder, autodiff and the reference evaluator. Dimensions written -1 are the symbol
-// "batch", so that rules work without known extents.
+// Gradient rules and bodies of the elementwise, reduction and normalization pages against central differences
+// in f64, through the builder, autodiff and the reference evaluator. Dimensions written -1 are the symbol
+// "batch", so that rules are tested without known extents.
 #include <cmath>
 #include <functional>
 #include <random>
@@ -30,7 +30,7 @@ Shape concrete(const std::vector<int64_t>& dims) {
   return shape;
 }
 
-/// loss = sum y^2 / 2 + y: the gradient that reaches the rule differs from element to element.
+/// loss = sum y^2 / 2 + y: the upstream gradient differs from element to element.
 ValueId loss_of(Builder& b, ValueId y) {
   const ValueId half = b.mul(b.mul(y, y), b.scalar_like(0.5, y));
   return b.reduce_sum(b.add(half, y), {}, false);
@@ -191,7 +191,7 @@ TEST(PagesElementwiseGradient, Binary) {
                    }});
 }
 
-/// A tie gives each side half; a power of zero has no NaN in its gradient.
+/// At a tie each side gets half of the gradient; the gradient of a power of zero is not NaN.
 TEST(PagesElementwiseGradient, SpecialPoints) {
   Graph graph;
   Builder b(graph);
@@ -238,7 +238,7 @@ TEST(PagesElementwiseGradient, Reductions) {
   check_reduction<op::ReduceProdAttributes>();
 }
 
-/// The product's gradient at zeros: one zero leaves the product of the others, two leave nothing.
+/// The gradient of ReduceProd at zeros: with one zero, the product of the others; with two, zero.
 TEST(PagesElementwiseGradient, ProductOfZeros) {
   check_gradients({.name = "ReduceProd with zeros", .shapes = {{3, 3}}, .build = [](Builder& b, Inputs x) {
                      op::ReduceProdAttributes rows;
@@ -260,7 +260,7 @@ TEST(PagesElementwiseGradient, SoftmaxAndLoss) {
     check_gradients(unary(logarithm));
   }
   check_gradients({.name = "SoftmaxCrossEntropy", .shapes = {{-1, 4}}, .build = [](Builder& b, Inputs x) {
-                     // Labels that follow the batch: the positions of the largest logits.
+                     // Labels that depend on the batch: the argmax of the logits.
                      op::ArgMaxAttributes largest;
                      largest.axis = 1;
                      largest.keep_dims = false;

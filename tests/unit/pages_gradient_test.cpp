@@ -1,4 +1,4 @@
-// Gradient rules of products, convolutions, pools and movement, against central differences in f64, with
+// Gradient rules of matmuls, convolutions, pools and movement, against central differences in f64, with
 // static and with symbolic extents.
 #include <random>
 
@@ -18,7 +18,7 @@ ops::HostTensor ints(const std::vector<int64_t>& values) {
   return integers(DType::I64, values);
 }
 
-/// Distinct numbers in random order, so that maxima are unique.
+/// Distinct values in random order, so that maxima are unique.
 ops::HostTensor distinct(const Shape& shape, uint32_t seed) {
   ops::HostTensor out(TensorInfo{.dtype = DType::F64, .shape = shape});
   std::vector<double> values(static_cast<size_t>(shape.elements()));
@@ -29,7 +29,7 @@ ops::HostTensor distinct(const Shape& shape, uint32_t seed) {
     store_element(out.bytes.data(), DType::F64, static_cast<int64_t>(i), values[i] / 3);
   return out;
 }
-/// The same for several operands, with seeds that differ.
+/// The same for several operands, with different seeds.
 ops::HostTensor operand(const Shape& shape) {
   static uint32_t seed = 0;
   return distinct(shape, ++seed);
@@ -37,11 +37,11 @@ ops::HostTensor operand(const Shape& shape) {
 
 struct Problem {
   Graph graph;
-  std::vector<size_t> differentiated;  ///< which inputs of the node are inputs of the graph
+  std::vector<size_t> differentiated;  ///< the node inputs that are inputs of the graph
 };
 
 /// loss = sum(y y) of y = node(inputs), and its gradients, as outputs. symbolic[axis]: that axis of input 0
-/// is a symbol of its own.
+/// is a separate symbol.
 template <class Attributes>
 Result<Problem> problem(const Attributes& attributes, const Inputs& inputs,
                         const std::vector<bool>& symbolic) {

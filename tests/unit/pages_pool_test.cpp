@@ -33,7 +33,7 @@ TEST(PagesPool, Maximum) {
   expect_result(kMax({1}, {}, {1, 0}, false), {f32({1, 1, 1}, {5})}, f32({1, 2, 1}, {-kInfinity, 5}));
 }
 
-// The window that would start in the padding at the end is dropped, though rounding up counts it.
+// The window that would start in the padding at the end is dropped, though ceil rounding includes it.
 TEST(PagesPool, CeilModeDropsWindowsInThePadding) {
   expect_result(kMax({2}, {2}, {0, 1}, true), {f32({1, 2, 1}, {1, 2})}, f32({1, 1, 1}, {2}));
   expect_result(kAverage({3}, {3}, {1, 1}, true), {f32({1, 3, 1}, {3, 6, 9})}, f32({1, 2, 1}, {4.5, 9}));
@@ -88,7 +88,7 @@ TEST(PagesPool, NoElementsAndErrors) {
   expect_error(kAverage({1}, {}, {}, false), {tensor(DType::I32, {1, 1, 1}, {1})}, "expected x of type");
 }
 
-// Every window and tap, counted by hand.
+// Every window and tap, counted explicitly.
 TEST(Geometry, AverageCount) {
   for (int64_t input = 1; input < 6; ++input)
     for (int64_t begin = 0; begin < 3; ++begin)

@@ -30,7 +30,7 @@ TEST(PagesQuantize, ScalesAlongAnAxisAndInBlocks) {
   expect_result(quantize(DType::U8, 0), {x, f32({2}, {1, 2})}, tensor(DType::U8, {2, 3}, {1, 2, 3, 2, 2, 3}));
   expect_result(quantize(DType::U8, -1), {x, f32({3}, {1, 2, 3})},
                 tensor(DType::U8, {2, 3}, {1, 1, 1, 4, 2, 2}));
-  // The last block is short.
+  // The last block is partial.
   expect_result(quantize(DType::I16, 1, 2), {x, f32({2, 2}, {1, 3, 2, 6})},
                 tensor(DType::I16, {2, 3}, {1, 2, 1, 2, 2, 1}));
   expect_result(
@@ -94,7 +94,7 @@ TEST(PagesQuantize, NarrowFloatRoundsWithinTheFormat) {
   expect_error(format, {x}, "expected a known format");
 }
 
-/// FakeQuantize of x with a constant range: its value, and its gradient where that of the result is 1, 2, 3
+/// FakeQuantize of x with a constant range: its value, and its gradient for an upstream gradient of 1, 2, 3,
 /// ..
 std::array<std::vector<double>, 2> faked(const ops::HostTensor& x, const ops::HostTensor& low,
                                          const ops::HostTensor& high, int64_t levels) {
@@ -125,7 +125,8 @@ std::array<std::vector<double>, 2> faked(const ops::HostTensor& x, const ops::Ho
 }
 
 TEST(PagesQuantize, FakeQuantizeGoesThroughTheCodes) {
-  // Steps of 0.5, codes 0 to 15 with 5 for 0: from -2.5 to 5. Half a step beyond is still rounded.
+  // A step of 0.5, quantized values 0 to 15 with zero point 5: from -2.5 to 5. Up to half a step beyond is
+  // still rounded.
   const auto x = f32({8}, {-2.8, -2.6, -0.3, 0.2, 0.25, 1.8, 5.2, 5.3});
   const auto [y, gradient] = faked(x, f32({}, {-2.4}), f32({}, {5.1}), 15);
   expect_numbers(y, {-2.5, -2.5, -0.5, 0, 0, 2, 5, 5});
@@ -154,7 +155,7 @@ TEST(PagesQuantize, FakeQuantizeByChannelAndWithoutARange) {
   const auto [y, gradient] = faked(x, f32({2, 1}, {-1, 0}), f32({2, 1}, {1, 0}), 2);
   expect_numbers(y, {0, -1, 1, 0.3, -1, 2});
   expect_numbers(gradient, {1, 2, 0, 4, 5, 6});
-  // A range above 0 is widened, as 0 has a code of its own.
+  // A range above 0 is widened, as 0 must be exactly representable.
   const auto [wide, passed] = faked(f32({2}, {0.2, 0.9}), f32({}, {0.5}), f32({}, {1}), 4);
   expect_numbers(wide, {0.25, 1});
   expect_numbers(passed, {1, 2});

@@ -1,4 +1,4 @@
-// Values, shapes and errors of Resize and of the operators that make shapes.
+// Values, shapes and errors of Resize and of the operators that create shapes.
 #include "runtime/graph/resize_geometry.h"
 #include "tests/unit/page_test_support.h"
 
@@ -38,7 +38,7 @@ TEST(PagesResize, Nearest) {
   expect_numbers(asymmetric(RoundPreferCeil), {1, 2, 2, 3, 3, 4, 4, 4});
 }
 
-// Numbers of ONNX's published examples for Resize (a row of 1 2 / 3 4, or 1 to 8, or 1 to 16).
+// Values of ONNX's published examples for Resize (a row of 1 2 / 3 4, or 1 to 8, or 1 to 16).
 TEST(PagesResize, LinearAndCubic) {
   using enum op::ResizeCoordinates;
   const auto pair = f32({1, 2, 1}, {1, 2});

@@ -72,7 +72,7 @@ TEST(PagesSgd, MomentumAndNesterov) {
                "expected gradient of shape [1]");
 }
 
-// The numbers are PyTorch's (torch.optim.Adam and AdamW, lr 0.1, weight_decay 0.1): with zero moments the
+// The values are PyTorch's (torch.optim.Adam and AdamW, lr 0.1, weight_decay 0.1): with zero moments the
 // first step is lr in the direction of the gradient.
 TEST(PagesAdam, FirstStep) {
   op::AdamStepAttributes adam;

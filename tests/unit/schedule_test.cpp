@@ -1,4 +1,4 @@
-// Learning rate schedules against their formulas, and what is wrong with a text.
+// Learning rate schedules against their formulas, and parse errors.
 #include "tools/common/schedule.h"
 
 #include <gtest/gtest.h>

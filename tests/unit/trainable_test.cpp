@@ -1,4 +1,4 @@
-// Which part of a net a training step computes gradients for.
+// The part of a net for which a training step computes gradients.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -31,7 +31,7 @@ bool is_gradient_below_the_head(OpKind kind) {
          kind == OpKind::BatchNormTrain;
 }
 
-// The head alone: nothing is differentiated below it, and normalizations compute as in inference.
+// The head alone: nothing below it is differentiated, and normalizations run in inference mode.
 TEST(Trainable, NothingBelowTheLowestTrainedWeight) {
   const ModelGraph model = trained("resnet18", {.trainable = {"fc.*"}});
   const Graph& step = *model.entry("train_step");
@@ -45,7 +45,7 @@ TEST(Trainable, NothingBelowTheLowestTrainedWeight) {
     EXPECT_TRUE(state.name.starts_with("fc.") || state.name == "optimizer.step") << state.name;
 }
 
-// From the last block on: its normalizations train, those below do not.
+// From the last block on: its normalizations are in training mode, those below are not.
 TEST(Trainable, NormalizationsTrainWhereTheirWeightsDo) {
   const ModelGraph model = trained("resnet18", {.trainable = {"layer4.*", "fc.*"}});
   size_t training = 0, weight_gradients = 0, statistics = 0;
@@ -53,7 +53,7 @@ TEST(Trainable, NormalizationsTrainWhereTheirWeightsDo) {
     training += kind == OpKind::BatchNormTrain;
     weight_gradients += kind == OpKind::ConvWeightGrad;
   }
-  EXPECT_EQ(training, 5u);  // four and that of the shortcut
+  EXPECT_EQ(training, 5u);  // four, and the shortcut's
   for (const State& state : model.states) statistics += state.kind == StateKind::Statistic;
   EXPECT_EQ(statistics, 2 * training);
   EXPECT_EQ(weight_gradients, 5u);

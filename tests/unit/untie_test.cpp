@@ -1,4 +1,4 @@
-// Parameters that an exporter stored once, on models written with the message classes.
+// Parameters that an exporter deduplicated, on models built from protobuf messages.
 #include "tools/rtconvert/onnx/untie.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using test::add_node;
 
-/// A net of x [batch, 4] with weights of four or 4 x 4 elements.
+/// A net of x [batch, 4] with weights of 4 or 4 x 4 elements.
 class Net {
  public:
   Net() {
@@ -81,7 +81,7 @@ TEST(Untie, FreshBatchNormalizationsShareNothing) {
   EXPECT_EQ(net.statistics.size(), 4u);
   ASSERT_EQ(net.report.shared.size(), 2u);
   EXPECT_EQ(net.report.shared[0].parameters.size(), 4u);
-  // Scales may be one if asked for, running values never.
+  // Scales may be shared on request, running statistics never.
   net.statistics.clear();
   EXPECT_EQ(net.trained({"*"}).size(), 2u);
   EXPECT_EQ(net.statistics.size(), 4u);
@@ -136,7 +136,7 @@ TEST(Untie, DifferentKindsOfNodesAreTied) {
   EXPECT_EQ(net.report.shared[0].kept, "feeds Gather and MatMul");
 }
 
-// PyTorch's older exporter gives a tensor that it merged its name back by an Identity.
+// PyTorch's older exporter writes an Identity with the original name of a deduplicated tensor.
 TEST(Untie, IdentitiesAreTheNamesOfParameters) {
   Net net;
   net.weight("fc1.weight", {4, 4}, false);
@@ -178,7 +178,7 @@ TEST(Untie, MetadataTellParametersExactly) {
   call(net.node("MatMul", {"x", "val_1"}, "m"), "%l : aten.linear(%x, %p_a_weight, %p_a_bias)");
   call(net.node("MatMul", {"m", "val_1"}, "y"), "%l_1 : aten.linear(%l, %p_b_weight)");
   EXPECT_EQ(net.trained(), (Names{"a.weight", "b.weight"}));
-  ASSERT_EQ(net.report.lost.size(), 1u);  // the bias was zeros, and left out
+  ASSERT_EQ(net.report.lost.size(), 1u);  // the bias was zero and was removed
   EXPECT_NE(net.report.lost[0].find("1 parameters or statistics"), std::string::npos) << net.report.lost[0];
   EXPECT_NE(net.report.lost[0].find("(a.bias)"), std::string::npos) << net.report.lost[0];
   EXPECT_NE(net.report.lost[0].find("optimize=False"), std::string::npos) << net.report.lost[0];
@@ -197,7 +197,7 @@ TEST(Untie, FoldedNormalizationsAreTold) {
   EXPECT_NE(net.report.lost[0].find("TrainingMode.PRESERVE"), std::string::npos) << net.report.lost[0];
 }
 
-// Shape of a convolution's weight reads ONNX's layout of it, the convolution another.
+// The Shape of a convolution's weight reads ONNX's layout, the convolution another one.
 TEST(Untie, AWeightInTwoLayoutsIsOne) {
   Net net;
   net.graph().mutable_input(0)->Clear();

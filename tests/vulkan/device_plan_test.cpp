@@ -1,4 +1,4 @@
-// Choices over made-up devices; needs no driver.
+// Kernel configuration for hypothetical devices; needs no driver.
 #include "backends/vulkan/device_plan.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Element-wise kernels and pools in f16 and bf16 against the pages: storage of 16 bits, arithmetic in f32.
+// Elementwise kernels and pools in f16 and bf16 against the pages: 16-bit storage, f32 arithmetic.
 #include <gtest/gtest.h>
 
 #include "tests/support/run_node.h"
@@ -7,7 +7,7 @@
 namespace rt::test {
 namespace {
 
-/// One rounding of the result, which the page makes from the same operands.
+/// One rounding of the result, which the page computes from the same operands.
 ops::Tolerance rounding(DType dtype) {
   const double unit = dtype == DType::F16 ? 0x1p-10 : 0x1p-7;
   return {unit, unit};

@@ -21,7 +21,7 @@ Result<DevicePtr> open() {
   const std::string icd = icd_file();
   if (icd.empty()) return Status::make(Code::NotFound, "lavapipe (mesa-vulkan-drivers) is not installed");
   setenv("VK_ICD_FILENAMES", icd.c_str(), 0);
-  setenv("RT_VULKAN_MATRICES", "1", 0);  // where the driver has them
+  setenv("RT_VULKAN_MATRICES", "1", 0);  // if the driver supports them
   setenv("LP_NUM_THREADS", "0", 0);      // tiny dispatches run in the queue's thread, without waking workers
   setenv("MESA_SHADER_CACHE_DIR", RT_SHADER_CACHE, 0);
   DeviceOptions options;

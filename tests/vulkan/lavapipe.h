@@ -7,12 +7,12 @@
 
 namespace rt::test {
 
-/// The device, opened once for the whole program; null when it is absent, and then `reason` says why.
+/// The device, opened once per program; null when it is absent, with the cause in `reason`.
 Device* lavapipe(std::string& reason);
 
 }  // namespace rt::test
 
-/// At the top of a test: a reference `device`, or a skip with the reason.
+/// At the start of a test: defines the reference `device`, or skips with the reason.
 #define RT_LAVAPIPE(device)                                    \
   std::string rt_reason;                                       \
   ::rt::Device* rt_lavapipe = ::rt::test::lavapipe(rt_reason); \

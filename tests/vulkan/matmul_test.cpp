@@ -1,4 +1,4 @@
-// Matrix products against the pages.
+// Matmuls against the pages.
 #include <gtest/gtest.h>
 
 #include "tests/support/run_node.h"

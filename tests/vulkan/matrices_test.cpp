@@ -1,4 +1,4 @@
-// Cooperative matrices: the choice of tiles, the rewriter of SPIR-V, and products where the device lists any.
+// Cooperative matrices: the choice of tiles, the SPIR-V rewriter, and matmuls if the device lists any.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ TEST(VulkanMatrices, PlanTakesTheLargestOperationThatFits) {
   EXPECT_EQ(plan.subgroups, 4u);
   EXPECT_EQ(plan.lanes, 128u);
 
-  facts.max_shared_bytes = 16 << 10;  // less than two tiles of factors and one of sums, 64 x 64
+  facts.max_shared_bytes = 16 << 10;  // less than two operand tiles and one accumulator tile, 64 x 64
   const vulkan::MatrixPlan small = vulkan::plan_device(facts)->half_matrices;
   EXPECT_TRUE(small.listed());
   EXPECT_LT(small.rows * small.columns * small.subgroups, 64u * 64u);
@@ -55,7 +55,7 @@ TEST(VulkanMatrices, PlanTakesTheLargestOperationThatFits) {
   EXPECT_FALSE(vulkan::plan_device(facts)->half_matrices.listed());
 }
 
-/// A module of three matrix types, a multiplication of two of them onto the third, a load and a store.
+/// A module with three matrix types, a multiply-accumulate, a load and a store.
 std::vector<uint32_t> module_of(uint32_t type_of_b) {
   std::vector<uint32_t> words{0x07230203, 0x00010300, 0, 40, 0};
   const auto add = [&](uint32_t operation, std::vector<uint32_t> operands) {
@@ -95,7 +95,7 @@ TEST(VulkanMatrices, RewriterGivesTypesTheirUse) {
   std::string error;
   const auto rewritten = instructions_of(spirv::khr_matrices(module_of(11), error));
   ASSERT_FALSE(rewritten.empty()) << error;
-  // New ids from the old bound on: 40, 41 and 42 are the constants 0, 1, 2.
+  // New ids start at the old bound: 40, 41 and 42 are the constants 0, 1, 2.
   using Words = std::vector<uint32_t>;
   const auto has = [&](const Words& words) { return std::ranges::find(rewritten, words) != rewritten.end(); };
   EXPECT_TRUE(has({17, 6022}));
@@ -125,7 +125,7 @@ ops::HostTensor halves(const Shape& shape, uint64_t seed) {
   return random_tensor({DType::F16, shape}, -1, 1, seed);
 }
 
-/// At the top of a test: skips where the device lists no cooperative matrices.
+/// At the start of a test: skips if the device lists no cooperative matrices.
 #define RT_MATRICES(device)                                                                \
   RT_LAVAPIPE(device);                                                                     \
   if (!static_cast<vulkan::VulkanDevice&>(device).plan().half_matrices.listed())           \

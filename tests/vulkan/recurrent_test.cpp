@@ -13,7 +13,7 @@ ops::HostTensor floats(const Shape& shape, uint64_t seed) {
   return random_tensor({DType::F32, shape}, -0.1, 0.1, seed);
 }
 
-// The gradient takes y as the net computed it.
+// The gradient's input y is the net's result.
 template <class Forward, class Attributes>
 void check(int64_t hidden, int64_t gates, size_t outputs) {
   RT_LAVAPIPE(device);
@@ -48,7 +48,7 @@ TEST(VulkanRecurrent, WideGradients) {
 
 TEST(VulkanRecurrent, WideSteps) {
   RT_LAVAPIPE(device);
-  constexpr int64_t kHidden = 2050;  // twice as many floats, which is beyond 16 KiB
+  constexpr int64_t kHidden = 2050;  // twice as many floats exceed 16 KiB
   op::RNNAttributes attributes;
   attributes.hidden = kHidden;
   const NodeInputs inputs{floats({kSteps, kBatch, kInput}, 1), floats({1, kHidden, kInput}, 2),

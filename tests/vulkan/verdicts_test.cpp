@@ -1,4 +1,4 @@
-// The file of self-tests' verdicts: what is remembered, and what a process leaves that ends in between.
+// The file of self-test verdicts: what is stored, and what remains when a process ends during a test.
 #include "backends/vulkan/verdicts.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST(Verdicts, AreRemembered) {
   EXPECT_EQ(verdict(path, "device 1", "gemm.8"), "");
   EXPECT_EQ(verdict(path, "device 1", "gemm.16"), "gave 3 for 2 ");
   EXPECT_EQ(verdict(path, "device 1", "gemm.4"), std::nullopt);
-  // Another driver: everything anew.
+  // Another driver: all verdicts are discarded.
   EXPECT_EQ(verdict(path, "device 2", "gemm.16"), std::nullopt);
   EXPECT_EQ(verdict(path, "device 1", "gemm.16"), std::nullopt);
   std::filesystem::remove(path);
@@ -55,7 +55,7 @@ TEST(Verdicts, AProcessThatEndedDuringItsTestHasFailedIt) {
   if (child == 0) {
     Verdicts verdicts(path, "device");
     auto test = verdicts.begin("gemm");
-    _exit(test.known() ? 1 : 0);  // nothing is destroyed
+    _exit(test.known() ? 1 : 0);  // no destructors run
   }
   int status = 1;
   waitpid(child, &status, 0);

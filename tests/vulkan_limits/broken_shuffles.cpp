@@ -1,6 +1,5 @@
-// A Vulkan layer that pretends a driver whose compiler gets one instruction wrong: OpGroupNonUniformShuffle
-// becomes OpGroupNonUniformShuffleXor. With RT_BROKEN_SHUFFLES=abort the driver ends the process over it
-// instead.
+// A Vulkan layer that simulates a driver whose compiler gets one instruction wrong: OpGroupNonUniformShuffle
+// becomes OpGroupNonUniformShuffleXor. With RT_BROKEN_SHUFFLES=abort the driver aborts the process instead.
 #include <cstdlib>
 #include <vector>
 

@@ -1,8 +1,8 @@
-// What every Vulkan layer does: it stands in the chain between loader and driver, and hands on what it does
-// not change.
+// The common part of the Vulkan layers: a layer is in the chain between loader and driver, and forwards
+// everything that it does not change.
 //
-// Knows: the loader's layer interface, version 2. A layer's one source file includes this and defines the two
-// lists of functions that it puts in front of the next ones. Tests only, never installed.
+// Knows: the loader's layer interface, version 2. A layer's only source file includes this and defines the
+// two lists of functions that it intercepts. Tests only, never installed.
 #pragma once
 
 #include <vulkan/vk_layer.h>
@@ -18,7 +18,7 @@ struct Entry {
   const char* name;
   PFN_vkVoidFunction function;
 };
-/// Of the layer.
+/// Defined by the layer.
 std::span<const Entry> instance_entries();
 std::span<const Entry> device_entries();
 

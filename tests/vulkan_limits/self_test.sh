@@ -1,5 +1,5 @@
 #!/bin/sh
-# Wrong or deadly pipelines are found, quarantined and replaced.
+# Wrong or crashing pipelines are detected, quarantined and replaced.
 #   self_test.sh CONFORMANCE RTRUN MODEL LAYER_FOLDER WORK_FOLDER
 set -u
 conformance=$1 rtrun=$2 model=$3 layers=$4 work=$5
@@ -10,7 +10,7 @@ fail() { echo "FAILED: $1" >&2; failed=1; }
 tests() { cat "$XDG_CACHE_HOME"/librt/vulkan-*.tests; }
 products() { "$conformance" --backend vulkan --filter matmul_large_result > "$work/log" 2>&1; }
 
-# A sound driver: everything is tested once, and found right.
+# A correct driver: every pipeline is tested once, and passes.
 products || fail "products on a sound driver: $(tail -5 "$work/log")"
 tests | grep -q '^right.gemm_' || fail "no verdict on a product"
 tests | grep -q '^wrong' && fail "a sound driver's pipeline was found wrong: $(tests | grep '^wrong')"
@@ -18,7 +18,7 @@ before=$(tests | wc -l)
 products || fail "a second run"
 [ "$(tests | wc -l)" = "$before" ] || fail "what had a verdict was tested again"
 
-# By hand.
+# Manual quarantine.
 RT_VULKAN_QUARANTINE='*_subgroup' "$rtrun" "$model" --backend vulkan --random-input --plan > "$work/log" 2>&1 ||
   fail "quarantine by hand: $(tail -5 "$work/log")"
 grep -q "quarantine: conv_subgroup: by RT_VULKAN_QUARANTINE" "$work/log" || fail "the plan does not say it"
@@ -28,14 +28,14 @@ grep -q "fallback: .*gemm_.* is in quarantine by RT_VULKAN_QUARANTINE" "$work/lo
 RT_VULKAN_QUARANTINE=gem "$rtrun" "$model" --backend vulkan --random-input > "$work/log" 2>&1 && fail "an unknown shader was accepted"
 grep -q "RT_VULKAN_QUARANTINE names 'gem'" "$work/log" || fail "an unknown shader is not named"
 
-# A driver that compiles shuffles wrongly.
+# A driver that miscompiles shuffles.
 export VK_LAYER_PATH="$layers" VK_INSTANCE_LAYERS=VK_LAYER_LIBRT_broken_shuffles
 export XDG_CACHE_HOME="$work/wrong"
 RT_VULKAN_SELF_TEST=0 products && fail "the layer breaks nothing, or RT_VULKAN_SELF_TEST=0 tests"
 products || fail "products on the broken driver: $(tail -5 "$work/log")"
 tests | grep -q '^wrong.gemm_nn_subgroup.*its self-test gave' || fail "the wrong pipeline was not found"
 
-# A driver that dies on them: a start dies for each pipeline, and later ones know.
+# A driver that crashes on them: one process crashes per pipeline, and later ones skip it.
 export XDG_CACHE_HOME="$work/dead" RT_BROKEN_SHUFFLES=abort
 products && fail "the layer does not end the process"
 starts=1

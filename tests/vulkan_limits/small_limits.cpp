@@ -1,18 +1,18 @@
-// A Vulkan layer that pretends a device with little more than what the standard demands (Vulkan 1.3, table
-// "Required Limits"), so that nothing depends on the generous limits of the software device. It only lies
-// about limits, and that packed dot products are fast, so that they are used; the validation layer above it
-// then checks every call.
+// A Vulkan layer that simulates a device with little more than the required minimum (Vulkan 1.3, table
+// "Required Limits"), so that nothing depends on the generous limits of the software device. It changes only
+// the reported limits, and reports packed dot products as fast, so that they are used; the validation layer
+// above it then checks every call.
 #include "tests/vulkan_limits/layer.h"
 
 namespace {
 
 void shrink(VkPhysicalDeviceLimits& limits) {
-  limits.maxStorageBufferRange = 1u << 20;  // the standard demands 2^27; small tensors shall meet it too
+  limits.maxStorageBufferRange = 1u << 20;  // the standard requires 2^27; small tensors must reach it too
   limits.maxTexelBufferElements = 65536;
   limits.maxComputeSharedMemorySize = 16384;
   limits.maxComputeWorkGroupInvocations = 128;
   for (uint32_t& size : limits.maxComputeWorkGroupSize) size = std::min(size, 128u);
-  for (uint32_t& count : limits.maxComputeWorkGroupCount) count = 256;  // the standard demands 65535
+  for (uint32_t& count : limits.maxComputeWorkGroupCount) count = 256;  // the standard requires 65535
   limits.minStorageBufferOffsetAlignment = 256;
   limits.minTexelBufferOffsetAlignment = 256;
   limits.nonCoherentAtomSize = 256;

@@ -1,4 +1,4 @@
-// What the programs return to the shell; the same in every --help.
+// Exit codes of the programs; the same in every --help.
 #pragma once
 
 #include <cstdio>
@@ -9,7 +9,7 @@ namespace rt::tools {
 enum ExitCode : int {
   kFine = 0,
   kDifferent = 1,  ///< compared, and not equal
-  kBadInput = 2,   ///< a file, option or shape is at fault
+  kBadInput = 2,   ///< an invalid file, option or shape
   kBadMachine = 3  ///< no such device, no memory, a driver or disk error
 };
 
@@ -18,7 +18,7 @@ inline constexpr const char* kExitCodeHelp =
     "device, no "
     "memory).";
 
-/// Code is rt::Code of either header: their numbers are the same.
+/// Code is rt::Code of either header: the values are the same.
 template <class Code>
 int exit_code_of(Code code) noexcept {
   switch (static_cast<int>(code)) {
@@ -31,7 +31,7 @@ int exit_code_of(Code code) noexcept {
   }
 }
 
-/// "program: message" on stderr; the exit code to return.
+/// Prints "program: message" to stderr; returns the exit code.
 template <class Status>
 int report_failure(const char* program, const Status& status) {
   std::fprintf(stderr, "%s: %s\n", program, status.message().c_str());

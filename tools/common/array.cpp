@@ -47,8 +47,8 @@ bool is_float(ElementType type) noexcept {
 }
 
 namespace {
-/// A float is not finite when all bits of its exponent are set. Whole blocks are looked at first, without a
-/// branch for each element.
+/// A float is non-finite when all of its exponent bits are set. Scans block by block without a branch per
+/// element.
 template <class Bits>
 std::optional<size_t> first_with_all(Bits exponent, const void* data, size_t count) noexcept {
   constexpr size_t kBlock = 256;

@@ -1,4 +1,4 @@
-// Comparing a tensor with what was expected of it.
+// Compares a tensor with its expected value.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace rt::tools {
 
 struct Difference {
-  bool same_kind = false;  ///< type and shape agree; else `text` says how they do not
+  bool same_kind = false;  ///< type and shape agree; otherwise `text` gives the mismatch
   size_t elements = 0;
   size_t outside = 0;          ///< elements with |got - want| > atol + rtol |want|
-  double largest = 0;          ///< largest |got - want| among numbers
-  std::vector<int64_t> where;  ///< index of the worst element outside, in the sense of the bound
-  double got = 0, want = 0;    ///< there
-  std::string text;            ///< one line for people
+  double largest = 0;          ///< largest finite |got - want|
+  std::vector<int64_t> where;  ///< index of the element that exceeds the bound most
+  double got = 0, want = 0;    ///< the values at `where`
+  std::string text;            ///< one human-readable line
 
   bool equal() const noexcept { return same_kind && outside == 0; }
 };
@@ -25,13 +25,13 @@ struct Difference {
 /// tolerances are 0.
 Difference compare(const Array& got, const Array& want, double rtol, double atol);
 
-/// The largest |got - want| relative to the largest |want|, over all that was added. Infinite once a
-/// difference is not a number.
+/// The largest |got - want| relative to the largest |want| over all added arrays. Infinite once a difference
+/// is NaN.
 class RelativeError {
  public:
   /// Arrays of one float type and size; others add nothing.
   void add(const Array& got, const Array& want);
-  /// The difference itself where all that was wanted is 0.
+  /// The absolute difference if all expected values are 0.
   double value() const noexcept { return largest_ > 0 ? difference_ / largest_ : difference_; }
 
  private:

@@ -40,7 +40,7 @@ class Parser {
   }
 
  private:
-  // Text behind the closing quote, which RFC 4180 does not have, belongs to the field.
+  // Text after the closing quote, which RFC 4180 does not allow, belongs to the field.
   bool quoted(std::string& field) {
     rest_.remove_prefix(1);
     for (;;) {

@@ -13,7 +13,7 @@ using File = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
 constexpr int kMostAxes = 8;
 constexpr size_t kChunk = size_t{64} << 20;
 
-// gzread takes an unsigned count and hands out plain files as they are.
+// gzread takes an unsigned count and returns uncompressed files as they are.
 size_t read_bytes(gzFile file, std::byte* target, size_t count) {
   size_t done = 0;
   while (done < count) {
@@ -36,7 +36,7 @@ std::optional<ElementType> type_of_code(std::byte code) {
   }
 }
 
-// The type and rank that the first four bytes state; nullopt when it is no IDX file.
+// The type and rank given by the first four bytes; nullopt when it is not an IDX file.
 std::optional<ElementType> read_head(gzFile file, int& rank) {
   std::byte head[4];
   if (read_bytes(file, head, sizeof head) != sizeof head) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Array> read_idx(const std::string& path, std::string& error) {
     error = path + ": its extents are too large";
     return std::nullopt;
   }
-  // Grows with what is there, so that false extents take no memory.
+  // Grows with the data actually present, so that wrong extents in the header do not allocate memory.
   size_t found = 0;
   while (found < *size) {
     const size_t chunk = std::min(*size - found, kChunk);

@@ -10,7 +10,8 @@ namespace rt::tools {
 
 /// By content: two zero bytes, a known element type, a rank of 1 to 8.
 bool is_idx_file(const std::string& path);
-/// Elements come out little endian. A message with the expected and the found size when the file is cut.
+/// Elements are little endian. Returns a message with the expected and the actual size when the file is
+/// truncated.
 std::optional<Array> read_idx(const std::string& path, std::string& error);
 
 }  // namespace rt::tools

@@ -36,7 +36,7 @@ std::optional<Image> decode_png(const std::vector<std::byte>& bytes, std::string
   return image;
 }
 
-// libjpeg reports errors by a callback that must not return.
+// libjpeg reports errors through a callback that must not return.
 struct JpegErrors {
   jpeg_error_mgr manager;
   std::jmp_buf jump;
@@ -51,7 +51,7 @@ void jpeg_failed(j_common_ptr info) {
 
 void jpeg_warned(j_common_ptr, int) {}
 
-// Everything with a destructor lives in the caller: longjmp runs none.
+// Everything with a destructor is in the caller: longjmp runs no destructors.
 bool decode_jpeg_into(const std::vector<std::byte>& bytes, Image& image, JpegErrors& errors) {
   jpeg_decompress_struct info = {};
   info.err = jpeg_std_error(&errors.manager);

@@ -1,4 +1,4 @@
-// PNG and JPEG pictures as pixels, and pixels as network inputs.
+// PNG and JPEG images as pixels, and pixels as network inputs.
 //
 // Knows: decoding through libpng and libjpeg, bilinear resizing, normalisation. Must not know: sessions.
 #pragma once
@@ -29,7 +29,7 @@ enum class Channels : uint8_t { Rgb, Bgr, Gray };
 struct ImageOptions {
   Channels channels = Channels::Rgb;
   bool channels_first = true;
-  std::vector<double> mean = {0};  ///< one, or one a channel, in 0..255
+  std::vector<double> mean = {0};  ///< one value, or one per channel, in 0..255
   std::vector<double> deviation = {1};
 };
 

@@ -25,7 +25,7 @@ std::string_view skip_spaces(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first);
 }
 
-// What follows `'key':` in the header's dictionary.
+// The text after `'key':` in the header's dictionary.
 std::optional<std::string_view> value_of(std::string_view header, std::string_view key) {
   for (char quote : {'\'', '"'}) {
     const std::string quoted = std::string(1, quote) + std::string(key) + quote;
@@ -79,7 +79,7 @@ bool is_npy(std::span<const std::byte> bytes) noexcept {
 
 namespace {
 
-/// What NumPy saved in Fortran order (the first axis runs fastest), in ours.
+/// Converts Fortran order (the first axis is contiguous), as NumPy may save, to row-major.
 std::vector<std::byte> row_major(std::span<const std::byte> data, const Array& array) {
   std::vector<std::byte> out(data.size());
   const size_t size = element_size(array.type), rank = array.dims.size();

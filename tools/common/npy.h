@@ -1,4 +1,4 @@
-// NumPy's .npy files, versions 1 to 3: dense little-endian C-order arrays of the types librt has.
+// NumPy's .npy files, versions 1 to 3: dense little-endian C-order arrays of the types that librt supports.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace rt::tools {
 
 bool is_npy(std::span<const std::byte> bytes) noexcept;
-/// Fortran order is turned into row-major; big endian and structured types are refused with a message.
+/// Fortran order is converted to row-major; big-endian and structured types are rejected with a message.
 std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& error);
 /// A version 1 file. NumPy has no bfloat16: such arrays are written as f32, which holds them exactly.
 std::vector<std::byte> format_npy(const Array& array);

@@ -9,8 +9,8 @@
 
 namespace rt::tools {
 
-/// All arrays, named by their entries without ".npy", in archive order. The whole is refused when its
-/// uncompressed size exceeds `limit` bytes.
+/// All arrays in archive order, named by their entries without ".npy". Rejected when the total uncompressed
+/// size exceeds `limit` bytes.
 std::optional<std::vector<Array>> read_npz(const std::string& path, std::string& error,
                                            size_t limit = size_t{1} << 36);
 /// Stored without compression, as numpy.savez does; replaces the file when complete.

@@ -1,4 +1,4 @@
-// How long OpenMP's threads spin before they sleep, for programs; a library must not touch its host's
+// For programs: how long OpenMP threads spin before they sleep. A library must not change its host's
 // environment.
 //
 // libgomp reads the environment when it is loaded, which happens with the cpu backend: call this first in
@@ -9,9 +9,9 @@
 
 namespace rt::tools {
 
-/// libgomp's default of some 10 ms of spinning keeps a core from the thread that is waited for whenever other
+/// libgomp's default of about 10 ms of spinning takes cores from the thread being waited for when other
 /// programs run: on a busy machine that made whole nets four times slower. 4000 rounds are about 200 us,
-/// which covers the gaps between the loops of one net. What the user has set stands.
+/// which covers the gaps between the loops of one net. Settings of the user take precedence.
 inline void spin_briefly() {
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) setenv("GOMP_SPINCOUNT", "4000", 0);
 }

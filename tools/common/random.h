@@ -1,4 +1,4 @@
-// rt::split_mix for the programs, which see of librt only its public headers and this folder.
+// rt::split_mix for the programs, which use only librt's public headers and this directory.
 #pragma once
 
 #include "runtime/core/random.h"

@@ -9,7 +9,7 @@
 namespace rt::tools {
 
 struct ScheduleParser {
-  /// A parameter of a schedule and what it may be.
+  /// A parameter of a schedule and its allowed range.
   struct Field {
     std::string_view name;
     double Schedule::*number;
@@ -50,7 +50,7 @@ struct ScheduleParser {
     return all;
   }
 
-  /// "steps=100" into the schedule; an error otherwise.
+  /// Parses "steps=100" into the schedule; returns an error otherwise.
   static std::string read(const Form& form, std::string_view part, Schedule& schedule, uint32_t& given) {
     const size_t equals = part.find('=');
     const std::string_view name = part.substr(0, equals);

@@ -1,6 +1,6 @@
-// Learning rate schedules: from the number of a step to a factor of the base rate.
+// Learning rate schedules: from the step index to a factor of the base rate.
 //
-// Knows: the formulas and how they are written on a command line. Must not know: trainers, optimizers.
+// Knows: the formulas and their command-line syntax. Must not know: trainers, optimizers.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace rt::tools {
 
-/// A pure function of the step; copies freely, no state.
+/// A pure function of the step; stateless and freely copyable.
 ///
 /// Written as KIND[,NAME=NUMBER...]:
 ///   constant
@@ -24,14 +24,14 @@ namespace rt::tools {
 /// the schedule's own steps count from there, and `steps` includes the warm-up.
 class Schedule {
  public:
-  /// nullopt with a message that names the part at fault and what is expected there.
+  /// nullopt with a message that names the invalid part and what is expected there.
   static std::optional<Schedule> parse(std::string_view text, std::string& error);
 
   /// The factor for step 0, 1, ... In [0, 1] as long as `end`, `gamma` and `start` are.
   double factor(uint64_t step) const noexcept;
   /// The base rate times the factor.
   double learning_rate(double base, uint64_t step) const noexcept { return base * factor(step); }
-  /// As it can be parsed again.
+  /// In a form that can be parsed again.
   const std::string& text() const noexcept { return text_; }
 
  private:

@@ -42,7 +42,7 @@ enum OnnxType {
   kInt2 = 26
 };
 
-// By OnnxType.
+// Indexed by OnnxType.
 constexpr std::string_view kOnnxNames[] = {
     "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
     "int64",     "string",     "bool",       "float16",      "double",         "uint32",     "uint64",
@@ -87,7 +87,7 @@ double decoded(const NarrowType& type, unsigned code) {
 }
 
 // The typed field that holds elements of a type: the 8- and 16-bit types and bool share int32_data, one
-// element per entry (float16 and bfloat16 as their bit patterns); u32 lies in uint64_data.
+// element per entry (float16 and bfloat16 as their bit patterns); u32 is in uint64_data.
 template <class Visitor>
 bool with_field(const rt_onnx::TensorProto& proto, ElementType type, Visitor&& visit) {
   switch (type) {

@@ -1,8 +1,8 @@
 // ONNX's TensorProto as an array: the importer's initializers and the .pb files of test data.
 //
-// Knows: where TensorProto keeps elements of each type. Must not know: graphs, external files.
+// Knows: the TensorProto field that stores each element type. Must not know: graphs, external files.
 //
-// Types of fewer bits than librt's are held in wider ones, with the same values: 2- and 4-bit integers in i8
+// Types narrower than librt's are stored in wider ones, with the same values: 2- and 4-bit integers in i8
 // or u8, 4- and 8-bit floats in f16.
 #pragma once
 
@@ -22,7 +22,7 @@ namespace rt::tools {
 
 /// librt's type for an ONNX data type number; nullopt for strings, complex numbers, float8e8m0.
 std::optional<ElementType> element_type_of_onnx(int data_type) noexcept;
-/// A type that librt holds in a wider one.
+/// A type that librt stores in a wider one.
 struct NarrowType {
   int onnx = 0;
   ElementType held = ElementType::I8;
@@ -39,25 +39,24 @@ int onnx_type_of(ElementType type) noexcept;
 /// "string", "float8e4m3fn", ... for messages about types that librt does not have.
 std::string onnx_type_name(int data_type);
 
-/// Type, extents and size of a tensor, with everything checked that can be without its data.
+/// Type, extents and size of a tensor; everything that can be checked without its data has been.
 struct TensorOutline {
   ElementType type = ElementType::F32;
   std::vector<int64_t> dims;
   size_t bytes = 0;
   size_t stored_bytes = 0;             ///< in raw_data or in another file
-  const NarrowType* narrow = nullptr;  ///< when the elements are widened on their way
+  const NarrowType* narrow = nullptr;  ///< set when the elements are widened while copying
 };
 std::optional<TensorOutline> outline_of(const rt_onnx::TensorProto& proto, std::string& error);
 
-/// Copies the elements out of raw_data or the typed fields into `bytes`, which has the outline's size. An
-/// error when the message holds another number of elements. Not for external data.
+/// Copies the elements from raw_data or the typed fields into `bytes`, whose size is the outline's. Fails
+/// when the message has a different number of elements. Not for external data.
 bool copy_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline,
                    std::span<std::byte> bytes, std::string& error);
-/// Elements as files store them (integers of 2 and 4 bits packed, the lowest bits first) in the type that
+/// Widens elements as stored in files (2- and 4-bit integers packed, lowest bits first) to the type that
 /// holds them.
 void widen_elements(const NarrowType& type, std::span<const std::byte> stored, std::span<std::byte> bytes);
-/// Whether copy_elements would find exactly the elements asked for, so that memory is only taken when it will
-/// be used.
+/// Whether copy_elements would find exactly the required elements; called before memory is allocated.
 bool has_elements(const rt_onnx::TensorProto& proto, const TensorOutline& outline, std::string& error);
 
 /// A serialized TensorProto whose data is inside the message.

@@ -12,7 +12,7 @@ constexpr int64_t kFirstByte = 3;
 constexpr int64_t kBytes = 256;
 constexpr int32_t kLongestPiece = 1 << 16;
 
-/// Reads numbers and bytes one after another; ok() is false once something was missing.
+/// Reads scalars and bytes sequentially; ok() is false once something was missing.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -38,7 +38,7 @@ class Cursor {
   bool ok_ = true;
 };
 
-/// Bytes of the UTF-8 character that `text` begins with; 1 where it is not UTF-8.
+/// Number of bytes of the UTF-8 character that `text` begins with; 1 if it is not UTF-8.
 size_t character_length(std::string_view text) {
   const auto ones = static_cast<size_t>(std::countl_one(static_cast<unsigned char>(text[0])));
   if (ones < 2 || ones > 4 || ones > text.size()) return 1;

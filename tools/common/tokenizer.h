@@ -3,7 +3,7 @@
 // Knows: the file format and the merging rule. Must not know: models, sampling.
 //
 // File: i32 length of the longest piece, then for each token f32 score, i32 length, bytes. Ids 0, 1, 2 are
-// unknown, begin and end of text; from 3 on stand the 256 bytes as "<0xNN>".
+// unknown, begin and end of text; ids from 3 on are the 256 bytes as "<0xNN>".
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ class Tokenizer {
   static std::optional<Tokenizer> load(const std::string& path, std::string& error);
 
   size_t size() const noexcept { return pieces_.size(); }
-  /// kBegin, then the text's tokens: its characters (bytes where the vocabulary has no such character),
-  /// neighbours merged as long as a merged piece exists, the one with the best score first.
+  /// kBegin, then the text's tokens: its characters (bytes for characters not in the vocabulary), with
+  /// neighbours merged as long as a merged piece exists, best score first.
   std::vector<int64_t> encode(std::string_view text) const;
-  /// What `token` adds to a text whose last token is `previous`.
+  /// The text that `token` appends after `previous`.
   std::string decode(int64_t previous, int64_t token) const;
 
  private:

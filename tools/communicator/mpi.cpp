@@ -1,8 +1,8 @@
-// Collectives over MPI. One thread makes all calls of MPI once it is set up, so that operations go on while
-// the program computes; the program's thread begins operations and waits for them.
+// Collectives over MPI. After setup one thread makes all MPI calls, so that operations progress while the
+// program computes; the program's thread starts operations and waits for them.
 //
-// Ranks of this machine are watched by their processes: who waits for a rank that has ended learns it at
-// once, and not from a timeout.
+// Ranks on the same machine are monitored through their processes: a wait for a rank that has ended fails at
+// once instead of after a timeout.
 #include <mpi.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -25,13 +25,13 @@
 
 namespace {
 
-// rt_dtype.
+// Values of rt_dtype.
 constexpr int32_t kF32 = 0, kF64 = 3;
 
 /// Where a rank runs.
 struct Home {
   char host[256] = {};
-  uint64_t processes = 0;  ///< identifies the numbering of processes (containers have their own)
+  uint64_t processes = 0;  ///< identifies the PID namespace (containers have their own)
   int32_t process = 0;
 };
 
@@ -56,7 +56,7 @@ using OperationPtr = std::unique_ptr<Operation>;
 
 class Ranks {
  public:
-  /// Null, or what went wrong.
+  /// Null, or an error message.
   const char* open();
   void close();
   void abandon();
@@ -83,10 +83,10 @@ class Ranks {
   std::vector<Neighbour> neighbours_;
   std::mutex mutex_;
   std::condition_variable begun_, done_;
-  std::vector<OperationPtr> operations_;  ///< begun and not waited for
-  std::vector<Operation*> fresh_;         ///< for the thread to start
+  std::vector<OperationPtr> operations_;  ///< started and not waited for
+  std::vector<Operation*> fresh_;         ///< not yet started by the thread
   bool closing_ = false;
-  bool ended_ = false;  ///< the thread, after a problem
+  bool ended_ = false;  ///< the thread has exited after a problem
   std::atomic<bool> is_waited_for_ = false;
   std::string problem_;  ///< the first one
   std::thread thread_;
@@ -105,8 +105,8 @@ const char* Ranks::fail(const char* what, int code) {
 }
 
 const char* Ranks::open() {
-  // Where there are more ranks than processors Open MPI would yield whenever it is asked, which costs a turn
-  // of every other program; the pauses of the thread do that better.
+  // With more ranks than cores Open MPI yields on every poll, which waits for a time slice of every other
+  // program; the pauses of the thread are better.
   setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
   int given = 0;
   if (const int code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &given); code != MPI_SUCCESS)
@@ -175,7 +175,7 @@ const char* Ranks::begin(void* data, size_t count, MPI_Datatype type, bool gathe
 const char* Ranks::wait(void* data) {
   constexpr std::chrono::milliseconds kLook{100};
   std::unique_lock lock(mutex_);
-  // The oldest one: a buffer may be begun on again once it was waited for.
+  // The oldest one: a buffer may be reused for a new operation once it was waited for.
   size_t at = 0;
   while (at < operations_.size() && operations_[at]->data != data) ++at;
   if (at == operations_.size()) return fail("a wait for an operation that was not begun");
@@ -203,12 +203,12 @@ const char* Ranks::start(Operation& operation) const {
   return code == MPI_SUCCESS ? nullptr : "starting an operation with the other ranks failed";
 }
 
-/// The thread. MPI goes on only while it is called, so this asks again and again: for a moment at once, then
-/// with pauses, which leave the processors to the program and to other ranks on them.
+/// The thread. MPI only progresses while it is called, so this polls: first without pauses, then with pauses,
+/// which leave the cores to the program and to other ranks.
 void Ranks::serve() {
   constexpr int kAtOnce = 50;
   constexpr useconds_t kPause = 20, kLongPause = 100;
-  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: pauses are as short as they say
+  prctl(PR_SET_TIMERSLACK, 1000);  // nanoseconds: keeps the pauses short
   std::vector<Operation*> running, started;
   int asked = 0;
   for (;;) {

@@ -45,7 +45,8 @@ class ArraySource final : public Source {
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
 
  private:
-  // What reading could not report as clearly: values that the input's type cannot hold, labels out of range.
+  // Checks that give clearer errors here than while reading: values outside the input type's range, labels
+  // out of range.
   rt::Status check(const Array& array, const Column& column, const std::string& where,
                    int64_t class_count) const {
     const bool integers = column.dtype == rt::DType::I64 || column.dtype == rt::DType::I32;
@@ -89,7 +90,7 @@ class ArraySource final : public Source {
       std::memcpy(target, array.bytes.data() + first * tools::element_size(array.type), column.bytes);
       return;
     }
-    if (column.dtype == rt::DType::F32 && array.type == ElementType::U8) {  // pictures
+    if (column.dtype == rt::DType::F32 && array.type == ElementType::U8) {  // images
       const std::byte* bytes = array.bytes.data() + first;
       for (size_t i = 0; i < count; ++i)
         store(target, i, static_cast<float>(std::to_integer<unsigned>(bytes[i])));
@@ -108,7 +109,7 @@ class ArraySource final : public Source {
 
   size_t size_ = 0;
   bool allow_nonfinite_ = false;
-  std::vector<Array> arrays_;  ///< one for each column
+  std::vector<Array> arrays_;  ///< one per column
 };
 
 Array* find_array(std::vector<Array>& arrays, const std::string& input) {

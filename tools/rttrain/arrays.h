@@ -1,4 +1,4 @@
-// Samples from arrays in memory: .npz and IDX files, and what tables and texts become.
+// Samples from arrays in memory: .npz and IDX files, converted tables and texts.
 //
 // Knows: matching arrays to inputs, element types. Must not know: files.
 #pragma once
@@ -11,21 +11,21 @@
 
 namespace rt::train {
 
-/// Samples lie along the first axis of each array. An array fits an input by its name; else by use: `inputs`,
-/// `input`, `x`, `images`, `data`, `features` for data, `labels`, `label`, `y`, `targets`, `target`,
-/// `classes` for labels. Per-sample element counts must be equal ([N,28,28] fits [batch,28,28,1]). Elements
-/// are converted when they are read; an input of integers takes whole numbers only, one of floats finite
-/// numbers unless others are allowed. where: the file, for messages. class_count: labels must be below it; 0:
-/// unknown.
+/// Samples are stacked along the first axis of each array. An array matches an input by its name; otherwise
+/// by role: `inputs`, `input`, `x`, `images`, `data`, `features` for data, `labels`, `label`, `y`, `targets`,
+/// `target`, `classes` for labels. Per-sample element counts must be equal ([N,28,28] fits [batch,28,28,1]).
+/// Elements are converted when they are read; integer inputs accept only whole numbers, float inputs only
+/// finite numbers unless non-finite ones are allowed. where: the file, for messages. class_count: labels must
+/// be below it; 0: unknown.
 rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
                                 const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                 bool allow_nonfinite, std::vector<std::string> classes = {});
 
-/// The column for an input whose extents are all known after the open ones were filled from `dims`, which has
-/// the batch axis too. The error names the input.
+/// The column for an input; its dynamic dimensions are filled from `dims`, which includes the batch axis, and
+/// all must then be known. The error names the input.
 rt::Result<Column> column_for(const rt::TensorSpec& input, const std::vector<int64_t>& dims);
 
-/// The only input that is no label; an error lists the inputs when there are several.
+/// The only input that is not a label; if there are several, the error lists them.
 rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& inputs, const char* kind);
 
 /// "[1,28,28]"

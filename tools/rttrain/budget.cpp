@@ -30,7 +30,7 @@ rt::Result<rt::Session> Budget::open(const std::string& entry) {
   rt::SessionOptions options = options_;
   options.entry = entry;
   options.share_states_with = &trainer_.session();
-  // A session counts the states too.
+  // The memory limit of a session includes the states.
   const uint64_t states = trainer_.session().memory().states, others = used() - states;
   if (others + states >= bytes_)
     return rt::Status(rt::Code::OutOfMemory,

@@ -1,6 +1,6 @@
-// A number of bytes that the sessions of a training must not exceed together.
+// A memory budget in bytes for all sessions of a training run together.
 //
-// Knows: what each session takes, and how to plan one before it runs. Must not know: data, the loop.
+// Knows: the memory use of each session, and how to plan one before it runs. Must not know: data, the loop.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace rt::train {
 
 class Budget {
  public:
-  /// bytes 0: no limit, and nothing is planned ahead. The trainer was created with the same options.
+  /// bytes 0: no limit, and nothing is planned in advance. The trainer was created with the same options.
   Budget(const rt::Model& model, rt::Trainer& trainer, rt::SessionOptions options, uint64_t bytes)
       : model_(model), trainer_(trainer), options_(std::move(options)), bytes_(bytes) {}
 
   bool is_set() const noexcept { return bytes_ > 0; }
-  /// A session on another entry that sees the trainer's states. It may take what is left.
+  /// A session on another entry that shares the trainer's states. It may use the remaining budget.
   rt::Result<rt::Session> open(const std::string& entry);
-  /// Plans and allocates for batches of so many samples; code OutOfMemory when there is not enough left.
-  /// Nothing runs.
+  /// Plans and allocates for batches of `samples` samples; code OutOfMemory when the budget is exceeded. Runs
+  /// nothing.
   rt::Status prepare(const std::string& entry, rt::Session& session, const std::vector<Column>& columns,
                      size_t samples);
   /// Bytes of the states and of all sessions prepared so far.

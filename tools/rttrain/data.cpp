@@ -16,7 +16,7 @@
 namespace rt::train {
 namespace {
 
-// Some of the samples of another source.
+// A subset of the samples of another source.
 class PartSource final : public Source {
  public:
   PartSource(SourcePtr whole, std::vector<uint32_t> samples)
@@ -58,7 +58,7 @@ rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& option
   return source_of(std::move(*arrays), files.paths[0], inputs, class_count, options.allow_nonfinite);
 }
 
-// Gray pictures [N,H,W] for an input of pictures of another size or with three channels.
+// Grayscale images [N,H,W] for an image input of another size or with three channels.
 bool are_pictures_to_scale(const tools::Array& array, const rt::TensorSpec& input) {
   std::vector<int64_t> dims;
   for (size_t axis = 1; axis < input.dims.size(); ++axis) dims.push_back(input.dims[axis].extent);

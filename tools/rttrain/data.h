@@ -1,6 +1,6 @@
-// Data sets by their options: which reader, which columns, which part.
+// Data sets from their options: which reader, which columns, which part.
 //
-// Knows: what the command line can say about data. Must not know: the training loop.
+// Knows: the command line's data options. Must not know: the training loop.
 #pragma once
 
 #include <string>
@@ -13,30 +13,30 @@ namespace rt::train {
 /// How files are read; the same for training and validation.
 struct DataOptions {
   std::string format = "auto";   ///< auto, npz, csv, tsv, idx, images, text
-  bool allow_nonfinite = false;  ///< take NaN and infinities in arrays
+  bool allow_nonfinite = false;  ///< accept NaN and infinities in arrays
   // Tables.
   bool header = true;
   std::string label_column;  ///< name or number; empty: the one named label, labels, target, class or y
-  std::string text_column;   ///< name or number; empty: the first one that is no label
+  std::string text_column;   ///< name or number; empty: the first one that is not a label
   std::vector<std::string> columns;  ///< features by name or number; empty: all but the label
   bool skip_missing = false;         ///< leave out rows with an empty field instead of refusing them
-  bool standardize = false;          ///< features to mean 0 and deviation 1 of the training data
+  bool standardize = false;          ///< scale features to mean 0 and deviation 1 over the training data
   // Texts.
   std::string tokenizer = "bytes";  ///< "bytes", or a tokenizer file of llama2.c
-  int64_t sequence = 0;             ///< tokens of a sample where the model leaves it open
-  int64_t stride = 0;               ///< between the beginnings of windows; 0: the window's length
-  int64_t padding = 0;              ///< token behind a short text
-  // Pictures.
-  std::vector<int64_t> size;  ///< height, width where the model leaves them open
+  int64_t sequence = 0;             ///< tokens per sample if the model leaves it dynamic
+  int64_t stride = 0;               ///< between the starts of windows; 0: the window's length
+  int64_t padding = 0;              ///< token that pads short texts at the end
+  // Images.
+  std::vector<int64_t> size;  ///< height, width if the model leaves them dynamic
   bool bgr = false;
-  size_t cache_bytes = size_t{512} << 20;  ///< of decoded pictures that are kept
+  size_t cache_bytes = size_t{512} << 20;  ///< cache limit for decoded images
 };
 
-/// What the training data says about any further data, for validation and for using the model later.
+/// Properties of the training data needed for validation data and for using the model later.
 struct DataFacts {
   std::vector<std::string> classes;
   std::vector<std::string> features;
-  std::vector<double> mean, deviation;  ///< of each feature, when standardized
+  std::vector<double> mean, deviation;  ///< per feature, when standardized
 };
 
 struct DataFiles {
@@ -51,7 +51,7 @@ struct Part {
   uint64_t seed = 0;
 };
 
-/// Opens a data set. class_count: of the model, 0 when unknown. facts: filled when it is empty, else obeyed.
+/// Opens a data set. class_count: of the model, 0 when unknown. facts: filled when empty, otherwise applied.
 rt::Result<SourcePtr> open_source(const DataFiles& files, const DataOptions& options, const Part& part,
                                   const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                   DataFacts& facts);

@@ -24,7 +24,8 @@ constexpr std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// TFRecords store checksums rotated and shifted, so that a checksum of data with checksums is of use.
+// TFRecords store checksums rotated and offset, so that checksums of data that contains checksums stay
+// useful.
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(std::as_bytes(std::span(bytes.data(), bytes.size())));
   return std::rotr(crc, 15) + 0xa282ead8u;

@@ -20,7 +20,7 @@ uint32_t crc32c(std::span<const std::byte> bytes) noexcept;
 
 class EventFile {
  public:
-  /// A new file in `folder`, which is made when it is not there.
+  /// A new file in `folder`, which is created if missing.
   static rt::Result<EventFile> create(const std::string& folder);
   rt::Status scalar(std::string_view tag, double value, uint64_t step);
   rt::Status flush();

@@ -19,8 +19,8 @@ struct Picture {
   int64_t label = 0;
 };
 
-// Decoded pictures by number, until the limit is reached. Nothing is thrown out: every epoch reads every
-// picture once, so any other policy would keep what is needed last.
+// Cache of decoded images by index, up to the limit. No eviction: every epoch reads every image once, so
+// replacing cached images would not help.
 class PictureCache {
  public:
   PictureCache(size_t count, size_t limit) : pictures_(count), left_(limit) {}

@@ -40,7 +40,7 @@ rt::Result<const Batch*> Loader::next() {
     fill(slot, to_take_++, scratch_);
   } else {
     std::unique_lock lock(mutex_);
-    // The slot handed out before is free from now on.
+    // The slot returned by the previous call is now free.
     if (to_take_ > options_.first) slots_[(to_take_ - 1) % slots_.size()].ready = false;
     const uint64_t wanted = to_take_++;
     freed_.notify_all();
@@ -55,7 +55,7 @@ void Loader::work() {
   std::vector<float> scratch;
   std::unique_lock lock(mutex_);
   for (;;) {
-    // Batch n may be made when batch n - slots is not in use any more: next() has asked for a later one.
+    // Batch n may be prepared once batch n - slots is no longer in use: next() has requested a later one.
     freed_.wait(lock, [&] {
       return stop_ || to_make_ >= options_.end || to_make_ + 1 < to_take_ + slots_.size() ||
              to_make_ < options_.first + slots_.size();

@@ -1,9 +1,9 @@
-// Batches, made ahead by worker threads.
+// Batches, prepared in advance by worker threads.
 //
-// Knows: the order of the samples, threads, how many batches may wait. Must not know: files, sessions.
+// Knows: the order of the samples, threads, the prefetch depth. Must not know: files, sessions.
 //
-// A batch depends on (source, transform, seed, epoch, position) alone, so it is the same whatever the number
-// of threads. Memory is bounded: a ring of buffers, made once.
+// A batch depends only on (source, transform, seed, epoch, position), so it is the same for any number of
+// threads. Memory is bounded: a ring of preallocated buffers.
 #pragma once
 
 #include <chrono>
@@ -23,34 +23,34 @@ struct LoaderOptions {
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;
-  unsigned workers = 2;  ///< 0: batches are made when they are asked for
-  size_t prefetch = 4;   ///< batches that may wait, at least one a worker
+  unsigned workers = 2;  ///< 0: batches are prepared on request
+  size_t prefetch = 4;   ///< batches that may be ready in advance, at least one per worker
   uint64_t first = 0;    ///< batches to skip, counted from the beginning of epoch 0
-  uint64_t end = 0;      ///< batches in all, counted the same way
-  size_t rank = 0;       ///< each of `ranks` processes makes its own part of every batch
+  uint64_t end = 0;      ///< total number of batches, counted the same way
+  size_t rank = 0;       ///< each of `ranks` processes prepares its own part of every batch
   size_t ranks = 1;
 };
 
 struct Batch {
   size_t samples = 0;               ///< of this rank; may be 0 where there are fewer samples than ranks
   size_t all = 0;                   ///< of all ranks
-  std::vector<rt::Tensor> tensors;  ///< one for each column; refers to the loader's memory
+  std::vector<rt::Tensor> tensors;  ///< one per column; views of the loader's memory
 };
 
 class Loader {
  public:
-  /// The source and the transform must outlive the loader; the source has samples.
+  /// The source and the transform must outlive the loader; the source must not be empty.
   Loader(const Source& source, const Transform& transform, const LoaderOptions& options);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   ~Loader();
 
-  /// The next batch, valid until the following call; at most options.end - options.first times.
+  /// The next batch, valid until the following call; call at most options.end - options.first times.
   rt::Result<const Batch*> next();
   /// Seconds that next() waited for data, since the beginning.
   double waited() const noexcept { return waited_; }
 
-  /// Batches of an epoch.
+  /// Batches per epoch.
   static uint64_t batches(size_t samples, size_t batch, bool drop_last) noexcept {
     return drop_last ? samples / batch : (samples + batch - 1) / batch;
   }
@@ -58,7 +58,7 @@ class Loader {
  private:
   using Order = std::shared_ptr<const std::vector<uint32_t>>;
   struct Slot {
-    std::vector<rt::Tensor> memory;  ///< of a whole batch, one for each column
+    std::vector<rt::Tensor> memory;  ///< of a whole batch, one tensor per column
     Batch batch;
     rt::Status status;
     uint64_t number = 0;
@@ -73,12 +73,12 @@ class Loader {
   const Transform& transform_;
   const LoaderOptions options_;
   const uint64_t batches_;
-  std::vector<Slot> slots_;  ///< batch n is made in slot n % size
+  std::vector<Slot> slots_;  ///< batch n is prepared in slot n % size
 
   std::mutex mutex_;
   std::condition_variable filled_, freed_;
   uint64_t to_make_ = 0;  ///< the first batch that no worker has taken
-  uint64_t to_take_ = 0;  ///< the first one that next() has not handed out
+  uint64_t to_take_ = 0;  ///< the first one that next() has not returned
   bool stop_ = false;
 
   std::mutex order_mutex_;

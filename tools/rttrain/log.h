@@ -1,4 +1,4 @@
-// The record of a run: JSON lines and TensorBoard events.
+// Log of a run: JSON lines and TensorBoard events.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ struct StepRecord {
   double loss = 0;               ///< mean over the interval
   double learning_rate = 0;
   double samples_per_second = 0;
-  double data_wait_seconds = 0;  ///< of the interval, in which training waited for data
+  double data_wait_seconds = 0;  ///< time in the interval that training waited for data
 };
 
 struct EpochRecord {
@@ -31,7 +31,7 @@ std::string json_of(const EpochRecord& record);
 
 class RunLog {
  public:
-  /// Empty names: nothing is written. append: go on with the file of an earlier run.
+  /// Empty names: nothing is written. append: continue the file of an earlier run.
   static rt::Result<RunLog> open(const std::string& json_file, const std::string& tensorboard, bool append);
   rt::Status write(const StepRecord& record);
   rt::Status write(const EpochRecord& record);

@@ -27,13 +27,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Where a run stands; all that is needed, with the states, to continue it bit for bit.
+// The position of a run: together with the states, all that is needed to resume it bit for bit.
 struct Position {
   uint64_t epoch = 0;  ///< epochs finished
   uint64_t batch = 0;  ///< batches done of the epoch in progress
   uint64_t step = 0;   ///< steps since the beginning
   double loss_sum = 0;
-  uint64_t seen = 0;     ///< samples of the epoch in progress that loss_sum is over
+  uint64_t seen = 0;     ///< samples of the epoch in progress that loss_sum covers
   uint64_t waiting = 0;  ///< epochs since the best one
   double best = std::numeric_limits<double>::quiet_NaN();
 };
@@ -57,7 +57,7 @@ bool parse(const std::string& text, double& value) {
   return !text.empty() && end == text.c_str() + text.size();
 }
 
-// The members of Position by the names they have in a checkpoint.
+// The members of Position with their names in a checkpoint.
 template <class Visit>
 void for_each_field(Position& position, Visit visit) {
   visit("rttrain.epoch", position.epoch);
@@ -142,7 +142,7 @@ class Loop {
     return position_.epoch >= options_.epochs || reached_ || out_of_patience() || out_of_steps();
   }
 
-  // A signal reaches ranks at different times, so they agree: see finish_step().
+  // A signal reaches ranks at different times, so they agree in finish_step().
   bool stopping() const { return ranks_.count() > 1 ? agreed_to_stop_ : g_stop != 0; }
 
   // Every rank needs samples in every step.
@@ -155,7 +155,7 @@ class Loop {
                     (rest > 0 ? ", or --drop-last" : ""));
   }
 
-  // The counter of random numbers is a state that all ranks have alike; theirs start far apart.
+  // The random counter is a state that starts equal on all ranks; the offset keeps their streams apart.
   rt::Status separate_random_numbers() {
     constexpr const char* kCounter = "random.counter";
     if (ranks_.is_first()) return {};
@@ -216,7 +216,7 @@ class Loop {
     return trainer_.submit();
   }
 
-  // The batch in micro-batches: their gradients are added up, then make one step.
+  // Splits the batch into micro-batches: their gradients are accumulated for one step.
   rt::Result<float> train_in_parts(const std::vector<rt::Tensor>& tensors, size_t samples, double rate) {
     const std::vector<Column>& columns = training_.source.columns();
     const size_t parts = samples / options_.micro_batch;
@@ -232,7 +232,7 @@ class Loop {
         std::vector<int64_t> dims(tensors[c].dims().begin(), tensors[c].dims().end());
         dims[0] = static_cast<int64_t>(options_.micro_batch);
         const size_t bytes = tensors[c].bytes() / parts;
-        // set_input() copies from it.
+        // const_cast is safe: set_input() only copies from it.
         auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(tensors[c].data())) + part * bytes;
         const rt::Tensor piece = rt::Tensor::borrow(tensors[c].dtype(), dims, data);
         if (rt::Status status = accumulate_->set_input(columns[c].input, piece); !status) return status;
@@ -249,12 +249,12 @@ class Loop {
     return sum / static_cast<float>(parts);
   }
 
-  // With a budget validation takes no more samples at once than training does.
+  // With a budget validation uses no larger batches than training does.
   size_t validation_batch() const {
     return budget_.is_set() && options_.micro_batch > 0 ? options_.micro_batch : options_.batch;
   }
 
-  // This rank's part of so many samples.
+  // The size of this rank's part of `samples`.
   size_t part_of(size_t samples) const {
     return Ranks::first_of(ranks_.rank() + 1, ranks_.count(), samples) -
            Ranks::first_of(ranks_.rank(), ranks_.count(), samples);
@@ -264,7 +264,7 @@ class Loop {
     return budget_.prepare(entry, session, training_.source.columns(), samples);
   }
 
-  // The last, smaller batch has a plan of its own.
+  // The last, smaller batch has its own plan.
   rt::Status prepare_whole_batches() {
     const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
     if (rest > 0)
@@ -273,7 +273,7 @@ class Loop {
     return prepare("train_step", trainer_.session(), part_of(options_.batch));
   }
 
-  // Micro-batches of unequal sizes would not weigh what their samples do.
+  // Micro-batches of unequal sizes would weight their samples unequally.
   rt::Status open_accumulation() {
     const size_t rest = options_.drop_last ? 0 : training_.source.size() % options_.batch;
     const size_t together = options_.micro_batch * ranks_.count();
@@ -295,24 +295,24 @@ class Loop {
     return {};
   }
 
-  // A step that was begun and not finished.
+  // A step that was started and not finished.
   struct Begun {
     double rate = 0;
-    size_t samples = 0;     ///< of all ranks
-    double stop_votes = 0;  ///< of ranks that a signal has reached
+    size_t samples = 0;     ///< over all ranks
+    double stop_votes = 0;  ///< number of ranks that received a signal
     std::optional<float> loss;
   };
 
-  // Where the device computes while the host goes on, the next batch travels meanwhile: a step, or a
-  // micro-batch, is begun before the one ahead of it is finished. It takes memory that a budget has not
-  // counted; and ranks that meet in host memory do so within their steps.
+  // On an asynchronous device the next batch is transferred during compute: a step, or a micro-batch, is
+  // started before the previous one has finished. Not with a budget, which does not count the additional
+  // memory; nor with collectives in host memory, which run within the steps.
   size_t steps_under_way() const {
     const bool ranks_meet_on_device = ranks_.count() == 1 || !trainer_.session().collectives().first.empty();
     const bool ahead = trainer_.session().device().asynchronous && ranks_meet_on_device;
     return ahead && !budget_.is_set() ? 2 : 1;
   }
 
-  // A checkpoint is of the step that it is asked for after, not of one behind it.
+  // A checkpoint holds the step after which it was requested, so no later step may have started.
   bool may_begin() const {
     const uint64_t batch = position_.batch + begun_count_, step = position_.step + begun_count_;
     const bool saves_first =
@@ -362,7 +362,7 @@ class Loop {
     return log_step();
   }
 
-  // --- the record
+  // --- logging
 
   struct Interval {
     Clock::time_point start;
@@ -443,7 +443,7 @@ class Loop {
     return {};
   }
 
-  // Elements of a sample's output behind its class axis.
+  // Elements of a sample's output after its class axis.
   size_t inner_extent(std::span<const int64_t> dims) const {
     size_t inner = 1;
     for (size_t axis = dims.size(); axis-- > options_.scoring.class_axis_of(dims.size()) + 1;)
@@ -504,7 +504,7 @@ class Loop {
         expected = &batch.tensors[c];
       else if (std::none_of(inputs.begin(), inputs.end(),
                             [&](const rt::TensorSpec& input) { return input.name == columns[c].input; }))
-        continue;  // what the loss alone reads
+        continue;  // used by the loss only
       else if (rt::Status status = infer_->set_input(columns[c].input, batch.tensors[c]); !status)
         return status;
     }
@@ -572,9 +572,9 @@ class Loop {
             {"rttrain.data", options_.data_text}};
   }
 
-  // With shards the states of the other ranks lie in files of their own, with the step in their names. The
-  // first rank's file, written when all of them are there, decides which ones count; those of the checkpoint
-  // before go after that.
+  // With sharding the other ranks store their states in separate files with the step in their names. The
+  // first rank's file, written after all of them, determines which ones are valid; those of the previous
+  // checkpoint are removed afterwards.
   std::string file_beside(const std::string& path) const {
     return path + ".step" + std::to_string(position_.step) + ".rank" + std::to_string(ranks_.rank());
   }
@@ -585,7 +585,7 @@ class Loop {
                        : "; no checkpoint was written yet";
   }
 
-  // A step's loss is finite, and what it leaves need not be: the gradient, or the update, may overflow.
+  // A finite loss does not imply finite states: the gradient, or the update, may overflow.
   rt::Status check_states() {
     for (const std::string& name : options_.float_states) {
       const auto state = trainer_.session().read_state(name);
@@ -627,11 +627,11 @@ class Loop {
       unsaved_ = false;
       saved_step_ = position_.step;
     }
-    // check_folders() found a place that can be written to: what fails now is the disk.
+    // check_folders() has verified that the path is writable: a failure now is a disk error.
     return status.code() == rt::Code::Io ? rt::Status(rt::Code::Device, status.message()) : status;
   }
 
-  // Before hours of training, not after them.
+  // Fails before hours of training instead of after them.
   rt::Status check_folders() const {
     for (const std::string* path : {&options_.checkpoint, &options_.best}) {
       if (path->empty()) continue;
@@ -687,14 +687,14 @@ class Loop {
   std::optional<Loader> loader_;
   Position position_;
   Interval interval_;
-  std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's file beside it
+  std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's separate file
   bool reached_ = false;
   bool agreed_to_stop_ = false;
   bool unsaved_ = false;
-  std::optional<uint64_t> saved_step_;  ///< what the checkpoint holds
+  std::optional<uint64_t> saved_step_;  ///< the step in the checkpoint
   double rate_ = 0;                     ///< of the last step
   size_t under_way_ = 1;
-  std::array<Begun, 2> begun_;  ///< step n is in n % 2
+  std::array<Begun, 2> begun_;  ///< step n is at n % 2
   size_t begun_count_ = 0;
   double last_shown_ = 0;
 };

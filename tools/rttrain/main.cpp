@@ -199,7 +199,7 @@ rt::Status check(Options& options) {
   return {};
 }
 
-// What decides over the batches besides the seed: compared when a run is resumed.
+// Settings besides the seed that determine the batches: compared when a run is resumed.
 std::string data_text(const Options& options) {
   const rt::train::DataOptions& data = options.data;
   return nlohmann::json({{"augment", options.augment},
@@ -218,7 +218,7 @@ std::string data_text(const Options& options) {
       .dump();
 }
 
-// What a user of the trained model needs to know of its data.
+// Facts about the data that a user of the trained model needs.
 std::vector<std::pair<std::string, std::string>> notes_of(const rt::train::DataFacts& facts) {
   std::vector<std::pair<std::string, std::string>> notes;
   const auto add = [&](const char* key, const auto& list) {
@@ -261,7 +261,7 @@ rt::Result<std::optional<int64_t>> number_of(const rt::Model& model, const char*
   return std::optional(number);
 }
 
-// What the metrics must know of outputs and labels, as rtconvert --train has written it down.
+// Interpretation of outputs and labels for the metrics, from the metadata that rtconvert --train wrote.
 rt::Status read_scoring(const rt::Model& model, rt::train::Scoring& scoring) {
   scoring.probabilities = model.metadata("train.output") == "probabilities";
   scoring.binary = model.metadata("train.loss") == "bce_with_logits";
@@ -278,7 +278,7 @@ rt::Status read_scoring(const rt::Model& model, rt::train::Scoring& scoring) {
   return {};
 }
 
-// Extent of the first output's class axis where the labels are classes; 0 when it is not known.
+// Extent of the first output's class axis if the labels are classes; 0 if unknown.
 int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& inputs,
                     const rt::train::Scoring& scoring) {
   const auto outputs = model.outputs("infer");
@@ -289,7 +289,7 @@ int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& i
   return axis < outputs[0].dims.size() ? std::max<int64_t>(outputs[0].dims[axis].extent, 0) : 0;
 }
 
-// What rtconvert --memory has chosen, where the command line says nothing else.
+// Values chosen by rtconvert --memory, unless the command line overrides them.
 void read_plan(const rt::Model& model, Options& options) {
   const auto read = [&](const char* key, const CLI::Option* option, auto& value) {
     const auto text = model.metadata(key);
@@ -302,7 +302,7 @@ void read_plan(const rt::Model& model, Options& options) {
     options.loop.micro_batch = 0;
 }
 
-// Whether the ranks there are can run the model's train_step.
+// Checks that the number of ranks fits the model's train_step.
 rt::Status check_ranks(const rt::Model& model, const rt::train::Ranks& ranks, Options& options) {
   const auto parts = number_of(model, "train.ranks");
   if (!parts) return parts.status();
@@ -319,7 +319,7 @@ rt::Status check_ranks(const rt::Model& model, const rt::train::Ranks& ranks, Op
   return {};
 }
 
-// Who carries the sums of the ranks' gradients; empty for one rank.
+// What carries the all-reduce of the gradients; empty for one rank.
 std::string together_text(size_t ranks, const rt::Session& session) {
   if (ranks == 1) return {};
   const auto [carrier, reason] = session.collectives();
@@ -434,7 +434,7 @@ int main(int argc, char** argv) {
   if (!ranks) return report_failure("rttrain", ranks.status());
   const int code = run(options, *ranks);
   if (ranks->count() > 1 && code != kFine && code != kDifferent) {
-    // Without leaving, so that mpirun ends the others: they would wait for this one.
+    // No leave(), so that mpirun ends the other ranks, which would wait for this one.
     std::fflush(nullptr);
     _exit(code);
   }

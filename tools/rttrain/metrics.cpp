@@ -29,7 +29,7 @@ void Metrics::add(std::span<const float> scores, std::span<const int64_t> labels
     for (size_t c = 0; c < classes; ++c) row_[c] = static_cast<double>(scores[first + c * inner]);
     const auto best = static_cast<size_t>(std::max_element(row_.begin(), row_.end()) - row_.begin());
     count_class(label, best);
-    // Classes before it in a stable order from the best to the worst.
+    // The number of classes before it in a stable descending sort by score.
     size_t ahead = 0;
     for (size_t c = 0; c < classes; ++c)
       ahead += row_[c] > row_[label] || (row_[c] == row_[label] && c < label);
@@ -74,14 +74,14 @@ void Metrics::add(const StepScores& scores, std::span<const int64_t> labels) {
   right_ += errors == 0;
   label_errors_ += errors;
   true_labels_ += labels.size();
-  // As the training's loss: what cannot be spelled counts as 0.
+  // As in the training loss: impossible sequences count as 0.
   const double loss = ctc_loss(scores, labels);
   if (std::isfinite(loss)) loss_ += loss / static_cast<double>(std::max<size_t>(labels.size(), 1));
 }
 
 rt::Status Metrics::add_ranks(const Ranks& ranks) {
   if (ranks.count() == 1) return {};
-  // Numbers of classes first: a rank without samples knows none.
+  // The number of classes first: a rank without samples does not know it.
   std::vector<double> known = {hits_.empty() ? 0.0 : 1.0, static_cast<double>(hits_.size()),
                                numbers_ ? 1.0 : 0.0};
   if (rt::Status status = ranks.sum(known); !status) return status;

@@ -1,4 +1,4 @@
-// What a model's outputs are worth, added up batch by batch.
+// Metrics of a model's outputs, accumulated batch by batch.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Measured {
 /// False for losses, errors and perplexity.
 bool larger_is_better(const std::string& metric) noexcept;
 
-/// What the outputs and labels of a model mean; from its loss.
+/// Interpretation of a model's outputs and labels; from its loss.
 struct Scoring {
-  bool probabilities = false;      ///< outputs are those of a softmax or sigmoid, else logits
-  bool binary = false;             ///< float targets are 0 or 1, and outputs what the sigmoid makes of them
-  std::optional<int64_t> ignored;  ///< a label that is not counted; others are those outside the classes
+  bool probabilities = false;  ///< outputs are probabilities (softmax or sigmoid), else logits
+  bool binary = false;         ///< float targets are 0 or 1, and outputs are their logits or probabilities
+  std::optional<int64_t> ignored;  ///< a label that is not counted, like those out of range
   int64_t class_axis = -1;         ///< of the scores; negative counts from the end
   size_t top_k = 5;
-  std::optional<size_t> blank;  ///< set: scores for every step spell sequences of labels, with this blank
+  std::optional<size_t> blank;  ///< set: per-step scores decode to label sequences, with this blank
 
   size_t class_axis_of(size_t rank) const {
     return static_cast<size_t>(class_axis < 0 ? class_axis + static_cast<int64_t>(rank) : class_axis);
@@ -36,10 +36,9 @@ struct Scoring {
 
 /// For class labels: accuracy, topK (when there are more than K classes), f1_macro (mean over the classes
 /// that occur, as label or as prediction), loss (cross entropy in nats), perplexity (e^loss). For binary
-/// targets: loss, accuracy and f1_macro of each element. For numbers: mse, mae. For sequences of labels,
-/// spelled by the best class of every step: loss (CTC in nats for each label, mean over the sequences),
-/// label_error_rate (labels to insert, remove or replace, for each true label), sequence_accuracy (the share
-/// without an error). Computed in double.
+/// targets: loss, accuracy and f1_macro per element. For regression: mse, mae. For label sequences (greedy
+/// decoding): loss (CTC in nats per label, mean over the sequences), label_error_rate (insertions, deletions
+/// and substitutions per true label), sequence_accuracy (fraction without an error). Computed in double.
 class Metrics {
  public:
   explicit Metrics(const Scoring& scoring) : scoring_(scoring) {}
@@ -48,7 +47,7 @@ class Metrics {
   void add(std::span<const float> scores, std::span<const int64_t> labels, size_t inner = 1);
   void add(std::span<const float> values, std::span<const float> targets);
   void add(const StepScores& scores, std::span<const int64_t> labels);
-  /// Adds what the other ranks counted; each of them calls this.
+  /// Adds the counts of the other ranks; a collective call.
   rt::Status add_ranks(const Ranks& ranks);
   std::vector<Measured> results() const;
 
@@ -62,7 +61,7 @@ class Metrics {
   double loss_ = 0, squared_ = 0, absolute_ = 0;
   bool numbers_ = false;
   std::vector<double> row_;
-  std::vector<uint64_t> hits_, predicted_, labelled_;  ///< for each class
+  std::vector<uint64_t> hits_, predicted_, labelled_;  ///< per class
 };
 
 }  // namespace rt::train

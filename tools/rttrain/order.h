@@ -1,5 +1,5 @@
-// Seeded orders and seeds: functions of numbers alone, so that a resumed run and any number of threads see
-// the same samples.
+// Seeded orders and seeds: pure functions of their arguments, so that a resumed run and any number of threads
+// see the same samples.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 
 namespace rt::train {
 
-/// The order of the samples in an epoch: depends on (size, seed, epoch) alone. Without shuffling: 0, 1, 2,
-/// ...
+/// The order of the samples in an epoch: depends only on (size, seed, epoch). Without shuffling: 0, 1, 2, ...
 inline std::vector<uint32_t> epoch_order(size_t size, uint64_t seed, uint64_t epoch, bool shuffle) {
   std::vector<uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0u);
@@ -22,7 +21,7 @@ inline std::vector<uint32_t> epoch_order(size_t size, uint64_t seed, uint64_t ep
   return order;
 }
 
-/// The beginning of a sample's own stream of random numbers, for its augmentation in one epoch.
+/// The seed of a sample's random stream for its augmentation in one epoch.
 inline uint64_t sample_seed(uint64_t seed, uint64_t epoch, uint64_t sample) {
   uint64_t state = seed;
   state = split_mix(state) ^ epoch;

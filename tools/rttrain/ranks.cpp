@@ -12,7 +12,7 @@ namespace rt::train {
 
 namespace {
 
-/// How many processes the launcher says there are; 1 where there is none.
+/// The number of processes according to the launcher; 1 without one.
 int launched_ranks() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {  // Open MPI, MPICH
     const char* text = std::getenv(name);
@@ -23,7 +23,7 @@ int launched_ranks() {
   return 1;
 }
 
-/// The module lies beside librt.
+/// The module is in the same directory as librt.
 std::string module_path() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&rt_version), &info) == 0 || info.dli_fname == nullptr)
@@ -52,7 +52,7 @@ rt::Result<Ranks> Ranks::join() {
   const int launched = launched_ranks();
   if (launched <= 1) return ranks;
   const std::string path = module_path();
-  // Open MPI's own plugins look for its symbols in the whole program.
+  // RTLD_GLOBAL: Open MPI's plugins resolve its symbols globally.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (module == nullptr)
     return rt::Status(rt::Code::Unsupported,

@@ -1,6 +1,6 @@
-// The processes that train together: ranks that mpirun started, or this process alone.
+// Data-parallel processes: the ranks that mpirun started, or this process alone.
 //
-// Knows: the communicator's module and when to load it. Must not know: MPI, what is trained.
+// Knows: the communicator's module and when to load it. Must not know: MPI, the model.
 #pragma once
 
 #include <rt/rt.hpp>
@@ -10,15 +10,15 @@ namespace rt::train {
 
 class Ranks {
  public:
-  Ranks() = default;  ///< alone
-  /// Joins the others where mpirun started this process with others; else alone.
+  Ranks() = default;  ///< a single process
+  /// Joins the other ranks if mpirun started several; otherwise a single process.
   static rt::Result<Ranks> join();
-  /// Waits until all are here. Without it, the end of a rank ends the others.
+  /// Waits for all ranks, then finalizes. A rank that exits without it ends the others.
   void leave();
-  /// After a failure, before memory is freed that operations were begun on: they end as they are.
+  /// After a failure, before buffers of started operations are freed: stops these operations.
   void abandon() const;
 
-  /// For sessions; null when alone.
+  /// For sessions; null for a single process.
   const rt_communicator* communicator() const noexcept { return communicator_; }
   size_t rank() const noexcept {
     return communicator_ == nullptr ? 0 : static_cast<size_t>(communicator_->rank);
@@ -26,14 +26,14 @@ class Ranks {
   size_t count() const noexcept {
     return communicator_ == nullptr ? 1 : static_cast<size_t>(communicator_->ranks);
   }
-  /// The one that writes logs and checkpoints.
+  /// The rank that writes logs and checkpoints.
   bool is_first() const noexcept { return rank() == 0; }
 
-  /// Each number becomes its sum over all ranks: begun here, done by finish_sum().
+  /// All-reduce (sum) over the ranks: started here, completed by finish_sum().
   rt::Status begin_sum(std::span<double> numbers) const;
   rt::Status finish_sum(std::span<double> numbers) const;
   rt::Status sum(std::span<double> numbers) const;
-  /// Waits until all ranks are here.
+  /// A barrier over all ranks.
   rt::Status meet() const;
 
   /// The first sample of this rank's part of `samples`; that of the last rank ends at `samples`.

@@ -16,7 +16,7 @@ double log_of_sum(double a, double b) {
   return high == kNever ? kNever : high + std::log1p(std::exp(std::min(a, b) - high));
 }
 
-/// What is subtracted from logits to make them logarithms of probabilities.
+/// The value subtracted from logits to get log probabilities.
 double log_normalizer(std::span<const float> logits) {
   const auto best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
   double sum = 0;
@@ -54,8 +54,8 @@ size_t edit_distance(std::span<const int64_t> a, std::span<const int64_t> b) {
 }
 
 double ctc_loss(const StepScores& scores, std::span<const int64_t> labels) {
-  // The forward variables over the labels with a blank before, between and after them; at first all that is
-  // spelled is nothing.
+  // The forward variables over the labels with a blank before, between and after them; initially the empty
+  // sequence.
   const size_t places = 2 * labels.size() + 1;
   const auto label_at = [&](size_t place) {
     return place % 2 == 0 ? scores.blank : static_cast<size_t>(labels[place / 2]);

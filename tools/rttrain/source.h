@@ -1,4 +1,4 @@
-// Where samples come from: numbered samples that fit the inputs of a training step.
+// Data sources: indexed samples that match the inputs of a training step.
 //
 // Knows: the interface between data sets and the loader. Must not know: files, batches, sessions.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace rt::train {
 
-/// One model input as it is fed from data.
+/// One model input that is fed from data.
 struct Column {
   std::string input;  ///< name of the model input
   rt::DType dtype = rt::DType::F32;
@@ -34,11 +34,11 @@ class Source {
   virtual ~Source() = default;
 
   virtual size_t size() const noexcept = 0;
-  /// Writes sample `index`, column.bytes to each target. Several threads call it at once.
+  /// Writes sample `index`, column.bytes to each target. Called by several threads concurrently.
   virtual rt::Status read(size_t index, std::span<std::byte* const> targets) const = 0;
 
   const std::vector<Column>& columns() const noexcept { return columns_; }
-  /// Names of the classes in the order of their labels; empty when the data has numbers only.
+  /// Class names in the order of their labels; empty when the data has only numeric labels.
   const std::vector<std::string>& classes() const noexcept { return classes_; }
 
  protected:
@@ -48,7 +48,7 @@ class Source {
 
 using SourcePtr = std::unique_ptr<Source>;
 
-/// The name of a model's input for labels or targets.
+/// Whether a model input is for labels or targets.
 inline bool is_label_name(std::string_view input) noexcept {
   return input == "labels" || input == "target";
 }

@@ -150,7 +150,8 @@ class TableReader {
                     {static_cast<int64_t>(rows_.size()), static_cast<int64_t>(chosen_.size())}, floats);
   }
 
-  // By the training data's numbers, which validation data finds in the facts. A constant column stays 0.
+  // Uses the training data's statistics, which validation data takes from the facts. A constant column stays
+  // 0.
   void standardize(std::vector<double>& values) {
     const size_t width = chosen_.size();
     const auto count = static_cast<double>(rows_.size());
@@ -228,7 +229,7 @@ class TableReader {
   DelimitedTable table_;
   size_t label_ = 0;
   std::vector<size_t> chosen_;  ///< columns of the data input
-  std::vector<size_t> rows_;    ///< that are complete
+  std::vector<size_t> rows_;    ///< complete rows
 };
 
 }  // namespace

@@ -102,7 +102,7 @@ rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& opti
     return static_cast<size_t>(std::llround(fraction * static_cast<double>(text.size())));
   };
   text = text.substr(at(part.begin), at(part.end) - at(part.begin));
-  // The time to encode grows with the square of a piece, so a tokenizer gets lines.
+  // Encoding time is quadratic in the length of a piece, so a tokenizer gets single lines.
   const bool lines = options.tokenizer != "bytes";
   std::vector<int32_t> tokens;
   while (!text.empty()) {

@@ -1,4 +1,4 @@
-// Texts: windows of tokens for language models, and what tables of texts need of tokenizers.
+// Texts: windows of tokens for language models, and tokenization for tables of texts.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace rt::train {
 
-/// Text to ids: bytes as they are, or a tokenizer file.
+/// Text to ids: raw bytes, or with a tokenizer file.
 class Encoder {
  public:
   /// tokenizer: "bytes" or a file.
@@ -22,11 +22,11 @@ class Encoder {
   std::optional<tools::Tokenizer> tokenizer_;
 };
 
-/// Tokens of a sample: the input's own extent, or --sequence.
+/// Tokens per sample: the input's static extent, or --sequence.
 rt::Result<int64_t> sequence_length(const rt::TensorSpec& input, const DataOptions& options);
 
-/// Windows of a text: the data input gets tokens [i, i + S), `labels` the tokens [i + 1, i + 1 + S) that
-/// follow each. A text with a tokenizer is encoded line by line.
+/// Windows of a text: the data input gets tokens [i, i + S), `labels` the tokens [i + 1, i + 1 + S), shifted
+/// by one. With a tokenizer the text is encoded line by line.
 rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& options, const Part& part,
                                 const std::vector<rt::TensorSpec>& inputs);
 

@@ -13,7 +13,7 @@ namespace {
 void move_picture(const ImageLayout& layout, const float* in, float* out, int64_t dy, int64_t dx,
                   bool mirror) {
   const int64_t planes = layout.channels_first ? layout.channels : 1;
-  const int64_t depth = layout.channels_first ? 1 : layout.channels;  // values of a pixel that lie together
+  const int64_t depth = layout.channels_first ? 1 : layout.channels;  // contiguous values per pixel
   for (int64_t plane = 0; plane < planes; ++plane)
     for (int64_t y = 0; y < layout.height; ++y)
       for (int64_t x = 0; x < layout.width; ++x, out += depth) {

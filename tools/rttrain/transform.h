@@ -1,4 +1,4 @@
-// What happens to a sample between its source and the batch: augmentation, then normalisation.
+// Transforms of a sample between its source and the batch: augmentation, then normalization.
 #pragma once
 
 #include <optional>
@@ -12,27 +12,27 @@ namespace rt::train {
 
 struct Normalization {
   double scale = 1;                ///< value -> (value * scale - mean) / deviation
-  std::vector<double> mean = {0};  ///< one, or one a channel
+  std::vector<double> mean = {0};  ///< one value, or one per channel
   std::vector<double> deviation = {1};
 };
 
 struct Augmentation {
-  bool flip = false;  ///< mirror left and right, every other time
-  int64_t crop = 0;   ///< move by up to so many pixels each way; what comes in is 0
+  bool flip = false;  ///< mirror horizontally with probability 1/2
+  int64_t crop = 0;   ///< shift by up to this many pixels in each direction, with zero fill
 
   bool any() const noexcept { return flip || crop > 0; }
 };
 
-/// Reads "flip", "crop=4"; an error lists what there is.
+/// Parses "flip", "crop=4"; an error lists the valid ones.
 rt::Result<Augmentation> parse_augmentation(const std::vector<std::string>& words);
 
 class Transform {
  public:
-  /// Both touch f32 data inputs only. Augmentation needs at least one that is a picture (image_layout).
+  /// Both apply to f32 data inputs only. Augmentation needs at least one image input (image_layout).
   static rt::Result<Transform> create(const std::vector<Column>& columns, const Normalization& normalization,
                                       const Augmentation& augmentation);
 
-  /// seed: of this sample in this epoch; all its pictures are moved alike. scratch keeps its memory.
+  /// seed: of this sample in this epoch; all its images are moved alike. scratch: reused buffer.
   void apply(uint64_t seed, std::span<std::byte* const> targets, std::vector<float>& scratch) const;
 
  private:
