@@ -1,4 +1,4 @@
-// rtbench: measures models on every device of this machine and says which one to use.
+// rtbench: measures models on every device of this machine and recommends one.
 //
 // Knows: the command line and the order of measurements.
 #include <unistd.h>
@@ -36,11 +36,11 @@ struct Options {
   bool json = false;
 };
 
-// A backend may differ from the reference by rounding only; nets amplify it to about this.
+// Backends differ from the reference by rounding only; networks amplify that to about this.
 constexpr double kLargestError = 1e-3;
 constexpr double kLargest16BitError = 5e-2;
-constexpr double kLargestQuantizedError = 0.3;  // of random weights; tools/accuracy judges trained ones
-// More than this per run, and the plain-loop reference takes too long: the CPU backend stands in.
+constexpr double kLargestQuantizedError = 0.3;  // with random weights; tools/accuracy measures trained models
+// Above this many operations per run the plain-loop reference is too slow; the CPU backend replaces it.
 constexpr double kReferenceFlops = 2e9;
 
 bool software_counts() {
@@ -88,9 +88,9 @@ std::map<std::string, int64_t> extents_of(const BenchModel& model, const rt::Mod
   return extents;
 }
 
-// The device's profile. A stored peak below what a model has just reached was measured on a busy machine, so
-// it is measured anew, once: Winograd's convolutions may exceed any peak, as their operations are counted as
-// direct.
+// The device's profile. A stored peak below a throughput just reached was measured on a busy machine, so it
+// is remeasured, but only once: Winograd convolutions may exceed any peak, as their operations are counted as
+// in direct convolution.
 rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_per_second,
                                    const MeasureOptions& options) {
   static std::set<std::pair<std::string, int>> renewed;
@@ -99,7 +99,7 @@ rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_pe
   return device_profile(device, options, renewed.insert({device.backend, device.index}).second);
 }
 
-/// Fewer bits than f32 has: compared with the model as it is, and not with f32's peak rate.
+/// Lower precision than f32: compared with the original model, and no percentage of the f32 peak is given.
 bool is_lower(const std::string& precision) {
   return precision == "tf32" || precision == "fp16" || precision == "bf16" || is_quantized(precision);
 }
@@ -109,13 +109,13 @@ double largest_error(const std::string& precision) {
   return is_lower(precision) ? kLargest16BitError : kLargestError;
 }
 
-// What outputs at the first batch size are compared with.
+// Expected outputs at the first batch size.
 struct Expected {
   std::optional<Outputs> outputs;
   std::string source;  ///< "reference", or the backend
 };
 
-// One model on all devices and batch sizes; `original` is the model before it was put into another precision.
+// One model on all devices and batch sizes; `original` is the model before its precision was changed.
 rt::Status bench_model(const BenchModel& model, const BenchModel& original,
                        const std::vector<rt::DeviceInfo>& devices, const Options& options, Expected& want,
                        std::vector<Measurement>& results) {

@@ -64,7 +64,7 @@ rt::Status collect(rt::Session& session, Outputs& outputs) {
   return {};
 }
 
-// Of this process now; 0: not known. What was freed before is given back first.
+// Resident memory of this process; 0: unknown. Freed memory is returned to the system first.
 uint64_t resident_bytes() {
 #if defined(__linux__)
   malloc_trim(0);
@@ -79,14 +79,14 @@ uint64_t resident_bytes() {
 #endif
 }
 
-// One run; with two in flight the next is submitted before one is waited for.
+// One run; with two in flight, the next is submitted before the previous one is waited for.
 rt::Status advance(rt::Session& session, const MeasureOptions& options) {
   if (options.in_flight == 1) return session.run();
   if (rt::Status status = session.submit(); !status) return status;
   return session.wait();
 }
 
-// Warm-up, then runs until the time is used; milliseconds of each run.
+// Warms up, then runs until the time budget is spent; returns the milliseconds of each run.
 rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOptions& options) {
   for (int ahead = 1; ahead < options.in_flight; ++ahead)
     if (rt::Status status = session.submit(); !status) return status;
@@ -108,7 +108,7 @@ rt::Result<std::vector<double>> time_runs(rt::Session& session, const MeasureOpt
   return times;
 }
 
-// A tensor of the input's extents at a batch size.
+// A tensor of the input's shape at a batch size.
 rt::Result<rt::Tensor> shaped(const rt::TensorSpec& spec, const std::string& batch_name, int64_t batch,
                               const MeasureOptions& options) {
   std::vector<int64_t> dims;
@@ -129,7 +129,7 @@ rt::Result<rt::Tensor> shaped(const rt::TensorSpec& spec, const std::string& bat
   return rt::Tensor(spec.dtype, dims);
 }
 
-// Floats in [-1, 1), wide integers in [0, bound), of narrow ones 0 and 1.
+// f32 and f16 in [-1, 1), i64 and i32 in [0, bound); the bytes of other types are 0 or 1.
 void fill(rt::Tensor& tensor, uint64_t bound, uint64_t& state) {
   const auto next = [&state] { return split_mix(state); };
   switch (tensor.dtype()) {
@@ -179,8 +179,8 @@ rt::Result<std::vector<rt::Tensor>> make_inputs(const BenchModel& model, const r
   return inputs;
 }
 
-// Trains from the initial weights, always on the same batch, until the loss is reached. The first step, which
-// plans, counts like the second.
+// Trains from the initial weights, always on the same batch, until the target loss is reached. The first
+// step, which includes planning, is counted as an average step.
 rt::Status time_to_target(const BenchModel& model, const rt::Model& loaded, const rt::DeviceInfo& device,
                           const std::vector<rt::Tensor>& inputs, const MeasureOptions& options,
                           Measurement& result) {
@@ -222,7 +222,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
   if (rt::Status status = feed(*session, *inputs); !status) return status;
   if (rt::Status status = session->run(); !status) return status;
   result.first_run_ms = ms_since(first);
-  // Every training step changes the weights: the first is compared.
+  // Every training step changes the weights, so the outputs of the first are compared.
   if (outputs != nullptr)
     if (rt::Status status = collect(*session, *outputs); !status) return status;
   auto times = time_runs(*session, options);
@@ -276,7 +276,7 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
   result.batch = batch;
   result.in_flight = options.in_flight;
   rt::Status status = measure_into(model, device, batch, options, outputs, result);
-  // Refused by the device, the model's 16 bits are still what it stores.
+  // If the device does not compute in this 16-bit type, the model still runs with 16-bit storage.
   if (!status && status.code() == rt::Code::Unsupported &&
       (model.precision == "fp16" || model.precision == "bf16")) {
     result.only_stored = status.message();

@@ -19,13 +19,13 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
-  int in_flight = 1;    ///< runs that are submitted before the first of them is waited for; 1 or 2
-  std::string adapter;  ///< file for Session::load_adapter(); empty: none
+  int in_flight = 1;                    ///< asynchronous runs in flight; 1 or 2
+  std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch
-  // Of training:
+  // For training:
   float learning_rate = 1e-3f;
-  std::optional<double> target_loss;  ///< also train anew on the batch until the loss is no larger
-  double most_seconds = 60;           ///< of that
+  std::optional<double> target_loss;  ///< also train from scratch on the batch until the loss is at most this
+  double most_seconds = 60;           ///< time limit of that
 };
 
 struct OpTime {
@@ -36,10 +36,10 @@ struct OpTime {
 
 struct Measurement {
   std::string model, backend, device;
-  std::string precision;  ///< that was asked for; empty: as the model is
-  /// Why the device does not compute in this precision: so it stores it, and computes in what it can.
+  std::string precision;  ///< requested; empty: the model's own
+  /// Not empty: why the device only stores in this precision and computes in another.
   std::string only_stored;
-  Mode mode = Mode::Infer;  ///< what a run is: of the model, or a training step
+  Mode mode = Mode::Infer;  ///< what one run is: an inference or a training step
   int64_t batch = 1;
   std::string error;  ///< not empty: nothing was measured
   int runs = 0;
@@ -52,7 +52,7 @@ struct Measurement {
   double first_run_ms = 0;     ///< opening the device, planning, first run
   uint64_t file_bytes = 0;
   uint64_t memory_bytes = 0;  ///< states, weights, packed weights and arena
-  /// What the process's resident memory grew by, from loading to after the runs; 0: not known.
+  /// Growth of the process's resident memory from before loading to after the runs; 0: unknown.
   uint64_t resident_bytes = 0;
   double error_to_reference = -1;  ///< largest |got - want| / largest |want|; negative: not compared
   std::string compared_with;
@@ -65,8 +65,8 @@ struct Measurement {
 
 using Outputs = std::vector<rt::Tensor>;
 
-/// The symbol of the first input's first dimension, which is the batch; empty when the batch is fixed, and
-/// then `fixed` is its extent.
+/// The symbol of the batch, the first input's first dimension; empty for a static batch, whose extent is then
+/// stored in `fixed`.
 std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed);
 
 rt::Result<rt::Model> load(const BenchModel& model);
@@ -75,17 +75,17 @@ rt::Result<rt::Model> load(const BenchModel& model);
 Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,
                     const MeasureOptions& options, Outputs* outputs);
 
-/// Rows of seeded inputs, as runs are fed with, to calibrate int8 by.
+/// Seeded inputs like those of the runs, for int8 calibration.
 rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
                                                        const MeasureOptions& options);
 
-/// Outputs of one run by a backend.
+/// Outputs of one run on a backend.
 rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,
                                const MeasureOptions& options);
 /// Largest |got - want| over largest |want|, over all float outputs.
 double relative_error(const Outputs& got, const Outputs& want);
 
-/// Peak rates of a device: read from the cache folder, or measured (`fresh`: in any case) and written there.
+/// Peak rates of a device: read from the cache folder, or measured (`fresh`: always) and written there.
 rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOptions& options, bool fresh);
 
 }  // namespace rt::bench

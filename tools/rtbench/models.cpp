@@ -25,8 +25,8 @@ Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DTyp
   return compiler::serialize_model(model);
 }
 
-/// Makes the model that of a file in memory with these bytes; so it is mapped, and takes memory, like any
-/// file.
+/// Stores these bytes in an in-memory file and points the model at it, so that it is mapped and takes memory
+/// like any file.
 Status set_file(BenchModel& model, std::span<const std::byte> bytes) {
   const int descriptor = memfd_create("model", MFD_CLOEXEC);
   if (descriptor < 0) return Status(Code::Io, "no file in memory can be made");
@@ -105,14 +105,14 @@ Result<std::vector<std::byte>> quantized(ModelGraph graph, const BenchModel& mod
   RT_TRY(compiler::optimize(graph, pipeline, nullptr));
   convert::Options options;
   options.precision = precision;
-  options.accuracy = "never";  // the session's outputs are compared
+  options.accuracy = "never";  // the session's outputs are compared instead
   convert::QuantizationReport report;
   RT_TRY(calibrates ? convert::quantize_model(graph, options, rows, report)
                     : convert::quantize_model(graph, options, report));
   return compiled(std::move(graph));
 }
 
-// Which entry is measured, and what its integer inputs may hold.
+// Selects the entry to measure and finds the index bounds of its integer inputs.
 std::optional<BenchModel> with_entry(BenchModel model, Mode mode, std::string& error) {
   if (mode == Mode::Train) model.entry = "train_step";
   const auto graph = load_model(model.path);

@@ -27,7 +27,7 @@ std::string bytes_text(uint64_t bytes) {
   return format(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
 }
 
-// Rows of cells as columns; the first column is left-aligned, `left` more likewise.
+// Rows of cells as aligned columns, of which the first `left` are left-aligned.
 std::string columns(const std::vector<std::vector<std::string>>& rows, size_t left) {
   std::vector<size_t> widths;
   for (const auto& row : rows)
@@ -151,7 +151,7 @@ std::string profile_table(const Measurement& measurement, size_t most) {
 
 namespace {
 
-/// Which lower precisions do not pay: slower than f32 of the same model on the same device and batch.
+/// Lower precisions that do not pay off: slower than f32 of the same model on the same device and batch.
 std::string slower_precisions(const std::vector<Measurement>& measurements) {
   const auto is_f32 = [](const Measurement& m) { return m.precision.empty() || m.precision == "fp32"; };
   std::string out;

@@ -54,7 +54,7 @@ Table read_table() {
   return table;
 }
 
-/// Nodes whose results follow from shapes and constants alone are computed while planning.
+/// Nodes whose results depend on shapes and constants alone are evaluated during planning.
 std::vector<bool> planned_nodes(const Graph& graph) {
   std::vector<bool> known(graph.values.size());
   for (size_t id = 0; id < known.size(); ++id) known[id] = graph.values[id].role == Role::Constant;
@@ -78,7 +78,7 @@ std::string list_of(const std::map<std::string, size_t>& nodes) {
 
 using Operators = std::map<std::string, std::map<std::string, Support>>;
 
-/// Bodies are run by the same devices; their nodes count like those of the graph.
+/// Bodies run on the same devices; their nodes count like those of the graph.
 void count_nodes(const Graph& graph, const Operators& operators, Coverage& coverage) {
   const std::vector<bool> planned = planned_nodes(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

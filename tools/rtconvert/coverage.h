@@ -1,8 +1,8 @@
-// What of a graph each backend runs itself, by the table in docs/operators.md, which is built into the
+// Which nodes of a graph each backend runs itself, by the table in docs/operators.md, which is built into the
 // program.
 //
-// Knows: that table. Must not know: devices; a session's own plan has the last word, because a kernel may
-// look at attributes and shapes.
+// Knows: that table. Must not know: devices; a session's own plan decides, because kernel selection may
+// depend on attributes and shapes.
 #pragma once
 
 #include <map>
@@ -15,14 +15,14 @@ namespace rt::convert {
 
 struct Coverage {
   std::string backend;
-  size_t nodes = 0;  ///< that run on a device; shape arithmetic is done while planning
-  size_t host = 0;   ///< control flow, and what finds out its results' extents while it runs
-  /// "TopK f16" and how many nodes: those that another backend has to run, and those where it depends on the
-  /// form.
+  size_t nodes = 0;  ///< nodes that run on a device; shape arithmetic is evaluated during planning
+  size_t host = 0;   ///< control flow and operators with data-dependent output shapes
+  /// Counts of nodes like "TopK f16": those that another backend has to run, and those whose support depends
+  /// on attributes or shapes.
   std::map<std::string, size_t> elsewhere;
   std::map<std::string, size_t> depends;
 
-  /// "all 66 nodes", or what is not.
+  /// "all 66 nodes", or the exceptions.
   std::string text() const;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using tools::Array;
 
-/// The largest of the outputs' errors.
+/// The largest error of an output.
 double error_of(std::span<const Array> got, std::span<const Array> want) {
   double largest = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -33,7 +33,7 @@ class Trial {
  public:
   Trial(const ModelGraph& model, std::vector<Array> inputs) : model_(model), inputs_(std::move(inputs)) {}
 
-  /// Outputs of the entry `infer` as it is.
+  /// Outputs of the unchanged entry `infer`.
   Result<std::vector<Array>> run() const {
     ModelGraph model;
     model.states = model_.states;
@@ -99,7 +99,7 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
   for (const NodeId id : order)
     report.nodes.push_back({graph->nodes[id].name, std::string(op_name(graph->nodes[id])), errors[id]});
 
-  // The fewest that suffice, by halving; keeping all of them is exact.
+  // Bisection for the smallest sufficient count; keeping all of them is exact.
   const auto error_keeping = [&](size_t count) {
     std::vector<DType> types = all;
     for (size_t i = 0; i < count; ++i) types[order[i]] = DType::F32;
@@ -123,11 +123,11 @@ Result<AccuracyReport> keep_accuracy(const ModelGraph& model, const compiler::Pi
 
 namespace {
 
-// A second or so, and memory for copies of the weights.
+// About a second of compute, and memory for copies of the weights.
 constexpr double kMostOperations = 3e10;
 constexpr uint64_t kMostWeightBytes = uint64_t{1} << 30;
 
-/// Why one run would take too long; empty if it would not.
+/// Why measuring would cost too much; empty if it would not.
 Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inputs) {
   const Graph& graph = *model.entry("infer");
   std::map<std::string, int64_t> extents;
@@ -146,7 +146,7 @@ Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inp
   return std::string();
 }
 
-/// Why the outputs tell nothing; empty if they do.
+/// Why the outputs cannot be compared; empty if they can.
 std::string useless(std::span<const Array> outputs) {
   bool any = false;
   for (const Array& output : outputs) {

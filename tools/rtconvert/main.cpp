@@ -238,7 +238,7 @@ void print_coverage(const char* what, const std::vector<rt::convert::Coverage>& 
                         std::string(9 - std::min<size_t>(8, backend.backend.size()), ' '), backend.text()));
 }
 
-/// What became of weights that an exporter stored once.
+/// Prints which weights that an exporter stored once were split and which stay tied.
 void print_shared(const std::vector<rt::onnx::SharedWeight>& shared) {
   constexpr size_t kMost = 8;
   for (const rt::onnx::SharedWeight& weight : shared) {
@@ -256,7 +256,7 @@ void print_shared(const std::vector<rt::onnx::SharedWeight>& shared) {
   }
 }
 
-/// What the precision cost, and a warning where that is much.
+/// Prints the accuracy cost of the precision, and a warning if it is large.
 void print_cost(const Options& options, const rt::convert::PrecisionCost& cost) {
   if (!options.measures_accuracy()) return;
   if (cost.error < 0) {
@@ -323,7 +323,7 @@ void print_summary(const Options& options, const rt::onnx::ImportReport& import,
                         line.output, "': ", line.equal ? "equal" : "DIFFERENT", " (", line.text, ")"));
 }
 
-// Where --verify reads the file from when none is asked for: a temporary one, removed again.
+// A temporary file for --verify when no output file is requested; removed at the end.
 class TemporaryFile {
  public:
   TemporaryFile() {
@@ -365,7 +365,7 @@ Status keep_worst(const Options& options, rt::ModelGraph& model, rt::compiler::P
   return {};
 }
 
-/// What 16 bits do to the outputs of a model that is not optimized yet.
+/// Measures the output error of 16 bits for a model that is not optimized yet.
 Status measure_16_bits(const Options& options, rt::ModelGraph model, rt::compiler::PipelineOptions pipeline,
                        rt::DType precision, Summary& summary) {
   rt::compiler::PipelineOptions exact = pipeline;
@@ -398,7 +398,7 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   rt::compiler::PipelineOptions pipeline;
   pipeline.disabled = options.disabled_passes;
   rt::compiler::PipelineReport passes;
-  // The cache is found in f32, where nothing hides what grows.
+  // The cache is detected in the f32 graph, before the precision pass changes it.
   const rt::DType precision = options.quantizes() ? rt::DType::F32 : *rt::dtype_from_name(options.precision);
   if (options.computes_in_16_bits()) pipeline.keep_fp32 = options.keep_fp32;
   if (options.keep_accuracy && !options.quantizes())
@@ -406,7 +406,7 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   else if (options.measures_accuracy() && options.computes_in_16_bits())
     RT_TRY(measure_16_bits(options, model, pipeline, precision, summary));
   if (options.cache_length == 0) pipeline.precision = precision;
-  // Tensors are observed, and become codes, without what products add to them.
+  // Tensors are observed and quantized without residual additions fused into their epilogues.
   pipeline.residuals = options.calibrate.empty() && !aware;
   pipeline.widen = options.quantizes();
   if (options.memory > 0) {
@@ -458,7 +458,7 @@ Status compile(const Options& options, rt::ModelGraph& model, Summary& summary) 
   return {};
 }
 
-// Trained weights into a file that is no compiled model.
+// Writes trained weights to a file other than a compiled model.
 int write_trained(const Options& options) {
   const bool exports = !options.export_onnx.empty();
   const std::string& output = exports ? options.export_onnx : options.save_adapter;

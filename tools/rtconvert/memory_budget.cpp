@@ -13,8 +13,8 @@
 namespace rt::convert {
 namespace {
 
-/// Each round of recomputation aims at this part less. Steps do not depend on the budget, so that the
-/// smallest one that an error names is met when it is given.
+/// Each round of recomputation aims at this fraction less. Steps do not depend on the budget, so that the
+/// smallest budget that an error names is achievable.
 constexpr uint64_t kRound = 16;
 constexpr int kMostRounds = 40;
 
@@ -84,7 +84,7 @@ class BudgetSearch {
     return made;
   }
 
-  /// From large to small, until one fits without recomputation: smaller ones cost more.
+  /// From large to small micro-batches, until one fits without recomputation: smaller ones cost more.
   Status try_batches(DType type) {
     for (int64_t micro = options_.batch; micro >= 1; --micro) {
       if (options_.batch % micro != 0) continue;
@@ -111,7 +111,7 @@ class BudgetSearch {
     return {"accumulate", "update", "infer"};
   }
 
-  /// As the runtime reads it, so that constants lie as they do there.
+  /// The model is serialized and read as by the runtime, so that constants are aligned as they are there.
   Result<PlannedMemory> measure(const ModelGraph& model, const std::string& entry, int64_t micro) const {
     ModelGraph alone;
     alone.states = model.states;
@@ -123,7 +123,7 @@ class BudgetSearch {
                           options_.memory_backend);
   }
 
-  /// Whether it fits as it is. Else with recomputation, if that helps.
+  /// Whether it fits without recomputation; if not, tries recomputation.
   Result<bool> try_batch(int64_t micro, DType type) {
     Candidate candidate{.model = compiled_.model, .training = compiled_.training};
     MemoryBudget& budget = candidate.budget;

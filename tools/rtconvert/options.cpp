@@ -204,7 +204,7 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
-/// Options that write something else than a compiled model. Whether one was given.
+/// Checks options that write something other than a compiled model; returns whether one was given.
 bool check_other_output(const Options& options) {
   const bool is_file = !options.input.starts_with("zoo:"), is_rt = is_file && options.input.ends_with(".rt");
   const bool has_checkpoint = !options.checkpoint.empty(), merges = !options.merge_adapter.empty();
@@ -265,7 +265,7 @@ void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
-/// "0.5%" or "0.005" as a share.
+/// "0.5%" or "0.005" as a fraction.
 double share_of(const std::string& text) {
   const bool percent = text.ends_with("%");
   double share = -1;

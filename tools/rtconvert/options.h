@@ -18,13 +18,13 @@ struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
   std::string output;  ///< MODEL.rt; empty: nothing is written
   std::map<std::string, int64_t> dims;
-  bool open_batch = false;                       ///< a batch of 1 becomes any batch
-  std::map<std::string, std::string> constants;  ///< input -> numbers, or a .npy, .npz or .pb file
+  bool open_batch = false;                       ///< a batch of 1 becomes a dynamic batch
+  std::map<std::string, std::string> constants;  ///< input -> values as text, or a .npy, .npz or .pb file
   std::vector<std::string> disabled_passes;
   std::string precision = "fp32";       ///< fp16, bf16; int8; int8-weights, int4-weights
   std::vector<std::string> keep_fp32;   ///< shell patterns over names of nodes
   std::optional<double> keep_accuracy;  ///< largest error of the outputs
-  std::string accuracy = "auto";        ///< whether what a precision costs is measured: auto, always, never
+  std::string accuracy = "auto";        ///< when the accuracy cost is measured: auto, always, never
 
   bool inspect = false;
   bool list_ops = false;
@@ -38,7 +38,7 @@ struct Options {
   bool train = false;
   compiler::TrainOptions training;
   std::string loss, optimizer;  ///< by name
-  int64_t cache_length = 0;     ///< 0: the model keeps its inputs for keys and values
+  int64_t cache_length = 0;     ///< 0: past keys and values stay inputs of the model
   std::vector<std::pair<std::string, std::string>> cache_pairs;
   uint64_t memory = 0;                 ///< bytes that training may take; 0: no budget
   int64_t batch = 0;                   ///< samples of a step, for `memory`
@@ -54,9 +54,9 @@ struct Options {
   std::string calibrate;               ///< .npz or folder with rows of the inputs; empty: none
   std::string calibration = "minmax";  ///< minmax, percentile, entropy
   double percentile = 99.99;
-  std::string evaluate;  ///< rows to tell the accuracy on; empty: those of `calibrate`
+  std::string evaluate;  ///< rows to measure the accuracy on; empty: those of `calibrate`
   std::string labels;    ///< integers, one for each of these rows; empty: none
-  double max_drop = -1;  ///< of the accuracy, as a share; negative: any
+  double max_drop = -1;  ///< of the accuracy, as a fraction; negative: any
   bool quant_report = false;
   int64_t group_size = 32;
 
@@ -65,16 +65,16 @@ struct Options {
 
   bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
   bool quantizes() const { return precision.starts_with("int"); }
-  /// Whether what the precision does to the outputs is to be measured.
+  /// Whether to measure the effect of the precision on the outputs.
   bool measures_accuracy() const {
     return precision != "fp32" && accuracy != "never" && !train && cache_length == 0;
   }
-  /// Whether weights get values of their own, so that equal ones must not be one.
+  /// Whether weights will change, so that equal ones must not share an initializer.
   bool changes_weights() const { return train || lora || !merge_adapter.empty(); }
 };
 
-/// The options, or the exit code to leave with (help was asked for, or the command line is wrong; both have
-/// been printed).
+/// The options, or the exit code to return (help was requested, or the command line is wrong; either has been
+/// printed).
 struct Parsed {
   Options options;
   bool leave = false;

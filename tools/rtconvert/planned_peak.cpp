@@ -24,7 +24,7 @@ std::vector<TensorInfo> inputs_at(const Graph& graph, const std::map<std::string
   return infos;
 }
 
-/// What AlignedBytes takes for so many bytes.
+/// The size of an AlignedBytes allocation for this many bytes.
 uint64_t reserved(size_t bytes) {
   return (bytes + kHostAlignment) / kHostAlignment * kHostAlignment;
 }

@@ -10,15 +10,15 @@
 
 namespace rt::convert {
 
-/// What a session takes at the given extents of the symbols (1 for those that are not given), on a backend's
-/// first device; but for the states.
+/// Memory of a session at the given extents of the symbols (1 where not given), on a backend's first device,
+/// without the states.
 struct PlannedMemory {
-  uint64_t working = 0;    ///< what MemoryStats::peak_planned will say
+  uint64_t working = 0;    ///< the value that MemoryStats::peak_planned will have
   uint64_t constants = 0;  ///< weights held for the device, and packed ones
   uint64_t staging = 0;    ///< copies of inputs and outputs in host memory
   uint64_t total() const noexcept { return working + constants + staging; }
 };
-/// Of a model that was read from its file: there constants are aligned, and may be used where they lie.
+/// For a model read from its file: there constants are aligned and may be used in place.
 Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State>& states,
                                      const std::map<std::string, int64_t>& extents,
                                      const std::string& backend);

@@ -43,7 +43,7 @@ bool matches(const std::vector<std::string>& patterns, const std::string& name) 
 struct Data {
   std::vector<Array> inputs;  ///< in the model's order
   size_t rows = 0;
-  std::vector<int64_t> batch;  ///< rows that each input takes in a run
+  std::vector<int64_t> batch;  ///< rows of each input per run
   size_t step = 1;             ///< rows of one run
 
   /// Run i's inputs.
@@ -84,7 +84,7 @@ Result<std::vector<Array>> read_arrays(const std::string& path, const std::strin
   return arrays;
 }
 
-/// source: what brought the arrays, for messages.
+/// source: origin of the arrays, for messages.
 Result<Data> data_of(const Graph& graph, const std::vector<Array>& arrays, const std::string& source) {
   Data data;
   for (const ValueId id : graph.inputs) {
@@ -126,7 +126,7 @@ Result<Data> read_data(const Graph& graph, const std::string& path, const std::s
 
 // --- runs
 
-/// f(output, what it holds) for each output of each run of the graph as entry `infer`.
+/// Calls f(run, i, output) for each output i of each run of the graph as entry `infer`.
 template <class F>
 Status for_each_output(const ModelGraph& model, Graph graph, const Data& data, size_t runs, const F& f) {
   ModelGraph copy;
@@ -169,7 +169,8 @@ struct Histogram {
   float edge(size_t bin) const { return range.low + static_cast<float>(bin) * width(); }
 };
 
-/// What all but a share of the numbers lies in, half of the share on each side; a side at 0 keeps it.
+/// The range of all but a fraction of the values: half is cut on each side, or all of it on one side where
+/// the other is bounded by 0.
 Range percentile_range(const Histogram& histogram, double percentile) {
   double total = 0, seen = 0;
   for (const double count : histogram.counts) total += count;
@@ -184,7 +185,7 @@ Range percentile_range(const Histogram& histogram, double percentile) {
   return {histogram.edge(first), histogram.edge(last)};
 }
 
-/// The relative entropy of a distribution over `bins` bins to the same in 128 steps.
+/// KL divergence between a distribution over `bins` bins and the same quantized to 128 steps.
 double divergence(std::span<const double> counts, size_t bins, double beyond) {
   constexpr size_t kSteps = 128;
   std::vector<double> p(counts.begin(), counts.begin() + static_cast<ptrdiff_t>(bins)), q(bins, 0);
@@ -210,7 +211,7 @@ double divergence(std::span<const double> counts, size_t bins, double beyond) {
   return result;
 }
 
-/// The mean squared error, in bins, of magnitudes that are cut off at `bins` and rounded to 255 steps below.
+/// The mean squared error, in bins, of magnitudes that are clipped at `bins` and rounded to 255 steps below.
 double squared_error(std::span<const double> counts, size_t bins) {
   const double step = static_cast<double>(bins) / 255;
   double total = 0, cut = 0;
@@ -222,9 +223,10 @@ double squared_error(std::span<const double> counts, size_t bins) {
   return step * step / 12 + cut / std::max(total, 1.0);
 }
 
-/// The bound on magnitudes whose 128 steps keep most of the distribution's information, after TensorRT's
-/// calibration (Migacz 2017), among the bounds that lose at most 6 dB against covering all. Of numbers that
-/// stand on a few spikes, as those of an empty background do, few steps keep all information, and cost much.
+/// The clipping bound on magnitudes with the least KL divergence at 128 steps, after TensorRT's calibration
+/// (Migacz 2017), among the bounds that lose at most 6 dB against no clipping. Without that limit, values on
+/// a few spikes, such as an empty background, give a small bound with a low divergence but a large
+/// error.
 Range entropy_range(const Histogram& histogram) {
   const float largest = std::max(-histogram.range.low, histogram.range.high);
   if (largest <= 0) return histogram.range;
@@ -234,7 +236,7 @@ Range entropy_range(const Histogram& histogram) {
     const auto bin = static_cast<size_t>(middle / largest * static_cast<float>(kBins));
     magnitudes[std::min(bin, kBins - 1)] += histogram.counts[i];
   }
-  magnitudes[0] = 0;  // exact zeros cost nothing
+  magnitudes[0] = 0;  // exact zeros have no rounding error
   const double most = 4 * squared_error(magnitudes, kBins);
   double beyond = 0, best = std::numeric_limits<double>::infinity();
   size_t best_bins = kBins;
@@ -251,7 +253,7 @@ Range entropy_range(const Histogram& histogram) {
   return {std::max(histogram.range.low, -bound), std::min(histogram.range.high, bound)};
 }
 
-/// The tensors of the choice as outputs, which need names of their own.
+/// The graph with these tensors as its outputs, under unique names.
 Graph with_outputs(const Graph& graph, std::span<const ValueId> values) {
   Graph copy = graph;
   for (size_t i = 0; i < values.size(); ++i)
@@ -366,7 +368,7 @@ Array array_of(const Runner::Output& output) {
           .bytes = {output.bytes.begin(), output.bytes.end()}};
 }
 
-/// How far outputs are from those in f32, on the first runs.
+/// Errors of outputs against f32, on the first runs.
 class OutputError {
  public:
   OutputError(const ModelGraph& model, const Data& data)
@@ -520,7 +522,7 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
   };
   RT_TRY(quantize(0));
   if (options.max_drop < 0 && !options.keep_accuracy) return {};
-  // The fewest of the worst that bring the accuracy back: doubled until it is enough, then halved.
+  // The fewest worst nodes to keep in f32 for the accuracy: doubling until it suffices, then bisection.
   const auto enough = [&] {
     if (options.keep_accuracy && report.output_error > *options.keep_accuracy) return false;
     return options.max_drop < 0 || report.accuracy_f32 - report.accuracy_int8 <= options.max_drop + 1e-12;

@@ -1,5 +1,5 @@
-// Runs a model in a session, once or on many inputs. In a file of its own, because librt's public headers and
-// its inner ones name the same things.
+// Runs a model in a session, once or on many inputs. A separate file, because librt's public and internal
+// headers define the same names.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,17 @@
 
 namespace rt::convert {
 
-/// A session on the bytes of a .rt file, inputs in the model's order; nullopt with a message. strict: no node
-/// may fall back to another backend.
+/// Outputs of one run of a .rt file given as bytes, inputs in the model's order; nullopt: `error` has a
+/// message. strict: no node may fall back to another backend.
 std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> file,
                                                      const std::string& backend, bool strict,
                                                      std::span<const tools::Array> inputs,
                                                      std::string& error);
 
-/// A session that stays.
+/// A session for several runs.
 class Runner {
  public:
-  /// Null with a message.
+  /// Null: `error` has a message.
   static std::unique_ptr<Runner> open(std::span<const std::byte> file, const std::string& backend,
                                       bool strict, std::string& error);
   virtual ~Runner() = default;

@@ -17,7 +17,7 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
   RT_TRY(compiler::add_train_entry(model, training, &report));
   model.metadata.emplace_back("train.loss", options.loss);
   model.metadata.emplace_back("train.optimizer", options.optimizer);
-  // What rttrain's metrics must know of outputs and labels.
+  // Metadata that rttrain's metrics need about outputs and labels.
   const compiler::LossOptions& loss = options.training.loss;
   if (report.stripped_activation) model.metadata.emplace_back("train.output", "probabilities");
   model.metadata.emplace_back("train.class_axis", std::to_string(loss.class_axis));
@@ -51,7 +51,7 @@ bool is_weight(const State& state) {
   return state.kind == StateKind::Parameter || state.kind == StateKind::Statistic;
 }
 
-/// The model's states get the checkpoint's values.
+/// Sets the model's states to the checkpoint's values.
 Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::string& path) {
   std::string missing;
   for (State& state : model.states) {
@@ -93,7 +93,7 @@ Result<size_t> save_adapter(const Options& options) {
   RT_ASSIGN(Checkpoint checkpoint, read_checkpoint(options.checkpoint));
   RT_TRY(set_states(model, checkpoint, options.checkpoint));
   std::erase_if(checkpoint.tensors, [](const State& state) { return !is_weight(state); });
-  // Where a run stands in its data is no part of what was learnt.
+  // The progress of the training run is not part of the trained weights.
   std::erase_if(checkpoint.metadata, [](const auto& pair) { return pair.first.starts_with("rttrain."); });
   checkpoint.opaque.clear();
   if (checkpoint.tensors.empty())

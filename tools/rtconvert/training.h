@@ -23,11 +23,11 @@ std::string adapter_text(const compiler::LoraReport& report);
 Result<std::vector<compiler::MergedWeight>> apply_adapter(ModelGraph& model, const std::string& path);
 
 /// Writes the parameters and statistics of options.checkpoint, which must be those of the model
-/// options.input, to options.save_adapter; how many tensors.
+/// options.input, to options.save_adapter; returns the number of tensors.
 Result<size_t> save_adapter(const Options& options);
 
 /// Writes options.input, an ONNX file, with the weights of options.checkpoint or with options.merge_adapter
-/// added to options.export_onnx; how many weights.
+/// added to options.export_onnx; returns the number of weights.
 Result<size_t> export_trained(const Options& options);
 
 }  // namespace rt::convert

@@ -1,4 +1,4 @@
-// The command line of training: losses, optimizers, what happens to gradients.
+// The command line of training: losses, optimizers, gradient handling.
 //
 // Knows: options, their help, and for which loss or optimizer each is. Must not know: how anything is done.
 #pragma once
@@ -20,8 +20,8 @@ class TrainingArguments {
   TrainingArguments();
   ~TrainingArguments();
   void declare(CLI::App& app);
-  /// After parsing. Throws CLI::ValidationError that names the option at fault and what is expected; without
-  /// `train` every option given is one. f16: the default loss scale is that of f16.
+  /// After parsing. Throws CLI::ValidationError that names the wrong option and what is expected; without
+  /// `train` any option given is an error. f16: the default loss scale is that of f16.
   compiler::TrainOptions checked(bool train, bool f16) const;
   /// The names that were chosen: "cross_entropy", "sgd".
   const std::string& loss() const;

@@ -40,7 +40,7 @@ Array random_array(const std::string& name, const TensorInfo& info, uint64_t bou
 
 Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options) {
   RT_ASSIGN(const std::vector<ExtentCase> cases, extent_cases(model, options.seed));
-  // Those that are no special case.
+  // The last case is the least special one.
   return make_inputs(model, options, cases.back().inputs);
 }
 
@@ -119,7 +119,7 @@ void compare_all(const std::string& what, std::span<const Array> got, std::span<
 Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
                                             const VerifyOptions& options) {
   RT_ASSIGN(std::vector<ExtentCase> cases, extent_cases(original, options.seed));
-  // What files give is one set of extents.
+  // Input files fix one set of extents.
   if (!options.inputs.empty()) cases.resize(1);
   RT_ASSIGN(const ModelGraph compiled, load_model(path));
   std::string error;
@@ -134,7 +134,7 @@ Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const st
     RT_ASSIGN(const std::vector<Array> inputs, make_inputs(original, options, at.inputs));
     auto want = evaluate(original, inputs);
     if (!want.ok()) {
-      // Valid shapes, but not with these numbers.
+      // The shapes are valid, but not with these values.
       refusal = std::move(want).status();
       continue;
     }

@@ -21,15 +21,15 @@ struct VerifyOptions {
   double atol = 1e-4;
 };
 
-/// Inputs of the entry `infer`: from files, or random, of these shapes. Without shapes: of extents at which
-/// the model works.
+/// Inputs of the entry `infer` of these shapes, from files or random. Without shapes: at extents that the
+/// model accepts.
 Result<std::vector<tools::Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options,
                                               const std::vector<TensorInfo>& infos);
 Result<std::vector<tools::Array>> make_inputs(const ModelGraph& model, const VerifyOptions& options);
 
 struct VerifyLine {
   std::string what;  ///< "compiled" or the backend
-  std::string at;    ///< the extents of open dimensions
+  std::string at;    ///< the extents of dynamic dimensions
   std::string output;
   bool equal = false;
   double largest = 0;  ///< absolute difference
@@ -37,8 +37,8 @@ struct VerifyLine {
 };
 
 /// Compares the entry `infer` of the .rt file at `path` with that of `original`, on the reference evaluator
-/// and, if asked for, in a session: at several extents of open dimensions (verify_extents.h), or with the
-/// inputs that files give.
+/// and, if requested, in a session: at several extents of dynamic dimensions (verify_extents.h), or with the
+/// inputs from files.
 Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
                                             const VerifyOptions& options);
 

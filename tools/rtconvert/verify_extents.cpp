@@ -13,7 +13,7 @@ namespace {
 
 /// Beyond this many operations only one case is compared: the reference evaluator does some 10^8 a second.
 constexpr double kMostWork = 2e9;
-/// Numbers in shape arithmetic that are taken for extents.
+/// Constants in shape arithmetic above this are not taken for extents.
 constexpr int64_t kMostNumber = 4096;
 
 class Cases {
@@ -45,7 +45,7 @@ class Cases {
   }
 
  private:
-  /// The inputs at these extents of the open symbols; nullopt where the model does not accept them.
+  /// The inputs at these extents of the symbols; nullopt where the model rejects them.
   std::optional<std::vector<TensorInfo>> accepted(const std::vector<int64_t>& numbers, double& work) {
     Graph fixed = graph_;
     std::vector<int64_t> extents = extents_;
@@ -113,7 +113,7 @@ class Cases {
   void add_random() {
     constexpr int kTries = 8;
     for (int attempt = 0; attempt < kTries; ++attempt) {
-      // Any, then multiples of what works.
+      // First arbitrary extents, then multiples of the smallest that works.
       std::vector<int64_t> numbers;
       for (size_t i = 0; i < open_.size(); ++i) {
         const auto any = static_cast<int64_t>(split_mix(random_) >> 33);
@@ -147,7 +147,7 @@ class Cases {
     }
   }
 
-  /// Those under which the builder infers the graph.
+  /// Adds the extents that the builder probes with in shape inference.
   Status add_example() {
     Graph graph = graph_;
     const compiler::Builder builder(graph, &states_);
@@ -161,7 +161,7 @@ class Cases {
   const Graph& graph_;
   const std::vector<State>& states_;
   std::vector<int32_t> open_;         ///< symbols of inputs
-  std::vector<bool> counts_samples_;  ///< for each: it stands on an input's first axis
+  std::vector<bool> counts_samples_;  ///< for each: whether it is an input's first axis
   std::vector<int64_t> extents_;
   uint64_t random_;
   int64_t smallest_ = 1;

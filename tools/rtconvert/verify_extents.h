@@ -1,5 +1,5 @@
-// At which extents --verify compares: 1, the smallest at which the model works, random ones, and one beyond
-// every number in the model's shape arithmetic, where slices and boxes no longer saturate.
+// Extents at which --verify compares: 1, the smallest that the model accepts, random ones, and one above
+// every constant in the model's shape arithmetic, where slices and boxes no longer saturate.
 //
 // Knows: how to find extents that the model accepts. Must not know: values, files.
 #pragma once
@@ -14,12 +14,12 @@
 namespace rt::convert {
 
 struct ExtentCase {
-  std::string at;                  ///< "batch=1, length=17"; empty for a model without open dimensions
+  std::string at;                  ///< "batch=1, length=17"; empty for a model without dynamic dimensions
   std::vector<TensorInfo> inputs;  ///< of the entry `infer`
 };
 
-/// At least one. Cases that would take much work on the reference evaluator are left out, but for one. An
-/// error when no extents were found at which the model works.
+/// At least one case. Cases too expensive for the reference evaluator are skipped, except the first. An error
+/// when no extents were found that the model accepts.
 Result<std::vector<ExtentCase>> extent_cases(const ModelGraph& model, uint64_t seed);
 
 }  // namespace rt::convert

@@ -62,7 +62,7 @@ class Generator {
     }
     if (ids_.empty()) ids_ = {tools::Tokenizer::kBegin};
     prompt_size_ = ids_.size();
-    // The last token is chosen but not read.
+    // The last token is sampled but not fed back.
     const int64_t needed = static_cast<int64_t>(ids_.size()) + options_.count - 1;
     if (model_.capacity() > 0 && needed > model_.capacity())
       return bad("--generate " + std::to_string(options_.count) + " after a prompt of " +
@@ -102,7 +102,7 @@ class Generator {
                       {"peak_planned", memory.peak_planned},
                       {"plans", memory.plans}};
     add_profile(json);
-    // A text cut within a character is no valid UTF-8; JSON needs it to be.
+    // Text cut within a character is invalid UTF-8; JSON requires valid UTF-8.
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   }
 

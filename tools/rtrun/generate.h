@@ -1,7 +1,7 @@
 // rtrun --generate: a language model, one token after another.
 //
 // Knows: how tokens, positions and logits go in and out of a session, with and without a key/value cache.
-// Must not know: how a cache came into the model, how sessions work.
+// Must not know: how a cache was added to the model, how sessions work.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct GenerateOptions {
   std::string prompt;
   std::vector<int64_t> prompt_tokens;
   std::string tokenizer;                                        ///< file; empty: ids only
-  std::string token_input, position_input, mask_input, logits;  ///< names; empty: by their usual ones
+  std::string token_input, position_input, mask_input, logits;  ///< names; empty: the usual names
   std::vector<int64_t> stop_tokens;
   SamplerOptions sampler;
   bool json = false;

@@ -23,7 +23,7 @@ std::string names_of(const std::vector<rt::TensorSpec>& specs) {
   return names;
 }
 
-// Floats convert among floats, integers among integers; a float where an integer is wanted is a mistake.
+// Converts the file's type to the input's; a float array for an integer input is an error.
 rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::string& source) {
   const auto wanted = static_cast<ElementType>(spec.dtype);
   if (array.type == wanted) return array;

@@ -1,4 +1,4 @@
-// Where a run's inputs come from: files, pictures, a test folder, a seed.
+// Sources of a run's inputs: files, images, a test folder, a seed.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
-// A session seen as a function from a text so far to the next token's logits.
+// A session as a function from the tokens so far to the next token's logits.
 //
-// Knows: which input holds tokens, positions, a mask; where the logits are; whether the model keeps what it
-// has read (a key/value cache) or wants all of it again at every step. Must not know: sampling, text.
+// Knows: which input holds tokens, positions, a mask; where the logits are; whether the model keeps a
+// key/value cache or needs all tokens again at every step. Must not know: sampling, text.
 #pragma once
 
 #include <optional>
@@ -25,13 +25,13 @@ class LanguageModel {
 
   /// Positions that the model's cache holds; 0: it has no cache.
   int64_t capacity() const noexcept { return capacity_; }
-  /// Runs the model on `text`, of which the first read() tokens were given before and must be unchanged. The
+  /// Runs the model on `text`, whose first read() tokens were given before and must be unchanged. Returns the
   /// logits of the last token, valid until the next call.
   rt::Result<std::span<const float>> next(std::span<const int64_t> text);
   int64_t read() const noexcept { return read_; }
 
  private:
-  /// An integer input, [T] or [1, T], whose bytes stay where they are while the length does not change.
+  /// An integer input, [T] or [1, T], whose buffer stays in place while the length does not change.
   struct Integers {
     std::optional<size_t> index;
     rt::TensorSpec spec;

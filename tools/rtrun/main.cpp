@@ -108,7 +108,7 @@ rt::Status save_outputs(const Options& options, const std::vector<Array>& output
   return {};
 }
 
-// Compares, reports; the exit code.
+// Compares and reports; returns the exit code.
 int check(const Options& options, const std::vector<Array>& outputs,
           const std::vector<std::pair<size_t, Array>>& expected, nlohmann::ordered_json& json) {
   int code = rt::tools::kFine;

@@ -1,4 +1,4 @@
-// Activations that nodes name beside their operator, as runtimes write them when they fuse nodes.
+// Activations fused into another operator, whose node names them.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace rt::onnx {
 
-/// The activation with that ONNX name; numbers: its attributes in the order that ONNX documents them. A name
-/// of no characters leaves x as it is.
+/// The activation with that ONNX name; numbers: its attributes in the order that ONNX documents them. An
+/// empty name leaves x as it is.
 Result<ValueId> activated(NodeContext& c, ValueId x, std::string_view name,
                           const std::vector<float>& numbers);
 

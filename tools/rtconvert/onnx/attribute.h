@@ -1,4 +1,4 @@
-// A node's attributes by name, for what the walk itself imports (operators' importers have NodeContext).
+// A node's attributes by name, for operators imported by the Importer itself (others have NodeContext).
 #pragma once
 
 #include <cstdint>

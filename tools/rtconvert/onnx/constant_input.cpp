@@ -32,7 +32,7 @@ bool parse(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Stores what the text says if the type has that number.
+/// Parses and stores a value; false if it is malformed or an integer out of range.
 bool store(std::string_view text, DType dtype, void* data, int64_t at) {
   if (dtype == DType::Bool && (text == "true" || text == "false")) text = text == "true" ? "1" : "0";
   if (is_float(dtype)) {
@@ -53,7 +53,7 @@ bool store(std::string_view text, DType dtype, void* data, int64_t at) {
   return load_integer(data, dtype, at) == number;
 }
 
-/// The extents that a list of numbers has: the declared ones, the one that is open filled up.
+/// The shape of a list of values: the declared one, with its one dynamic dimension inferred.
 Result<Shape> shape_of_list(const rt_onnx::TypeProto::Tensor& declared, int64_t count,
                             const std::map<std::string, int64_t>& dims) {
   Shape shape;

@@ -1,6 +1,6 @@
-// A value that takes the place of a graph input: as the input declares it, or refused.
+// A constant that replaces a graph input; an error if it does not match the declared input.
 //
-// Knows: how ONNX declares inputs, numbers as text. Must not know: files, the graph that is written.
+// Knows: how ONNX declares inputs, values as text. Must not know: files, the graph that is written.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ class ValueInfoProto;
 
 namespace rt::onnx {
 
-/// The tensor that `given` is, in the type of the input and with a shape that fits what it declares. The
-/// input's symbols get their extents in `dims`; one that has another extent there is an error.
+/// `given` as a tensor in the type of the input, with a shape that matches the declared one. `dims` receives
+/// the extents of the input's symbols; a different extent there is an error.
 Result<ConstantInput> constant_for(const rt_onnx::ValueInfoProto& input, const ConstantInput& given,
                                    std::map<std::string, int64_t>& dims);
 

@@ -1,7 +1,7 @@
 // If, Loop and Scan: graphs inside nodes.
 //
-// A branch that is known is taken at once. Others become bodies (Importer::Frame). A carried value of a Loop
-// whose extent changes from one iteration to the next gets a symbol for it, and the body is written anew.
+// A branch with a known condition is inlined. Other branches become bodies (Importer::Frame). A carried value
+// of a Loop whose extent changes between iterations gets a symbol for it, and the body is imported again.
 // Scan is a Loop that gathers one slice of each scanned input.
 #include <algorithm>
 #include <limits>
@@ -81,7 +81,7 @@ ValueId Importer::within(Frame& frame, const Frame* from, ValueId id) {
   return frame.capture(within(*frame.parent, from, id));
 }
 
-// --- what the three share
+// --- shared by the three
 
 int64_t Importer::opset_of(const Scope& scope) {
   const auto version = scope.opsets->find("");
@@ -112,7 +112,7 @@ Importer::AddControl Importer::control_importer(const std::string& domain, const
   return sequence_row(op) != nullptr ? &Importer::add_sequence_node : nullptr;
 }
 
-/// Resolves the inputs and looks for the graphs; what is wrong has been reported when it returns false.
+/// Resolves the inputs and checks that the graphs exist; problems have been reported when it returns false.
 bool Importer::check_control(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
                              std::initializer_list<std::string_view> graphs, std::vector<ValueId>& inputs) {
   bool complete = true;
@@ -187,7 +187,7 @@ std::vector<ValueId> Importer::add_graph(const rt_onnx::GraphProto& graph, const
 
 namespace {
 
-/// Makes values the outputs of a body: each a value of its own that a node produces.
+/// Sets the outputs of a body: distinct values, each produced by a node.
 void set_outputs(compiler::Builder& builder, std::span<const ValueId> outputs) {
   Graph& graph = builder.graph();
   for (ValueId id : outputs) {
@@ -226,7 +226,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
   for (size_t i = 0; i < 2; ++i) {
     frames[i] = std::make_unique<Frame>(outer);
     frame_ = frames[i].get();
-    // What one branch demands of extents says nothing of the other: a run that takes it checks them.
+    // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
     frames[i]->builder.fit_symbols(frames[i]->fitted);
     const size_t problems = problem_count_, entries = report_.unsupported.size();
     outputs[i] = add_graph(*branches[i], name, scope, {});
@@ -241,7 +241,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
       return bind_nothing(node, scope);
     report_.unsupported.erase(first, report_.unsupported.end());
   }
-  // A branch that does not fit the shapes does not block the other: a run that takes it says why it cannot.
+  // A branch with invalid shapes does not block the other: a run that takes it fails with the reason.
   std::string refusal;
   for (size_t i = 0; i < 2; ++i) {
     if (refused[i].empty()) continue;
@@ -267,7 +267,7 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
         "fills; make the condition known with --constant");
     return bind_nothing(node, scope);
   }
-  // Both branches take what either uses.
+  // Both bodies take every value that either captures.
   std::vector<ValueId> captured;
   for (const auto& frame : frames)
     for (const ValueId id : frame == nullptr ? std::vector<ValueId>{} : frame->captured)
@@ -443,7 +443,7 @@ std::vector<ValueId> Importer::emit_scan(const ScanParts& parts, const rt_onnx::
   return outputs;
 }
 
-/// Before opset 9 the first axis counts samples, each of which is scanned along the second, for its length.
+/// Before opset 9 the first axis is the batch; each sample is scanned along the second, for its own length.
 std::vector<ValueId> Importer::emit_batched_scan(const ScanParts& parts, ValueId lengths,
                                                  const rt_onnx::GraphProto& body, const Scope& scope) {
   builder().set_scope(parts.name);

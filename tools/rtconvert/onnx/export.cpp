@@ -42,7 +42,7 @@ void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) 
   tensor.set_raw_data(elements.data(), elements.size() * sizeof(T));
 }
 
-/// The type of a weight that can be written: in f32, f16 or bf16.
+/// The type of an exportable weight: f32, f16 or bf16.
 std::optional<DType> float_type(tools::ElementType type) {
   switch (type) {
     case tools::ElementType::F32: return DType::F32;
@@ -59,7 +59,7 @@ class Exporter {
       if (state.kind == StateKind::Parameter || state.kind == StateKind::Statistic) states_.push_back(&state);
   }
 
-  /// Whether the file has a place for each state.
+  /// Whether the file has a weight for each state.
   bool finds_all(rt_onnx::ModelProto& model) const {
     const Weights weights = weights_of(model);
     return std::all_of(states_.begin(), states_.end(),
@@ -92,7 +92,7 @@ class Exporter {
   size_t count() const noexcept { return states_.size(); }
 
  private:
-  /// The state's elements in the file's type and order.
+  /// The state's elements in the type and order of the file.
   template <class T>
   static std::vector<T> moved_back(const State& state, DType type, const std::vector<uint32_t>& origin) {
     std::vector<T> trained(origin.size()), elements(origin.size());
@@ -117,9 +117,9 @@ class Exporter {
     return {};
   }
 
-  // The importer moves elements (weights of convolutions become channels-last). Importing the model with each
-  // weight's elements numbered tells which element of the file became which of the state. Elements of 16 bits
-  // take two imports, one for each half of the number.
+  // The importer permutes elements (convolution weights become channels-last). Importing the model with every
+  // weight's elements replaced by their indices gives the permutation. 16-bit types take two imports, one for
+  // each half of the index.
   Status find_origins(const rt_onnx::ModelProto& model) {
     RT_TRY(import_numbered(model, 0));
     const auto is_narrow = [](const auto& pair) { return pair.second != DType::F32; };
@@ -135,7 +135,7 @@ class Exporter {
     return {};
   }
 
-  /// Fills origins_, with the bits from `shift` on where an element holds only 16.
+  /// Fills origins_; for 16-bit types, with 16 bits of the index from `shift` on.
   Status import_numbered(const rt_onnx::ModelProto& model, int shift) {
     rt_onnx::ModelProto numbered = model;
     const Weights places = weights_of(numbered);
@@ -162,7 +162,7 @@ class Exporter {
     for (const State* state : states_) {
       const DType type = types_[state->name];
       const TensorInfo expected{.dtype = type, .shape = state->info.shape};
-      // Of several the last is trained.
+      // Of several matching ones, the last is the trained one.
       const auto [first, last] = constants.equal_range(state->name);
       auto found = constants.end();
       for (auto each = first; each != last; ++each)
@@ -191,7 +191,7 @@ class Exporter {
   std::string folder_;
   std::vector<const State*> states_;
   std::map<std::string, DType> types_;                    ///< of the file's weights
-  std::map<std::string, std::vector<uint32_t>> origins_;  ///< element of the file for each of the state
+  std::map<std::string, std::vector<uint32_t>> origins_;  ///< index in the file by element of the state
 };
 
 }  // namespace

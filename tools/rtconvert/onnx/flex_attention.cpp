@@ -1,4 +1,4 @@
-// FlexAttention: attention whose scores and weights graphs of the model change on their way.
+// FlexAttention: attention whose scores and probabilities are modified by graphs of the model.
 #include <cmath>
 
 #include "tools/rtconvert/onnx/attribute.h"
@@ -15,7 +15,7 @@ struct FlexOperands {
   int64_t heads = 0, groups = 0;
 };
 
-/// Heads lie group by group, so those of a group are rows of one matrix: [B,H,S,X] as [B,G,H/G S,X].
+/// Heads are stored group by group, so the heads of a group form one matrix: [B,H,S,X] as [B,G,H/G S,X].
 ValueId by_group(Emitter& emit, const FlexOperands& all, ValueId x) {
   if (all.heads == all.groups || x == kNoValue) return x;
   const Extent extents[] = {Extent::dim(emit, x, 0), Extent::of(all.groups), Extent::of(-1),
@@ -83,7 +83,7 @@ ValueId Importer::flex_attention(const rt_onnx::NodeProto& node, const std::stri
   const auto in_type = [&](ValueId x, DType dtype) {
     return x == kNoValue || emit.value(x).dtype == dtype ? x : emit.cast(x, dtype);
   };
-  // Of 16 bits only what the graphs see: products are made in f32.
+  // Matmuls are computed in f32 or f64; only the steps between them may be in 16 bits.
   const DType wide = given == DType::F64 || precision == DType::F64 ? DType::F64 : DType::F32;
   double scale = 1;
   if (const auto* attribute = find_attribute(node, "scale"); attribute != nullptr) {

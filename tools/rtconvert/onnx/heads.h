@@ -1,4 +1,4 @@
-// The heads of attention: apart for the product with each other's keys, side by side outside.
+// Attention heads: a separate axis in the matmuls, concatenated along the width elsewhere.
 #pragma once
 
 #include "tools/rtconvert/onnx/node.h"
@@ -10,13 +10,13 @@ Result<ValueId> split_heads(Emitter& emit, ValueId x, int64_t heads);
 /// x [B,H,S,D] as [B,S,H D].
 ValueId merge_heads(Emitter& emit, ValueId x);
 
-/// 0, 1, .., one for each entry of x along an axis, as i64.
+/// Positions 0, 1, .. along an axis of x, i64.
 ValueId positions_along(Emitter& emit, ValueId x, int axis);
 
-/// What to do about keys that a mask has no column for.
+/// Handling of keys that a mask has no column for.
 enum class ShortMask { Refuse, RepeatLast };
-/// A mask whose last axis has a column for each of the keys [B,H,T,D], also where the extents are known by
-/// different names. Columns after them are dropped; a single one is broadcast.
+/// The mask with one column on its last axis for each of the keys [B,H,T,D], also where the two extents have
+/// different symbols. Columns after them are dropped; a single one is broadcast.
 ValueId columns_for(Emitter& emit, ValueId mask, ValueId key, ShortMask short_mask);
 
 }  // namespace rt::onnx

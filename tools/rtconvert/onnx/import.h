@@ -4,7 +4,7 @@
 // passes, the .rt file, devices.
 //
 // The result has one entry, "infer", with ONNX's inputs and outputs under their ONNX names. Weights are
-// constants named as in the file. Nothing in a hostile file makes it crash, recurse without bound, or take
+// constants named as in the file. A malicious file cannot make it crash, recurse without bound, or take
 // memory out of proportion to the file.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace rt::onnx {
 
-/// A tensor that takes the place of a graph input.
+/// A tensor that replaces a graph input.
 struct ConstantInput {
   TensorInfo info;
   Blob data;
@@ -30,20 +30,20 @@ struct ConstantInput {
 };
 
 struct ImportOptions {
-  /// Extents for named dimensions: {"batch", 8}. An unknown name is an error that lists the names there are.
+  /// Extents for named dimensions: {"batch", 8}. An unknown name is an error that lists the known ones.
   std::map<std::string, int64_t> dims;
-  /// The inputs' first axes of extent 1 become the dimension `batch`; an error where there is none, or where
-  /// an output does not follow.
+  /// First axes of extent 1 of inputs become the dynamic dimension `batch`; an error if there is none, or if
+  /// an output's first axis stays static.
   bool open_batch = false;
   /// Graph inputs that become constants, by name. Symbols in their shapes get the extents that these have.
   std::map<std::string, ConstantInput> constants;
-  /// Where an operator joins new keys and values to those of earlier steps, all of these are taken to be
-  /// valid: GroupQueryAttention's cache grows by concatenation, whatever its lengths say.
+  /// KV caches grow by concatenation: all past keys and values are taken to be valid, whatever the lengths
+  /// given to GroupQueryAttention.
   bool caches_grow = false;
-  /// Parameters that the exporter stored once because they were equal become several again, for training.
+  /// Splits parameters that the exporter stored once because they were equal, for training.
   bool untie = false;
-  std::vector<std::string> tie;  ///< shell patterns of names that stay one, see untie.h
-  /// Folder that external data may lie in; empty: external data is refused. import_onnx() sets it.
+  std::vector<std::string> tie;  ///< shell patterns of names that stay tied, see untie.h
+  /// Folder that may hold external data; empty: external data is refused. import_onnx() sets it.
   std::string external_folder;
   /// More nodes than this, after functions and branches were inlined, are refused.
   size_t max_nodes = 1'000'000;
@@ -52,27 +52,26 @@ struct ImportOptions {
 /// A node that could not be imported.
 struct UnsupportedNode {
   std::string name;
-  std::string op;      ///< "(input)" or "(initializer)" for a value that cannot be held
+  std::string op;      ///< "(input)" or "(initializer)" for a value that librt cannot represent
   std::string domain;  ///< "ai.onnx" for the default domain
   int64_t opset = 0;
   std::string dtype;  ///< of the first input, or "-"
   std::string reason;
   std::string help;      ///< what would make it work
-  bool refused = false;  ///< by the rules of shapes and types, not for want of a kernel or an operator
+  bool refused = false;  ///< by shape or type inference, not for lack of a kernel or an operator
 };
 
 struct ImportReport {
   std::vector<UnsupportedNode> unsupported;
   std::vector<std::string> warnings;
   std::vector<SharedWeight> shared;  ///< with `untie`: initializers that have several uses
-  std::vector<std::string> lost;     ///< with `untie`: what cannot be trained as the exporter left it out
+  std::vector<std::string> lost;     ///< with `untie`: what cannot be trained because the exporter removed it
   std::string producer;
   int64_t ir_version = 0;
   int64_t opset = 0;
   size_t onnx_nodes = 0;
   std::map<std::string, size_t> op_counts;  ///< ONNX operators by name
-  /// For the model's metadata: "labels.OUTPUT" is the JSON list of strings that an output's numbers stand
-  /// for.
+  /// For the model's metadata: "labels.OUTPUT" is the JSON list of strings that an output's values index.
   std::map<std::string, std::string> metadata;
 };
 
@@ -82,7 +81,7 @@ Result<ModelGraph> import_onnx(const std::string& path, const ImportOptions& opt
 Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const ImportOptions& options,
                                      ImportReport& report);
 
-/// As last_opset: this version and all that follow.
+/// The last_opset of an operator that is supported in all later versions.
 inline constexpr int kNewestOpset = 1 << 30;
 
 /// One row of `rtconvert --list-ops`.
@@ -94,7 +93,7 @@ struct SupportedOp {
 };
 std::vector<SupportedOp> supported_ops();
 
-/// A table of all unsupported nodes, for people.
+/// A human-readable table of all unsupported nodes.
 std::string table_of(std::span<const UnsupportedNode> nodes);
 
 }  // namespace rt::onnx

@@ -22,12 +22,12 @@ std::string shown_domain(const std::string& domain) {
   return domain.empty() ? "ai.onnx" : domain;
 }
 
-// Exporters write an empty name or "?" for a dimension that is like no other.
+// Exporters write an empty name or "?" for an anonymous dimension.
 bool is_nameless(const rt_onnx::TensorShapeProto::Dimension& dim) {
   return dim.dim_param().empty() || dim.dim_param().find_first_not_of("? ") == std::string::npos;
 }
 
-/// Of an operator without an importer; at_other_opset: it has one there.
+/// For an operator without an importer; at_other_opset: another opset has one.
 std::string advice_for(std::string_view domain, bool at_other_opset) {
   if (at_other_opset) return "the operator is not supported at this opset; export with another opset";
   if (domain.starts_with("com.microsoft") || domain.starts_with("com.ms."))
@@ -39,7 +39,7 @@ std::string advice_for(std::string_view domain, bool at_other_opset) {
          "as a model-local function";
 }
 
-/// Operators whose results are elements of their first input, whatever these mean.
+/// Data movement: operators whose results are elements of their first input.
 bool moves_only(std::string_view domain, std::string_view op) {
   constexpr std::string_view kOps[] = {"Identity", "Reshape", "Flatten",   "Squeeze", "Unsqueeze",
                                        "Gather",   "Slice",   "Transpose", "Expand",  "Tile"};
@@ -196,7 +196,7 @@ void Importer::add_inputs(const rt_onnx::GraphProto& graph, Scope& scope) {
 void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   const std::string& name = input.name();
   if (input.type().has_optional_type() && input.type().optional_type().elem_type().has_tensor_type()) {
-    // An input of a session is always there.
+    // Inputs of a session are never optional.
     report_.warnings.push_back(text("input '", name, "' is optional in the model; it must always be given"));
     rt_onnx::ValueInfoProto given = input;
     *given.mutable_type() = input.type().optional_type().elem_type();
@@ -269,7 +269,7 @@ void Importer::read_constants(rt_onnx::GraphProto& graph) {
     given->second = *std::move(constant);
     for (const auto& dim : input.type().tensor_type().shape().dim())
       if (!dim.dim_param().empty()) symbols_seen_.push_back(dim.dim_param());
-    // An initializer of an input is what it has unless it is given.
+    // An input's initializer is its default value, which the constant replaces.
     auto& initializers = *graph.mutable_initializer();
     for (int i = initializers.size(); i-- > 0;)
       if (initializers[i].name() == input.name()) initializers.DeleteSubrange(i, 1);
@@ -346,14 +346,14 @@ void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
 
 void Importer::add_output(const std::string& name, ValueId id) {
   Graph& result = builder().graph();
-  // An output is a value of its own: not an input, a constant, or another output under a second name.
+  // An output must be a distinct value: not an input, a constant, or another output under a second name.
   const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
   if (shared || result[id].role != Role::Intermediate) {
     builder().set_scope(name);
     id = builder().emit(op::IdentityAttributes{}, {id});
   }
   if (id == kNoValue) return problem(builder().take_failure().message());
-  // Outputs keep their places, and need names of their own.
+  // Outputs keep their positions and need unique names.
   std::string own = name;
   const auto is_taken = [&](ValueId output) { return result[output].name == own; };
   for (int copy = 2; std::any_of(result.outputs.begin(), result.outputs.end(), is_taken); ++copy)
@@ -389,7 +389,7 @@ void Importer::add_node(const rt_onnx::NodeProto& node, int index, Scope& scope)
   const rt_onnx::NodeProto* actual = &node;
   if (scope.attributes != nullptr &&
       std::any_of(node.attribute().begin(), node.attribute().end(), has_reference)) {
-    // Inside a function: an attribute may stand for one of the call; without that it is absent.
+    // Inside a function an attribute may refer to one of the call; if the call omits that, it is absent.
     resolved = node;
     resolved.clear_attribute();
     for (const auto& attribute : node.attribute()) {
@@ -516,7 +516,7 @@ void Importer::add_operator(const rt_onnx::NodeProto& node, const std::string& n
           frame_->narrow_types.try_emplace(output, narrow);
     return bind_outputs(node, scope, context.outputs, first_new);
   }
-  // A shape rule refuses with InvalidArgument what it does not do, such as an element type.
+  // Shape inference returns InvalidArgument for what it does not support, such as an element type.
   if (status.code() == Code::Unsupported || status.code() == Code::InvalidArgument)
     report_unsupported(node, name, opset, context.inputs, status.message(),
                        status.code() == Code::InvalidArgument);

@@ -1,4 +1,4 @@
-// The walk over an ONNX model: names and scopes, functions and branches, and what went wrong.
+// The walk over an ONNX model: names and scopes, functions and branches, and error reports.
 //
 // Knows: ONNX's graph rules. Must not know: what the operators mean (onnx/ops). Private to the importer's
 // folder; users include import.h.
@@ -34,21 +34,21 @@ class Importer {
   /// Takes the weights out of the message.
   Status run(rt_onnx::ModelProto& model);
 
-  /// Operators that the walk itself imports, beside those of onnx/ops.
+  /// Operators imported by this class itself, in addition to those of onnx/ops.
   static std::vector<SupportedOp> walked_ops();
 
  private:
   using Opsets = std::map<std::string, int64_t, std::less<>>;
   using Attributes = std::map<std::string, const rt_onnx::AttributeProto*, std::less<>>;
 
-  /// A graph that is being written: the entry's, or a body of one of its nodes. What a body uses of the
-  /// graphs around it are inputs of the body; what is known there is a constant.
+  /// A graph under construction: the entry's, or a body of one of its nodes. Values that a body captures from
+  /// the graphs around it become inputs of the body, or constants if they are known.
   struct Frame {
     explicit Frame(Graph& graph) : builder(graph) {}
     explicit Frame(Frame& outer)
         : own(body_within(outer)), builder(own), parent(&outer), depth(outer.depth + 1) {}
 
-    /// A value of the parent as one of this graph.
+    /// The value in this graph for a value of the parent; captures it if necessary.
     ValueId capture(ValueId outer);
     /// Dims of the parent's value for an input of this graph: with names for those that have none.
     std::vector<Dim> dims_of(ValueId outer);
@@ -56,8 +56,8 @@ class Importer {
     Graph own;
     compiler::Builder builder;
     Frame* parent = nullptr;
-    std::map<ValueId, ValueId> known = {};  ///< the parent's values that are here already
-    std::vector<ValueId> captured = {};     ///< those of them that are inputs, in order
+    std::map<ValueId, ValueId> known = {};  ///< values of the parent that were captured before
+    std::vector<ValueId> captured = {};     ///< those of them that became inputs, in order
     std::vector<std::string> fitted = {};   ///< what symbols of a branch have become
     NarrowTypes narrow_types = {};
     StringLists strings = {};
@@ -66,8 +66,8 @@ class Importer {
    private:
     static Graph body_within(Frame& outer);
   };
-  /// Writes a body into the present frame, which is new: takes the body's own inputs, gives its outputs; none
-  /// after a problem, which has been reported.
+  /// Writes a body into the current frame, which is new: takes the body's own inputs, returns its outputs;
+  /// none after a problem, which has been reported.
   using WriteBody = std::function<std::vector<ValueId>(std::span<const ValueId> inputs)>;
   struct LoopParts {
     std::string name;
@@ -83,8 +83,8 @@ class Importer {
     ValueId trips = kNoValue;  ///< instead of the scanned inputs' extent
   };
 
-  /// Names visible at a place. A name bound to kNoValue belongs to something that could not be imported; what
-  /// reads it is skipped, since the reason is reported already.
+  /// Names in scope. A name bound to kNoValue is a value that could not be imported; nodes that read it are
+  /// skipped, since the reason is reported already.
   struct Scope {
     const Scope* parent = nullptr;
     Frame* frame = nullptr;  ///< of the values below
@@ -93,17 +93,17 @@ class Importer {
     int depth = 0;
     std::string prefix;  ///< of node names inside functions and branches
     std::unordered_map<std::string, ValueId> names = {};
-    std::set<std::string> absent = {};  ///< inputs of a function that the call leaves out
+    std::set<std::string> absent = {};  ///< inputs of a function that the call omits
 
     bool is_absent(const std::string& name) const;
     /// The scope that binds the name; null if none does.
     const Scope* find(const std::string& name) const;
   };
-  /// The value of a name, as one of the graph that is being written.
+  /// The value of a name, as one of the graph under construction.
   std::optional<ValueId> lookup(const Scope& scope, const std::string& name);
   static ValueId within(Frame& frame, const Frame* from, ValueId id);
 
-  // --- sequence.cpp: what names of sequences and optionals stand for
+  // --- sequence.cpp: names of sequences and optionals
   using SequenceResult = Result<std::vector<ValueId>>;
   struct SequenceRow {
     std::string_view op;
@@ -116,12 +116,12 @@ class Importer {
   ValueId add_sequence(Sequence sequence);
   /// Null for a tensor.
   const Sequence* sequence_of(ValueId id) const;
-  /// The tensors of a List, or those that a Growing one got, in the graph that is being written.
+  /// The tensors of a List, or those appended to a Growing one, as values of the graph under construction.
   std::vector<ValueId> elements_of(const Sequence& sequence);
   /// All tensors along a new first axis; the builder fails where they have different shapes.
   ValueId stack_of(const Sequence& sequence);
   Result<Sequence> expect_sequence(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
-  /// The number where it is known.
+  /// The integer where it is known.
   Result<std::optional<int64_t>> position_of(const rt_onnx::NodeProto& node, ValueId id);
   Status position_error(const rt_onnx::NodeProto& node, ValueId id);
   static Status growing_error();
@@ -138,7 +138,7 @@ class Importer {
   SequenceResult optional_has(const rt_onnx::NodeProto& node, std::span<const ValueId> inputs);
 
   // --- sequence_control.cpp: sequences through branches and loops
-  /// A tensor, or the tensors of a sequence, among the values that a body takes or gives.
+  /// A tensor, or the tensors of a sequence, among the values that a body takes or returns.
   struct Part {
     bool is_tensor = true;
     Sequence::Kind kind = Sequence::Kind::List;
@@ -148,17 +148,17 @@ class Importer {
   using Packing = std::vector<Part>;
   /// Replaces sequences by their tensors.
   Packing unpack(std::vector<ValueId>& values);
-  /// What unpack() was given, from values in the places of its tensors.
+  /// The inverse of unpack(): values correspond to its tensors.
   std::vector<ValueId> pack(std::span<const ValueId> values, const Packing& packing);
   struct SequenceLoop;
   void add_sequence_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope,
                          const std::vector<ValueId>& inputs);
-  /// Whether a body may be written out so many times.
+  /// Whether a body may be unrolled this many times.
   bool may_write_out(const rt_onnx::GraphProto& body, size_t times);
   std::vector<ValueId> unroll(const SequenceLoop& loop, int64_t trips);
   std::vector<ValueId> carry_lists(const SequenceLoop& loop);
   std::vector<ValueId> grow_lists(const SequenceLoop& loop);
-  /// The sequence with what each iteration of a Loop appends, given as scanned outputs.
+  /// The sequence extended by what each iteration of a Loop appends, given as scan outputs.
   ValueId appended_to(ValueId initial, std::vector<ValueId> scans);
   std::vector<ValueId> map_list(const rt_onnx::GraphProto& body, const std::string& name, const Scope& scope,
                                 const std::vector<ValueId>& inputs, size_t count);
@@ -175,14 +175,14 @@ class Importer {
   void add_flex_attention(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
 
   Status read_header(const rt_onnx::ModelProto& model);
-  /// Makes tensors of options_.constants, and binds the symbols that they tell.
+  /// Makes tensors of options_.constants, and binds the symbols that their shapes determine.
   void read_constants(rt_onnx::GraphProto& graph);
   void add_initializers(rt_onnx::GraphProto& graph, Scope& scope);
-  /// Strings, as positions in the list of them.
+  /// Strings, as indices into a list of them.
   Result<ValueId> add_strings(const rt_onnx::TensorProto& proto);
   void add_inputs(const rt_onnx::GraphProto& graph, Scope& scope);
   void add_input(const rt_onnx::ValueInfoProto& input, Scope& scope);
-  /// What importers of nodes in the present frame read and write besides the graph.
+  /// State besides the graph that importers of nodes in the current frame read and write.
   ImportNotes notes() {
     return {frame_->narrow_types, frame_->strings, report_.warnings,
             report_.metadata,     options_,        model_inputs_};
@@ -191,7 +191,7 @@ class Importer {
   void check_options(const rt_onnx::GraphProto& graph);
   void add_outputs(const rt_onnx::GraphProto& graph, Scope& scope);
   void add_output(const std::string& name, ValueId id);
-  /// Its tensors, named after it.
+  /// Adds the tensors of a sequence, named after it.
   void add_sequence_output(const std::string& name, ValueId id);
   void check_declared(const rt_onnx::ValueInfoProto& output, ValueId id);
   void report_strings(const std::string& output, ValueId id);
@@ -204,23 +204,23 @@ class Importer {
   // --- control.cpp
   using AddControl = void (Importer::*)(const rt_onnx::NodeProto& node, const std::string& name,
                                         Scope& scope);
-  /// Null for an operator that is neither about bodies nor about sequences.
+  /// Null for an operator without bodies or sequences.
   static AddControl control_importer(const std::string& domain, const std::string& op);
   void add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_scan(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
-  /// Puts the nodes of an attribute's graph into the present frame; its outputs, or none after a problem.
-  /// inputs: for the graph's own inputs.
+  /// Adds the nodes of an attribute's graph to the current frame; returns its outputs, or none after a
+  /// problem. inputs: for the graph's own inputs.
   std::vector<ValueId> add_graph(const rt_onnx::GraphProto& graph, const std::string& name,
                                  const Scope& scope, std::span<const ValueId> inputs);
-  /// A Loop; its results, or none after a problem.
+  /// Emits a Loop; returns its results, or none after a problem.
   std::vector<ValueId> emit_loop(const LoopParts& parts, const WriteBody& write);
   std::vector<ValueId> emit_scan(const ScanParts& parts, const rt_onnx::GraphProto& body, const Scope& scope);
   std::vector<ValueId> emit_batched_scan(const ScanParts& parts, ValueId lengths,
                                          const rt_onnx::GraphProto& body, const Scope& scope);
   bool check_control(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
                      std::initializer_list<std::string_view> graphs, std::vector<ValueId>& inputs);
-  /// Ends the import of a node: its results, or the builder's failure.
+  /// Ends the import of a node: binds its results, or reports the builder's failure.
   void finish_control(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope,
                       std::vector<ValueId> outputs, size_t first_new);
   static int64_t opset_of(const Scope& scope);
@@ -232,17 +232,17 @@ class Importer {
                     size_t first_new);
   void bind_nothing(const rt_onnx::NodeProto& node, Scope& scope) { bind_outputs(node, scope, {}, 0); }
 
-  /// Functions and bodies within each other.
+  /// Nesting depth of functions and bodies.
   static constexpr int kMaxDepth = 32;
 
-  /// Remembers the ONNX type of a value that is held in a wider one.
+  /// Records the ONNX type of a value that is stored in a wider one.
   void note_type(ValueId id, int onnx_type);
   void problem(std::string text);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
                           std::span<const ValueId> inputs, const std::string& message, bool refused = false);
-  /// An input or initializer that cannot be held.
+  /// Reports an input or initializer that cannot be represented.
   void report_value(std::string_view role, const std::string& name, const std::string& message);
-  /// Puts what stands behind the last "; " of the message under `help`.
+  /// Moves the text after the last "; " of the message to `help`.
   void add_unsupported(UnsupportedNode entry, const std::string& message);
   Status summary() const;
 
@@ -250,7 +250,7 @@ class Importer {
   size_t troubles() const { return problem_count_ + report_.unsupported.size(); }
 
   Frame root_;
-  Frame* frame_ = &root_;  ///< that is being written
+  Frame* frame_ = &root_;  ///< under construction
   ImportOptions options_;
   ImportReport& report_;
   InitializerReader initializers_;
@@ -263,7 +263,7 @@ class Importer {
   std::vector<std::string> model_inputs_;
   std::vector<Sequence> sequences_;
   size_t sequence_entries_ = 0;
-  size_t written_out_ = 0;     ///< bodies
+  size_t written_out_ = 0;     ///< unrolled bodies
   bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
 };
 

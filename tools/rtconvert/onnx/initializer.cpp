@@ -38,7 +38,7 @@ Result<uint64_t> parse_number(const std::string& value, std::string_view key) {
   return number;
 }
 
-// The canonical path of folder/location, if that is inside the folder once links are followed.
+// The canonical path of folder/location, if that is inside the folder with symbolic links resolved.
 Result<std::string> path_inside(const std::string& folder, const std::string& location) {
   namespace fs = std::filesystem;
   const fs::path relative(location);

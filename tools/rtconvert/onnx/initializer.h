@@ -1,4 +1,4 @@
-// The bytes of an initializer: in the message, or in a file beside the model.
+// The bytes of an initializer: in the message, or in an external file.
 //
 // Knows: raw and typed data, external files, which are mapped once and shared. Must not know: graphs.
 #pragma once
@@ -23,11 +23,11 @@ struct Initializer {
 
 class InitializerReader {
  public:
-  /// External data must lie in `folder` or below it; an empty folder refuses it.
+  /// External data must be in `folder` or below it; an empty folder refuses it.
   explicit InitializerReader(std::string folder) : folder_(std::move(folder)) {}
 
-  /// Takes raw_data out of the message where it is there, so that weights are in memory once. Unsupported for
-  /// types that librt does not have, InvalidModel for data that does not fit the extents.
+  /// Moves raw_data out of the message if present, so that weights are in memory once. Unsupported for types
+  /// that librt does not have, InvalidModel for data that does not match the extents.
   Result<Initializer> read(rt_onnx::TensorProto& proto);
 
  private:

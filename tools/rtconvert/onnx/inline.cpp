@@ -38,7 +38,7 @@ void Importer::add_call(const rt_onnx::FunctionProto& function, const rt_onnx::N
               .prefix = name + "/"};
   for (int i = 0; i < function.input_size(); ++i) {
     const auto index = static_cast<size_t>(i);
-    // An input that the call leaves out is as absent as "": nodes inside that read it see no input.
+    // An input that the call omits is absent, like "": nodes in the function that read it see no input.
     if (index < inputs.size() && inputs[index] != kNoValue)
       bind(inner, function.input(i), inputs[index]);
     else

@@ -1,19 +1,19 @@
-// Products of 8-bit integers as numbers: what quantized operators of several files begin with.
+// 8-bit integer matmuls with f32 results, shared by the importers of quantized operators.
 #pragma once
 
 #include "tools/rtconvert/onnx/node.h"
 
 namespace rt::onnx {
 
-/// A quantized factor: integers, their scale, and a zero point that may be absent.
+/// A quantized operand: integers, their scale, and a zero point that may be absent.
 struct IntegerFactor {
   ValueId values = kNoValue, scale = kNoValue, zero = kNoValue;
 };
 
-/// a b + bias in f32. Of a the scale and the zero point are one number each, of b one number or one for each
-/// column; bias: f32, or kNoValue.
+/// a b + bias in f32. Scale and zero point are per tensor for a, per tensor or per column for b; bias: f32,
+/// or kNoValue.
 ValueId scaled_integer_product(NodeContext& c, const IntegerFactor& a, const IntegerFactor& b, ValueId bias);
-/// x f32 as integers in the range that it has.
+/// x in f32, quantized over its own range by DynamicQuantizeLinear.
 IntegerFactor dynamically_quantized(NodeContext& c, ValueId x);
 
 }  // namespace rt::onnx

@@ -28,7 +28,7 @@ std::vector<std::string> initializers_of(const rt_onnx::GraphProto& graph) {
   return names;
 }
 
-/// Parameters and running values of the net that nothing in the graph stands for.
+/// Parameters and running statistics of the network that are missing in the graph.
 std::vector<std::string> missing(rt_onnx::GraphProto& graph) {
   const WeightUses uses(graph);
   const std::vector<std::string> names = initializers_of(graph);
@@ -38,7 +38,7 @@ std::vector<std::string> missing(rt_onnx::GraphProto& graph) {
   for (const std::string& name : names)
     for (const WeightUse& use : uses.of(name)) {
       if (!use.parameter.empty()) present.insert(use.parameter);
-      // Weights of a recurrent layer are joined, and in another order; all of them are there.
+      // Weights of a recurrent layer are concatenated and reordered; all of them are present.
       if (use.role.kind == "LSTM" || use.role.kind == "GRU" || use.role.kind == "RNN")
         for (const std::string& parameter : uses.parameters_of(*use.node)) present.insert(parameter);
     }
@@ -55,7 +55,8 @@ bool is_made_up(const std::string& name, const char* op) {
   return name.starts_with(text("onnx::", op, "_"));
 }
 
-/// PyTorch's older exporter says of a weight that it computed which operator reads it: "onnx::Conv_25".
+/// PyTorch's older exporter names a weight that it computed after the operator that reads it:
+/// "onnx::Conv_25".
 void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& sentences) {
   std::vector<std::string> folded, computed;
   for (const auto& node : graph.node()) {

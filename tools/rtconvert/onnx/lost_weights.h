@@ -1,7 +1,6 @@
-// What a training of an ONNX file misses because the exporter computed it away.
+// Weights that cannot be trained from an ONNX file because the exporter folded them.
 //
-// Knows: what PyTorch's exporters fold when they are not told that the model shall be trained. Must not know:
-// training.
+// Knows: what PyTorch's exporters fold unless told that the model will be trained. Must not know: training.
 #pragma once
 
 #include <string>
@@ -13,8 +12,7 @@ class ModelProto;
 
 namespace rt::onnx {
 
-/// Sentences for the user, each with the names that are meant and how to export instead; for a model that
-/// untie() has been through.
+/// Messages for the user, each with the affected names and how to export instead; for a model after untie().
 std::vector<std::string> lost_weights(rt_onnx::ModelProto& model);
 
 }  // namespace rt::onnx

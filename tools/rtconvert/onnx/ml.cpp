@@ -61,8 +61,8 @@ Result<PostTransform> post_transform(std::string_view name) {
 
 namespace {
 
-// The inverse of the normal distribution by way of an inverse error function in closed form (Winitzki 2008)
-// with a = 0.147, the digits of pi as ONNX Runtime has them.
+// The inverse normal CDF by a closed-form inverse error function (Winitzki 2008) with a = 0.147 and pi to the
+// digits that ONNX Runtime uses.
 ValueId probit(Emitter& emit, ValueId scores) {
   const auto number = [&](double value) { return emit.scalar_like(value, scores); };
   constexpr double kA = 0.147, kPi = 3.14159;
@@ -78,7 +78,7 @@ ValueId probit(Emitter& emit, ValueId scores) {
                   number(std::numbers::sqrt2));
 }
 
-// The softmax of what is not 0; zeros stay.
+// The softmax over nonzero scores; zeros stay.
 ValueId softmax_zero(Emitter& emit, ValueId scores) {
   op::ReduceMaxAttributes reduce;
   reduce.axes = {1};

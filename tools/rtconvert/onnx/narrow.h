@@ -1,6 +1,6 @@
-// Types of fewer bits than librt's: rounding and wrapping to the values that they have.
+// Types of fewer bits than librt's: rounding and wrapping to their values.
 //
-// Knows: which wider type holds them (tools/common/tensor_proto.h). Must not know: the operators that ask.
+// Knows: which wider type stores them (tools/common/tensor_proto.h). Must not know: the operators.
 #pragma once
 
 #include "tools/common/tensor_proto.h"
@@ -8,7 +8,7 @@
 
 namespace rt::onnx {
 
-/// A type as ONNX numbers it: librt's own, or the one that holds a narrow one.
+/// An ONNX type: one of librt's, or a narrow type and the wider one that stores it.
 struct OnnxType {
   DType dtype = DType::F32;
   const tools::NarrowType* narrow = nullptr;
@@ -17,14 +17,14 @@ struct OnnxType {
   bool narrow_integer() const { return narrow != nullptr && dtype != DType::F16; }
 };
 Result<OnnxType> onnx_type(int64_t number);
-/// Of input i.
+/// The type of input i.
 OnnxType type_of_input(const NodeContext& c, size_t i);
 
-/// x, of any type, as the nearest numbers of a narrow float type, in the type that holds it.
+/// x, of any type, rounded to a narrow float type, in the type that stores it.
 ValueId to_narrow_float(Emitter& emit, ValueId x, const tools::NarrowType& type, bool saturate);
-/// Integers in the type that holds a narrow one: the nearest that it has.
+/// Integers clamped to the range of a narrow type, in the type that stores it.
 ValueId saturated(Emitter& emit, ValueId x, const tools::NarrowType& type);
-/// The low bits of integers, as a number of the narrow type.
+/// Integers wrapped to the bits of the narrow type.
 ValueId low_bits(Emitter& emit, ValueId x, const tools::NarrowType& type);
 
 }  // namespace rt::onnx

@@ -50,7 +50,7 @@ const rt_onnx::AttributeProto* NodeContext::attribute(std::string_view name) {
 
 const rt_onnx::AttributeProto* NodeContext::typed(std::string_view name, int type) {
   const auto* found = attribute(name);
-  // Files of IR version 1 do not tell the type.
+  // Files of IR version 1 do not store the type.
   if (found != nullptr && found->type() != 0 && found->type() != type) mistyped_.emplace_back(name);
   return found;
 }

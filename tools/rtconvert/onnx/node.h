@@ -1,9 +1,9 @@
-// What an operator's importer sees: one ONNX node, its attributes and inputs, and the builder to write with.
+// The view of one ONNX node for its operator's importer: attributes, inputs, and the builder to write with.
 //
-// Knows: attributes, versions, how to say "unsupported". Must not know: names and scopes (import.cpp resolves
-// them).
+// Knows: attributes, versions, how to report "unsupported". Must not know: names and scopes (importer.cpp
+// resolves them).
 //
-// An importer reads every attribute that it understands; a node with an attribute that nobody asked for is
+// An importer reads every attribute that it understands; a node with an attribute that was not read is
 // refused, so that nothing is silently ignored.
 #pragma once
 
@@ -29,14 +29,13 @@ class TensorProto;
 
 namespace rt::onnx {
 
-/// Values whose ONNX type has fewer bits than the type that holds them: its number, 0 for a value that was
-/// looked at and has none.
+/// ONNX types of values that are stored in a wider type; 0 for a value that was checked and has none.
 using NarrowTypes = std::map<ValueId, int>;
-/// Tensors of strings: librt holds each element's position in a list of them.
+/// A string tensor is stored as indices into a list of strings.
 using StringList = std::shared_ptr<const std::vector<std::string>>;
 using StringLists = std::map<ValueId, StringList>;
 
-/// What a node's importer reads and writes besides the graph.
+/// State besides the graph that a node's importer reads and writes.
 struct ImportNotes {
   NarrowTypes& narrow;
   StringLists& strings;
@@ -56,7 +55,7 @@ class NodeContext {
   const ImportOptions& options;
   const int64_t opset;
   const std::vector<ValueId> inputs;  ///< kNoValue for absent ones
-  std::vector<ValueId> outputs;       ///< the importer's result, one per output of the node that is asked for
+  std::vector<ValueId> outputs;       ///< the importer's results, one per requested output of the node
 
   bool has(size_t i) const { return i < inputs.size() && inputs[i] != kNoValue; }
   ValueId input(size_t i) const { return i < inputs.size() ? inputs[i] : kNoValue; }
@@ -65,22 +64,22 @@ class NodeContext {
   int rank(size_t i = 0) const { return value(inputs[i]).rank(); }
   /// The extent of an axis of input i, -1 while unknown.
   int64_t extent(size_t i, int axis) const { return value(inputs[i]).dims[static_cast<size_t>(axis)].extent; }
-  /// The ONNX type of input i where librt holds it in a wider one, else 0.
+  /// The ONNX type of input i where librt stores it in a wider one, else 0.
   int narrow_type(size_t i) const;
-  /// Says which narrow ONNX type a result has; without it, one of input 0's type and narrowness.
+  /// Sets a result's narrow ONNX type; the default is that of input 0, for results of the same dtype.
   void set_narrow_type(ValueId id, int type) { notes_.narrow[id] = type; }
-  /// The list that the positions in input i refer to; null for numbers. An importer that does not ask gets no
-  /// strings: see check_all_read().
+  /// The list that the elements of input i index; null if it has no strings. An importer that does not call
+  /// this gets no strings: see check_all_read().
   StringList strings(size_t i);
   void set_strings(ValueId id, StringList list) { notes_.strings[id] = std::move(list); }
   void warn(std::string text) const { notes_.warnings.push_back(std::move(text)); }
   /// For the model's metadata.
   void add_metadata(const std::string& key, std::string value) { notes_.metadata[key] = std::move(value); }
   size_t output_count() const;
-  /// Whether the node asks for output i.
+  /// Whether the node names output i.
   bool wants(size_t i) const;
 
-  // --- attributes; each call marks the attribute as understood
+  // --- attributes; each call marks the attribute as read
   const rt_onnx::AttributeProto* attribute(std::string_view name);
   int64_t integer(std::string_view name, int64_t otherwise);
   float real(std::string_view name, float otherwise);
@@ -93,7 +92,7 @@ class NodeContext {
   const rt_onnx::TensorProto* tensor(std::string_view name);
   /// For attributes that do not change the result.
   void ignore(std::initializer_list<std::string_view> names);
-  /// Ok, or which attributes were not asked for, or which input holds strings that were not asked for.
+  /// Ok, or an error with the attributes, or the inputs of strings, that were not read.
   Status check_all_read() const;
 
   // --- constants
@@ -105,14 +104,14 @@ class NodeContext {
   Status not_known(size_t i, std::string_view what) const;
   Result<ValueId> constant_of(const rt_onnx::TensorProto& proto);
 
-  /// The one output.
+  /// Sets the single output.
   Status result(ValueId id) {
     outputs.assign(1, id);
     return {};
   }
   /// Fails unless there are between least and most inputs, the first `least` of them present.
   Status expect_inputs(size_t least, size_t most) const;
-  /// The axis as a number in [0, rank).
+  /// The axis normalized to [0, rank).
   Result<int> axis(int64_t axis, int rank) const;
 
  private:
@@ -140,11 +139,11 @@ std::span<const ImportRow> import_rows();
 /// Null when there is none.
 const ImportRow* find_import_row(std::string_view domain, std::string_view op, int64_t opset);
 
-/// What helps against operators that only the runtime knows that wrote them.
+/// Advice for operators that are specific to the runtime that wrote them.
 inline constexpr std::string_view kWithoutFusion =
     "export without runtime-specific optimization (ONNX Runtime: at most optimization level basic)";
 
-/// The error of an importer that cannot do a node; the reason and, after "; ", what would help.
+/// The error for a node that is not supported: the reason and, after "; ", advice.
 template <class... Parts>
 Status cannot(const Parts&... parts) {
   return unsupported(parts...);

@@ -1,7 +1,7 @@
-// Operators on sequences and optionals: they are carried out while importing, on lists of values.
+// Operators on sequences and optionals: evaluated during import, on lists of values.
 //
-// A sequence whose length is not known while importing has parts of one shape and is a stack of them, so that
-// its length is an extent. Loops over sequences are in sequence_loop.cpp.
+// A sequence whose length is unknown during import has elements of one shape and is stored as a stack of
+// them, so that its length is an extent. Loops over sequences are in sequence_control.cpp.
 #include <algorithm>
 #include <limits>
 
@@ -16,8 +16,8 @@ namespace {
 
 using Kind = Sequence::Kind;
 
-/// Whether there are some, of one type and rank, with no extents that are known to differ; those that are
-/// open are compared when run.
+/// Whether the list is not empty and has one type and rank, with no known extents that differ; dynamic ones
+/// are compared at run time.
 bool may_stack(const Emitter& emit, const std::vector<ValueId>& values) {
   return !values.empty() && std::all_of(values.begin(), values.end(), [&](ValueId id) {
     const Value &value = emit.value(id), &first = emit.value(values[0]);
@@ -35,7 +35,7 @@ bool may_stack(const Emitter& emit, const std::vector<ValueId>& values) {
 
 ValueId Importer::add_sequence(Sequence sequence) {
   if (sequence.frame == nullptr) sequence.frame = frame_;
-  // Lists are copied at every change: their entries together are bounded, whatever a file holds.
+  // Lists are copied at every change, so the total number of their entries is bounded.
   constexpr size_t kMostEntries = size_t{1} << 26;
   sequence_entries_ += sequence.elements.size();
   if (sequence_entries_ > kMostEntries) {
@@ -196,7 +196,7 @@ Importer::SequenceResult Importer::concat_from_sequence(const rt_onnx::NodeProto
   }
   const ValueId moved = move_first_axis(builder(), parts[0], *axis);
   if (adds_axis || moved == kNoValue) return std::vector{moved};
-  // The axis that counts the parts and the one that they are joined along become one.
+  // Merges the stack axis with the axis of concatenation.
   std::vector<ValueId> extents;
   for (int i = 0; i <= rank; ++i)
     if (i != *axis + 1) extents.push_back(dims_product(builder(), moved, i, i == *axis ? i + 2 : i + 1));
@@ -233,7 +233,7 @@ Importer::SequenceResult Importer::split_to_sequence(const rt_onnx::NodeProto& n
   if (is_scalar && sizes[0] < 1) return invalid_model("split: expected a size above 0, found ", sizes[0]);
   constexpr int64_t kMostParts = 4096;
   if (is_scalar && (extent < 0 || extent > kMostParts * sizes[0])) {
-    // As many parts as the axis tells when run; of one shape if each has one place.
+    // The number of parts is dynamic or large; they have one shape if each has extent 1.
     if (sizes[0] != 1)
       return unsupported("parts of ", sizes[0], " along an axis of ", extent < 0 ? "open" : "large",
                          " extent, the last of which may be smaller; fix the extent with --dim");
@@ -283,7 +283,7 @@ Importer::SequenceResult Importer::optional_has(const rt_onnx::NodeProto&, std::
   return std::vector{builder().scalar(has ? 1 : 0, DType::Bool)};
 }
 
-// --- what they share
+// --- shared
 
 Status Importer::growing_error() {
   return unsupported(

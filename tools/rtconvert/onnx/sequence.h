@@ -1,7 +1,7 @@
-// Sequences and optionals while a model is imported: lists of values, never anything in the graph.
+// Sequences and optionals during import: lists of values, never part of the graph.
 //
-// A name may stand for a tensor (a value of a graph) or for one of these; a number above all values' tells
-// them apart, so that names, functions and branches hand them on alike.
+// A name may refer to a tensor (a value of a graph) or to one of these; their ids are above those of all
+// values, so that names, functions and branches pass both on alike.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ namespace rt::onnx {
 struct Sequence {
   enum class Kind : uint8_t {
     List,     ///< `elements`, one value each
-    Stacked,  ///< as many as the first axis of `stack` has: its parts, all of one shape
-    Growing,  ///< inside a Loop: what came before, which is not known, and then `elements`
+    Stacked,  ///< slices of `stack` along its first axis, all of one shape
+    Growing,  ///< inside a Loop: an unknown prefix, then `elements`
     Nothing,  ///< an optional that holds nothing
   };
   Kind kind = Kind::List;
-  const void* frame = nullptr;  ///< the graph that the values are of
+  const void* frame = nullptr;  ///< the graph that the values belong to
   std::vector<ValueId> elements = {};
   ValueId stack = kNoValue;
-  size_t carried = 0;  ///< Growing: which of the Loop's sequences
+  size_t carried = 0;  ///< Growing: index among the Loop's sequences
 };
 
 inline constexpr ValueId kFirstSequence = 0xc0000000u;

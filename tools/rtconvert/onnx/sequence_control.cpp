@@ -1,8 +1,8 @@
 // Sequences through branches, loops and SequenceMap.
 //
-// A Loop whose number of iterations is known is written out, so that its sequences are lists all the way.
-// Otherwise lists that keep their length are carried as so many tensors; those that a Loop appends to become
-// scanned outputs: what a list comprehension with a torch.stack or torch.cat is exported as.
+// A Loop with a known trip count is unrolled, so that its sequences stay lists. Otherwise lists of constant
+// length are carried as that many tensors; those that a Loop appends to become scan outputs: list
+// comprehensions with torch.stack or torch.cat are exported like this.
 #include <algorithm>
 
 #include "runtime/core/element.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kMostWrittenOut = 1024;
 
-/// Makes the first two axes one.
+/// Merges the first two axes.
 ValueId merge_first_axes(Emitter& emit, ValueId x) {
   if (x == kNoValue) return x;
   std::vector<ValueId> extents{dims_product(emit, x, 0, 2)};
@@ -274,7 +274,7 @@ void Importer::add_sequence_loop(const rt_onnx::NodeProto& node, const std::stri
     std::vector<ValueId> outputs = carry_lists(loop);
     if (!outputs.empty() && builder().status().ok())
       return finish_control(node, name, scope, std::move(outputs), first_new);
-    // They do not keep their lengths; what was found wrong is found again.
+    // The lists change their lengths; grow_lists() finds the discarded problems again.
     (void)builder().take_failure();
     problems_.resize(problems);
     problem_count_ = count;

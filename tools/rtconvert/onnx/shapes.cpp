@@ -43,7 +43,7 @@ ValueId shape_vector(Emitter& emit, std::span<const Extent> extents) {
 }
 
 ValueId reshape_to(Emitter& emit, ValueId x, std::span<const Extent> extents) {
-  // One unknown entry can be left to Reshape, unless another is 0 and the count of elements says nothing.
+  // One unknown entry can be left to Reshape, unless another is 0, which makes it ambiguous.
   std::vector<Extent> entries(extents.begin(), extents.end());
   const auto unknown = [](const Extent& entry) { return !entry.is_number() || entry.number < 0; };
   const auto zero = [](const Extent& entry) { return entry.is_number() && entry.number == 0; };
@@ -145,7 +145,7 @@ ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes) {
   const bool ones = std::all_of(axes.begin(), axes.end(), [&](int axis) {
     return emit.value(x).dims[static_cast<size_t>(axis)].extent == 1;
   });
-  // Every extent is named where an axis may turn out to be another one than 1, so that the run refuses it.
+  // If an axis is not known to be 1, every extent is given, so that a run with another extent fails.
   return ones ? reshape_to(emit, x, extents) : emit.reshape(x, shape_vector(emit, extents));
 }
 
@@ -246,7 +246,7 @@ ValueId transposed(compiler::Builder& builder, ValueId x, std::vector<int64_t> p
   for (int64_t axis : permutation) to.shape.push_back(from.shape[static_cast<int>(axis)]);
   Blob data = transposed_bytes(value, from.shape, to.shape, permutation);
   std::string name = value.name;
-  // A weight that several nodes share stays one: training must not take it for two.
+  // A weight shared by several nodes stays one constant, so that training does not split it.
   const std::vector<Value>& values = builder.graph().values;
   const auto same = std::find_if(values.begin(), values.end(), [&](const Value& other) {
     return other.role == Role::Constant && other.name == name && other.info() == to &&

@@ -1,4 +1,4 @@
-// The order in which the nodes of an ONNX graph can run.
+// Topological order of the nodes of an ONNX graph.
 //
 // Knows: names, producers, what the graphs inside a node read from outside. Must not know: operators.
 #pragma once
@@ -17,8 +17,7 @@ using NodeList = google::protobuf::RepeatedPtrField<rt_onnx::NodeProto>;
 std::string describe(const rt_onnx::NodeProto& node, int index);
 
 /// The file's order where it is already topological, else one that is. An error for names that two nodes
-/// produce (all of them) and for cycles (naming the nodes on one). Names that no node produces are not looked
-/// at.
+/// produce (all of them) and for cycles (naming the nodes on one). Names that no node produces are ignored.
 Result<std::vector<int>> topological_order(const NodeList& nodes);
 
 }  // namespace rt::onnx

@@ -22,7 +22,7 @@ struct Branch {
   bool missing = false;
 };
 
-/// Numbers of a list of floats or, where that is there, a tensor of the same meaning.
+/// Values of a list of floats or, if present, of the tensor with the same meaning.
 Result<std::vector<double>> numbers_of(NodeContext& c, const std::string& list, const std::string& tensor,
                                        bool& wide) {
   const std::vector<float> floats = list.empty() ? std::vector<float>() : c.reals(list);
@@ -91,11 +91,11 @@ class Planter {
   void set_member(int32_t node, const Branch& branch, std::span<const double> members, size_t origin);
 
   Trees& trees_;
-  std::vector<size_t> origin_;  ///< by node after the leaves: the branch it is of
+  std::vector<size_t> origin_;  ///< for each node after the leaves: its branch
 };
 
-// Where a comparison is not one of the three that tables have, its opposite is, with the ways exchanged. NaN
-// makes both false, so `missing` turns around; "not equal" is true of NaN, as "equal" is false.
+// A comparison other than the three of the tables is replaced by its negation, with yes and no swapped. NaN
+// makes both false, so `missing` is inverted; "not equal" is true for NaN, as "equal" is false.
 void Planter::set(int32_t node, const Branch& branch) {
   const auto at = static_cast<size_t>(node);
   Branch b = branch;
@@ -120,7 +120,7 @@ void Planter::set(int32_t node, const Branch& branch) {
   trees_.missing[at] = b.missing;
 }
 
-// Membership of a sorted list: halved until one member is left.
+// Membership in a sorted list: binary search down to one member.
 void Planter::set_member(int32_t node, const Branch& branch, std::span<const double> members, size_t origin) {
   Branch b = branch;
   if (members.size() < 2) {
@@ -216,7 +216,7 @@ Result<Mode> mode_of(const std::string& name) {
 
 // --- nodes with ids
 
-/// Where a node of a tree stands in the lists.
+/// Positions of nodes in the lists, by tree and id.
 class NodeIds {
  public:
   Status read(std::span<const int64_t> trees, std::span<const int64_t> ids) {
@@ -282,7 +282,7 @@ std::string name_of_node(const IdAttributes& nodes, size_t i) {
   return text("node ", nodes.ids[i], " of tree ", nodes.trees[i]);
 }
 
-/// The nodes that nothing leads to: one for each tree.
+/// The nodes without a parent: one for each tree.
 Status find_roots(const IdAttributes& nodes, const std::vector<uint8_t>& has_parent,
                   std::span<const int32_t> numbers, Trees& trees) {
   std::vector<std::pair<int64_t, size_t>> roots, first;
@@ -370,7 +370,7 @@ Result<Trees> trees_by_id(NodeContext& c, std::string_view prefix, int64_t targe
 
 namespace {
 
-/// The lists of members, one for each node of that mode: sorted, between NaNs in the file.
+/// The member lists, one for each BRANCH_MEMBER node, sorted; the file separates them by NaNs.
 Result<std::vector<std::vector<double>>> member_lists(std::span<const double> numbers, size_t count) {
   std::vector<std::vector<double>> lists(numbers.empty() ? 0 : 1);
   for (size_t i = 0; i < numbers.size(); ++i) {

@@ -1,4 +1,4 @@
-// Ensembles of decision trees, as tables that every row of features goes down level by level.
+// Ensembles of decision trees, as tables that every row of features traverses level by level.
 //
 // Knows: the attributes of TreeEnsemble, TreeEnsembleClassifier and TreeEnsembleRegressor. Must not know: how
 // tables are read (ops/ml_trees.cpp).
@@ -11,9 +11,9 @@
 
 namespace rt::onnx {
 
-/// All trees, which are checked: every node leads to leaves, within `depth` steps. Leaves come first and lead
-/// to themselves. A row goes to `yes` where (x < threshold and less) or (x = threshold and equal) or (x is
-/// NaN and missing), else to `no`.
+/// All trees, validated: every node leads to leaves, within `depth` steps. Leaves come first and lead to
+/// themselves. A row goes to `yes` where (x < threshold and less) or (x = threshold and equal) or (x is NaN
+/// and missing), else to `no`.
 struct Trees {
   std::vector<int32_t> feature, yes, no;  ///< by node
   std::vector<double> threshold;
@@ -28,7 +28,7 @@ struct Trees {
     double value;
   };
   std::vector<Weight> weights;
-  /// By tree: the one target that its leaves have weights of; -1 for a tree of several.
+  /// By tree: the target of all of its leaves' weights; -1 if it has several.
   std::vector<int64_t> target;
   /// Whether thresholds or weights are f64.
   bool wide = false;
@@ -39,9 +39,9 @@ struct Trees {
 /// Deeper trees are refused: a level is a dozen nodes.
 inline constexpr int kMaxTreeDepth = 1000;
 
-/// Of the versions 1 to 3 of an operator; `prefix` is "class" or "target". targets: how many there are.
+/// From the attributes of operator versions 1 to 3; `prefix` is "class" or "target". targets: their number.
 Result<Trees> trees_by_id(NodeContext& c, std::string_view prefix, int64_t targets);
-/// Of TreeEnsemble.
+/// From the attributes of TreeEnsemble.
 Result<Trees> trees_by_position(NodeContext& c, int64_t targets);
 
 }  // namespace rt::onnx

@@ -45,7 +45,7 @@ std::string without_counts(const std::string& module) {
   return plain;
 }
 
-/// Whether a node of module `a` may read a parameter of module `b`: one lies within the other.
+/// Whether a node of module `a` may read a parameter of module `b`: one contains the other.
 bool is_within(const std::string& a, const std::string& b) {
   const auto nested = [&](const std::string& node) {
     return node == b || node.empty() || node.starts_with(b + ".") || b.starts_with(node + ".");
@@ -53,7 +53,7 @@ bool is_within(const std::string& a, const std::string& b) {
   return nested(a) || nested(without_counts(a));
 }
 
-/// The module in a parameter's name; none in those that exporters make up ("onnx::MatMul_12").
+/// The module in a parameter's name; none in names that exporters generate ("onnx::MatMul_12").
 std::optional<std::string> module_in(const std::string& name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string::npos || dot == 0 || name.find("::") != std::string::npos) return std::nullopt;
@@ -106,7 +106,7 @@ class Untie {
     return found;
   }
 
-  /// The name is made up by the exporter ("val_88"), and the parameter's own is known and not taken.
+  /// The exporter generated the name ("val_88"), and the parameter's original one is known and not taken.
   bool has_better_name(const WeightUse& use, const std::string& name) const {
     return use.alias.empty() && !use.parameter.empty() && use.parameter != name &&
            !uses_.is_taken(use.parameter) &&
@@ -132,7 +132,8 @@ class Untie {
     const std::vector<WeightUse> uses = uses_.of(name);
     if (uses.empty() || (uses.size() == 1 && !has_better_name(uses[0], name))) return;
     const auto is_layer = [](const WeightUse& use) { return use.role.is_layer; };
-    // A single element is a parameter only as the operand of a layer; and something must be one.
+    // A single element is a parameter only if all uses are operands of layers; larger tensors need one such
+    // use or a module in the name.
     if (elements_of(tensor) == 1 ? !std::all_of(uses.begin(), uses.end(), is_layer)
                                  : std::none_of(uses.begin(), uses.end(), is_layer) && !module_in(name))
       return;
@@ -172,7 +173,7 @@ class Untie {
         parameter.owner = parameter.is_own ? *own : *use.module;
         parameter.key = "module " + parameter.owner;
         if (parameter.is_own && !use.role.leaf.empty() && name.ends_with(use.role.leaf))
-          parameter.key = "parameter " + name;  // as where metadata say so
+          parameter.key = "parameter " + name;  // the same key as from metadata
         else if (use.role.is_statistic && !use.role.leaf.empty() && !parameter.owner.empty())
           parameter.key = text("parameter ", parameter.owner, ".", use.role.leaf);
       } else {
@@ -216,7 +217,7 @@ class Untie {
     return kinds.size() > 1 && !uniform ? "feeds " + joined(all, " and ") : "";
   }
 
-  // All but running statistics, which every node updates.
+  // Merges all but running statistics, which every node updates.
   static void keep_together(std::vector<Parameter>& parameters) {
     const auto together = std::find_if(parameters.begin(), parameters.end(),
                                        [](const Parameter& each) { return !each.is_statistic(); });
@@ -234,7 +235,7 @@ class Untie {
 
   void give_each_its_own(const std::string& name, const rt_onnx::TensorProto& tensor,
                          const std::vector<Parameter>& parameters, std::vector<std::string>& names) {
-    // One of them keeps the name: that which it is of, else the first that has no other.
+    // One keeps the name: the parameter that the name belongs to, else the first without another name.
     const auto direct = [](const Parameter& each) { return each.alias().empty(); };
     const auto own = [&](const Parameter& each) { return direct(each) && each.is_own && fits(each, name); };
     auto keeps =
@@ -263,7 +264,7 @@ class Untie {
     }
   }
 
-  /// The name ends as that of this operand of a layer does.
+  /// Whether the name ends with the role's leaf ("weight").
   static bool fits(const Parameter& parameter, const std::string& name) {
     const std::string& leaf = parameter.uses[0]->role.leaf;
     return leaf.empty() || name.ends_with(leaf);
@@ -289,7 +290,7 @@ class Untie {
     return name;
   }
 
-  /// The uses read the initializer `name`, with nodes on the way that others need copied.
+  /// Redirects the uses to the initializer `name`; nodes on the path that other parameters need are copied.
   void redirect(const Parameter& parameter, const std::vector<Parameter>& all, const std::string& name) {
     std::map<const rt_onnx::NodeProto*, std::string> made;
     for (const WeightUse* use : parameter.uses) {
@@ -343,7 +344,7 @@ class Untie {
   std::map<std::string, std::string> signature_;
   std::vector<SharedWeight> report_;
   std::set<const rt_onnx::NodeProto*> removed_;
-  std::set<std::string> unread_;  ///< initializers that all of their uses have left
+  std::set<std::string> unread_;  ///< initializers without any use left
 };
 
 }  // namespace

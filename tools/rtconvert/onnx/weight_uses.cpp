@@ -8,7 +8,7 @@
 namespace rt::onnx {
 namespace {
 
-constexpr int kMostBodies = 32;  ///< within each other
+constexpr int kMostBodies = 32;  ///< nested
 constexpr size_t kLongestPath = 8;
 
 bool is_one_of(std::string_view op, std::initializer_list<std::string_view> ops) {
@@ -45,7 +45,7 @@ std::optional<std::string> module_of(const rt_onnx::NodeProto& node) {
     const std::vector<std::string> scopes = listed(*text);
     if (scopes.size() >= 2) return scopes[scopes.size() - 2];
   }
-  // "/f/f.0/Gemm" lies in "f.0": the children of a Sequential repeat its name.
+  // "/f/f.0/Gemm" is in "f.0": the children of a Sequential repeat its name.
   std::string_view rest = node.name();
   if (!rest.starts_with('/')) return std::nullopt;
   rest = rest.substr(0, rest.rfind('/'));
@@ -129,8 +129,7 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
   for (const Read& read : reads->second) {
     WeightUse use = so_far;
     if (passes_on(read) && use.path.size() < kLongestPath) {
-      // The value of a node ("getitem_3") is no name of a parameter where those have paths
-      // ("bn.running_mean").
+      // A node's value ("getitem_3") is not a parameter name where those have paths ("bn.running_mean").
       const std::string& first = use.path.empty() ? name : use.path.front()->input(0);
       const auto has_path = [](const std::string& each) { return each.find('.') != std::string::npos; };
       const bool renames = read.node->op_type() == "Identity" &&
@@ -150,7 +149,7 @@ void WeightUses::collect(const std::string& name, const WeightUse& so_far,
   }
 }
 
-// The call stands in the metadata, with the names of its operands: "%p_fc_weight".
+// The call is stored in the metadata, with the names of its operands: "%p_fc_weight".
 std::vector<std::string> WeightUses::parameters_of(const rt_onnx::NodeProto& node) const {
   std::vector<std::string> found;
   const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
@@ -166,8 +165,8 @@ std::vector<std::string> WeightUses::parameters_of(const rt_onnx::NodeProto& nod
   return found;
 }
 
-// The one whose name ends as the role says is meant. A convolution that a normalization was folded into has
-// that one's call.
+// The parameter whose name ends with the role's leaf. A convolution with a folded normalization has the
+// metadata of the normalization's call.
 std::string WeightUses::parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const {
   const std::string* call = metadata(node, "pkg.torch.onnx.fx_node");
   if (call == nullptr || role.leaf.empty()) return "";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLargest = int64_t{1} << 31;
 
-// One number per spatial axis, or `otherwise` for each.
+// One value per spatial axis, or `otherwise` for each.
 Result<std::vector<int64_t>> per_axis(NodeContext& c, std::string_view name, size_t count, int64_t least,
                                       int64_t otherwise) {
   std::vector<int64_t> numbers = c.integers(name);
@@ -71,7 +71,7 @@ Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_d
   return window;
 }
 
-// total = max((ceil(S / stride) - 1) stride + reach - S, 0) on each axis, in whole numbers.
+// total = max((ceil(S / stride) - 1) stride + reach - S, 0) on each axis, in integers.
 ValueId pad_same(Emitter& emit, ValueId x, const Window& window, double fill) {
   if (!window.pads_are_open) return x;
   const auto number = [&](int64_t n) { return shape_vector(emit, std::vector{Extent::of(n)}); };

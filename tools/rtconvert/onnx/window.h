@@ -1,4 +1,4 @@
-// What convolutions and pools share: kernel, strides, dilations, padding by attribute or by auto_pad.
+// Shared by convolutions and pools: kernel, strides, dilations, padding by attribute or by auto_pad.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,22 @@ struct Window {
   std::vector<int64_t> dilations;
   std::vector<int64_t> pads;  ///< all begins, then all ends
   int spatial = 0;            ///< number of spatial axes
-  /// SAME padding that depends on extents which are not known: pads are 0, and pad_same() must be called.
+  /// SAME padding that depends on dynamic extents: pads are 0, and pad_same() must be called.
   bool pads_are_open = false;
   bool lower = false;  ///< SAME_LOWER
 };
 
-/// Whether auto_pad turns into pads, into pads or pad_same() where extents are not known, or is left to the
-/// caller.
+/// Whether auto_pad becomes pads; pads, or pad_same() for dynamic extents; or is left to the caller.
 enum class AutoPad { Apply, ApplyOrDefer, Ignore };
 
-/// Reads and checks kernel_shape (or takes `kernel` where the weight tells), strides, dilations, pads and
-/// auto_pad of a node whose input 0 is [N,C,S..]. SAME padding with a stride needs static extents unless
+/// Reads and checks kernel_shape (or takes `kernel` where the weight determines it), strides, dilations, pads
+/// and auto_pad of a node whose input 0 is [N,C,S..]. SAME padding with a stride needs static extents unless
 /// deferred.
 Result<Window> window_of(NodeContext& c, std::vector<int64_t> kernel, bool has_dilations,
                          AutoPad auto_pad = AutoPad::Apply);
 
-/// x [N,S..,C], with as much `fill` around it as SAME padding takes at the extents of each run where that is
-/// open.
+/// x [N,S..,C], padded with `fill` by the SAME padding for each run's extents if pads_are_open, else
+/// unchanged.
 ValueId pad_same(Emitter& emit, ValueId x, const Window& window, double fill);
 
 /// The means of x [N,C,S..] over the windows (pool.cpp).

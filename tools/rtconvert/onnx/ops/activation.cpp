@@ -78,7 +78,7 @@ Status gelu(NodeContext& c) {
   return c.result(gelu_of(c, c.input(0), approximate == "tanh"));
 }
 
-// Of the sum of x and a bias, if there is one.
+// Of x + bias, if there is one.
 template <bool kTanhApproximation>
 Status biased_gelu(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 2));
@@ -163,7 +163,7 @@ Status shrink(NodeContext& c) {
   return c.result(c.emit.emit(op::WhereAttributes{}, {below, c.emit.add(x, bias), right}));
 }
 
-// slope x below 0; before opset 7 a slope of shape [C] lies at axis 1
+// slope x below 0; before opset 7 a slope of shape [C] applies to axis 1
 Status prelu(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   c.ignore({"consumed_inputs"});

@@ -1,4 +1,4 @@
-// Attention, what exporters put around it (rotary embeddings, caches, gates), and its recurrent kin.
+// Attention, operators exported around it (rotary embeddings, caches, gates), and its recurrent variants.
 #include "runtime/ops/attention.h"
 
 #include <cmath>
@@ -45,13 +45,13 @@ Result<AttentionOperands> operands_of_attention(NodeContext& c) {
 bool may_be_short(NodeContext& c, ValueId mask, ValueId key) {
   const compiler::Extent columns = c.emit.known(mask).dims.back(), keys = c.emit.known(key).dims[2];
   if (columns.is_constant(1)) return c.opset >= 24 && !keys.is_constant(1);
-  // Symbols of other names: before opset 24 a mask was as long as the keys.
+  // Different symbols: before opset 24 a mask was as long as the keys.
   if (!columns.is_constant() && c.opset < 24) return false;
   compiler::ExtentTable& extents = c.emit.extents();
   return !extents.is_nonnegative(extents.subtract(columns, keys));
 }
 
-// As bool or in the query's type; keys beyond its last column are hidden.
+// As bool or in the query's type; keys after its last column are masked.
 Result<ValueId> mask_of(NodeContext& c, ValueId key) {
   if (!c.has(kMask) || key == kNoValue) return ValueId{kNoValue};
   ValueId mask = c.input(kMask);
@@ -85,12 +85,12 @@ Result<op::AttentionAttributes> attention_attributes(NodeContext& c) {
   return attributes;
 }
 
-// ONNX's numbers of types.
+// softmax_precision is the number of an ONNX type.
 Result<DType> softmax_type(NodeContext& c) {
   constexpr int64_t kFloat = 1, kHalf = 10, kDouble = 11, kBfloat = 16;
   const int64_t type = c.integer("softmax_precision", kFloat);
   if (type == kDouble) return DType::F64;
-  // Scores of 16 bits are kept in f32 in any case.
+  // 16-bit scores are computed in f32 in any case.
   if (type == kFloat || type == kHalf || type == kBfloat) return DType::F32;
   return invalid_model("softmax_precision: expected a type of floating point numbers, found ", type);
 }
@@ -129,7 +129,7 @@ Status attention(NodeContext& c) {
 
 // --- RotaryEmbedding
 
-// The rows of a table that belong to the positions, [B,S,R/2].
+// The rows of a table at the positions, [B,S,R/2].
 ValueId rows_of(NodeContext& c, size_t table) {
   if (!c.has(3)) return c.input(table);
   return c.emit.emit(op::GatherAttributes{}, {c.input(table), c.input(3)});
@@ -176,7 +176,7 @@ Status swiglu(NodeContext& c) {
   return c.result(c.emit.mul(swish(c, c.input(0), c.real("alpha", 1)), c.input(1)));
 }
 
-// A depthwise convolution over x [B,C,L] behind the last k - 1 columns that came before it.
+// A depthwise convolution over x [B,C,L], preceded by the last k - 1 columns of the past.
 Status causal_conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 4));
   const std::string activation = c.string("activation", "none");
@@ -229,7 +229,7 @@ Result<LinearRule> linear_rule(NodeContext& c) {
   return rule;
 }
 
-// What the positions read, each with the positions at axis 2.
+// The operands of the recurrence, each with the positions at axis 2.
 struct LinearOperands {
   ValueId query;  // [B,G,T,H / G,K], scaled
   ValueId key, value;

@@ -76,8 +76,7 @@ Status range(NodeContext& c) {
   return c.result(c.emit.emit(op::RangeAttributes{}, {bounds[0], bounds[1], bounds[2]}));
 }
 
-// To a narrow integer: the low bits, of floats after they were cut to an integer. To other types: what Cast
-// does.
+// To a narrow integer: the low bits, floats being truncated first. To other types: as Cast.
 Status cast_to(NodeContext& c, const OnnxType& target) {
   const bool saturate = c.integer("saturate", 1) != 0;
   const OnnxType source = type_of_input(c, 0);
@@ -126,7 +125,7 @@ Status cast_like(NodeContext& c) {
   return cast_to(c, type_of_input(c, 1));
 }
 
-// The bits of a known value under another type; of integers, what a cast between signs keeps.
+// Reinterprets the bits of a known value; for unknown integers, a cast between signed and unsigned.
 Status bit_cast(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   RT_ASSIGN(const OnnxType target, onnx_type(c.integer("to", 0)));
@@ -195,7 +194,7 @@ Status eye_like(NodeContext& c) {
   return c.result(c.emit.cast(c.emit.emit(op::EqualAttributes{}, {c.emit.sub(columns, rows), k}), dtype));
 }
 
-// off everywhere but where the new axis counts to the index; indices from -depth count from the end.
+// off except where the position on the new axis equals the index; indices from -depth count from the end.
 Status one_hot(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   RT_ASSIGN(const int axis, c.axis(c.integer("axis", -1), c.rank() + 1));

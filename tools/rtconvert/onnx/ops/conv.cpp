@@ -1,4 +1,4 @@
-// Convolutions: channels-last inside, with the transposes that ONNX's layout asks for around them.
+// Convolutions: channels-last inside, with transposes around them for ONNX's layout.
 #include <algorithm>
 #include <memory>
 
@@ -10,7 +10,7 @@
 namespace rt::onnx {
 namespace {
 
-// Of inputs (x, weight, [bias]), channels last.
+// The convolution of inputs (x, weight, [bias]), as [N,S..,C].
 Result<ValueId> convolved(NodeContext& c) {
   RT_ASSIGN(auto kernel, kernel_of(c, 1));
   RT_ASSIGN(const Window window, window_of(c, std::move(kernel), true, AutoPad::ApplyOrDefer));
@@ -42,9 +42,8 @@ Status fused_conv(NodeContext& c) {
   return c.result(to_channels_first(c.emit, y));
 }
 
-// Padding that makes the output as large as output_shape says, or `stride` times the input for SAME.
-// total = stride (S - 1) + output_padding + (K - 1) dilation + 1 - output; a negative total is output
-// padding.
+// Padding for an output of extents output_shape, or `stride` times the input for SAME. total = stride (S - 1)
+// + output_padding + (K - 1) dilation + 1 - output; a negative total is output padding.
 Status pad_to_output(NodeContext& c, Window& window, std::vector<int64_t>& output_padding,
                      std::span<const int64_t> output_shape, bool lower) {
   const auto count = static_cast<size_t>(window.spatial);
@@ -74,7 +73,7 @@ Status conv_transpose(NodeContext& c) {
   if (static_cast<int>(output_shape.size()) == c.rank() && c.rank() > 2)
     output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-  // SAME is about the output's extents here.
+  // SAME refers to the output's extents here.
   RT_ASSIGN(Window window, window_of(c, std::move(kernel), true, same ? AutoPad::Ignore : AutoPad::Apply));
   const auto count = static_cast<size_t>(window.spatial);
   std::vector<int64_t> output_padding = c.integers("output_padding");
@@ -82,7 +81,7 @@ Status conv_transpose(NodeContext& c) {
   if (output_padding.size() != count || (!output_shape.empty() && output_shape.size() != count))
     return invalid_model("output_padding and output_shape need ", count, " numbers");
   if (same || !output_shape.empty())
-    // Without auto_pad the odd one goes first, as SAME_LOWER has it.
+    // Without auto_pad an odd element of padding goes first, as in SAME_LOWER.
     RT_TRY(pad_to_output(c, window, output_padding, output_shape, mode != "SAME_UPPER"));
   op::ConvTransposeAttributes attributes;
   attributes.strides = window.strides;

@@ -1,4 +1,4 @@
-// Det: Gaussian elimination, one column a step, with the largest entry as pivot.
+// Det: Gaussian elimination with partial pivoting, one column per step.
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
@@ -10,10 +10,10 @@ constexpr int64_t kMostColumns = 64;
 
 struct Elimination {
   ValueId matrix;       ///< [B,n,n]: what is left to eliminate
-  ValueId determinant;  ///< [B,1,1]: of what is not
+  ValueId determinant;  ///< [B,1,1]: signed product of the pivots so far
 };
 
-/// Takes the first column and the row of its pivot off a matrix of n columns.
+/// Eliminates the first column of a matrix of n columns, and removes it and the pivot row.
 Elimination eliminate(Emitter& e, const Elimination& at, int64_t n) {
   const auto part = [&](ValueId x, int64_t axis, int64_t start, int64_t end) {
     return slice(e, x, axis, start, end);
@@ -28,7 +28,7 @@ Elimination eliminate(Emitter& e, const Elimination& at, int64_t n) {
   const ValueId row =
       e.emit(gather, {at.matrix, e.emit(op::ExpandAttributes{}, {chosen, e.shape_of(first)})});
   const ValueId pivot = part(row, 2, 0, 1);
-  // The first row takes the pivot's place, which turns the sign.
+  // Swapping the first row with the pivot row flips the sign.
   const ValueId stays = e.emit(op::EqualAttributes{}, {chosen, e.scalar(0, DType::I64)});
   const ValueId sign = e.emit(op::WhereAttributes{}, {stays, one, e.scalar_like(-1, at.matrix)});
   const ValueId determinant = e.mul(at.determinant, e.mul(sign, pivot));

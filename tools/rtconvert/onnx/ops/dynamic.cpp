@@ -28,7 +28,7 @@ Status non_max_suppression(NodeContext& c) {
   return {};
 }
 
-/// The slices at the places where the condition, which may be shorter than the axis, is true.
+/// The slices at the positions where the condition, which may be shorter than the axis, is true.
 Status compress(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   const bool flatten = c.attribute("axis") == nullptr;

@@ -1,8 +1,8 @@
-// Einsum, as diagonals, sums, products of matrices and elementwise products.
+// Einsum, as diagonals, sums, matmuls and elementwise products.
 //
-// Every axis has a label: a letter's code, or for the axes of an ellipsis a number counted from the last one,
-// which is how they broadcast. Operands are joined from left to right; a label that only the two at hand have
-// and the result does not is summed by a product of matrices.
+// Every axis has a label: a letter's code, or for the axes of an ellipsis an index counted from the last one,
+// which is how they broadcast. Operands are contracted from left to right; a label that only the two current
+// operands have, and not the result, is summed by a matmul.
 #include <algorithm>
 
 #include "tools/rtconvert/onnx/node.h"
@@ -27,7 +27,7 @@ struct Operand {
   Labels labels;
 };
 
-/// One term of an equation with `ellipsis` axes behind the dots.
+/// One term of an equation with `ellipsis` axes for the dots.
 Result<Labels> parse_term(std::string_view term, int ellipsis, std::string_view equation) {
   Labels labels;
   bool dots = false;
@@ -150,7 +150,7 @@ class Contraction {
     return false;
   }
 
-  /// Sums x where two axes with one label agree over the second of them, which leaves the diagonal.
+  /// Zeroes x except where two axes with one label agree, then sums over the second: the diagonal.
   Status take_diagonals(Operand& operand) {
     for (size_t i = 0; i < operand.labels.size(); ++i)
       for (size_t j = operand.labels.size() - 1; j > i; --j) {
@@ -180,8 +180,8 @@ class Contraction {
     return invalid_model("the extents along ", name_of_label(label), " disagree: ", one, " and ", other);
   }
 
-  /// An extent of 1 broadcasts: where another operand has more along a label, it is taken away. Extents that
-  /// contradict each other are an error.
+  /// An extent of 1 broadcasts: it is squeezed where another operand has more along the label. Other extents
+  /// that disagree are an error.
   Status drop_repeated_ones() {
     Labels all;
     for (const Operand& operand : operands_)

@@ -16,7 +16,7 @@ Status unary(NodeContext& c) {
   return c.result(c.emit.emit(Attributes{}, {c.input(0)}));
 }
 
-// Before opset 7 the second operand is broadcast only on request, its first dimension lying at `axis`.
+// Before opset 7 the second operand is broadcast only on request, its first dimension aligned with `axis`.
 Status old_broadcast(NodeContext& c, ValueId& b) {
   if (c.opset >= 7) return {};
   c.ignore({"consumed_inputs"});
@@ -112,7 +112,7 @@ Status clip_inputs(NodeContext& c) {
   bool known = true;
   for (size_t i = 1; i <= 2; ++i) {
     if (!c.has(i)) continue;
-    // 64-bit bounds would not survive the way through double.
+    // 64-bit bounds may not be exact in double.
     const bool wide = c.dtype(i) == DType::I64 || c.dtype(i) == DType::U64;
     const auto number = c.known_reals(i, "bound");
     if (wide || !number.ok() || number->size() != 1)
@@ -157,7 +157,7 @@ Status bit_shift(NodeContext& c) {
   return c.result(c.emit.emit(attributes, {c.input(0), c.input(1)}));
 }
 
-// x xor a number of ones
+// x xor all ones
 Status bitwise_not(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   const TensorInfo info{.dtype = c.dtype(), .shape = {}};

@@ -1,8 +1,8 @@
 // Attention as ONNX Runtime fuses it (com.microsoft): Attention and QAttention with the projections of
 // their input, MultiHeadAttention without.
 //
-// Masks do not hide a key: they add mask_filter_value to its score, so that a row that is masked as a whole
-// keeps its softmax.
+// Masks add mask_filter_value to a key's score instead of -infinity, so that the softmax of a fully masked
+// row stays defined.
 #include <array>
 #include <limits>
 
@@ -15,7 +15,7 @@
 namespace rt::onnx {
 namespace {
 
-/// The queries, and all keys and values that they may look at, [B,H,S,D].
+/// The queries, and all keys and values that they may attend to, [B,H,S,D].
 struct FusedHeads {
   ValueId query = kNoValue, key = kNoValue, value = kNoValue;
   ValueId past = kNoValue;  ///< i64[1]: how many positions came before the first query; kNoValue: none
@@ -27,7 +27,7 @@ bool are_equal(const Dim& a, const Dim& b) {
   return a.is_known() ? a.extent == b.extent : a.symbol >= 0 && a.symbol == b.symbol && !b.is_known();
 }
 
-// Ends of the sequences [B], or ends and then starts [2 B].
+// True for keys within the sequences, which are given by their ends [B], or by ends and then starts [2 B].
 Result<ValueId> kept_between(NodeContext& c, size_t mask, const FusedHeads& heads) {
   Emitter& e = c.emit;
   const Dim& extent = c.value(c.input(mask)).dims[0];
@@ -46,7 +46,7 @@ Result<ValueId> kept_between(NodeContext& c, size_t mask, const FusedHeads& head
                                       e.emit(op::GreaterOrEqualAttributes{}, {at, half(1)})});
 }
 
-// Of a mask [B,1,L,L] the rows and columns that belong to the queries and keys.
+// The rows and columns of a mask [B,1,L,L] for the queries and keys.
 ValueId part_of_square(NodeContext& c, ValueId mask, const FusedHeads& heads) {
   Emitter& e = c.emit;
   const ValueId zero = e.ints(std::array<int64_t, 1>{0});
@@ -59,7 +59,7 @@ ValueId part_of_square(NodeContext& c, ValueId mask, const FusedHeads& heads) {
   return e.emit(std::move(attributes), {mask, join(e, {first, zero}), ends});
 }
 
-// True where input `mask` leaves a score as it is, broadcastable to [B,H,S,T].
+// True where input `mask` does not mask a score, broadcastable to [B,H,S,T].
 Result<ValueId> kept_by(NodeContext& c, size_t mask, const FusedHeads& heads) {
   const int rank = c.rank(mask);
   if (rank == 1) return kept_between(c, mask, heads);
@@ -91,7 +91,7 @@ Result<ValueId> added_to_scores(NodeContext& c, size_t mask, size_t bias, const 
 
 struct FusedResult {
   ValueId y = kNoValue;       ///< [B,S,H D]
-  ValueId scores = kNoValue;  ///< where they are asked for: with masks, before the softmax
+  ValueId scores = kNoValue;  ///< if requested: with masks, before the softmax
 };
 
 FusedResult fused_result(NodeContext& c, const FusedHeads& heads, ValueId mask, bool with_scores) {
@@ -114,7 +114,7 @@ FusedResult fused_result(NodeContext& c, const FusedHeads& heads, ValueId mask, 
 
 // --- Attention, QAttention
 
-/// Where these operators have their inputs; the number of inputs where they have none.
+/// Indices of the inputs of these operators; the number of inputs for one that the operator lacks.
 struct ProjectedInputs {
   size_t mask, past, bias, past_length;
 };
@@ -236,7 +236,7 @@ Result<std::array<ValueId, 3>> fused_rows(NodeContext& c) {
   return std::array{query, c.input(kFusedKey), c.input(kFusedValue)};
 }
 
-/// Heads of the rows, to which their part of the bias was added.
+/// The rows split into heads, with their part of the bias added.
 Result<FusedHeads> fused_heads(NodeContext& c) {
   Emitter& e = c.emit;
   const int64_t heads = c.integer("num_heads", 0);
@@ -244,7 +244,7 @@ Result<FusedHeads> fused_heads(NodeContext& c) {
   std::array<ValueId, 3> parts{};
   int64_t begin = 0;
   for (size_t i = 0; i < 3 && e.status().ok(); ++i) {
-    if (e.value(rows[i]).rank() == 4) {  // heads are apart, and the bias was added
+    if (e.value(rows[i]).rank() == 4) {  // already split into heads, with the bias added
       parts[i] = rows[i];
       continue;
     }

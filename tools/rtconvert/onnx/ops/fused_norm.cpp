@@ -20,7 +20,7 @@ ValueId last_axis_norm(NodeContext& c, ValueId x, ValueId scale, ValueId bias) {
 
 // --- of sums
 
-// Inputs x and skip and the vector `bias`, which may be absent. A skip of fewer rows is repeated.
+// Inputs x and skip and the vector `bias`, which may be absent. A skip of fewer rows is broadcast.
 ValueId sum_with_skip(NodeContext& c, size_t bias) {
   const ValueId sum = c.emit.add(c.input(0), c.input(1));
   return c.has(bias) ? c.emit.add(sum, c.input(bias)) : sum;
@@ -48,7 +48,7 @@ Status skip_rms_norm(NodeContext& c) {
 
 // --- embeddings
 
-/// One number for a whole tensor, with its zero point; none for tensors that are not quantized.
+/// Per-tensor scale and zero point; none for tensors that are not quantized.
 struct TableScale {
   ValueId scale = kNoValue, zero = kNoValue;
 };
@@ -111,7 +111,7 @@ struct EmbeddingScales {
 };
 
 Status embedded_norm(NodeContext& c, const EmbeddingScales& scales) {
-  c.ignore({"mask_index_type"});  // the number of outputs says it
+  c.ignore({"mask_index_type"});  // given by the number of outputs
   if (c.rank(kTokenIds) != 2) return invalid_model("expected ids [B,S], found rank ", c.rank(kTokenIds));
   if (c.has(kSegmentIds) != c.has(kSegmentTable))
     return invalid_model("segment_ids and segment_embedding belong together");

@@ -1,8 +1,9 @@
-// Attention of groups of query heads with a cache, as decoders are exported for ONNX Runtime
-// (com.microsoft), and the rotary embeddings that go with it.
+// Grouped-query attention with a KV cache, as in decoders exported for ONNX Runtime (com.microsoft), and its
+// rotary embeddings.
 //
-// The cache has room for more positions than are valid, and each sequence of a batch may have another number
-// of them: new keys go where seqlens_k says, and a query sees what lies up to its own position.
+// The cache may have more positions than are valid, and the number of valid ones may differ between the
+// sequences of a batch: new keys are written at the positions given by seqlens_k, and a query attends to
+// positions up to its own.
 #include <array>
 #include <limits>
 
@@ -20,7 +21,7 @@ enum GroupedInput : size_t {
   kGroupedValue,
   kGroupedPastKey,
   kGroupedPastValue,
-  kLastPositions,  ///< valid positions less one
+  kLastPositions,  ///< valid positions minus one
   kTotalLength,
   kCosines,
   kSines,
@@ -38,11 +39,12 @@ struct Group {
   ValueId query = kNoValue, key = kNoValue, value = kNoValue;  ///< [B,H,S,D], [B,G,S,D]
 };
 
-/// What is said about positions: i64, of one entry or of one for each sequence.
+/// Positions: i64, one entry, or one for each sequence.
 struct Places {
-  ValueId first = kNoValue;  ///< where the first of the new positions stands
-  ValueId valid = kNoValue;  ///< how many positions are valid afterwards
-  /// bool: whether nothing came before; kNoValue: that is so, or taken to be otherwise.
+  ValueId first = kNoValue;  ///< the first of the new positions
+  ValueId valid = kNoValue;  ///< the number of valid positions afterwards
+  /// bool: whether this is the first prompt; kNoValue: known at import (yes without a past, no with
+  /// caches_grow).
   ValueId is_prompt = kNoValue;
 };
 
@@ -113,7 +115,7 @@ Result<Group> grouped_heads(NodeContext& c) {
 
 // --- positions
 
-// A first prompt, which is as long as all there is, begins at 0; what follows ends at the last position.
+// A first prompt, as long as the total length, begins at 0; later queries end at the last valid position.
 Places places_of(NodeContext& c, const Group& all) {
   Emitter& e = c.emit;
   const ValueId length = length_of(e, all.query);
@@ -138,7 +140,7 @@ ValueId positions_of(Emitter& e, const Group& all, const Places& places) {
   return e.add(unsqueeze(e, steps, {{0}}), reshape_to(e, places.first, {-1, 1}));
 }
 
-// Input position_ids. Of a first prompt ONNX Runtime reads the first id alone, from which it counts.
+// Input position_ids. For a first prompt ONNX Runtime reads only the first id, from which it counts.
 ValueId given_positions(NodeContext& c, const Group& all, const Places& places) {
   Emitter& e = c.emit;
   const ValueId ids = c.input(kPositionIds);
@@ -169,7 +171,7 @@ Status rotate(NodeContext& c, const Places& places, Group& all) {
 
 // --- the cache
 
-// As long as the longer of the past and all there is then; fresh entries at their places.
+// The past padded to the total length, if that is longer, with the fresh entries at their positions.
 ValueId with_fresh(NodeContext& c, size_t past, ValueId fresh, const Places& places) {
   Emitter& e = c.emit;
   if (!c.has(past)) return fresh;
@@ -187,7 +189,7 @@ ValueId with_fresh(NodeContext& c, size_t past, ValueId fresh, const Places& pla
 
 // --- scores
 
-// In a cache with room for more, the columns end with what is valid; those after are hidden in any case.
+// In a larger cache the columns of the bias end with the valid keys; later keys are masked in any case.
 ValueId bias_for(NodeContext& c, ValueId key) {
   if (!c.has(kGroupedBias)) return kNoValue;
   ValueId bias = columns_for(c.emit, c.input(kGroupedBias), key, ShortMask::RepeatLast);
@@ -195,7 +197,7 @@ ValueId bias_for(NodeContext& c, ValueId key) {
   return dtype == DType::F32 || dtype == DType::F64 ? bias : c.emit.cast(bias, DType::F32);
 }
 
-// x with `before` zeros in front of and `after` past the entries of an axis.
+// x with `before` zeros in front of and `after` zeros after the entries of an axis.
 ValueId padded(Emitter& e, ValueId x, int axis, ValueId before, ValueId after) {
   const std::vector<int64_t> front(static_cast<size_t>(axis), 0);
   const std::vector<int64_t> back(static_cast<size_t>(e.value(x).rank() - axis - 1), 0);
@@ -208,8 +210,8 @@ ValueId padded(Emitter& e, ValueId x, int axis, ValueId before, ValueId after) {
   return e.emit(op::PadAttributes{}, {x, join(e, pads), e.scalar_like(0, x)});
 }
 
-/// A number per head that takes part in the softmax and belongs to no key: a key of zeros in front, whose
-/// score is what the mask adds, with a value of zeros.
+/// An attention sink: a per-head score in the softmax without a key. It becomes a key of zeros in front,
+/// whose score is what the mask adds, with a value of zeros.
 struct SinkOperands {
   ValueId key = kNoValue, value = kNoValue, mask = kNoValue;
 };
@@ -250,7 +252,7 @@ Result<op::AttentionAttributes> grouped_attributes(NodeContext& c) {
   attributes.softcap = c.real("softcap", 0);
   const int64_t window = c.integer("local_window_size", -1);
   if (window == 0 || window < -1) return invalid_model("local_window_size: found ", window);
-  if (window > 0) attributes.left_window = window - 1;  // which counts the query's own position
+  if (window > 0) attributes.left_window = window - 1;  // local_window_size counts the query's own position
   return attributes;
 }
 
@@ -302,13 +304,13 @@ Status rotary_by_position(NodeContext& c) {
   if (half < 0) return cannot("cosines other than [positions, half the rotated width], of known width");
   ValueId x = c.input(0);
   if (rank == 3) {
-    // Without a number of heads they are as wide as what is rotated.
+    // Without num_heads, a head is as wide as its rotated part.
     if (attributes.rotary_dimension == 0 && heads == 0 && half > 0) heads = c.extent(0, 2) / (2 * half);
     RT_ASSIGN(x, split_heads(e, x, heads));
   }
   if (attributes.rotary_dimension == 0) attributes.rotary_dimension = 2 * half;
   ValueId ids = c.input(1);
-  if (c.rank(1) == 1) {  // where the first position stands
+  if (c.rank(1) == 1) {  // the first position
     const ValueId steps = unsqueeze(e, positions_along(e, x, 2), {{0}});
     ids = e.add(steps, reshape_to(e, e.cast(ids, DType::I64), {1, 1}));
   }

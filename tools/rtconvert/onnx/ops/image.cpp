@@ -77,8 +77,8 @@ Result<std::vector<BlockAxis>> block_axes(NodeContext& c) {
   return axes;
 }
 
-/// For every element of the block, for every window: the flat position in the image, or its size for one in
-/// the padding.
+/// For every element of the block, for every window: the flat position in the image, or the image's size for
+/// one in the padding.
 std::vector<int64_t> positions_of(std::span<const BlockAxis> axes) {
   int64_t size = 1;
   for (const BlockAxis& axis : axes) size *= axis.image;
@@ -104,8 +104,8 @@ std::vector<int64_t> positions_of(std::span<const BlockAxis> axes) {
   return positions;
 }
 
-// Adds every element of every block to its place in the image; what falls into the padding goes to one place
-// more, which is cut off.
+// Adds every element of every block at its position in the image; elements in the padding go to one extra
+// position, which is sliced off.
 Status col2im(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   if (c.rank() != 3) return invalid_model("expected an input [N, C x block, L], found rank ", c.rank());

@@ -1,4 +1,4 @@
-// Gathers and scatters by indices, running sums, the k largest, and what is written with them.
+// Gathers and scatters by indices, cumulative sums, top-k, and operators composed of them.
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 
@@ -58,7 +58,7 @@ Status scan(NodeContext& c) {
     RT_ASSIGN(attributes.axis, c.axis(known->front(), c.rank()));
     return c.result(c.emit.emit(attributes, {c.input(0)}));
   }
-  // An axis that only a run tells chooses among the sums along all of them.
+  // An axis known only at run time selects among the sums along all axes.
   const ValueId wanted = counted_from_start(c.emit, reshape_to(c.emit, c.input(1), {}), c.rank());
   ValueId y = kNoValue;
   for (int axis = 0; axis < c.rank(); ++axis) {
@@ -98,7 +98,7 @@ ValueId positions(NodeContext& c, ValueId x, int axis) {
                      {c.emit.scalar(0, DType::I64), limit, c.emit.scalar(1, DType::I64)});
 }
 
-// Position t of sequence b reads position length - 1 - t while t < length, and t behind it.
+// Position t of sequence b reads position length - 1 - t while t < length, and t after it.
 Status reverse_sequence(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   RT_ASSIGN(const int time, c.axis(c.integer("time_axis", 0), c.rank()));

@@ -1,5 +1,5 @@
-// Products of 8-bit integers: MatMulInteger and ConvInteger; QLinearMatMul, QLinearConv and ONNX Runtime's
-// QGemm, which quantize the sums again; and its products whose sums become numbers.
+// 8-bit integer matmuls and convolutions: MatMulInteger and ConvInteger; QLinearMatMul, QLinearConv and ONNX
+// Runtime's QGemm, which requantize the accumulators; and ONNX Runtime's matmuls with float results.
 #include "tools/rtconvert/onnx/integer_product.h"
 
 #include "tools/rtconvert/onnx/node.h"
@@ -14,8 +14,7 @@ bool is_one_number(const Value& value) {
   return value.rank() == 0 || (value.rank() == 1 && value.dims[0].extent == 1);
 }
 
-/// A scale or zero point of one element as a scalar, a vector that belongs to the rows of a matrix as a
-/// column.
+/// A scale or zero point of one element as a scalar, a per-row vector as a column.
 ValueId per_row(NodeContext& c, size_t i) {
   if (!c.has(i)) return kNoValue;
   if (is_one_number(c.value(c.input(i)))) return reshape_to(c.emit, c.input(i), {});
@@ -26,7 +25,7 @@ ValueId per_column(NodeContext& c, size_t i) {
   return is_one_number(c.value(c.input(i))) ? reshape_to(c.emit, c.input(i), {}) : c.input(i);
 }
 
-/// Inputs a and b, whose vectors take part as one row or one column, which squeeze_product() takes away
+/// Integer matmul of inputs a and b. Vectors become one row or one column, which squeeze_product() removes
 /// again.
 ValueId integer_product(NodeContext& c, size_t a, size_t b, ValueId a_zero, ValueId b_zero) {
   ValueId left = c.input(a), right = c.input(b);
@@ -57,9 +56,9 @@ ValueId as_f32(Emitter& emit, ValueId x) {
   return emit.value(x).dtype == DType::F32 ? x : emit.cast(x, DType::F32);
 }
 
-/// i32 sums of products whose factors have the scales a and b, in the scale and zero point of the result.
+/// Requantizes i32 accumulators of operands with scales a and b to the scale and zero point of the result.
 /// `along` is the axis of vectors among b's and the result's scales. One kernel where each channel has one
-/// factor; bias: i32 like the sums.
+/// factor; bias: i32 like the accumulators.
 ValueId requantize(NodeContext& c, ValueId sums, ValueId bias, ValueId a, ValueId b, ValueId y_scale,
                    ValueId y_zero, int64_t along) {
   Emitter& e = c.emit;
@@ -94,7 +93,7 @@ Status qlinear_matmul(NodeContext& c) {
   return c.result(squeeze_product(c, y, 0, 3));
 }
 
-/// The sums [N,S..,O] of input 0 with the weight that is input `weight`.
+/// The i32 accumulators [N,S..,O] of input 0 convolved with input `weight`.
 Result<ValueId> convolution(NodeContext& c, size_t weight, size_t x_zero, size_t weight_zero,
                             bool channels_last = false) {
   RT_ASSIGN(auto kernel, kernel_of(c, weight));
@@ -154,7 +153,7 @@ Status dynamic_quantize_matmul(NodeContext& c) {
 }
 
 // (a, a_scale, a_zero, b, b_scale, b_zero, [addend i32], [y_scale], [y_zero]) -> alpha a b + addend, in f32
-// without y_zero. The addend counts in the sums' scale.
+// without y_zero. The addend has the accumulators' scale.
 Status quantized_gemm(NodeContext& c) {
   RT_TRY(c.expect_inputs(6, 9));
   Emitter& e = c.emit;

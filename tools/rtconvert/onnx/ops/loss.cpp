@@ -12,8 +12,8 @@ ValueId select(Emitter& e, ValueId condition, ValueId yes, ValueId no) {
   return e.emit(op::WhereAttributes{}, {condition, yes, no});
 }
 
-// The negative of the label's log probability, times the label's weight. A label that is to be ignored counts
-// as class 0 while it picks, and for nothing afterwards: what it picked may be infinite.
+// The negative log probability of the label times its weight. An ignored label gathers class 0, and the loss
+// is then replaced by 0, as the gathered value may be infinite.
 Result<ValueId> picked_loss(NodeContext& c, ValueId log_probability) {
   Emitter& e = c.emit;
   const int rank = c.value(log_probability).rank();

@@ -1,4 +1,4 @@
-// Matrix products.
+// Matmuls.
 #include <algorithm>
 
 #include "tools/rtconvert/onnx/activations.h"
@@ -8,7 +8,7 @@
 namespace rt::onnx {
 namespace {
 
-// Vectors take part as one row or one column, which the result loses again.
+// Vectors become one row or one column, which is squeezed from the result.
 ValueId product(NodeContext& c, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false) {
   const int rank_a = c.value(a).rank();
   const int rank_b = c.value(b).rank();
@@ -55,7 +55,7 @@ Status gemm(NodeContext& c) {
   return c.result(y);
 }
 
-// The activation that attributes describe; an absent number is left out, and so are those after it.
+// The activation given by attributes; parameters from the first absent one on are left out.
 Result<ValueId> described_activation(NodeContext& c, ValueId y) {
   std::vector<float> numbers;
   bool all = true;
@@ -77,8 +77,8 @@ Status fused_gemm(NodeContext& c) {
   return c.result(y);
 }
 
-// Input i as a stack of matrices. `trans_batch`: its rows lie along the first axis, before the stack's axes;
-// where the matrix is transposed as well, that axis is what the product sums over.
+// Input i as a batch of matrices. `trans_batch`: its rows are along the first axis, before the batch axes; if
+// the matrix is transposed as well, that axis is contracted.
 ValueId stacked(NodeContext& c, size_t i, bool trans_batch) {
   const int rank = c.rank(i);
   if (!trans_batch || rank < 3) return c.input(i);

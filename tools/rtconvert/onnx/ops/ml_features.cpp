@@ -1,4 +1,4 @@
-// What prepares features and shows results (ai.onnx.ml): scalers, encoders, selections.
+// Preprocessing of features and output of labels (ai.onnx.ml): scalers, encoders, selections.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -13,7 +13,7 @@
 namespace rt::onnx {
 namespace {
 
-/// One number for all features or one for each, as an operand beside x.
+/// One value for all features or one for each, as an operand that broadcasts to x.
 Result<ValueId> per_feature(NodeContext& c, std::string_view name, std::span<const double> numbers,
                             DType dtype) {
   const int64_t features = c.rank() > 0 ? c.extent(0, c.rank() - 1) : 1;
@@ -45,7 +45,7 @@ Status ml_scaler(NodeContext& c) {
   return c.result(as_type(c.emit, x, DType::F32));
 }
 
-// L1 and L2 are norms, of magnitudes; MAX divides by the largest number, as ONNX's text and ONNX Runtime do.
+// L1 and L2 are norms, of magnitudes; MAX divides by the largest value, as in ONNX's text and ONNX Runtime.
 Status ml_normalizer(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   const std::string norm = c.string("norm", "MAX");
@@ -173,7 +173,7 @@ Status ml_zip_map(NodeContext& c) {
 
 // --- LabelEncoder
 
-/// Numbers of one type, in the file's order.
+/// Values of one type, in the file's order.
 struct Column {
   DType dtype = DType::I64;
   std::vector<int64_t> integers;
@@ -229,7 +229,7 @@ std::vector<std::string> strings_of(NodeContext& c, const std::string& prefix) {
   return c.texts(prefix + "_strings");
 }
 
-/// What keys are mapped to: numbers, or positions in a list of strings.
+/// What keys are mapped to: values, or indices into a list of strings.
 struct Targets {
   Column values;     ///< by key
   Column otherwise;  ///< one entry
@@ -272,7 +272,7 @@ ValueId encoded(NodeContext& c, ValueId y, const Targets& targets) {
   return y;
 }
 
-// Keys that are strings: what each string of the input's list is mapped to.
+// String keys: maps each string of the input's list.
 Result<ValueId> encode_strings(NodeContext& c, const std::vector<std::string>& keys, const Targets& targets) {
   const StringList list = c.strings(0);
   if (list == nullptr) return invalid_model("keys are strings, the input has numbers");
@@ -293,7 +293,7 @@ Result<ValueId> encode_strings(NodeContext& c, const std::vector<std::string>& k
   return encoded(c, c.emit.emit(op::GatherAttributes{}, {values, c.input(0)}), targets);
 }
 
-/// Positions of the keys in ascending order, the last of equal ones; `nan` is one that is NaN, or -1.
+/// Positions of the keys in ascending order, the last of equal ones; `nan`: that of a NaN key, or -1.
 std::vector<size_t> sorted_keys(const Column& keys, int64_t& nan) {
   std::vector<size_t> order;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -326,8 +326,8 @@ Column picked(const Column& column, std::span<const size_t> order) {
   return result;
 }
 
-// Halving: the last key that is not above x, in a table whose length is a power of two (the last key is
-// repeated).
+// Binary search: the last key that is not above x, in a table padded to a power of two by repeating the last
+// key.
 ValueId place_of(Emitter& emit, ValueId x, ValueId table, size_t count) {
   ValueId place = kNoValue;
   const auto gather = [&](ValueId at) { return emit.emit(op::GatherAttributes{}, {table, at}); };
@@ -383,7 +383,7 @@ Status ml_label_encoder(NodeContext& c) {
   return c.result(encode_numbers(c, keys, targets));
 }
 
-// Version 1: a list of strings, indexed by numbers or searched for strings.
+// Version 1: a list of strings, indexed by integers or searched for strings.
 Status ml_label_encoder_list(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   const std::vector<std::string> classes = c.texts("classes_strings");

@@ -1,6 +1,6 @@
 // Linear models and support vector machines (ai.onnx.ml).
 //
-// Where ONNX leaves open what a classifier gives (two classes with one score), it is what ONNX Runtime does.
+// Where ONNX does not define a classifier's results (two classes with one score), they are ONNX Runtime's.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace rt::onnx {
 namespace {
 
-/// rows [N,F] times the rows [K,F] of a list.
+/// Matmul of rows [N,F] and the transposed rows [K,F] of a list.
 ValueId times_rows(Emitter& emit, ValueId rows, std::span<const float> list, int64_t count) {
   op::MatMulAttributes product;
   product.transpose_b = true;
@@ -38,7 +38,7 @@ Status linear_regressor(NodeContext& c) {
       return invalid_model("intercepts: expected ", targets, " entries, found ", intercepts.size());
     y = c.emit.add(y, constant_reals(c.emit, intercepts, {1, targets}));
   }
-  // One score has no others to be compared with.
+  // A single score has no others to normalize against; only a probit applies to it.
   const bool alone = targets == 1 && transform != PostTransform::Probit;
   return c.result(alone ? y : transformed(c.emit, transform, y));
 }
@@ -101,7 +101,7 @@ Result<SvmKernel> svm_kernel(NodeContext& c) {
   return kernel;
 }
 
-/// Whole degrees by products: a power of a negative base is not defined on every device.
+/// Integer degrees by repeated multiplication: a power of a negative base is not defined on every device.
 ValueId power(Emitter& emit, ValueId x, float degree) {
   constexpr float kProducts = 16;
   if (degree != std::floor(degree) || degree < 1 || degree > kProducts)
@@ -111,7 +111,7 @@ ValueId power(Emitter& emit, ValueId x, float degree) {
   return y;
 }
 
-// |x - v|^2 = |x|^2 + |v|^2 - 2 x v, around the vectors' mean so that little cancels.
+// |x - v|^2 = |x|^2 + |v|^2 - 2 x v, relative to the vectors' mean to reduce cancellation.
 ValueId squared_distances(Emitter& emit, ValueId rows, std::span<const float> vectors, int64_t count) {
   const auto features = static_cast<int64_t>(vectors.size()) / count;
   std::vector<double> mean(static_cast<size_t>(features));
@@ -176,7 +176,7 @@ Status svm_regressor(NodeContext& c) {
                               {inside, c.emit.scalar(1, DType::F32), c.emit.scalar(-1, DType::F32)}));
 }
 
-/// Classifiers of pairs of classes: pair p is (first[p], second[p]).
+/// One-vs-one classifiers: pair p is (first[p], second[p]).
 struct Pairs {
   explicit Pairs(int64_t count_of_classes) : classes(count_of_classes) {
     for (int64_t i = 0; i < classes; ++i)
@@ -204,8 +204,8 @@ ValueId product_of(Emitter& emit, ValueId a, ValueId b) {
 }
 
 // Wu, Lin and Weng 2004, Probability estimates for multi-class classification by pairwise coupling, (16): the
-// p >= 0 of sum 1 with the least p Q p. As Q p is the same number for all classes there, p follows from
-// (Q + 1) p = 1, a positive definite system, by elimination. pairs: probabilities of a pair's first class.
+// p >= 0 of sum 1 that minimizes p Q p. As all components of Q p are equal there, p follows by elimination
+// from (Q + 1) p = 1, a positive definite system. probabilities: of each pair's first class.
 ValueId coupled(Emitter& emit, const Pairs& pairs, ValueId probabilities) {
   const int64_t n = pairs.classes;
   const auto size = static_cast<size_t>(n);
@@ -227,7 +227,7 @@ ValueId coupled(Emitter& emit, const Pairs& pairs, ValueId probabilities) {
       emit.mul(constant_reals(emit, eye, {1, n, n}), emit.reduce_sum(emit.mul(r, r), {1}));
   ValueId a =
       emit.sub(emit.add(diagonal, emit.scalar(1, DType::F32)), emit.mul(r, emit.transpose(r, {0, 2, 1})));
-  // The right side is a column of ones: the last of each row's, which stays while others are eliminated.
+  // The right-hand side, a column of ones, is appended to the matrix as its last column.
   const ValueId ones =
       emit.add(emit.mul(slice(emit, a, 2, 0, 1), emit.scalar(0, DType::F32)), emit.scalar(1, DType::F32));
   a = columns(emit, a, ones, 2);
@@ -258,7 +258,7 @@ Status svm_linear(NodeContext& c, const SvmClassifier& svm, ValueId rows) {
   const ValueId scores =
       c.emit.add(times_rows(c.emit, rows, svm.coefficients, classes), c.emit.scalar(svm.rho[0], DType::F32));
   ValueId label = largest_of_rows(c.emit, scores);
-  if (classes == 2) {  // the second class where the larger score is high
+  if (classes == 2) {  // the second class if the larger score is above the threshold
     const bool positive =
         std::all_of(svm.coefficients.begin(), svm.coefficients.end(), [](float value) { return value >= 0; });
     op::ReduceMaxAttributes reduce;
@@ -274,7 +274,7 @@ Status svm_linear(NodeContext& c, const SvmClassifier& svm, ValueId rows) {
   return {};
 }
 
-/// What turns kernel values [N,V] into scores of pairs: [V,P].
+/// The matrix [V,P] from kernel values [N,V] to scores of pairs.
 ValueId pair_weights(Emitter& emit, const SvmClassifier& svm, const Pairs& pairs, int64_t vectors) {
   std::vector<int64_t> class_of;
   for (size_t i = 0; i < svm.per_class.size(); ++i)
@@ -318,7 +318,7 @@ Result<int64_t> check_svm(const SvmClassifier& svm) {
   return vectors;
 }
 
-// Votes of the pairs decide the label, whatever the scores are.
+// The label is decided by votes of the pairs, not by the scores.
 ValueId svm_votes(Emitter& emit, const Pairs& pairs, ValueId scores) {
   const ValueId first =
       emit.cast(emit.emit(op::GreaterAttributes{}, {scores, emit.scalar(0, DType::F32)}), DType::F32);

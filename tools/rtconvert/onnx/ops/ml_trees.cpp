@@ -1,7 +1,7 @@
-// Ensembles of trees (ai.onnx.ml): all rows go down all trees at once, one level after the other.
+// Ensembles of trees (ai.onnx.ml): all rows traverse all trees at once, level by level.
 //
-// Where ONNX leaves open what a classifier gives (two classes with one score, base values of either), it is
-// what ONNX Runtime does.
+// Where ONNX does not define a classifier's results (two classes with one score, base values of either), they
+// are ONNX Runtime's.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,7 +26,7 @@ bool all_of_branches(const Trees& trees, const std::vector<uint8_t>& flags, uint
                      [value](uint8_t flag) { return flag == value; });
 }
 
-/// One field of all nodes, or of the roots alone.
+/// The traversal of all trees by all rows.
 class Walk {
  public:
   Walk(Emitter& emit, const Trees& trees, ValueId rows)
@@ -47,7 +47,7 @@ class Walk {
     for (int32_t root : trees_.roots) values.push_back(field[static_cast<size_t>(root)]);
     return values;
   }
-  /// Of the nodes where the rows are: [N,T], or [T] at the roots.
+  /// A field of the current nodes: [N,T], or [T] at the roots.
   ValueId field(ValueId& table, const std::vector<int32_t>& numbers) {
     if (at_ == kNoValue) return constant_i32(emit_, of_roots(numbers));
     if (table == kNoValue) table = constant_i32(emit_, numbers);
@@ -117,7 +117,7 @@ class Walk {
   const Trees& trees_;
   const ValueId rows_;
   const DType dtype_;
-  ValueId at_ = kNoValue;  ///< where the rows are; none: at the roots
+  ValueId at_ = kNoValue;  ///< the current nodes of the rows; none: the roots
   ValueId feature_ = kNoValue, yes_ = kNoValue, no_ = kNoValue, threshold_ = kNoValue;
   ValueId less_ = kNoValue, equal_ = kNoValue, missing_ = kNoValue;
 };
@@ -136,7 +136,7 @@ ValueId aggregated(Emitter& emit, Aggregate how, ValueId x, int64_t axis, bool k
   return reduced_along<op::ReduceSumAttributes>(emit, x, axis, keep);
 }
 
-/// The scores of all targets, [N,C], of the rows' leaves.
+/// The scores of all targets, [N,C], from the rows' leaves.
 class Scores {
  public:
   Scores(NodeContext& c, const Trees& trees, int64_t targets, Aggregate how, DType dtype)
@@ -156,14 +156,14 @@ class Scores {
   }
 
  private:
-  /// Every tree is of one target, so that a leaf's weight is a number.
+  /// Every tree has one target, so that a leaf's weight is a scalar.
   bool has_single_targets(bool sums) const {
     const auto single = [](int64_t target) { return target >= 0; };
     if (!std::all_of(trees_.target.begin(), trees_.target.end(), single)) return false;
     const auto finite = [](const auto& weight) { return std::isfinite(weight.value); };
     if (!std::all_of(trees_.weights.begin(), trees_.weights.end(), finite)) return false;
     if (sums) return true;
-    // Sums may take 0 for a leaf without a weight, and a target without trees.
+    // Only sums may take 0 for a leaf without a weight, and for a target without trees.
     return trees_.weights.size() == trees_.leaves && is_even() && weighs_all();
   }
   bool weighs_all() const {
@@ -171,7 +171,7 @@ class Scores {
     for (const auto& weight : trees_.weights) seen[static_cast<size_t>(weight.leaf)] = 1;
     return std::find(seen.begin(), seen.end(), 0) == seen.end();
   }
-  /// The trees stand in order of their targets, with as many for each.
+  /// The trees are sorted by target, with equally many for each.
   bool is_even() const {
     const auto count = static_cast<int64_t>(trees_.target.size());
     if (count % targets_ != 0) return false;
@@ -241,7 +241,7 @@ class Scores {
   const DType dtype_;
 };
 
-/// Puts the trees of a target side by side.
+/// Sorts the trees by target.
 void sort_by_target(Trees& trees) {
   std::vector<size_t> order(trees.roots.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -306,7 +306,7 @@ ValueId plus(Emitter& emit, ValueId scores, const std::vector<double>& base) {
   return emit.add(scores, constant_reals(emit, emit.value(scores).dtype, base, {1, count}));
 }
 
-/// One score has no classes to be compared with; only a probit is a function of it.
+/// A single score has no others to normalize against; only a probit applies to it.
 ValueId transformed_targets(Emitter& emit, PostTransform transform, ValueId scores, int64_t targets) {
   const bool alone = targets == 1 && transform != PostTransform::Probit;
   return alone ? scores : transformed(emit, transform, scores);
@@ -358,7 +358,7 @@ struct Binary {
   double threshold() const { return positive ? 0.5 : 0; }
 };
 
-/// The weights are said to be of the second class, so that the first has a score too: 0.
+/// The weights belong to the second class, so the score of the first is 0.
 Status second_score(NodeContext& c, const Binary& binary, ValueId score) {
   Emitter& emit = c.emit;
   if (!binary.base.empty())

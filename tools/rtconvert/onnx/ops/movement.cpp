@@ -1,4 +1,4 @@
-// Reshapes, permutations, pieces and joins of tensors.
+// Reshapes, permutations, slices and concatenations of tensors.
 #include <algorithm>
 #include <limits>
 
@@ -16,10 +16,8 @@ Status identity(NodeContext& c) {
   return c.result(c.input(0));
 }
 
-// A 0 in the shape copies the dimension of the input in the same place. The entries that are 0 must not
-// depend on the inputs' extents; the others may.
-/// The shape of a Reshape where entries depend on data: 0, which copies a dimension, is found out while it
-/// runs.
+/// The shape of a Reshape with data-dependent entries: a 0, which copies the input's dimension at the same
+/// position, is resolved at run time.
 ValueId shape_from_data(NodeContext& c, ValueId shape, bool allow_zero) {
   const compiler::Entries entries = c.emit.known_entries(shape);
   std::vector<ValueId> parts;
@@ -54,7 +52,7 @@ Status reshape_input(NodeContext& c) {
     return cannot("the rank of the result depends on extents; fix the extents with --dim");
   const int64_t rank = wanted.dims[0].constant;
   if (rank == 0) return c.result(c.emit.reshape(c.input(0), c.emit.ints({})));
-  // An entry that may be 0 for some extents copies a dimension for these only.
+  // An entry that is 0 only for some extents copies a dimension only for these.
   const auto& entries = wanted.elements;
   const bool decided =
       wanted.has_elements && std::none_of(entries.begin(), entries.end(), [&](compiler::Extent entry) {
@@ -114,7 +112,7 @@ Status flatten(NodeContext& c) {
   };
   const int64_t rows = product(0, cut);
   const int64_t columns = product(cut, c.rank());
-  // One unknown side is left to Reshape.
+  // One unknown extent is left to Reshape.
   if (rows > 0 || columns > 0 || (rows == 0 && columns == 0))
     return c.result(reshape_to(c.emit, x, {rows, columns}));
   return c.result(c.emit.reshape(
@@ -151,7 +149,7 @@ Status squeeze_axes(NodeContext& c) {
   if (given) {
     RT_ASSIGN(axes, normalized(c, *given, c.rank()));
   } else {
-    // An open extent stays: the rank of the result cannot depend on it.
+    // A dynamic extent is not squeezed: the rank of the result cannot depend on it.
     bool open = false;
     for (int axis = 0; axis < c.rank(); ++axis) {
       open = open || c.extent(0, axis) < 0;
@@ -192,12 +190,12 @@ Status concatenate(NodeContext& c) {
   return c.result(concat(c.emit, c.inputs, axis));
 }
 
-// Parts of sizes[i] along the axis.
+// Splits into parts of sizes[i] along the axis.
 Status split_sized(NodeContext& c, int axis, std::span<const int64_t> sizes) {
   if (sizes.size() != c.output_count())
     return invalid_model("expected ", c.output_count(), " sizes, found ", sizes.size());
   ValueId x = c.input(0);
-  // An open axis is as long as the parts are together: the shape demands it.
+  // A dynamic axis must be as long as the sum of the sizes.
   if (int64_t whole = 0; c.extent(0, axis) < 0) {
     for (const int64_t size : sizes)
       if (size < 0 || __builtin_add_overflow(whole, size, &whole))
@@ -216,7 +214,7 @@ Status split_sized(NodeContext& c, int axis, std::span<const int64_t> sizes) {
   return {};
 }
 
-// As many equal parts as outputs; the last is smaller where they do not divide (opset 18).
+// As many equal parts as outputs; the last is smaller if the extent is not divisible (opset 18).
 Status split_evenly(NodeContext& c, int axis) {
   const auto count = static_cast<int64_t>(c.output_count());
   const int64_t extent = c.extent(0, axis);
@@ -232,7 +230,7 @@ Status split_evenly(NodeContext& c, int axis) {
   ValueId x = c.input(0);
   const ValueId whole = dims_product(c.emit, x, axis, axis + 1);
   const ValueId part = c.emit.div(c.opset < 18 ? whole : c.emit.add(whole, number(count - 1)), number(count));
-  if (c.opset < 18) x = demand_extent(c.emit, x, axis, c.emit.mul(part, number(count)));  // they divide
+  if (c.opset < 18) x = demand_extent(c.emit, x, axis, c.emit.mul(part, number(count)));  // divisible
   for (int64_t i = 0; i < count; ++i) {
     op::SliceAttributes attributes;
     attributes.axes = {axis};
@@ -291,7 +289,7 @@ Status slice_attributes(NodeContext& c) {
   return slice_of(c, starts, ends, c.optional_integers("axes"), std::nullopt);
 }
 
-/// Axes that only a run tells: every axis is sliced, most of them whole.
+/// Axes known only at run time: every axis is sliced, most of them over their full extent.
 Status slice_by_value(NodeContext& c, const std::optional<std::vector<int64_t>>& steps) {
   if (steps && std::any_of(steps->begin(), steps->end(), [](int64_t step) { return step != 1; }))
     return c.not_known(3, "axes beside steps");

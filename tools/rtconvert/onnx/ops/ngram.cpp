@@ -1,4 +1,4 @@
-// TfIdfVectorizer over numbers: every window of the text is compared with every n-gram of the pool.
+// TfIdfVectorizer over integers: every window of the text is compared with every n-gram of the pool.
 #include <algorithm>
 #include <limits>
 
@@ -119,7 +119,7 @@ Status tf_idf_vectorizer(NodeContext& c) {
     const ValueId part = spread_columns(c, counts, columns, width);
     y = y == kNoValue ? part : c.emit.add(y, part);
   }
-  if (y == kNoValue) {  // no n-gram of the lengths asked for
+  if (y == kNoValue) {  // no n-gram of the requested lengths
     const ValueId shape = join(c.emit, {dims_product(c.emit, x, 0, 1), c.emit.ints({&width, 1})});
     op::ConstantOfShapeAttributes zeros;
     zeros.dtype = static_cast<uint8_t>(DType::F32);

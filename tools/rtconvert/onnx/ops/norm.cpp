@@ -20,8 +20,7 @@ Status batch_norm(NodeContext& c) {
   const float epsilon = c.real("epsilon", 1e-5f);
   const float momentum = c.real("momentum", 0.9f);
   if (c.integer("spatial", 1) == 0) return cannot("spatial = 0 is not supported; use one mean per channel");
-  // Before opset 7 a node trained unless is_test was set; the outputs say which is meant in the models there
-  // are.
+  // Before opset 7 a node trained unless is_test was set; in existing models the outputs show which is meant.
   c.ignore({"is_test"});
   const bool training = c.opset >= 14 && c.integer("training_mode", 0) != 0;
   if (c.rank() < 2) return invalid_model("expected an input [N,C,S..], found rank ", c.rank());
@@ -67,8 +66,7 @@ ValueId per_channel(NodeContext& c, ValueId vector, int rank) {
   return c.emit.reshape(vector, c.emit.ints(extents));
 }
 
-// x [N,C,S..]: a layer normalization of each sample's channel, which is one pass over x where a backend has
-// the kernel.
+// x [N,C,S..]: layer normalization of each sample's channel, a single kernel where a backend has one.
 Status instance_norm(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 3));
   c.ignore({"consumed_inputs"});
@@ -81,7 +79,7 @@ Status instance_norm(NodeContext& c) {
   return c.result(c.emit.add(scaled, per_channel(c, c.input(2), c.rank())));
 }
 
-// stash_type asks for f32 inside where the elements are shorter.
+// stash_type requests f32 computation for 16-bit elements.
 Result<bool> widens(NodeContext& c) {
   const int64_t stash = c.integer("stash_type", 1);
   if (stash != 1 && stash != 10 && stash != 16 && stash != 11)
@@ -138,7 +136,7 @@ Status layer_norm(NodeContext& c) {
   return {};
 }
 
-// The second output, which ONNX does not have, is the one that ONNX Runtime writes in ONNX's own domain.
+// The second output is not in ONNX: an extension by ONNX Runtime in ONNX's own domain.
 Status rms_norm(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   RT_ASSIGN(const bool wide, widens(c));
@@ -149,7 +147,7 @@ Status rms_norm(NodeContext& c) {
   return {};
 }
 
-// x / (bias + alpha mean of squares over `size` channels)^beta; the mean is a pool that slides over the
+// x / (bias + alpha mean of squares over `size` channels)^beta; the mean is an average pool over the
 // channels.
 Status lrn(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
@@ -193,7 +191,7 @@ Status lp_norm(NodeContext& c) {
   ValueId norm = p == 1 ? c.emit.emit(op::AbsAttributes{}, {x}) : c.emit.mul(x, x);
   norm = c.emit.reduce_sum(norm, {axis});
   if (p == 2) norm = c.emit.emit(op::SqrtAttributes{}, {norm});
-  // A vector of zeros stays one.
+  // Zero vectors stay zero.
   const ValueId zero = c.emit.emit(op::EqualAttributes{}, {norm, c.emit.scalar_like(0, x)});
   norm = c.emit.emit(op::WhereAttributes{}, {zero, c.emit.scalar_like(1, x), norm});
   return c.result(c.emit.div(x, norm));

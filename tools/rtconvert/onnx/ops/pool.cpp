@@ -60,7 +60,7 @@ ValueId average_pooled(NodeContext& c, ValueId x, const Window& window, bool cei
 
 namespace {
 
-// ONNX Runtime's for [N,S..,C].
+// ONNX Runtime's max pool for [N,S..,C].
 Status max_pool_channels_last(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   if (c.string("auto_pad", "NOTSET").starts_with("SAME"))

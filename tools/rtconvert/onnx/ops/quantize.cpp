@@ -12,7 +12,7 @@ constexpr DTypeSet kReals{DType::F32, DType::F16, DType::BF16};
 struct Grouping {
   int64_t axis = 1;
   int64_t block_size = 0;
-  ValueId scale = kNoValue, zero_point = kNoValue;  ///< scalars where they are one number
+  ValueId scale = kNoValue, zero_point = kNoValue;  ///< scalars if per tensor
 };
 
 bool one_number(const Value& value) {
@@ -22,7 +22,7 @@ bool one_number(const Value& value) {
 Result<Grouping> grouping_of(NodeContext& c) {
   Grouping grouping{c.integer("axis", 1), c.integer("block_size", 0), c.input(1), c.input(2)};
   const bool one = one_number(c.value(grouping.scale));
-  // ONNX Runtime's operators of these names are of version 1 and know axes.
+  // ONNX Runtime's operators of these names are of version 1 and support axes.
   if (c.node.domain().empty() && c.opset < 13 && !one)
     return invalid_model("before opset 13 the scale is one number, found rank ", c.rank(1));
   if (c.has(2) && one != one_number(c.value(grouping.zero_point)))
@@ -34,7 +34,7 @@ Result<Grouping> grouping_of(NodeContext& c) {
   return grouping;
 }
 
-// The scale as it broadcasts to x: what the products with narrow floats need.
+// The scale reshaped to broadcast to x, for arithmetic with narrow floats.
 Result<ValueId> broadcast_scale(NodeContext& c, ValueId scale, const Grouping& grouping) {
   const int scale_rank = c.value(scale).rank();
   if (grouping.block_size == 0) {

@@ -1,5 +1,5 @@
-// ONNX Runtime's operators on quantized tensors (com.microsoft): their meaning, DequantizeLinear, the
-// operator in f32 and QuantizeLinear, is written out; a pass computes it on the integers.
+// ONNX Runtime's operators on quantized tensors (com.microsoft), emitted as DequantizeLinear, the operator in
+// f32 and QuantizeLinear; a pass turns that into integer arithmetic.
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 #include "tools/rtconvert/onnx/window.h"
@@ -17,7 +17,7 @@ Result<ValueId> quantized_number(NodeContext& c, size_t i) {
   return reshape_to(c.emit, c.input(i), {});
 }
 
-/// Input x in f32, whose scale and zero point are the inputs `scale` and behind it.
+/// Input x dequantized to f32 with inputs `scale` and `scale` + 1, the zero point.
 Result<ValueId> quantized_operand(NodeContext& c, size_t x, size_t scale) {
   RT_ASSIGN(const ValueId factor, quantized_number(c, scale));
   RT_ASSIGN(const ValueId zero, quantized_number(c, scale + 1));
@@ -26,7 +26,7 @@ Result<ValueId> quantized_operand(NodeContext& c, size_t x, size_t scale) {
   return c.emit.emit(attributes, {c.input(x), factor, zero});
 }
 
-/// y in the scale and zero point that inputs `scale` and behind it are; u8 without a zero point.
+/// y quantized with inputs `scale` and `scale` + 1, the zero point; u8 without one.
 Status quantized_result(NodeContext& c, ValueId y, size_t scale) {
   RT_ASSIGN(const ValueId factor, quantized_number(c, scale));
   RT_ASSIGN(const ValueId zero, quantized_number(c, scale + 1));
@@ -91,7 +91,7 @@ Status quantized_mean(NodeContext& c) {
   return quantized_result(c, c.emit.emit(std::move(attributes), {x}), 3);
 }
 
-// `opset` tells which Softmax is meant: before 13 the dimensions from `axis` on form one axis.
+// `opset` selects the Softmax version: before 13 the dimensions from `axis` on form one axis.
 Status quantized_softmax(NodeContext& c) {
   RT_TRY(c.expect_inputs(4, 5));
   const int64_t opset = c.integer("opset", 13);

@@ -1,5 +1,5 @@
-// Random numbers and what is drawn with them. A seed that is given makes a stream that is the same in every
-// run and on every device; without one the node's name makes it, so that nodes differ.
+// Random numbers and sampling. A given seed determines a stream that is the same in every run and on every
+// device; without one it is derived from the node's name, so that nodes differ.
 #include <bit>
 #include <optional>
 
@@ -12,7 +12,7 @@
 namespace rt::onnx {
 namespace {
 
-/// FNV-1a of what names the node: its name and its first output.
+/// FNV-1a hash of the node's name and its first output.
 int64_t seed_of_name(const NodeContext& c) {
   uint64_t hash = 0xcbf29ce484222325u;
   const std::string name = c.node.name() + '\n' + (c.node.output_size() > 0 ? c.node.output(0) : "");
@@ -29,7 +29,7 @@ int64_t integer_seed(NodeContext& c) {
   return c.attribute("seed") == nullptr ? seed_of_name(c) : c.integer("seed", 0);
 }
 
-/// The attribute dtype, which is a number of TensorProto.
+/// The attribute dtype, a type number of TensorProto.
 Result<DType> dtype_attribute(NodeContext& c, DType otherwise) {
   if (c.attribute("dtype") == nullptr) return otherwise;
   RT_ASSIGN(const OnnxType type, onnx_type(c.integer("dtype", 0)));
@@ -73,7 +73,7 @@ Status random_like(NodeContext& c) {
   return c.result(draw(c, shape_vector(c.emit, extents_of(c.emit, c.input(0))), dtype, kNormal));
 }
 
-// 1 with the probability that the input holds
+// 1 with the probability given by the input
 Status bernoulli(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   RT_ASSIGN(const DType dtype, dtype_attribute(c, c.dtype()));
@@ -82,7 +82,7 @@ Status bernoulli(NodeContext& c) {
   return c.result(c.emit.cast(c.emit.emit(op::LessAttributes{}, {number, c.input(0)}), dtype));
 }
 
-// For each sample the class at which the running sum of probabilities passes a uniform number.
+// For each sample the class at which the cumulative sum of probabilities exceeds a uniform random number.
 Status multinomial(NodeContext& c) {
   RT_TRY(c.expect_inputs(1, 1));
   if (c.rank() != 2) return invalid_model("expected an input [batch, classes], found rank ", c.rank());
@@ -100,7 +100,7 @@ Status multinomial(NodeContext& c) {
   const int axes[] = {1};
   const ValueId passed = c.emit.emit(op::LessOrEqualAttributes{}, {unsqueeze(c.emit, sums, axes), number});
   const ValueId count = c.emit.reduce_sum(c.emit.cast(passed, DType::I64), {2}, false);
-  // The last sum may be rounded below 1.
+  // Rounding may leave the last sum below 1.
   const ValueId classes = reshape_to(c.emit, dims_product(c.emit, c.input(0), 1, 2), {});
   const ValueId last = c.emit.sub(classes, c.emit.scalar(1, DType::I64));
   return c.result(c.emit.cast(c.emit.emit(op::MinimumAttributes{}, {count, last}), dtype));
@@ -150,7 +150,7 @@ Status dropout_inputs(NodeContext& c) {
     return {};
   }
   compiler::Dropped dropped = drop(c, c.has(1) ? c.input(1) : c.emit.scalar(0.5, c.dtype()));
-  if (!training) {  // decided when run
+  if (!training) {  // decided at run time
     const ValueId rests = c.emit.emit(op::NotAttributes{}, {c.input(2)});
     dropped.y = c.emit.emit(op::WhereAttributes{}, {c.input(2), dropped.y, c.input(0)});
     dropped.mask = c.emit.emit(op::OrAttributes{}, {rests, dropped.mask});

@@ -15,7 +15,7 @@ struct ActivationName {
   std::string_view name;
   CellActivation function;
   bool has_alpha, has_beta;
-  float alpha, beta;  ///< where the lists hold none
+  float alpha, beta;  ///< defaults where the lists have none
 };
 constexpr ActivationName kActivations[] = {
     {"relu", CellActivation::Relu, false, false, 0, 0},
@@ -39,7 +39,7 @@ Result<const ActivationName*> activation_named(std::string name) {
   return invalid_model("activations: there is no function ", name);
 }
 
-/// The lists of numbers are consumed by those functions that take one.
+/// Functions that take an alpha or beta consume the next value of its list.
 template <class Attributes>
 Status read_activations(NodeContext& c, size_t count, Attributes& attributes) {
   const rt_onnx::AttributeProto* names = c.attribute("activations");
@@ -72,7 +72,7 @@ Result<op::Direction> read_direction(NodeContext& c) {
   return invalid_model("direction: expected forward, reverse or bidirectional, found ", direction);
 }
 
-/// Absent where every row has all steps.
+/// Absent if every sequence has all steps.
 ValueId lengths_of(const NodeContext& c, int64_t steps) {
   if (!c.has(4) || steps < 0) return c.input(4);
   const auto known = c.known_integers(4, "sequence_lens");
@@ -81,8 +81,8 @@ ValueId lengths_of(const NodeContext& c, int64_t steps) {
   return whole ? kNoValue : c.input(4);
 }
 
-/// kSlots activations a direction, the most inputs, and outputs. inputs: the node's, or what it has in their
-/// place.
+/// kSlots: activations per direction; kInputs: maximum number of inputs; kOutputs: outputs. inputs: the
+/// node's, or replacements for them.
 template <class Attributes, size_t kSlots, size_t kInputs, size_t kOutputs>
 Status recurrent_of(NodeContext& c, std::vector<ValueId> inputs) {
   Attributes attributes;
@@ -90,7 +90,7 @@ Status recurrent_of(NodeContext& c, std::vector<ValueId> inputs) {
   const size_t directions = attributes.direction == op::Direction::Bidirectional ? 2 : 1;
   RT_TRY(read_activations(c, directions * kSlots, attributes));
   attributes.clip = c.real("clip", 0);
-  c.ignore({"output_sequence"});  // version 1; says which outputs are used, as the outputs themselves do
+  c.ignore({"output_sequence"});  // version 1; implied by the outputs themselves
   if constexpr (requires { attributes.input_forget; })
     attributes.input_forget = c.integer("input_forget", 0) != 0;
   if constexpr (requires { attributes.linear_before_reset; })
@@ -123,7 +123,7 @@ Status recurrent(NodeContext& c) {
   return recurrent_of<Attributes, kSlots, kInputs, kOutputs>(c, c.inputs);
 }
 
-/// Weights [d,I,4H] of bytes as [d,4H,I] in f32; scale and zero point [d] or [d,4H].
+/// Quantized weights [d,I,4H] as [d,4H,I] in f32; scale and zero point [d] or [d,4H].
 Result<ValueId> real_weights(NodeContext& c, size_t i, size_t scale) {
   Emitter& e = c.emit;
   if (c.rank(i) != 3) return invalid_model("expected weights of rank 3, found ", c.rank(i));
@@ -142,8 +142,8 @@ Result<ValueId> real_weights(NodeContext& c, size_t i, size_t scale) {
   return e.transpose(e.mul(centered, along_columns(scale)), {0, 2, 1});
 }
 
-/// An LSTM with quantized weights (ONNX Runtime's). It quantizes the data of every step as well, to multiply
-/// bytes; here the weights are taken for the numbers that they stand for.
+/// An LSTM with quantized weights (ONNX Runtime's). ONNX Runtime also quantizes the activations of every
+/// step, for 8-bit matmuls; here the weights are dequantized.
 Status quantized_lstm(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 12));
   std::vector<ValueId> inputs(

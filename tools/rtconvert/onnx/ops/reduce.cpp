@@ -6,7 +6,7 @@
 namespace rt::onnx {
 namespace {
 
-// What a reduction needs beside its input. skip: no axes were given and the node asks for no reduction then.
+// Parameters of a reduction. skip: no axes were given, and the node requests no reduction then.
 struct Plan {
   std::vector<int64_t> axes;
   bool keep_dims = true;
@@ -80,8 +80,8 @@ ValueId log_sum(NodeContext& c, ValueId x, const Plan& plan) {
   return c.emit.emit(op::LogAttributes{}, {sum(c, x, plan)});
 }
 
-// log(sum(exp(x - m))) + m with m = max(x), clamped so that infinities do not meet. There is no maximum of
-// nothing.
+// log(sum(exp(x - m))) + m with m = max(x), clamped to avoid infinity - infinity. An empty axis has no
+// maximum.
 ValueId log_sum_exp(NodeContext& c, ValueId x, const Plan& plan) {
   if (plan.skip) return x;
   bool empty = false;

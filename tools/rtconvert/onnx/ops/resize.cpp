@@ -38,7 +38,7 @@ Result<op::ResizeNearest> rounding_of(NodeContext& c) {
   return invalid_model("nearest_mode: found ", name);
 }
 
-// What to resize to: sizes or scales for every axis of the input, as values that may depend on extents.
+// The target: sizes or scales for every axis of the input, as values that may depend on dynamic extents.
 struct Target {
   ValueId sizes = kNoValue;   // i64 [rank]
   ValueId scales = kNoValue;  // f32 [rank]
@@ -84,7 +84,7 @@ Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, const T
     const ValueId x = to_channels_last(c.emit, c.input(0));
     return c.result(to_channels_first(c.emit, emit_resize(c, attributes, x, target, 2, rank)));
   }
-  // Every axis is a spatial one of a single image with one channel, but for a last or first axis that stays.
+  // Every axis is spatial, in a single image with one channel, except a first or last axis that stays.
   const bool batch = rank >= 3 && keeps(c, target, 0);
   const bool channels = rank >= 3 && keeps(c, target, rank - 1);
   if (rank + !batch + !channels > kMaxRank)
@@ -116,7 +116,7 @@ Status upsample(NodeContext& c) {
   return resize_to(c, attributes, target);
 }
 
-// Opset 10: the same as Upsample, and down as well, where the next position is taken.
+// Opset 10: like Upsample, and also down, where nearest rounds up.
 Status resize_10(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 2));
   op::ResizeAttributes attributes;
@@ -131,7 +131,7 @@ Status resize_10(NodeContext& c) {
   return resize_to(c, attributes, {.sizes = kNoValue, .scales = c.input(1)});
 }
 
-// Puts the entries for `axes` among those that keep the other axes.
+// Entries for all axes: those of `axes` are given, the others keep their extents.
 ValueId scatter(NodeContext& c, ValueId entries, std::span<const int> axes, bool sizes) {
   std::vector<ValueId> all;
   for (int axis = 0; axis < c.rank(); ++axis) {
@@ -149,7 +149,7 @@ ValueId scatter(NodeContext& c, ValueId entries, std::span<const int> axes, bool
   return join(c.emit, std::move(all));
 }
 
-// keep_aspect_ratio_policy: one scale for all axes, the smallest or largest of those that the sizes ask for.
+// keep_aspect_ratio_policy: one scale for all axes, the smallest or largest that a requested size needs.
 Result<ValueId> with_aspect_ratio(NodeContext& c, std::span<const int> axes, bool not_larger) {
   RT_ASSIGN(std::vector<int64_t> sizes, c.known_integers(3, "sizes"));
   if (sizes.size() != axes.size())
@@ -166,7 +166,7 @@ Result<ValueId> with_aspect_ratio(NodeContext& c, std::span<const int> axes, boo
   return c.emit.ints(sizes);
 }
 
-// The numbers of roi for all axes: those that `axes` does not name are taken whole.
+// The values of roi for all axes: those that are not in `axes` are taken whole.
 Result<std::vector<float>> roi_of(NodeContext& c, std::span<const int> axes) {
   if (!c.has(1)) return invalid_model("tf_crop_and_resize without roi");
   RT_ASSIGN(const std::vector<double> given, c.known_reals(1, "roi"));
@@ -208,7 +208,7 @@ Status resize_11(NodeContext& c) {
     RT_ASSIGN(target.roi, roi_of(c, axes));
   }
   const std::string policy = c.string("keep_aspect_ratio_policy", "stretch");
-  // Opset 11 gives empty scales where sizes count.
+  // Opset 11 passes empty scales if sizes are used.
   const bool has_scales = c.has(2) && !(c.rank(2) == 1 && c.extent(2, 0) == 0);
   if (has_scales) {
     target.scales = some ? scatter(c, c.input(2), axes, false) : c.input(2);

@@ -1,5 +1,5 @@
-// Reading images between their points: GridSample, AffineGrid, RoiAlign, MaxUnpool, DeformConv. Channels-last
-// inside.
+// Image sampling at fractional positions: GridSample, AffineGrid, RoiAlign, MaxUnpool, DeformConv.
+// Channels-last inside.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -12,7 +12,7 @@
 namespace rt::onnx {
 namespace {
 
-/// Numbers as a constant of a float type.
+/// Values as a constant of a float type.
 ValueId numbers(NodeContext& c, const Shape& shape, std::span<const double> values, DType dtype) {
   const ValueId exact = c.emit.constant({.dtype = DType::F64, .shape = shape},
                                         Blob::copy_of(values.data(), values.size_bytes()));
@@ -55,14 +55,14 @@ Status grid_sample(NodeContext& c) {
   return c.result(to_channels_first(c.emit, y));
 }
 
-/// The coordinate of point i of n between -1 and 1: of their middles, or with the first and last on the ends.
+/// The coordinate of point i of n in [-1, 1]: of pixel centers, or with the first and last at the ends.
 double grid_coordinate(int64_t i, int64_t n, bool align_corners) {
   const auto at = static_cast<double>(i), count = static_cast<double>(n);
   if (align_corners) return n > 1 ? 2 * at / (count - 1) - 1 : 0;
   return (2 * at + 1) / count - 1;
 }
 
-/// The homogeneous coordinates of every output point, [1,points,k+1], for extents that are known.
+/// The homogeneous coordinates of every output point, [1,points,k+1], for static extents.
 Result<ValueId> known_points(NodeContext& c, std::span<const int64_t> spatial, bool align_corners) {
   if (std::any_of(spatial.begin(), spatial.end(), [](int64_t n) { return n < 1 || n > 1 << 24; }) ||
       product_of(spatial) > 1 << 28)
@@ -78,7 +78,7 @@ Result<ValueId> known_points(NodeContext& c, std::span<const int64_t> spatial, b
   return numbers(c, {1, points, static_cast<int64_t>(spatial.size()) + 1}, base, c.dtype());
 }
 
-/// The same for extents that a run tells, an i64 vector.
+/// The same for dynamic extents, an i64 vector.
 ValueId open_points(NodeContext& c, ValueId spatial, int axes, bool align_corners) {
   Emitter& e = c.emit;
   const DType dtype = c.dtype() == DType::F64 ? DType::F64 : DType::F32;
@@ -162,8 +162,8 @@ Status roi_align(NodeContext& c) {
   return c.result(to_channels_first(c.emit, c.emit.emit(attributes, {x, c.input(1), c.input(2)})));
 }
 
-// Writes x to its positions in the flattened images that the window's attributes describe; an output_shape
-// other than theirs only adds zeros behind them.
+// Writes x to its positions in the flattened images that the window's attributes describe; a different
+// output_shape only adds zeros after them.
 Status max_unpool(NodeContext& c) {
   RT_TRY(c.expect_inputs(2, 3));
   RT_ASSIGN(const Window window, window_of(c, {}, false));
@@ -268,7 +268,7 @@ ValueId deformed_grid(NodeContext& c, const Deformed& d) {
                     numbers(c, {d.taps, d.points, k}, base, dtype));
 }
 
-// What the taps read at every point, [N,taps,points,C].
+// The samples of the taps at every point, [N,taps,points,C].
 ValueId deformed_samples(NodeContext& c, const Deformed& d) {
   const int64_t each = d.channels / d.offset_groups, k = d.axes();
   std::vector<Extent> grouped{Extent::of(-1), Extent::of(each)};
@@ -287,7 +287,7 @@ ValueId deformed_samples(NodeContext& c, const Deformed& d) {
   return reshape_to(c.emit, samples, {-1, d.taps, d.points, d.channels});
 }
 
-// A convolution over the taps of what they read.
+// A convolution over the samples of the taps.
 Status deform_conv(NodeContext& c) {
   RT_TRY(c.expect_inputs(3, 5));
   RT_ASSIGN(const Deformed d, deformed_of(c));

@@ -1,4 +1,4 @@
-// Signals: discrete Fourier transforms as products with matrices of cosines and sines, windows, mel filters.
+// Signals: discrete Fourier transforms as matmuls with cosine and sine matrices, windows, mel filters.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -11,7 +11,7 @@
 namespace rt::onnx {
 namespace {
 
-/// Elements of a matrix of cosines and sines, above which a transform is refused.
+/// Transforms with more elements in the matrix of cosines and sines are refused.
 constexpr int64_t kMostElements = int64_t{1} << 27;
 
 ValueId real_constant(NodeContext& c, DType dtype, const Shape& shape, const std::vector<double>& values) {
@@ -30,7 +30,7 @@ struct Transform {
   int64_t samples = -1, length = -1, bins = -1;  ///< -1: unknown while importing
   int64_t parts_in = 2, parts_out = 2;           ///< 1: real
   bool inverse = false;
-  bool half_spectrum = false;  ///< x is the first half of a spectrum whose other half mirrors it
+  bool half_spectrum = false;  ///< x is the first half of a conjugate-symmetric spectrum
 
   /// Factor of sample n.
   double weight(int64_t n) const {
@@ -41,7 +41,7 @@ struct Transform {
     const double turn = static_cast<double>(n * k % length) / static_cast<double>(length);
     return (inverse ? 2 : -2) * std::numbers::pi * turn;
   }
-  /// What part `in` of x[n] adds to part `out` of y[k].
+  /// The coefficient of part `in` of x[n] in part `out` of y[k].
   double entry(int64_t n, int64_t in, int64_t k, int64_t out) const {
     const double at = angle(n, k);
     const double value = in == out ? std::cos(at) : in == 0 ? std::sin(at) : -std::sin(at);
@@ -70,7 +70,7 @@ ValueId counted(NodeContext& c, ValueId limit, std::initializer_list<int64_t> ex
   return reshape_to(c.emit, numbers, extents);
 }
 
-/// The same for a length that is known when run: n k mod length exactly, then the angle. x is [.., length,
+/// The same for a length known only at run time: n k mod length exactly, then the angle. x is [.., length,
 /// parts].
 ValueId open_matrix(NodeContext& c, DType dtype, const Transform& t, ValueId x, bool onesided) {
   Emitter& e = c.emit;
@@ -93,7 +93,7 @@ ValueId open_matrix(NodeContext& c, DType dtype, const Transform& t, ValueId x, 
   return e.reshape(matrix, join(e, {e.ints(std::array{int64_t{-1}}), as_vector(e, columns)}));
 }
 
-/// The axis next to last, and back again.
+/// The permutation that moves the axis next to last, and its inverse.
 std::vector<int64_t> axis_to_end(int rank, int axis) {
   std::vector<int64_t> permutation;
   for (int i = 0; i < rank - 1; ++i)
@@ -115,7 +115,7 @@ struct DftOptions {
   int64_t length = -1;  ///< -1: not given
 };
 
-/// What of the transform is known of x [.., samples, parts].
+/// The transform as far as it is known from x [.., samples, parts].
 Result<Transform> describe(const DftOptions& options, int64_t extent, int64_t parts) {
   if (parts != 1 && parts != 2)
     return cannot("the last axis must be 1 (real) or 2 (complex), and known; found ", parts);
@@ -140,7 +140,7 @@ Result<Transform> describe(const DftOptions& options, int64_t extent, int64_t pa
   return t;
 }
 
-/// Zeros behind the end of an axis: then a cut to `count` leaves that many, whatever the extent was.
+/// Pads the end of an axis with `count` zeros, so that a slice to `count` is possible for any extent.
 ValueId padded(Emitter& e, ValueId x, int axis, int64_t count) {
   const auto rank = static_cast<size_t>(e.value(x).rank());
   std::vector<int64_t> pads(2 * rank, 0);
@@ -302,7 +302,7 @@ constexpr Window kBlackman{0.42, 0.5, 0.08};
 // --- MelWeightMatrix
 // -----------------------------------------------------------------------------------------------
 
-/// Bins of the spectrum at which triangles begin, peak and end: equally far apart in mel.
+/// Bins of the spectrum at which triangles begin, peak and end: equally spaced in mel.
 std::vector<int64_t> mel_bins(int64_t filters, int64_t length, int64_t rate, double low, double high) {
   const auto mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
   const double first = mel(low), step = (mel(high) - first) / static_cast<double>(filters + 2);

@@ -1,4 +1,4 @@
-// Softmax and its kin.
+// Softmax, LogSoftmax and Hardmax.
 #include "tools/rtconvert/onnx/node.h"
 #include "tools/rtconvert/onnx/shapes.h"
 

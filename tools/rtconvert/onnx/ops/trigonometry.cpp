@@ -1,4 +1,4 @@
-// Inverse trigonometric and hyperbolic functions, written with Atan, Log and Sqrt so that no digits are lost
+// Inverse trigonometric and hyperbolic functions, composed of Atan, Log and Sqrt without loss of precision
 // for small arguments or at the ends of a domain; outside it they are NaN.
 #include <numbers>
 
@@ -7,7 +7,7 @@
 namespace rt::onnx {
 namespace {
 
-/// Short names for what the formulas are written with.
+/// Short names for the operators in the formulas.
 struct Formula {
   Emitter& e;
   ValueId like;
@@ -22,14 +22,14 @@ struct Formula {
     return e.emit(op::WhereAttributes{},
                   {e.emit(op::LessAttributes{}, {x, number(limit)}), below, otherwise});
   }
-  /// log(1 + u): what rounding 1 + u lost is divided back in, where u is small enough for it to matter.
+  /// log(1 + u), corrected for the rounding of 1 + u where u is small enough for it to matter.
   ValueId log1p(ValueId u) {
     const ValueId sum = e.add(number(1), u);
     const ValueId lost = e.div(e.sub(u, e.sub(sum, number(1))), sum);
     return e.add(log(sum), pick_less(u, 1e8, lost, number(0)));
   }
-  /// Of a magnitude a: log1p(a + a^2 / (1 + sqrt(1 + a^2))); from 1e4 on, where squares may overflow, log(2
-  /// a).
+  /// asinh of a magnitude a: log1p(a + a^2 / (1 + sqrt(1 + a^2))); from 1e4 on, where squares may overflow,
+  /// log(2 a).
   ValueId asinh(ValueId a) {
     const ValueId square = e.mul(a, a), one = number(1);
     const ValueId small = log1p(e.add(a, e.div(square, e.add(one, sqrt(e.add(one, square))))));

@@ -1,6 +1,5 @@
-// Products with weights of a few bits in blocks (com.microsoft MatMulNBits): the product with 4 or 8 bits
-// whose zero is in the middle, and beside it what other zero points take away, which is a product with the
-// sums of x over the blocks.
+// Matmuls with blockwise-quantized weights (com.microsoft MatMulNBits): a matmul with symmetric 4- or 8-bit
+// weights; other zero points subtract a second matmul, of the sums of x over the blocks.
 #include <array>
 #include <cstring>
 
@@ -49,14 +48,14 @@ Result<Blocking> blocking_of(NodeContext& c) {
   return b;
 }
 
-/// Number i of those that are packed into bytes, the first in the low bits.
+/// Quantized value i of those packed into bytes, the first in the low bits.
 int64_t packed_number(const std::byte* bytes, int64_t i, int64_t bits) {
   const int64_t per_byte = 8 / bits;
   const auto byte = std::to_integer<unsigned>(bytes[i / per_byte]);
   return static_cast<int64_t>((byte >> static_cast<unsigned>(i % per_byte * bits)) & ((1u << bits) - 1));
 }
 
-/// As WeightQuantizedMatMul has it: pairs of 4 bits less 8, or signed bytes.
+/// In the format of WeightQuantizedMatMul: pairs of 4-bit values less 8, or signed bytes.
 Result<ValueId> blocked_weight(NodeContext& c, const Blocking& b) {
   const int64_t columns = b.blocks() * b.size;
   const ValueId weight = c.input(kBlockedWeight);
@@ -83,7 +82,7 @@ Result<ValueId> blocked_weight(NodeContext& c, const Blocking& b) {
   return id;
 }
 
-/// The zero points less the middle, f32 [N,blocks]; kNoValue where all are the middle.
+/// The zero points minus the middle, f32 [N,blocks]; kNoValue where all are the middle.
 Result<ValueId> zero_offsets(NodeContext& c, const Blocking& b) {
   if (!c.has(kBlockZeros)) return ValueId{kNoValue};
   Emitter& e = c.emit;
@@ -111,7 +110,7 @@ Result<ValueId> zero_offsets(NodeContext& c, const Blocking& b) {
   return any ? e.constant(info, Blob::own(std::move(bytes))) : ValueId{kNoValue};
 }
 
-/// x in f32, with zeros up to whole blocks.
+/// x in f32, zero-padded to whole blocks.
 ValueId whole_blocks(NodeContext& c, const Blocking& b) {
   Emitter& e = c.emit;
   ValueId x = c.input(kBlockedX);
@@ -123,7 +122,7 @@ ValueId whole_blocks(NodeContext& c, const Blocking& b) {
   return e.emit(op::PadAttributes{}, {x, e.ints(pads), e.scalar(0, DType::F32)});
 }
 
-/// The sums of x over its blocks times offset and scale.
+/// Matmul of the sums of x over its blocks and the offsets times the scales.
 ValueId product_of_offsets(NodeContext& c, const Blocking& b, ValueId x, ValueId factors) {
   Emitter& e = c.emit;
   std::vector<Extent> extents = extents_of(e, x);
