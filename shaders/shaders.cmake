@@ -50,7 +50,8 @@ endforeach()
 file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/backends/vulkan/shader_list.inc" CONTENT "${list_inc}")
 file(GENERATE OUTPUT "${spirv_folder}/list.txt" CONTENT "${list_txt}")
 
-add_executable(rt_embed_shaders "${shader_folder}/embed.cpp")
+add_executable(rt_embed_shaders "${shader_folder}/embed.cpp" "${shader_folder}/interface.cpp")
+target_include_directories(rt_embed_shaders PRIVATE "${PROJECT_SOURCE_DIR}")
 set(RT_SHADER_CODE "${spirv_folder}/shader_code.cpp")
 add_custom_command(
   OUTPUT "${RT_SHADER_CODE}"

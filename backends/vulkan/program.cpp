@@ -1,5 +1,7 @@
 #include "backends/vulkan/program.h"
 
+#include <string_view>
+
 namespace rt::vulkan {
 namespace {
 constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
@@ -80,7 +82,25 @@ Result<BufferRef> Program::resolve(const Ref& ref, const Bindings& bindings) con
   return BufferRef{whole.slot, whole.offset + ref.offset, bytes};
 }
 
+Status Program::check_interfaces() const {
+  for (const Step& step : steps_) {
+    if (step.kind_ != Step::Kind::Dispatch) continue;
+    const ShaderCode& code = shader_code(step.shader_);
+    const std::string_view wanted = code.push, found = step.push_types_;
+    bool same = wanted.empty() || wanted.size() == found.size();
+    for (size_t i = 0; same && i < wanted.size(); ++i) same = wanted[i] == found[i] || wanted[i] == '.';
+    if (!same)
+      return internal_error(name_, ": shader ", code.name, ": expected the push constants ", wanted,
+                            ", found ", found);
+    if (step.constants_.size() < code.constants)
+      return internal_error(name_, ": shader ", code.name, ": expected ", code.constants,
+                            " specialization constants, found ", step.constants_.size());
+  }
+  return {};
+}
+
 Status Program::record(CommandList& list, const Bindings& bindings) noexcept {
+  RT_TRY(check_interfaces());
   auto& commands = static_cast<VulkanCommands&>(list);
   for (const Step& step : steps_) {
     BoundRange ranges[kStorageBindings + kTexelBindings];

@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <functional>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -44,6 +45,7 @@ class Step {
       push_.push_back(std::bit_cast<uint32_t>(value));
     else
       push_.push_back(static_cast<uint32_t>(value));
+    push_types_ += std::is_same_v<Word, float> ? 'f' : 'i';
     return *this;
   }
   /// Six words: the values, then `filler`.
@@ -75,6 +77,7 @@ class Step {
   uint32_t word_ = 0;
   std::vector<uint32_t> constants_;
   std::vector<uint32_t> push_;
+  std::string push_types_;  ///< as in ShaderCode
   std::vector<Use> uses_;
 };
 
@@ -107,6 +110,10 @@ class Program final : public Kernel {
   void replaces(size_t input) { requirements_.replaced_inputs |= 1u << input; }
   /// Kernels with the same key and constants have the same packed bytes.
   void packed_key(uint64_t key) { requirements_.packed_key = key; }
+
+  /// Shaders match push constants and specialization constants by position: an error when a dispatch has
+  /// others than its shader was compiled for, in number or in type.
+  Status check_interfaces() const;
 
   Requirements requirements() const noexcept override {
     Requirements requirements = requirements_;

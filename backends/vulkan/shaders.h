@@ -24,6 +24,8 @@ inline constexpr size_t kShaderCount = 0
 struct ShaderCode {
   const char* name;
   std::span<const uint32_t> words;
+  const char* push;    ///< a letter for each word of the push constants: f, i or . (shaders/interface.h)
+  uint32_t constants;  ///< the largest constant_id plus 1
 };
 
 /// The SPIR-V of a variant.

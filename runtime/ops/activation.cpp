@@ -193,21 +193,24 @@ RT_COMPILER_PAGE(HardSwish) = {
       c.set(0, where(e, greater(e, x, 3), c.grad(), rising));
     }};
 
-RT_PAGE(Clip) = {.kind = OpKind::Clip, .inputs = {1, 1}, .infer = infer_clip, .eval = eval_clip};
+RT_PAGE(Clip) = {
+    .kind = OpKind::Clip, .inputs = {1, 1}, .infer = infer_clip, .eval = eval_clip, .form = Form::Unary};
 RT_COMPILER_PAGE(Clip) = {.gradient = gradient_of_clip};
 
 RT_PAGE(Gelu) = {.kind = OpKind::Gelu,
                  .inputs = {1, 1},
                  .infer = infer_unary<floats>,
                  .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
-                 .composite = true};
+                 .composite = true,
+                 .form = Form::Unary};
 RT_COMPILER_PAGE(Gelu) = {.body = body_of_gelu};
 
 RT_PAGE(Silu) = {.kind = OpKind::Silu,
                  .inputs = {1, 1},
                  .infer = infer_unary<floats>,
                  .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
-                 .composite = true};
+                 .composite = true,
+                 .form = Form::Unary};
 RT_COMPILER_PAGE(Silu) = {.body = body_of_silu};
 
 }  // namespace rt::ops

@@ -112,7 +112,8 @@ constexpr Page binary_page(OpKind kind) {
           .inputs = {2, 2},
           .infer = infer_binary,
           .eval = eval_binary<F, I, kDivisor>,
-          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); }};
+          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
+          .form = Form::Broadcast};
 }
 
 Status eval_mod(const NodeView& node, std::span<const ConstTensorView> inputs,
@@ -236,7 +237,8 @@ RT_PAGE(Mod) = {.kind = OpKind::Mod,
                 .infer = infer_binary,
                 .eval = eval_mod,
                 .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                .arithmetic = Arithmetic::Delicate};
+                .arithmetic = Arithmetic::Delicate,
+                .form = Form::Broadcast};
 RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod,
                          .domain = {.low = 1, .high = 1.9}};  // the quotient stays 0 or 1
 

@@ -47,9 +47,11 @@ Status eval_shift(const NodeView& node, std::span<const ConstTensorView> inputs,
 }
 
 constexpr Page bits_page(OpKind kind) {
-  return {.kind = kind, .inputs = {2, 2}, .infer = infer_bits, .cost = [](const NodeView& node) {
-            return elementwise_cost(node, 1);
-          }};
+  return {.kind = kind,
+          .inputs = {2, 2},
+          .infer = infer_bits,
+          .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
+          .form = Form::Broadcast};
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ Status eval_one_rank(const NodeView& node, std::span<const ConstTensorView> inpu
 constexpr Page collective_page(OpKind kind, Status (*infer)(const NodeView&, std::vector<TensorInfo>&)) {
   return {.kind = kind, .infer = infer, .impure = true};
 }
-constexpr const char* kNoGradient = "it stands behind the gradients";
+constexpr const char* kNoGradient = "it runs after the backward pass";
 
 }  // namespace
 

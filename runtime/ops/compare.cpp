@@ -76,12 +76,20 @@ Status eval_logic(const NodeView&, std::span<const ConstTensorView> inputs,
 
 template <DTypeSet (*Allowed)(), bool (*Holds)(Order)>
 constexpr Page order_page(OpKind kind) {
-  return {.kind = kind, .inputs = {2, 2}, .infer = infer_predicate<Allowed>, .eval = eval_order<Holds>};
+  return {.kind = kind,
+          .inputs = {2, 2},
+          .infer = infer_predicate<Allowed>,
+          .eval = eval_order<Holds>,
+          .form = Form::Broadcast};
 }
 
 template <bool (*Holds)(bool, bool)>
 constexpr Page logic_page(OpKind kind) {
-  return {.kind = kind, .inputs = {2, 2}, .infer = infer_predicate<only_bool>, .eval = eval_logic<Holds>};
+  return {.kind = kind,
+          .inputs = {2, 2},
+          .infer = infer_predicate<only_bool>,
+          .eval = eval_logic<Holds>,
+          .form = Form::Broadcast};
 }
 
 }  // namespace

@@ -236,7 +236,8 @@ Status eval_tile(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Identity) = {.kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy};
+RT_PAGE(Identity) = {
+    .kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy, .form = Form::Unary};
 RT_PAGE(Reshape) = {.kind = OpKind::Reshape,
                     .inputs = {2, 2},
                     .shape_operands = 1u << 1,

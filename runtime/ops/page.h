@@ -70,6 +70,13 @@ enum class Arithmetic : uint8_t {
   Delicate,  ///< precision-sensitive: exp, log, long sums, norms, losses, coordinates, updates; stays in f32
 };
 
+/// What passes may assume of every node of an operator.
+enum class Form : uint8_t {
+  Opaque,     ///< nothing
+  Unary,      ///< one operand, one result of its shape and type: y[i] = f(x[i])
+  Broadcast,  ///< one result, element by element from all operands, which broadcast as in NumPy
+};
+
 struct Page {
   OpKind kind;
   Arity inputs;
@@ -94,6 +101,7 @@ struct Page {
   /// The result depends on more than the inputs, or the node must not be merged with an equal one (CSE).
   bool impure = false;
   Arithmetic arithmetic = Arithmetic::Plain;
+  Form form = Form::Opaque;
 };
 
 /// Marks a page as precision-sensitive: the operator stays in f32.
@@ -104,6 +112,9 @@ constexpr Page delicate(Page page) noexcept {
 
 /// The page of an operator; null for an operator this build does not know.
 const Page* page_of(OpKind kind) noexcept;
+
+/// The operator's form; Opaque for an operator this build does not know.
+Form form_of(OpKind kind) noexcept;
 
 /// Cost by the page, or the default.
 Cost cost_of(const NodeView& node);

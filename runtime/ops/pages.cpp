@@ -7,6 +7,11 @@ namespace rt::ops {
 #include "schema/op_list.inc"
 #undef RT_OP
 
+Form form_of(OpKind kind) noexcept {
+  const Page* page = page_of(kind);
+  return page == nullptr ? Form::Opaque : page->form;
+}
+
 const Page* page_of(OpKind kind) noexcept {
   static constexpr const Page* kPages[kOpCount] = {
       nullptr,

@@ -223,8 +223,11 @@ RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear,
                              .arithmetic = Arithmetic::Delicate};
 RT_COMPILER_PAGE(DequantizeLinear) = {.eval = eval_dequantize, .no_gradient = "integer input"};
 
-RT_PAGE(NarrowFloat) = {
-    .kind = OpKind::NarrowFloat, .inputs = {1, 1}, .infer = infer_narrow, .arithmetic = Arithmetic::Delicate};
+RT_PAGE(NarrowFloat) = {.kind = OpKind::NarrowFloat,
+                        .inputs = {1, 1},
+                        .infer = infer_narrow,
+                        .arithmetic = Arithmetic::Delicate,
+                        .form = Form::Unary};
 // As for any Cast to fewer bits, rounding has a straight-through gradient.
 RT_COMPILER_PAGE(NarrowFloat) = {.eval = eval_narrow, .gradient = [](GradContext& c) { c.set(0, c.grad()); }};
 

@@ -28,7 +28,11 @@ Status eval_where(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Where) = {.kind = OpKind::Where, .inputs = {3, 3}, .infer = infer_where, .eval = eval_where};
+RT_PAGE(Where) = {.kind = OpKind::Where,
+                  .inputs = {3, 3},
+                  .infer = infer_where,
+                  .eval = eval_where,
+                  .form = Form::Broadcast};
 RT_COMPILER_PAGE(Where) = {.gradient = [](GradContext& c) {
   if (c.needs(1)) c.set(1, keep_where(c.emit, c.input(0), c.grad()));
   if (!c.needs(2)) return;

@@ -108,7 +108,11 @@ RT_PAGE(Sign) =
                 }>(OpKind::Sign);
 RT_COMPILER_PAGE(Sign) = {.gradient = zero_gradient};
 
-RT_PAGE(Not) = {.kind = OpKind::Not, .inputs = {1, 1}, .infer = infer_unary<only_bool>, .eval = eval_not};
+RT_PAGE(Not) = {.kind = OpKind::Not,
+                .inputs = {1, 1},
+                .infer = infer_unary<only_bool>,
+                .eval = eval_not,
+                .form = Form::Unary};
 RT_NO_GRADIENT(Not, "boolean output");
 
 }  // namespace rt::ops

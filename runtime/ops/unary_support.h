@@ -59,17 +59,25 @@ Status eval_with(const NodeView& node, std::span<const ConstTensorView> inputs,
 
 /// A function that shape arithmetic never uses: its eval is in the CompilerPage.
 constexpr Page float_page(OpKind kind) {
-  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>};
+  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>, .form = Form::Unary};
 }
 
 template <RealFunction F>
 constexpr Page float_page(OpKind kind) {
-  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<floats>, .eval = eval_unary<F, nullptr>};
+  return {.kind = kind,
+          .inputs = {1, 1},
+          .infer = infer_unary<floats>,
+          .eval = eval_unary<F, nullptr>,
+          .form = Form::Unary};
 }
 
 template <DTypeSet (*Allowed)(), RealFunction F, IntegerFunction I>
 constexpr Page number_page(OpKind kind) {
-  return {.kind = kind, .inputs = {1, 1}, .infer = infer_unary<Allowed>, .eval = eval_unary<F, I>};
+  return {.kind = kind,
+          .inputs = {1, 1},
+          .infer = infer_unary<Allowed>,
+          .eval = eval_unary<F, I>,
+          .form = Form::Unary};
 }
 
 }  // namespace rt::ops

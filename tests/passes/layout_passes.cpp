@@ -58,6 +58,16 @@ TEST(Layout, OperandsOfFewerAxesAreMovedToo) {
   EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
 }
 
+// Operators that the schema got later than the others.
+TEST(Layout, MovesThroughEveryFunctionOfOneOperand) {
+  Net net;
+  const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
+  const ValueId y = net.unary(op::AtanAttributes{}, net.conv(x, {4, 3, 3, 3}, 1, {1, 1, 1, 1}));
+  net.output(net.conv(y, {5, 1, 1, 4}, 6));
+  transform(net.graph, kLayout);
+  EXPECT_EQ(count(net.graph, OpKind::Transpose), 2u) << print(net.graph);
+}
+
 TEST(Layout, MovesThroughQuantization) {
   Net net;
   Builder& b = net.b;

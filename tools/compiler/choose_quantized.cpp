@@ -21,7 +21,8 @@ bool bounds(OpKind kind) {
   return kind == OpKind::Relu || kind == OpKind::Clip;
 }
 
-bool is_function(OpKind kind) {
+/// Functions that nets put between layers: their operand is quantized too, so that one Lookup computes them.
+bool is_activation(OpKind kind) {
   switch (kind) {
     case OpKind::Relu:
     case OpKind::Clip:
@@ -117,7 +118,7 @@ class Chooser {
       for (const ValueId part : node->inputs)
         if (is_constant(part)) return;
       for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
-    } else if (is_function(node->kind())) {
+    } else if (is_activation(node->kind())) {
       want(node->inputs[0]);
     }
   }

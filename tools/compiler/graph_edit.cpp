@@ -13,7 +13,7 @@ constexpr int64_t kUniformElements = 1 << 16;
 
 /// Operators with uninformative names: a MatMul does not take the name of the Transpose that it made
 /// redundant.
-bool is_movement(OpKind kind) {
+bool has_uninformative_name(OpKind kind) {
   return kind == OpKind::Identity || kind == OpKind::Cast || kind == OpKind::Reshape ||
          kind == OpKind::Transpose;
 }
@@ -282,7 +282,8 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
     remove_if_unused(before);
     // The new node takes the old one's name for profiles and messages.
     if (dead_[before] && after != kNoNode && after >= first_new_ && graph_.nodes[after].outputs.size() == 1 &&
-        (is_movement(graph_.nodes[after].kind()) || !is_movement(graph_.nodes[before].kind()))) {
+        (has_uninformative_name(graph_.nodes[after].kind()) ||
+         !has_uninformative_name(graph_.nodes[before].kind()))) {
       graph_.nodes[after].name = graph_.nodes[before].name;
       if (graph_.values[replacement].name != graph_.values[old].name && !is_output(replacement))
         graph_.values[replacement].name = graph_.values[old].name;

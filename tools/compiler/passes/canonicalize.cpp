@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/ops/page.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/movement.h"
 #include "tools/compiler/passes/passes.h"
@@ -267,9 +268,9 @@ void absorb_transpose_in_matmul(GraphEdit& edit, NodeId id) {
   }
 }
 
-/// y = f(x), element by element. The schema lists these operators first.
+/// y = f(x), element by element, of any type. Identity is dropped, or gives an output its own value.
 bool is_unary(OpKind kind) {
-  return (kind >= OpKind::Abs && kind <= OpKind::Silu) || kind == OpKind::Cast;
+  return (ops::form_of(kind) == ops::Form::Unary && kind != OpKind::Identity) || kind == OpKind::Cast;
 }
 
 struct Rule {

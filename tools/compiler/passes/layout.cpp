@@ -13,6 +13,7 @@
 #include <functional>
 #include <numeric>
 
+#include "runtime/ops/page.h"
 #include "tools/compiler/graph_edit.h"
 #include "tools/compiler/passes/movement.h"
 #include "tools/compiler/passes/passes.h"
@@ -56,15 +57,10 @@ Class class_of(OpKind kind) {
     case OpKind::Reshape: return Class::Reshape;
     case OpKind::QuantizeLinear:
     case OpKind::DequantizeLinear: return Class::Quantization;
-    case OpKind::Identity:
-    case OpKind::Where:
-    case OpKind::NarrowFloat:
     case OpKind::FakeQuantize:
-    case OpKind::Cast: return Class::Elementwise;
-    default: break;
+    case OpKind::Cast: return Class::Elementwise;  // another type, or an operand that does not broadcast
+    default: return ops::form_of(kind) == ops::Form::Opaque ? Class::Barrier : Class::Elementwise;
   }
-  // The schema lists the unary operators first and the binary ones after them.
-  return kind >= OpKind::Abs && kind <= OpKind::Xor ? Class::Elementwise : Class::Barrier;
 }
 
 double elements(GraphEdit& edit, ValueId id) {

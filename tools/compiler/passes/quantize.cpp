@@ -14,6 +14,7 @@
 
 #include "runtime/graph/quantization.h"
 #include "runtime/ops/evaluate.h"
+#include "runtime/ops/page.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 #include "tools/compiler/pipeline.h"
@@ -25,7 +26,7 @@ using Epilogue = op::EpilogueAttributes;
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
 
-/// A quantized tensor: its real values are scale (codes - zero); zero may be kNoValue.
+/// A quantized tensor: its real values are scale (quantized value - zero); zero may be kNoValue.
 struct Codes {
   ValueId codes = kNoValue, scale = kNoValue, zero = kNoValue;
   int64_t axis = -1;  ///< axis of a vector of scales
@@ -405,48 +406,18 @@ void move_codes(GraphEdit& edit, NodeId id) {
 
 // --- functions of one tensor
 
-/// f(x) of one operand x; any other operand is a scalar constant.
+/// f(x) of one operand x, of its shape and type; any other operand is a scalar constant.
 bool is_function(GraphEdit& edit, const Node& node, ValueId& x) {
-  switch (node.kind()) {
-    case OpKind::Abs:
-    case OpKind::Neg:
-    case OpKind::Exp:
-    case OpKind::Log:
-    case OpKind::Sqrt:
-    case OpKind::Reciprocal:
-    case OpKind::Sin:
-    case OpKind::Cos:
-    case OpKind::Tanh:
-    case OpKind::Sigmoid:
-    case OpKind::Relu:
-    case OpKind::Erf:
-    case OpKind::Floor:
-    case OpKind::Ceil:
-    case OpKind::Round:
-    case OpKind::Sign:
-    case OpKind::Softplus:
-    case OpKind::LeakyRelu:
-    case OpKind::Elu:
-    case OpKind::HardSigmoid:
-    case OpKind::HardSwish:
-    case OpKind::Clip:
-    case OpKind::Gelu:
-    case OpKind::Silu:
-    case OpKind::Atan: x = node.inputs[0]; return true;
-    case OpKind::Add:
-    case OpKind::Sub:
-    case OpKind::Mul:
-    case OpKind::Div:
-    case OpKind::Pow:
-    case OpKind::Minimum:
-    case OpKind::Maximum: {
-      const bool second = edit.uniform(node.inputs[1]).has_value();
-      if (!second && !edit.uniform(node.inputs[0])) return false;
-      x = node.inputs[second ? 0 : 1];
-      return edit.same_info(x, node.outputs[0]);
-    }
-    default: return false;
+  const ops::Form form = ops::form_of(node.kind());
+  if (form == ops::Form::Unary) {
+    x = node.inputs[0];
+    return true;
   }
+  if (form != ops::Form::Broadcast || node.inputs.size() != 2) return false;
+  const bool second = edit.uniform(node.inputs[1]).has_value();
+  if (!second && !edit.uniform(node.inputs[0])) return false;
+  x = node.inputs[second ? 0 : 1];
+  return edit.same_info(x, node.outputs[0]);
 }
 
 /// The 256 results of the nodes from DequantizeLinear `first` to QuantizeLinear `last`, by the bits of x.
