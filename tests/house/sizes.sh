@@ -5,7 +5,7 @@ cd "$1"
 status=0
 while read -r lines file; do
   ((lines > 800)) && { echo "$file has $lines lines; split it along an idea"; status=1; }
-done < <(find $(ls -d runtime backends kernels shaders schema tools tests 2>/dev/null) -type f \
+done < <(find $(ls -d runtime backends kernels shaders schema tools tests examples 2>/dev/null) -type f \
   \( -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.comp' -o -name '*.glsl' -o -name '*.fbs' \) \
   -not -path '*/frozen/*' -exec wc -l {} + | grep -v ' total$')
 for readme in */README.md; do

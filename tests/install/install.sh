@@ -1,16 +1,36 @@
 #!/bin/sh
-# install.sh BUILD WORK COMPILER LIBDIR
+# install.sh BUILD WORK COMPILER LIBDIR: installs BUILD, and builds and runs against it what README.md and examples/ show.
 set -eu
 build=$1 work=$2 compiler=$3 libdir=$4
 here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+fail() { echo "FAILED: $*"; exit 1; }
 rm -rf "$work"
 mkdir -p "$work"
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 mv "$work/first" "$work/prefix" # an installed tree can be moved
-cmake -S "$here/consumer" -B "$work/consumer" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" \
-  -DCMAKE_BUILD_TYPE=Release >"$work/configure.log"
-cmake --build "$work/consumer" >"$work/build.log" || { cat "$work/build.log"; exit 1; }
-"$work/consumer/consumer"
+# build_project SOURCE OPTION...: builds SOURCE with the installed librt in SOURCE's name under $work/build.
+build_project() {
+  name=$(basename "$1")
+  cmake -S "$1" -B "$work/build/$name" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" \
+    -DCMAKE_BUILD_TYPE=Release -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >"$work/$name.log" 2>&1 &&
+    cmake --build "$work/build/$name" >>"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
+}
+
+# The CMake block of README.md, with its target `app` of main.cpp.
+mkdir "$work/consumer"
+cp "$here/consumer/main.cpp" "$work/consumer"
+{
+  echo 'cmake_minimum_required(VERSION 3.25)'
+  echo 'project(consumer LANGUAGES CXX)'
+  awk '/^```/ { if (inside && block ~ /find_package\(librt/) printf "%s", block
+                inside = !inside && $0 == "```cmake"; block = ""; next }
+       inside { block = block $0 "\n" }' "$root/README.md"
+} >"$work/consumer/CMakeLists.txt"
+grep -q 'find_package(librt' "$work/consumer/CMakeLists.txt" || fail "README.md has no cmake block with find_package(librt"
+build_project "$work/consumer"
+app=$work/build/consumer/app
+"$app"
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH="$work/prefix/$libdir/pkgconfig"
   # shellcheck disable=SC2046
@@ -25,7 +45,7 @@ unset LD_LIBRARY_PATH
 # Programs say which version they are, and their help fits the terminal; only examples are longer.
 for program in rtconvert rtbench rtrun rttrain; do
   [ -x "$work/prefix/bin/$program" ] || continue
-  [ "$("$work/prefix/bin/$program" --version)" = "$program $("$work/consumer/consumer" --version)" ] ||
+  [ "$("$work/prefix/bin/$program" --version)" = "$program $("$app" --version)" ] ||
     { echo "$program --version prints: $("$work/prefix/bin/$program" --version)"; exit 1; }
   COLUMNS=80 "$work/prefix/bin/$program" --help >"$work/help.txt"
   grep -q "^Usage: $program" "$work/help.txt" && grep -q '^Examples:' "$work/help.txt" ||
@@ -42,3 +62,33 @@ for program in rtrun rttrain; do
   ldd "$work/prefix/bin/$program" | grep -q "librt.so.0 => $work/prefix/" ||
     { echo "$program does not load the installed librt.so.0:"; ldd "$work/prefix/bin/$program"; exit 1; }
 done
+
+# The programs of examples/.
+build_project "$root/examples"
+examples=$work/build/examples
+# expect CODE TEXT PROGRAM ARGUMENT...: the exit code, and a text that the output contains.
+expect() {
+  code=$1 text=$2 program=$3 found=0
+  shift 3
+  "$examples/$program" "$@" >"$work/output.txt" 2>&1 || found=$?
+  [ "$found" = "$code" ] && grep -qF -- "$text" "$work/output.txt" ||
+    fail "$program $*: expected exit code $code and '$text', found exit code $found and: $(cat "$work/output.txt")"
+}
+digits=$root/examples/digits.rt digit=$root/examples/digit.pgm
+expect 0 'class 7: ' classify "$digits" "$digit"
+[ "$(head -c 7 "$work/output.txt")" = 'class 7' ] || fail "classify: $(cat "$work/output.txt")"
+expect 0 'ran on cpu 0, ' classify "$digits" "$digit" cpu
+expect 2 'missing.rt' classify missing.rt "$digit"
+expect 2 'not a binary 8-bit PGM' classify "$digits" "$digits"
+expect 2 'backend nothing: ' classify "$digits" "$digit" nothing
+expect 0 '8 of 8 asynchronous runs equal the synchronous ones' async "$digits"
+expect 0 'output fc3_1: f32 [-1 batch, 10]' memory "$digits"
+expect 2 'invalid model: ' memory "$digit"
+expect 2 'no entry train_step' finetune "$digits" "$work/none.ckpt"
+if [ -x "$work/prefix/bin/rtconvert" ]; then
+  "$work/prefix/bin/rtconvert" zoo:mlp -o "$work/mlp.rt" --train --loss cross_entropy --optimizer adam >"$work/mlp.log" 2>&1 ||
+    fail "rtconvert: $(cat "$work/mlp.log")"
+  expect 0 'the resumed losses are the same' finetune "$work/mlp.rt" "$work/mlp.ckpt"
+else
+  echo "rtconvert is not installed: finetune did not run"
+fi
