@@ -45,6 +45,12 @@ rt_status* load(rt_session* session, const char* path, Wanted wanted) {
     if (!checkpoint.ok()) return std::move(checkpoint).status();
     rt::StateStore& states = session->session->states();
     RT_TRY(compare(states, *checkpoint, wanted).in(path));
+    bool any = false;
+    for (size_t i = 0; i < states.count(); ++i) any = any || wanted(states.state(i));
+    if (!any)
+      return rt::invalid_argument(path,
+                                  ": expected a model with states to restore, found one without; load "
+                                  "the model that was trained");
     for (size_t i = 0; i < states.count(); ++i)
       if (const rt::State& state = states.state(i); wanted(state))
         RT_TRY(states.write(i, {checkpoint->tensor(state.name)->initial.data, state.info.bytes()}));

@@ -53,12 +53,18 @@ std::vector<BackendReport> probe_backends() {
 }
 
 Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& options) {
-  RT_ASSIGN(const BackendModule* module, load_module(backend));
-  auto device = module->open(options);
+  // A backend or device that is not there is the machine's fault, not the caller's.
+  const auto of_machine = [](const Status& status) {
+    const bool absent = status.code() == Code::NotFound || status.code() == Code::Unsupported;
+    return absent ? Status(Code::Device, std::string(status.message())) : status;
+  };
+  const auto module = load_module(backend);
+  if (!module.ok()) return of_machine(module.status());
+  auto device = (*module)->open(options);
   if (!device.ok()) {
-    if (device.status().message().find(backend) == std::string::npos)
-      return std::move(device).status().in("backend ", backend);
-    return std::move(device).status();
+    Status status = of_machine(device.status());
+    if (status.message().find(backend) == std::string::npos) return std::move(status).in("backend ", backend);
+    return status;
   }
   if (*device == nullptr) return internal_error("backend ", backend, " opened no device");
   return device;

@@ -23,9 +23,9 @@ enum class Code : uint8_t {
   InvalidArgument = 1,  ///< the caller's mistake: a wrong shape, name, option
   InvalidModel = 2,     ///< a file that is damaged, hostile or inconsistent
   Unsupported = 3,      ///< a valid request that this build, backend or device cannot do
-  NotFound = 4,         ///< no such file, device, entry, value
+  NotFound = 4,         ///< no such file, entry, value
   OutOfMemory = 5,      ///< an allocation failed or a memory limit would be exceeded
-  Device = 6,           ///< the driver or device reported an error
+  Device = 6,           ///< no such backend or device here, or an error of its driver
   Io = 7,               ///< reading or writing a file failed
   Internal = 8,         ///< a bug in librt
 };

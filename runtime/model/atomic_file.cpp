@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace rt {
@@ -30,6 +31,15 @@ Status AtomicFile::failure(const char* what) const {
 }
 
 Status AtomicFile::open() {
+  if (char* const target = realpath(path_.c_str(), nullptr); target != nullptr) {
+    path_ = target;
+    std::free(target);
+  }
+  struct stat existing {};
+  if (stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    return descriptor_ >= 0 ? Status() : failure("open it for writing");
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     temporary_ = text(path_, ".partial-", static_cast<long>(getpid()), "-", attempt);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -53,10 +63,13 @@ Status AtomicFile::write(const void* bytes, size_t size) {
 }
 
 Status AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) return failure("flush to the disk");
+  const bool in_place = temporary_.empty();
+  if (fsync(descriptor_) != 0 && !(in_place && (errno == EINVAL || errno == EROFS)))
+    return failure("flush to the disk");
   const int descriptor = descriptor_;
   descriptor_ = -1;
   if (close(descriptor) != 0) return failure("close");
+  if (in_place) return {};
   if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return failure("rename the finished file");
   temporary_.clear();
   const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -2,7 +2,8 @@
 //
 // Written next to its destination under a temporary name, then flushed to disk, renamed over the destination,
 // and the folder flushed: after a crash or a full disk either the old file or the new one exists, never a
-// partial one.
+// partial one. A symbolic link to a file stays, and that file is replaced. What is no regular file, such
+// as a pipe or /dev/null, is written to as it is.
 #pragma once
 
 #include <cstddef>

@@ -89,7 +89,7 @@ Result<DeviceChoice> select_device(const Graph& graph, const std::vector<State>&
       }
     }
   }
-  if (!best) return Status(Code::NotFound, text("no backend offers a device:", listing));
+  if (!best) return Status(Code::Device, text("no backend offers a device:", listing));
   const std::string why =
       work.ok() ? "the shortest predicted time" : text("no prediction: ", work.status().message());
   return DeviceChoice{best->backend, options.device.empty() ? text(best->index) : "",

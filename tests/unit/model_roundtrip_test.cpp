@@ -227,6 +227,23 @@ TEST(ModelWriter, FullDiskIsAnError) {
   EXPECT_EXIT(write_with_limit(model, folder), ::testing::ExitedWithCode(0), "");
 }
 
+TEST(ModelWriter, DevicesAndLinksStayWhatTheyAre) {
+  const testing::TemporaryFolder folder;
+  const ModelGraph model = sample_model();
+  EXPECT_TRUE(write_model(model, "/dev/null").ok());
+  const Status full = write_model(model, "/dev/full");
+  EXPECT_EQ(full.code(), Code::Io) << full.message();
+  for (const char* device : {"/dev/null", "/dev/full"})
+    EXPECT_TRUE(std::filesystem::is_character_file(device));
+  const std::filesystem::path target = folder.path("target.rt"), link = folder.path("link.rt");
+  std::filesystem::create_symlink(target.filename(), link);  // names no file yet
+  ASSERT_TRUE(write_model(model, target.string()).ok());
+  std::filesystem::resize_file(target, 10);
+  ASSERT_TRUE(write_model(model, link.string()).ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_TRUE(load_model(target.string()).ok());
+}
+
 TEST(ModelReader, MissingFile) {
   EXPECT_EQ(load_model("/nonexistent/model.rt").status().code(), Code::NotFound);
   EXPECT_EQ(load_model("/").status().code(), Code::Io);

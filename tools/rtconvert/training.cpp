@@ -53,6 +53,10 @@ bool is_weight(const State& state) {
 
 /// Sets the model's states to the checkpoint's values.
 Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::string& path) {
+  if (model.states.empty())
+    return invalid_argument(path,
+                            ": expected a model with states to restore, found one without; convert the model "
+                            "that was trained");
   std::string missing;
   for (State& state : model.states) {
     const State* saved = checkpoint.tensor(state.name);

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/command_line.h"
@@ -303,5 +304,10 @@ int main(int argc, char** argv) {
     }
     options.inputs.dims[assignment->first] = extent;
   }
-  return run(options);
+  try {
+    return run(options);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "rtrun: not enough memory\n");
+    return rt::tools::kBadMachine;
+  }
 }

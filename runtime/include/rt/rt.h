@@ -42,9 +42,9 @@ typedef enum rt_code {
   RT_INVALID_ARGUMENT = 1, /* caller error: a wrong shape, name, option */
   RT_INVALID_MODEL = 2,    /* a damaged, malicious or inconsistent file */
   RT_UNSUPPORTED = 3,      /* a valid request that this build, backend or device does not support */
-  RT_NOT_FOUND = 4,        /* no such file, device, entry, value */
+  RT_NOT_FOUND = 4,        /* no such file, entry, value */
   RT_OUT_OF_MEMORY = 5,    /* an allocation failed or a memory limit would be exceeded */
-  RT_DEVICE = 6,           /* the driver or device reported an error */
+  RT_DEVICE = 6,           /* no such backend or device here, or an error of its driver */
   RT_IO = 7,               /* reading or writing a file failed */
   RT_INTERNAL = 8          /* a bug in librt */
 } rt_code;
