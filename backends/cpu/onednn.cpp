@@ -156,7 +156,7 @@ bool has_bf16() noexcept {
 }
 
 Result<KernelPtr> make_matmul(const CpuDevice& device, const MatMul& product) {
-  return caught("this matrix product", [&]() -> KernelPtr {
+  return caught("this matmul", [&]() -> KernelPtr {
     const auto type = data_type_of(product.dtype);
     const auto matrix = [type](const Matrix& of, int64_t rows, int64_t columns) {
       Dims dims(of.batch.begin(), of.batch.end());

@@ -45,7 +45,7 @@ bool exact_integer_products() noexcept {
 }
 
 Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatMul& product) {
-  return caught("this product of integers", [&]() -> KernelPtr {
+  return caught("this integer matmul", [&]() -> KernelPtr {
     const auto matrix = [](const std::vector<int64_t>& batch, int64_t rows, int64_t columns, Type type) {
       Dims dims(batch.begin(), batch.end());
       dims.insert(dims.end(), {rows, columns});
@@ -143,7 +143,7 @@ void add_integer_convolution(ProgramBuilder& builder, const ConvGeometry& g, con
 }  // namespace
 
 Result<KernelPtr> make_convolution_integer(const CpuDevice& device, const IntegerConvolution& convolution) {
-  return caught("this convolution of integers", [&]() -> KernelPtr {
+  return caught("this integer convolution", [&]() -> KernelPtr {
     ProgramBuilder builder;
     ConvGeometry g = convolution.geometry;
     const Type type = byte_type(convolution.x_signed);
@@ -227,7 +227,7 @@ void add_scaled(ProgramBuilder& builder, Arguments& arguments, const Scaling& sc
 }  // namespace
 
 Result<KernelPtr> make_quantized_matmul(const IntegerMatMul& product, const Requantization& last) {
-  return caught("this quantized product", [&]() -> KernelPtr {
+  return caught("this quantized matmul", [&]() -> KernelPtr {
     const auto matrix = [](int64_t rows, int64_t columns, Type type) {
       const Dims dims{rows, columns};
       return Desc(dims, type, dense_strides(dims));

@@ -40,8 +40,8 @@ void for_each_patch(const WinogradShape& shape, int64_t channels, float* workspa
 }  // namespace
 
 Status supports_winograd_cached(const CpuDevice& device, const ConvGeometry& g) {
-  if (device.simd().winograd == nullptr) return unsupported("these loops need AVX-512");
-  if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two axes and one group");
+  if (device.simd().winograd == nullptr) return unsupported("this kernel needs AVX-512");
+  if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two spatial axes and one group");
   for (size_t i = 0; i < 2; ++i) {
     const WindowAxis& axis = g.axes[i];
     if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1 || axis.pad_begin > 1 ||
@@ -54,7 +54,7 @@ Status supports_winograd_cached(const CpuDevice& device, const ConvGeometry& g) 
   const int64_t tiles = std::min(shape_of(g, false).tiles(), shape_of(g, true).tiles());
   const int64_t most = std::max(shape_of(g, false).tiles(), shape_of(g, true).tiles());
   if (tiles < kLeastTiles || most > kMostTiles)
-    return unsupported("made for ", kLeastTiles, " to ", kMostTiles, " tiles of 4x4, not ", tiles);
+    return unsupported("needs ", kLeastTiles, " to ", kMostTiles, " tiles of 4x4, not ", tiles);
   return {};
 }
 

@@ -144,7 +144,7 @@ class PlannedProduct final : public CublasLtProduct {
                                         : fast  ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                 : CUBLAS_COMPUTE_32F;
     RT_TRY(check(call().MatmulDescCreate(&descriptor_, compute, integer ? CUDA_R_32I : CUDA_R_32F),
-                 "describing a product"));
+                 "describing a matmul"));
     RT_TRY(set(CUBLASLT_MATMUL_DESC_TRANSA, a.transposed_second ? CUBLAS_OP_T : CUBLAS_OP_N));
     RT_TRY(set(CUBLASLT_MATMUL_DESC_TRANSB, a.transposed_first ? CUBLAS_OP_T : CUBLAS_OP_N));
     RT_TRY(set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue(p.epilogue.activation.function, has_bias)));
@@ -187,7 +187,7 @@ class PlannedProduct final : public CublasLtProduct {
   template <class Value>
   Status set(cublasLtMatmulDescAttributes_t attribute, Value value) {
     return check(call().MatmulDescSetAttribute(descriptor_, attribute, &value, sizeof(value)),
-                 "describing a product");
+                 "describing a matmul");
   }
 
   static cublasLtEpilogue_t epilogue(Function activation, bool bias) {
@@ -209,7 +209,7 @@ class PlannedProduct final : public CublasLtProduct {
                                              result_.get(), result_.get(), preference, 1, &choice_, &found);
     call().MatmulPreferenceDestroy(preference);
     RT_TRY(check(status, "looking for an algorithm"));
-    return found > 0 ? Status() : unsupported("cuBLASLt has no algorithm for this product");
+    return found > 0 ? Status() : unsupported("cuBLASLt has no algorithm for this matmul");
   }
 
   std::shared_ptr<const Library> library_;
@@ -223,12 +223,12 @@ class PlannedProduct final : public CublasLtProduct {
 Status takes_bytes(const MatMulArguments& a, bool has_bias, bool has_residual) {
   const Product& p = a.product;
   if (a.transposed_first || !a.transposed_second)
-    return unsupported("cuBLASLt: of bytes, only the second factor is transposed");
+    return unsupported("cuBLASLt: an i8 matmul needs A untransposed and B transposed");
   if (p.k % 4 != 0 || p.n % 4 != 0)
-    return unsupported("cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found ",
-                       p.n, " and ", p.k);
+    return unsupported("cuBLASLt: an i8 matmul needs n and k to be multiples of 4, found ", p.n, " and ",
+                       p.k);
   if (has_bias || has_residual || p.epilogue.activation.function != Function::Identity)
-    return unsupported("cuBLASLt: products of bytes have no epilogue");
+    return unsupported("cuBLASLt: an i8 matmul has no epilogue");
   return {};
 }
 
@@ -237,13 +237,13 @@ Status takes(const MatMulArguments& a, bool has_bias, bool has_residual) {
   if (a.type == ElementType::I8) RT_TRY(takes_bytes(a, has_bias, has_residual));
   if (a.type != ElementType::I8 && a.type != ElementType::F32 && a.type != ElementType::F16 &&
       a.type != ElementType::BF16)
-    return unsupported("cuBLASLt: no products of this type");
-  if (p.m == 0 || p.n == 0 || p.k == 0 || p.matrices == 0) return unsupported("cuBLASLt: an empty product");
-  if (p.batch.rank > 1) return unsupported("cuBLASLt: batches have one stride, found ", p.batch.rank);
+    return unsupported("cuBLASLt: no matmul of this type");
+  if (p.m == 0 || p.n == 0 || p.k == 0 || p.matrices == 0) return unsupported("cuBLASLt: an empty matmul");
+  if (p.batch.rank > 1) return unsupported("cuBLASLt: expected one batch stride, found ", p.batch.rank);
   if (p.matrices > 1 && p.batch.rank == 0) return unsupported("cuBLASLt: a batch without strides");
   if (has_bias && (p.epilogue.bias_row != 0 || p.epilogue.bias_column != 1 ||
                    (p.batch.rank == 1 && p.batch.stride[ProductBatch::Bias][0] != 0)))
-    return unsupported("cuBLASLt: a bias is one row for all");
+    return unsupported("cuBLASLt: the bias must be one row for all matrices");
   switch (p.epilogue.activation.function) {
     case Function::Identity:
     case Function::Relu:

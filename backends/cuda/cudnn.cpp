@@ -73,12 +73,12 @@ const char* objection(std::span<const NumericalNote> notes, ElementType type, bo
       case NumericalNote::TensorCore:
         if (type == ElementType::F32 && !tf32) return "rounds f32 to TF32";
         break;
-      case NumericalNote::DownConvertInputs: return "multiplies in a shorter type";
-      case NumericalNote::ReducedPrecisionReduction: return "sums in less than f32";
-      case NumericalNote::NonDeterministic: return "sums in another order in each run";
+      case NumericalNote::DownConvertInputs: return "multiplies in a narrower type";
+      case NumericalNote::ReducedPrecisionReduction: return "accumulates in less than f32";
+      case NumericalNote::NonDeterministic: return "is not deterministic";
       case NumericalNote::Fft:
       case NumericalNote::WinogradTile6x6:
-      case NumericalNote::WinogradTile13x13: return "loses digits in a transform";
+      case NumericalNote::WinogradTile13x13: return "loses precision in a transform";
       default: break;
     }
   return nullptr;
@@ -95,7 +95,7 @@ class Proposals {
  public:
   explicit Proposals(const api::Functions& call) : made_(call) {}
   Status read(Descriptor graph, const Target& target) {
-    const Descriptor heuristics = made_.make(DescriptorKind::EngineHeuristics, "asking for proposals");
+    const Descriptor heuristics = made_.make(DescriptorKind::EngineHeuristics, "querying the heuristics");
     made_.set(Attribute::HeuristicsOperationGraph, AttributeType::BackendDescriptor, graph);
     made_.set(Attribute::HeuristicsMode, AttributeType::HeuristicMode, api::HeuristicMode::A);
     if (target.properties != nullptr)
@@ -107,7 +107,8 @@ class Proposals {
     };
     const int64_t count = results();
     for (int64_t i = 0; i < count; ++i)
-      configurations_.push_back(made_.make(DescriptorKind::EngineConfiguration, "reading proposals"));
+      configurations_.push_back(
+          made_.make(DescriptorKind::EngineConfiguration, "reading engine configurations"));
     configurations_.resize(static_cast<size_t>(std::min(results(), count)));
     return made_.status();
   }
@@ -121,7 +122,7 @@ class Proposals {
 /// Ok if the proposal's engine keeps our numerical rules.
 Status engine_fits(const api::Functions& call, Descriptor configuration, ElementType type, bool tf32) {
   CudnnDescriptors made(call);
-  Descriptor engine = made.make(DescriptorKind::Engine, "asking for an engine's notes");
+  Descriptor engine = made.make(DescriptorKind::Engine, "querying an engine's notes");
   made.get(configuration, Attribute::ConfigurationEngine, AttributeType::BackendDescriptor,
            std::span<Descriptor>(&engine, 1));
   std::array<NumericalNote, api::kMostNumericalNotes> notes{};
@@ -164,7 +165,7 @@ class PlannedConvolution final : public CudnnConvolution {
         append(refused, refused.empty() ? "" : "; ", taken.message());
     }
     return unsupported("cuDNN has no plan for this convolution: ",
-                       refused.empty() ? "it proposes none" : refused);
+                       refused.empty() ? "its heuristics return none" : refused);
   }
 
   size_t workspace_bytes() const noexcept override { return static_cast<size_t>(workspace_); }

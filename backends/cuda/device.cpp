@@ -95,7 +95,7 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     self->validation_ = options.validation;
     self->tf32_ = options.tf32;
     // Part of the key of tuning results: other kernels are candidates.
-    if (options.tf32) self->info_.driver += ", products of f32 in TF32";
+    if (options.tf32) self->info_.driver += ", f32 matmuls in TF32";
     RT_TRY(self->activate());
     RT_CUDA_TRY(cudaStreamCreateWithFlags(&self->compute_, cudaStreamNonBlocking), "creating a stream on '",
                 self->info_.name, "'");

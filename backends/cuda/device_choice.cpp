@@ -189,7 +189,7 @@ Status list_devices(std::vector<DeviceFacts>& devices) {
   RT_TRY(explain(facts));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     cudaDeviceProp properties{};
-    RT_CUDA_TRY(cudaGetDeviceProperties(&properties, ordinal), "asking for the properties of CUDA device ",
+    RT_CUDA_TRY(cudaGetDeviceProperties(&properties, ordinal), "querying the properties of CUDA device ",
                 ordinal);
     DeviceFacts device;
     device.ordinal = ordinal;

@@ -152,7 +152,7 @@ Status Opened::settle(Clock::time_point limit) {
     if (state == nccl::kSuccess) return {};
     if (state != nccl::kInProgress) return failure(state);
     const Clock::time_point now = Clock::now();
-    if (now > limit) return Status(Code::Device, "NCCL: the other ranks did not follow in time");
+    if (now > limit) return Status(Code::Device, "NCCL: timed out waiting for the other ranks");
     if (now > next_look) {
       RT_TRY(said(problem_of(ranks_)));
       next_look = now + kLook;

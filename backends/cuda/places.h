@@ -47,7 +47,7 @@ struct SortScratch {
 inline Status places_fit(int64_t count, int64_t places) {
   constexpr int64_t kLimit = (int64_t{1} << 32) - 1;
   if (count < kLimit && places < kLimit) return {};
-  return unsupported(count, " indices of ", places, " places, both must be below 2^32");
+  return unsupported(count, " indices of ", places, " positions, both must be below 2^32");
 }
 
 }  // namespace rt::cuda

@@ -39,19 +39,19 @@ void bind_requantization(Requantization& requantization, const RequantizeInputs&
 
 Status tensor_cores_take(const CudaDevice& device, DType dtype) {
   if (dtype == DType::F32 && !device.tf32())
-    return unsupported("products of f32 stay in f32: precision tf32 was not asked for");
+    return unsupported("f32 stays off tensor cores: precision tf32 was not requested");
   if (dtype != DType::F16 && device.facts().compute_capability < 80)
-    return unsupported("products of ", name_of(dtype), " on tensor cores need compute capability 8.0");
+    return unsupported(name_of(dtype), " on tensor cores needs compute capability 8.0");
   return {};
 }
 
 Status product_fits(int64_t m, int64_t n, int64_t k, int64_t matrices) {
   if (m >= kMost || n >= kMost || k >= kMost)
-    return unsupported("a product of ", m, " x ", n, " x ", k, ", extents must be below 2^30");
+    return unsupported("a matmul of ", m, " x ", n, " x ", k, ", extents must be below 2^30");
   constexpr int64_t kTile = 64;
   const int64_t tiles = ((m + kTile - 1) / kTile) * ((n + kTile - 1) / kTile);
   if (tiles > 0 && matrices > 2 * kMost / tiles)
-    return unsupported("a product of ", matrices, " matrices of ", tiles,
+    return unsupported("a matmul of ", matrices, " matrices of ", tiles,
                        " tiles, one launch has at most 2^31 tiles");
   return {};
 }
@@ -63,7 +63,7 @@ Result<ConvWindows> conv_windows(const ConvGeometry& geometry) {
     const WindowAxis& axis = geometry.axes[static_cast<size_t>(i)];
     if (axis.input >= kMost || axis.output >= kMost || axis.reach() >= kMost || axis.pad_begin >= kMost ||
         axis.stride >= kMost || axis.dilation >= kMost)
-      return unsupported("a spatial axis with numbers of 2^30 or more");
+      return unsupported("a spatial axis with a value of 2^30 or more");
     input *= axis.input;
     output *= axis.output;
     if (input >= kMost || output >= kMost) return unsupported("images of 2^30 pixels or more");

@@ -279,7 +279,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& /*reason*/) noexcept
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   try {
     if (options.communicator != nullptr)
-      return unsupported("reference: its collectives know one rank; train data parallel on cpu or vulkan");
+      return unsupported(
+          "reference: collectives support one rank only; train data parallel on cpu or vulkan");
     return DevicePtr(std::make_unique<ReferenceDevice>(reference_info()));
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "reference: out of memory");

@@ -265,7 +265,7 @@ Status tiled_conv_supports(const ConvSides& sides) {
     return unsupported("three spatial axes");
   if (sides.groups > 1 && (sides.group_in() % 4 != 0 || (sides.transposed && sides.group_out() % 4 != 0)))
     return unsupported("groups of ", sides.group_in(), " input and ", sides.group_out(),
-                       " output channels, which are not whole vec4s");
+                       " output channels, expected multiples of 4");
   return {};
 }
 
@@ -354,11 +354,11 @@ Status matrix_conv_supports(const VulkanDevice& device, const ConvSides& sides, 
   RT_TRY(tiled_conv_supports(sides));
   RT_TRY(matrices_support(device, dtype, sides.out_pixels(), sides.out_channels));
   if (sides.transposed || sides.groups != 1 || (sides.in_channels | sides.out_channels) % 4 != 0)
-    return unsupported("not one group with whole vec4s of channels");
+    return unsupported("expected one group and channels that are multiples of 4");
   const MatrixPlan& plan = device.plan().half_matrices;
   if (plan.lanes % (plan.step / 4) != 0)
-    return unsupported("workgroups of ", plan.lanes, " lanes do not share out rows of ", plan.step / 4,
-                       " vec4s");
+    return unsupported("workgroups of ", plan.lanes, " lanes, expected a multiple of the row length of ",
+                       plan.step / 4, " vec4s");
   return {};
 }
 

@@ -109,9 +109,9 @@ MatrixPlan plan_matrices(const DeviceFacts& facts, Component factors, Component 
 
 Status usable(const DeviceFacts& facts) {
   if (facts.api_version < 101)
-    return unsupported("device '", facts.name, "' speaks Vulkan ", facts.api_version / 100, ".",
+    return unsupported("device '", facts.name, "' supports Vulkan ", facts.api_version / 100, ".",
                        facts.api_version % 100, ", 1.1 is needed; update the driver");
-  if (!find_queue(facts)) return unsupported("device '", facts.name, "' has no queue that computes");
+  if (!find_queue(facts)) return unsupported("device '", facts.name, "' has no compute queue");
   if (facts.max_storage_buffers < kStorageBindings)
     return unsupported("device '", facts.name, "' binds ", facts.max_storage_buffers,
                        " storage buffers at a time, ", kStorageBindings, " are needed");
@@ -178,7 +178,7 @@ Result<DevicePlan> plan_device(const DeviceFacts& facts) {
   });
   if (!tensors || !staging)
     return unsupported("device '", facts.name,
-                       "' lists no memory that tensors can live in and the host can write");
+                       "' lacks a memory type for tensors or for host-visible staging");
   plan.tensor_memory = *tensors;
   plan.staging_memory = *staging;
   const auto& memory = facts.memory[*tensors];

@@ -216,7 +216,7 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
     const auto layer = std::ranges::find_if(
         layers, [](const auto& listed) { return std::strcmp(listed.layerName, kValidationLayer) == 0; });
     if (layer == layers.end())
-      return Status::make(Code::NotFound, "validation was asked for, but the layer ", kValidationLayer,
+      return Status::make(Code::NotFound, "validation was requested, but the layer ", kValidationLayer,
                           " is not installed");
     // Older layers report the extension's structures and SPIR-V as errors.
     self->matrices_ = layer->specVersion >= VK_MAKE_API_VERSION(0, 1, 3, 255);
@@ -269,7 +269,7 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
         get(self->instance_, "vkDestroyDebugUtilsMessengerEXT"));
     if (create_messenger == nullptr ||
         create_messenger(self->instance_, &messenger, nullptr, &self->messenger_) != VK_SUCCESS)
-      return Status::make(Code::Device, "the validation layer does not take a messenger");
+      return Status::make(Code::Device, "the validation layer does not accept a debug messenger");
   }
   return self;
 }

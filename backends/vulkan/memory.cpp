@@ -16,7 +16,7 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
   const uint64_t most = device.facts().max_allocation;
   if (most != 0 && create.size > most)
     return Status::make(Code::OutOfMemory, "device '", device.info().name, "' allocates at most ",
-                        bytes_text(most), " at once, ", bytes_text(size), " were asked for");
+                        bytes_text(most), " at once, ", bytes_text(size), " were requested");
 
   std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), size, exchange));
   if (const VkResult result = api.vkCreateBuffer(device.handle(), &create, nullptr, &slab->buffer_);
@@ -27,7 +27,7 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
   api.vkGetBufferMemoryRequirements(device.handle(), slab->buffer_, &needs);
   if ((needs.memoryTypeBits & (1u << memory_type)) == 0)
     return Status::make(Code::Device, "device '", device.info().name,
-                        "' does not let buffers live in memory type ", memory_type);
+                        "' does not allow buffers in memory type ", memory_type);
   VkMemoryAllocateInfo allocate{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
   allocate.allocationSize = needs.size;
   allocate.memoryTypeIndex = memory_type;

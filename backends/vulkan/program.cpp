@@ -55,7 +55,7 @@ Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> wr
 Status Program::pack(std::span<std::byte> bytes) noexcept {
   for (const Packer& packer : packers_) {
     if (packer.offset + packer.bytes > bytes.size())
-      return internal_error(name_, ": ", requirements_.packed, " packed bytes were booked, ", bytes.size(),
+      return internal_error(name_, ": ", requirements_.packed, " packed bytes were reserved, ", bytes.size(),
                             " were given");
     packer.write(bytes.subspan(packer.offset, packer.bytes));
   }

@@ -59,6 +59,8 @@ Result<const BackendModule*> open_module(std::string_view name) {
     RT_TRY(check_module(module, name, path));
     return module;
   }
+  if (std::find(kBackendNames.begin(), kBackendNames.end(), name) == kBackendNames.end())
+    return invalid_argument("unknown backend '", name, "'; expected cpu, vulkan, cuda, reference or auto");
   return Status::make(Code::NotFound, "backend ", name, ": ", file_name, " was not found in ",
                       searched.empty() ? "any folder" : searched,
                       "; install the module or set RT_MODULE_PATH to its folder");
@@ -103,8 +105,8 @@ Status check_module(const BackendModule* module, std::string_view name, std::str
                        module->abi != nullptr ? module->abi : "none", ", this one has ", RT_BACKEND_ABI,
                        "); build or install both from the same version");
   if (module->name == nullptr || name != module->name)
-    return unsupported(file, " says that it is backend '", module->name != nullptr ? module->name : "",
-                       "', not '", name, "'");
+    return unsupported(file, " reports backend '", module->name != nullptr ? module->name : "", "', not '",
+                       name, "'");
   if (module->probe == nullptr || module->open == nullptr)
     return unsupported(file, " exports a module without functions");
   return {};

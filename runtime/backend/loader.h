@@ -4,6 +4,7 @@
 // reason. Modules stay loaded until the process ends. Must not know: devices, sessions.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@
 #include "runtime/backend/module.h"
 
 namespace rt {
+
+/// The backends of librt; a module path may hold others.
+inline constexpr std::array<std::string_view, 4> kBackendNames = {"cpu", "cuda", "vulkan", "reference"};
 
 /// Search path of modules, in order: the folders in RT_MODULE_PATH (separated by ':') or, if that is not set,
 /// the folder of librt.so, then ../lib/librt and ../<libdir>/librt relative to the program's folder.

@@ -16,7 +16,7 @@ struct CloseFolder {
 }  // namespace
 
 std::vector<std::string> backend_names() {
-  std::vector<std::string> names = {"cpu", "cuda", "vulkan", "reference"};
+  std::vector<std::string> names(kBackendNames.begin(), kBackendNames.end());
   constexpr std::string_view kPrefix = "librt_", kSuffix = ".so";
   for (const std::string& folder : module_folders()) {
     const std::unique_ptr<DIR, CloseFolder> listing(opendir(folder.c_str()));

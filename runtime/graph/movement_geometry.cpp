@@ -50,7 +50,7 @@ Result<SliceGeometry> slice_geometry(const Shape& x, const op::SliceAttributes& 
 
 Result<PadGeometry> pad_geometry(const Shape& x, op::PadMode mode, std::span<const int64_t> pads) {
   if (mode < op::PadMode::MIN || mode > op::PadMode::MAX)
-    return invalid_argument("expected a known pad mode, found number ", static_cast<int>(mode));
+    return invalid_argument("expected a known pad mode, found value ", static_cast<int>(mode));
   const auto rank = static_cast<size_t>(x.rank());
   if (pads.size() != 2 * rank)
     return invalid_argument("expected ", 2 * rank, " pads for rank ", rank, ", found ", pads.size());

@@ -28,7 +28,7 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
       attributes.coordinates < op::ResizeCoordinates::MIN ||
       attributes.coordinates > op::ResizeCoordinates::MAX || attributes.nearest < op::ResizeNearest::MIN ||
       attributes.nearest > op::ResizeNearest::MAX)
-    return invalid_argument("expected known modes, found numbers ", static_cast<int>(attributes.mode), ", ",
+    return invalid_argument("expected known modes, found values ", static_cast<int>(attributes.mode), ", ",
                             static_cast<int>(attributes.coordinates), " and ",
                             static_cast<int>(attributes.nearest));
   if (x.rank() < 3)
@@ -42,7 +42,7 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
                             " scales, one per spatial axis, found ", sizes.size(), " and ", scales.size());
   if (!roi.empty() && roi.size() != 2 * count)
     return invalid_argument("expected a roi of ", count, " starts and ", count, " ends, found ", roi.size(),
-                            " numbers");
+                            " values");
   for (size_t i = 0; i < count; ++i) {
     ResizeAxis& axis = geometry.axes[i];
     if (!roi.empty()) {
@@ -62,7 +62,7 @@ Result<ResizeGeometry> resize_geometry(const Shape& x, const op::ResizeAttribute
       axis.output = static_cast<int64_t>(extent);
     }
     if (axis.output < 0 || axis.output >= int64_t{1} << 31 || (axis.input == 0 && axis.output != 0))
-      return invalid_argument("expected sizes in [0, 2^31) and something to resize, found ", axis.output,
+      return invalid_argument("expected sizes in [0, 2^31) and a non-empty input, found ", axis.output,
                               " from extent ", axis.input);
     geometry.result[static_cast<int>(i) + 1] = axis.output;
     const double taps = taps_of(axis, attributes);

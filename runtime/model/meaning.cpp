@@ -48,7 +48,7 @@ Status check_shapes(const Graph& graph, const Node& node, const ops::Page& page)
   for (size_t i = 0; i < inferred.size(); ++i) {
     const Value& stated = graph[node.outputs[i]];
     if (!agrees(stated, inferred[i]))
-      return invalid_model("output ", i, " '", stated.name, "' is stated as ", name_of(stated.dtype),
+      return invalid_model("output ", i, " '", stated.name, "' is declared as ", name_of(stated.dtype),
                            stated.is_static() ? text(stated.info().shape) : text(" of rank ", stated.rank()),
                            ", its operator gives ", inferred[i]);
   }

@@ -13,12 +13,12 @@ Status expect_codebook(const NodeView& node, size_t i) {
   RT_TRY(expect_rank(node, i, "codebook", 1, 1));
   const int64_t levels = node.shape(i)[0];
   if (levels >= 2 && levels <= 256) return {};
-  return invalid_argument("expected a codebook of 2 to 256 numbers, found ", levels);
+  return invalid_argument("expected a codebook of 2 to 256 values, found ", levels);
 }
 
 namespace {
 
-constexpr const char* kNoGradient = "codes are integers";
+constexpr const char* kNoGradient = "quantized values are integers";
 
 Status check_blocks(const NodeView& node, size_t codebook, int64_t block_size) {
   if (block_size < 1) return invalid_argument("expected a block_size of at least 1, found ", block_size);

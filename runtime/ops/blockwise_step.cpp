@@ -29,7 +29,7 @@ Status infer_blockwise_step(const NodeView& node, std::vector<TensorInfo>& outpu
     const size_t scales = kFirstScales + i;
     const size_t codes = i < states.size() ? blockwise_operand(states[i].operand) : node.input_count();
     if (node.has(codes) != node.has(scales))
-      return invalid_argument("expected codes as input ", codes, " with scales as input ", scales,
+      return invalid_argument("expected quantized values as input ", codes, " with scales as input ", scales,
                               ", found one without the other");
     if (!node.has(codes)) continue;
     const size_t codebook = codebook_operand(states[i]);

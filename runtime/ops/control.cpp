@@ -252,13 +252,12 @@ Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs
 
 RT_PAGE(If) = {.kind = OpKind::If, .inputs = {1, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_if};
 RT_NO_GRADIENT(
-    If, "its branch is chosen while running; where the condition does not depend on data it has a gradient");
+    If, "its branch is chosen at run time; it has a gradient if the condition does not depend on data");
 RT_PAGE(Loop) = {
     .kind = OpKind::Loop, .inputs = {0, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_loop};
-RT_NO_GRADIENT(
-    Loop,
-    "the values of its iterations are not kept; it has a gradient where it is written out, which wants a "
-    "number of iterations that is known and that nothing ends, and no more than 10,000 nodes; fix "
-    "extents it follows from (rtconvert --dim)");
+RT_NO_GRADIENT(Loop,
+               "the values of its iterations are not kept; it has a gradient if it can be unrolled: a known "
+               "trip count, no early exit and no more than 10,000 nodes; fix the dimensions that determine "
+               "the count (rtconvert --dim)");
 
 }  // namespace rt::ops

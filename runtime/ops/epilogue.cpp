@@ -53,7 +53,7 @@ Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilog
                             found);
   if (epilogue == nullptr) return {};
   if (epilogue->activation < Activation::MIN || epilogue->activation > Activation::MAX)
-    return invalid_argument("expected a known activation, found number ",
+    return invalid_argument("expected a known activation, found value ",
                             static_cast<int>(epilogue->activation));
   if (!is_float(dtype) && epilogue->activation != Activation::None &&
       epilogue->activation != Activation::Relu && epilogue->activation != Activation::Clip)

@@ -99,7 +99,8 @@ RT_PAGE(LossScaleUpdate) = {.kind = OpKind::LossScaleUpdate,
                             .infer = infer_loss_scale_update,
                             .composite = true,
                             .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(LossScaleUpdate) = {.no_gradient = "a rule for the next step",
-                                     .body = body_of_loss_scale_update};
+RT_COMPILER_PAGE(LossScaleUpdate) = {
+    .no_gradient = "an update of the loss scale, which comes after all gradients",
+    .body = body_of_loss_scale_update};
 
 }  // namespace rt::ops

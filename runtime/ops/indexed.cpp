@@ -101,7 +101,7 @@ void write_rows(op::ScatterReduction reduction, std::span<const ConstTensorView>
 
 Status check_reduction(op::ScatterReduction reduction) {
   if (reduction >= op::ScatterReduction::MIN && reduction <= op::ScatterReduction::MAX) return {};
-  return invalid_argument("expected a known reduction, found number ", static_cast<int>(reduction));
+  return invalid_argument("expected a known reduction, found value ", static_cast<int>(reduction));
 }
 
 // --- GatherElements, ScatterElements
@@ -157,7 +157,7 @@ Result<Shape> picked_shape(const NodeView& node, int64_t batch) {
   const Shape& x = node.shape(0);
   const Shape& indices = node.shape(1);
   if (indices.rank() < 1 || batch < 0 || batch >= indices.rank() || batch > x.rank())
-    return invalid_argument("expected indices of rank 1 or more, behind ", batch, " batch axes, found ",
+    return invalid_argument("expected indices of rank 1 or more, after ", batch, " batch axes, found ",
                             indices, " for ", x);
   const auto skipped = static_cast<int>(batch);
   if (indices.back() < 0 || indices.back() > x.rank() - batch)

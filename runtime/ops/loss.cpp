@@ -24,7 +24,7 @@ std::vector<ValueId> body_of_cross_entropy(Emitter& e, const Node&, std::span<co
   const Dim classes = e.value(logits).dims.size() == 2 ? e.value(logits).dims[1] : Dim{};
   if (!classes.is_known()) {
     e.fail(unsupported(
-        "SoftmaxCrossEntropy: expected a fixed number of classes, found logits with an unknown one"));
+        "SoftmaxCrossEntropy: expected a static number of classes, found logits with a dynamic one"));
     return {kNoValue};
   }
   const TensorInfo info{.dtype = label_type, .shape = {1, classes.extent}};

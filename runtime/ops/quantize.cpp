@@ -42,7 +42,7 @@ int64_t zero_point(std::span<const ConstTensorView> inputs, int64_t i) {
 Status infer_quantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const uint8_t to = node.as<op::QuantizeLinearAttributes>().to;
   if (to >= kDTypeCount || !kCodes.contains(static_cast<DType>(to)))
-    return invalid_argument("expected one of ", kCodes, " as `to`, found number ", to);
+    return invalid_argument("expected one of ", kCodes, " as `to`, found value ", to);
   RT_TRY(expect_dtype(node, 0, "x", kScaleTypes | DTypeSet(DType::I32)));
   if (node.dtype(0) == DType::I32)
     RT_TRY(expect_dtype(node, 1, "scale of integers", DTypeSet(DType::F32)));
@@ -78,7 +78,7 @@ Status eval_quantize(const NodeView& node, std::span<const ConstTensorView> inpu
 Status infer_dequantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const uint8_t to = node.as<op::DequantizeLinearAttributes>().to;
   if (to >= kDTypeCount || !kScaleTypes.contains(static_cast<DType>(to)))
-    return invalid_argument("expected one of ", kScaleTypes, " as `to`, found number ", to);
+    return invalid_argument("expected one of ", kScaleTypes, " as `to`, found value ", to);
   RT_TRY(expect_dtype(node, 0, "x", kCodes | DTypeSet(DType::I32)));
   RT_TRY(expect_dtype(node, 1, "scale", kScaleTypes));
   RT_TRY(check_groups<op::DequantizeLinearAttributes>(node, node.dtype(0)));
@@ -117,8 +117,7 @@ constexpr Format kFormats[] = {
 
 Status infer_narrow(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto format = static_cast<size_t>(node.as<op::NarrowFloatAttributes>().format);
-  if (format >= std::size(kFormats))
-    return invalid_argument("expected a known format, found number ", format);
+  if (format >= std::size(kFormats)) return invalid_argument("expected a known format, found value ", format);
   RT_TRY(expect_dtype(node, 0, "x", DTypeSet(DType::F32)));
   return infer_like_first(node, outputs);
 }

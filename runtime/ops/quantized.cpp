@@ -27,7 +27,7 @@ Status check_epilogue(const op::EpilogueAttributes* epilogue) {
   if (epilogue->has_bias || epilogue->has_residual)
     return invalid_argument("expected an epilogue without has_bias and has_residual: the bias is an operand");
   if (epilogue->activation > op::Activation::MAX)
-    return invalid_argument("expected a known activation, found number ",
+    return invalid_argument("expected a known activation, found value ",
                             static_cast<int>(epilogue->activation));
   return {};
 }
@@ -40,7 +40,7 @@ Status infer_requantized(const NodeView& node, const Requantized& at, const Shap
   RT_TRY(check_epilogue(attributes.epilogue.get()));
   constexpr DTypeSet kResults{DType::F32, DType::U8, DType::I8};
   if (attributes.to >= kDTypeCount || !kResults.contains(static_cast<DType>(attributes.to)))
-    return invalid_argument("expected one of ", kResults, " as `to`, found number ", attributes.to);
+    return invalid_argument("expected one of ", kResults, " as `to`, found value ", attributes.to);
   const auto to = static_cast<DType>(attributes.to);
   RT_TRY(expect_dtype(node, at.scale, "scale", DTypeSet(DType::F32)));
   if (node.shape(at.scale) != Shape{}) RT_TRY(expect_shape(node, at.scale, "scale", {channels}));

@@ -14,7 +14,7 @@ template <class Attributes>
 Status infer_random(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto dtype = static_cast<DType>(node.as<Attributes>().to);
   if (!valid(dtype) || !is_float(dtype))
-    return invalid_argument("expected one of ", kFloats, ", found dtype number ", static_cast<int>(dtype));
+    return invalid_argument("expected one of ", kFloats, ", found dtype ", static_cast<int>(dtype));
   RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
   if (extents.size() > kMaxRank)
     return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());

@@ -19,7 +19,7 @@ Status infer_grid_sample(const NodeView& node, std::vector<TensorInfo>& outputs)
   const auto& attributes = node.as<op::GridSampleAttributes>();
   if (attributes.mode < op::ResizeMode::MIN || attributes.mode > op::ResizeMode::MAX ||
       attributes.padding < op::GridSamplePadding::MIN || attributes.padding > op::GridSamplePadding::MAX)
-    return invalid_argument("expected a known mode and padding, found numbers ",
+    return invalid_argument("expected a known mode and padding, found values ",
                             static_cast<int>(attributes.mode), " and ", static_cast<int>(attributes.padding));
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_dtype(node, 1, "grid", kFloats));
@@ -32,7 +32,7 @@ Status infer_grid_sample(const NodeView& node, std::vector<TensorInfo>& outputs)
   Shape result = grid;
   result[grid.rank() - 1] = x.back();
   if (x.elements() == 0 && result.elements() != 0)
-    return invalid_argument("expected something to sample, found ", x);
+    return invalid_argument("expected a non-empty input, found ", x);
   return add_output(outputs, node.dtype(0), result);
 }
 
@@ -123,7 +123,7 @@ Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes,
   const Shape& x = node.shape(0);
   result = {node.shape(2)[0], attributes.height, attributes.width, x[3]};
   if (x.elements() == 0 && x[3] != 0 && result[0] != 0)
-    return invalid_argument("expected something to sample, found ", x);
+    return invalid_argument("expected a non-empty input, found ", x);
   return {};
 }
 
@@ -276,7 +276,8 @@ RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
 RT_COMPILER_PAGE(GridSample) = {
     .eval = eval_grid_sample, .gradient = grid_sample_gradient, .domain = {-1, 1}};
 RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_roi_align};
-RT_COMPILER_PAGE(RoiAlignGrad) = {.eval = eval_roi_align_grad,
-                                  .no_gradient = "is itself a gradient; second derivatives are not written"};
+RT_COMPILER_PAGE(RoiAlignGrad) = {
+    .eval = eval_roi_align_grad,
+    .no_gradient = "is itself a gradient; second derivatives are not implemented"};
 
 }  // namespace rt::ops

@@ -144,7 +144,7 @@ class GridGradient {
     const auto k = static_cast<int64_t>(dims.size()) - 2;
     for (int64_t d = 0; d <= k; ++d)
       if (!dims[static_cast<size_t>(d + 1)].is_known())
-        return emit_.fail(unsupported("the gradient of GridSample needs to know the extents of the image"));
+        return emit_.fail(unsupported("the gradient of GridSample needs static image extents"));
     const ValueId flat = emit_.reshape(grid_, with_points(k));
     grad_ = emit_.reshape(context_.grad(), with_points(dims.back().extent));
     std::vector<GridAxis> axes;
@@ -273,7 +273,7 @@ void resize_gradient(GradContext& context) {
   const auto scales = constant_floats(emit, context.input(2)), roi = constant_floats(emit, context.input(3));
   if (!scales.empty()) sizes.clear();
   if (!known || (context.input(3) != kNoValue && roi.empty()))
-    return emit.fail(unsupported("the gradient of Resize needs to know the extents of the image"));
+    return emit.fail(unsupported("the gradient of Resize needs static image extents"));
   auto geometry = resize_geometry(shape, attributes, sizes, scales, roi);
   if (!geometry.ok()) return emit.fail(std::move(geometry).status());
   ValueId grad = context.grad();

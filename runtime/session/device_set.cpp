@@ -13,9 +13,8 @@ Result<std::shared_ptr<DeviceSet>> DeviceSet::open(const std::string& backend, c
 
 Result<std::shared_ptr<DeviceSet>> DeviceSet::adopt(DevicePtr device, const DeviceOptions& options) {
   if (const DeviceInfo& info = device->info(); options.tf32 && !has_feature(info, "tf32"))
-    return unsupported(
-        "precision 'tf32': '", info.name, "' (", info.backend,
-        ") has no such products; ask for fp32, or for cuda on compute capability 8.0 or newer");
+    return unsupported("precision 'tf32': '", info.name, "' (", info.backend,
+                       ") has no TF32 matmuls; use fp32, or cuda on compute capability 8.0 or newer");
   auto set = std::make_shared<DeviceSet>();
   set->options_ = options;
   RT_TRY(set->add(std::move(device)));

@@ -105,7 +105,7 @@ Status Legalizer::add_inputs(ValueMap& map) {
       ref = constant(declared.name, info, kNothing, false);  // its shape is that of the run
     } else if (request_.values[i] != nullptr) {
       if (info.elements() > kShapeInputElements)
-        return unsupported("input '", declared.name, "' decides over shapes but has ", info.elements(),
+        return unsupported("input '", declared.name, "' determines shapes but has ", info.elements(),
                            " elements; at most ", kShapeInputElements, " are supported");
       AlignedBytes copy;
       RT_TRY(copy.reserve(info.bytes()));
@@ -152,10 +152,10 @@ Status Legalizer::check_extents(const Graph& graph, const Node& node, std::span<
     const Value& value = graph[node.outputs[i]];
     const std::string why = extents.contradiction(value, infos[i].shape);
     if (!why.empty())
-      return invalid_model("node '", name, "' (", name_of(node.kind()),
-                           "): the file says that its result is ", declared_text(graph, value),
-                           ", but for these inputs it is ", infos[i], " (", why,
-                           "); convert the model again, with fixed dimensions if that does not help");
+      return invalid_model(
+          "node '", name, "' (", name_of(node.kind()), "): the file declares its result as ",
+          declared_text(graph, value), ", but for these inputs it is ", infos[i], " (", why,
+          "); convert the model again, with static dimensions (--dim) if that does not help");
   }
   return {};
 }
@@ -356,8 +356,9 @@ Status Legalizer::check_fallbacks() {
 Status Legalizer::check_precision() {
   if (products_ == 0 || honoured_ > 0) return {};
   return unsupported("precision ", name_of(*request_.precision), ": ", devices_.entry(0).backend,
-                     " computes none of the ", products_, " products of '", request_.graph.name, "' in it (",
-                     refusal_, "); ask for fp32, for the other type of 16 bits, or for another backend");
+                     " supports it for none of the ", products_, " matmuls and convolutions of '",
+                     request_.graph.name, "' (", refusal_,
+                     "); use fp32, the other 16-bit type, or another backend");
 }
 
 /// The results in the types that the step computes, and, where they differ, in the graph's types.

@@ -103,7 +103,7 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
       case Pin::Output: return BufferRef{slots.slot(true, storage.index), 0, value.bytes};
     }
   }
-  if (place.block == nullptr) return internal_error("value '", value.name, "' has no place");
+  if (place.block == nullptr) return internal_error("value '", value.name, "' has no memory");
   RT_ASSIGN(const uint32_t slot, slots.slot(*place.block));
   return BufferRef{slot, place.offset, value.bytes};
 }

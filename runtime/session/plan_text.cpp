@@ -144,7 +144,7 @@ std::string Session::plan_text() const {
   std::string types;
   for (const auto& [dtype, count] : total.types)
     append(types, types.empty() ? "" : ", ", count, " in ", name_of(dtype));
-  append(out, "steps by type: ", types, "; ", total.casts, " casts that the graph has not\n");
+  append(out, "steps by type: ", types, "; ", total.casts, " casts added to the graph\n");
   if (total.updates > 0) append(out, "states: ", total.updates, " updated, ", total.in_place, " in place\n");
   for (size_t i = 0; i < devices().size(); ++i)
     for (const std::string& feature : devices().device(i).info().features)

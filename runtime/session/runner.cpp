@@ -158,7 +158,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
     if (!shape_inputs_[i]) continue;
     if (inputs[i].data == nullptr)
       return invalid_argument("input '", graph_[graph_.inputs[i]].name,
-                              "' decides over shapes: set it before planning");
+                              "' determines shapes: set it before planning");
     values[i] = static_cast<const std::byte*>(inputs[i].data);
   }
   shared_.chooser.begin_plan();
@@ -243,7 +243,7 @@ Status GraphRunner::submit(size_t turn, std::span<const HostRange> inputs) {
   PlanContext context = shared_.context();
   if (!current_->has_exchange(turn))
     RT_TRY(shared_.check_limit(graph_, *current_, current_->exchange_bytes(context))
-               .in("a run submitted beside another"));
+               .in("a second run in flight"));
   return current_->submit(context, turn, inputs);
 }
 

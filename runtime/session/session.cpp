@@ -41,8 +41,9 @@ std::optional<DType> precision_of(const SessionOptions& options) {
 
 Status check_options(const SessionOptions& options) {
   if (!options.precision.empty() && !precision_of(options))
-    return unsupported("precision '", options.precision,
-                       "': a session computes in fp32, tf32, fp16 or bf16; other types are up to rtconvert");
+    return unsupported(
+        "precision '", options.precision,
+        "': a session computes in fp32, tf32, fp16 or bf16; other types need rtconvert --precision");
   if (options.threads < 0) return invalid_argument("threads: expected 0 or more, found ", options.threads);
   if (options.tuning_ms < 0)
     return invalid_argument("tuning_ms: expected 0 or more, found ", options.tuning_ms);
@@ -58,12 +59,12 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
   if (share != nullptr) {
     const std::string& other = share->devices().entry(DeviceSet::kChosen).backend;
     if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
-      return invalid_argument("share_states_with: the session runs on ", other, ", this one asks for ",
+      return invalid_argument("share_states_with: the session runs on ", other, ", this one requests ",
                               options.backend, "; states live on one device");
     if (asks_for_tf32(options) != share->devices().options().tf32)
       return invalid_argument("share_states_with: the session's device was opened ",
                               asks_for_tf32(options) ? "without" : "with",
-                              " precision 'tf32'; ask for the same in both");
+                              " precision 'tf32'; request the same in both");
     auto session = create_on(share->shared_.devices, model, options, share);
     if (session.ok()) (*session)->device_reason_ = "the device of the session whose states are shared";
     return session;
@@ -301,7 +302,7 @@ Status Session::run_now(size_t turn, bool directly) {
 Status Session::run() {
   if (pending_count_ > 0)
     return invalid_argument("run: ", pending_count_, " submitted run", pending_count_ > 1 ? "s are" : " is",
-                            " under way; wait for ", pending_count_ > 1 ? "them" : "it", " first");
+                            " in flight; wait for ", pending_count_ > 1 ? "them" : "it", " first");
   RT_TRY(prepare());
   ran_ = false;
   RT_TRY(run_now(0, true));
@@ -311,7 +312,7 @@ Status Session::run() {
 
 Status Session::submit() {
   if (pending_count_ == pending_.size())
-    return invalid_argument("submit: ", pending_count_, " runs are under way; wait for the first of them");
+    return invalid_argument("submit: ", pending_count_, " runs are in flight; wait for the first of them");
   RT_TRY(prepare());
   ran_ = false;
   const size_t turn = (first_pending_ + pending_count_) % pending_.size();
@@ -357,7 +358,7 @@ void Session::settle() {
 }
 
 Status Session::wait() {
-  if (pending_count_ == 0) return invalid_argument("wait: no run was submitted that was not waited for");
+  if (pending_count_ == 0) return invalid_argument("wait: no submitted run is pending");
   const size_t turn = first_pending_;
   Pending& run = pending_[turn];
   first_pending_ = (turn + 1) % pending_.size();
@@ -379,8 +380,7 @@ Status Session::wait() {
 Result<TensorView> Session::output(size_t index) const {
   RT_TRY(check_index(index, outputs_.size(), "output"));
   if (!ran_)
-    return invalid_argument("output ", index,
-                            ": there is none before a run, or since the next was submitted");
+    return invalid_argument("output ", index, ": not available before a run, or after the next submit");
   return outputs_[index].result;
 }
 

@@ -52,12 +52,11 @@ class EmulatedCublasLt : public testing::Test {
 TEST_F(EmulatedCublasLt, TakesProductsOfBytes) {
   EXPECT_EQ(answer(68, 20, DType::I8, true), "");
   EXPECT_EQ(answer(70, 20, DType::I8, true),
-            "cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found 20 and 70");
+            "cuBLASLt: an i8 matmul needs n and k to be multiples of 4, found 20 and 70");
   EXPECT_EQ(answer(68, 21, DType::I8, true),
-            "cuBLASLt: products of bytes have multiples of 4 columns and of 4 along k, found 21 and 68");
+            "cuBLASLt: an i8 matmul needs n and k to be multiples of 4, found 21 and 68");
   for (const auto& [type, constant] : {std::pair(DType::I8, false), std::pair(DType::U8, true)})
-    EXPECT_EQ(answer(68, 20, type, constant),
-              "cuBLASLt: the second factor must be a constant matrix of signed bytes");
+    EXPECT_EQ(answer(68, 20, type, constant), "cuBLASLt: B must be a constant i8 matrix");
 }
 
 }  // namespace

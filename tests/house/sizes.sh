@@ -10,6 +10,6 @@ done < <(find $(ls -d runtime backends kernels shaders schema tools tests exampl
   -not -path '*/frozen/*' -exec wc -l {} + | grep -v ' total$')
 for readme in */README.md; do
   lines=$(wc -l <"$readme")
-  ((lines > 60)) && { echo "$readme has $lines lines; a room's README has at most 60"; status=1; }
+  ((lines > 60)) && { echo "$readme has $lines lines; a module's README has at most 60"; status=1; }
 done
 exit $status

@@ -20,7 +20,7 @@ TEST(Module, RefusalsAreSentences) {
   BackendModule module = **loaded;
   EXPECT_TRUE(check_module(&module, "reference", "file").ok());
   EXPECT_FALSE(check_module(nullptr, "reference", "file").ok());
-  EXPECT_NE(check_module(&module, "cpu", "file").message().find("says that it is backend 'reference'"),
+  EXPECT_NE(check_module(&module, "cpu", "file").message().find("reports backend 'reference'"),
             std::string::npos);
   module.abi = "0.0.9-0123456789abcdef";
   const Status stamp = check_module(&module, "reference", "file");
@@ -32,6 +32,9 @@ TEST(Module, RefusalsAreSentences) {
   module.size = 8;
   EXPECT_NE(check_module(&module, "reference", "file").message().find("8 bytes"), std::string::npos);
   EXPECT_EQ(load_module("../evil").status().code(), Code::InvalidArgument);
+  const Status unknown = load_module("gpu").status();
+  EXPECT_EQ(unknown.code(), Code::InvalidArgument);
+  EXPECT_EQ(unknown.message(), "unknown backend 'gpu'; expected cpu, vulkan, cuda, reference or auto");
 }
 
 TEST(Module, EveryBackendHasDevicesOrAReason) {

@@ -43,7 +43,7 @@ grep -qE 'kept ([0-9]+) of \1 nodes' "$scratch/between.txt" && fail "all nodes a
 [[ $(grep -c '"precision": "' "$scratch/bench.json") == 4 ]] || fail "rtbench shows not four precisions"
 
 "$bin/rtbench" zoo:lenet5 --backends cpu --batch 1 --time 0.01 --precision fp32,fp16 --json > "$scratch/bench.json"
-[[ $(grep -c '"only_stored": "' "$scratch/bench.json") == 1 ]] || fail "rtbench does not say that the processor only stores fp16"
+[[ $(grep -c '"only_stored": "' "$scratch/bench.json") == 1 ]] || fail "rtbench does not report that the CPU only stores fp16"
 grep -q '"failure"' "$scratch/bench.json" && fail "fp16 is not measured: $(grep failure "$scratch/bench.json")"
 
 # The file pages read for packing do not stay in memory.

@@ -196,17 +196,17 @@ TEST(Submit, RefusesWhatHasNoOrder) {
   auto session = open();
   ASSERT_NE(session, nullptr);
   EXPECT_TRUE(says(session->submit(), "not set: 'x'"));
-  EXPECT_TRUE(says(session->wait(), "no run was submitted"));
+  EXPECT_TRUE(says(session->wait(), "no submitted run"));
   ASSERT_OK(set(*session, 1, 1));
   ASSERT_OK(session->submit());
-  EXPECT_TRUE(says(session->output(0).status(), "none before a run"));
-  EXPECT_TRUE(says(session->run(), "1 submitted run is under way"));
+  EXPECT_TRUE(says(session->output(0).status(), "not available before a run"));
+  EXPECT_TRUE(says(session->run(), "1 submitted run is in flight"));
   ASSERT_OK(session->submit());
-  EXPECT_TRUE(says(session->submit(), "2 runs are under way"));
-  EXPECT_TRUE(says(session->run(), "2 submitted runs are under way"));
+  EXPECT_TRUE(says(session->submit(), "2 runs are in flight"));
+  EXPECT_TRUE(says(session->run(), "2 submitted runs are in flight"));
   ASSERT_OK(session->wait());
   ASSERT_OK(session->wait());
-  EXPECT_TRUE(says(session->wait(), "no run was submitted"));
+  EXPECT_TRUE(says(session->wait(), "no submitted run"));
   expect_outputs(*session, 1, 1, 1);
 }
 
@@ -247,7 +247,7 @@ TEST(Submit, TakesMemoryOfItsOwnWhereRunsAreUnderWay) {
   ASSERT_OK(tight->submit());
   const Status refused = tight->submit();
   EXPECT_EQ(refused.code(), Code::OutOfMemory);
-  EXPECT_TRUE(says(refused, "a run submitted beside another")) << refused.message();
+  EXPECT_TRUE(says(refused, "a second run in flight")) << refused.message();
   ASSERT_OK(tight->wait());
   expect_outputs(*tight, 100, 1, 0);
 }

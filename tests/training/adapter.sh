@@ -58,7 +58,7 @@ echo "--- refused"
 refused 'expected f32\[2' run other.rt --adapter adapter
 refused 'expected f32\[2' "$bin/rtbench" other.rt --adapter adapter --backends cpu --batch 1
 refused 'the model has none' run plain.rt --adapter adapter
-refused 'multiplies by no weight of this name' "$bin/rtconvert" zoo:lenet5 --merge-adapter adapter -o wrong.rt
+refused 'has a weight of this name' "$bin/rtconvert" zoo:lenet5 --merge-adapter adapter -o wrong.rt
 refused 'needs the source' "$bin/rtconvert" lora.rt --merge-adapter adapter -o wrong.rt
 refused 'no weight can be adapted' "$bin/rtconvert" "$model" --lora 'rank=2,targets=nothing' -o wrong.rt
 refused 'expected rank, alpha, targets, dropout or seed' "$bin/rtconvert" "$model" --lora size=2 -o wrong.rt

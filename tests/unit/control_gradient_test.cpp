@@ -144,7 +144,7 @@ TEST(ControlGradient, OfTheBranchThatIsAlwaysTaken) {
 }
 
 TEST(ControlGradient, IsRefusedWhereTheNumberOfIterationsDependsOnData) {
-  for (const auto& [graph, what] : {std::pair{recurrent(DType::F32, 4, true), "nothing ends"},
+  for (const auto& [graph, what] : {std::pair{recurrent(DType::F32, 4, true), "no early exit"},
                                     {recurrent(DType::F32, 1'000'000), "no more than 10,000 nodes"}}) {
     ModelGraph model;
     model.entries.push_back({.name = "infer", .graph = graph});

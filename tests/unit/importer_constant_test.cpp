@@ -89,7 +89,7 @@ TEST(ImporterConstant, WhatDoesNotFitIsSaid) {
   EXPECT_SAYS(error_of(summed({"1"}), given("axes", "")), "i64[1]");
   EXPECT_SAYS(error_of(summed({"1"}, ImporterModel::kInt32), given("axes", "3000000000")),
               "no number that i32");
-  EXPECT_SAYS(error_of(summed({"p", "q"}), given("axes", "1,2")), "more than one open dimension");
+  EXPECT_SAYS(error_of(summed({"p", "q"}), given("axes", "1,2")), "more than one dynamic dimension");
   EXPECT_SAYS(error_of(summed({"1"}), given("axis", "1")), "no input named 'axis'");
   ImportOptions options;
   const float number = 1;

@@ -207,7 +207,7 @@ TEST(Importer, OpensABatchOfOne) {
   sum.input("x", {1, 3});
   sum.output("y");
   sum.node("ReduceMax", {"x"}, {"y"});
-  EXPECT_TRUE(contains(error_of(sum, options), "does not follow the batch")) << error_of(sum, options);
+  EXPECT_TRUE(contains(error_of(sum, options), "the model fixes the batch")) << error_of(sum, options);
 }
 
 std::vector<int64_t> extents_of(const Graph& graph, ValueId id) {

@@ -91,7 +91,7 @@ TEST(PagesResize, NoElementsAndErrors) {
   const auto x = f32({1, 2, 1}, {1, 2});
   expect_result(resizing(op::ResizeMode::Linear), {f32({0, 2, 1}, {}), ints({3})}, f32({0, 3, 1}, {}));
   expect_result(resizing(op::ResizeMode::Linear), {x, ints({0})}, f32({1, 0, 1}, {}));
-  expect_error(resizing(op::ResizeMode::Linear), {f32({1, 0, 1}, {}), ints({3})}, "something to resize");
+  expect_error(resizing(op::ResizeMode::Linear), {f32({1, 0, 1}, {}), ints({3})}, "a non-empty input");
   expect_error(resizing(op::ResizeMode::Linear), {x}, "either 1 sizes or 1 scales");
   expect_error(resizing(op::ResizeMode::Linear), {x, ints({2}), f32({1}, {2})}, "either 1 sizes or 1 scales");
   expect_error(resizing(op::ResizeMode::Linear), {x, ints({2, 2})}, "either 1 sizes or 1 scales");
@@ -130,7 +130,7 @@ TEST(PagesShape, ConstantOfShape) {
   expect_error(attributes, {ints({-1})}, "2^59");
   expect_error(attributes, {ints({int64_t{1} << 40, int64_t{1} << 40})}, "2^59");
   attributes.dtype = 99;
-  expect_error(attributes, {ints({1})}, "known dtype, found number 99");
+  expect_error(attributes, {ints({1})}, "known dtype, found value 99");
 }
 
 TEST(PagesShape, Range) {

@@ -14,9 +14,7 @@ enum ExitCode : int {
 };
 
 inline constexpr const char* kExitCodeHelp =
-    "Exit codes: 0 fine, 1 compared and different, 2 the input is at fault, 3 the machine is (no such "
-    "device, no "
-    "memory).";
+    "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory).";
 
 /// Code is rt::Code of either header: the values are the same.
 template <class Code>

@@ -232,7 +232,7 @@ std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::s
   const auto outline = outline_of(proto, error);
   if (!outline) return std::nullopt;
   if (proto.data_location() != 0) {
-    error = "the data lies in another file, which is not read here";
+    error = "the data is stored in another file, which is not read here";
     return std::nullopt;
   }
   if (!has_elements(proto, *outline, error)) return std::nullopt;

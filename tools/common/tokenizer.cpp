@@ -65,7 +65,7 @@ std::optional<Tokenizer> Tokenizer::load(const std::string& path, std::string& e
   if (!cursor.ok() || tokenizer.pieces_.size() < size_t{kFirstByte + kBytes}) {
     error = path +
             ": expected a tokenizer of llama2.c (a score, a length and bytes for each of at least 259 "
-            "tokens), found something else or a part of it";
+            "tokens), found another format or a truncated file";
     return std::nullopt;
   }
   for (size_t id = 0; id < tokenizer.pieces_.size(); ++id)

@@ -342,7 +342,7 @@ bool Builder::meet_demands(const Node& node, const std::vector<Demand>& demands)
       if (solution && replace_by_solution(node, solution->first, solution->second)) return true;
     }
     std::string sentence =
-        text(extents_.equation_text(difference, graph_.symbols), ": ", describe(node), " demands it");
+        text(extents_.equation_text(difference, graph_.symbols), ": ", describe(node), " requires it");
     const bool is_new =
         std::find(demand_texts_.begin(), demand_texts_.end(), sentence) == demand_texts_.end();
     if (is_new && demand_texts_.size() < kMostDemandTexts) demand_texts_.push_back(std::move(sentence));
@@ -359,7 +359,7 @@ bool Builder::replace_by_solution(const Node& node, int32_t symbol, Extent solut
   replace_symbol(graph_, name, solution.constant, by);
   fitted_->push_back(text("dimension '", name, "' is ",
                           other ? text('\'', by, '\'') : text(solution.constant), ": ", describe(node),
-                          " fits nothing else"));
+                          " accepts nothing else"));
   infer_again();
   return true;
 }

@@ -259,8 +259,8 @@ Status Builder::infer_open(const NodeView& view, int probe, std::vector<TensorIn
     if (inputs[i] == kNoValue || (shape_operands >> i & 1u) == 0) continue;
     const Probes& known = probes_[inputs[i]];
     if (known[0].info != known[1].info || known[0].info.elements() > kMostEntries)
-      return unsupported(describe(view.node), ": how many entries input ", i,
-                         " has depends on the extents of the inputs, so the rank of the result is not known");
+      return unsupported(describe(view.node), ": the length of input ", i,
+                         " depends on the extents of the inputs, so the rank of the result is unknown");
     entries[i] = entries_of(inputs[i], probe);
   }
   return infer_unknown(view, entries, inputs[0] != kNoValue ? graph_[inputs[0]] : kNone, infos)
@@ -282,7 +282,7 @@ Entries Builder::entries_of(ValueId id, int probe) const {
 Status Builder::infer(const Node& node, std::vector<Probes>& outputs) const {
   Status plain = infer_with(node, nullptr, outputs);
   if (plain.ok() && !accept_empty_ && is_emptied(node, outputs))
-    return unsupported(describe(node), ": the part lies past the extents that were tried");
+    return unsupported(describe(node), ": the slice is empty at the extents that were tried");
   const bool open = strategy_ == kFree || depends_on_data();
   if (plain.ok() || !open || !infer_assuming(node, outputs)) return plain;
   return {};
@@ -399,7 +399,7 @@ Status Builder::infer_somehow(const Node& node, std::vector<Probes>& outputs) {
                                     : extents_.equation_text(difference, graph_.symbols));
   }
   if (wanted.empty()) return first;
-  return invalid_model(describe(node), ": fits only where ", wanted,
+  return invalid_model(describe(node), ": valid only where ", wanted,
                        ", and no such extents were found; fix dimensions with --dim NAME=N");
 }
 
@@ -478,7 +478,7 @@ bool Builder::change_symbols(const Node& node) {
       replace_symbol(graph_, name, extent, other);
       fitted_->push_back(text("dimension '", name, "' is ",
                               other.empty() ? text(extent) : text("'", other, "'"), ": ", describe(node),
-                              " fits nothing else"));
+                              " accepts nothing else"));
     }
     return true;
   }

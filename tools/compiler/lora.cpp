@@ -103,7 +103,7 @@ class WeightFinder {
     use.is_conv = node.kind() == OpKind::Conv;
     const op::EpilogueAttributes* epilogue = epilogue_of(node);
     if (epilogue != nullptr && epilogue->activation != op::Activation::None)
-      use.problem = "its node contains the activation behind it; give the model's source";
+      use.problem = "the activation is fused into its node; give the model's source";
     if (use.is_conv) {
       use.groups = node.as<op::ConvAttributes>().groups;
       use.out = shape[0];
@@ -304,12 +304,13 @@ class Merger {
     const std::string name = tensor.name.substr(0, tensor.name.size() - kDown.size());
     const auto weight =
         std::find_if(weights_.begin(), weights_.end(), [&](const Weight& each) { return each.name == name; });
-    if (weight == weights_.end()) return problem(name, "the model multiplies by no weight of this name");
+    if (weight == weights_.end())
+      return problem(name, "no MatMul or Conv of the model has a weight of this name");
     if (!weight->problem.empty()) return problem(name, weight->problem);
     const Value& constant = graph_[weight->root];
     if (!is_float(constant.dtype))
       return problem(name,
-                     text("is stored as ", name_of(constant.dtype), ", which holds no sum with an adapter"));
+                     text("is stored as ", name_of(constant.dtype), ", which an adapter cannot be added to"));
     const State* up = find(name + std::string(kUp));
     const State* scale = find(kLoraScaleState);
     if (up == nullptr || scale == nullptr)

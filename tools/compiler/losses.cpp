@@ -96,7 +96,7 @@ class LossWriter {
       return invalid_argument("train: the loss needs an output with a class axis ", options_.class_axis,
                               " and others, '", name_, "' has rank ", logits.rank());
     if (!logits.dims[static_cast<size_t>(*axis)].is_known())
-      return unsupported("train: the loss needs a fixed number of classes; '", name_, "' of rank ",
+      return unsupported("train: the loss needs a static number of classes; '", name_, "' of rank ",
                          logits.rank(), " has none on axis ", *axis,
                          "; name another class axis, -1 for the last");
     return axis;

@@ -119,7 +119,7 @@ class TrainEntry {
     }
     if (!refused.empty())
       return unsupported("train: only f32, f16 and bf16 weights can be trained whole, not ", joined(refused),
-                         "; adapters (lora) can be trained beside them");
+                         "; adapters (lora) can be trained on top of them");
     if (report_.trained.empty())
       return invalid_argument(
           "train: no f32, f16 or bf16 weight matches the trainable patterns; the weights are ",

@@ -114,7 +114,7 @@ Status infer_unknown(const NodeView& node, std::span<const Entries> entries, con
   for (size_t i = 0; i < operands.size() && i < 32; ++i) {
     if (!operands[i].present || operands[i].value != nullptr || (shape_operands >> i & 1u) == 0) continue;
     if (static_cast<int64_t>(entries[i].size()) != operands[i].info.elements())
-      return unsupported(describe(node.node), ": how many entries input ", i, " has is not known");
+      return unsupported(describe(node.node), ": the length of input ", i, " is unknown");
     samples[i] = ops::HostTensor(operands[i].info);
     const DType dtype = operands[i].info.dtype;
     for (size_t k = 0; k < entries[i].size(); ++k) {

@@ -174,7 +174,7 @@ int list_devices(const rt::Devices& devices, const Options& options) {
 int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& options) {
   for (const rt::DeviceInfo& device : devices) {
     const rt_device_profile profile = device_profile(device, options.measure, true);
-    std::printf("%s:%d %s: %.1f GFLOP/s fp32 matrix product, %.1f GB/s, %.1f us for a run of one node%s\n",
+    std::printf("%s:%d %s: %.1f GFLOP/s fp32 matmul, %.1f GB/s, %.1f us for a run of one node%s\n",
                 device.backend.c_str(), device.index, device.name.c_str(), profile.flops_f32 * 1e-9,
                 profile.memory_bandwidth * 1e-9, profile.submit_seconds * 1e6,
                 profile.measured ? "" : " (defaults: it could not be measured)");
@@ -226,7 +226,7 @@ int run(Options& options) {
   if (!chosen) return report_failure("rtbench", chosen.status());
   if (options.measure_devices) return measure_devices(*chosen, options);
   if (options.models.empty()) {
-    std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or ask for --devices\n");
+    std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or use --devices\n");
     return rt::tools::kBadInput;
   }
   std::vector<Measurement> results;
@@ -273,7 +273,7 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--dim", options.dims, "NAME=EXTENT of another open dimension, for example sequence=128");
+  app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option(
          "--mode", options.mode,
          "infer, or train: steps of forward, backward and optimizer, for models of rtconvert --train; "
@@ -284,20 +284,19 @@ int main(int argc, char** argv) {
       app.add_option("--lr", options.measure.learning_rate, "train: learning rate")->capture_default_str();
   CLI::Option* target =
       app.add_option("--target-loss", options.measure.target_loss,
-                     "train: also time until the loss of the one batch, which is made up, is no larger");
+                     "train: also time until the loss on the one random batch is no larger");
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
-  app.add_option(
-         "--precision", options.precisions,
-         "fp32, fp16, bf16, int8, int8-weights, int4-weights, or several: the model as rtconvert --precision "
-         "makes it, with int8 calibrated by seeded inputs; tf32: f32 on CUDA's tensor cores; errors are "
-         "against the model as it is")
+  app.add_option("--precision", options.precisions,
+                 "fp32, fp16, bf16, int8, int8-weights, int4-weights, or several: the model as rtconvert "
+                 "--precision makes it, with int8 calibrated on seeded random inputs; tf32: f32 on CUDA's "
+                 "tensor cores; errors are against the original model")
       ->delimiter(',')
       ->check(CLI::IsMember(precisions()));
   app.add_option("--adapter", options.measure.adapter,
                  "Adapter of rtconvert --save-adapter, for models compiled with --lora");
   app.add_option("--in-flight", options.measure.in_flight,
-                 "2: submit each run before the one ahead of it is over, so that inputs and outputs travel "
-                 "while the device computes; times are then from the end of one run to the end of the next")
+                 "2: keep two runs in flight, so that transfers overlap compute; times are then from the end "
+                 "of one run to the end of the next")
       ->check(CLI::Range(1, 2))
       ->capture_default_str();
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
@@ -313,7 +312,7 @@ int main(int argc, char** argv) {
   app.add_option("--trace", options.trace, "Write the profile as a Chrome trace (JSON)");
   app.add_flag("--devices", options.devices, "List devices, what they can do, and what is missing");
   app.add_flag("--measure-devices", options.measure_devices,
-               "Measure the devices' peak rates anew and store them");
+               "Measure the devices' peak rates again and store them");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
   rt::tools::set_up_help(app,

@@ -121,7 +121,7 @@ rt::Result<rt::Tensor> shaped(const rt::TensorSpec& spec, const std::string& bat
       else if (dim.symbol == batch_name)
         extent = batch;
       else
-        return rt::Status(rt::Code::InvalidArgument, "input '" + spec.name + "' has the open dimension '" +
+        return rt::Status(rt::Code::InvalidArgument, "input '" + spec.name + "' has the dynamic dimension '" +
                                                          dim.symbol + "'; give --dim " + dim.symbol + "=N");
     }
     dims.push_back(extent);
@@ -160,7 +160,7 @@ rt::Result<std::vector<rt::Tensor>> make_inputs(const BenchModel& model, const r
                                                 int64_t batch, const MeasureOptions& options) {
   if (!model.entry.empty() && loaded.metadata("train.loss") == "ctc")
     return rt::Status(rt::Code::Unsupported,
-                      "no inputs can be made up for the loss ctc: lengths must fit its labels");
+                      "inputs cannot be generated for the loss ctc: lengths must fit its labels");
   int64_t fixed = 1;
   const std::string symbol = batch_symbol(model, loaded, fixed);
   std::vector<rt::Tensor> inputs;

@@ -29,7 +29,7 @@ Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DTyp
 /// like any file.
 Status set_file(BenchModel& model, std::span<const std::byte> bytes) {
   const int descriptor = memfd_create("model", MFD_CLOEXEC);
-  if (descriptor < 0) return Status(Code::Io, "no file in memory can be made");
+  if (descriptor < 0) return Status(Code::Io, "cannot create a file in memory");
   model.file = std::shared_ptr<const void>(
       nullptr, [descriptor](const void*) { static_cast<void>(close(descriptor)); });
   model.path = text("/proc/self/fd/", descriptor);

@@ -83,13 +83,13 @@ std::string table(const std::vector<Measurement>& measurements) {
           m.error + "\n";
       continue;
     }
-    rows.push_back({m.model, m.backend, m.precision.empty() ? "as is" : m.precision, std::to_string(m.batch),
-                    format("%.3f", m.median_ms), format("%.3f", m.p90_ms), format("%.3f", m.p99_ms),
-                    format("%.1f", m.samples_per_second), m.gflops > 0 ? format("%.1f", m.gflops) : "-",
-                    m.percent_of_peak > 0 ? format("%.0f", m.percent_of_peak) : "-",
-                    format("%.1f", m.load_ms), format("%.1f", m.first_run_ms), bytes_text(m.file_bytes),
-                    bytes_text(m.memory_bytes), m.resident_bytes > 0 ? bytes_text(m.resident_bytes) : "-",
-                    error_text(m)});
+    rows.push_back(
+        {m.model, m.backend, m.precision.empty() ? "original" : m.precision, std::to_string(m.batch),
+         format("%.3f", m.median_ms), format("%.3f", m.p90_ms), format("%.3f", m.p99_ms),
+         format("%.1f", m.samples_per_second), m.gflops > 0 ? format("%.1f", m.gflops) : "-",
+         m.percent_of_peak > 0 ? format("%.0f", m.percent_of_peak) : "-", format("%.1f", m.load_ms),
+         format("%.1f", m.first_run_ms), bytes_text(m.file_bytes), bytes_text(m.memory_bytes),
+         m.resident_bytes > 0 ? bytes_text(m.resident_bytes) : "-", error_text(m)});
   }
   std::string out = rows.size() > 1 ? columns(rows, 3) : std::string();
   if (rows.size() > 1 && measurements.front().in_flight > 1)
@@ -104,7 +104,7 @@ std::string table(const std::vector<Measurement>& measurements) {
                     m.target_seconds);
   for (const Measurement& m : measurements)
     if (!m.only_stored.empty() && m.error.empty())
-      out += format("%s on %s, batch %ld: stored so, but computed in other types: ", m.model.c_str(),
+      out += format("%s on %s, batch %ld: storage type only, computed in other types: ", m.model.c_str(),
                     device_of(m).c_str(), static_cast<long>(m.batch)) +
              m.only_stored + "\n";
   for (const Measurement& m : measurements)

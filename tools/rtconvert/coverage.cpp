@@ -129,7 +129,7 @@ std::string Coverage::text() const {
       away == 0 ? rt::text("all ", nodes, " nodes") : rt::text(nodes - away, " of ", nodes, " nodes");
   if (!elsewhere.empty()) line += rt::text("; not ", list_of(elsewhere));
   if (host > 0) line += rt::text("; ", host, " on the host in between");
-  if (!depends.empty()) line += rt::text("; depending on their form ", list_of(depends));
+  if (!depends.empty()) line += rt::text("; depending on shapes and attributes ", list_of(depends));
   return line;
 }
 

@@ -157,7 +157,7 @@ std::string useless(std::span<const Array> outputs) {
         return "in f32 the outputs are not finite for these inputs; --input NAME=FILE gives others";
     any = any || count > 0;
   }
-  return any ? "" : "there is no output of real numbers";
+  return any ? "" : "there is no float output";
 }
 
 template <class Measure>

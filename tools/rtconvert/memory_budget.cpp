@@ -65,11 +65,11 @@ class BudgetSearch {
     const std::vector<Dim>* dims = infer.inputs.empty() ? nullptr : &infer[infer.inputs[0]].dims;
     if (dims == nullptr || dims->empty() || dims->front().symbol < 0)
       return invalid_argument(
-          "--memory: expected an open first dimension of the first input, to be the batch");
+          "--memory: expected a dynamic first dimension of the first input, as the batch");
     symbol_ = infer.symbols[static_cast<size_t>(dims->front().symbol)].name;
     for (const Symbol& symbol : infer.symbols)
       if (symbol.name != symbol_)
-        return invalid_argument("--memory: dimension '", symbol.name, "' is open; fix it with --dim ",
+        return invalid_argument("--memory: dimension '", symbol.name, "' is dynamic; fix it with --dim ",
                                 symbol.name, "=N");
     return {};
   }

@@ -52,7 +52,7 @@ compiler::LoraOptions parse_lora(const std::string& given) {
     const bool is_integer = number == static_cast<double>(static_cast<int64_t>(number));
     if ((is_rank || key == "seed") && (!is_integer || (is_rank && number < 1))) throw wrong("a whole number");
     if (is_alpha && number == 0) throw wrong("a positive number");
-    if (key == "dropout" && number >= 1) throw wrong("a part below 1");
+    if (key == "dropout" && number >= 1) throw wrong("a fraction below 1");
     if (is_rank) lora.rank = static_cast<int64_t>(number);
     if (is_alpha) lora.alpha = static_cast<float>(number);
     if (key == "dropout") lora.dropout = static_cast<float>(number);
@@ -68,11 +68,11 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("-o,--output", options.output, "Where to write the compiled model");
   app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
   app.add_flag("--open-batch", options.open_batch,
-               "ONNX models whose inputs have the batch 1: take any batch (dimension batch)");
+               "ONNX models exported with batch 1: make the batch dynamic (dimension batch)");
   app.add_option(
          "--constant", raw.constants,
          "NAME=VALUE: an input of an ONNX model becomes a constant, for example axis=1, sizes=2,3,4, or "
-         "NAME=FILE with a .npy, .npz or .pb tensor; what a mode, an axis or a rate input needs")
+         "NAME=FILE with a .npy, .npz or .pb tensor; needed for inputs such as a mode, an axis or a rate")
       ->take_all();
   app.add_option("--disable-pass", options.disabled_passes, "Leave out an optimization pass, by name")
       ->take_all();
@@ -82,11 +82,9 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_flag("--json", options.json, "Report as JSON on stdout");
   app.add_flag("--verbose", options.verbose, "Report each pass on stderr");
   app.add_flag("--verify", options.verify,
-               "Compare the compiled model, read back from its file, with the reference value of the model "
-               "as given: at "
-               "several extents of open dimensions (1, the smallest that works, random ones, one beyond "
-               "every number in "
-               "the model)");
+               "Compare the compiled model, read back from its file, with the reference result of the "
+               "original model, at several extents of dynamic dimensions (1, the smallest valid, random "
+               "ones, one above every integer constant)");
   app.add_option(
          "--input", raw.inputs,
          "NAME=FILE: a .npy or .pb tensor for --verify, --accuracy and --keep-accuracy; others are random")
@@ -103,10 +101,10 @@ void declare_precision(CLI::App& app, Options& options) {
   const std::string group = "Precision";
   app.add_option(
          "--precision", options.precision,
-         "fp16 or bf16: half-size weights; sums of products, and what lies between them, are computed "
-         "in it; delicate nodes, inputs and outputs keep fp32. int8: products of 8-bit integers, with scales "
-         "from --calibrate, or found at every run for matrix products; int8-weights, int4-weights: only the "
-         "weights of matrix products")
+         "fp16 or bf16: half-size weights; matmuls, convolutions and the nodes between them are "
+         "computed in it; precision-sensitive nodes, inputs and outputs keep fp32. int8: 8-bit "
+         "integer matmuls and convolutions, with scales from --calibrate, or dynamic ones for matmuls; "
+         "int8-weights, int4-weights: only the weights of matmuls")
       ->check(CLI::IsMember({"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"}))
       ->capture_default_str()
       ->group(group);
@@ -125,11 +123,10 @@ void declare_precision(CLI::App& app, Options& options) {
 }
 
 void declare_accuracy(CLI::App& app, Options& options) {
-  app.add_option(
-         "--accuracy", options.accuracy,
-         "Measure what --precision does to the outputs, on the --input given, the rows of --calibrate, or "
-         "random numbers, and warn where it is much: auto (unless a run takes over 30 G operations), "
-         "always, or never")
+  app.add_option("--accuracy", options.accuracy,
+                 "Measure the error of the outputs that --precision causes, on the --input given, the rows "
+                 "of --calibrate, or random values, and warn if it is large: auto (unless a run takes over "
+                 "30 G operations), always, or never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str()
       ->group("Precision");
@@ -139,17 +136,16 @@ void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
   const std::string group = "Adapters";
   app.add_option(
          "--lora", raw.lora,
-         "rank=N,alpha=N,targets=PATTERN,dropout=P: low-rank adapters beside the weights of MatMul and "
-         "Conv whose name, or node's name, matches (targets= may be repeated; default: all). With --train "
-         "they are what is trained, and --trainable adds weights; without, a place to load adapters to")
+         "rank=N,alpha=N,targets=PATTERN,dropout=P: low-rank adapters for the weights of MatMul and Conv "
+         "whose name, or node's name, matches (targets= may be repeated; default: all). With --train, the "
+         "adapters are trained, and --trainable adds weights; without, adapters can be loaded at run time")
       ->group(group);
   app.add_option(
          "--save-adapter", options.save_adapter,
          "MODEL.rt with a --checkpoint of its training: write what was trained, without the optimizer")
       ->group(group);
-  app.add_option(
-         "--merge-adapter", options.merge_adapter,
-         "Add an adapter to the weights of the model that it was trained beside (its source, not a .rt)")
+  app.add_option("--merge-adapter", options.merge_adapter,
+                 "Merge an adapter into the weights of the model it was trained for (its source, not a .rt)")
       ->group(group);
 }
 
@@ -173,12 +169,11 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
       ->needs(memory)
       ->capture_default_str()
       ->group(group);
-  app.add_option(
-         "--tie", options.tie,
-         "Shell patterns of weight names: what an exporter stored once because it was equal, and several "
-         "layers read, is trained as one weight. Default: layers of one kind get a weight each, as they "
-         "have in PyTorch; an embedding that is also the output layer, and a layer that is used twice, "
-         "stay one. Give the same with --export-onnx")
+  app.add_option("--tie", options.tie,
+                 "Shell patterns of weight names: a weight that several layers share in the file, because "
+                 "the exporter merged equal ones, stays tied in training. Default: layers of one kind get a "
+                 "weight each, as in PyTorch; an embedding that is also the output layer, and a layer that "
+                 "is used twice, stay tied. Give the same with --export-onnx")
       ->take_all()
       ->group(group);
   app.add_option("--checkpoint", options.checkpoint,
@@ -195,8 +190,7 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
   const std::string group = "Language models";
   app.add_option("--cache-length", options.cache_length,
                  "Keep keys and values in the model, up to this many positions: inputs that grow by a "
-                 "Concat, and the "
-                 "outputs that hand them on, become states")
+                 "Concat, and the outputs that return them, become states")
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option("--cache", raw.caches, "INPUT=OUTPUT: keep only these; default: all that grow")
@@ -232,16 +226,17 @@ bool check_other_output(const Options& options) {
 void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
   const std::string group = "Quantization";
   app.add_option("--calibrate", options.calibrate,
-                 "DATA.npz, or a folder of .npy: rows of each input, by its name, to see ranges on, for "
+                 "DATA.npz, or a folder of .npy: rows of each input, by its name, to calibrate ranges for "
                  "--precision int8 or --quantize-aware")
       ->group(group);
   app.add_option(
          "--calibration", options.calibration,
-         "How ranges follow from the data: all of it, all but outliers, or what keeps most information")
+         "How ranges are derived from the data: minimum and maximum, a percentile, or least information loss")
       ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
       ->capture_default_str()
       ->group(group);
-  app.add_option("--percentile", options.percentile, "For --calibration percentile: how much a range covers")
+  app.add_option("--percentile", options.percentile,
+                 "For --calibration percentile: percentage of values within a range")
       ->check(CLI::Range(50.0, 100.0))
       ->capture_default_str()
       ->group(group);
@@ -249,17 +244,17 @@ void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
                "List the signal-to-quantization-noise ratio of each node, worst first")
       ->group(group);
   app.add_option("--evaluate", options.evaluate,
-                 "Rows to tell the accuracy on, as for --calibrate, which they default to; needs --labels")
+                 "Rows to measure the accuracy on; default: those of --calibrate; needs --labels")
       ->group(group);
   app.add_option("--labels", options.labels,
-                 "The right classes of the rows (.npy or IDX): tells the accuracy in fp32 and in int8")
+                 "Labels of the rows (.npy or IDX): reports the accuracy in fp32 and in int8")
       ->group(group);
   app.add_option(
          "--max-drop", raw.max_drop,
          "For example 0.5%: keep the worst nodes in fp32 until the accuracy drops by no more; needs --labels")
       ->group(group);
   app.add_option("--group-size", options.group_size,
-                 "For int8-weights and int4-weights: weights that share a scale")
+                 "For int8-weights and int4-weights: number of weights that share a scale")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group(group);
@@ -289,9 +284,9 @@ void check_quantization(const Options& options) {
   if (options.group_size != Options().group_size && !options.precision.ends_with("-weights"))
     throw CLI::ValidationError("--group-size", "needs --precision int8-weights or int4-weights");
   if (!options.evaluate.empty() && options.labels.empty())
-    throw CLI::ValidationError("--evaluate", "needs --labels to tell the accuracy");
+    throw CLI::ValidationError("--evaluate", "needs --labels to measure the accuracy");
   if (options.max_drop >= 0 && options.labels.empty())
-    throw CLI::ValidationError("--max-drop", "needs --labels to tell the accuracy");
+    throw CLI::ValidationError("--max-drop", "needs --labels to measure the accuracy");
   if (options.quantizes() && options.train)
     throw CLI::ValidationError("--precision", options.precision + " is for inference, not for --train");
 }
@@ -309,10 +304,10 @@ void check(const Options& options) {
   if (!options.verify &&
       ((!options.verify_inputs.empty() && !measures_accuracy(options)) || !options.verify_backend.empty()))
     throw CLI::ValidationError("--input",
-                               "--input is for --verify and for measuring what another --precision than fp32 "
-                               "costs, --verify-backend for --verify");
+                               "--input is for --verify and for measuring the error of a --precision other "
+                               "than fp32, --verify-backend for --verify");
   if (options.accuracy != "auto" && (options.precision == "fp32" || options.train))
-    throw CLI::ValidationError("--accuracy", "is for another --precision than fp32, without --train");
+    throw CLI::ValidationError("--accuracy", "is for a --precision other than fp32, without --train");
   if (options.open_batch && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
     throw CLI::ValidationError("--open-batch", "is for ONNX models");
   if (!options.constants.empty() && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
@@ -329,7 +324,7 @@ void check(const Options& options) {
   if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
     throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
   if (options.precision == "fp32" && !options.keep_fp32.empty() && !options.training.quantize_aware)
-    throw CLI::ValidationError("--keep-fp32", "needs another --precision than fp32, or --quantize-aware");
+    throw CLI::ValidationError("--keep-fp32", "needs a --precision other than fp32, or --quantize-aware");
   if (options.keep_accuracy && !options.computes_in_16_bits() &&
       (options.precision != "int8" || options.calibrate.empty()))
     throw CLI::ValidationError("--keep-accuracy",

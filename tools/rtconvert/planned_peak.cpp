@@ -37,7 +37,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
   const std::vector<uint8_t> by_value = shape_inputs(graph);
   for (size_t i = 0; i < by_value.size(); ++i)
     if (by_value[i])
-      return unsupported("the value of input '", graph[graph.inputs[i]].name, "' decides over shapes");
+      return unsupported("the value of input '", graph[graph.inputs[i]].name, "' determines shapes");
   RT_ASSIGN(std::shared_ptr<DeviceSet> devices, DeviceSet::open(backend, {}));
   const std::vector<TensorInfo> inputs = inputs_at(graph, extents);
   RT_TRY(check_inputs(graph, inputs));

@@ -292,7 +292,7 @@ class Observer {
       for (size_t k = 0; k < numbers.size(); ++k) {
         if (!std::isfinite(numbers[k]))
           return invalid_argument("--calibrate: '", graph_[values[i]].name,
-                                  "' has a number that is not finite");
+                                  "' has a value that is not finite");
         seen.range.low = std::min(seen.range.low, numbers[k]);
         seen.range.high = std::max(seen.range.high, numbers[k]);
         seen.mean[k % channels] += static_cast<double>(numbers[k]);
@@ -424,7 +424,7 @@ Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Da
         if (i != 0) return {};
         const auto type = static_cast<DType>(output.type);
         if (!is_float(type) || output.dims.empty())
-          return invalid_argument("--labels: expected real scores as the first output, found ",
+          return invalid_argument("--labels: expected float scores as the first output, found ",
                                   name_of(type));
         std::vector<double> scores(output.bytes.size() / size_of(type));
         for (size_t k = 0; k < scores.size(); ++k)
@@ -458,9 +458,9 @@ std::string QuantizationReport::table() const {
 
 std::string QuantizationReport::summary() const {
   const auto kept = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return line.kept; });
-  std::string out = text("quantized   ", products, " products");
+  std::string out = text("quantized   ", products, " MatMul/Conv nodes");
   if (tables > 0) append(out, text(" and ", tables, tables == 1 ? " embedding table" : " embedding tables"));
-  if (rows > 0) append(out, text(" by ", rows, " rows"));
+  if (rows > 0) append(out, text(" on ", rows, " rows"));
   if (trained) append(out, " with the ranges of training");
   if (kept > 0) append(out, text(", ", kept, " stay in f32"));
   if (equalized > 0) append(out, text(", ", equalized, " pairs of convolutions equalized"));
@@ -618,7 +618,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
   }
   RT_ASSIGN(report.tables, compiler::quantize_tables(infer, model.states, keep));
   if (report.products > 0) return {};
-  return invalid_argument("--precision ", options.precision, ": no matrix product with constant weights fits",
+  return invalid_argument("--precision ", options.precision, ": no MatMul with constant weights is eligible",
                           options.precision == "int8"
                               ? "; convolutions need --calibrate"
                               : text(" groups of ", options.group_size, "; try another --group-size"));

@@ -122,10 +122,10 @@ void TrainingArguments::Raw::declare_losses(CLI::App& app) {
   add(app.add_option("--class-axis", l.class_axis, "Axis of the classes; negative counts from the end"),
       "--loss", {"cross_entropy", "nll", "kl_divergence"})
       ->capture_default_str();
-  add(app.add_option("--label-smoothing", l.label_smoothing, "Share that all classes get"), "--loss",
-      {"cross_entropy"})
+  add(app.add_option("--label-smoothing", l.label_smoothing, "Probability spread evenly over all classes"),
+      "--loss", {"cross_entropy"})
       ->check(CLI::Range(0.0, 0.999999));
-  add(app.add_option("--ignore-index", ignore_index, "A label that counts for nothing"), "--loss",
+  add(app.add_option("--ignore-index", ignore_index, "Label to ignore in the loss"), "--loss",
       {"cross_entropy", "nll"});
   add(app.add_option("--class-weights", l.class_weights, "W,W,..: one for each class"), "--loss",
       {"cross_entropy", "nll"})
@@ -135,14 +135,16 @@ void TrainingArguments::Raw::declare_losses(CLI::App& app) {
       "--loss", {"bce_with_logits"})
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  add(app.add_option("--huber-delta", l.huber_delta, "Where the square becomes a line"), "--loss", {"huber"})
+  add(app.add_option("--huber-delta", l.huber_delta,
+                     "Error at which the loss turns from quadratic to linear"),
+      "--loss", {"huber"})
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  add(app.add_option("--temperature", l.temperature, "Divides the logits of both nets"), "--loss",
+  add(app.add_option("--temperature", l.temperature, "Divides the logits of both models"), "--loss",
       {"kl_divergence"})
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  add(app.add_option("--blank", l.blank, "The class that stands for no label"), "--loss", {"ctc"})
+  add(app.add_option("--blank", l.blank, "Index of the blank class"), "--loss", {"ctc"})
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
 }
@@ -156,28 +158,30 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
       ->capture_default_str();
   add(app.add_option("--momentum", o.momentum, "sgd (0.9), rmsprop (0)"), which, {"sgd", "rmsprop"})
       ->check(rate);
-  add(app.add_option("--dampening", o.dampening, "Of the gradient in the momentum"), which, {"sgd"})
+  add(app.add_option("--dampening", o.dampening, "Dampening of the gradient in the momentum"), which, {"sgd"})
       ->check(CLI::Range(0.0, 1.0));
   add(app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum"), which, {"sgd"});
-  add(app.add_option("--beta1", o.beta1, "Decay rate of the mean (0.9)"), which,
+  add(app.add_option("--beta1", o.beta1, "Decay rate of the first moment (0.9)"), which,
       {"adam", "adamw", "lamb", "lion"})
       ->check(rate);
-  add(app.add_option("--beta2", o.beta2, "Decay rate of the mean of squares (0.999, lion 0.99)"), which,
+  add(app.add_option("--beta2", o.beta2, "Decay rate of the second moment (0.999, lion 0.99)"), which,
       {"adam", "adamw", "lamb", "lion"})
       ->check(rate);
   add(app.add_option("--epsilon", o.epsilon, "1e-8, adagrad 1e-10, adadelta and lamb 1e-6"), which,
       {"adam", "adamw", "rmsprop", "adagrad", "adadelta", "lamb"})
       ->check(CLI::NonNegativeNumber);
-  add(app.add_option("--decay-rate", o.decay_rate, "Of the mean of squares: rmsprop 0.99, adadelta 0.9"),
+  add(app.add_option("--decay-rate", o.decay_rate,
+                     "Decay rate of the mean of squared gradients: rmsprop 0.99, adadelta 0.9"),
       which, {"rmsprop", "adadelta"})
       ->check(rate);
   add(app.add_flag("--centered", o.centered, "Divide by the standard deviation"), which, {"rmsprop"});
-  add(app.add_flag("--amsgrad", o.amsgrad, "Divide by the largest mean of squares so far"), which,
+  add(app.add_flag("--amsgrad", o.amsgrad, "Divide by the largest second moment so far"), which,
       {"adam", "adamw"});
   add(app.add_option("--lr-decay", o.learning_rate_decay, "lr / (1 + (step - 1) decay)"), which, {"adagrad"})
       ->check(CLI::NonNegativeNumber);
-  add(app.add_option("--initial-accumulator", o.initial_accumulator, "Start of the sum of squares"), which,
-      {"adagrad"})
+  add(app.add_option("--initial-accumulator", o.initial_accumulator,
+                     "Initial value of the sum of squared gradients"),
+      which, {"adagrad"})
       ->check(CLI::NonNegativeNumber);
   add(app.add_option("--weight-decay", o.weight_decay, "Weight decay; decoupled with adamw, lamb, lion"))
       ->check(CLI::NonNegativeNumber)
@@ -188,9 +192,8 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
       ->check(CLI::IsMember({"f32", "bf16", "u8"}))
       ->capture_default_str();
   add(app.add_option("--group", groups,
-                     "PATTERN:lr=FACTOR,weight_decay=NUMBER: other numbers for the weights of a shell "
-                     "pattern; the first "
-                     "that matches counts"))
+                     "PATTERN:lr=FACTOR,weight_decay=NUMBER: other values for the weights matching a shell "
+                     "pattern; the first match applies"))
       ->take_all();
 }
 
@@ -198,7 +201,7 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
   compiler::GradientOptions& g = options.optimizer.gradients;
   add(app.add_option("--clip-value", g.clip_value, "Clip each element of the gradients"))
       ->check(CLI::PositiveNumber);
-  add(app.add_option("--clip-norm", g.clip_norm, "Scale all gradients down to this common norm"))
+  add(app.add_option("--clip-norm", g.clip_norm, "Scale the gradients down to this global norm"))
       ->check(CLI::PositiveNumber);
   add(app.add_option(
       "--loss-scale", loss_scale,
@@ -206,7 +209,7 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
       "gradients are not finite is "
       "skipped; default: dynamic with --precision fp16, else none"));
   add(app.add_option("--loss-scale-interval", loss_scale_interval,
-                     "dynamic: doubles after so many good steps, halves at a skipped one"))
+                     "dynamic: doubles after this many finite steps, halves at a skipped one"))
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add(app.add_option(
@@ -223,12 +226,11 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
                      "Weight of the old running values"))
       ->capture_default_str();
   add(app.add_flag("--batch-norm-unbiased", options.batch_norm_unbiased,
-                   "Running variance with n - 1, as PyTorch has it; ONNX divides by n"));
-  auto* aware = add(app.add_flag(
-      "--quantize-aware", options.quantize_aware,
-      "Train with tensors and weights that are rounded to 8 bits: rtconvert MODEL.rt --checkpoint FILE "
-      "--precision int8 then needs no data. Ranges follow the batches, from those of --calibrate if it is "
-      "given"));
+                   "Running variance with n - 1, as in PyTorch; ONNX divides by n"));
+  auto* aware = add(app.add_flag("--quantize-aware", options.quantize_aware,
+                                 "Train with fake quantization of tensors and weights to 8 bits: rtconvert "
+                                 "MODEL.rt --checkpoint FILE --precision int8 then needs no data. Ranges "
+                                 "follow the batches, from those of --calibrate if it is given"));
   add(app.add_option("--range-momentum", options.range_momentum,
                      "For --quantize-aware: weight of the old ranges; 1 keeps those of --calibrate"))
       ->check(CLI::Range(0.0, 1.0))
@@ -239,10 +241,9 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
 void TrainingArguments::Raw::declare_ranks(CLI::App& app) {
   auto* parallel = add(app.add_flag("--data-parallel", options.data_parallel.enabled,
                                     "For mpirun -n N rttrain: each rank takes a part of every batch, and "
-                                    "gradients are added up over the ranks "
-                                    "while the backward pass goes on"));
+                                    "gradients are all-reduced during the backward pass"));
   add(app.add_option("--bucket-size", options.data_parallel.bucket_bytes,
-                     "Gradients that are added up in one operation, for example 4MiB"))
+                     "Size of the gradients in one all-reduce, for example 4MiB"))
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber)
       ->default_str("2MiB")

@@ -28,7 +28,7 @@ rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::str
   const auto wanted = static_cast<ElementType>(spec.dtype);
   if (array.type == wanted) return array;
   if (is_float(array.type) && !is_float(wanted))
-    return bad(source + ": input '" + spec.name + "' wants " + std::string(rt::name_of(spec.dtype)) +
+    return bad(source + ": input '" + spec.name + "' expects " + std::string(rt::name_of(spec.dtype)) +
                ", the file has " + tools::describe(array));
   return tools::converted(array, wanted);
 }
@@ -39,7 +39,7 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
   auto image = tools::read_image(path, error);
   if (!image) return rt::Status(rt::Code::Io, error);
   if (spec.dims.size() != 4)
-    return bad(path + ": a picture needs an input of rank 4, '" + spec.name + "' has rank " +
+    return bad(path + ": an image needs an input of rank 4, '" + spec.name + "' has rank " +
                std::to_string(spec.dims.size()));
   tools::ImageOptions how = options.image;
   if (!options.layout_given) {
@@ -56,13 +56,13 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
     const int to_width = static_cast<int>(width >= 0 ? width : image->width);
     if (!options.resize)
       return bad(path + ": is " + std::to_string(image->width) + "x" + std::to_string(image->height) +
-                 ", input '" + spec.name + "' wants " + std::to_string(to_width) + "x" +
+                 ", input '" + spec.name + "' expects " + std::to_string(to_width) + "x" +
                  std::to_string(to_height) + "; add --resize to scale it");
     *image = tools::resized(*image, to_width, to_height);
   }
   for (const auto* numbers : {&how.mean, &how.deviation})
     if (numbers->size() != 1 && numbers->size() != (how.channels == tools::Channels::Gray ? 1u : 3u))
-      return bad("--mean and --std take one number or one for each channel");
+      return bad("--mean and --std take one value or one per channel");
   return tools::image_to_array(*image, how);
 }
 

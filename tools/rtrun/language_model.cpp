@@ -77,8 +77,8 @@ rt::Status LanguageModel::find_inputs(const InputNames& names) {
   chunk_ = std::max<int64_t>(length, 0);
   if (chunk_ == 0 || (capacity_ > 0 && chunk_ == 1)) return {};
   return bad("input '" + tokens_.spec.name + "' takes exactly " + std::to_string(length) +
-             " tokens and the model keeps nothing of earlier ones; convert it with a symbolic length, or "
-             "with --cache-length where it has inputs for keys and values");
+             " tokens and the model has no cache of earlier ones; convert it with a symbolic length, or with "
+             "--cache-length where it has inputs for keys and values");
 }
 
 rt::Status LanguageModel::find_logits(const std::string& name) {

@@ -202,8 +202,8 @@ void declare_generation(CLI::App& app, Options& options) {
          "reads the whole text again for every token, and makes a plan for every length")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_option("--prompt", generate.prompt, "The text's beginning; needs --tokenizer")->group(group);
-  app.add_option("--prompt-tokens", generate.prompt_tokens, "The beginning as token ids; default: 1")
+  app.add_option("--prompt", generate.prompt, "Prompt text; needs --tokenizer")->group(group);
+  app.add_option("--prompt-tokens", generate.prompt_tokens, "Prompt as token ids; default: 1")
       ->delimiter(',')
       ->group(group);
   app.add_option("--tokenizer", generate.tokenizer, "Tokenizer file of llama2.c (.bin); without: print ids")
@@ -236,7 +236,7 @@ void declare_generation(CLI::App& app, Options& options) {
 
 int main(int argc, char** argv) {
   rt::tools::spin_briefly();
-  CLI::App app("Runs a compiled model on files and, if asked, compares the outputs with expected ones.");
+  CLI::App app("Runs a compiled model on files and optionally compares the outputs with expected ones.");
   Options options;
   app.add_option("model", options.model, "Compiled model (.rt)")->required();
   app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
@@ -245,27 +245,27 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_option("--entry", options.session.entry, "Entry to run; default: infer");
   app.add_option("--precision", options.session.precision,
-                 "fp32, tf32 (f32 on CUDA's tensor cores), fp16 or bf16: compute the model's products in it; "
-                 "default: as the file says");
-  app.add_flag("--strict", options.session.strict, "An error when the device cannot run a node itself");
+                 "fp32, tf32 (f32 on CUDA's tensor cores), fp16 or bf16: compute matmuls and convolutions in "
+                 "it; default: as in the file");
+  app.add_flag("--strict", options.session.strict, "Fail if the device cannot run a node itself");
   app.add_flag("--validation", options.session.validation,
-               "Vulkan validation layers; their complaints are errors");
+               "Vulkan validation layers; their messages are errors");
   app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG or JPEG");
   app.add_option("--test-data", options.inputs.test_data, "Folder with input_I.pb and output_I.pb");
-  app.add_flag("--random-input", options.inputs.random, "Seeded noise for inputs without data");
+  app.add_flag("--random-input", options.inputs.random, "Seeded random values for inputs without data");
   app.add_option("--seed", options.inputs.seed, "Seed of --random-input and of sampling")
       ->capture_default_str();
   app.add_option("--dim", options.dims, "NAME=EXTENT of a symbolic dimension, for --random-input; default 1");
   app.add_option("--mean", options.inputs.image.mean,
-                 "Pictures: subtracted from 0..255, one or one a channel")
+                 "Images: subtracted from 0..255, one value or one per channel")
       ->delimiter(',');
-  app.add_option("--std", options.inputs.image.deviation, "Pictures: divides, one or one a channel")
+  app.add_option("--std", options.inputs.image.deviation, "Images: divisor, one value or one per channel")
       ->delimiter(',');
-  app.add_option("--layout", options.layout, "Pictures: nchw or nhwc; default: by the input's shape")
+  app.add_option("--layout", options.layout, "Images: nchw or nhwc; default: by the input's shape")
       ->check(CLI::IsMember({"nchw", "nhwc"}));
-  app.add_option("--channels", options.channels, "Pictures: rgb, bgr or gray")
+  app.add_option("--channels", options.channels, "Images: rgb, bgr or gray")
       ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
-  app.add_flag("--resize", options.inputs.resize, "Pictures: scale to the input's size (bilinear)");
+  app.add_flag("--resize", options.inputs.resize, "Images: scale to the input's size (bilinear)");
   app.add_option("--expect", options.expect, "NAME=FILE: compare this output; exit 1 when it differs");
   app.add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str();
   app.add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str();
@@ -273,7 +273,7 @@ int main(int argc, char** argv) {
   app.add_option("--checkpoint", options.checkpoint, "Take the weights from a checkpoint of rttrain");
   app.add_option(
       "--adapter", options.adapter,
-      "Take the parameters alone from an adapter of rtconvert --save-adapter, or from a checkpoint");
+      "Take only the parameters from an adapter of rtconvert --save-adapter, or from a checkpoint");
   app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
   app.add_flag("--json", options.json, "Results as JSON");
   app.add_flag("--quiet", options.quiet, "Do not print values");

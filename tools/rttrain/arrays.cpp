@@ -33,8 +33,8 @@ class ArraySource final : public Source {
   rt::Status add(Array array, Column column, const std::string& where, int64_t class_count) {
     const auto rows = static_cast<size_t>(array.dims[0]);
     if (!columns_.empty() && rows != size_)
-      return bad_data(where + ": array '" + array.name + "' has " + std::to_string(rows) +
-                      " samples, the ones before " + std::to_string(size_));
+      return bad_data(where + ": array '" + array.name + "': expected " + std::to_string(size_) +
+                      " samples as in the other arrays, found " + std::to_string(rows));
     size_ = rows;
     if (rt::Status status = check(array, column, where, class_count); !status) return status;
     arrays_.push_back(std::move(array));
@@ -183,7 +183,7 @@ rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::str
     if (array->dims.empty() || array->dims[0] <= 0 ||
         elements != static_cast<size_t>(array->dims[0]) * column->elements())
       return bad_data(where + ": array '" + array->name + "' is " + shape_text(array->dims) + ", input '" +
-                      input.name + "' wants samples of " + shape_text(column->dims));
+                      input.name + "' expects samples of " + shape_text(column->dims));
     if (rt::Status status = source->add(*array, std::move(*column), where, class_count); !status)
       return status;
   }

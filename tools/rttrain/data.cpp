@@ -46,7 +46,7 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
   if (tools::is_idx_file(path)) return std::string("idx");
   if (path.ends_with(".txt")) return std::string("text");
   return bad_data(path +
-                  ": its name and content do not say what it is; add --format npz, csv, tsv, idx, "
+                  ": its format cannot be derived from name and content; add --format npz, csv, tsv, idx, "
                   "images or text");
 }
 
@@ -71,7 +71,7 @@ rt::Result<SourcePtr> scaled_pictures(tools::Array pictures, const tools::Array&
                                       const std::string& where, const DataOptions& options,
                                       const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   if (numbers.dims != std::vector<int64_t>{pictures.dims[0]})
-    return bad_data(where + ": " + std::to_string(pictures.dims[0]) + " pictures, labels " +
+    return bad_data(where + ": " + std::to_string(pictures.dims[0]) + " images, but labels " +
                     shape_text(numbers.dims));
   std::vector<int64_t> labels;
   for (size_t i = 0; i < static_cast<size_t>(pictures.dims[0]); ++i) {
@@ -111,10 +111,10 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
     }
     if (part->type != arrays[0].type || !std::equal(part->dims.begin() + 1, part->dims.end(),
                                                     arrays[0].dims.begin() + 1, arrays[0].dims.end()))
-      return bad_data(path + ": its samples are " + std::string(tools::element_name(part->type)) + " " +
-                      shape_text(std::span(part->dims).subspan(1)) + ", those before " +
-                      std::string(tools::element_name(arrays[0].type)) + " " +
-                      shape_text(std::span(arrays[0].dims).subspan(1)));
+      return bad_data(path + ": expected samples of " + std::string(tools::element_name(arrays[0].type)) +
+                      " " + shape_text(std::span(arrays[0].dims).subspan(1)) +
+                      " as in the other files, found " + std::string(tools::element_name(part->type)) + " " +
+                      shape_text(std::span(part->dims).subspan(1)));
     arrays[0].dims[0] += part->dims[0];
     arrays[0].bytes.insert(arrays[0].bytes.end(), part->bytes.begin(), part->bytes.end());
   }

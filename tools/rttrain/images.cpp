@@ -103,7 +103,7 @@ rt::Result<std::vector<std::string>> subfolders(const std::string& folder) {
   if (error) return rt::Status(rt::Code::Io, folder + ": " + error.message());
   std::sort(names.begin(), names.end());
   if (names.empty())
-    return bad_data(folder + ": expected a subfolder for each class, with its pictures; found none");
+    return bad_data(folder + ": expected a subfolder for each class, with its images; found none");
   return names;
 }
 
@@ -156,13 +156,13 @@ rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
     auto column = column_for(spec, spec.name == input->name ? dims : std::vector<int64_t>{1});
     if (!column) return bad_data(column.status().message() + ", or give --size HEIGHT,WIDTH");
     if (column->is_label && (column->dtype != rt::DType::I64 || column->elements() != 1))
-      return bad_data("input '" + spec.name + "': pictures have one class each");
+      return bad_data("input '" + spec.name + "': images have one class each");
     columns.push_back(std::move(*column));
   }
   const auto layout = image_layout(std::span<const int64_t>(dims).subspan(1));
   if (!layout || input->dtype != rt::DType::F32)
     return bad_data("input '" + input->name + "' is " + std::string(rt::name_of(input->dtype)) + " " +
-                    shape_text(dims) + "; pictures feed f32 [batch,H,W,C] or [batch,C,H,W] with C 1 or 3");
+                    shape_text(dims) + "; images feed f32 [batch,H,W,C] or [batch,C,H,W] with C 1 or 3");
   return SourcePtr(std::make_unique<ImageSource>(std::move(read), std::move(labels), std::move(classes),
                                                  std::move(columns), *layout, options));
 }

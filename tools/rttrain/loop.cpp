@@ -593,7 +593,7 @@ class Loop {
       const auto place = tools::first_nonfinite(static_cast<tools::ElementType>(state->dtype()),
                                                 state->data(), static_cast<size_t>(state->elements()));
       if (!place) continue;
-      return bad_data("step " + std::to_string(position_.step) + " left a number that is not finite in '" +
+      return bad_data("step " + std::to_string(position_.step) + " left a value that is not finite in '" +
                       name + "', element " + std::to_string(*place) +
                       ", which is not saved; lower --lr, or go on with --allow-nonfinite" + what_is_saved());
     }

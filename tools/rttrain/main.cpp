@@ -43,8 +43,7 @@ void declare_data(CLI::App& app, Options& options) {
     app.add_flag(name, value, help)->group(group);
   };
   add("--data", options.training.paths,
-      "Training data: .npz with one array for each input; .csv or .tsv; a folder with a subfolder of "
-      "pictures "
+      "Training data: .npz with one array for each input; .csv or .tsv; a folder with a subfolder of images "
       "for each class; IDX files (plain or .gz) with --labels; a .txt for language models")
       ->required();
   add("--labels", options.training.labels, "IDX file with the labels of --data");
@@ -53,47 +52,48 @@ void declare_data(CLI::App& app, Options& options) {
   add("--validate-fraction", options.validate_fraction,
       "Keep this part of --data for validation: samples chosen by --seed; of a text its end")
       ->check(CLI::Range(0.0, 0.9));
-  add("--format", options.data.format, "What the data is, when its name and content do not say")
+  add("--format", options.data.format, "Format of the data, where name and content do not determine it")
       ->check(CLI::IsMember({"auto", "npz", "csv", "tsv", "idx", "images", "text"}))
       ->capture_default_str();
   flag("--no-header", options.no_header, "Tables: the first line is data; columns are numbered from 0");
   add("--label-column", options.data.label_column,
-      "Tables: name or number; default: label, labels, target, class or y");
+      "Tables: name or index; default: label, labels, target, class or y");
   add("--columns", options.data.columns, "Tables: the numeric columns to use; default: all but the label")
       ->delimiter(',');
   add("--text-column", options.data.text_column,
-      "Tables of texts, for models that read tokens: name or number; default: the first that is no label");
+      "Tables of texts, for models that read tokens: name or index; default: the first that is no label");
   flag("--standardize", options.data.standardize,
-       "Tables: columns to mean 0 and deviation 1, by the training data");
+       "Tables: scale columns to mean 0 and deviation 1 of the training data");
   flag("--skip-missing", options.data.skip_missing, "Tables: leave out rows with empty fields");
   add("--tokenizer", options.data.tokenizer, "Texts: bytes, or a tokenizer file of llama2.c (.bin)")
       ->capture_default_str();
-  add("--sequence", options.data.sequence, "Texts: tokens of a sample, where the model leaves it open")
+  add("--sequence", options.data.sequence, "Texts: tokens of a sample, where the model has a dynamic length")
       ->check(CLI::PositiveNumber);
   add("--stride", options.data.stride, "Texts: from one window to the next; default: the window's length")
       ->check(CLI::PositiveNumber);
-  add("--padding", options.data.padding, "Tables of texts: token behind a short text")->capture_default_str();
-  add("--size", options.data.size, "Pictures: HEIGHT,WIDTH, where the model leaves them open")
+  add("--padding", options.data.padding, "Tables of texts: padding token after a short text")
+      ->capture_default_str();
+  add("--size", options.data.size, "Images: HEIGHT,WIDTH, where they are dynamic in the model")
       ->delimiter(',')
       ->expected(2);
-  flag("--bgr", options.data.bgr, "Pictures: blue first");
-  add("--cache", options.data.cache_bytes, "Pictures: memory for decoded ones, for example 512MiB")
+  flag("--bgr", options.data.bgr, "Images: BGR channel order");
+  add("--cache", options.data.cache_bytes, "Images: cache of decoded images, for example 512MiB")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("512MiB");
   add("--scale", options.normalization.scale, "Factor for float inputs, for example 0.00392157 for bytes");
-  add("--mean", options.normalization.mean, "Subtracted after scaling: one number, or one for each channel")
+  add("--mean", options.normalization.mean, "Mean subtracted after scaling: one value, or one per channel")
       ->delimiter(',');
-  add("--std", options.normalization.deviation, "Divided by after that: one number, or one for each channel")
+  add("--std", options.normalization.deviation, "Divisor after that: one value, or one per channel")
       ->delimiter(',');
   add("--augment", options.augment,
-      "Training pictures: flip (left and right, every other time), crop=N (moved by up to N pixels)")
+      "Training images: flip (horizontally, with probability 0.5), crop=N (shifted by up to N pixels)")
       ->delimiter(',');
   flag("--no-shuffle", options.no_shuffle, "Take the samples in file order");
   flag("--drop-last", options.loop.drop_last, "Leave out the last, smaller batch of an epoch");
   add("--workers", options.loop.workers, "Threads that prepare batches; 0: none. Batches do not depend on it")
       ->check(CLI::Range(0u, 256u))
       ->capture_default_str();
-  add("--prefetch", options.loop.prefetch, "Batches that may be ready ahead")
+  add("--prefetch", options.loop.prefetch, "Batches prepared ahead")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
 }
@@ -125,9 +125,8 @@ void declare_training(CLI::App& app, Options& options) {
       "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
       ->capture_default_str();
   app.add_flag("--allow-nonfinite", loop.allow_nonfinite,
-               "Go on where data, a loss or the weights to save are NaN or infinite, which else is an error: "
-               "it names "
-               "the sample, the step or the weights, and the last good checkpoint stays")
+               "Continue if data, a loss or the weights to save are NaN or infinite. Default: an error that "
+               "names the sample, the step or the weights and keeps the last good checkpoint")
       ->group(group);
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.scoring.top_k, "K of the metric topK")

@@ -110,7 +110,7 @@ class TableReader {
     }
     for (size_t i = 0; wanted.empty() && i < table_.names.size(); ++i)
       if (i != label_ && (chosen_.empty() || !reads_text(input))) chosen_.push_back(i);
-    if (chosen_.empty()) return bad_data(path_ + ": has no column beside the label");
+    if (chosen_.empty()) return bad_data(path_ + ": has no column besides the label");
     return {};
   }
 

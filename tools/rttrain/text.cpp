@@ -65,8 +65,7 @@ rt::Result<int64_t> sequence_length(const rt::TensorSpec& input, const DataOptio
     return bad_data("--sequence " + std::to_string(options.sequence) + ": input '" + input.name + "' takes " +
                     std::to_string(dim.extent) + " tokens");
   const int64_t length = dim.extent > 0 ? dim.extent : options.sequence;
-  if (length <= 0)
-    return bad_data("input '" + input.name + "' leaves the length of a text open; give --sequence");
+  if (length <= 0) return bad_data("input '" + input.name + "' has a dynamic text length; give --sequence");
   if (dim.bound > 0 && length > dim.bound)
     return bad_data("--sequence " + std::to_string(length) + ": input '" + input.name + "' takes at most " +
                     std::to_string(dim.bound) + " tokens");

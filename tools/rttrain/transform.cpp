@@ -70,14 +70,14 @@ rt::Result<Transform> Transform::create(const std::vector<Column>& columns,
     }
     for (const auto* list : {&normalization.mean, &normalization.deviation})
       if (list->size() != 1 && list->size() != step.channels)
-        return bad_data("--mean and --std take one number or one for each channel; input '" + column.input +
+        return bad_data("--mean and --std take one value or one per channel; input '" + column.input +
                         "' has " + std::to_string(step.channels) + " channels, given are " +
                         std::to_string(numbers));
     pictures = pictures || step.picture.has_value();
     if (!neutral || (augmentation.any() && step.picture)) transform.steps_.push_back(step);
   }
   if (augmentation.any() && !pictures)
-    return bad_data("--augment is for pictures; the model has no f32 input [batch,H,W,C] or [batch,C,H,W]");
+    return bad_data("--augment is for images; the model has no f32 input [batch,H,W,C] or [batch,C,H,W]");
   if (!neutral && transform.steps_.empty())
     return bad_data("--scale, --mean and --std are for f32 inputs; the model has none");
   return transform;

@@ -51,12 +51,12 @@ bool has_work(const ConvGeometry& g) noexcept {
 Status supports_direct(const CpuDevice&, const NodeView& node) {
   RT_TRY(known_output_size(node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  if (!has_work(g)) return unsupported("a convolution without elements has nothing to compute");
+  if (!has_work(g)) return unsupported("empty convolution: nothing to compute");
   return {};
 }
 
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {
-  if (!onednn::has_bf16()) return unsupported("no instructions for products of bf16 on this machine");
+  if (!onednn::has_bf16()) return unsupported("this CPU has no bf16 matmul instructions");
   if (node.kind() == OpKind::ConvTranspose && node.has(3)) return unsupported("no bias in bf16");
   return supports_direct(device, node);
 }
@@ -83,7 +83,8 @@ Status supports_winograd(const CpuDevice& device, const NodeView& node) {
     const auto& epilogue = node.as<op::ConvAttributes>().epilogue;
     if (epilogue && epilogue->activation != op::Activation::None &&
         epilogue->activation != op::Activation::Relu)
-      return unsupported("no fused activation but Relu, not ", op::EnumNameActivation(epilogue->activation));
+      return unsupported("no fused activation other than Relu, found ",
+                         op::EnumNameActivation(epilogue->activation));
   }
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
   bool fits = g.rank == 2;
@@ -109,8 +110,8 @@ Status pays_winograd(const CpuDevice& device, const NodeView& node) {
   const int64_t points = g.batch * g.axes[0].output * g.axes[1].output;
   const int64_t least = kAlgorithm == Algorithm::Winograd2x2 ? 49 : constant ? 2048 : 784;
   if (g.input_channels < 32 || g.output_channels < 32 || points < least)
-    return unsupported("Winograd does not pay for ", g.input_channels, " to ", g.output_channels,
-                       " channels at ", points, " points");
+    return unsupported("Winograd is not faster for ", g.input_channels, " to ", g.output_channels,
+                       " channels at ", points, " output positions");
   return {};
 }
 

@@ -69,7 +69,8 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
 
 Status supports_scatter(const CpuDevice&, const NodeView& node) {
   RT_TRY(indices_supported(node));
-  if (!kNativeNumbers.contains(node.dtype(2))) return unsupported("no sums of ", name_of(node.dtype(2)));
+  if (!kNativeNumbers.contains(node.dtype(2)))
+    return unsupported("no accumulation in ", name_of(node.dtype(2)));
   return {};
 }
 

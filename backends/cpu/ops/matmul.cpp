@@ -19,8 +19,7 @@ Result<MatMulGeometry> geometry_of(const NodeView& node) {
 
 Status supports(const CpuDevice&, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  if (g.result.elements() == 0 || g.k == 0)
-    return unsupported("a product without elements has nothing to compute");
+  if (g.result.elements() == 0 || g.k == 0) return unsupported("empty matmul: nothing to compute");
   return {};
 }
 
@@ -32,11 +31,11 @@ bool is_row_bias(const NodeView& node, const MatMulGeometry& g, int bias) {
 }
 
 Status supports_bf16(const CpuDevice& device, const NodeView& node) {
-  if (!onednn::has_bf16()) return unsupported("no instructions for products of bf16 on this machine");
+  if (!onednn::has_bf16()) return unsupported("this CPU has no bf16 matmul instructions");
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   if (!is_row_bias(node, g, epilogue_inputs<op::MatMulAttributes>(node).bias))
-    return unsupported("in bf16, a bias must have one number for each column");
+    return unsupported("in bf16, the bias must have one value per column");
   return {};
 }
 
@@ -85,7 +84,7 @@ Status supports_row(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   const int64_t rows = g.m * g.batch.elements() / g.b_batch.elements();
-  return rows == 1 ? Status() : unsupported("each matrix is read for ", rows, " rows, not one");
+  return rows == 1 ? Status() : unsupported("each matrix of B serves ", rows, " rows, not one");
 }
 
 Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers) {

@@ -38,13 +38,14 @@ int32_t known_zero_point(const NodeView& node, size_t i) {
 }
 
 Status supports_product(const CpuDevice&, const NodeView& node) {
-  if (!onednn::exact_integer_products()) return unsupported("exact products of bytes need AVX-512 VNNI");
+  if (!onednn::exact_integer_products()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
-    return unsupported("a product without elements has nothing to compute");
+    return unsupported("empty operands: nothing to compute");
   for (size_t i = 1; i < node.input_count(); ++i)
     if (node.has(i) && node.inputs[i].value == nullptr)
       return unsupported("weights, scales and zero points must be constants");
-  if (node.has(3) && node.input(3).elements() != 1) return unsupported("one zero point for each row");
+  if (node.has(3) && node.input(3).elements() != 1)
+    return unsupported("per-row zero points are not supported");
   const auto normal = [&](size_t i) {
     for (int64_t k = 0; node.has(i) && k < node.input(i).elements(); ++k)
       if (!std::isnormal(load_element(node.inputs[i].value, DType::F32, k))) return false;
@@ -52,7 +53,7 @@ Status supports_product(const CpuDevice&, const NodeView& node) {
   };
   if (!normal(2) || !normal(5)) return unsupported("a scale is 0 or not finite");
   if (node.kind() == OpKind::QuantizedMatMul && node.shape(1).elements(0, node.shape(1).rank() - 2) != 1)
-    return unsupported("a weight of several matrices");
+    return unsupported("batched weights are not supported");
   return {};
 }
 
@@ -159,7 +160,7 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
 Status supports_add(const CpuDevice&, const NodeView& node) {
   const auto& epilogue = node.as<op::QuantizedAddAttributes>().epilogue;
   if (epilogue && epilogue->activation > op::Activation::Clip)
-    return unsupported("no fused activation but Relu and Clip, not ",
+    return unsupported("no fused activation other than Relu and Clip, found ",
                        op::EnumNameActivation(epilogue->activation));
   return {};
 }

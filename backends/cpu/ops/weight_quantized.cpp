@@ -86,7 +86,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 }
 
 Status supports(const CpuDevice&, const NodeView& node) {
-  if (node.shape(0).back() == 0) return unsupported("a product without elements has nothing to compute");
+  if (node.shape(0).back() == 0) return unsupported("empty matmul: nothing to compute");
   return {};
 }
 
@@ -100,7 +100,7 @@ Status supports_widened(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   const WeightProduct product = product_of(node);
   if (product.rows < kManyRows || product.n == 0)
-    return unsupported("making weights f32 pays from ", kManyRows, " rows on, found ", product.rows);
+    return unsupported("dequantizing to f32 pays off from ", kManyRows, " rows on, found ", product.rows);
   return {};
 }
 

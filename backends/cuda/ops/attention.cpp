@@ -16,7 +16,8 @@ enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPos
 Status supports(const CudaDevice&, const NodeView& node) {
   if (node.has(kMask) && node.dtype(kMask) != DType::Bool && node.dtype(kMask) != DType::F32 &&
       node.dtype(kMask) != node.dtype(kQuery))
-    return unsupported("no masks of ", name_of(node.dtype(kMask)), " beside ", name_of(node.dtype(kQuery)));
+    return unsupported("no masks of type ", name_of(node.dtype(kMask)), " with queries of type ",
+                       name_of(node.dtype(kQuery)));
   constexpr int64_t kMost = int64_t{1} << 30;
   const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
   const int64_t chunks = (v[3] + 127) / 128, rows = q.elements(0, 3);
@@ -29,7 +30,7 @@ Status supports(const CudaDevice&, const NodeView& node) {
 Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   if (node.dtype(kQuery) == DType::BF16 && device.facts().compute_capability < 80)
-    return unsupported("products of bf16 on tensor cores need compute capability 8.0");
+    return unsupported("bf16 on tensor cores needs compute capability 8.0");
   const int64_t d = node.shape(kQuery)[3], e = node.shape(kValue)[3];
   if (d % 8 != 0 || e % 8 != 0 || d > 128 || e > 128 || d == 0)
     return unsupported("heads of ", d, " and ", e, " columns; multiples of 8 of at most 128 are supported");

@@ -45,7 +45,7 @@ Status supports_direct(const CudaDevice& device, const NodeView& node) {
       g.groups > 1 && (g.input_channels_per_group() < kFew || g.output_channels_per_group() < kFew);
   if (!few && !lacks_tensor_cores(device, node.dtype(0)))
     return unsupported("groups of ", g.input_channels_per_group(), " to ", g.output_channels_per_group(),
-                       " channels are enough for a matrix product");
+                       " channels are large enough for implicit GEMM");
   RT_ASSIGN(const ConvWindows w, conv_windows(g));
   if (node.kind() == OpKind::ConvWeightGrad && w.taps() * w.group_in() > kMostGrid)
     return unsupported("filters of ", w.taps() * w.group_in(), " elements, at most ", kMostGrid,

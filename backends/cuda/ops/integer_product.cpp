@@ -141,15 +141,15 @@ Status supports_library(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports_matmul(device, node));
   const ZeroInputs& zeros = zeros_of(node);
   if (node.dtype(1) != DType::I8 || node.inputs[1].value == nullptr || node.shape(1).rank() != 2)
-    return unsupported("cuBLASLt: the second factor must be a constant matrix of signed bytes");
+    return unsupported("cuBLASLt: B must be a constant i8 matrix");
   if (node.has(zeros.second) && !is_known_zero(node, zeros.second))
-    return unsupported("cuBLASLt: the second factor must have no zero points");
+    return unsupported("cuBLASLt: B must have no zero points");
   if (node.input(0).elements() >= int64_t{1} << 30)
-    return unsupported("cuBLASLt: a factor of 2^30 bytes or more");
+    return unsupported("cuBLASLt: an operand of 2^30 bytes or more");
   const MatMulArguments product = product_of_bytes(node);
   if (node.has(zeros.first) && node.input(zeros.first).elements() != 1 &&
       node.input(zeros.first).elements() != product.product.m)
-    return unsupported("cuBLASLt: zero points of the first factor must be one, or one for each row");
+    return unsupported("cuBLASLt: A must have one zero point, or one per row");
   RT_TRY(device.activate());
   return device.cublaslt()->plan(product, false, false, false).status();
 }

@@ -20,7 +20,8 @@ Status supports_step(const CudaDevice&, const NodeView& node) {
 Status supports_blockwise(const CudaDevice&, const NodeView& node) {
   const int64_t block = node.as<op::BlockwiseStepAttributes>().block_size;
   if (block <= kLargestStateBlock && block % 4 == 0) return {};
-  return unsupported("blocks of a multiple of 4 elements up to ", kLargestStateBlock, ", not of ", block);
+  return unsupported("expected blocks of a multiple of 4 elements up to ", kLargestStateBlock, ", found ",
+                     block);
 }
 
 /// One step, with f32 states or block-quantized states.

@@ -31,7 +31,7 @@ Status supports(const CudaDevice&, const NodeView& node) {
   const int64_t whole = 32 / attributes.bits;
   if (attributes.group_size % whole != 0)
     return unsupported("groups of ", attributes.group_size, " weights, not a multiple of ", whole);
-  if (node.output(0).elements() == 0) return unsupported("a product without elements");
+  if (node.output(0).elements() == 0) return unsupported("an empty matmul");
   const int64_t rows = node.input(0).elements() / node.shape(0).back();
   if (rows > kMostWeightRows) return unsupported(rows, " rows, at most ", kMostWeightRows);
   return {};

@@ -47,7 +47,7 @@ Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& no
   RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const ConvSides sides, conv_of(node));
   if (!sides.pointwise() || sides.groups != 1 || sides.in_channels % 4 != 0)
-    return unsupported("not one tap of one group with whole vec4s of channels");
+    return unsupported("expected a pointwise convolution of one group, channels a multiple of 4");
   TiledProduct product{.dtype = node.dtype(0),
                        .matrices = true,
                        .m = sides.out_pixels(),
@@ -68,7 +68,7 @@ Result<KernelPtr> build_windows(const VulkanDevice& device, const NodeView& node
   RT_TRY(fits(device, node));
   RT_TRY(storable(device, node.dtype(0)));
   RT_ASSIGN(const ConvSides sides, conv_of(node));
-  if (sides.pointwise()) return unsupported("one tap is a product of pixels");
+  if (sides.pointwise()) return unsupported("a pointwise convolution is a plain matmul");
   RT_TRY(matrix_conv_supports(device, sides, node.dtype(0)));
   auto program = std::make_unique<Program>("conv");
   add_matrix_conv(*program, device, sides, {in(0), in(1), out(0), constant_of(node, 1), node.dtype(0)},
@@ -118,7 +118,7 @@ Status tiled_weight_grad_supports(const Device& device, const NodeView& node) no
   RT_TRY(fits(device, node));
   RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
   if (sides.groups > 1 && sides.group_out() % 4 != 0)
-    return unsupported("groups of ", sides.group_out(), " output channels, which are not whole vec4s");
+    return unsupported("groups of ", sides.group_out(), " output channels, expected a multiple of 4");
   return tiled_conv_supports(sides);
 }
 

@@ -97,7 +97,7 @@ Result<KernelPtr> build_matmul(const VulkanDevice& device, const NodeView& node,
   RT_ASSIGN(const Problem problem, describe_problem(node, zero));
   const MatMulGeometry& g = problem.g;
   const int64_t all = g.batch.elements();
-  if (g.m * g.n * g.k * all == 0) return unsupported("a product without elements");
+  if (g.m * g.n * g.k * all == 0) return unsupported("an empty matmul");
   IntegerProduct product{.m = g.m, .n = g.n, .k = g.k};
   product.a_signed = node.dtype(0) == DType::I8;
   product.b_signed = node.dtype(1) == DType::I8;
@@ -230,8 +230,7 @@ Result<KernelPtr> build_conv(const VulkanDevice& device, const NodeView& node) {
   RT_ASSIGN(const IntegerConv conv, describe_conv(node));
   const ConvSides& sides = conv.sides;
   const int64_t channels = sides.group_out(), blocks = ceil_div(sides.group_in(), kIntegerBlock);
-  if (sides.out_pixels() * channels * sides.group_in() == 0)
-    return unsupported("a convolution without elements");
+  if (sides.out_pixels() * channels * sides.group_in() == 0) return unsupported("an empty convolution");
   if (sides.groups > 1 && (channels < 4 || sides.group_in() < 4))
     return unsupported("groups of ", sides.group_in(), " input and ", channels, " output channels");
   IntegerProduct product{.m = sides.out_pixels(), .n = channels, .k = sides.taps() * sides.group_in()};

@@ -95,7 +95,8 @@ int64_t blocks_of(const NodeView& node) {
 Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
   const auto& attributes = node.as<op::BlockwiseStepAttributes>();
-  if (attributes.step == op::StepRule::Lamb) return unsupported("Lamb needs two sums over the parameter");
+  if (attributes.step == op::StepRule::Lamb)
+    return unsupported("Lamb needs two reductions over the parameter");
   if (attributes.block_size > kLargestBlock)
     return unsupported("blocks of at most ", kLargestBlock, " elements, not ", attributes.block_size);
   return rows_fit(device, blocks_of(node), block_bytes(node));

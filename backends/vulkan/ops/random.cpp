@@ -9,7 +9,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(known_on_host(node, 0, "shape"));
   if (node.has(1)) RT_TRY(storable(device, DType::I64));
   const DType dtype = node.output(0).dtype;
-  if (dtype == DType::F64) return unsupported("numbers of type f64");
+  if (dtype == DType::F64) return unsupported("random values of type f64");
   return storable(device, dtype);
 }
 

@@ -120,7 +120,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
                   .has_bias = node.has(3)};
   if (problem.group % kStep != 0)
     return unsupported("groups of ", problem.group, " weights, not a multiple of ", kStep);
-  if (node.output(0).elements() == 0) return unsupported("a product without elements");
+  if (node.output(0).elements() == 0) return unsupported("an empty matmul");
   problem.m = node.input(0).elements() / problem.k;
   auto program = std::make_unique<Program>("weight_quantized");
   const ByteColumns columns = problem.columns();

@@ -112,7 +112,7 @@ class Rewriter {
     for (const ValueId id : from_.inputs)
       for (size_t axis = 0; axis < from_[id].dims.size(); ++axis)
         if (map_[id] != kNoValue && from_[id].dims[axis] == lengths_.fresh()) return extent(map_[id], axis);
-    builder_.fail(unsupported("cache: no input has the number of new tokens among its dimensions"));
+    builder_.fail(unsupported("cache: no input has a dimension for the number of new tokens"));
     return kNoValue;
   }
   ValueId extent(ValueId x, size_t axis) {
@@ -147,13 +147,13 @@ class Rewriter {
       if (node.inputs[i] == kNoValue || copy.inputs[i] != kNoValue) continue;
       if (node.kind() == OpKind::Attention && i == kMask) continue;  // removed by tell_length()
       if (is_movement(from_, node)) return {};  // leads to where the past grows, and is removed with it
-      return unsupported("reads keys or values of earlier steps before new ones are joined to them");
+      return unsupported("reads keys or values of earlier steps before new ones are appended");
     }
     if (const size_t i = cached_operand(copy); i < copy.inputs.size() && node.kind() != OpKind::Attention)
       if (!(i == 0 && is_movement(to_, copy)) && node.kind() != OpKind::Expand)
         return unsupported(
-            "reads keys or values of the cache, of which only a part is valid; only Attention can be "
-            "told how many, and this is no part of an attention that was recognized");
+            "reads keys or values of the cache, of which only a part is valid; only Attention takes the "
+            "valid length, and this is not part of a recognized attention");
     RT_ASSIGN(const std::vector<ValueId> outputs, emit(node, std::move(copy)));
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] != kNoValue) {
@@ -246,8 +246,8 @@ class Rewriter {
     for (size_t axis = 0; axis < from_[growth.grown].dims.size(); ++axis) {
       const Dim& dim = from_[growth.fresh].dims[axis];
       if (axis != growth.axis && !dim.is_known())
-        return unsupported("input '", from_[growth.past].name, "': a cache needs fixed extents, but axis ",
-                           axis, " of what is joined here is ",
+        return unsupported("input '", from_[growth.past].name, "': a cache needs static extents, but axis ",
+                           axis, " of the appended entries is ",
                            dim.symbol >= 0 ? from_.symbols[size_t(dim.symbol)].name : "unknown",
                            "; give --dim NAME=N");
       fresh.push_back(axis == growth.axis && !dim.is_known() ? -1 : dim.extent);
@@ -330,7 +330,7 @@ class Rewriter {
     }
     const Dim& queries = from_[node.inputs[0]].dims[2];
     if (attributes.causal && copy.inputs[kQueryPosition] == kNoValue && queries != lengths_.fresh())
-      return unsupported("it has another number of queries than of new keys");
+      return unsupported("its number of queries differs from its number of new keys");
     const Dim& batch = from_[node.inputs[0]].dims[0];
     copy.inputs[kKvLength] = batch == Dim{.extent = 1} ? longer_
                                                        : builder_.emit(op::ExpandAttributes{},

@@ -131,11 +131,10 @@ Status check_carried(const Graph& graph, const std::vector<State>& states, const
   RT_ASSIGN(const std::vector<ops::HostTensor> found, evaluate(graph, earlier, inputs));
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i].info != results[i].info || found[i].bytes != results[i].bytes)
-      return unsupported(
-          "input '", graph[growths.places[i].past].name,
-          "': ", describe(graph.nodes[growths.places[i].concat]),
-          " joins new entries to it, but the output is arranged otherwise than the next step's "
-          "input, so it is no cache");
+      return unsupported("input '", graph[growths.places[i].past].name,
+                         "': ", describe(graph.nodes[growths.places[i].concat]),
+                         " appends new entries to it, but the output's layout differs from the next step's "
+                         "input, so it is no cache");
   return {};
 }
 
@@ -197,15 +196,15 @@ Result<Growths> find_growths(const Graph& graph, const std::vector<State>& state
     if (present == kNoValue) {
       if (output == nullptr) continue;
       return unsupported("cache: output '", *output, "' is not input '", graph[input].name,
-                         "' with new entries joined to it by Concat along a symbolic dimension");
+                         "' with new entries appended by Concat along a symbolic dimension");
     }
     growths.places.insert(growths.places.end(), places.begin(), places.end());
     growths.pairs.push_back({input, present});
   }
   if (growths.pairs.empty())
     return unsupported(
-        "cache: no input grows by a Concat with new entries along a symbolic dimension and goes out again; "
-        "export the model with its keys and values as inputs and outputs");
+        "cache: no input has new entries appended by a Concat along a symbolic dimension and is returned as "
+        "an output; export the model with its keys and values as inputs and outputs");
   RT_TRY(check_carried(graph, states, growths));
   return growths;
 }

@@ -58,14 +58,14 @@ class LengthValues::Search {
       const Dim& fresh = graph_[growth.fresh].dims[growth.axis];
       if (&growth != growths_.places.data() && (past != past_ || fresh != found_.fresh_))
         return unsupported(describe(graph_.nodes[growth.concat]),
-                           ": the lengths of the cache or of what is joined to it have other names here than "
+                           ": the length of the cache or of the new entries has another name here than "
                            "elsewhere; export the model with one name for each");
       past_ = past;
       found_.fresh_ = fresh;
     }
     if (!found_.fresh_.is_known() && found_.fresh_.symbol < 0)
       return unsupported(describe(graph_.nodes[growths_.places[0].concat]),
-                         ": the number of new entries is neither fixed nor a named dimension of an input");
+                         ": the number of new entries is neither static nor a named dimension of an input");
     return {};
   }
 
@@ -186,10 +186,9 @@ class LengthValues::Search {
       }
     }
     if (!all && !causal)
-      return unsupported(
-          describe(node), ": its mask '", graph_[id].name,
-          "' follows from the length of the cache, and is neither causal nor without effect when "
-          "every token counts");
+      return unsupported(describe(node), ": its mask '", graph_[id].name,
+                         "' follows from the length of the cache, and is neither causal nor a no-op when no "
+                         "token is masked");
     found_.masks_[id] = all ? MaskMeaning::Everything : MaskMeaning::Causal;
     return {};
   }

@@ -71,7 +71,7 @@ Result<Shape> shape_of_list(const rt_onnx::TypeProto::Tensor& declared, int64_t 
     const auto bound = dims.find(dim.dim_param());
     const bool known = dim.has_dim_value() && dim.dim_value() >= 0;
     if (!known && bound == dims.end()) {
-      if (open >= 0) return invalid_argument("its shape has more than one open dimension; give a file");
+      if (open >= 0) return invalid_argument("its shape has more than one dynamic dimension; give a file");
       open = axis;
       shape.push_back(1);
     } else {
@@ -125,7 +125,7 @@ Result<ConstantInput> constant_for(const rt_onnx::ValueInfoProto& input, const C
   const auto& declared = input.type().tensor_type();
   const auto type = tools::element_type_of_onnx(declared.elem_type());
   if (!input.type().has_tensor_type() || !type)
-    return unsupported("input '", input.name(), "': only a tensor of numbers can become a constant");
+    return unsupported("input '", input.name(), "': only a numeric tensor can become a constant");
   const auto dtype = static_cast<DType>(*type);
   ConstantInput constant = given;
   if (!given.numbers.empty()) {

@@ -131,7 +131,7 @@ bool Importer::check_control(const rt_onnx::NodeProto& node, const std::string& 
     }
   if (complete && (scope.depth >= kMaxDepth || frame_->depth >= kMaxBodyDepth)) {
     report_unsupported(node, name, opset_of(scope), inputs,
-                       "graphs lie too deep within each other; flatten the model");
+                       "graphs are nested too deeply; flatten the model");
     complete = false;
   }
   return complete;

@@ -31,10 +31,10 @@ bool is_nameless(const rt_onnx::TensorShapeProto::Dimension& dim) {
 std::string advice_for(std::string_view domain, bool at_other_opset) {
   if (at_other_opset) return "the operator is not supported at this opset; export with another opset";
   if (domain.starts_with("com.microsoft") || domain.starts_with("com.ms."))
-    return text("the operator is one of ONNX Runtime's own; ", kWithoutFusion);
+    return text("the operator is a contrib operator of ONNX Runtime; ", kWithoutFusion);
   if (!domain.empty() && !domain.starts_with("ai.onnx"))
-    return "the operator is one of another runtime's own; export without runtime-specific optimization, or "
-           "express it as a model-local function";
+    return "the operator is a custom operator of another runtime; export without runtime-specific "
+           "optimization, or express it as a model-local function";
   return "the operator is not supported; express it with the operators that rtconvert --list-ops shows, or "
          "as a model-local function";
 }
@@ -277,7 +277,8 @@ void Importer::read_constants(rt_onnx::GraphProto& graph) {
 }
 
 void Importer::check_options(const rt_onnx::GraphProto& graph) {
-  if (options_.open_batch && !opened_batch_) problem("no input has a first axis of 1 that could be opened");
+  if (options_.open_batch && !opened_batch_)
+    problem("no input has a first axis of 1 that could become dynamic");
   for (const auto& [name, extent] : options_.dims) {
     if (extent < 0) problem(text("dimension '", name, "': expected an extent, found ", extent));
     if (std::find(symbols_seen_.begin(), symbols_seen_.end(), name) != symbols_seen_.end()) continue;
@@ -297,8 +298,9 @@ void Importer::check_declared(const rt_onnx::ValueInfoProto& output, ValueId id)
   const Value& value = builder().value(id);
   if (options_.open_batch && !options_.dims.contains("batch") &&
       (value.dims.empty() || value.dims[0].extent >= 0))
-    problem(text("output '", output.name(), "': its first axis does not follow the batch (", value.info(),
-                 "); the model computes with one sample only"));
+    problem(text("output '", output.name(),
+                 "': the model fixes the batch: expected a dynamic first axis, found ", value.info(),
+                 "; export the model with a dynamic batch, or leave out --open-batch"));
   const auto& declared = output.type().tensor_type();
   const auto type = tools::element_type_of_onnx(declared.elem_type());
   if (!type) return;
@@ -320,8 +322,8 @@ void Importer::report_strings(const std::string& output, ValueId id) {
   if (list == frame_->strings.end()) return;
   const std::string key = "labels." + output;
   report_.warnings.push_back(text("output '", output,
-                                  "': instead of strings it gives their positions (i64) in the list of ",
-                                  list->second->size(), " that the file's metadata has as ", key));
+                                  "': strings are returned as indices (i64) into the list of ",
+                                  list->second->size(), " in the file's metadata, key ", key));
   report_.metadata[key] = json_list(*list->second);
 }
 

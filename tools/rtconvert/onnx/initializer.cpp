@@ -43,7 +43,7 @@ Result<std::string> path_inside(const std::string& folder, const std::string& lo
   namespace fs = std::filesystem;
   const fs::path relative(location);
   const Status outside = invalid_model("external data '", location,
-                                       "' lies outside the model's folder; put it beside the model");
+                                       "' is outside the model's folder; move it next to the model");
   if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos) return outside;
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
@@ -88,7 +88,7 @@ Result<std::shared_ptr<const InitializerReader::File>> InitializerReader::open(c
 Result<Blob> InitializerReader::external(const rt_onnx::TensorProto& proto, size_t bytes, size_t alignment) {
   if (folder_.empty())
     return unsupported(
-        "the data lies in another file, and there is no folder to look in; convert from a file");
+        "the data is stored in another file, and there is no folder to look in; convert from a file");
   std::string location;
   uint64_t offset = 0;
   uint64_t length = bytes;

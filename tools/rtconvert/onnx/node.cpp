@@ -109,7 +109,7 @@ Status NodeContext::check_all_read() const {
   if (unread.empty()) {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (notes_.strings.contains(inputs[i]) && !strings_read_.contains(i))
-        return cannot("input ", i, " holds strings; leave what computes with strings out of the model");
+        return cannot("input ", i, " holds strings; remove the string operators from the model");
     return {};
   }
   return cannot("attribute ", unread, " is not understood at opset ", opset,
@@ -177,16 +177,17 @@ Status NodeContext::not_known(size_t i, std::string_view what) const {
   constexpr size_t kShown = 4;
   if (sources.others || sources.inputs.size() > kShown)
     return cannot(what, " (input ", i,
-                  ") must be known, and is computed from data; make it a constant in the model");
+                  ") must be known, but is computed from data; make it a constant in the model");
   if (sources.inputs.empty())
-    return cannot(what, " (input ", i, ") must be known, and follows from open extents; fix them with --dim");
+    return cannot(what, " (input ", i,
+                  ") must be known, but depends on dynamic dimensions; fix them with --dim");
   std::string names, choices;
   for (const std::string& name : sources.inputs) {
     names += text(names.empty() ? "'" : ", '", name, "'");
     choices += text(choices.empty() ? "" : " and ", "--constant ", name, "=VALUE");
   }
-  return cannot(what, " (input ", i, ") must be known, and is computed from the input ", names, "; give ",
-                choices, sources.extents ? ", and fix open extents with --dim" : "");
+  return cannot(what, " (input ", i, ") must be known, but is computed from the input ", names, "; give ",
+                choices, sources.extents ? ", and fix dynamic dimensions with --dim" : "");
 }
 
 Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) {
@@ -194,7 +195,7 @@ Result<ValueId> NodeContext::constant_of(const rt_onnx::TensorProto& proto) {
   const auto outline = tools::outline_of(proto, error);
   if (!outline) return cannot(error, "; store the tensor as one of librt's types");
   if (proto.data_location() != 0)
-    return cannot("an attribute's data lies in another file; make it an initializer");
+    return cannot("an attribute's data is stored in another file; make it an initializer");
   if (outline->dims.size() > kMaxRank)
     return cannot("a tensor of rank ", outline->dims.size(), "; at most ", kMaxRank,
                   " dimensions are supported");

@@ -184,7 +184,7 @@ Importer::SequenceResult Importer::concat_from_sequence(const rt_onnx::NodeProto
   const bool adds_axis = integer_of(node, "new_axis", 0) != 0;
   const bool stacked = sequence.kind == Kind::Stacked;
   const std::vector<ValueId> parts = stacked ? std::vector{stack_of(sequence)} : elements_of(sequence);
-  if (parts.empty()) return unsupported("the sequence is empty, so nothing tells the shape of the result");
+  if (parts.empty()) return unsupported("the sequence is empty, so the shape of the result is unknown");
   const int rank = builder().value(parts[0]).rank() - (stacked ? 1 : 0) + (adds_axis ? 1 : 0);
   const auto axis = normalized_axis(integer_of(node, "axis", 0), rank);
   if (!axis) return invalid_model("axis ", integer_of(node, "axis", 0), " is outside the rank ", rank);

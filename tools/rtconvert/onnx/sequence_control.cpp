@@ -77,7 +77,7 @@ void Importer::add_sequence_output(const std::string& name, ValueId id) {
   }
   const std::vector<ValueId> elements = elements_of(sequence);
   report_.warnings.push_back(text("output '", name, "' is a sequence of ", elements.size(),
-                                  " tensors, which become outputs of their own: ", name, "_0, .."));
+                                  " tensors, which become separate outputs: ", name, "_0, .."));
   for (size_t i = 0; i < elements.size(); ++i) add_output(text(name, '_', i), elements[i]);
 }
 
@@ -308,7 +308,7 @@ std::vector<ValueId> Importer::map_list(const rt_onnx::GraphProto& body, const s
                                         size_t count) {
   std::vector<Sequence> made(static_cast<size_t>(body.output_size()));
   if (!may_write_out(body, count)) {
-    builder().fail(unsupported("its body is too large to be written out for each of ", count, " tensors"));
+    builder().fail(unsupported("its body is too large to be unrolled for each of ", count, " tensors"));
     return {};
   }
   for (size_t i = 0; i < count; ++i) {

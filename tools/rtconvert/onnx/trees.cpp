@@ -198,7 +198,7 @@ Status check_features(NodeContext& c, std::span<const Branch> branches) {
     if (branch.feature < 0 || branch.feature > std::numeric_limits<int32_t>::max() ||
         (features >= 0 && branch.feature >= features))
       return invalid_model("nodes_featureids: ", branch.feature, " is no feature of the input, which has ",
-                           features < 0 ? std::string("an open number of them") : text(features));
+                           features < 0 ? std::string("a dynamic number of them") : text(features));
   }
   return {};
 }

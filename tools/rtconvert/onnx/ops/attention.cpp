@@ -77,7 +77,7 @@ Result<op::AttentionAttributes> attention_attributes(NodeContext& c) {
   attributes.softcap = c.real("softcap", 0);
   attributes.scale = c.real("scale", 0);
   if (attributes.scale == 0 && c.attribute("scale") != nullptr)
-    return cannot("a scale of 0 hides all differences");
+    return cannot("a scale of 0 makes all scores equal");
   if (c.opset >= 25) {
     attributes.left_window = c.integer("left_window_size", -1);
     attributes.right_window = c.integer("right_window_size", -1);

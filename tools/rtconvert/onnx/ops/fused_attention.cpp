@@ -225,11 +225,11 @@ Result<std::array<ValueId, 3>> fused_rows(NodeContext& c) {
     return std::array{part_of_packed(c, query, 0), part_of_packed(c, query, 1), part_of_packed(c, query, 2)};
   if (c.rank(kFusedQuery) != 3)
     return invalid_model("expected queries of rank 3 or 5, found ", c.rank(kFusedQuery));
-  if (!c.has(kFusedKey)) return invalid_model("keys are missing beside queries that are not packed");
+  if (!c.has(kFusedKey)) return invalid_model("keys are missing, and the queries are not packed");
   if (c.rank(kFusedKey) == 5)
     return std::array{query, part_of_packed(c, c.input(kFusedKey), 0),
                       part_of_packed(c, c.input(kFusedKey), 1)};
-  if (!c.has(kFusedValue)) return invalid_model("values are missing beside keys that are not packed");
+  if (!c.has(kFusedValue)) return invalid_model("values are missing, and the keys are not packed");
   if (c.rank(kFusedKey) != c.rank(kFusedValue) || (c.rank(kFusedKey) != 3 && c.rank(kFusedKey) != 4))
     return invalid_model("expected keys and values of rank 3 or 4, found ", c.rank(kFusedKey), " and ",
                          c.rank(kFusedValue));

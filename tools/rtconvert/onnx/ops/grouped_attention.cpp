@@ -87,8 +87,8 @@ Result<Group> grouped_rows(NodeContext& c, int64_t heads, int64_t groups) {
   if (c.has(kGroupedKey)) return Group{c.input(kGroupedQuery), c.input(kGroupedKey), c.input(kGroupedValue)};
   const int64_t width = c.extent(kGroupedQuery, 2), all = heads + 2 * groups;
   if (width < 0 || width % all != 0)
-    return cannot("queries, keys and values side by side in a width of ", width,
-                  "; expected a known multiple of ", all, " heads");
+    return cannot("packed queries, keys and values of width ", width, "; expected a known multiple of ", all,
+                  " heads");
   const int64_t size = width / all, first = heads * size, second = first + groups * size;
   const ValueId packed = c.input(kGroupedQuery);
   return Group{slice(c.emit, packed, 2, 0, first), slice(c.emit, packed, 2, first, second),

@@ -84,7 +84,7 @@ Status qlinear_matmul(NodeContext& c) {
   if (c.rank(6) != c.rank(7)) return invalid_model("the result's scale and zero point have different ranks");
   const bool one = is_one_number(c.value(c.input(6)));
   if (!one && c.rank(6) != 1)
-    return cannot("a scale of the result of rank ", c.rank(6), "; give one number, or one for each row");
+    return cannot("a scale of the result of rank ", c.rank(6), "; give a scalar, or one for each row");
   const ValueId sums = integer_product(c, 0, 3, per_row(c, 2), per_column(c, 5));
   const ValueId y_scale = as_f32(c.emit, one ? reshape_to(c.emit, c.input(6), {}) : c.input(6));
   const ValueId y_zero = one ? reshape_to(c.emit, c.input(7), {}) : c.input(7);
@@ -105,7 +105,7 @@ Result<ValueId> convolution(NodeContext& c, size_t weight, size_t x_zero, size_t
   attributes.dilations = window.dilations;
   attributes.groups = c.integer("group", 1);
   if (c.has(x_zero) && !is_one_number(c.value(c.input(x_zero))))
-    return cannot("a zero point of the data of rank ", c.rank(x_zero), "; give one number");
+    return cannot("a zero point of the data of rank ", c.rank(x_zero), "; give a scalar");
   const ValueId x = channels_last ? c.input(0) : to_channels_last(c.emit, c.input(0));
   return c.emit.emit(attributes,
                      {x, weight_channels_last(c, weight), per_column(c, x_zero), per_column(c, weight_zero)});
@@ -125,7 +125,7 @@ Status qlinear_conv(NodeContext& c) {
     return cannot("auto_pad SAME with channels_last; give pads");
   for (size_t i : {size_t{1}, size_t{6}, size_t{7}})
     if (!is_one_number(c.value(c.input(i))))
-      return cannot("input ", i, " of rank ", c.rank(i), "; give one number");
+      return cannot("input ", i, " of rank ", c.rank(i), "; give a scalar");
   RT_ASSIGN(const ValueId sums, convolution(c, 3, 2, 5, channels_last));
   const ValueId y =
       requantize(c, sums, c.input(8), as_f32(c.emit, per_column(c, 1)), as_f32(c.emit, per_column(c, 4)),

@@ -166,8 +166,8 @@ Status ml_zip_map(NodeContext& c) {
   const std::string& name = c.node.output(0);
   const std::string key = "classes." + name;
   c.add_metadata(key, labels.strings != nullptr ? json_list(*labels.strings) : json_list(labels.numbers));
-  c.warn(text("'", name, "': instead of a map for each row it is one tensor [N,", labels.count(),
-              "]; the file's metadata has the columns' classes as ", key));
+  c.warn(text("'", name, "': the maps are returned as one tensor [N,", labels.count(),
+              "]; the columns' classes are in the file's metadata, key ", key));
   return c.result(c.emit.emit(op::IdentityAttributes{}, {rows}));
 }
 

@@ -157,8 +157,8 @@ Status squeeze_axes(NodeContext& c) {
     }
     if (open)
       c.warn(text("node '", c.node.name(),
-                  "' (Squeeze) names no axes: axes of open extent are kept, also where a run "
-                  "has 1 there; fix the extent with --dim to remove it"));
+                  "' (Squeeze) names no axes: axes of dynamic extent are kept, also where a run has 1 there; "
+                  "fix the extent with --dim to remove it"));
   }
   for (int axis : axes)
     if (c.extent(0, axis) >= 0 && c.extent(0, axis) != 1)

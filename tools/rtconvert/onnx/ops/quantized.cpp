@@ -13,7 +13,7 @@ Result<ValueId> quantized_number(NodeContext& c, size_t i) {
   const Value& value = c.value(c.input(i));
   if (value.rank() == 0) return c.input(i);
   if (value.rank() != 1 || value.dims[0].extent != 1)
-    return cannot("input ", i, " of rank ", value.rank(), "; give one number");
+    return cannot("input ", i, " of rank ", value.rank(), "; give a scalar");
   return reshape_to(c.emit, c.input(i), {});
 }
 
