@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 
@@ -114,7 +115,7 @@ class WrappingFormatter : public CLI::Formatter {
   static std::string constraint(const CLI::Option& option) {
     const std::string type = option.get_type_name(), &description = option.get_description();
     const size_t colon = type.find(':');
-    if (colon == std::string::npos) return "";
+    if (colon == std::string::npos || colon + 1 == type.size()) return "";
     const std::string rule = type.substr(colon + 1);
     if (rule.front() == '{') {
       std::string named;
@@ -176,6 +177,26 @@ void set_up_help(CLI::App& app, const ProgramHelp& help) {
   }
   if (!help.topics.empty()) show("--help-all", "Print all options", {});
   app.formatter(std::make_shared<WrappingFormatter>(left_out, std::vector<std::string>()));
+}
+
+namespace {
+CLI::Validator number_check(bool (*is_valid)(double), const char* wanted) {
+  return CLI::Validator(
+      [is_valid, wanted](const std::string& text) {
+        double value = 0;
+        const bool valid = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && is_valid(value);
+        return valid ? std::string() : std::string("expected ") + wanted + ", found " + text;
+      },
+      "");
+}
+}  // namespace
+
+CLI::Validator positive() {
+  return number_check([](double value) { return value > 0; }, "a number above 0");
+}
+
+CLI::Validator non_negative() {
+  return number_check([](double value) { return value >= 0; }, "a number of at least 0");
 }
 
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {

@@ -26,6 +26,10 @@ struct ProgramHelp {
 /// after all options are declared.
 void set_up_help(CLI::App& app, const ProgramHelp& help);
 
+/// Checks of numbers: above 0, and at least 0. NaN and infinities are refused.
+CLI::Validator positive();
+CLI::Validator non_negative();
+
 /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
 /// version are on stdout, an error on stderr.
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);

@@ -71,10 +71,14 @@ rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& device
           (colon == std::string::npos || wanted.substr(colon + 1) == std::to_string(device.index)))
         chosen.push_back(device);
     if (chosen.size() > before) continue;
-    std::string reason = "there is no such backend";
-    for (const auto& known : devices.backends)
-      if (known.name == backend) reason = known.reason.empty() ? "there is no such device" : known.reason;
-    return rt::Status(rt::Code::Device, wanted + ": " + reason);
+    std::string names;
+    for (const auto& known : devices.backends) {
+      if (known.name == backend)
+        return rt::Status(rt::Code::Device,
+                          wanted + ": " + (known.reason.empty() ? "there is no such device" : known.reason));
+      names += ", " + known.name;
+    }
+    return rt::Status(rt::Code::InvalidArgument, "unknown backend '" + backend + "'; expected all" + names);
   }
   return chosen;
 }
@@ -271,7 +275,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", options.batches, "Batch sizes")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(rt::tools::positive())
       ->capture_default_str();
   app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option(

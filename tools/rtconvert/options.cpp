@@ -118,7 +118,7 @@ void declare_precision(CLI::App& app, Options& options) {
          "--calibrate, and keep as few of the worst in fp32 as bring the error of the outputs, relative to "
          "the "
          "largest, within this bound")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->group(group);
 }
 
@@ -162,7 +162,7 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
           ->transform(CLI::AsSizeValue(false))
           ->group(group);
   app.add_option("--batch", options.batch, "For --memory: samples in a step")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->needs(memory)
       ->group(group);
   app.add_option("--memory-backend", options.memory_backend, "For --memory: the backend to plan for")
@@ -191,7 +191,7 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--cache-length", options.cache_length,
                  "Keep keys and values in the model, up to this many positions: inputs that grow by a "
                  "Concat, and the outputs that return them, become states")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->group(group);
   app.add_option("--cache", raw.caches, "INPUT=OUTPUT: keep only these; default: all that grow")
       ->take_all()
@@ -255,7 +255,7 @@ void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
   app.add_option("--group-size", options.group_size,
                  "For int8-weights and int4-weights: number of weights that share a scale")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->capture_default_str()
       ->group(group);
 }

@@ -1,9 +1,10 @@
 #include "tools/rtconvert/training_options.h"
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <map>
+
+#include "tools/cli/command_line.h"
 
 namespace rt::convert {
 
@@ -130,22 +131,22 @@ void TrainingArguments::Raw::declare_losses(CLI::App& app) {
   add(app.add_option("--class-weights", l.class_weights, "W,W,..: one for each class"), "--loss",
       {"cross_entropy", "nll"})
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::non_negative());
   add(app.add_option("--pos-weight", l.positive_weights, "W or W,W,..: factor of positive elements"),
       "--loss", {"bce_with_logits"})
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   add(app.add_option("--huber-delta", l.huber_delta,
                      "Error at which the loss turns from quadratic to linear"),
       "--loss", {"huber"})
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->capture_default_str();
   add(app.add_option("--temperature", l.temperature, "Divides the logits of both models"), "--loss",
       {"kl_divergence"})
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->capture_default_str();
   add(app.add_option("--blank", l.blank, "Index of the blank class"), "--loss", {"ctc"})
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::non_negative())
       ->capture_default_str();
 }
 
@@ -169,7 +170,7 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
       ->check(rate);
   add(app.add_option("--epsilon", o.epsilon, "1e-8, adagrad 1e-10, adadelta and lamb 1e-6"), which,
       {"adam", "adamw", "rmsprop", "adagrad", "adadelta", "lamb"})
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::non_negative());
   add(app.add_option("--decay-rate", o.decay_rate,
                      "Decay rate of the mean of squared gradients: rmsprop 0.99, adadelta 0.9"),
       which, {"rmsprop", "adadelta"})
@@ -178,13 +179,13 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
   add(app.add_flag("--amsgrad", o.amsgrad, "Divide by the largest second moment so far"), which,
       {"adam", "adamw"});
   add(app.add_option("--lr-decay", o.learning_rate_decay, "lr / (1 + (step - 1) decay)"), which, {"adagrad"})
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::non_negative());
   add(app.add_option("--initial-accumulator", o.initial_accumulator,
                      "Initial value of the sum of squared gradients"),
       which, {"adagrad"})
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::non_negative());
   add(app.add_option("--weight-decay", o.weight_decay, "Weight decay; decoupled with adamw, lamb, lion"))
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::non_negative())
       ->capture_default_str();
   add(app.add_option(
           "--optimizer-state", state_type,
@@ -200,9 +201,9 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
 void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
   compiler::GradientOptions& g = options.optimizer.gradients;
   add(app.add_option("--clip-value", g.clip_value, "Clip each element of the gradients"))
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   add(app.add_option("--clip-norm", g.clip_norm, "Scale the gradients down to this global norm"))
-      ->check(CLI::PositiveNumber);
+      ->check(tools::positive());
   add(app.add_option(
       "--loss-scale", loss_scale,
       "dynamic (from 65536), or a number: multiplies the loss and divides the gradients; a step whose "
@@ -210,7 +211,7 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
       "skipped; default: dynamic with --precision fp16, else none"));
   add(app.add_option("--loss-scale-interval", loss_scale_interval,
                      "dynamic: doubles after this many finite steps, halves at a skipped one"))
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->capture_default_str();
   add(app.add_option(
           "--ema", options.optimizer.average_decay,
@@ -245,7 +246,7 @@ void TrainingArguments::Raw::declare_ranks(CLI::App& app) {
   add(app.add_option("--bucket-size", options.data_parallel.bucket_bytes,
                      "Size of the gradients in one all-reduce, for example 4MiB"))
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber)
+      ->check(tools::positive())
       ->default_str("2MiB")
       ->needs(parallel);
   add(app.add_option("--shard-optimizer", options.optimizer.shards,

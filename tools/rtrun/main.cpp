@@ -200,7 +200,7 @@ void declare_generation(CLI::App& app, Options& options) {
          "--generate", generate.count,
          "New tokens to generate. A model converted with --cache-length reads each token once; any other "
          "reads the whole text again for every token, and makes a plan for every length")
-      ->check(CLI::PositiveNumber)
+      ->check(rt::tools::positive())
       ->group(group);
   app.add_option("--prompt", generate.prompt, "Prompt text; needs --tokenizer")->group(group);
   app.add_option("--prompt-tokens", generate.prompt_tokens, "Prompt as token ids; default: 1")
@@ -209,11 +209,11 @@ void declare_generation(CLI::App& app, Options& options) {
   app.add_option("--tokenizer", generate.tokenizer, "Tokenizer file of llama2.c (.bin); without: print ids")
       ->group(group);
   app.add_option("--temperature", generate.sampler.temperature, "0: always the most probable token")
-      ->check(CLI::NonNegativeNumber)
+      ->check(rt::tools::non_negative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--top-k", generate.sampler.top_k, "Sample among the K most probable; 0: all")
-      ->check(CLI::NonNegativeNumber)
+      ->check(rt::tools::non_negative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--top-p", generate.sampler.top_p,

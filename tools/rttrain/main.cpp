@@ -68,9 +68,9 @@ void declare_data(CLI::App& app, Options& options) {
   add("--tokenizer", options.data.tokenizer, "Texts: bytes, or a tokenizer file of llama2.c (.bin)")
       ->capture_default_str();
   add("--sequence", options.data.sequence, "Texts: tokens of a sample, where the model has a dynamic length")
-      ->check(CLI::PositiveNumber);
+      ->check(rt::tools::positive());
   add("--stride", options.data.stride, "Texts: from one window to the next; default: the window's length")
-      ->check(CLI::PositiveNumber);
+      ->check(rt::tools::positive());
   add("--padding", options.data.padding, "Tables of texts: padding token after a short text")
       ->capture_default_str();
   add("--size", options.data.size, "Images: HEIGHT,WIDTH, where they are dynamic in the model")
@@ -107,7 +107,7 @@ void declare_training(CLI::App& app, Options& options) {
   add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
   add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
   options.batch = add("--batch", loop.batch, "Samples in a step; default: that of rtconvert --memory, or 32")
-                      ->check(CLI::PositiveNumber);
+                      ->check(rt::tools::positive());
   options.micro_batch =
       add("--micro-batch", loop.micro_batch,
           "Samples computed at once: a batch's gradients are accumulated and make one step; for models of "
@@ -130,7 +130,7 @@ void declare_training(CLI::App& app, Options& options) {
       ->group(group);
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.scoring.top_k, "K of the metric topK")
-      ->check(CLI::PositiveNumber)
+      ->check(rt::tools::positive())
       ->capture_default_str();
   add("--target", options.target,
       "METRIC=VALUE, for example accuracy=0.985: stop when the validation reaches it; exit code 1 when it "
@@ -166,7 +166,7 @@ void declare_files(CLI::App& app, Options& options) {
   add("--best", loop.best, "Checkpoint of the epoch with the best value of --monitor");
   add("--log", options.log, "JSON lines: one object every --log-every steps, and one an epoch");
   add("--log-every", loop.log_every, "Steps between records")
-      ->check(CLI::PositiveNumber)
+      ->check(rt::tools::positive())
       ->capture_default_str();
   add("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files");
   app.add_flag("--json", loop.json, "One JSON object for each epoch on stdout")->group(group);
