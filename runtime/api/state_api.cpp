@@ -47,7 +47,7 @@ rt_status* load(rt_session* session, const char* path, Wanted wanted) {
     RT_TRY(compare(states, *checkpoint, wanted).in(path));
     bool any = false;
     for (size_t i = 0; i < states.count(); ++i) any = any || wanted(states.state(i));
-    if (!any)
+    if (!any && !checkpoint->tensors.empty())
       return rt::invalid_argument(path,
                                   ": expected a model with states to restore, found one without; load "
                                   "the model that was trained");

@@ -80,7 +80,7 @@ expect 0 'class 7: ' classify "$digits" "$digit"
 expect 0 'ran on cpu 0, ' classify "$digits" "$digit" cpu
 expect 2 'missing.rt' classify missing.rt "$digit"
 expect 2 'not a binary 8-bit PGM' classify "$digits" "$digits"
-expect 2 'backend nothing: ' classify "$digits" "$digit" nothing
+expect 2 "unknown backend 'nothing'" classify "$digits" "$digit" nothing
 expect 0 '8 of 8 asynchronous runs equal the synchronous ones' async "$digits"
 expect 0 'output fc3_1: f32 [-1 batch, 10]' memory "$digits"
 expect 2 'invalid model: ' memory "$digit"

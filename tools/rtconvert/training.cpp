@@ -53,7 +53,7 @@ bool is_weight(const State& state) {
 
 /// Sets the model's states to the checkpoint's values.
 Status set_states(ModelGraph& model, const Checkpoint& checkpoint, const std::string& path) {
-  if (model.states.empty())
+  if (model.states.empty() && !checkpoint.tensors.empty())
     return invalid_argument(path,
                             ": expected a model with states to restore, found one without; convert the model "
                             "that was trained");
