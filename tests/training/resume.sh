@@ -100,6 +100,15 @@ code=0
 seed=9 train --epochs 4 --checkpoint kept --resume >/dev/null 2>seed.err || code=$?
 [[ $code == 2 ]] && grep -q 'rttrain.seed = 5, now it is 9' seed.err || fail "another seed: exit code $code, $(cat seed.err)"
 
+echo "--- a checkpoint for a model that has nothing to restore"
+"$bin/rtconvert" zoo:lenet5 -o plain.rt >/dev/null
+for program in "rtrun plain.rt --backend $backend --random-input" "rtconvert plain.rt -o x.rt"; do
+  code=0
+  # shellcheck disable=SC2086
+  "$bin/"$program --checkpoint whole >/dev/null 2>plain.err || code=$?
+  [[ $code == 2 ]] && grep -q 'a model with states' plain.err || fail "$program: exit code $code, $(cat plain.err)"
+done
+
 if [[ $backend != cpu ]]; then
   echo "--- from cpu to $backend"
   loss() { tail -n 1 "$1" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
