@@ -2,14 +2,27 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace rt {
 namespace {
 
+/// What a file of another kind seems to be, and what to do with it; empty if unknown.
+std::string_view other_kind(const std::array<uint8_t, 8>& first) {
+  if (first == kModelMagic) return "; this is a compiled model";
+  if (first == kCheckpointMagic)
+    return "; this is a checkpoint: load it into a session of its model (--checkpoint)";
+  // ONNX's ModelProto as protobuf: field 1, a small integer, then another of its fields.
+  constexpr std::string_view kNextFields = "\x12\x1a\x22\x28\x32\x3a\x42";
+  if (first[0] == 0x08 && first[1] < 32 && kNextFields.find(static_cast<char>(first[2])) != kNextFields.npos)
+    return "; this looks like an ONNX file: compile it with `rtconvert MODEL.onnx -o MODEL.rt`";
+  return {};
+}
+
 Status check(const FileHeader& header, const std::array<uint8_t, 8>& magic, uint64_t size) {
   if (header.magic != magic)
     return invalid_model("header: not a ", magic == kModelMagic ? "compiled model (.rt)" : "checkpoint",
-                         ", or damaged: the first 8 bytes differ");
+                         ", or damaged: the first 8 bytes differ", other_kind(header.magic));
   if (checksum(&header, kCheckedHeaderBytes) != header.header_checksum)
     return invalid_model("header: the checksum differs; the file is damaged");
   if (header.version != kFormatVersion || header.header_bytes != sizeof(FileHeader))

@@ -91,6 +91,12 @@ TEST(ModelDamage, OtherFiles) {
   expect_refused({}, "truncated");
   expect_refused(std::vector<std::byte>(64), "not a compiled model");
   expect_refused(std::vector<std::byte>(4096, std::byte{0xff}), "not a compiled model");
+  std::vector<std::byte> onnx(4096);
+  for (size_t i = 0; const int byte : {0x08, 0x08, 0x12, 0x07}) onnx[i++] = static_cast<std::byte>(byte);
+  expect_refused(onnx, "ONNX file: compile it with `rtconvert");
+  auto checkpoint = sample_bytes();
+  std::memcpy(checkpoint.data(), kCheckpointMagic.data(), kCheckpointMagic.size());
+  expect_refused(checkpoint, "this is a checkpoint");
   auto newer = sample_bytes();
   newer[8] = std::byte{2};
   testing::reseal(newer);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "tools/common/compare.h"
 #include "tools/common/random.h"
@@ -66,6 +67,21 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
   return tools::image_to_array(*image, how);
 }
 
+rt::Status check_dims(const std::vector<rt::TensorSpec>& specs, const InputOptions& options) {
+  std::set<std::string> symbols;
+  for (const rt::TensorSpec& spec : specs)
+    for (const rt::Dim& dim : spec.dims)
+      if (dim.extent < 0) symbols.insert(dim.symbol);
+  for (const auto& [name, extent] : options.dims) {
+    if (symbols.contains(name)) continue;
+    std::string known;
+    for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
+    return bad("--dim: expected a dynamic dimension of the model (" + (known.empty() ? "none" : known) +
+               "), found '" + name + "'");
+  }
+  return {};
+}
+
 rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& options, uint64_t stream) {
   Array array;
   array.type = static_cast<ElementType>(spec.dtype);
@@ -103,6 +119,7 @@ rt::Result<std::pair<std::string, std::string>> split_assignment(const std::stri
 
 rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
                                              const InputOptions& options) {
+  if (rt::Status status = check_dims(specs, options); !status) return status;
   std::vector<std::optional<Array>> found(specs.size());
   auto put = [&](size_t i, Array array, const std::string& source) -> rt::Status {
     auto result = fitted(std::move(array), specs[i], source);

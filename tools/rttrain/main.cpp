@@ -119,7 +119,7 @@ void declare_training(CLI::App& app, Options& options) {
           "copies of inputs. Planned and printed before anything runs; too little is an error. "
           "Default: that of rtconvert --memory, or no limit")
           ->transform(CLI::AsSizeValue(false));
-  add("--lr", loop.learning_rate, "Learning rate")->capture_default_str();
+  add("--lr", loop.learning_rate, "Learning rate")->check(rt::tools::non_negative())->capture_default_str();
   add("--schedule", options.schedule,
       "constant; step,every=N,gamma=0.1; linear,steps=N,end=0; cosine,steps=N,end=0; "
       "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
