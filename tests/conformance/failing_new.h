@@ -3,7 +3,8 @@
 
 namespace rt::test {
 
-/// During its lifetime, allocation number `countdown` (from 0) of this thread throws std::bad_alloc, once.
+/// During its lifetime, allocation number `countdown` (from 0) of this thread throws std::bad_alloc, once;
+/// the next one if oneDNN would end the process.
 class FailingNew {
  public:
   explicit FailingNew(long countdown);
