@@ -1,6 +1,7 @@
-/* librt: runs and trains one compiled model (.rt) on CPU, CUDA and Vulkan. The stable C API.
+/** @file
+ * librt: runs and trains one compiled model (.rt) on CPU, CUDA and Vulkan. The stable C API.
  *
- * Conventions
+ * Conventions:
  *   - A function that can fail returns rt_status*: NULL is success, anything else is an error that the
  *     caller frees with rt_status_free(). Messages read "where: what was expected, what was found; what to
  *     do".
@@ -28,86 +29,100 @@
 extern "C" {
 #endif
 
+/** @cond */
 #define RT_API __attribute__((visibility("default")))
+/** @endcond */
 
-#define RT_VERSION_MAJOR 0
-#define RT_VERSION_MINOR 1
-#define RT_VERSION_PATCH 0
-#define RT_MAX_RANK 8
+#define RT_VERSION_MAJOR 0 /**< Of this header; rt_version() is the library's. */
+#define RT_VERSION_MINOR 1 /**< See RT_VERSION_MAJOR. */
+#define RT_VERSION_PATCH 0 /**< See RT_VERSION_MAJOR. */
+#define RT_MAX_RANK 8      /**< Most dimensions of a tensor. */
 
 /* --- status ------------------------------------------------------------------------------------------- */
+/** @defgroup c_status Status
+ * @{ */
 
+/** What kind of error a status is. */
 typedef enum rt_code {
-  RT_OK = 0,
-  RT_INVALID_ARGUMENT = 1, /* caller error: a wrong shape, name, option */
-  RT_INVALID_MODEL = 2,    /* a damaged, malicious or inconsistent file */
-  RT_UNSUPPORTED = 3,      /* a valid request that this build, backend or device does not support */
-  RT_NOT_FOUND = 4,        /* no such file, entry, value */
-  RT_OUT_OF_MEMORY = 5,    /* an allocation failed or a memory limit would be exceeded */
-  RT_DEVICE = 6,           /* no such backend or device here, or an error of its driver */
-  RT_IO = 7,               /* reading or writing a file failed */
-  RT_INTERNAL = 8          /* a bug in librt */
+  RT_OK = 0,               /**< success */
+  RT_INVALID_ARGUMENT = 1, /**< caller error: a wrong shape, name, option */
+  RT_INVALID_MODEL = 2,    /**< a damaged, malicious or inconsistent file */
+  RT_UNSUPPORTED = 3,      /**< a valid request that this build, backend or device does not support */
+  RT_NOT_FOUND = 4,        /**< no such file, entry, value */
+  RT_OUT_OF_MEMORY = 5,    /**< an allocation failed or a memory limit would be exceeded */
+  RT_DEVICE = 6,           /**< no such backend or device here, or an error of its driver */
+  RT_IO = 7,               /**< reading or writing a file failed */
+  RT_INTERNAL = 8          /**< a bug in librt */
 } rt_code;
 
+/** An error: a code and a message. NULL is success. */
 typedef struct rt_status rt_status;
 
-/* RT_OK for NULL. */
+/** The code of a status; RT_OK for NULL. */
 RT_API rt_code rt_status_code(const rt_status* status);
-/* "" for NULL. */
+/** The message of a status; "" for NULL. Lives as long as the status. */
 RT_API const char* rt_status_message(const rt_status* status);
+/** Frees the status; NULL is allowed. */
 RT_API void rt_status_free(rt_status* status);
-/* "invalid model" and the like. */
+/** A code in words: "invalid model" for RT_INVALID_MODEL. */
 RT_API const char* rt_code_name(rt_code code);
 
-/* "0.1.0" of the library that is loaded, which may be newer than RT_VERSION_*. */
+/** Version of the library that is loaded, "0.1.0", which may be newer than RT_VERSION_*. */
 RT_API const char* rt_version(void);
 
-/* --- tensors ------------------------------------------------------------------------------------------ */
+/** @} */
 
+/* --- tensors ------------------------------------------------------------------------------------------ */
+/** @defgroup c_tensors Tensors
+ * @{ */
+
+/** Element types. */
 typedef enum rt_dtype {
-  RT_F32 = 0,
-  RT_F16 = 1,
-  RT_BF16 = 2,
-  RT_F64 = 3,
-  RT_I8 = 4,
-  RT_U8 = 5,
-  RT_I16 = 6,
-  RT_U16 = 7,
-  RT_I32 = 8,
-  RT_U32 = 9,
-  RT_I64 = 10,
-  RT_U64 = 11,
-  RT_BOOL = 12 /* one byte, 0 or 1 */
+  RT_F32 = 0,  /**< 32-bit IEEE float */
+  RT_F16 = 1,  /**< 16-bit IEEE float */
+  RT_BF16 = 2, /**< bfloat16: the upper 16 bits of an f32 */
+  RT_F64 = 3,  /**< 64-bit IEEE float */
+  RT_I8 = 4,   /**< 8-bit signed integer */
+  RT_U8 = 5,   /**< 8-bit unsigned integer */
+  RT_I16 = 6,  /**< 16-bit signed integer */
+  RT_U16 = 7,  /**< 16-bit unsigned integer */
+  RT_I32 = 8,  /**< 32-bit signed integer */
+  RT_U32 = 9,  /**< 32-bit unsigned integer */
+  RT_I64 = 10, /**< 64-bit signed integer */
+  RT_U64 = 11, /**< 64-bit unsigned integer */
+  RT_BOOL = 12 /**< one byte, 0 or 1 */
 } rt_dtype;
 
-/* Bytes of one element; 0 if dtype is not a valid rt_dtype. */
+/** Bytes of one element; 0 if dtype is not a valid rt_dtype. */
 RT_API size_t rt_dtype_size(rt_dtype dtype);
-/* "f32", "i64", "bool"; "" if dtype is not a valid rt_dtype. */
+/** Name of an element type: "f32", "i64", "bool"; "" if dtype is not a valid rt_dtype. */
 RT_API const char* rt_dtype_name(rt_dtype dtype);
 
-/* A dense tensor in host memory. Does not own data. data may be NULL only if the tensor has no elements. */
+/** A dense tensor in host memory. Does not own data. data may be NULL only if the tensor has no elements. */
 typedef struct rt_tensor {
-  size_t struct_size;
-  rt_dtype dtype;
-  int32_t rank;
-  int64_t dims[RT_MAX_RANK];
-  void* data;
-  size_t bytes; /* size of data: at least elements x element size */
+  size_t struct_size;        /**< sizeof of this struct */
+  rt_dtype dtype;            /**< element type */
+  int32_t rank;              /**< number of dimensions */
+  int64_t dims[RT_MAX_RANK]; /**< extents, the first `rank` are used */
+  void* data;                /**< elements, dense and row-major */
+  size_t bytes;              /**< size of data: at least elements x element size */
 } rt_tensor;
 
-/* Declaration of an input, output or state in the model. */
+/** Declaration of an input, output or state in the model. */
 typedef struct rt_tensor_spec {
-  size_t struct_size;
-  const char* name;
-  rt_dtype dtype;
-  int32_t rank;
-  int64_t dims[RT_MAX_RANK];        /* -1: dynamic, known once the inputs are */
-  const char* symbols[RT_MAX_RANK]; /* "batch", or NULL; dimensions with equal symbols have equal extents */
-  int64_t bounds[RT_MAX_RANK];      /* upper bound of the extent, 0: none */
+  size_t struct_size;               /**< sizeof of this struct */
+  const char* name;                 /**< name in the model */
+  rt_dtype dtype;                   /**< element type */
+  int32_t rank;                     /**< number of dimensions */
+  int64_t dims[RT_MAX_RANK];        /**< -1: dynamic, known once the inputs are */
+  const char* symbols[RT_MAX_RANK]; /**< "batch", or NULL; dimensions with equal symbols have equal extents */
+  int64_t bounds[RT_MAX_RANK];      /**< upper bound of the extent, 0: none */
 } rt_tensor_spec;
 
+/** Initial value of an rt_tensor: struct_size is set, all else is zero. */
 #define RT_TENSOR_INIT \
   { sizeof(rt_tensor), RT_F32, 0, {0}, NULL, 0 }
+/** Initial value of an rt_tensor_spec. */
 #define RT_TENSOR_SPEC_INIT                                 \
   {                                                         \
     sizeof(rt_tensor_spec), NULL, RT_F32, 0, {0}, {NULL}, { \
@@ -115,292 +130,359 @@ typedef struct rt_tensor_spec {
     }                                                       \
   }
 
-/* --- models ------------------------------------------------------------------------------------------- */
+/** @} */
 
+/* --- models ------------------------------------------------------------------------------------------- */
+/** @defgroup c_models Models
+ * @{ */
+
+/** A loaded model: its entries, states and metadata. */
 typedef struct rt_model rt_model;
 
-/* Maps the file and validates its structure completely; weights are read on demand. */
+/** Maps the file and validates its structure completely; weights are read on demand. */
 RT_API rt_status* rt_model_load(const char* path, rt_model** model);
-/* A model file in memory. copy != 0: librt copies the bytes. copy == 0: the caller keeps the bytes alive and
+/** A model file in memory. copy != 0: librt copies the bytes. copy == 0: the caller keeps the bytes alive and
  * unchanged until the model and all its sessions are freed; they should be aligned to 64 bytes. */
 RT_API rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model);
-/* Reads `bytes` bytes at `offset` into `destination`; 0 is success. Called only during the load. */
+/** Reads `bytes` bytes at `offset` into `destination`; 0 is success. Called only during the load. */
 typedef int (*rt_read_callback)(void* user, uint64_t offset, void* destination, size_t bytes);
+/** A model of `total_bytes` bytes that `read` fetches; `user` is passed on to it. */
 RT_API rt_status* rt_model_load_from_callback(rt_read_callback read, void* user, uint64_t total_bytes,
                                               rt_model** model);
+/** Frees the model; NULL is allowed. */
 RT_API void rt_model_free(rt_model* model);
 
-/* Name and version of the program that wrote the file. */
+/** Name and version of the program that wrote the file. */
 RT_API const char* rt_model_producer(const rt_model* model);
-/* Entries (graphs that can be run): "infer", "train_step", ... NULL past the end. */
+/** Number of entries (graphs that can be run). */
 RT_API size_t rt_model_entry_count(const rt_model* model);
+/** Name of an entry, "infer" or "train_step"; NULL past the end. */
 RT_API const char* rt_model_entry_name(const rt_model* model, size_t index);
-/* entry NULL: "infer", or the model's only entry. 0 if there is no such entry. */
+/** Number of inputs of an entry, 0 if there is no such entry. entry NULL: "infer", or the model's only one.
+ */
 RT_API size_t rt_model_input_count(const rt_model* model, const char* entry);
+/** Number of outputs of an entry, as for rt_model_input_count. */
 RT_API size_t rt_model_output_count(const rt_model* model, const char* entry);
+/** Declaration of input `index` of an entry. */
 RT_API rt_status* rt_model_input(const rt_model* model, const char* entry, size_t index,
                                  rt_tensor_spec* spec);
+/** Declaration of output `index` of an entry. */
 RT_API rt_status* rt_model_output(const rt_model* model, const char* entry, size_t index,
                                   rt_tensor_spec* spec);
 
-/* States: tensors that persist across runs and are shared by the entries: trained weights, optimizer moments,
- * counters. */
+/** Kinds of states. States are tensors that persist across runs and are shared by the entries. */
 typedef enum rt_state_kind {
-  RT_PARAMETER = 0,
-  RT_STATISTIC = 1,
-  RT_OPTIMIZER = 2,
-  RT_COUNTER = 3
+  RT_PARAMETER = 0, /**< a trained weight */
+  RT_STATISTIC = 1, /**< any other value that persists: running means of batch norm, key-value caches */
+  RT_OPTIMIZER = 2, /**< kept by the optimizer, such as moments */
+  RT_COUNTER = 3    /**< counts, such as training steps */
 } rt_state_kind;
+/** Number of states. */
 RT_API size_t rt_model_state_count(const rt_model* model);
-/* kind may be NULL. */
+/** Declaration and kind of state `index`. kind may be NULL. */
 RT_API rt_status* rt_model_state(const rt_model* model, size_t index, rt_tensor_spec* spec,
                                  rt_state_kind* kind);
 
-/* Key-value pairs written by the converter. */
+/** Number of key-value pairs that the converter has written. */
 RT_API size_t rt_model_metadata_count(const rt_model* model);
+/** Key of pair `index`; NULL past the end. */
 RT_API const char* rt_model_metadata_key(const rt_model* model, size_t index);
-/* NULL when the key is absent. */
+/** Value of a key; NULL if the key is absent. */
 RT_API const char* rt_model_metadata_value(const rt_model* model, const char* key);
 
-/* --- devices ------------------------------------------------------------------------------------------ */
+/** @} */
 
+/* --- devices ------------------------------------------------------------------------------------------ */
+/** @defgroup c_devices Devices
+ * @{ */
+
+/** The devices of this machine, as rt_devices_list has found them. */
 typedef struct rt_device_list rt_device_list;
 
+/** Types of devices. */
 typedef enum rt_device_type {
-  RT_CPU = 0,
-  RT_INTEGRATED_GPU = 1,
-  RT_DISCRETE_GPU = 2,
-  RT_VIRTUAL_GPU = 3,
-  RT_SOFTWARE_GPU = 4
+  RT_CPU = 0,            /**< the CPU of this machine */
+  RT_INTEGRATED_GPU = 1, /**< a GPU that shares the host's memory */
+  RT_DISCRETE_GPU = 2,   /**< a GPU with memory of its own */
+  RT_VIRTUAL_GPU = 3,    /**< a GPU of a virtual machine, or of a type that its driver does not state */
+  RT_SOFTWARE_GPU = 4    /**< a GPU that the CPU emulates */
 } rt_device_type;
 
+/** Properties of a device. Strings live as long as the list, or the session, that they come from. */
 typedef struct rt_device_info {
-  size_t struct_size;
-  const char* backend; /* "cpu", "vulkan", "cuda", "reference" */
-  int32_t index;       /* position among the backend's devices */
-  rt_device_type type;
-  const char* name;
-  const char* uuid; /* "" if there is none */
-  const char* driver;
-  const char* features; /* separated by spaces */
-  uint64_t memory_bytes;
-  int32_t host_memory;  /* bound inputs and outputs are used in place */
-  int32_t threads;      /* of a CPU device */
-  int32_t asynchronous; /* runs asynchronously to the caller: rt_session_submit */
+  size_t struct_size;    /**< sizeof of this struct */
+  const char* backend;   /**< "cpu", "vulkan", "cuda", "reference" */
+  int32_t index;         /**< position among the backend's devices */
+  rt_device_type type;   /**< CPU, or what kind of GPU */
+  const char* name;      /**< the model of the CPU or GPU */
+  const char* uuid;      /**< "" if there is none */
+  const char* driver;    /**< driver or library that runs it, with its version */
+  const char* features;  /**< separated by spaces */
+  uint64_t memory_bytes; /**< size of the device's memory */
+  int32_t host_memory;   /**< 1: bound inputs and outputs are used in place */
+  int32_t threads;       /**< of a CPU device: number of threads */
+  int32_t asynchronous;  /**< 1: runs asynchronously to the caller, see rt_session_submit */
 } rt_device_info;
 
+/** Initial value of an rt_device_info. */
 #define RT_DEVICE_INFO_INIT \
   { sizeof(rt_device_info), NULL, 0, RT_CPU, NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
 
-/* Queries every backend module for its devices. A backend without devices is not an error: see
+/** Queries every backend module for its devices. A backend without devices is not an error: see
  * rt_backend_reason. */
 RT_API rt_status* rt_devices_list(rt_device_list** list);
+/** Frees the list; NULL is allowed. */
 RT_API void rt_device_list_free(rt_device_list* list);
+/** Number of devices. */
 RT_API size_t rt_device_list_count(const rt_device_list* list);
+/** Properties of device `index`. */
 RT_API rt_status* rt_device_list_get(const rt_device_list* list, size_t index, rt_device_info* info);
-/* All backends known to librt, with or without devices. NULL past the end. */
+/** Number of backends known to librt, with or without devices. */
 RT_API size_t rt_backend_count(const rt_device_list* list);
+/** Name of a backend: "cpu", "vulkan"; NULL past the end. */
 RT_API const char* rt_backend_name(const rt_device_list* list, size_t index);
-/* Why this backend has no device, in one sentence; "" if it has one. */
+/** Why this backend has no device, in one sentence; "" if it has one, NULL past the end. */
 RT_API const char* rt_backend_reason(const rt_device_list* list, size_t index);
 
-/* Cost model of `backend = "auto"`. Stored in the cache folder; defaults by device type until measured. */
+/** Cost model of `backend = "auto"`. Stored in the cache folder; defaults by device type until measured. */
 typedef struct rt_device_profile {
-  size_t struct_size;
-  double flops_f32;          /* matmul throughput, operations per second */
-  double memory_bandwidth;   /* bytes per second */
-  double transfer_bandwidth; /* host to device, bytes per second */
-  double launch_seconds;     /* fixed overhead of one node */
-  double submit_seconds;     /* fixed overhead of one run */
-  int32_t measured;          /* out: 0 for defaults */
+  size_t struct_size;        /**< sizeof of this struct */
+  double flops_f32;          /**< matmul throughput, operations per second */
+  double memory_bandwidth;   /**< bytes per second */
+  double transfer_bandwidth; /**< host to device, bytes per second */
+  double launch_seconds;     /**< fixed overhead of one node */
+  double submit_seconds;     /**< fixed overhead of one run */
+  int32_t measured;          /**< out: 0 for defaults */
 } rt_device_profile;
 
+/** Initial value of an rt_device_profile. */
 #define RT_DEVICE_PROFILE_INIT \
   { sizeof(rt_device_profile), 0, 0, 0, 0, 0, 0 }
 
-/* info: from rt_device_list_get. cache_folder NULL: the user's default (XDG_CACHE_HOME/librt). */
+/** Reads a device's profile. info: from rt_device_list_get. cache_folder NULL: the user's default
+ * (XDG_CACHE_HOME/librt). */
 RT_API rt_status* rt_device_profile_read(const rt_device_info* info, const char* cache_folder,
                                          rt_device_profile* profile);
+/** Stores measured values as the device's profile; `measured` is ignored. */
 RT_API rt_status* rt_device_profile_write(const rt_device_info* info, const char* cache_folder,
                                           const rt_device_profile* profile);
 
-/* --- sessions ----------------------------------------------------------------------------------------- */
+/** @} */
 
+/* --- sessions ----------------------------------------------------------------------------------------- */
+/** @defgroup c_sessions Sessions
+ * @{ */
+
+/** One entry of a model, prepared for one device, with its inputs, outputs and states. */
 typedef struct rt_session rt_session;
 
+/** Options of rt_session_create. */
 typedef struct rt_session_options {
-  size_t struct_size;
-  const char* backend; /* "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
-  const char* device;  /* index, part of the name, or UUID; NULL: chosen by the backend */
-  const char* entry;   /* NULL: "infer", or the model's only entry */
-  const char*
-      precision; /* of matmuls and convolutions: "fp32", "tf32", "fp16", "bf16"; NULL: as in the file */
-  /* CPU threads; 0: as allowed by cgroup and affinity. They are OpenMP threads: on a shared machine start the
-   * process with GOMP_SPINCOUNT=4000 in the environment, or busy-waiting costs other programs CPU time. */
+  size_t struct_size;  /**< sizeof of this struct */
+  const char* backend; /**< "cpu", "vulkan", "cuda", "reference" (slow, exact), "auto" = NULL */
+  const char* device;  /**< index, part of the name, or UUID; NULL: chosen by the backend */
+  const char* entry;   /**< NULL: "infer", or the model's only entry */
+  /** Precision of matmuls and convolutions: "fp32", "tf32", "fp16", "bf16"; NULL: as in the file. */
+  const char* precision;
+  /** CPU threads; 0: as allowed by cgroup and affinity. They are OpenMP threads: on a shared machine start
+   * the process with GOMP_SPINCOUNT=4000 in the environment, or busy-waiting takes others' CPU time. */
   int32_t threads;
-  int32_t strict;        /* 1: nodes that the device does not support are an error that lists all of them */
-  int32_t profile;       /* 1: time every node, see rt_session_profile */
-  int32_t validation;    /* 1: Vulkan validation layers; their messages make runs fail */
-  int32_t deterministic; /* 1: reproducible results from run to run on this device (disables tuning) */
-  int32_t tuning;        /* 1: time alternative kernels when a plan is built, cache the fastest on disk */
-  int32_t tuning_ms;     /* time limit per plan; 0: 500 ms */
-  uint64_t
-      memory_limit; /* device memory limit of this session in bytes, 0: none; checked before allocating */
-  uint64_t plan_cache_bytes;     /* plans of earlier shapes are cached up to this size; 0: 256 MiB */
-  const char* cache_folder;      /* NULL: the user's (XDG_CACHE_HOME/librt) */
-  rt_session* share_states_with; /* share the states of this session (same model, same device) */
-  uint64_t loop_limit;           /* maximum iterations of a Loop, more are an error; 0: a million */
-  /* The ranks of distributed training (rtconvert --train --data-parallel); NULL: this process only. Must
+  int32_t strict;        /**< 1: nodes that the device does not support are an error that lists all of them */
+  int32_t profile;       /**< 1: time every node, see rt_session_profile */
+  int32_t validation;    /**< 1: Vulkan validation layers; their messages make runs fail */
+  int32_t deterministic; /**< 1: reproducible results from run to run on this device (disables tuning) */
+  int32_t tuning;        /**< 1: time alternative kernels when a plan is built, cache the fastest on disk */
+  int32_t tuning_ms;     /**< time limit per plan; 0: 500 ms */
+  /** Limit of this session's device memory in bytes, 0: none; checked before allocating. */
+  uint64_t memory_limit;
+  uint64_t plan_cache_bytes;     /**< plans of earlier shapes are cached up to this size; 0: 256 MiB */
+  const char* cache_folder;      /**< NULL: the user's (XDG_CACHE_HOME/librt) */
+  rt_session* share_states_with; /**< share the states of this session (same model, same device) */
+  uint64_t loop_limit;           /**< maximum iterations of a Loop, more are an error; 0: a million */
+  /** The ranks of distributed training (rtconvert --train --data-parallel); NULL: this process only. Must
    * outlive the session. */
   const rt_communicator* communicator;
 } rt_session_options;
 
+/** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT \
   { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
 
-/* Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the
+/** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the
  * first run. options may be NULL. */
 RT_API rt_status* rt_session_create(const rt_model* model, const rt_session_options* options,
                                     rt_session** session);
+/** Frees the session; NULL is allowed. */
 RT_API void rt_session_free(rt_session* session);
 
-/* The entry's inputs and outputs as declared in the model. */
+/** Number of inputs of the entry. */
 RT_API size_t rt_session_input_count(const rt_session* session);
+/** Number of outputs of the entry. */
 RT_API size_t rt_session_output_count(const rt_session* session);
+/** Declaration of input `index` in the model. */
 RT_API rt_status* rt_session_input_spec(const rt_session* session, size_t index, rt_tensor_spec* spec);
+/** Declaration of output `index` in the model. */
 RT_API rt_status* rt_session_output_spec(const rt_session* session, size_t index, rt_tensor_spec* spec);
-/* Index by name. */
+/** Index of the input of this name; RT_NOT_FOUND if there is none. */
 RT_API rt_status* rt_session_find_input(const rt_session* session, const char* name, size_t* index);
+/** Index of the output of this name; RT_NOT_FOUND if there is none. */
 RT_API rt_status* rt_session_find_output(const rt_session* session, const char* name, size_t* index);
 
-/* Copies the tensor. The value is kept for subsequent runs. With a new shape the next run builds a plan (or
- * reuses the plan of an earlier run with these shapes). */
+/** Copies the tensor into input `index`. The value is kept for subsequent runs. With a new shape the next run
+ * builds a plan (or reuses the plan of an earlier run with these shapes). */
 RT_API rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor);
-/* Uses the caller's memory until the input is bound or set again: read at every run, in place if the device
+/** Uses the caller's memory until the input is bound or set again: read at every run, in place if the device
  * has host_memory (and the memory is aligned to 64 bytes), else copied to the device at each run. */
 RT_API rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor);
-/* Every run writes this output to the caller's memory, in place under the same conditions. tensor->bytes must
- * suffice for the output's size at each run, dtype must match the output's; rank and dims are ignored. NULL
- * unbinds. */
+/** Every run writes this output to the caller's memory, in place under the same conditions. tensor->bytes
+ * must suffice for the output's size at each run, dtype must match the output's; rank and dims are ignored.
+ * NULL unbinds. */
 RT_API rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* tensor);
 
-/* Optional: plans and allocates now, for the shapes of the inputs, or for `shapes` (one per input, data
+/** Optional: plans and allocates now, for the shapes of the inputs, or for `shapes` (one per input, data
  * ignored) if given, in which case the inputs need not be set yet, except those that are shape operands. */
 RT_API rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size_t count);
-/* Runs once, synchronously. After the first run with given shapes a run on the CPU allocates nothing. */
+/** Runs once, synchronously. After the first run with given shapes a run on the CPU allocates nothing. */
 RT_API rt_status* rt_session_run(rt_session* session);
-/* Asynchronous runs, so that the next inputs are transferred while this run computes:
- *   submit;  then repeatedly: set the next inputs, submit, wait, use the outputs.
- * rt_session_submit starts a run with the inputs as they are set. When it returns, the memory of inputs,
- * including bound ones, may be reused by the caller. Two runs may be in flight, a third is an error; they
- * execute one after the other in submission order, also with runs of sessions that share states with this
- * one. If the device is asynchronous (rt_device_info.asynchronous), all nodes run on it and profile = 0, the
- * call returns immediately; else it returns when the run has completed. Inputs and outputs in flight take
- * extra device memory. States read or written while runs are in flight are those after all submitted runs.
+/** Starts an asynchronous run, so that the next inputs are transferred while this run computes:
+ * submit; then repeatedly: set the next inputs, submit, wait, use the outputs.
+ *
+ * The run uses the inputs as they are set. When the call returns, the memory of inputs, including bound ones,
+ * may be reused by the caller. Two runs may be in flight, a third is an error; they execute one after the
+ * other in submission order, also with runs of sessions that share states with this one. If the device is
+ * asynchronous (rt_device_info.asynchronous), all nodes run on it and profile = 0, the call returns
+ * immediately; else it returns when the run has completed. Inputs and outputs in flight take extra device
+ * memory. States read or written while runs are in flight are those after all submitted runs.
  */
 RT_API rt_status* rt_session_submit(rt_session* session);
-/* Waits for the oldest submitted run; rt_session_output then refers to that run, and the outputs bound when
+/** Waits for the oldest submitted run; rt_session_output then refers to that run, and the outputs bound when
  * it was submitted are written. A failed run counts as waited for. */
 RT_API rt_status* rt_session_wait(rt_session* session);
-/* After a run, or rt_session_wait. data is valid, and may be modified, until the next run, submit, prepare or
- * free of this session. */
+/** Output `index` after a run, or after rt_session_wait. data is valid, and may be modified, until the next
+ * run, submit, prepare or free of this session. */
 RT_API rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor);
 
-/* --- states and checkpoints */
+/** @} */
 
+/* --- states and checkpoints */
+/** @defgroup c_states States and checkpoints
+ * @{ */
+
+/** Number of states of the model. */
 RT_API size_t rt_session_state_count(const rt_session* session);
+/** Declaration and kind of state `index`. kind may be NULL. */
 RT_API rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_tensor_spec* spec,
                                         rt_state_kind* kind);
-/* Copies the state to tensor->data, of tensor->bytes bytes; sets dtype, rank and dims. data NULL: only
+/** Copies the state to tensor->data, of tensor->bytes bytes; sets dtype, rank and dims. data NULL: only
  * queries dtype, rank, dims and the size in bytes. */
 RT_API rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tensor* tensor);
-/* dtype and shape must match the state's. */
+/** Copies the tensor to the state. dtype and shape must match the state's. */
 RT_API rt_status* rt_session_write_state(rt_session* session, const char* name, const rt_tensor* tensor);
-/* Resets the states to the model's initial values. */
+/** Resets the states to the model's initial values. */
 RT_API rt_status* rt_session_reset_states(rt_session* session);
 
-/* Writes all states and the given key-value pairs to a file, atomically (the old file is replaced once the
+/** Writes all states and the given key-value pairs to a file, atomically (the old file is replaced once the
  * new one is complete). */
 RT_API rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, const char* const* keys,
                                              const char* const* values, size_t count);
-/* Restores all states; on error they are unchanged. Works across backends. */
+/** Restores all states; on error they are unchanged. Works across backends. */
 RT_API rt_status* rt_session_load_checkpoint(rt_session* session, const char* path);
-/* Loads only the parameters and statistics, from a file with exactly those of this model: a checkpoint of
+/** Loads only the parameters and statistics, from a file with exactly those of this model: a checkpoint of
  * this model, or an adapter saved by rtconvert. Plans are kept, so adapters can be swapped between runs; on
  * error the states are unchanged. */
 RT_API rt_status* rt_session_load_adapter(rt_session* session, const char* path);
-/* A value saved with the checkpoint loaded last; NULL if absent. */
+/** A value saved with the checkpoint loaded last; NULL if absent. */
 RT_API const char* rt_session_checkpoint_value(const rt_session* session, const char* key);
 
-/* --- introspection and profiling. Texts are valid until the next call on the session. */
+/** @} */
 
+/* --- introspection and profiling */
+/** @defgroup c_introspection Introspection and profiling
+ * Texts are valid until the next call on the session. @{ */
+
+/** The device that the session runs on. */
 RT_API rt_status* rt_session_device(const rt_session* session, rt_device_info* info);
-/* Why this device was chosen: the predictions of "auto", or "requested". */
+/** Why this device was chosen: the predictions of "auto", or "requested". */
 RT_API const char* rt_session_device_reason(const rt_session* session);
-/* The library for collectives between devices: "NCCL 2.28.9". "" if the communicator is used instead, in host
- * memory; then *reason (may be NULL) explains why, or is "". */
+/** The library for collectives between devices: "NCCL 2.28.9". "" if the communicator is used instead, in
+ * host memory; then *reason (may be NULL) explains why, or is "". */
 RT_API const char* rt_session_collectives(const rt_session* session, const char** reason);
-/* Every node with kernel, device, shapes, layout, alias, arena offset; copies, fallbacks and totals. ""
- * before the first plan. */
+/** The plan: every node with kernel, device, shapes, layout, alias, arena offset; copies, fallbacks and
+ * totals. "" before the first plan. */
 RT_API rt_status* rt_session_plan_text(rt_session* session, const char** text);
-/* Nodes that the chosen device does not support and another device runs; 0 before the first plan. */
+/** Nodes that the chosen device does not support and another device runs; 0 before the first plan. */
 RT_API size_t rt_session_fallback_count(const rt_session* session);
 
+/** Memory of a session, in bytes, and the number of its plans. */
 typedef struct rt_memory_stats {
-  size_t struct_size;
-  uint64_t states;       /* bytes of the states on the device */
-  uint64_t weights;      /* constants held for the device (not counting a mapped file used in place) */
-  uint64_t packed;       /* constants in the packed layouts of kernels */
-  uint64_t arena;        /* arena allocated: of the largest plan so far */
-  uint64_t peak_planned; /* arena the current plan needs, as computed by its memory planner */
-  uint64_t naive;        /* the same without memory reuse between values */
-  uint64_t staging;      /* host copies of inputs and outputs */
-  uint64_t plans;        /* cached plans */
+  size_t struct_size;    /**< sizeof of this struct */
+  uint64_t states;       /**< bytes of the states on the device */
+  uint64_t weights;      /**< constants held for the device (not counting a mapped file used in place) */
+  uint64_t packed;       /**< constants in the packed layouts of kernels */
+  uint64_t arena;        /**< arena allocated: of the largest plan so far */
+  uint64_t peak_planned; /**< arena the current plan needs, as computed by its memory planner */
+  uint64_t naive;        /**< the same without memory reuse between values */
+  uint64_t staging;      /**< host copies of inputs and outputs */
+  uint64_t plans;        /**< cached plans */
 } rt_memory_stats;
+/** Initial value of an rt_memory_stats. */
 #define RT_MEMORY_STATS_INIT \
   { sizeof(rt_memory_stats), 0, 0, 0, 0, 0, 0, 0, 0 }
+/** Memory that the session uses now. */
 RT_API rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats);
 
+/** Time and cost of one node. */
 typedef struct rt_profile_entry {
-  size_t struct_size;
-  const char* name;     /* of the node */
-  const char* op;       /* "Conv"; "Copy" and "Reorder" for nodes inserted by the plan */
-  const char* kernel;   /* "conv.winograd" */
-  const char* device;   /* "cpu", "vulkan" */
-  uint64_t nanoseconds; /* total of all runs since the last reset */
-  double flops;         /* of one run */
-  double bytes;         /* of one run, all operands and results */
+  size_t struct_size;   /**< sizeof of this struct */
+  const char* name;     /**< of the node */
+  const char* op;       /**< "Conv"; "Copy" and "Reorder" for nodes inserted by the plan */
+  const char* kernel;   /**< "conv.winograd" */
+  const char* device;   /**< "cpu", "vulkan" */
+  uint64_t nanoseconds; /**< total of all runs since the last reset */
+  double flops;         /**< of one run */
+  double bytes;         /**< of one run, all operands and results */
 } rt_profile_entry;
+/** Initial value of an rt_profile_entry. */
 #define RT_PROFILE_ENTRY_INIT \
   { sizeof(rt_profile_entry), NULL, NULL, NULL, NULL, 0, 0, 0 }
-/* Nodes of the current plan, in execution order. Requires options.profile. */
+/** Number of nodes of the current plan. Requires rt_session_options.profile, else 0. */
 RT_API size_t rt_session_profile_count(const rt_session* session);
+/** Node `index` of the current plan, in execution order. */
 RT_API rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry);
-/* Runs of the current plan since the last reset. */
+/** Runs of the current plan since the last reset. */
 RT_API uint64_t rt_session_profile_runs(const rt_session* session);
+/** Sets times and number of runs to 0. */
 RT_API rt_status* rt_session_profile_reset(rt_session* session);
 
-/* --- training ----------------------------------------------------------------------------------------- */
+/** @} */
 
-/* A session on the entry "train_step" with its conventional inputs and outputs: the scalar input
+/* --- training ----------------------------------------------------------------------------------------- */
+/** @defgroup c_training Training
+ * @{ */
+
+/** A session on the entry "train_step" with its conventional inputs and outputs: the scalar input
  * "learning_rate" (f32) and the scalar output "loss". Anything else goes through rt_trainer_session(). */
 typedef struct rt_trainer rt_trainer;
 
-/* options may be NULL; entry NULL: "train_step". */
+/** Creates a trainer. options may be NULL; entry NULL: "train_step". */
 RT_API rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* options,
                                     rt_trainer** trainer);
+/** Frees the trainer and its session; NULL is allowed. */
 RT_API void rt_trainer_free(rt_trainer* trainer);
-/* Owned by the trainer: set inputs, read states, checkpoints, profile. */
+/** The session, owned by the trainer: set inputs, read states, checkpoints, profile. */
 RT_API rt_session* rt_trainer_session(rt_trainer* trainer);
-/* Kept until set again. An error if the entry has no learning rate. */
+/** Sets the learning rate. Kept until set again. An error if the entry has no learning rate. */
 RT_API rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate);
-/* Runs one step. loss may be NULL. */
+/** Runs one step. loss may be NULL. */
 RT_API rt_status* rt_trainer_step(rt_trainer* trainer, float* loss);
-/* Asynchronous steps: submits a step; waits for the oldest submitted step. See rt_session_submit. */
+/** Submits a step, see rt_session_submit. */
 RT_API rt_status* rt_trainer_submit(rt_trainer* trainer);
+/** Waits for the oldest submitted step. loss may be NULL. */
 RT_API rt_status* rt_trainer_wait(rt_trainer* trainer, float* loss);
-/* A session on another entry ("infer" when NULL) that shares the trainer's states, on the same device. */
+/** A session on another entry ("infer" when NULL) that shares the trainer's states, on the same device. */
 RT_API rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session);
+
+/** @} */
 
 #ifdef __cplusplus
 }

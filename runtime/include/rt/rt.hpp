@@ -1,14 +1,15 @@
-// librt for C++20: Model, Session, Tensor, Trainer. Header-only, over rt.h, so that it needs no C++ ABI of
-// librt.
-//
-//   auto model = rt::Model::load("resnet50.rt");
-//   auto session = rt::Session::create(*model, {.backend = "auto"});
-//   session->set_input("image", rt::Tensor::of<float>({1, 224, 224, 3}, pixels));
-//   if (auto status = session->run(); !status) std::cerr << status.message();
-//   std::span<const float> scores = session->output(0)->values<float>();
-//
-// Nothing throws except std::bad_alloc. Handles are move-only RAII wrappers. Functions of rt.h without a
-// wrapper are called through handle().
+/// @file
+/// librt for C++20: Model, Session, Tensor, Trainer. Header-only, over rt.h, so that it needs no C++ ABI of
+/// librt.
+///
+///     auto model = rt::Model::load("resnet50.rt");
+///     auto session = rt::Session::create(*model, {.backend = "auto"});
+///     session->set_input("image", rt::Tensor::of<float>({1, 224, 224, 3}, pixels));
+///     if (auto status = session->run(); !status) std::cerr << status.message();
+///     std::span<const float> scores = session->output(0)->values<float>();
+///
+/// Nothing throws except std::bad_alloc. Handles are move-only RAII wrappers. Functions of rt.h without a
+/// wrapper are called through handle().
 #pragma once
 
 #include <algorithm>
@@ -28,25 +29,30 @@
 
 #include "rt/rt.h"
 
+/// The C++ API of librt.
 namespace rt {
+// Version of the C++ API. Its members are used as rt::Model, rt::Session, and the reference names them so.
 inline namespace v0 {
 
+/// What kind of error a Status is: the values of rt_code.
 enum class Code : uint8_t {
-  Ok = RT_OK,
-  InvalidArgument = RT_INVALID_ARGUMENT,
-  InvalidModel = RT_INVALID_MODEL,
-  Unsupported = RT_UNSUPPORTED,
-  NotFound = RT_NOT_FOUND,
-  OutOfMemory = RT_OUT_OF_MEMORY,
-  Device = RT_DEVICE,
-  Io = RT_IO,
-  Internal = RT_INTERNAL,
+  Ok = RT_OK,                             ///< success
+  InvalidArgument = RT_INVALID_ARGUMENT,  ///< caller error: a wrong shape, name or option
+  InvalidModel = RT_INVALID_MODEL,        ///< a damaged, malicious or inconsistent file
+  Unsupported = RT_UNSUPPORTED,           ///< valid, but not supported by this build, backend or device
+  NotFound = RT_NOT_FOUND,                ///< no such file, entry or value
+  OutOfMemory = RT_OUT_OF_MEMORY,         ///< an allocation failed, or a memory limit would be exceeded
+  Device = RT_DEVICE,                     ///< no such backend or device, or an error of its driver
+  Io = RT_IO,                             ///< reading or writing a file failed
+  Internal = RT_INTERNAL,                 ///< a bug in librt
 };
 
 /// Success, or an error code with a message.
 class [[nodiscard]] Status {
  public:
+  /// Success.
   Status() = default;
+  /// An error, or success with Code::Ok.
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
   /// Takes ownership of the status returned by a C function.
   static Status take(rt_status* status) {
@@ -55,9 +61,13 @@ class [[nodiscard]] Status {
     rt_status_free(status);
     return result;
   }
+  /// True for success.
   bool ok() const noexcept { return code_ == Code::Ok; }
+  /// ok()
   explicit operator bool() const noexcept { return ok(); }
+  /// Code::Ok for success.
   Code code() const noexcept { return code_; }
+  /// Empty for success.
   const std::string& message() const noexcept { return message_; }
 
  private:
@@ -69,18 +79,31 @@ class [[nodiscard]] Status {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  /// A value.
+  Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
+  /// An error; the status must not be a success.
   Result(Status status) : status_(std::move(status)) {}  // NOLINT
+  /// True if there is a value.
   bool ok() const noexcept { return value_.has_value(); }
+  /// ok()
   explicit operator bool() const noexcept { return ok(); }
+  /// The error; success if there is a value.
   const Status& status() const noexcept { return status_; }
+  /// The value; requires ok().
   T& value() & noexcept { return *value_; }
+  /// The value; requires ok().
   const T& value() const& noexcept { return *value_; }
+  /// Moves the value out; requires ok().
   T&& value() && noexcept { return std::move(*value_); }
+  /// The value; requires ok().
   T& operator*() & noexcept { return *value_; }
+  /// The value; requires ok().
   const T& operator*() const& noexcept { return *value_; }
+  /// Moves the value out; requires ok().
   T&& operator*() && noexcept { return std::move(*value_); }
+  /// A member of the value; requires ok().
   T* operator->() noexcept { return &*value_; }
+  /// A member of the value; requires ok().
   const T* operator->() const noexcept { return &*value_; }
 
  private:
@@ -88,24 +111,27 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
+/// Element types: the values of rt_dtype.
 enum class DType : uint8_t {
-  F32 = RT_F32,
-  F16 = RT_F16,
-  BF16 = RT_BF16,
-  F64 = RT_F64,
-  I8 = RT_I8,
-  U8 = RT_U8,
-  I16 = RT_I16,
-  U16 = RT_U16,
-  I32 = RT_I32,
-  U32 = RT_U32,
-  I64 = RT_I64,
-  U64 = RT_U64,
-  Bool = RT_BOOL,
+  F32 = RT_F32,    ///< 32-bit IEEE float
+  F16 = RT_F16,    ///< 16-bit IEEE float
+  BF16 = RT_BF16,  ///< bfloat16
+  F64 = RT_F64,    ///< 64-bit IEEE float
+  I8 = RT_I8,      ///< 8-bit signed integer
+  U8 = RT_U8,      ///< 8-bit unsigned integer
+  I16 = RT_I16,    ///< 16-bit signed integer
+  U16 = RT_U16,    ///< 16-bit unsigned integer
+  I32 = RT_I32,    ///< 32-bit signed integer
+  U32 = RT_U32,    ///< 32-bit unsigned integer
+  I64 = RT_I64,    ///< 64-bit signed integer
+  U64 = RT_U64,    ///< 64-bit unsigned integer
+  Bool = RT_BOOL,  ///< one byte, 0 or 1
 };
+/// Name of an element type: "f32", "i64", "bool".
 inline std::string_view name_of(DType dtype) noexcept {
   return rt_dtype_name(static_cast<rt_dtype>(dtype));
 }
+/// Bytes of one element.
 inline size_t size_of(DType dtype) noexcept {
   return rt_dtype_size(static_cast<rt_dtype>(dtype));
 }
@@ -136,6 +162,7 @@ constexpr DType dtype_of() noexcept {
 /// A dense tensor in host memory that owns its bytes (aligned to 64) or borrows them. Move-only.
 class Tensor {
  public:
+  /// An f32 scalar without memory.
   Tensor() noexcept = default;
   /// Owns zeroed memory. At most RT_MAX_RANK dims, each >= 0.
   Tensor(DType dtype, std::span<const int64_t> dims) : Tensor(borrow(dtype, dims, nullptr)) {
@@ -144,6 +171,7 @@ class Tensor {
     std::memset(owned_.get(), 0, size);
     c_.data = owned_.get();
   }
+  /// Owns zeroed memory.
   Tensor(DType dtype, std::initializer_list<int64_t> dims)
       : Tensor(dtype, std::span<const int64_t>(dims.begin(), dims.size())) {}
   /// Owns a copy of `values`, whose count should be the product of dims (missing elements are zero).
@@ -154,6 +182,7 @@ class Tensor {
       std::memcpy(tensor.c_.data, values.data(), std::min(tensor.c_.bytes, values.size_bytes()));
     return tensor;
   }
+  /// Owns a copy of `values`.
   template <class T>
   static Tensor of(std::initializer_list<int64_t> dims, const std::vector<T>& values) {
     return of<T>(std::span<const int64_t>(dims.begin(), dims.size()), std::span<const T>(values));
@@ -171,26 +200,34 @@ class Tensor {
     tensor.c_.bytes = count * size_of(dtype);
     return tensor;
   }
+  /// Refers to the memory of a C tensor.
   static Tensor borrow(const rt_tensor& c) {
     Tensor tensor;
     tensor.c_ = c;
     return tensor;
   }
+  /// A copy that owns its memory.
   Tensor clone() const {
     Tensor copy(dtype(), dims());
     if (c_.bytes > 0 && c_.data != nullptr) std::memcpy(copy.c_.data, c_.data, copy.c_.bytes);
     return copy;
   }
 
+  /// The element type.
   DType dtype() const noexcept { return static_cast<DType>(c_.dtype); }
+  /// The extents.
   std::span<const int64_t> dims() const noexcept { return {c_.dims, static_cast<size_t>(c_.rank)}; }
+  /// Number of elements.
   int64_t elements() const noexcept {
     int64_t count = 1;
     for (int64_t dim : dims()) count *= dim;
     return count;
   }
+  /// Bytes of all elements.
   size_t bytes() const noexcept { return static_cast<size_t>(elements()) * size_of(dtype()); }
+  /// The elements, dense and row-major.
   void* data() noexcept { return c_.data; }
+  /// The elements, dense and row-major.
   const void* data() const noexcept { return c_.data; }
   /// The elements as T; empty if sizeof(T) differs from the dtype's element size.
   template <class T>
@@ -199,10 +236,12 @@ class Tensor {
                ? std::span<T>(static_cast<T*>(c_.data), static_cast<size_t>(elements()))
                : std::span<T>();
   }
+  /// The elements as T; empty if sizeof(T) differs from the dtype's element size.
   template <class T>
   std::span<const T> values() const noexcept {
     return const_cast<Tensor*>(this)->values<const T>();
   }
+  /// The C tensor, valid as long as this object.
   const rt_tensor& handle() const noexcept { return c_; }
 
  private:
@@ -213,17 +252,19 @@ class Tensor {
   std::unique_ptr<std::byte, Free> owned_;
 };
 
-/// Declaration of an input, output or state in the model.
+/// One dimension of a TensorSpec.
 struct Dim {
   int64_t extent = -1;  ///< -1: dynamic, known once the inputs are
   std::string symbol;   ///< "batch"; empty if unnamed
   int64_t bound = 0;    ///< upper bound of the extent, 0: none
 };
+/// Declaration of an input, output or state in the model.
 struct TensorSpec {
-  std::string name;
-  DType dtype = DType::F32;
-  std::vector<Dim> dims;
+  std::string name;          ///< name in the model
+  DType dtype = DType::F32;  ///< element type
+  std::vector<Dim> dims;     ///< one for each dimension
 
+  /// A copy of a C spec.
   static TensorSpec from(const rt_tensor_spec& c) {
     TensorSpec spec{c.name != nullptr ? c.name : "", static_cast<DType>(c.dtype), {}};
     for (int32_t i = 0; i < c.rank; ++i)
@@ -231,10 +272,12 @@ struct TensorSpec {
     return spec;
   }
 };
+/// Declaration of a state.
 struct StateSpec : TensorSpec {
-  rt_state_kind kind = RT_PARAMETER;
+  rt_state_kind kind = RT_PARAMETER;  ///< parameter, statistic, optimizer or counter
 };
 
+/// @cond
 namespace detail {
 template <class Handle, void (*free)(Handle*)>
 struct Free {
@@ -247,15 +290,18 @@ inline std::string or_empty(const char* text) {
   return text != nullptr ? text : "";
 }
 }  // namespace detail
+/// @endcond
 
+/// A loaded model: its entries, states and metadata.
 class Model {
  public:
+  /// Maps the file and validates its structure: see rt_model_load.
   static Result<Model> load(const std::string& path) {
     rt_model* model = nullptr;
     if (Status status = Status::take(rt_model_load(path.c_str(), &model)); !status) return status;
     return Model(model);
   }
-  /// copy = false: `bytes` must outlive the model and its sessions.
+  /// A model file in memory. copy = false: `bytes` must outlive the model and its sessions.
   static Result<Model> from_memory(std::span<const std::byte> bytes, bool copy = true) {
     rt_model* model = nullptr;
     rt_status* status = rt_model_load_from_memory(bytes.data(), bytes.size(), copy ? 1 : 0, &model);
@@ -263,20 +309,24 @@ class Model {
     return Model(model);
   }
 
+  /// Name and version of the program that wrote the file.
   std::string producer() const { return detail::or_empty(rt_model_producer(handle())); }
+  /// Names of the entries (graphs that can be run).
   std::vector<std::string> entries() const {
     std::vector<std::string> names;
     for (size_t i = 0; i < rt_model_entry_count(handle()); ++i)
       names.push_back(rt_model_entry_name(handle(), i));
     return names;
   }
-  /// entry empty: "infer", or the model's only entry.
+  /// Inputs of an entry. entry empty: "infer", or the model's only entry.
   std::vector<TensorSpec> inputs(const std::string& entry = {}) const {
     return specs(entry, rt_model_input_count, rt_model_input);
   }
+  /// Outputs of an entry, as for inputs().
   std::vector<TensorSpec> outputs(const std::string& entry = {}) const {
     return specs(entry, rt_model_output_count, rt_model_output);
   }
+  /// Tensors that persist across runs and are shared by the entries.
   std::vector<StateSpec> states() const {
     std::vector<StateSpec> all;
     for (size_t i = 0; i < rt_model_state_count(handle()); ++i) {
@@ -287,10 +337,12 @@ class Model {
     }
     return all;
   }
+  /// Value of a key that the converter has written.
   std::optional<std::string> metadata(const std::string& key) const {
     const char* text = rt_model_metadata_value(handle(), key.c_str());
     return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
   }
+  /// For functions of rt.h; owned by this object.
   const rt_model* handle() const noexcept { return handle_.get(); }
 
  private:
@@ -308,16 +360,21 @@ class Model {
   std::unique_ptr<rt_model, detail::Free<rt_model, rt_model_free>> handle_;
 };
 
+/// Properties of a device: the fields of rt_device_info.
 struct DeviceInfo {
-  std::string backend;
-  int index = 0;
-  rt_device_type type = RT_CPU;
-  std::string name, uuid, driver, features;
-  uint64_t memory_bytes = 0;
-  bool host_memory = false;
-  int threads = 0;
-  bool asynchronous = false;
+  std::string backend;           ///< "cpu", "vulkan", "cuda", "reference"
+  int index = 0;                 ///< position among the backend's devices
+  rt_device_type type = RT_CPU;  ///< CPU, or what kind of GPU
+  std::string name,              ///< the model of the CPU or GPU
+      uuid,                      ///< empty if there is none
+      driver,                    ///< driver or library that runs it, with its version
+      features;                  ///< separated by spaces
+  uint64_t memory_bytes = 0;     ///< size of the device's memory
+  bool host_memory = false;      ///< bound inputs and outputs are used in place
+  int threads = 0;               ///< of a CPU device: number of threads
+  bool asynchronous = false;     ///< runs asynchronously to the caller
 
+  /// A copy of the C struct.
   static DeviceInfo from(const rt_device_info& c) {
     return {detail::or_empty(c.backend),
             c.index,
@@ -335,13 +392,15 @@ struct DeviceInfo {
 
 /// The devices of this machine, and why a backend has none.
 struct Devices {
+  /// A backend known to librt.
   struct Backend {
-    std::string name;
-    std::string reason;  ///< empty if it has devices
+    std::string name;    ///< "cpu", "vulkan"
+    std::string reason;  ///< why it has no device, empty if it has devices
   };
-  std::vector<DeviceInfo> devices;
-  std::vector<Backend> backends;
+  std::vector<DeviceInfo> devices;  ///< of all backends
+  std::vector<Backend> backends;    ///< with and without devices
 
+  /// Queries every backend for its devices.
   static Result<Devices> list() {
     rt_device_list* c = nullptr;
     if (Status status = Status::take(rt_devices_list(&c)); !status) return status;
@@ -363,27 +422,29 @@ class Session;
 
 /// The fields of rt_session_options, with the same defaults.
 struct SessionOptions {
-  std::string backend = {};    ///< "cpu", "vulkan", "cuda", "reference"; empty: "auto"
-  std::string device = {};     ///< index, part of the name, or UUID
-  std::string entry = {};      ///< empty: "infer", or the model's only entry
-  std::string precision = {};  ///< "fp32", "tf32", "fp16", "bf16"; empty: as in the file
-  int threads = 0;
-  bool strict = false;
-  bool profile = false;
-  bool validation = false;
-  bool deterministic = false;
-  bool tuning = false;
-  int tuning_ms = 0;
-  uint64_t memory_limit = 0;
-  uint64_t plan_cache_bytes = 0;
-  uint64_t loop_limit = 0;  ///< maximum iterations; 0: a million
-  std::string cache_folder = {};
-  const Session* share_states_with = nullptr;
+  std::string backend = {};                       ///< "cpu", "vulkan", "cuda", "reference"; empty: "auto"
+  std::string device = {};                        ///< index, part of the name, or UUID
+  std::string entry = {};                         ///< empty: "infer", or the model's only entry
+  std::string precision = {};                     ///< "fp32", "tf32", "fp16", "bf16"; empty: as in the file
+  int threads = 0;                                ///< CPU threads; 0: as allowed by cgroup and affinity
+  bool strict = false;                            ///< nodes that the device does not support are an error
+  bool profile = false;                           ///< time every node, see Session::profile()
+  bool validation = false;                        ///< Vulkan validation layers
+  bool deterministic = false;                     ///< reproducible results from run to run; disables tuning
+  bool tuning = false;                            ///< time alternative kernels when a plan is built
+  int tuning_ms = 0;                              ///< time limit per plan; 0: 500 ms
+  uint64_t memory_limit = 0;                      ///< of device memory, in bytes; 0: none
+  uint64_t plan_cache_bytes = 0;                  ///< for plans of earlier shapes; 0: 256 MiB
+  uint64_t loop_limit = 0;                        ///< maximum iterations; 0: a million
+  std::string cache_folder = {};                  ///< empty: the user's (XDG_CACHE_HOME/librt)
+  const Session* share_states_with = nullptr;     ///< of the same model, on the same device
   const rt_communicator* communicator = nullptr;  ///< must outlive the session
 };
 
+/// One entry of a model, prepared for one device: see rt_session.
 class Session {
  public:
+  /// Opens the device and prepares the entry.
   static Result<Session> create(const Model& model, const SessionOptions& options = {}) {
     const rt_session_options c = to_c(options);
     rt_session* session = nullptr;
@@ -395,48 +456,64 @@ class Session {
   /// Does not free the handle, which must outlive the returned Session.
   static Session borrow(rt_session* session) { return Session(session, false); }
 
+  /// Number of inputs of the entry.
   size_t input_count() const noexcept { return rt_session_input_count(handle()); }
+  /// Number of outputs of the entry.
   size_t output_count() const noexcept { return rt_session_output_count(handle()); }
+  /// The inputs as declared in the model.
   std::vector<TensorSpec> inputs() const { return specs(input_count(), rt_session_input_spec); }
+  /// The outputs as declared in the model.
   std::vector<TensorSpec> outputs() const { return specs(output_count(), rt_session_output_spec); }
+  /// Index of the input of this name.
   Result<size_t> find_input(const std::string& name) const { return find(name, rt_session_find_input); }
+  /// Index of the output of this name.
   Result<size_t> find_output(const std::string& name) const { return find(name, rt_session_find_output); }
 
-  /// Copies the tensor.
+  /// Copies the tensor; the value is kept for subsequent runs.
   Status set_input(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_set_input(handle(), index, &tensor.handle()));
   }
+  /// Copies the tensor to the input of this name.
   Status set_input(const std::string& name, const Tensor& tensor) {
     auto index = find_input(name);
     return index ? set_input(*index, tensor) : index.status();
   }
-  /// Uses the tensor's memory, which must stay alive until the input or output is bound or set again.
+  /// Uses the tensor's memory at each run: it must stay alive until the input is bound or set again.
   Status bind_input(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_bind_input(handle(), index, &tensor.handle()));
   }
+  /// Each run writes the output to the tensor's memory: it must stay alive until the output is bound again or
+  /// unbound.
   Status bind_output(size_t index, const Tensor& tensor) {
     return Status::take(rt_session_bind_output(handle(), index, &tensor.handle()));
   }
+  /// Ends bind_output().
   Status unbind_output(size_t index) {
     return Status::take(rt_session_bind_output(handle(), index, nullptr));
   }
+  /// Plans and allocates now, for the shapes of the inputs that are set: see rt_session_prepare.
   Status prepare() { return Status::take(rt_session_prepare(handle(), nullptr, 0)); }
+  /// Runs once, synchronously.
   Status run() { return Status::take(rt_session_run(handle())); }
-  /// Asynchronous runs, which overlap transfers with compute: see rt_session_submit.
+  /// Starts an asynchronous run, which overlaps transfers with compute: see rt_session_submit.
   Status submit() { return Status::take(rt_session_submit(handle())); }
+  /// Waits for the oldest submitted run.
   Status wait() { return Status::take(rt_session_wait(handle())); }
-  /// Refers to the session's memory, valid until its next run, submit or prepare; clone() to keep it.
+  /// An output of the last run. Refers to the session's memory, valid until its next run, submit or prepare;
+  /// clone() to keep it.
   Result<Tensor> output(size_t index) {
     rt_tensor c = RT_TENSOR_INIT;
     if (Status status = Status::take(rt_session_output(handle(), index, &c)); !status) return status;
     return Tensor::borrow(c);
   }
+  /// The output of this name.
   Result<Tensor> output(const std::string& name) {
     auto index = find_output(name);
     if (!index) return index.status();
     return output(*index);
   }
 
+  /// A copy of a state.
   Result<Tensor> read_state(const std::string& name) {
     rt_tensor c = RT_TENSOR_INIT;
     if (Status status = Status::take(rt_session_read_state(handle(), name.c_str(), &c)); !status)
@@ -447,10 +524,13 @@ class Session {
       return status;
     return tensor;
   }
+  /// Copies the tensor to the state. dtype and shape must match.
   Status write_state(const std::string& name, const Tensor& tensor) {
     return Status::take(rt_session_write_state(handle(), name.c_str(), &tensor.handle()));
   }
+  /// Resets the states to the model's initial values.
   Status reset_states() { return Status::take(rt_session_reset_states(handle())); }
+  /// Writes all states and the key-value pairs to a file, atomically.
   Status save_checkpoint(const std::string& path,
                          const std::vector<std::pair<std::string, std::string>>& pairs = {}) {
     std::vector<const char*> keys, values;
@@ -461,22 +541,27 @@ class Session {
     return Status::take(
         rt_session_save_checkpoint(handle(), path.c_str(), keys.data(), values.data(), keys.size()));
   }
+  /// Restores all states; on error they are unchanged.
   Status load_checkpoint(const std::string& path) {
     return Status::take(rt_session_load_checkpoint(handle(), path.c_str()));
   }
+  /// Loads only the parameters and statistics: see rt_session_load_adapter.
   Status load_adapter(const std::string& path) {
     return Status::take(rt_session_load_adapter(handle(), path.c_str()));
   }
+  /// A value saved with the checkpoint loaded last.
   std::optional<std::string> checkpoint_value(const std::string& key) const {
     const char* text = rt_session_checkpoint_value(handle(), key.c_str());
     return text != nullptr ? std::optional<std::string>(text) : std::nullopt;
   }
 
+  /// The device that the session runs on.
   DeviceInfo device() const {
     rt_device_info info = RT_DEVICE_INFO_INIT;
     rt_status_free(rt_session_device(handle(), &info));
     return DeviceInfo::from(info);
   }
+  /// Why this device was chosen.
   std::string device_reason() const { return detail::or_empty(rt_session_device_reason(handle())); }
   /// The library for collectives, and why: see rt_session_collectives.
   std::pair<std::string, std::string> collectives() const {
@@ -484,18 +569,21 @@ class Session {
     std::string carrier = detail::or_empty(rt_session_collectives(handle(), &reason));
     return {std::move(carrier), detail::or_empty(reason)};
   }
+  /// Every node of the plan with kernel, device, shapes: see rt_session_plan_text.
   Result<std::string> plan_text() {
     const char* text = nullptr;
     if (Status status = Status::take(rt_session_plan_text(handle(), &text)); !status) return status;
     return std::string(text);
   }
+  /// Nodes that the chosen device does not support and another device runs.
   size_t fallback_count() const noexcept { return rt_session_fallback_count(handle()); }
+  /// Memory that the session uses now.
   rt_memory_stats memory() const noexcept {
     rt_memory_stats stats = RT_MEMORY_STATS_INIT;
     rt_status_free(rt_session_memory(handle(), &stats));
     return stats;
   }
-  /// Strings live as long as the plan.
+  /// Times and costs of the nodes, with the option `profile`. Strings live as long as the plan.
   std::vector<rt_profile_entry> profile() const {
     std::vector<rt_profile_entry> all(rt_session_profile_count(handle()));
     for (size_t i = 0; i < all.size(); ++i) {
@@ -504,11 +592,14 @@ class Session {
     }
     return all;
   }
+  /// Runs of the current plan since the last reset.
   uint64_t profile_runs() const noexcept { return rt_session_profile_runs(handle()); }
+  /// Sets times and number of runs to 0.
   Status reset_profile() { return Status::take(rt_session_profile_reset(handle())); }
+  /// For functions of rt.h; owned by this object.
   rt_session* handle() const noexcept { return handle_.get(); }
 
-  /// The strings of `options` must outlive the returned struct.
+  /// The options for functions of rt.h. `options` must outlive the returned struct.
   static rt_session_options to_c(const SessionOptions& options) noexcept {
     rt_session_options c = RT_SESSION_OPTIONS_INIT;
     c.backend = detail::or_null(options.backend);
@@ -559,17 +650,19 @@ class Session {
   std::unique_ptr<rt_session, Free> handle_;
 };
 
-/// Runs "train_step". session() sets inputs, reads states, writes checkpoints.
+/// A session on the entry "train_step". session() sets inputs, reads states, writes checkpoints.
 class Trainer {
  public:
+  /// Creates a trainer. options.entry empty: "train_step".
   static Result<Trainer> create(const Model& model, const SessionOptions& options = {}) {
     const rt_session_options c = Session::to_c(options);
     rt_trainer* trainer = nullptr;
     if (Status status = Status::take(rt_trainer_create(model.handle(), &c, &trainer)); !status) return status;
     return Trainer(trainer);
   }
-  /// Owned by the trainer.
+  /// The session, owned by the trainer.
   Session& session() noexcept { return session_; }
+  /// Kept until set again. An error if the entry has no learning rate.
   Status set_learning_rate(float rate) { return Status::take(rt_trainer_set_learning_rate(handle(), rate)); }
   /// Runs one step; returns the loss.
   Result<float> step() {
@@ -577,8 +670,9 @@ class Trainer {
     if (Status status = Status::take(rt_trainer_step(handle(), &loss)); !status) return status;
     return loss;
   }
-  /// Asynchronous steps: see rt_session_submit.
+  /// Submits a step: see rt_session_submit.
   Status submit() { return Status::take(rt_trainer_submit(handle())); }
+  /// Waits for the oldest submitted step; returns its loss.
   Result<float> wait() {
     float loss = 0;
     if (Status status = Status::take(rt_trainer_wait(handle(), &loss)); !status) return status;
@@ -591,6 +685,7 @@ class Trainer {
       return status;
     return Session::adopt(session);
   }
+  /// For functions of rt.h; owned by this object.
   rt_trainer* handle() const noexcept { return handle_.get(); }
 
  private:
@@ -600,6 +695,7 @@ class Trainer {
   Session session_;
 };
 
+/// Version of the library that is loaded, "0.1.0".
 inline std::string version() {
   return rt_version();
 }
