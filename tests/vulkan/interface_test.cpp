@@ -17,8 +17,8 @@ TEST(VulkanInterface, PushConstantsAreReadFromTheCompiledShader) {
   std::string error;
   EXPECT_EQ(spirv::interface_of(code.words, error).push, "iff");
   EXPECT_EQ(error, "");
-  spirv::interface_of(code.words.first(code.words.size() - 1), error);
-  EXPECT_NE(error, "");
+  spirv::interface_of(code.words.first(6), error);  // the header, and half of OpCapability
+  EXPECT_EQ(error, "an instruction is cut off");
   spirv::interface_of(code.words.subspan(1), error);
   EXPECT_EQ(error, "expected a SPIR-V module");
 }

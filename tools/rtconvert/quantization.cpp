@@ -621,7 +621,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
   return invalid_argument("--precision ", options.precision, ": no MatMul with constant weights is eligible",
                           options.precision == "int8"
                               ? "; convolutions need --calibrate"
-                              : text(" groups of ", options.group_size, "; try another --group-size"));
+                              : text(" in groups of ", options.group_size, "; try another --group-size"));
 }
 
 Status quantize_model(ModelGraph& model, const Options& options, std::vector<Array> rows,
