@@ -31,7 +31,7 @@ using PassFunction = Status (*)(Graph& graph, const PassContext& context);
 
 struct Pass {
   std::string_view name;
-  std::string_view summary;  ///< one line, for `rtconvert --help-passes`
+  std::string_view summary;  ///< one line, for `rtconvert --list-passes`
   PassFunction run;
 };
 
