@@ -4,11 +4,10 @@
 #include <map>
 #include <vector>
 
+#include "shaders/spirv.h"
+
 namespace rt::spirv {
 namespace {
-
-constexpr uint32_t kMagic = 0x07230203;
-constexpr size_t kHeaderWords = 5;
 
 enum Op : uint32_t {
   OpTypeInt = 21,
@@ -30,7 +29,7 @@ class Reader {
   explicit Reader(std::span<const uint32_t> words) : words_(words) {}
 
   Interface run(std::string& error) {
-    if (words_.size() < kHeaderWords || words_[0] != kMagic) return fail(error, "expected a SPIR-V module");
+    if (!is_module(words_)) return fail(error, "expected a SPIR-V module");
     for (size_t at = kHeaderWords; at < words_.size();) {
       const uint32_t count = words_[at] >> 16, op = words_[at] & 0xffff;
       if (count == 0 || count > words_.size() - at) return fail(error, "an instruction is cut off");

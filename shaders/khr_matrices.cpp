@@ -6,11 +6,12 @@
 #include <set>
 #include <string_view>
 
+#include "shaders/spirv.h"
+
 namespace rt::spirv {
 namespace {
 
-constexpr uint32_t kMagic = 0x07230203;
-constexpr size_t kHeaderWords = 5, kBoundWord = 3;
+constexpr size_t kBoundWord = 3;
 
 enum Op : uint32_t {
   OpExtension = 10,
@@ -77,7 +78,7 @@ class Rewriter {
   }
 
   bool split() {
-    if (words_.size() < kHeaderWords || words_[0] != kMagic) return fail("expected a SPIR-V module");
+    if (!is_module(words_)) return fail("expected a SPIR-V module");
     bound_ = words_[kBoundWord];
     for (size_t at = kHeaderWords; at < words_.size();) {
       const size_t length = words_[at] >> 16;

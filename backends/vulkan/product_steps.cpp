@@ -142,8 +142,8 @@ void add_part(Program& program, const VulkanDevice& device, const TiledProduct& 
   step.push(product.n).push(product.bias_row).push(product.bias_column);
   step.push(a.first / 4).push(b.first / 4).push(result.first).push(bias.first);
   step.push(epilogue.alpha).push(epilogue.beta);
-  const Window residual = epilogue.has_residual ? window(added) : Window{};
-  step.push(epilogue.has_residual ? residual.first - result.first : 0);
+  const Window residual = epilogue.has_residual ? window(added) : result;
+  step.push(residual.first - result.first);
   const bool through_views = tile.load != Load::Buffer;
   step.matrix(0, a.ref, through_views, element).matrix(1, b.ref, through_views, element);
   step.write(2, result.ref);

@@ -56,7 +56,7 @@ Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& opt
   // A backend or device that is not there is the machine's fault, not the caller's.
   const auto of_machine = [](const Status& status) {
     const bool absent = status.code() == Code::NotFound || status.code() == Code::Unsupported;
-    return absent ? Status(Code::Device, std::string(status.message())) : status;
+    return absent ? Status(Code::Device, status.message()) : status;
   };
   const auto module = load_module(backend);
   if (!module.ok()) return of_machine(module.status());

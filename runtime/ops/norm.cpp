@@ -238,9 +238,8 @@ RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
                           .infer = infer_batch_norm_grad,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
                           .arithmetic = Arithmetic::Delicate};
-RT_COMPILER_PAGE(BatchNormGrad) = {
-    .eval = eval_batch_norm_grad,
-    .no_gradient = "is itself a gradient; second derivatives are not implemented"};
+RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
+                                   .no_gradient = "is itself a gradient; librt has no second derivatives"};
 
 RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .inputs = {1, 3},

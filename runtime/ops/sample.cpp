@@ -276,8 +276,7 @@ RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
 RT_COMPILER_PAGE(GridSample) = {
     .eval = eval_grid_sample, .gradient = grid_sample_gradient, .domain = {-1, 1}};
 RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_roi_align};
-RT_COMPILER_PAGE(RoiAlignGrad) = {
-    .eval = eval_roi_align_grad,
-    .no_gradient = "is itself a gradient; second derivatives are not implemented"};
+RT_COMPILER_PAGE(RoiAlignGrad) = {.eval = eval_roi_align_grad,
+                                  .no_gradient = "is itself a gradient; librt has no second derivatives"};
 
 }  // namespace rt::ops

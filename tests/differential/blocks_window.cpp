@@ -1,4 +1,6 @@
 // Slices, pads, pools, convolutions and unfolding: extents with saturation, rounding and strides.
+#include <optional>
+
 #include "tests/differential/blocks.h"
 
 namespace rt::test {
@@ -200,14 +202,27 @@ bool pool(Generator& g) {
   return true;
 }
 
-bool convolution(Generator& g) {
-  const int spatial = g.random.chance(60) ? 1 : 2;
-  const Item* item = g.any(spatial, spatial + 2);
-  if (item == nullptr) return false;
+/// The input of a convolution: an item as a picture of one or two spatial axes and few channels.
+struct Convolved {
+  std::string picture;
+  int spatial = 1;
   int64_t channels = 0;
-  const bool exact = item->exact;
-  const std::string picture = as_picture(g, *item, spatial, channels);
-  if (picture.empty() || channels < 1 || channels > 8) return false;
+  bool exact = false;
+};
+std::optional<Convolved> convolved(Generator& g) {
+  Convolved made{.spatial = g.random.chance(60) ? 1 : 2};
+  const Item* item = g.any(made.spatial, made.spatial + 2);
+  if (item == nullptr) return std::nullopt;
+  made.exact = item->exact;
+  made.picture = as_picture(g, *item, made.spatial, made.channels);
+  if (made.picture.empty() || made.channels < 1 || made.channels > 8) return std::nullopt;
+  return made;
+}
+
+bool convolution(Generator& g) {
+  const auto input = convolved(g);
+  if (!input) return false;
+  const auto& [picture, spatial, channels, exact] = *input;
   const int64_t filters = g.random.between(1, 3);
   Extents dims = {filters, channels}, kernel, strides, pads, dilations;
   for (int i = 0; i < spatial; ++i) {
@@ -232,13 +247,9 @@ bool convolution(Generator& g) {
 }
 
 bool transposed_convolution(Generator& g) {
-  const int spatial = g.random.chance(60) ? 1 : 2;
-  const Item* item = g.any(spatial, spatial + 2);
-  if (item == nullptr) return false;
-  int64_t channels = 0;
-  const bool exact = item->exact;
-  const std::string picture = as_picture(g, *item, spatial, channels);
-  if (picture.empty() || channels < 1 || channels > 8) return false;
+  const auto input = convolved(g);
+  if (!input) return false;
+  const auto& [picture, spatial, channels, exact] = *input;
   Extents dims = {channels, g.random.between(1, 3)}, strides, pads, more;
   for (int i = 0; i < spatial; ++i) {
     dims.push_back(g.random.between(1, 4));

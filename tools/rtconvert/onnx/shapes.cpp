@@ -150,10 +150,15 @@ ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes) {
 }
 
 ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end) {
+  const ValueId first = emit.ints({&start, 1});
+  return slice_between(emit, x, axis, first, emit.ints({&end, 1}));
+}
+
+ValueId slice_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, ValueId end) {
   op::SliceAttributes attributes;
   attributes.axes = {axis};
   attributes.steps = {1};
-  return emit.emit(std::move(attributes), {x, emit.ints({&start, 1}), emit.ints({&end, 1})});
+  return emit.emit(std::move(attributes), {x, start, end});
 }
 
 ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent) {
@@ -177,12 +182,8 @@ std::vector<ValueId> split_by_value(Emitter& emit, ValueId x, int64_t axis, Valu
   }
   ends.push_back(end);
   x = demand_extent(emit, x, axis, end);
-  for (size_t i = 0; i + 1 < ends.size(); ++i) {
-    op::SliceAttributes attributes;
-    attributes.axes = {axis};
-    attributes.steps = {1};
-    parts.push_back(emit.emit(std::move(attributes), {x, ends[i], ends[i + 1]}));
-  }
+  for (size_t i = 0; i + 1 < ends.size(); ++i)
+    parts.push_back(slice_between(emit, x, axis, ends[i], ends[i + 1]));
   return parts;
 }
 

@@ -52,6 +52,8 @@ ValueId unsqueeze(Emitter& emit, ValueId x, std::span<const int> axes);
 ValueId squeeze(Emitter& emit, ValueId x, std::span<const int> axes);
 
 ValueId slice(Emitter& emit, ValueId x, int64_t axis, int64_t start, int64_t end);
+/// With bounds known only at run time: i64 vectors of one element.
+ValueId slice_between(Emitter& emit, ValueId x, int64_t axis, ValueId start, ValueId end);
 /// x; a run fails unless its axis has this extent, an i64 vector of one element.
 ValueId demand_extent(Emitter& emit, ValueId x, int64_t axis, ValueId extent);
 /// Parts along the axis; their sizes, an i64 vector of `count` entries, are known only at run time.

@@ -69,13 +69,9 @@ ValueId embedding(NodeContext& c, ValueId table, ValueId ids, const TableScale& 
 
 // The first rows of the table, one for each of S positions.
 ValueId first_rows(NodeContext& c, ValueId table, const TableScale& scale) {
-  op::SliceAttributes attributes;
-  attributes.axes = {0};
-  attributes.steps = {1};
   const ValueId end = dims_product(c.emit, c.input(0), 1, 2);
-  const ValueId rows =
-      c.emit.emit(std::move(attributes), {table, c.emit.ints(std::array<int64_t, 1>{0}), end});
-  return scaled_rows(c, rows, scale);
+  const ValueId start = c.emit.ints(std::array<int64_t, 1>{0});
+  return scaled_rows(c, slice_between(c.emit, table, 0, start, end), scale);
 }
 
 // How many entries of each row of input `mask` are 1; 0 without a mask.

@@ -231,13 +231,9 @@ Status split_evenly(NodeContext& c, int axis) {
   const ValueId whole = dims_product(c.emit, x, axis, axis + 1);
   const ValueId part = c.emit.div(c.opset < 18 ? whole : c.emit.add(whole, number(count - 1)), number(count));
   if (c.opset < 18) x = demand_extent(c.emit, x, axis, c.emit.mul(part, number(count)));  // divisible
-  for (int64_t i = 0; i < count; ++i) {
-    op::SliceAttributes attributes;
-    attributes.axes = {axis};
-    attributes.steps = {1};
+  for (int64_t i = 0; i < count; ++i)
     c.outputs.push_back(
-        c.emit.emit(attributes, {x, c.emit.mul(part, number(i)), c.emit.mul(part, number(i + 1))}));
-  }
+        slice_between(c.emit, x, axis, c.emit.mul(part, number(i)), c.emit.mul(part, number(i + 1))));
   return {};
 }
 
@@ -350,13 +346,10 @@ Status pad_inputs(NodeContext& c) {
     const ValueId count = dims_product(c.emit, axes, 0, 1);
     std::vector<ValueId> halves;
     for (const bool after : {false, true}) {
-      op::SliceAttributes half;
-      half.axes = {0};
-      half.steps = {1};
       const ValueId zero = c.emit.ints(std::array<int64_t, 1>{0});
       const ValueId end = after ? c.emit.add(count, count) : count;
-      halves.push_back(entries_by_axis(
-          c.emit, c.emit.emit(std::move(half), {pads, after ? count : zero, end}), axes, c.rank(), 0));
+      halves.push_back(entries_by_axis(c.emit, slice_between(c.emit, pads, 0, after ? count : zero, end),
+                                       axes, c.rank(), 0));
     }
     pads = join(c.emit, std::move(halves));
   } else if (c.has(3)) {
