@@ -6,7 +6,7 @@
 
 #include "kernels/attention_tensor.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// A block has 32 rows, eight per warp; 32 keys, one per lane; columns of y in chunks of 128, four per lane.
@@ -34,9 +34,9 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArgumen
   const T* query = static_cast<const T*>(a.query) + b.pair * b.rows * a.d;
   const T* key = static_cast<const T*>(a.key) + b.pair * a.keys * a.d;
   const T* value = static_cast<const T*>(a.value) + b.pair * a.keys * a.e;
-  float greatest[kWarpRows], sum[kWarpRows], result[kWarpRows][kLaneColumns] = {};
+  float row_max[kWarpRows], sum[kWarpRows], result[kWarpRows][kLaneColumns] = {};
   RT_UNROLL
-  for (int i = 0; i < kWarpRows; ++i) greatest[i] = -INFINITY, sum[i] = 0;
+  for (int i = 0; i < kWarpRows; ++i) row_max[i] = -INFINITY, sum[i] = 0;
 
   for (int first = b.begin; first < b.end; first += kKeys) {
     float score[kWarpRows] = {};
@@ -73,9 +73,9 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArgumen
     RT_UNROLL
     for (int i = 0; i < kWarpRows; ++i) {
       const float own = ScoreRow<T>(a, b, b.row + own_row + i).score(a, score[i], first + lane);
-      const float next = Maximum{}(greatest[i], warp_reduce(own, Maximum{}));
-      const float factor = expf(greatest[i] - base_of(next)), weight = expf(own - base_of(next));
-      greatest[i] = next;
+      const float next = Maximum{}(row_max[i], warp_reduce(own, Maximum{}));
+      const float factor = expf(row_max[i] - base_of(next)), weight = expf(own - base_of(next));
+      row_max[i] = next;
       sum[i] = sum[i] * factor + warp_sum(weight);
       shared.weight[own_row + i][lane] = weight;
       RT_UNROLL
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArgumen
     if (row >= b.rows) continue;
     const bool parts = a.splits > 1;
     float* partial = parts ? partial_row(a, b, row) : nullptr;
-    if (parts && lane == 0 && b.chunk == 0) partial[0] = greatest[i], partial[1] = sum[i];
+    if (parts && lane == 0 && b.chunk == 0) partial[0] = row_max[i], partial[1] = sum[i];
     const float factor = sum[i] == 0 ? 0.0f : 1.0f / sum[i];
     RT_UNROLL
     for (int c = 0; c < kLaneColumns; ++c) {
@@ -125,12 +125,12 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   if (i >= count) return;
   const int64_t row = i / e;
   const float* parts = partial + row * splits * (e + 2);
-  float greatest = -INFINITY;
-  for (int s = 0; s < splits; ++s) greatest = Maximum{}(greatest, parts[s * (e + 2)]);
+  float row_max = -INFINITY;
+  for (int s = 0; s < splits; ++s) row_max = Maximum{}(row_max, parts[s * (e + 2)]);
   float sum = 0, result = 0;
   for (int s = 0; s < splits; ++s) {
     const float* part = parts + s * (e + 2);
-    const float factor = expf(part[0] - base_of(greatest));
+    const float factor = expf(part[0] - base_of(row_max));
     sum += factor * part[1];
     result += factor * part[2 + i % e];
   }
@@ -144,9 +144,9 @@ int64_t rows_of(const AttentionArguments& a) {
 }  // namespace
 
 int attention_splits(const AttentionArguments& a, int multiprocessors) {
-  const int block = a.way == AttentionWay::Tensor ? kTensorAttentionRows : kRows;
+  const int block = a.algorithm == AttentionAlgorithm::Tensor ? kTensorAttentionRows : kRows;
   const int64_t rows = a.groups == 0 ? 0 : int64_t{1} * a.heads / a.groups * a.queries;
-  const int64_t chunks = a.way == AttentionWay::Tensor ? 1 : ceil_div(a.e, kColumns);
+  const int64_t chunks = a.algorithm == AttentionAlgorithm::Tensor ? 1 : ceil_div(a.e, kColumns);
   const int64_t blocks = std::max<int64_t>(ceil_div(rows, block) * a.batch * a.groups * chunks, 1);
   return static_cast<int>(
       std::clamp<int64_t>(std::min<int64_t>(2 * multiprocessors / blocks, a.keys / 256), 1, 64));
@@ -162,7 +162,7 @@ cudaError_t attention(const AttentionArguments& a, cudaStream_t stream) {
   const int64_t count = rows_of(a) * a.e;
   if (count == 0) return cudaSuccess;
   cudaError_t error = cudaSuccess;
-  if (a.way == AttentionWay::Tensor) {
+  if (a.algorithm == AttentionAlgorithm::Tensor) {
     error = attention_tensor(a, stream);
   } else {
     const int64_t blocks = ceil_div(int64_t{1} * a.heads / a.groups * a.queries, kRows) * a.batch * a.groups *
@@ -183,4 +183,4 @@ cudaError_t attention(const AttentionArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -11,7 +11,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// The keys visible to one row.
 struct SeenKeys {
@@ -112,9 +112,9 @@ struct ScoreRow {
   }
 };
 
-/// exp(score - greatest) needs a finite subtrahend even where no key is visible.
-RT_DEVICE float base_of(float greatest) {
-  return greatest == -INFINITY ? 0.0f : greatest;
+/// exp(score - row_max) needs a finite subtrahend even where no key is visible.
+RT_DEVICE float base_of(float row_max) {
+  return row_max == -INFINITY ? 0.0f : row_max;
 }
 
 /// Address of a row's partial result: the maximum score, the sum, e values.
@@ -122,4 +122,4 @@ RT_DEVICE float* partial_row(const AttentionArguments& a, const AttentionBlock& 
   return a.partial + ((b.pair * b.rows + row) * a.splits + b.split) * (a.e + 2);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

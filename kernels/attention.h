@@ -5,9 +5,9 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
-enum class AttentionWay : uint8_t {
+enum class AttentionAlgorithm : uint8_t {
   Plain,   ///< FMAs on CUDA cores; f32, f16 and bf16, any widths
   Tensor,  ///< tensor cores; f16 and bf16 (sm_80), d and e multiples of 8 of at most 128
 };
@@ -17,7 +17,7 @@ enum class AttentionWay : uint8_t {
 /// matrix.
 struct AttentionArguments {
   ElementType type = ElementType::F32;
-  AttentionWay way = AttentionWay::Plain;
+  AttentionAlgorithm algorithm = AttentionAlgorithm::Plain;
   const void *query = nullptr, *key = nullptr, *value = nullptr;
   const void* mask = nullptr;                                     ///< null: none
   ElementType mask_type = ElementType::F32;                       ///< Bool, F32, or `type`
@@ -36,4 +36,4 @@ cudaError_t attention(const AttentionArguments& arguments, cudaStream_t stream);
 int attention_splits(const AttentionArguments& arguments, int multiprocessors);
 size_t attention_partial_bytes(const AttentionArguments& arguments);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

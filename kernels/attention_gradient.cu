@@ -3,7 +3,7 @@
 // and sum, which they store, then for grad_query; blocks of keys pass over the rows for grad_key and
 // grad_value. Extra memory: three scalars per row.
 //
-//   P = exp(s - greatest) / sum,  grad_s = P (grad_y value' - grad_y y) s',  s' = 1 - tanh^2 of a soft cap
+//   P = exp(s - row_max) / sum,  grad_s = P (grad_y value' - grad_y y) s',  s' = 1 - tanh^2 of a soft cap
 //   grad_query = scale grad_s key,  grad_key = scale grad_s' query,  grad_value = P' grad_y
 #include "kernels/attention_gradient.h"
 
@@ -12,7 +12,7 @@
 #include "kernels/attention.cuh"
 #include "kernels/attention_tiles.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// Per-row statistics used by the backward passes.
@@ -43,31 +43,31 @@ __global__ void __launch_bounds__(kTileThreads, 2) grad_query_kernel(AttentionGr
   const T* grad_y = static_cast<const T*>(g.grad_y) + b.pair * b.rows * a.e;
 
   RowStatistics row[kTileWarpRows];
-  float greatest[kTileWarpRows];
+  float row_max[kTileWarpRows];
   RT_UNROLL
-  for (int i = 0; i < kTileWarpRows; ++i) greatest[i] = -INFINITY;
+  for (int i = 0; i < kTileWarpRows; ++i) row_max[i] = -INFINITY;
   for (int first = b.begin; first < b.end; first += kTileRows) {
     float score[kTileWarpRows] = {};
     multiply_tiles(score, tiles, at, TileRows<T>{query, b.row, b.rows}, TileRows<T>{key, first, b.end}, a.d);
     RT_UNROLL
     for (int i = 0; i < kTileWarpRows; ++i) {
       const float own = ScoreRow<T>(a, b, b.row + at.row + i).score(a, score[i], first + at.lane);
-      const float next = Maximum{}(greatest[i], warp_reduce(own, Maximum{}));
+      const float next = Maximum{}(row_max[i], warp_reduce(own, Maximum{}));
       row[i].inverse_sum =
-          row[i].inverse_sum * expf(greatest[i] - base_of(next)) + warp_sum(expf(own - base_of(next)));
-      greatest[i] = next;
+          row[i].inverse_sum * expf(row_max[i] - base_of(next)) + warp_sum(expf(own - base_of(next)));
+      row_max[i] = next;
     }
   }
   RT_UNROLL
   for (int i = 0; i < kTileWarpRows; ++i) {
     const int own = b.row + at.row + i;
-    row[i].base = base_of(greatest[i]);
+    row[i].base = base_of(row_max[i]);
     row[i].inverse_sum = row[i].inverse_sum == 0 ? 0.0f : 1.0f / row[i].inverse_sum;
     float dot = 0;
     if (own < b.rows)
       for (int c = at.lane; c < a.e; c += kWarpSize) {
-        const int64_t place = static_cast<int64_t>(own) * a.e + c;
-        dot += to_float(grad_y[place]) * to_float(y[place]);
+        const int64_t offset = static_cast<int64_t>(own) * a.e + c;
+        dot += to_float(grad_y[offset]) * to_float(y[offset]);
       }
     row[i].dot = warp_sum(dot);
     if (own < b.rows && at.lane == 0 && b.chunk == 0)
@@ -166,4 +166,4 @@ cudaError_t attention_gradient(const AttentionGradArguments& g, cudaStream_t str
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

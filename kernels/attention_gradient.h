@@ -3,7 +3,7 @@
 
 #include "kernels/attention.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// `attention`: the arguments of the forward pass, with its result y; splits and partial are ignored.
 struct AttentionGradArguments {
@@ -15,4 +15,4 @@ struct AttentionGradArguments {
 cudaError_t attention_gradient(const AttentionGradArguments& arguments, cudaStream_t stream);
 size_t attention_statistics_bytes(const AttentionArguments& arguments);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 
 #include "kernels/attention.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kRows = kTensorAttentionRows, kThreads = 128;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocks) attention_tensor_kern
                                      b.row, b.rows, a.d);
   const int own_row = b.row + warp * 16 + lane / 4;
   const ScoreRow<T> rows[2] = {ScoreRow<T>(a, b, own_row), ScoreRow<T>(a, b, own_row + 8)};
-  float result[kWidth / 8][4] = {}, greatest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
+  float result[kWidth / 8][4] = {}, row_max[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
 
   for (int first = b.begin; first < b.end; first += kKeys) {
     load_rows<T, kKeys, kWidth, kLead>(shared_key, key, first, b.end, a.d);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocks) attention_tensor_kern
     }
     RT_UNROLL
     for (int h = 0; h < 2; ++h) {
-      float next = greatest[h];
+      float next = row_max[h];
       RT_UNROLL
       for (int j = 0; j < kKeys / 8; ++j) RT_UNROLL
       for (int c = 0; c < 2; ++c) {
@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocks) attention_tensor_kern
       }
       next = Maximum{}(next, __shfl_xor_sync(kFullMask, next, 1));
       next = Maximum{}(next, __shfl_xor_sync(kFullMask, next, 2));
-      const float base = base_of(next), factor = expf(greatest[h] - base);
-      greatest[h] = next;
+      const float base = base_of(next), factor = expf(row_max[h] - base);
+      row_max[h] = next;
       sum[h] *= factor;
       RT_UNROLL
       for (int j = 0; j < kKeys / 8; ++j) RT_UNROLL
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads, Tile::kBlocks) attention_tensor_kern
     if (row >= b.rows) continue;
     const bool parts = a.splits > 1;
     float* partial = parts ? partial_row(a, b, row) : nullptr;
-    if (parts && lane % 4 == 0) partial[0] = greatest[h], partial[1] = total;
+    if (parts && lane % 4 == 0) partial[0] = row_max[h], partial[1] = total;
     const float factor = total == 0 ? 0.0f : 1.0f / total;
     T* y = static_cast<T*>(a.y) + (b.pair * b.rows + row) * a.e;
     RT_UNROLL
@@ -176,4 +176,4 @@ cudaError_t attention_tensor(const AttentionArguments& a, cudaStream_t stream) {
   return a.type == ElementType::F16 ? run_width<__half>(a, stream) : run_width<__nv_bfloat16>(a, stream);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,7 +3,7 @@
 
 #include "kernels/attention.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Rows per block.
 inline constexpr int kTensorAttentionRows = 64;
@@ -11,4 +11,4 @@ inline constexpr int kTensorAttentionRows = 64;
 /// Writes y, or with splits > 1 the partial results.
 cudaError_t attention_tensor(const AttentionArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

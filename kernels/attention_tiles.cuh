@@ -9,7 +9,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 inline constexpr int kTileThreads = 128, kTileRows = 32,
                      kTileWarpRows = kTileRows / (kTileThreads / kWarpSize);
@@ -111,4 +111,4 @@ constexpr int column_chunks(int width) {
   return (width + kTileColumns - 1) / kTileColumns;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -10,7 +10,7 @@
 #include "kernels/index_space.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// base^exponent modulo 2^64; a negative exponent gives 1 / base^n toward zero.
@@ -201,4 +201,4 @@ cudaError_t where(const WhereArguments& x, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

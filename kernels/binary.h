@@ -5,7 +5,7 @@
 
 #include "kernels/index_space.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class BinaryFunction : uint8_t {
   Add,
@@ -57,4 +57,4 @@ struct WhereArguments {
 };
 cudaError_t where(const WhereArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// `count` values in blocks of `block`, the last one shorter; the codebook has `levels` ascending values.
-struct BlockCodes {
+struct BlockQuantization {
   const float* codebook = nullptr;
   int64_t levels = 256, block = 256, count = 0;
   bool keep_positive = false;  ///< values above 0 are quantized to at least 1
@@ -16,10 +16,10 @@ struct BlockCodes {
 
 /// The scale is a block's largest magnitude. The quantized value is the number of thresholds <= x; thresholds
 /// are the midpoints of adjacent codebook values, times the scale.
-cudaError_t block_quantize(const float* x, uint8_t* codes, float* scales, const BlockCodes& blocks,
+cudaError_t block_quantize(const float* x, uint8_t* quantized, float* scales, const BlockQuantization& blocks,
                            cudaStream_t stream);
 /// codebook[code] times the block's scale.
-cudaError_t block_dequantize(const uint8_t* codes, const float* scales, float* y, const BlockCodes& blocks,
-                             cudaStream_t stream);
+cudaError_t block_dequantize(const uint8_t* quantized, const float* scales, float* y,
+                             const BlockQuantization& blocks, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,7 +5,7 @@
 #include "kernels/common.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kWidth = 4;
@@ -51,4 +51,4 @@ cudaError_t cast(const CastArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -6,7 +6,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct CastArguments {
   ElementType from, to;
@@ -16,4 +16,4 @@ struct CastArguments {
 };
 cudaError_t cast(const CastArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -8,7 +8,7 @@
 #include "kernels/port.cuh"
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 template <class T>
 struct TypeTag {
@@ -160,4 +160,4 @@ inline LaunchConfig launch_each(int64_t count, cudaStream_t stream, unsigned thr
   return {dim3(static_cast<unsigned>(ceil_div(count, threads))), dim3(threads), 0, stream};
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

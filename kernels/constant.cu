@@ -2,7 +2,7 @@
 
 #include "kernels/common.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 template <class Unit>
@@ -40,4 +40,4 @@ cudaError_t range(const RangeArguments& arguments, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Every element becomes the first `unit` bytes of `bits`: 1, 2, 4 or 8.
 cudaError_t fill(void* result, uint64_t bits, int unit, int64_t count, cudaStream_t stream);
@@ -22,4 +22,4 @@ struct RangeArguments {
 };
 cudaError_t range(const RangeArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

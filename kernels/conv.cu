@@ -7,7 +7,7 @@
 #include "kernels/conv_direct.cuh"
 #include "kernels/conv_operands.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// f(first, second) with the operands of a form.
@@ -38,13 +38,13 @@ bool vectors_fit(const ConvArguments& a) {
 }
 
 cudaError_t run_plain(const ConvArguments& a, cudaStream_t stream) {
-  return launch_plain<4>(a.product, vectors_fit<float>(a), stream,
+  return launch_plain<4>(a.gemm, vectors_fit<float>(a), stream,
                          [&](auto f) { return with_operands<float>(a, f); });
 }
 
 template <class T>
 cudaError_t run_tensor(const ConvArguments& a, cudaStream_t stream) {
-  return launch_tensor(a.product, vectors_fit<T>(a), a.way == ConvWay::Tensor128, stream,
+  return launch_tensor(a.gemm, vectors_fit<T>(a), a.algorithm == ConvAlgorithm::Tensor128, stream,
                        [&](auto f) { return with_operands<T>(a, f); });
 }
 
@@ -57,35 +57,35 @@ cudaError_t run_direct(const ConvArguments& a, cudaStream_t stream) {
   const int filter = static_cast<int>(w.taps()) * w.group_in();
   if (a.form == ConvForm::Weight) {
     const dim3 grid(static_cast<unsigned>(ceil_div(w.output_channels, kWarpSize)),
-                    static_cast<unsigned>(a.product.splits), static_cast<unsigned>(filter));
-    Product p = a.product;  // one matrix for all groups
+                    static_cast<unsigned>(a.gemm.splits), static_cast<unsigned>(filter));
+    Gemm p = a.gemm;  // one matrix for all groups
     p.m = w.output_channels;
     p.matrices = 1;
     const cudaError_t error =
         launch(direct_weight_grad_kernel<T>, {grid, dim3(kWarpSize * kPixelLanes), 0, stream}, first, second,
                side, w.output_channels, w.group_out(), w.group_in(), p);
     if (error != cudaSuccess || p.splits == 1) return error;
-    return launch_join<T>(p, stream);
+    return launch_combine_splits<T>(p, stream);
   }
   const int channels = data ? w.input_channels : w.output_channels;
   const int result = data ? w.group_in() : w.group_out(), read = data ? w.group_out() : w.group_in();
   return launch(data ? direct_conv_kernel<T, true> : direct_conv_kernel<T, false>,
                 launch_each(static_cast<int64_t>(side.pixels) * channels, stream), first, second, side,
-                Divisor(channels), Divisor(result), read, filter, a.product);
+                Divisor(channels), Divisor(result), read, filter, a.gemm);
 }
 
 }  // namespace
 
-Product conv_product(const ConvWindows& w, ConvForm form) {
-  Product p;
+Gemm conv_gemm(const ConvWindows& w, ConvForm form) {
+  Gemm p;
   p.matrices = w.groups;
   p.batch.rank = 1;
   p.batch.extent[0] = w.groups;
   const auto strides = [&](int64_t first, int64_t second, int64_t bias, int64_t result) {
-    p.batch.stride[ProductBatch::First][0] = first;
-    p.batch.stride[ProductBatch::Second][0] = second;
-    p.batch.stride[ProductBatch::Bias][0] = bias;
-    p.batch.stride[ProductBatch::Result][0] = result;
+    p.batch.stride[GemmBatch::First][0] = first;
+    p.batch.stride[GemmBatch::Second][0] = second;
+    p.batch.stride[GemmBatch::Bias][0] = bias;
+    p.batch.stride[GemmBatch::Result][0] = result;
   };
   const int64_t filter = w.taps() * w.group_in(), filters = filter * w.group_out();
   switch (form) {
@@ -122,17 +122,17 @@ int conv_direct_splits(const ConvWindows& w, int multiprocessors) {
 }
 
 cudaError_t conv(const ConvArguments& a, cudaStream_t stream) {
-  switch (a.way) {
-    case ConvWay::Direct:
+  switch (a.algorithm) {
+    case ConvAlgorithm::Direct:
       return with_float(a.type,
                         [&](auto tag) { return run_direct<typename decltype(tag)::type>(a, stream); });
-    case ConvWay::Tensor64:
-    case ConvWay::Tensor128:
+    case ConvAlgorithm::Tensor64:
+    case ConvAlgorithm::Tensor128:
       return with_float(a.type,
                         [&](auto tag) { return run_tensor<typename decltype(tag)::type>(a, stream); });
-    case ConvWay::Plain: break;
+    case ConvAlgorithm::Plain: break;
   }
   return run_plain(a, stream);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,13 +7,13 @@
 //   Weight     (x, y)      -> weight
 #pragma once
 
-#include "kernels/product.h"
+#include "kernels/gemm.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class ConvForm : uint8_t { Forward, Data, Weight };
 
-enum class ConvWay : uint8_t {
+enum class ConvAlgorithm : uint8_t {
   Plain,     ///< implicit GEMM with FMAs on CUDA cores, f32
   Tensor64,  ///< tensor cores: f16, bf16 and f32 rounded to TF32 (the latter two need sm_80)
   Tensor128,
@@ -36,21 +36,21 @@ struct ConvWindows {
 };
 
 /// The GEMM of a form: extents, groups as matrices, strides.
-Product conv_product(const ConvWindows& windows, ConvForm form);
+Gemm conv_gemm(const ConvWindows& windows, ConvForm form);
 
-/// `product` as returned by conv_product(), with result, epilogue (Forward and Data), splits and partial
+/// `gemm` as returned by conv_gemm(), with result, epilogue (Forward and Data), splits and partial
 /// filled in.
 struct ConvArguments {
   ElementType type = ElementType::F32;
   ConvForm form = ConvForm::Forward;
-  ConvWay way = ConvWay::Plain;
+  ConvAlgorithm algorithm = ConvAlgorithm::Plain;
   const void *first = nullptr, *second = nullptr;  ///< the operands in the order above
   ConvWindows windows;
-  Product product;
+  Gemm gemm;
 };
 cudaError_t conv(const ConvArguments& arguments, cudaStream_t stream);
 
 /// Number of splits (of the pixels) for the direct form of Weight.
 int conv_direct_splits(const ConvWindows& windows, int multiprocessors);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

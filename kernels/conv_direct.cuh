@@ -5,14 +5,14 @@
 #include "kernels/conv_operands.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// Forward and Data: result element (pixel, channel).
 template <class T, bool kData>
 __global__ void __launch_bounds__(kElementwiseThreads)
     direct_conv_kernel(const T* x, const T* weight, ConvSide side, Divisor channels, Divisor group_result,
-                       int group_read, int filter, Product p) {
+                       int group_read, int filter, Gemm p) {
   const int64_t index = global_index();
   if (index >= static_cast<int64_t>(side.pixels) * channels.value) return;
   // Pixels and channels are below 2^31 each; their product may be more.
@@ -47,7 +47,7 @@ constexpr int kPixelLanes = 8;
 template <class T>
 __global__ void __launch_bounds__(kWarpSize* kPixelLanes)
     direct_weight_grad_kernel(const T* x, const T* grad, ConvSide side, int output_channels, int group_out,
-                              int group_in, Product p) {
+                              int group_in, Gemm p) {
   __shared__ float shared[kPixelLanes][kWarpSize];
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize,
             line = static_cast<int>(threadIdx.x) / kWarpSize;
@@ -81,4 +81,4 @@ __global__ void __launch_bounds__(kWarpSize* kPixelLanes)
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda

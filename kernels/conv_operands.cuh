@@ -3,9 +3,9 @@
 #pragma once
 
 #include "kernels/conv.h"
-#include "kernels/product.cuh"
+#include "kernels/gemm.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Maps pixels of one side of a convolution to pixels of the other.
 struct ConvSide {
@@ -149,4 +149,4 @@ inline ConvSide conv_side(const ConvWindows& w, bool data) {
   return side;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

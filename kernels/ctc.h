@@ -7,11 +7,11 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct CtcArguments {
   const void* log_probabilities = nullptr;  ///< [steps, batch, classes], f32, f16 or bf16
-  const void* labels = nullptr;             ///< [batch, most_labels]
+  const void* labels = nullptr;             ///< [batch, max_labels]
   const void *input_lengths = nullptr, *label_lengths = nullptr;  ///< [batch]
   void* loss = nullptr;                                           ///< [batch]
   void* gradient = nullptr;                                       ///< [steps, batch, classes]
@@ -20,10 +20,10 @@ struct CtcArguments {
   bool wide_labels = true, wide_input_lengths = true, wide_label_lengths = true;  ///< i64, else i32
   bool zero_infinity = false;
   int64_t blank = 0;
-  int64_t steps = 0, batch = 0, classes = 1, most_labels = 0;
+  int64_t steps = 0, batch = 0, classes = 1, max_labels = 0;
 };
 
 size_t ctc_scratch_bytes(const CtcArguments& arguments);
 cudaError_t ctc_loss(const CtcArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "kernels/common.cuh"
 #include "kernels/functions.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// y = f(x) for the functions of epilogues, F = float or double; `alpha` and `beta` as in FunctionCall.
 /// Separate from the others, so that GEMM kernels do not carry their code.
@@ -75,4 +75,4 @@ RT_DEVICE T integer_function_value(Function function, T x, T low, T high) {
   }
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

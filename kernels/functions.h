@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// The first ones match op::Activation, for epilogues.
 enum class Function : uint8_t {
@@ -45,4 +45,4 @@ struct FunctionCall {
   double beta = 0;
 };
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/sort.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Bytes are moved in units of 1, 2, 4, 8 or 16; inner counts units.
 struct GatherArguments {
@@ -21,29 +21,30 @@ struct GatherArguments {
 
 cudaError_t gather(const GatherArguments& arguments, cudaStream_t stream);
 
-/// places[i] = the position in [0, extent) that index i refers to.
-struct PlacesArguments {
+/// positions[i] = the position in [0, extent) that index i refers to.
+struct ResolveArguments {
   const void* indices = nullptr;
-  uint32_t* places = nullptr;
+  uint32_t* positions = nullptr;
   bool wide_indices = true;
   int64_t extent = 1, count = 0;
 };
 
-cudaError_t gather_places(const PlacesArguments& arguments, cudaStream_t stream);
+cudaError_t resolve_indices(const ResolveArguments& arguments, cudaStream_t stream);
 
 /// How a scatter combines an update with the existing element.
-enum class JoinFunction : uint8_t { Add, Mul, Minimum, Maximum };
+enum class ScatterFunction : uint8_t { Add, Mul, Minimum, Maximum };
 
 /// result[o, p, i] = combination of itself and all updates[o, k, i] at position p, in the order of k.
-struct JoinArguments {
+struct ScatterReduceArguments {
   const void* updates = nullptr;  ///< [outer, count, inner]
   void* result = nullptr;         ///< [outer, extent, inner]
   ElementType type = ElementType::F32;
-  JoinFunction function = JoinFunction::Add;
+  ScatterFunction function = ScatterFunction::Add;
   int64_t outer = 1, extent = 1, inner = 1, count = 0;
 };
 
 /// `sorted` are the positions as u32, all of them kept.
-cudaError_t join_places(const JoinArguments& arguments, const SortedRows& sorted, cudaStream_t stream);
+cudaError_t scatter_reduce(const ScatterReduceArguments& arguments, const SortedRows& sorted,
+                           cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

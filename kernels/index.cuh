@@ -5,7 +5,7 @@
 
 #include "kernels/common.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Indices of 32 or 64 bits. The branch is free compared with the dependent access.
 struct Indices {
@@ -16,7 +16,7 @@ struct Indices {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
   /// Entry i counted from the start; outside [-extent, extent) clamped to the nearest valid position.
-  RT_DEVICE int64_t place(int64_t i, int64_t extent) const {
+  RT_DEVICE int64_t resolve(int64_t i, int64_t extent) const {
     const int64_t index = (*this)[i], from_start = index < 0 ? index + extent : index;
     return from_start < 0 ? 0 : from_start < extent ? from_start : extent - 1;
   }
@@ -34,4 +34,4 @@ cudaError_t with_unit(int bytes, F&& f) {
   }
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "kernels/index_space.h"
 #include "kernels/port.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 template <int kOperands>
 struct Offsets {
@@ -40,4 +40,4 @@ RT_DEVICE Offsets<kOperands> offsets_of(const IndexSpace<kOperands>& space, int6
   return detail::offsets_of<uint64_t>(space, static_cast<uint64_t>(index));
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Element i of the space, in row-major order, is element sum(index[axis] * strides[k][axis]) of operand k.
 /// At least one axis.
@@ -21,4 +21,4 @@ struct IndexSpace {
   }
 };
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

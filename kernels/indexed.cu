@@ -2,54 +2,56 @@
 
 #include "kernels/index.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
-__global__ void __launch_bounds__(kElementwiseThreads) place_elements(ElementPlaces at, uint32_t* places) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    find_element_positions(ElementPositions at, uint32_t* positions) {
   const int64_t i = global_index();
   if (i >= at.count) return;
-  int64_t rest = i, place = 0, stride = 1;
+  int64_t rest = i, position = 0, stride = 1;
   for (int d = at.rank - 1; d >= 0; --d) {
     const Indices indices{at.indices, at.wide_indices};
     const int64_t own = rest % at.index_extents[d];
-    place += (d == at.axis ? indices.place(i, at.data_extents[d]) : own) * stride;
+    position += (d == at.axis ? indices.resolve(i, at.data_extents[d]) : own) * stride;
     rest /= at.index_extents[d];
     stride *= at.data_extents[d];
   }
-  places[i] = static_cast<uint32_t>(place);
+  positions[i] = static_cast<uint32_t>(position);
 }
 
-__global__ void __launch_bounds__(kElementwiseThreads) place_tuples(TuplePlaces at, uint32_t* places) {
+__global__ void __launch_bounds__(kElementwiseThreads)
+    find_tuple_positions(TuplePositions at, uint32_t* positions) {
   const int64_t i = global_index();
   if (i >= at.count) return;
   const Indices indices{at.indices, at.wide_indices};
-  int64_t place = i / at.in_batch;
+  int64_t position = i / at.in_batch;
   for (int k = 0; k < at.length; ++k)
-    place = place * at.extents[k] + indices.place(i * at.length + k, at.extents[k]);
-  places[i] = static_cast<uint32_t>(place);
+    position = position * at.extents[k] + indices.resolve(i * at.length + k, at.extents[k]);
+  positions[i] = static_cast<uint32_t>(position);
 }
 
 template <class Unit>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    read_rows(const Unit* from, Unit* to, const uint32_t* places, int64_t count, int64_t inner) {
+    read_rows(const Unit* from, Unit* to, const uint32_t* positions, int64_t count, int64_t inner) {
   const int64_t i = global_index();
-  if (i < count * inner) to[i] = from[places[i / inner] * inner + i % inner];
+  if (i < count * inner) to[i] = from[positions[i / inner] * inner + i % inner];
 }
 
 __global__ void __launch_bounds__(kElementwiseThreads)
-    find_winners(const uint32_t* places, uint32_t* winners, int64_t count) {
+    find_winners(const uint32_t* positions, uint32_t* winners, int64_t count) {
   const int64_t i = global_index();
-  if (i < count) atomicMax(winners + places[i], static_cast<uint32_t>(i) + 1);
+  if (i < count) atomicMax(winners + positions[i], static_cast<uint32_t>(i) + 1);
 }
 
 template <class Unit>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    write_rows(const Unit* from, Unit* to, const uint32_t* places, const uint32_t* winners, int64_t count,
+    write_rows(const Unit* from, Unit* to, const uint32_t* positions, const uint32_t* winners, int64_t count,
                int64_t inner) {
   const int64_t i = global_index();
   if (i >= count * inner) return;
-  const int64_t k = i / inner, place = places[k];
-  if (winners[place] == static_cast<uint32_t>(k) + 1) to[place * inner + i % inner] = from[i];
+  const int64_t k = i / inner, position = positions[k];
+  if (winners[position] == static_cast<uint32_t>(k) + 1) to[position * inner + i % inner] = from[i];
 }
 
 template <class Unit>
@@ -77,36 +79,36 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 
 }  // namespace
 
-cudaError_t element_places(const ElementPlaces& arguments, uint32_t* places, cudaStream_t stream) {
-  return launch(place_elements, launch_each(arguments.count, stream), arguments, places);
+cudaError_t element_positions(const ElementPositions& arguments, uint32_t* positions, cudaStream_t stream) {
+  return launch(find_element_positions, launch_each(arguments.count, stream), arguments, positions);
 }
 
-cudaError_t tuple_places(const TuplePlaces& arguments, uint32_t* places, cudaStream_t stream) {
-  return launch(place_tuples, launch_each(arguments.count, stream), arguments, places);
+cudaError_t tuple_positions(const TuplePositions& arguments, uint32_t* positions, cudaStream_t stream) {
+  return launch(find_tuple_positions, launch_each(arguments.count, stream), arguments, positions);
 }
 
-cudaError_t read_places(const PlacedRows& arguments, cudaStream_t stream) {
+cudaError_t gather_rows(const IndexedRows& arguments, cudaStream_t stream) {
   return with_unit(arguments.unit, [&](auto tag) {
     using Unit = typename decltype(tag)::type;
     return launch(read_rows<Unit>, launch_each(arguments.count * arguments.inner, stream),
                   static_cast<const Unit*>(arguments.from), static_cast<Unit*>(arguments.to),
-                  arguments.places, arguments.count, arguments.inner);
+                  arguments.positions, arguments.count, arguments.inner);
   });
 }
 
-cudaError_t write_places(const PlacedRows& arguments, uint32_t* winners, int64_t rows, cudaStream_t stream) {
+cudaError_t scatter_rows(const IndexedRows& arguments, uint32_t* winners, int64_t rows, cudaStream_t stream) {
   const int64_t units = arguments.count * arguments.inner;
   if (units == 0) return cudaSuccess;
   cudaError_t error = cudaMemsetAsync(winners, 0, static_cast<size_t>(rows) * sizeof(uint32_t), stream);
   if (error == cudaSuccess)
-    error = launch(find_winners, launch_each(arguments.count, stream), arguments.places, winners,
+    error = launch(find_winners, launch_each(arguments.count, stream), arguments.positions, winners,
                    arguments.count);
   if (error != cudaSuccess) return error;
   return with_unit(arguments.unit, [&](auto tag) {
     using Unit = typename decltype(tag)::type;
     return launch(write_rows<Unit>, launch_each(units, stream), static_cast<const Unit*>(arguments.from),
-                  static_cast<Unit*>(arguments.to), arguments.places, static_cast<const uint32_t*>(winners),
-                  arguments.count, arguments.inner);
+                  static_cast<Unit*>(arguments.to), arguments.positions,
+                  static_cast<const uint32_t*>(winners), arguments.count, arguments.inner);
   });
 }
 
@@ -120,4 +122,4 @@ cudaError_t tensor_scatter(const TensorScatterArguments& arguments, cudaStream_t
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,13 +7,13 @@
 #include "kernels/index.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
-constexpr int kMostLossThreads = 256;
+constexpr int kMaxLossThreads = 256;
 
 template <class T>
-__global__ void __launch_bounds__(kMostLossThreads)
+__global__ void __launch_bounds__(kMaxLossThreads)
     row_losses(const T* logits, Indices labels, float* losses, int64_t classes) {
   __shared__ float storage[kWarpSize];
   const T* row = logits + static_cast<int64_t>(blockIdx.x) * classes;
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kMostLossThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kMostLossThreads) mean_loss(const float* losses, T* result, int64_t rows) {
+__global__ void __launch_bounds__(kMaxLossThreads) mean_loss(const float* losses, T* result, int64_t rows) {
   __shared__ float storage[kWarpSize];
   float sum = 0;
   for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) sum += losses[i];
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kMostLossThreads) mean_loss(const float* losse
 
 unsigned threads_for(int64_t count) {
   return static_cast<unsigned>(
-      std::clamp<int64_t>(ceil_div(count, kWarpSize) * kWarpSize, kWarpSize, kMostLossThreads));
+      std::clamp<int64_t>(ceil_div(count, kWarpSize) * kWarpSize, kWarpSize, kMaxLossThreads));
 }
 
 }  // namespace
@@ -60,4 +60,4 @@ cudaError_t cross_entropy(const CrossEntropyArguments& arguments, cudaStream_t s
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct CrossEntropyArguments {
   const void* logits = nullptr;  ///< [rows, classes], f32, f16 or bf16
@@ -21,4 +21,4 @@ struct CrossEntropyArguments {
 
 cudaError_t cross_entropy(const CrossEntropyArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

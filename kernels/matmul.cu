@@ -2,10 +2,10 @@
 // multiples of 16 bytes; and vector-matrix products, which read the matrix once and are memory-bound.
 #include "kernels/matmul.h"
 
-#include "kernels/product.cuh"
+#include "kernels/gemm.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// A dense matrix by its two strides; for rarely used types.
@@ -27,7 +27,7 @@ struct StridedOperand {
   }
 };
 
-bool starts_aligned(const Product& p, ProductBatch::Operand operand, int64_t width) {
+bool starts_aligned(const Gemm& p, GemmBatch::Operand operand, int64_t width) {
   for (int i = 0; i < p.batch.rank; ++i)
     if (p.batch.stride[operand][i] % width != 0) return false;
   return true;
@@ -37,15 +37,15 @@ bool starts_aligned(const Product& p, ProductBatch::Operand operand, int64_t wid
 template <class T>
 bool vectors_fit(const MatMulArguments& a) {
   constexpr int64_t kWidth = kVectorWidth<T>;
-  const Product& p = a.product;
+  const Gemm& p = a.gemm;
   return (a.transposed_first ? p.m : p.k) % kWidth == 0 && (a.transposed_second ? p.k : p.n) % kWidth == 0 &&
-         starts_aligned(p, ProductBatch::First, kWidth) && starts_aligned(p, ProductBatch::Second, kWidth);
+         starts_aligned(p, GemmBatch::First, kWidth) && starts_aligned(p, GemmBatch::Second, kWidth);
 }
 
 /// f(first, second) with the operands' types.
 template <class T, class F>
 cudaError_t with_operands(const MatMulArguments& a, F&& f) {
-  const Product& p = a.product;
+  const Gemm& p = a.gemm;
   const auto *first = static_cast<const T*>(a.first), *second = static_cast<const T*>(a.second);
   const auto with_second = [&](const auto& left) {
     if (a.transposed_second) return f(left, MatrixOperand<T, true>{second, p.k, p.n});
@@ -57,26 +57,26 @@ cudaError_t with_operands(const MatMulArguments& a, F&& f) {
 
 template <class T>
 cudaError_t run_strided(const MatMulArguments& a, cudaStream_t stream) {
-  const Product& p = a.product;
+  const Gemm& p = a.gemm;
   using Operand = StridedOperand<T>;
   const Operand first{static_cast<const T*>(a.first), a.transposed_first ? 1 : p.k,
                       a.transposed_first ? p.m : 1, p.m};
   const Operand second{static_cast<const T*>(a.second), a.transposed_second ? p.k : 1,
                        a.transposed_second ? 1 : p.n, p.n};
-  return launch_product<PlainProduct<Operand, Operand, 1>>(first, second, p, stream);
+  return launch_gemm<PlainGemm<Operand, Operand, 1>>(first, second, p, stream);
 }
 
 cudaError_t run_plain(const MatMulArguments& a, cudaStream_t stream) {
   if (a.type != ElementType::F32)
     return with_number(a.type,
                        [&](auto tag) { return run_strided<typename decltype(tag)::type>(a, stream); });
-  return launch_plain<4>(a.product, vectors_fit<float>(a), stream,
+  return launch_plain<4>(a.gemm, vectors_fit<float>(a), stream,
                          [&](auto f) { return with_operands<float>(a, f); });
 }
 
 template <class T>
 cudaError_t run_tensor(const MatMulArguments& a, cudaStream_t stream) {
-  return launch_tensor(a.product, vectors_fit<T>(a), a.way == MatMulWay::Tensor128, stream,
+  return launch_tensor(a.gemm, vectors_fit<T>(a), a.algorithm == MatMulAlgorithm::Tensor128, stream,
                        [&](auto f) { return with_operands<T>(a, f); });
 }
 
@@ -86,19 +86,19 @@ constexpr int kVectorThreads = 256, kVectorWarps = kVectorThreads / kWarpSize;
 constexpr int kColumnLanes = 32, kColumnRows = kVectorThreads / kColumnLanes;
 
 template <class T>
-RT_DEVICE void store_sum(const Product& p, int64_t matrix, int column, float sum) {
+RT_DEVICE void store_sum(const Gemm& p, int64_t matrix, int column, float sum) {
   if (p.splits > 1) {
     static_cast<float*>(p.partial)[(blockIdx.y * p.matrices + matrix) * p.n + column] = sum;
     return;
   }
-  const ResultPlace place{batch_offset(p.batch, matrix, ProductBatch::Result),
-                          batch_offset(p.batch, matrix, ProductBatch::Bias)};
-  store_result<T>(p, place, 0, column, sum);
+  const ResultOffsets offsets{batch_offset(p.batch, matrix, GemmBatch::Result),
+                              batch_offset(p.batch, matrix, GemmBatch::Bias)};
+  store_result<T>(p, offsets, 0, column, sum);
 }
 
 /// The matrix is stored [N,K]: one warp per result.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, const T* matrix, Product p) {
+__global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, const T* matrix, Gemm p) {
   const unsigned groups = (p.n + kVectorWarps - 1) / kVectorWarps;
   const int64_t z = blockIdx.x / groups;
   const int column =
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, c
   const int begin = static_cast<int>(blockIdx.y) * part, end = begin + part < p.k ? begin + part : p.k;
   float sum = 0;
   if (column < p.n) {
-    const T* a = row + batch_offset(p.batch, z, ProductBatch::First);
-    const T* b = matrix + batch_offset(p.batch, z, ProductBatch::Second) + static_cast<int64_t>(column) * p.k;
+    const T* a = row + batch_offset(p.batch, z, GemmBatch::First);
+    const T* b = matrix + batch_offset(p.batch, z, GemmBatch::Second) + static_cast<int64_t>(column) * p.k;
     for (int k = begin + lane * kWidth; k < end; k += kWarpSize * kWidth) {
       const auto x = load_vector<kWidth>(a + k), y = load_vector<kWidth>(b + k);
       RT_UNROLL
@@ -122,8 +122,7 @@ __global__ void __launch_bounds__(kVectorThreads) row_times_rows(const T* row, c
 
 /// The matrix is stored [K,N]: adjacent lanes have adjacent columns, kWidth each.
 template <class T, int kWidth>
-__global__ void __launch_bounds__(kVectorThreads)
-    row_times_columns(const T* row, const T* matrix, Product p) {
+__global__ void __launch_bounds__(kVectorThreads) row_times_columns(const T* row, const T* matrix, Gemm p) {
   __shared__ float shared[kColumnRows][kColumnLanes * kWidth];
   constexpr int kColumns = kColumnLanes * kWidth;
   const unsigned groups = (p.n + kColumns - 1) / kColumns;
@@ -135,8 +134,8 @@ __global__ void __launch_bounds__(kVectorThreads)
   const int begin = static_cast<int>(blockIdx.y) * part, end = begin + part < p.k ? begin + part : p.k;
   float sums[kWidth] = {};
   if (first + lane * kWidth < p.n) {
-    const T* a = row + batch_offset(p.batch, z, ProductBatch::First);
-    const T* b = matrix + batch_offset(p.batch, z, ProductBatch::Second) + first + lane * kWidth;
+    const T* a = row + batch_offset(p.batch, z, GemmBatch::First);
+    const T* b = matrix + batch_offset(p.batch, z, GemmBatch::Second) + first + lane * kWidth;
     for (int k = begin + line; k < end; k += kColumnRows) {
       const float factor = to_float(a[k]);
       const auto values = load_vector<kWidth>(b + static_cast<int64_t>(k) * p.n);
@@ -158,11 +157,11 @@ __global__ void __launch_bounds__(kVectorThreads)
 template <class T>
 cudaError_t run_vector(const MatMulArguments& a, cudaStream_t stream) {
   constexpr int kWidth = kVectorWidth<T>;
-  const Product& p = a.product;
+  const Gemm& p = a.gemm;
   const auto *first = static_cast<const T*>(a.first), *second = static_cast<const T*>(a.second);
   const bool vectors = (a.transposed_second ? p.k : p.n) % kWidth == 0 &&
-                       starts_aligned(p, ProductBatch::Second, kWidth) &&
-                       (!a.transposed_second || starts_aligned(p, ProductBatch::First, kWidth));
+                       starts_aligned(p, GemmBatch::Second, kWidth) &&
+                       (!a.transposed_second || starts_aligned(p, GemmBatch::First, kWidth));
   const int columns = a.transposed_second ? kVectorWarps : kColumnLanes * (vectors ? kWidth : 1);
   const LaunchConfig config{
       dim3(static_cast<unsigned>(ceil_div(p.n, columns) * p.matrices), static_cast<unsigned>(p.splits)),
@@ -172,31 +171,31 @@ cudaError_t run_vector(const MatMulArguments& a, cudaStream_t stream) {
                           : (vectors ? row_times_columns<T, kWidth> : row_times_columns<T, 1>);
   const cudaError_t error = launch(kernel, config, first, second, p);
   if (error != cudaSuccess || p.splits == 1) return error;
-  return launch_join<T>(p, stream);
+  return launch_combine_splits<T>(p, stream);
 }
 
 }  // namespace
 
-MatMulTile matmul_tile(MatMulWay way) {
-  switch (way) {
-    case MatMulWay::Tensor128: return {128, 64};
-    case MatMulWay::Vector: return {1, kColumnLanes};
+MatMulTile matmul_tile(MatMulAlgorithm algorithm) {
+  switch (algorithm) {
+    case MatMulAlgorithm::Tensor128: return {128, 64};
+    case MatMulAlgorithm::Vector: return {1, kColumnLanes};
     default: return {PlainTile::kRows, PlainTile::kColumns};
   }
 }
 
 cudaError_t matmul(const MatMulArguments& a, cudaStream_t stream) {
-  switch (a.way) {
-    case MatMulWay::Vector:
+  switch (a.algorithm) {
+    case MatMulAlgorithm::Vector:
       return with_float(a.type,
                         [&](auto tag) { return run_vector<typename decltype(tag)::type>(a, stream); });
-    case MatMulWay::Tensor64:
-    case MatMulWay::Tensor128:
+    case MatMulAlgorithm::Tensor64:
+    case MatMulAlgorithm::Tensor128:
       return with_float(a.type,
                         [&](auto tag) { return run_tensor<typename decltype(tag)::type>(a, stream); });
-    case MatMulWay::Plain: break;
+    case MatMulAlgorithm::Plain: break;
   }
   return run_plain(a, stream);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

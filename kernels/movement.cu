@@ -6,7 +6,7 @@
 #include "kernels/index_space.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kTile = 32, kTileRows = 8;
@@ -113,4 +113,4 @@ cudaError_t pad(const PadArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,7 +5,7 @@
 
 #include "kernels/index_space.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Copies between two index spaces. Operands: from, to.
 struct CopyArguments {
@@ -44,4 +44,4 @@ struct PadArguments {
 };
 cudaError_t pad(const PadArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

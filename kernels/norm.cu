@@ -7,7 +7,7 @@
 
 #include "kernels/row.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kLanes = 32, kRows = 8, kThreads = kLanes * kRows;
@@ -42,7 +42,7 @@ struct FixedStatistics {
 
 /// g a + x b + c; without g: x b + c.
 struct Combination {
-  const float* numbers;  ///< [3][channels]
+  const float* coefficients;  ///< [3][channels]
   int64_t channels;
 
   struct Channel {
@@ -50,7 +50,7 @@ struct Combination {
     RT_DEVICE float operator()(float x, float g) const { return x * b + c + g * a; }
   };
   RT_DEVICE Channel channel(int64_t c) const {
-    return {numbers[c], numbers[channels + c], numbers[2 * channels + c]};
+    return {coefficients[c], coefficients[channels + c], coefficients[2 * channels + c]};
   }
 };
 
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-RT_DEVICE float join(const float* partial, int parts, int64_t stride, int64_t at) {
+RT_DEVICE float sum_parts(const float* partial, int parts, int64_t stride, int64_t at) {
   float total = 0;
   for (int i = 0; i < parts; ++i) total += partial[i * stride + at];
   return total;
@@ -155,7 +155,7 @@ RT_DEVICE float join(const float* partial, int parts, int64_t stride, int64_t at
 /// Per-channel sums: the location of the parts and of the per-channel coefficients a, b, c.
 struct Sums {
   float* partial;
-  float* numbers;  ///< [3][channels]
+  float* coefficients;  ///< [3][channels]
   int parts;
   int64_t samples, channels;
 };
@@ -163,7 +163,8 @@ struct Sums {
 __global__ void __launch_bounds__(kElementwiseThreads) mean_kernel(Sums sums) {
   const int64_t c = global_index();
   if (c >= sums.channels) return;
-  sums.numbers[c] = join(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+  sums.coefficients[c] =
+      sum_parts(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
 }
 
 template <class P>
@@ -176,18 +177,19 @@ template <class P>
 __global__ void __launch_bounds__(kElementwiseThreads) statistics_kernel(Sums sums, TrainStatistics<P> s) {
   const int64_t c = global_index();
   if (c >= sums.channels) return;
-  const float mean = sums.numbers[c];
-  const float variance = join(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
+  const float mean = sums.coefficients[c];
+  const float variance =
+      sum_parts(sums.partial, sums.parts, sums.channels, c) / static_cast<float>(sums.samples);
   const float inverse = 1.0f / sqrtf(variance + s.epsilon);
-  const float keep = s.momentum;
+  const float momentum = s.momentum;
   const float old_mean = to_float(s.running_mean[c]), old_variance = to_float(s.running_variance[c]);
   const float factor = to_float(s.scale[c]) * inverse;
   s.batch_mean[c] = from_float<P>(mean);
   s.batch_inverse[c] = from_float<P>(inverse);
-  s.new_mean[c] = from_float<P>(keep * old_mean + (1.0f - keep) * mean);
-  s.new_variance[c] = from_float<P>(keep * old_variance + (1.0f - keep) * variance * s.correction);
-  sums.numbers[sums.channels + c] = factor;
-  sums.numbers[2 * sums.channels + c] = to_float(s.bias[c]) - mean * factor;
+  s.new_mean[c] = from_float<P>(momentum * old_mean + (1.0f - momentum) * mean);
+  s.new_variance[c] = from_float<P>(momentum * old_variance + (1.0f - momentum) * variance * s.correction);
+  sums.coefficients[sums.channels + c] = factor;
+  sums.coefficients[2 * sums.channels + c] = to_float(s.bias[c]) - mean * factor;
 }
 
 template <class P>
@@ -196,14 +198,14 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   const int64_t c = global_index();
   if (c >= sums.channels) return;
   const float n = static_cast<float>(sums.samples), i = to_float(inverse[c]);
-  const float for_bias = join(sums.partial, sums.parts, 2 * sums.channels, c);
-  const float for_scale = join(sums.partial, sums.parts, 2 * sums.channels, sums.channels + c) * i;
+  const float for_bias = sum_parts(sums.partial, sums.parts, 2 * sums.channels, c);
+  const float for_scale = sum_parts(sums.partial, sums.parts, 2 * sums.channels, sums.channels + c) * i;
   grad_bias[c] = from_float<P>(for_bias);
   grad_scale[c] = from_float<P>(for_scale);
   const float a = to_float(scale[c]) * i, b = -a * i * for_scale / n;
-  sums.numbers[c] = a;
-  sums.numbers[sums.channels + c] = b;
-  sums.numbers[2 * sums.channels + c] = -a * for_bias / n - b * to_float(mean[c]);
+  sums.coefficients[c] = a;
+  sums.coefficients[sums.channels + c] = b;
+  sums.coefficients[2 * sums.channels + c] = -a * for_bias / n - b * to_float(mean[c]);
 }
 
 int parts_of(int64_t samples, int64_t channels) {
@@ -219,7 +221,7 @@ Sums sums_of(float* scratch, int64_t samples, int64_t channels) {
 template <class T, class P, Terms kTerms>
 cudaError_t sum(const Sums& sums, const T* x, const T* g, const P* mean, cudaStream_t stream) {
   const dim3 grid(static_cast<unsigned>(ceil_div(sums.channels, kLanes)), static_cast<unsigned>(sums.parts));
-  return launch(sum_channels<T, P, kTerms>, {grid, dim3(kThreads), 0, stream}, x, g, sums.numbers, mean,
+  return launch(sum_channels<T, P, kTerms>, {grid, dim3(kThreads), 0, stream}, x, g, sums.coefficients, mean,
                 sums.partial, sums.samples, sums.channels, ceil_div(sums.samples, sums.parts));
 }
 
@@ -310,7 +312,7 @@ cudaError_t batch_norm_train(const BatchNormTrainArguments& a, cudaStream_t stre
                                         .momentum = a.momentum,
                                         .correction = a.unbiased && a.samples > 1 ? n / (n - 1) : 1.0f};
     RT_CHECK(launch(statistics_kernel<P>, each_channel, sums, statistics))
-    return for_channels<T>(x, nullptr, a.y, a.samples, a.channels, Combination{sums.numbers, a.channels},
+    return for_channels<T>(x, nullptr, a.y, a.samples, a.channels, Combination{sums.coefficients, a.channels},
                            stream);
   });
 }
@@ -326,7 +328,7 @@ cudaError_t batch_norm_grad(const BatchNormGradArguments& a, cudaStream_t stream
     RT_CHECK(launch(gradient_kernel<P>, launch_each(a.channels, stream), sums, static_cast<const P*>(a.scale),
                     mean, static_cast<const P*>(a.inverse), static_cast<P*>(a.grad_scale),
                     static_cast<P*>(a.grad_bias)))
-    return for_channels<T>(x, g, a.grad_x, a.samples, a.channels, Combination{sums.numbers, a.channels},
+    return for_channels<T>(x, g, a.grad_x, a.samples, a.channels, Combination{sums.coefficients, a.channels},
                            stream);
   });
 }
@@ -343,4 +345,4 @@ cudaError_t layer_norm(const LayerNormArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct NormTypes {
   ElementType x = ElementType::F32;
@@ -63,4 +63,4 @@ struct LayerNormArguments {
 };
 cudaError_t layer_norm(const LayerNormArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -9,7 +9,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kEach = 4;
@@ -34,12 +34,12 @@ RT_DEVICE void store_floats(void* to, const Four& floats, int64_t first, int64_t
 }
 
 /// The scalars of this run.
-struct StepNumbers {
+struct StepScalars {
   bool skips;
   float rate, scale, share;
   float correction1 = 1, correction2 = 1;  ///< 1 / (1 - beta^step)
 
-  RT_DEVICE explicit StepNumbers(const StepArguments& to)
+  RT_DEVICE explicit StepScalars(const StepArguments& to)
       : skips(to.skip != nullptr && *to.skip),
         rate(*to.learning_rate),
         scale(to.gradient_scale == nullptr ? 1.0f : *to.gradient_scale),
@@ -47,40 +47,40 @@ struct StepNumbers {
     if (to.rule != StepRule::Adam && to.rule != StepRule::Lamb) return;
     const auto steps = static_cast<float>(*to.step);
     // expm1 avoids the cancellation of 1 - beta^step
-    correction1 = -1 / expm1f(steps * to.log_keep1);
-    correction2 = -1 / expm1f(steps * to.log_keep2);
+    correction1 = -1 / expm1f(steps * to.log_beta1);
+    correction2 = -1 / expm1f(steps * to.log_beta2);
   }
 };
 
 /// One element: returns its direction, p' = p - rate direction; updates the states; decoupled decay changes
 /// p.
-RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbers, float& p, float grad,
+RT_DEVICE float step_direction(const StepArguments& to, const StepScalars& scalars, float& p, float grad,
                                float& s0, float& s1, float& s2) {
-  float g = numbers.scale * grad;
+  float g = scalars.scale * grad;
   const bool coupled = to.rule != StepRule::Lamb && to.rule != StepRule::Lion;
   if (to.rule == StepRule::Adam && to.variant)
-    p -= numbers.rate * to.weight_decay * p;
+    p -= scalars.rate * to.weight_decay * p;
   else if (coupled)
     g += to.weight_decay * p;
   switch (to.rule) {
     case StepRule::Sgd:
       if (!to.has[0]) return g;
-      s0 = to.keep1 * s0 + numbers.share * g;
-      return to.variant ? g + to.keep1 * s0 : s0;
+      s0 = to.beta1 * s0 + scalars.share * g;
+      return to.variant ? g + to.beta1 * s0 : s0;
     case StepRule::Adam:
     case StepRule::Lamb: {
-      s0 = to.keep1 * s0 + to.rest1 * g;
-      s1 = to.keep2 * s1 + to.rest2 * g * g;
+      s0 = to.beta1 * s0 + to.one_minus_beta1 * g;
+      s1 = to.beta2 * s1 + to.one_minus_beta2 * g * g;
       float variance = s1;
       if (to.has[2]) variance = s2 = Maximum{}(s2, s1);
-      const float direction = s0 * numbers.correction1 / (sqrtf(variance * numbers.correction2) + to.epsilon);
+      const float direction = s0 * scalars.correction1 / (sqrtf(variance * scalars.correction2) + to.epsilon);
       return to.rule == StepRule::Lamb ? direction + to.weight_decay * p : direction;
     }
     case StepRule::RmsProp: {
-      s0 = to.keep1 * s0 + to.rest1 * g * g;
+      s0 = to.beta1 * s0 + to.one_minus_beta1 * g * g;
       float variance = s0;
       if (to.has[1]) {
-        s1 = to.keep1 * s1 + to.rest1 * g;
+        s1 = to.beta1 * s1 + to.one_minus_beta1 * g;
         variance = Maximum{}(s0 - s1 * s1, 0.0f);  // rounding may take it below 0
       }
       const float direction = g / (sqrtf(variance) + to.epsilon);
@@ -90,14 +90,14 @@ RT_DEVICE float step_direction(const StepArguments& to, const StepNumbers& numbe
     }
     case StepRule::Adagrad: s0 += g * g; return g / (sqrtf(s0) + to.epsilon);
     case StepRule::Adadelta: {
-      s0 = to.keep1 * s0 + to.rest1 * g * g;
+      s0 = to.beta1 * s0 + to.one_minus_beta1 * g * g;
       const float delta = sqrtf(s1 + to.epsilon) / sqrtf(s0 + to.epsilon) * g;
-      s1 = to.keep1 * s1 + to.rest1 * delta * delta;
+      s1 = to.beta1 * s1 + to.one_minus_beta1 * delta * delta;
       return delta;
     }
     default: {
-      const float mixed = to.keep1 * s0 + to.rest1 * g;
-      s0 = to.keep2 * s0 + to.rest2 * g;
+      const float mixed = to.beta1 * s0 + to.one_minus_beta1 * g;
+      s0 = to.beta2 * s0 + to.one_minus_beta2 * g;
       const float sign = mixed > 0 ? 1.0f : mixed < 0 ? -1.0f : mixed;  // 0 and NaN stay
       return sign + to.weight_decay * p;
     }
@@ -111,18 +111,18 @@ struct Squares {
 /// Elements [first, first + kEach) before `end`, with their states. Lamb's direction is stored for
 /// apply_lamb().
 template <class T>
-RT_DEVICE void step_four(const StepArguments& to, const StepNumbers& numbers, Four (&states)[kMostStates],
+RT_DEVICE void step_four(const StepArguments& to, const StepScalars& scalars, Four (&states)[kMaxStates],
                          int64_t first, int64_t end, Squares& squares) {
   Four parameter = load_floats<T>(to.parameter, first, end);
-  if (!numbers.skips) {
+  if (!scalars.skips) {
     const Four grad = load_floats<T>(to.grad, first, end);
     Four direction;
     RT_UNROLL
     for (int k = 0; k < kEach; ++k) {
       direction[k] =
-          step_direction(to, numbers, parameter[k], grad[k], states[0][k], states[1][k], states[2][k]);
+          step_direction(to, scalars, parameter[k], grad[k], states[0][k], states[1][k], states[2][k]);
       if (to.rule != StepRule::Lamb) {
-        parameter[k] -= numbers.rate * direction[k];
+        parameter[k] -= scalars.rate * direction[k];
       } else if (first + k < end) {
         squares.parameter += parameter[k] * parameter[k];
         squares.direction += direction[k] * direction[k];
@@ -146,17 +146,17 @@ RT_DEVICE void store_squares(const StepArguments& to, Squares squares) {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) step_parameter(StepArguments to, StepStates at) {
-  const StepNumbers numbers(to);
+  const StepScalars scalars(to);
   Squares squares;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kEach;
   for (int64_t i = global_index() * kEach; i < to.count; i += stride) {
-    Four states[kMostStates] = {};
+    Four states[kMaxStates] = {};
     RT_UNROLL
-    for (int s = 0; s < kMostStates; ++s)
+    for (int s = 0; s < kMaxStates; ++s)
       if (to.has[s]) states[s] = load_before<kEach>(at.now[s], i, to.count);
-    step_four<T>(to, numbers, states, i, to.count, squares);
+    step_four<T>(to, scalars, states, i, to.count, squares);
     RT_UNROLL
-    for (int s = 0; s < kMostStates; ++s)
+    for (int s = 0; s < kMaxStates; ++s)
       if (to.has[s]) store_before(at.next[s], states[s], i, to.count);
   }
   store_squares(to, squares);
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kThreads) step_parameter(StepArguments to, Ste
 
 /// The codebooks, per thread block.
 struct Codebooks {
-  float numbers[2][256];
+  float values[2][256];
   float tree[2][256];  ///< search tree of thresholds: children of [k] are [2 k] (x below it), [2 k + 1]
 
   RT_DEVICE void load(const BlockStates& at) {
@@ -172,7 +172,7 @@ struct Codebooks {
       const float* book = at.codebooks[c];
       const int i = static_cast<int>(threadIdx.x);
       if (book == nullptr) continue;
-      numbers[c][i] = book[min(i, at.levels[c] - 1)];
+      values[c][i] = book[min(i, at.levels[c] - 1)];
       int level = 1;
       while (2 * level <= i) level *= 2;
       const int upper = (2 * (i - level) + 1) * (128 / level);
@@ -181,7 +181,7 @@ struct Codebooks {
     }
     __syncthreads();
   }
-  RT_DEVICE uint8_t code_of(float x, float scale, bool negative) const {
+  RT_DEVICE uint8_t quantize(float x, float scale, bool negative) const {
     const float* thresholds = tree[negative ? 0 : 1];
     int node = 1;
     RT_UNROLL
@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
   __shared__ Codebooks codebooks;
   __shared__ float shared[kWarpSize];
   codebooks.load(at);
-  const StepNumbers numbers(to);
+  const StepScalars scalars(to);
   Squares squares;
   const int together = kThreads / threads;
   const int slot = static_cast<int>(threadIdx.x) / threads, lane = static_cast<int>(threadIdx.x) % threads;
@@ -223,23 +223,23 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
   for (int64_t group = blockIdx.x; group * together < blocks; group += gridDim.x) {
     const int64_t block = group * together + slot, begin = block * at.size;
     const int64_t end = min(begin + at.size, to.count), i = begin + kEach * lane;
-    Four states[kMostStates] = {};
-    Vector<uint8_t, kEach> codes[kMostStates];
-    float scales[kMostStates];
+    Four states[kMaxStates] = {};
+    Vector<uint8_t, kEach> quantized[kMaxStates];
+    float scales[kMaxStates];
     RT_UNROLL
-    for (int s = 0; s < kMostStates; ++s) {
+    for (int s = 0; s < kMaxStates; ++s) {
       if (!to.has[s]) continue;
-      codes[s] = load_before<kEach>(at.codes[s], i, end);
+      quantized[s] = load_before<kEach>(at.quantized[s], i, end);
       scales[s] = block < blocks ? at.scales[s][block] : 0.0f;
-      const float* book = codebooks.numbers[at.negative[s] ? 0 : 1];
+      const float* book = codebooks.values[at.negative[s] ? 0 : 1];
       RT_UNROLL
-      for (int k = 0; k < kEach; ++k) states[s][k] = book[codes[s][k]] * scales[s];
+      for (int k = 0; k < kEach; ++k) states[s][k] = book[quantized[s][k]] * scales[s];
     }
-    step_four<T>(to, numbers, states, i, end, squares);
+    step_four<T>(to, scalars, states, i, end, squares);
     RT_UNROLL
-    for (int s = 0; s < kMostStates; ++s) {
+    for (int s = 0; s < kMaxStates; ++s) {
       if (!to.has[s]) continue;
-      if (!numbers.skips) {
+      if (!scalars.skips) {
         float largest = 0;
         RT_UNROLL
         for (int k = 0; k < kEach; ++k)
@@ -247,11 +247,11 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
         scales[s] = group_maximum(largest, threads, shared);
         RT_UNROLL
         for (int k = 0; k < kEach; ++k)
-          codes[s][k] = codebooks.code_of(states[s][k], scales[s], at.negative[s]);
+          quantized[s][k] = codebooks.quantize(states[s][k], scales[s], at.negative[s]);
       } else {
         __syncthreads();  // other threads of the group still read the scale
       }
-      store_before(at.next_codes[s], codes[s], i, end);
+      store_before(at.next_quantized[s], quantized[s], i, end);
       if (lane == 0 && block < blocks) at.next_scales[s][block] = scales[s];
     }
   }
@@ -262,8 +262,8 @@ __global__ void __launch_bounds__(kThreads) step_blocks(StepArguments to, BlockS
 template <class T>
 __global__ void __launch_bounds__(kThreads) apply_lamb(StepArguments to, int sums) {
   __shared__ float shared[kWarpSize];
-  const StepNumbers numbers(to);
-  if (numbers.skips) return;  // the first pass has stored p
+  const StepScalars scalars(to);
+  if (scalars.skips) return;  // the first pass has stored p
   Squares squares;
   for (int i = static_cast<int>(threadIdx.x); i < sums; i += kThreads) {
     squares.parameter += to.squares[2 * i];
@@ -277,13 +277,13 @@ __global__ void __launch_bounds__(kThreads) apply_lamb(StepArguments to, int sum
     Four p = load_floats<T>(to.parameter, i, to.count);
     const Four step = load_before<kEach>(to.direction, i, to.count);
     RT_UNROLL
-    for (int k = 0; k < kEach; ++k) p[k] -= ratio * numbers.rate * step[k];
+    for (int k = 0; k < kEach; ++k) p[k] -= ratio * scalars.rate * step[k];
     store_floats<T>(to.new_parameter, p, i, to.count);
   }
 }
 
 LaunchConfig config_of(int64_t groups, cudaStream_t stream) {
-  return {dim3(static_cast<unsigned>(std::min(groups, int64_t{kMostStepBlocks}))), dim3(kThreads), 0, stream};
+  return {dim3(static_cast<unsigned>(std::min(groups, int64_t{kMaxStepBlocks}))), dim3(kThreads), 0, stream};
 }
 
 template <class T>
@@ -316,4 +316,4 @@ cudaError_t blockwise_step(const StepArguments& arguments, const BlockStates& st
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,13 +7,13 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class StepRule : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, Lamb, Lion };
 
-inline constexpr int kMostStates = 3;
+inline constexpr int kMaxStates = 3;
 /// The largest grid of a step; Lamb has two sums per thread block.
-inline constexpr unsigned kMostStepBlocks = 2048;
+inline constexpr unsigned kMaxStepBlocks = 2048;
 
 /// Arguments common to all rules. Scalars are passed as device pointers, so that recorded work never changes.
 /// Formulas: schema/ops.fbs.
@@ -28,33 +28,33 @@ struct StepArguments {
   const int32_t* step = nullptr;          ///< counts from 1
   const float* gradient_scale = nullptr;  ///< null: 1
   const bool* skip = nullptr;             ///< null: false; true: everything stays as it is
-  float keep1 = 0, keep2 = 0;  ///< beta1, beta2: momentum or the decay rate of the first state; of the second
-  float rest1 = 1, rest2 = 1;  ///< 1 - beta, rounded once
-  float log_keep1 = 0, log_keep2 = 0;
+  float beta1 = 0, beta2 = 0;  ///< beta1, beta2: momentum or the decay rate of the first state; of the second
+  float one_minus_beta1 = 1, one_minus_beta2 = 1;  ///< 1 - beta, rounded once
+  float log_beta1 = 0, log_beta2 = 0;
   float share = 1;     ///< Sgd: factor of the gradient in the new velocity, after step 1
   float momentum = 0;  ///< RmsProp
   float epsilon = 0, weight_decay = 0;
-  bool has[kMostStates] = {};  ///< which states are present
+  bool has[kMaxStates] = {};   ///< which states are present
   float* direction = nullptr;  ///< Lamb: memory for `count` values
-  float* squares = nullptr;    ///< Lamb: memory for 2 kMostStepBlocks values
+  float* squares = nullptr;    ///< Lamb: memory for 2 kMaxStepBlocks values
 };
 
 /// States [count] in f32; null where absent.
 struct StepStates {
-  const float* now[kMostStates] = {};
-  float* next[kMostStates] = {};
+  const float* now[kMaxStates] = {};
+  float* next[kMaxStates] = {};
 };
 
 /// Quantized states in blocks of `size` elements, a multiple of 4 of at most kLargestStateBlock, the last one
 /// shorter: each value is codebook[code] times its block's scale.
 struct BlockStates {
-  const uint8_t* codes[kMostStates] = {};
-  const float* scales[kMostStates] = {};
-  uint8_t* next_codes[kMostStates] = {};
-  float* next_scales[kMostStates] = {};
-  bool negative[kMostStates] = {};  ///< signed: codebook 0; else codebook 1, and values above 0 stay above 0
-  const float* codebooks[2] = {};   ///< ascending
-  int levels[2] = {};               ///< 2 to 256 values
+  const uint8_t* quantized[kMaxStates] = {};
+  const float* scales[kMaxStates] = {};
+  uint8_t* next_quantized[kMaxStates] = {};
+  float* next_scales[kMaxStates] = {};
+  bool negative[kMaxStates] = {};  ///< signed: codebook 0; else codebook 1, and values above 0 stay above 0
+  const float* codebooks[2] = {};  ///< ascending
+  int levels[2] = {};              ///< 2 to 256 values
   int size = 256;
 };
 inline constexpr int64_t kLargestStateBlock = 1024;
@@ -62,4 +62,4 @@ inline constexpr int64_t kLargestStateBlock = 1024;
 cudaError_t optimizer_step(const StepArguments& arguments, const StepStates& states, cudaStream_t stream);
 cudaError_t blockwise_step(const StepArguments& arguments, const BlockStates& states, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

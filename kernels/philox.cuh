@@ -4,7 +4,7 @@
 
 #include "kernels/port.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct PhiloxBlock {
   uint32_t words[4];
@@ -37,4 +37,4 @@ RT_DEVICE double uniform53(uint32_t high, uint32_t low) {
   return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -6,33 +6,33 @@
 
 #include "kernels/common.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
-struct Place {
+struct Coordinates {
   int64_t sample;
   int channel, at[3];
 };
 
-/// f(place, element) for the elements of [N,S1,S2,S3,C] of this thread: one position in every gridDim.y-th
-/// sample.
+/// f(coordinates, element) for the elements of [N,S1,S2,S3,C] of this thread: one position in every
+/// gridDim.y-th sample.
 template <class F>
-RT_DEVICE void for_places(const PoolExtents& w, const int (&extent)[3], F f) {
+RT_DEVICE void for_elements(const PoolExtents& w, const int (&extent)[3], F f) {
   const auto channels = static_cast<unsigned>(w.channels);
   const unsigned count = static_cast<unsigned>(extent[0]) * extent[1] * extent[2] * channels;
   const unsigned index = blockIdx.x * kElementwiseThreads + threadIdx.x;
   if (index >= count) return;
-  Place place;
+  Coordinates coordinates;
   unsigned rest = index / channels;
-  place.channel = static_cast<int>(index % channels);
+  coordinates.channel = static_cast<int>(index % channels);
   RT_UNROLL
   for (int i = 2; i >= 0; --i) {
     const auto length = static_cast<unsigned>(extent[i]);
-    place.at[i] = static_cast<int>(rest % length);
+    coordinates.at[i] = static_cast<int>(rest % length);
     rest /= length;
   }
-  for (place.sample = blockIdx.y; place.sample < w.batch; place.sample += gridDim.y)
-    f(place, place.sample * count + index);
+  for (coordinates.sample = blockIdx.y; coordinates.sample < w.batch; coordinates.sample += gridDim.y)
+    f(coordinates, coordinates.sample * count + index);
 }
 
 /// The taps of one axis that are inside the input.
@@ -42,8 +42,8 @@ struct Taps {
 RT_DEVICE Taps taps_of(const PoolExtents& w, int axis, int window) {
   Taps taps{window * w.stride[axis] - w.pad[axis], 0, w.kernel[axis]};
   if (taps.start < 0) taps.first = (-taps.start + w.dilation[axis] - 1) / w.dilation[axis];
-  const int room = w.input[axis] - taps.start;
-  const int inside = room <= 0 ? 0 : (room + w.dilation[axis] - 1) / w.dilation[axis];
+  const int remaining = w.input[axis] - taps.start;
+  const int inside = remaining <= 0 ? 0 : (remaining + w.dilation[axis] - 1) / w.dilation[axis];
   if (inside < taps.last) taps.last = inside;
   return taps;
 }
@@ -80,7 +80,7 @@ RT_DEVICE int find_maximum(const T* image, const PoolExtents& w, const int (&win
 
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4) max_pool_kernel(const T* x, T* y, PoolExtents w) {
-  for_places(w, w.output, [&](const Place& p, int64_t i) {
+  for_elements(w, w.output, [&](const Coordinates& p, int64_t i) {
     Wide<T> best{};
     if constexpr (std::is_floating_point_v<Wide<T>>) best = static_cast<Wide<T>>(-INFINITY);
     find_maximum(x + p.sample * points_of(w.input) * w.channels + p.channel, w, p.at, best);
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4) max_pool_kernel(const 
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_where_kernel(const T* x, int32_t* where, PoolExtents w) {
-  for_places(w, w.output, [&](const Place& p, int64_t i) {
+  for_elements(w, w.output, [&](const Coordinates& p, int64_t i) {
     Wide<T> best{};
     where[i] = find_maximum(x + p.sample * points_of(w.input) * w.channels + p.channel, w, p.at, best);
   });
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_indices_kernel(const T* x, int64_t* y, PoolExtents w, bool column_major) {
-  for_places(w, w.output, [&](const Place& p, int64_t i) {
+  for_elements(w, w.output, [&](const Coordinates& p, int64_t i) {
     Wide<T> best{};
     int point = find_maximum(x + p.sample * points_of(w.input) * w.channels + p.channel, w, p.at, best);
     if (point < 0) point = 0;
@@ -131,7 +131,7 @@ RT_DEVICE int counted(const PoolExtents& w, const int (&window)[3]) {
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     average_pool_kernel(const T* x, T* y, PoolExtents w) {
-  for_places(w, w.output, [&](const Place& p, int64_t i) {
+  for_elements(w, w.output, [&](const Coordinates& p, int64_t i) {
     const T* image = x + p.sample * points_of(w.input) * w.channels + p.channel;
     Wide<T> sum{};
     for_points(w, p.at, [&](int point) { sum += widen(image[point * w.channels]); });
@@ -156,7 +156,7 @@ RT_DEVICE bool has_tap(const PoolExtents& w, int axis, int window, int position)
 
 /// f(window coordinates, element of the pool's output) for every window with a tap at an input position.
 template <class F>
-RT_DEVICE void for_windows(const PoolExtents& w, const Place& p, F f) {
+RT_DEVICE void for_windows(const PoolExtents& w, const Coordinates& p, F f) {
   const Range z = windows_over(w, 0, p.at[0]), y = windows_over(w, 1, p.at[1]),
               x = windows_over(w, 2, p.at[2]);
   int at[3];
@@ -176,7 +176,7 @@ RT_DEVICE void for_windows(const PoolExtents& w, const Place& p, F f) {
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     max_grad_kernel(const int32_t* where, const T* grad, T* y, PoolExtents w) {
-  for_places(w, w.input, [&](const Place& p, int64_t i) {
+  for_elements(w, w.input, [&](const Coordinates& p, int64_t i) {
     const int point = (p.at[0] * w.input[1] + p.at[1]) * w.input[2] + p.at[2];
     Wide<T> sum{};
     for_windows(w, p, [&](const int(&)[3], int64_t element) {
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     average_grad_kernel(const T* grad, T* y, PoolExtents w) {
-  for_places(w, w.input, [&](const Place& p, int64_t i) {
+  for_elements(w, w.input, [&](const Coordinates& p, int64_t i) {
     Wide<T> sum{};
     for_windows(w, p, [&](const int(&window)[3], int64_t element) {
       sum += widen(grad[element]) / static_cast<Wide<T>>(counted(w, window));
@@ -256,4 +256,4 @@ cudaError_t average_pool_grad(const PoolArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

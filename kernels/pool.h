@@ -5,7 +5,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Always three spatial axes; missing ones have extent and kernel 1. A sample has fewer than 2^31 elements.
 struct PoolExtents {
@@ -37,4 +37,4 @@ cudaError_t average_pool(const PoolArguments& arguments, cudaStream_t stream);
 cudaError_t max_pool_grad(const PoolArguments& arguments, cudaStream_t stream);
 cudaError_t average_pool_grad(const PoolArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -24,7 +24,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 // One symbol of dynamic shared memory for every kernel and type.
 #if defined(RT_CUDA_EMULATED)
@@ -75,4 +75,4 @@ cudaError_t launch(void (*kernel)(Parameters...), const LaunchConfig& config, Ar
 #endif
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

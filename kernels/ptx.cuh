@@ -16,7 +16,7 @@
 #if defined(RT_CUDA_EMULATED)
 #include "cuda_emulator/ptx.h"
 #else
-namespace rt::cuda::ptx {
+namespace librt::cuda::ptx {
 
 RT_DEVICE uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
@@ -140,5 +140,5 @@ RT_DEVICE void mma_16x8x32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_
 }
 #undef RT_MULTIPLY
 
-}  // namespace rt::cuda::ptx
+}  // namespace librt::cuda::ptx
 #endif

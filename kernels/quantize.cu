@@ -4,7 +4,7 @@
 #include "kernels/requantize.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kEach = 4;  // elements of a thread
@@ -90,19 +90,19 @@ __global__ void __launch_bounds__(kElementwiseThreads) requantize_each(Requantiz
 }
 
 template <class T>
-RT_DEVICE float zero_of(const Codes& x) {
+RT_DEVICE float zero_of(const QuantizedOperand& x) {
   return static_cast<float>(*static_cast<const T*>(x.zero));
 }
 
 /// With factors a.scale / y.scale and b.scale / y.scale, an element takes two FMAs: the terms common to all
 /// elements and the activation's limits are expressed in steps of y.
 template <class A, class B, class Y>
-__global__ void __launch_bounds__(kElementwiseThreads) add_codes(QuantizedAddArguments x) {
+__global__ void __launch_bounds__(kElementwiseThreads) add_quantized(QuantizedAddArguments x) {
   constexpr int kWidth = kVectorWidth<Y>;  // 16 bytes per operand
   const int64_t first = global_index() * kWidth;
   if (first >= x.count) return;
-  const auto a = load_before<kWidth>(static_cast<const A*>(x.a.codes), first, x.count);
-  const auto b = load_before<kWidth>(static_cast<const B*>(x.b.codes), first, x.count);
+  const auto a = load_before<kWidth>(static_cast<const A*>(x.a.data), first, x.count);
+  const auto b = load_before<kWidth>(static_cast<const B*>(x.b.data), first, x.count);
   const float y_scale = *x.y.scale, y_zero = zero_of<Y>(x.y);
   const float a_factor = *x.a.scale / y_scale, b_factor = *x.b.scale / y_scale;
   const float offset = y_zero - zero_of<A>(x.a) * a_factor - zero_of<B>(x.b) * b_factor;
@@ -192,7 +192,7 @@ cudaError_t quantized_add(const QuantizedAddArguments& x, cudaStream_t stream) {
     return with_byte(x.b.type, [&](auto b) {
       return with_byte(x.y.type, [&](auto y) {
         return launch(
-            add_codes<typename decltype(a)::type, typename decltype(b)::type, typename decltype(y)::type>,
+            add_quantized<typename decltype(a)::type, typename decltype(b)::type, typename decltype(y)::type>,
             config, x);
       });
     });
@@ -204,4 +204,4 @@ cudaError_t narrow_float(const float* data, float* result, int64_t count, const 
   return launch(narrow_each, launch_each(count, stream), data, result, count, format);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -8,7 +8,7 @@
 #include "kernels/functions.h"
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// A tensor seen as [outer, extent, inner]; element (o, e, i) has scale
 /// o * outer_stride + e / block * block_stride + i * inner_stride.
@@ -60,8 +60,8 @@ struct RequantizeArguments {
 cudaError_t requantize(const RequantizeArguments& arguments, cudaStream_t stream);
 
 /// Quantized i8 or u8 elements, each (code - zero) * scale.
-struct Codes {
-  const void* codes = nullptr;
+struct QuantizedOperand {
+  const void* data = nullptr;
   const float* scale = nullptr;
   const void* zero = nullptr;
   ElementType type = ElementType::U8;
@@ -69,7 +69,7 @@ struct Codes {
 
 /// round(activation(a + b) / y.scale) + y.zero, ties to even, saturated. The result may alias `a` or `b`.
 struct QuantizedAddArguments {
-  Codes a, b, y;  ///< y.codes is not read
+  QuantizedOperand a, b, y;  ///< y.data is not read
   void* result = nullptr;
   FunctionCall activation;  ///< Identity, Relu or Clip
   int64_t count = 0;
@@ -86,4 +86,4 @@ struct NarrowFormat {
 cudaError_t narrow_float(const float* data, float* result, int64_t count, const NarrowFormat& format,
                          cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "kernels/common.cuh"
 #include "kernels/philox.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// Box and Muller (1958): u and v in [0, 1) become two normally distributed values.
@@ -29,7 +29,7 @@ RT_DEVICE double scaled(double first, double second, double u) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kElementwiseThreads) make_numbers(RandomArguments to) {
+__global__ void __launch_bounds__(kElementwiseThreads) generate(RandomArguments to) {
   using Real = Wide<T>;
   constexpr int kEach = sizeof(Real) == 8 ? 2 : 4;
   const int64_t i = global_index();
@@ -60,11 +60,11 @@ __global__ void __launch_bounds__(kElementwiseThreads) make_numbers(RandomArgume
 
 cudaError_t random(const RandomArguments& arguments, cudaStream_t stream) {
   if (arguments.type == ElementType::F64)
-    return launch(make_numbers<double>, launch_each(ceil_div(arguments.count, 2), stream), arguments);
+    return launch(generate<double>, launch_each(ceil_div(arguments.count, 2), stream), arguments);
   const LaunchConfig config = launch_each(ceil_div(arguments.count, 4), stream);
   return with_float(arguments.type, [&](auto tag) {
-    return launch(make_numbers<typename decltype(tag)::type>, config, arguments);
+    return launch(generate<typename decltype(tag)::type>, config, arguments);
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct RandomArguments {
   void* result = nullptr;
@@ -22,4 +22,4 @@ struct RandomArguments {
 /// f32, f16, bf16, f64.
 cudaError_t random(const RandomArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -2,7 +2,7 @@
 // warp computes one unit of up to eight rows: all gates' dot products with r, then the cell.
 #include "kernels/recurrent.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// Rows of h before a step; null past the last row.
@@ -30,13 +30,13 @@ RT_DEVICE bool multiply_with_r(const RecurrentNet& net, const CellBlock& block, 
 }
 
 /// Offsets of this lane's row and unit at one step.
-struct CellPlace {
+struct CellOffsets {
   bool running;
   int64_t state;  ///< in [D, N, H]
   int64_t y;      ///< in [T, D, N, H]
   int64_t gate;   ///< in [T, N, D, G H]; gates are H apart
 
-  RT_DEVICE CellPlace(const RecurrentNet& net, const CellBlock& block, int64_t s) {
+  RT_DEVICE CellOffsets(const RecurrentNet& net, const CellBlock& block, int64_t s) {
     const int64_t n = block.row(), length = length_of(net, n),
                   time = time_of(net, block.direction, s, length);
     running = s < length;
@@ -50,10 +50,10 @@ struct CellPlace {
 struct GateSums {
   const RecurrentForward& to;
   const CellBlock& block;
-  const CellPlace& place;
+  const CellOffsets& offsets;
 
   RT_DEVICE float from_x(int gate) const {
-    return to.from_x[place.gate + gate * to.net.hidden] +
+    return to.from_x[offsets.gate + gate * to.net.hidden] +
            bias_of(to.net, block.direction, gate, block.unit, true, false);
   }
   RT_DEVICE float operator()(int gate, float product) const {
@@ -72,24 +72,24 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const CellBlock block = CellBlock::of(to.net);
   float sums[4];
   if (!multiply_with_r(to.net, block, h, 0, sums)) return;
-  const CellPlace place(to.net, block, s);
-  if (!place.running) {
-    next_h[place.state] = h[place.state];
-    to.y[place.y] = 0;
+  const CellOffsets offsets(to.net, block, s);
+  if (!offsets.running) {
+    next_h[offsets.state] = h[offsets.state];
+    to.y[offsets.y] = 0;
     return;
   }
-  const GateSums pre{to, block, place};
+  const GateSums pre{to, block, offsets};
   const CellFunctions f = functions_of(to.net, block.direction);
-  const float before = to.c[place.state];
+  const float before = to.c[offsets.state];
   const float input = f.value(0, pre(0, sums[0]) + peephole_term(to.net, block, 0, before));
   const float forget =
       to.net.input_forget ? 1 - input : f.value(0, pre(2, sums[2]) + peephole_term(to.net, block, 2, before));
   const float c = forget * before + input * f.value(1, pre(3, sums[3]));
   const float output = f.value(0, pre(1, sums[1]) + peephole_term(to.net, block, 1, c));
   const float made = output * f.value(2, c);
-  to.c[place.state] = c;
-  next_h[place.state] = made;
-  to.y[place.y] = made;
+  to.c[offsets.state] = c;
+  next_h[offsets.state] = made;
+  to.y[offsets.y] = made;
 }
 
 __global__ void __launch_bounds__(kCellThreads, 4)
@@ -97,20 +97,21 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const CellBlock block = CellBlock::of(to.net);
   float sums[1];
   if (!multiply_with_r(to.net, block, h, 0, sums)) return;
-  const CellPlace place(to.net, block, s);
-  float made = h[place.state];
-  if (place.running)
-    made = functions_of(to.net, block.direction).value(0, GateSums{to, block, place}(0, sums[0]));
-  next_h[place.state] = made;
-  to.y[place.y] = place.running ? made : 0.0f;
+  const CellOffsets offsets(to.net, block, s);
+  float made = h[offsets.state];
+  if (offsets.running)
+    made = functions_of(to.net, block.direction).value(0, GateSums{to, block, offsets}(0, sums[0]));
+  next_h[offsets.state] = made;
+  to.y[offsets.y] = offsets.running ? made : 0.0f;
 }
 
 /// Combines the gates of a GRU step and writes h and y.
-RT_DEVICE void finish_gru(const RecurrentForward& to, const CellPlace& place, float update, float candidate,
-                          const float* h, float* next_h) {
-  const float made = place.running ? (1 - update) * candidate + update * h[place.state] : h[place.state];
-  next_h[place.state] = made;
-  to.y[place.y] = place.running ? made : 0.0f;
+RT_DEVICE void finish_gru(const RecurrentForward& to, const CellOffsets& offsets, float update,
+                          float candidate, const float* h, float* next_h) {
+  const float made =
+      offsets.running ? (1 - update) * candidate + update * h[offsets.state] : h[offsets.state];
+  next_h[offsets.state] = made;
+  to.y[offsets.y] = offsets.running ? made : 0.0f;
 }
 
 /// The reset gate is applied after the matmul (linear_before_reset).
@@ -119,12 +120,12 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const CellBlock block = CellBlock::of(to.net);
   float sums[3];
   if (!multiply_with_r(to.net, block, h, 0, sums)) return;
-  const CellPlace place(to.net, block, s);
-  const GateSums pre{to, block, place};
+  const CellOffsets offsets(to.net, block, s);
+  const GateSums pre{to, block, offsets};
   const CellFunctions f = functions_of(to.net, block.direction);
   const float update = f.value(0, pre(0, sums[0])), reset = f.value(0, pre(1, sums[1]));
   const float product = sums[2] + bias_of(to.net, block.direction, 2, block.unit, false, true);
-  finish_gru(to, place, update, f.value(1, pre.from_x(2) + reset * product), h, next_h);
+  finish_gru(to, offsets, update, f.value(1, pre.from_x(2) + reset * product), h, next_h);
 }
 
 /// The reset gate is applied before the matmul: first both gates, then the candidate.
@@ -133,11 +134,11 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const CellBlock block = CellBlock::of(to.net);
   float sums[2];
   if (!multiply_with_r(to.net, block, h, 0, sums)) return;
-  const CellPlace place(to.net, block, s);
-  const GateSums pre{to, block, place};
+  const CellOffsets offsets(to.net, block, s);
+  const GateSums pre{to, block, offsets};
   const CellFunctions f = functions_of(to.net, block.direction);
-  to.update[place.state] = f.value(0, pre(0, sums[0]));
-  to.reset_h[place.state] = f.value(0, pre(1, sums[1])) * h[place.state];
+  to.update[offsets.state] = f.value(0, pre(0, sums[0]));
+  to.reset_h[offsets.state] = f.value(0, pre(1, sums[1])) * h[offsets.state];
 }
 
 __global__ void __launch_bounds__(kCellThreads, 4)
@@ -145,10 +146,10 @@ __global__ void __launch_bounds__(kCellThreads, 4)
   const CellBlock block = CellBlock::of(to.net);
   float sums[1];
   if (!multiply_with_r(to.net, block, to.reset_h, 2, sums)) return;
-  const CellPlace place(to.net, block, s);
+  const CellOffsets offsets(to.net, block, s);
   const float candidate =
-      functions_of(to.net, block.direction).value(1, GateSums{to, block, place}(2, sums[0]));
-  finish_gru(to, place, to.update[place.state], candidate, h, next_h);
+      functions_of(to.net, block.direction).value(1, GateSums{to, block, offsets}(2, sums[0]));
+  finish_gru(to, offsets, to.update[offsets.state], candidate, h, next_h);
 }
 
 /// Initializes a state with a copy, or with zeros.
@@ -177,13 +178,13 @@ cudaError_t recurrent_forward(const RecurrentForward& arguments, cudaStream_t st
   const RecurrentNet& net = arguments.net;
   // h alternates between two buffers so that it ends in the result's.
   float* h[2] = {arguments.h, arguments.other_h};
-  const auto place = [&](int64_t s) { return h[(net.steps - s) & 1]; };
-  cudaError_t error = begin_state(net, place(0), arguments.h0, stream);
+  const auto state_at = [&](int64_t s) { return h[(net.steps - s) & 1]; };
+  cudaError_t error = begin_state(net, state_at(0), arguments.h0, stream);
   if (error == cudaSuccess && net.type == CellType::LSTM)
     error = begin_state(net, arguments.c, arguments.c0, stream);
   for (int64_t s = 0; s < net.steps && error == cudaSuccess; ++s)
-    error = step(arguments, place(s), place(s + 1), s, stream);
+    error = step(arguments, state_at(s), state_at(s + 1), s, stream);
   return error;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

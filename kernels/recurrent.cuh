@@ -5,13 +5,13 @@
 #include "kernels/recurrent.h"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// A warp computes one unit of at most this many rows.
 inline constexpr int kCellRows = 8;
 inline constexpr int kCellThreads = 128;
 
-RT_DEVICE float cell_value(const CellNumbers& f, float x) {
+RT_DEVICE float cell_value(const CellActivation& f, float x) {
   switch (f.function) {
     case CellFunction::Relu: return x < 0 ? 0.0f : x;
     case CellFunction::Sigmoid: return 1 / (1 + expf(-x));
@@ -30,7 +30,7 @@ RT_DEVICE float cell_value(const CellNumbers& f, float x) {
   }
 }
 
-RT_DEVICE float cell_slope(const CellNumbers& f, float x) {
+RT_DEVICE float cell_slope(const CellActivation& f, float x) {
   const float y = cell_value(f, x);
   switch (f.function) {
     case CellFunction::Relu: return x > 0 ? 1.0f : 0.0f;
@@ -52,7 +52,7 @@ RT_DEVICE float cell_slope(const CellNumbers& f, float x) {
 
 /// The activations of one direction, applied after clipping their operand.
 struct CellFunctions {
-  const CellNumbers* activations;
+  const CellActivation* activations;
   float clip;
 
   RT_DEVICE float value(int slot, float x) const {
@@ -145,4 +145,4 @@ RT_DEVICE void multiply_rows(const float* const (&rows)[kCellRows], const float*
   for (int g = 0; g < kColumns; ++g) sums[g] = __shfl_sync(kFullMask, sum, g * kCellRows + lane % kCellRows);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class CellType : uint8_t { LSTM, GRU, RNN };
 
@@ -29,7 +29,7 @@ enum class CellFunction : uint8_t {
   Softplus
 };
 
-struct CellNumbers {
+struct CellActivation {
   CellFunction function = CellFunction::Tanh;
   float alpha = 0, beta = 0;
 };
@@ -40,7 +40,7 @@ struct RecurrentNet {
   bool starts_reversed = false;  ///< direction 0 runs backward; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
   float clip = 0;
-  CellNumbers activations[6];  ///< three per direction
+  CellActivation activations[6];  ///< three per direction
   int64_t directions = 1, steps = 0, batch = 0, hidden = 0, gates = 4;
   const float* r = nullptr;          ///< [D, G H, H]
   const float* bias = nullptr;       ///< [D, 2 G H], may be null
@@ -78,4 +78,4 @@ struct RecurrentBackward {
 };
 cudaError_t recurrent_backward(const RecurrentBackward& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "kernels/matmul.h"
 #include "kernels/recurrent.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// One row of one direction at one time.
@@ -150,8 +150,8 @@ struct BackwardStep {
 };
 
 /// The gradient of h after step s: from the following step, or of the last h; plus that of y.
-RT_DEVICE float grad_behind(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length,
-                            float product) {
+RT_DEVICE float grad_h_after(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length,
+                             float product) {
   float grad = product;
   if (s + 1 >= length) grad = to.grad_h == nullptr ? 0.0f : to.grad_h[now.state(to.net)];
   if (s >= 0 && to.grad_y != nullptr) grad += to.grad_y[now.y(to.net)];
@@ -159,7 +159,7 @@ RT_DEVICE float grad_behind(const RecurrentBackward& to, const Moment& now, int6
 }
 
 /// Writes zeros past a row's length; returns whether step s is past it. Step -1 precedes all steps.
-RT_DEVICE bool stands_still(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length) {
+RT_DEVICE bool zero_past_length(const RecurrentBackward& to, const Moment& now, int64_t s, int64_t length) {
   if (s < length) return false;
   for (int64_t gate = 0; gate < to.net.gates; ++gate)
     to.grad_gates[now.grad_gates(to.net) + gate * to.net.hidden] = 0;
@@ -204,8 +204,8 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
   if (!block.has_row(net)) return;
   const int64_t length = length_of(net, block.row());
   const Moment now = back.now(length);
-  if (stands_still(to, now, s, length)) return;
-  const float grad_h = grad_behind(to, now, s, length, product);
+  if (zero_past_length(to, now, s, length)) return;
+  const float grad_h = grad_h_after(to, now, s, length, product);
   if (s < 0)
     to.grad_h0[now.state(net)] = grad_h;
   else if (net.type == CellType::LSTM)
@@ -232,9 +232,9 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kCellTh
   if (!block.has_row(net)) return;
   const int64_t length = length_of(net, block.row());
   const Moment now = back.now(length);
-  if (stands_still(to, now, s, length)) return;
+  if (zero_past_length(to, now, s, length)) return;
   float& partial = to.partial[now.state(net)];
-  const float grad_h = grad_behind(to, now, s, length, s + 1 < length ? partial + product : 0.0f);
+  const float grad_h = grad_h_after(to, now, s, length, s + 1 < length ? partial + product : 0.0f);
   if (s < 0) {
     to.grad_h0[now.state(net)] = grad_h;
     return;
@@ -299,23 +299,22 @@ __global__ void __launch_bounds__(kCellThreads) sum_peepholes(RecurrentBackward 
 
 /// Adds the matmul of h, or of the candidates, with the blocks of r of `count` gates, for all steps, to the
 /// contributions of x to those gates.
-MatMulArguments products_with_r(const RecurrentBackward& to, int64_t gate, int64_t count,
-                                const float* operand) {
+MatMulArguments gemm_with_r(const RecurrentBackward& to, int64_t gate, int64_t count, const float* operand) {
   const RecurrentNet& net = to.net;
   const int64_t rows = net.steps * net.batch;
-  MatMulArguments product =
-      f32_product(operand, net.r + gate * net.hidden * net.hidden, rows, count * net.hidden, net.hidden);
-  Product& p = product.product;
+  MatMulArguments arguments =
+      f32_gemm(operand, net.r + gate * net.hidden * net.hidden, rows, count * net.hidden, net.hidden);
+  Gemm& p = arguments.gemm;
   p.result = to.pre + gate * net.hidden;
   p.epilogue.residual = p.result;
   p.result_row = net.directions * net.gates * net.hidden;
   p.matrices = net.directions;
   p.batch.rank = 1;
   p.batch.extent[0] = net.directions;
-  p.batch.stride[ProductBatch::First][0] = rows * net.hidden;
-  p.batch.stride[ProductBatch::Second][0] = net.gates * net.hidden * net.hidden;
-  p.batch.stride[ProductBatch::Result][0] = net.gates * net.hidden;
-  return product;
+  p.batch.stride[GemmBatch::First][0] = rows * net.hidden;
+  p.batch.stride[GemmBatch::Second][0] = net.gates * net.hidden * net.hidden;
+  p.batch.stride[GemmBatch::Result][0] = net.gates * net.hidden;
+  return arguments;
 }
 
 /// Every gate's preactivation, and an LSTM's c.
@@ -328,16 +327,16 @@ cudaError_t find_gates(const RecurrentBackward& to, cudaStream_t stream) {
     error = launch(transpose_r, launch_each(net.directions * net.gates * net.hidden * net.hidden, stream),
                    net, to.transposed);
   const bool gru = net.type == CellType::GRU;
-  if (error == cudaSuccess) error = matmul(products_with_r(to, 0, gru ? 2 : net.gates, to.before), stream);
+  if (error == cudaSuccess) error = matmul(gemm_with_r(to, 0, gru ? 2 : net.gates, to.before), stream);
   if (error == cudaSuccess) error = launch(begin_gates, each, to);
   if (error == cudaSuccess && gru) {
-    MatMulArguments third = products_with_r(to, 2, 1, to.candidate);
+    MatMulArguments third = gemm_with_r(to, 2, 1, to.candidate);
     if (net.linear_before_reset) {
-      Product& p = third.product;
+      Gemm& p = third.gemm;
       p.result = to.states;
       p.epilogue.residual = p.result;
       p.result_row = net.hidden;
-      p.batch.stride[ProductBatch::Result][0] = p.batch.stride[ProductBatch::First][0];
+      p.batch.stride[GemmBatch::Result][0] = p.batch.stride[GemmBatch::First][0];
     }
     error = matmul(third, stream);
   }
@@ -370,4 +369,4 @@ cudaError_t recurrent_backward(const RecurrentBackward& arguments, cudaStream_t 
   return error;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -9,7 +9,7 @@
 #include "kernels/common.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kRowThreads = 256;
@@ -30,17 +30,17 @@ using Accumulator = std::conditional_t<std::is_integral_v<T> &&
                                        uint64_t, Wide<T>>;
 
 template <class Number>
-inline constexpr Number kGreatest = std::is_floating_point_v<Number> ? static_cast<Number>(INFINITY)
-                                                                     : std::numeric_limits<Number>::max();
+inline constexpr Number kHighest = std::is_floating_point_v<Number> ? static_cast<Number>(INFINITY)
+                                                                    : std::numeric_limits<Number>::max();
 template <class Number>
-inline constexpr Number kLeast = std::is_floating_point_v<Number> ? static_cast<Number>(-INFINITY)
-                                                                  : std::numeric_limits<Number>::lowest();
+inline constexpr Number kLowest = std::is_floating_point_v<Number> ? static_cast<Number>(-INFINITY)
+                                                                   : std::numeric_limits<Number>::lowest();
 
 template <class Value, class Combine>
 RT_DEVICE Value neutral() {
   if constexpr (std::is_same_v<Combine, Sum>) return Value{0};
   if constexpr (std::is_same_v<Combine, Product>) return Value{1};
-  return std::is_same_v<Combine, Maximum> ? kLeast<Value> : kGreatest<Value>;
+  return std::is_same_v<Combine, Maximum> ? kLowest<Value> : kHighest<Value>;
 }
 
 RT_DEVICE int64_t offset_of(const Axes& axes, int64_t index) {
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kColumnLanes* kColumnRows, 4) reduce_columns(J
 }
 
 template <class T, class Combine>
-__global__ void __launch_bounds__(kRowThreads) join_parts(Job<T, Combine> job, int splits) {
+__global__ void __launch_bounds__(kRowThreads) combine_parts(Job<T, Combine> job, int splits) {
   using Value = typename Job<T, Combine>::Value;
   const int64_t output = global_index();
   if (output >= job.outputs) return;
@@ -172,7 +172,7 @@ cudaError_t run(const ReduceArguments& given, cudaStream_t stream) {
     error = launch(reduce_rows<T, Combine, kRowThreads>,
                    {dim3(blocks_for(job.outputs, 1), splits), dim3(kRowThreads), 0, stream}, job);
   if (error != cudaSuccess || given.splits == 1) return error;
-  return launch(join_parts<T, Combine>, launch_each(job.outputs, stream, kRowThreads), job, given.splits);
+  return launch(combine_parts<T, Combine>, launch_each(job.outputs, stream, kRowThreads), job, given.splits);
 }
 
 // --- argmin and argmax
@@ -254,4 +254,4 @@ cudaError_t arg_extreme(const ArgExtremeArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

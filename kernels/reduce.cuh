@@ -5,7 +5,7 @@
 
 #include "kernels/port.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 inline constexpr unsigned kFullMask = 0xffffffffu;
 inline constexpr int kWarpSize = 32;
@@ -63,4 +63,4 @@ RT_DEVICE T block_sum(T value, T* storage) {
   return block_reduce(value, Sum{}, storage);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

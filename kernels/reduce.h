@@ -5,7 +5,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class ReduceFunction : uint8_t { Sum, Max, Min, Product };
 
@@ -52,4 +52,4 @@ struct ArgExtremeArguments {
 };
 cudaError_t arg_extreme(const ArgExtremeArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "kernels/functions.cuh"
 #include "kernels/quantize.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 template <class To>
 RT_DEVICE To requantized(const Requantization& to, int32_t sum, int64_t channel) {
@@ -33,4 +33,4 @@ RT_DEVICE void store_requantized(const Requantization& to, void* result, int64_t
   }
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,7 +3,7 @@
 #include "kernels/common.cuh"
 #include "kernels/index.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// The taps of each axis for one result point.
@@ -104,4 +104,4 @@ cudaError_t resize_sum(const ResizeArguments& arguments, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// The index read along the axis, times the axis' stride in points; negative outside of x.
 struct ResizeTap {
@@ -37,4 +37,4 @@ cudaError_t resize_nearest(const ResizeArguments& arguments, cudaStream_t stream
 /// f32, f16, bf16.
 cudaError_t resize_sum(const ResizeArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -2,7 +2,7 @@
 
 #include "kernels/common.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// One thread per pair, and one per element after the pairs.
@@ -29,4 +29,4 @@ cudaError_t rotary(const RotaryArguments& arguments, cudaStream_t stream) {
   return launch(rotate, launch_each(arguments.rows * (arguments.width - arguments.pairs), stream), arguments);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

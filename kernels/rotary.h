@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Pairs (i, i + pairs), or (2i, 2i + 1) if interleaved, are rotated; elements after them are copied.
 struct RotaryArguments {
@@ -18,4 +18,4 @@ struct RotaryArguments {
 };
 cudaError_t rotary(const RotaryArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -6,7 +6,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 inline constexpr int kRowThreads = 256;
 
@@ -33,7 +33,7 @@ class Row {
       RT_UNROLL
       for (int g = 0; g < kGroups; ++g) {
         loaded[g] = {};
-        if (place(g) < columns_) loaded[g] = load_packed<kWidth>(from_ + place(g));
+        if (column_of(g) < columns_) loaded[g] = load_packed<kWidth>(from_ + column_of(g));
       }
       RT_UNROLL
       for (int g = 0; g < kGroups; ++g) widen_group(unpacked<T, kWidth>(loaded[g]), values_[g]);
@@ -71,7 +71,7 @@ class Row {
   }
 
  private:
-  RT_DEVICE int64_t place(int64_t group) const { return first_ + group * (kLanes * kWidth); }
+  RT_DEVICE int64_t column_of(int64_t group) const { return first_ + group * (kLanes * kWidth); }
   static RT_DEVICE void widen_group(const Vector<T, kWidth>& from, Value (&to)[kWidth]) {
     RT_UNROLL
     for (int i = 0; i < kWidth; ++i) to[i] = widen(from[i]);
@@ -81,8 +81,8 @@ class Row {
     if constexpr (kKept) {
       RT_UNROLL
       for (int g = 0; g < kGroups; ++g) {
-        if (place(g) >= columns_) break;
-        f(place(g), values_[g]);
+        if (column_of(g) >= columns_) break;
+        f(column_of(g), values_[g]);
       }
     } else {
       for (int64_t at = first_; at < columns_; at += kLanes * kWidth) {
@@ -119,4 +119,4 @@ cudaError_t launch_rows(int64_t rows, int64_t columns, cudaStream_t stream, Laun
                                           : run(TypeTag<Row<T, kRowThreads, kWidth, 0>>{});
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

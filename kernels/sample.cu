@@ -1,4 +1,4 @@
-// A group of lanes shares a sample: all compute its taps, in double as in runtime/graph/sample_geometry.h,
+// A group of lanes shares a sample: all compute its taps, in double as in runtime/geometry/sample.h,
 // and each sums some of the channels.
 #include "kernels/sample.h"
 
@@ -7,17 +7,17 @@
 #include "kernels/index.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
-constexpr int kMostTaps = 4;
+constexpr int kMaxTaps = 4;
 constexpr unsigned kSampleThreads = 128;
 
 /// Taps along one axis; an index of -1 is a zero outside.
 struct Taps {
   int count = 0;
-  int64_t index[kMostTaps];
-  double weight[kMostTaps];
+  int64_t index[kMaxTaps];
+  double weight[kMaxTaps];
 };
 
 RT_DEVICE double clamped(double x, double low, double high) {
@@ -74,7 +74,7 @@ RT_DEVICE Taps grid_taps(double coordinate, int64_t extent, const GridSampleArgu
     first = before - 1;
   }
   RT_UNROLL
-  for (int t = 0; t < kMostTaps; ++t)
+  for (int t = 0; t < kMaxTaps; ++t)
     if (t < taps.count) taps.index[t] = padded(first + t, last, to.padding, low, high);
   return taps;
 }
@@ -315,4 +315,4 @@ cudaError_t roi_align_grad(const RoiAlignArguments& arguments, const float* grad
                 grad_data);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

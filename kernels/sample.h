@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 inline constexpr int kMaxSampleAxes = 6;
 
@@ -42,4 +42,4 @@ cudaError_t roi_align(const RoiAlignArguments& arguments, cudaStream_t stream);
 cudaError_t roi_align_grad(const RoiAlignArguments& arguments, const float* grad_output, float* grad_data,
                            cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

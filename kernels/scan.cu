@@ -6,7 +6,7 @@
 #include "kernels/common.cuh"
 #include "kernels/reduce.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kScanThreads = 256;
@@ -22,7 +22,7 @@ template <class T>
 using Total = std::conditional_t<std::is_integral_v<Wide<T>>, uint64_t, Wide<T>>;
 
 template <class T>
-RT_DEVICE Total<T> join(bool product, Total<T> a, Total<T> b) {
+RT_DEVICE Total<T> combine(bool product, Total<T> a, Total<T> b) {
   return product ? a * b : a + b;
 }
 template <class T>
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kLineThreads) scan_lines(const T* data, T* res
   Total<T> total = neutral<T>(scan.product);
   for (int64_t step = 0; step < scan.extent; ++step) {
     const int64_t at = first + (scan.reverse ? scan.extent - 1 - step : step) * scan.inner;
-    const Total<T> next = join<T>(scan.product, total, static_cast<Total<T>>(widen(data[at])));
+    const Total<T> next = combine<T>(scan.product, total, static_cast<Total<T>>(widen(data[at])));
     result[at] = narrow<T>(scan.exclusive ? total : next);
     total = next;
   }
@@ -50,7 +50,7 @@ RT_DEVICE Total<T> warp_scan(bool product, Total<T> value, int lane) {
   RT_UNROLL
   for (int distance = 1; distance < kWarpSize; distance *= 2) {
     const Total<T> before = __shfl_up_sync(kFullMask, value, static_cast<unsigned>(distance));
-    if (lane >= distance) value = join<T>(product, before, value);
+    if (lane >= distance) value = combine<T>(product, before, value);
   }
   return value;
 }
@@ -67,11 +67,11 @@ RT_DEVICE Total<T> block_scan(bool product, Total<T> value, Total<T>& total, Tot
   total = before;
   for (int i = 0; i < kScanThreads / kWarpSize; ++i) {
     if (i == warp) before = total;
-    total = join<T>(product, total, warps[i]);
+    total = combine<T>(product, total, warps[i]);
   }
   __syncthreads();
   const Total<T> left = __shfl_up_sync(kFullMask, inclusive, 1);
-  return lane == 0 ? before : join<T>(product, before, left);
+  return lane == 0 ? before : combine<T>(product, before, left);
 }
 
 /// This thread's elements of the tile that starts at step `first`, neutral elements past `last`.
@@ -101,24 +101,24 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanTh
     Total<T> values[kEach], sum = neutral<T>(scan.product), tile;
     load_steps<T>(from, scan, first, last, values);
     RT_UNROLL
-    for (int i = 0; i < kEach; ++i) sum = join<T>(scan.product, sum, values[i]);
-    Total<T> total = join<T>(scan.product, carry, block_scan<T>(scan.product, sum, tile, warps));
+    for (int i = 0; i < kEach; ++i) sum = combine<T>(scan.product, sum, values[i]);
+    Total<T> total = combine<T>(scan.product, carry, block_scan<T>(scan.product, sum, tile, warps));
     RT_UNROLL
     for (int i = 0; i < kEach; ++i) {
       const int64_t step = first + static_cast<int64_t>(threadIdx.x) * kEach + i;
-      const Total<T> next = join<T>(scan.product, total, values[i]);
+      const Total<T> next = combine<T>(scan.product, total, values[i]);
       if (step < last)
         to[scan.reverse ? scan.extent - 1 - step : step] = narrow<T>(scan.exclusive ? total : next);
       total = next;
     }
-    carry = join<T>(scan.product, carry, tile);
+    carry = combine<T>(scan.product, carry, tile);
   }
 }
 
 /// Block (chunk, line): the total of the chunk.
 template <class T>
 __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanThreads)
-    join_chunks(const T* data, Total<T>* totals, ScanArguments scan, int64_t chunks) {
+    reduce_chunks(const T* data, Total<T>* totals, ScanArguments scan, int64_t chunks) {
   __shared__ Total<T> storage[kWarpSize];
   const int64_t line = blockIdx.x / chunks, chunk = blockIdx.x % chunks;
   const int64_t last = min(scan.extent, (chunk + 1) * kChunk);
@@ -127,11 +127,11 @@ __global__ void __launch_bounds__(kElementwiseThreads) __launch_bounds__(kScanTh
     Total<T> values[kEach];
     load_steps<T>(data + line * scan.extent, scan, first, last, values);
     RT_UNROLL
-    for (int i = 0; i < kEach; ++i) sum = join<T>(scan.product, sum, values[i]);
+    for (int i = 0; i < kEach; ++i) sum = combine<T>(scan.product, sum, values[i]);
   }
   const bool product = scan.product;
   const Total<T> total = block_reduce(
-      sum, [product](Total<T> a, Total<T> b) { return join<T>(product, a, b); }, storage);
+      sum, [product](Total<T> a, Total<T> b) { return combine<T>(product, a, b); }, storage);
   if (threadIdx.x == 0) totals[blockIdx.x] = total;
 }
 
@@ -166,7 +166,7 @@ cudaError_t scan_type(const ScanArguments& scan, void* scratch, cudaStream_t str
   Total<T>* starts = nullptr;
   if (chunks > 1) {
     starts = static_cast<Total<T>*>(scratch);
-    cudaError_t error = launch(join_chunks<T>, config, data, starts, scan, chunks);
+    cudaError_t error = launch(reduce_chunks<T>, config, data, starts, scan, chunks);
     if (error == cudaSuccess)
       error = launch(scan_totals<Total<T>>, launch_each(scan.outer, stream), starts, scan.product, scan.outer,
                      chunks);
@@ -203,4 +203,4 @@ cudaError_t scan(const ScanArguments& arguments, void* scratch, cudaStream_t str
   return cudaErrorInvalidValue;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

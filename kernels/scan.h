@@ -7,7 +7,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct ScanArguments {
   const void* data = nullptr;
@@ -21,4 +21,4 @@ struct ScanArguments {
 size_t scan_scratch_bytes(const ScanArguments& arguments);
 cudaError_t scan(const ScanArguments& arguments, void* scratch, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

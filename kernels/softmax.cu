@@ -4,7 +4,7 @@
 
 #include "kernels/row.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kColumnThreads = 256;
@@ -89,4 +89,4 @@ cudaError_t softmax(const SoftmaxArguments& a, cudaStream_t stream) {
   return a.type == ElementType::F64 ? run(TypeTag<double>{}) : with_float(a.type, run);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,7 +5,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// x, y [outer,extent,inner]; the softmax is over `extent`. y may be x.
 struct SoftmaxArguments {
@@ -17,4 +17,4 @@ struct SoftmaxArguments {
 };
 cudaError_t softmax(const SoftmaxArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

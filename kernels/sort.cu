@@ -9,7 +9,7 @@
 #include "kernels/index.cuh"
 #include "kernels/sort.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int64_t kLargestTile = 1024;
@@ -149,4 +149,4 @@ cudaError_t sort_rows(const SortRows& rows, const void* data, void* const (&buff
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

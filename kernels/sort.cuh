@@ -3,7 +3,7 @@
 
 #include "kernels/port.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Keys of at most 32 bits, above the 32-bit position.
 struct NarrowEntry {
@@ -31,4 +31,4 @@ struct WideEntry {
   RT_DEVICE Key key() const { return bits; }
 };
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

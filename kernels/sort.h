@@ -10,7 +10,7 @@
 
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct SortRows {
   ElementType type = ElementType::U32;
@@ -33,4 +33,4 @@ struct SortedRows {
 cudaError_t sort_rows(const SortRows& rows, const void* data, void* const (&buffers)[2], SortedRows& sorted,
                       cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,7 +3,7 @@
 #include "kernels/index.cuh"
 #include "kernels/sort.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 template <class Unit, class Entry>
@@ -12,9 +12,9 @@ __global__ void __launch_bounds__(kElementwiseThreads)
                   int64_t stride) {
   const int64_t index = global_index();
   if (index >= rows.rows * rows.kept) return;
-  const int64_t inner = index % rows.inner, place = index / rows.inner % rows.kept,
+  const int64_t inner = index % rows.inner, rank = index / rows.inner % rows.kept,
                 outer = index / rows.inner / rows.kept;
-  const int64_t position = entries[(outer * rows.inner + inner) * stride + place].position();
+  const int64_t position = entries[(outer * rows.inner + inner) * stride + rank].position();
   values[index] = data[(outer * rows.length + position) * rows.inner + inner];
   positions[index] = position;
 }
@@ -35,4 +35,4 @@ cudaError_t topk(const TopKArguments& arguments, const SortedRows& sorted, cudaS
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

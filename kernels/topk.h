@@ -3,7 +3,7 @@
 
 #include "kernels/sort.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct TopKArguments {
   const void* data = nullptr;
@@ -15,4 +15,4 @@ struct TopKArguments {
 
 cudaError_t topk(const TopKArguments& arguments, const SortedRows& sorted, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

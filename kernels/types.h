@@ -1,12 +1,12 @@
 // Element types in kernels. Plain C++: host code of the backend includes this too.
 //
-// The values are those of rt::DType (checked in backends/cuda/kernel.h).
+// The values are those of librt::DType (checked in backends/cuda/kernel.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 enum class ElementType : uint8_t { F32, F16, BF16, F64, I8, U8, I16, U16, I32, U32, I64, U64, Bool };
 
@@ -18,4 +18,4 @@ struct Boolean {
   uint8_t value;
 };
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,7 +5,7 @@
 #include "kernels/functions.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 template <class T>
@@ -54,4 +54,4 @@ cudaError_t unary(const UnaryArguments& a, cudaStream_t stream) {
   });
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

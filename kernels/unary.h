@@ -6,7 +6,7 @@
 #include "kernels/functions.h"
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct UnaryArguments {
   ElementType type;  ///< integers: Abs, Neg, Relu, Sign, Clip; bool: Not
@@ -17,4 +17,4 @@ struct UnaryArguments {
 };
 cudaError_t unary(const UnaryArguments& arguments, cudaStream_t stream);
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 
 #include "kernels/port.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 template <class T, int kWidth>
 struct alignas(sizeof(T) * kWidth) Vector {
@@ -72,4 +72,4 @@ RT_DEVICE void store_before(T* to, const Vector<T, kWidth>& vector, int64_t firs
     if (first + i < count) to[first + i] = vector[i];
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

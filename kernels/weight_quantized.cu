@@ -8,7 +8,7 @@
 #include "kernels/reduce.cuh"
 #include "kernels/vector.cuh"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr int kThreads = 128, kColumns = 4;
@@ -22,14 +22,14 @@ RT_DEVICE float weight_of(uint32_t word, int i) {
 
 template <int kBits, int kRows>
 __global__ void __launch_bounds__(kThreads, 3) weight_columns(WeightQuantizedArguments a) {
-  constexpr int kCodes = 32 / kBits, kOutputs = kRows * kColumns;
+  constexpr int kPerWord = 32 / kBits, kOutputs = kRows * kColumns;
   constexpr int kSteps = kRows == 1 ? 2 : 1;  // more loads in flight where there is little work per weight
   __shared__ float shared[kThreads / kWarpSize][kOutputs];
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t first_column = static_cast<int64_t>(blockIdx.x) * kColumns;
   const int64_t first_row = static_cast<int64_t>(blockIdx.y) * kRows;
-  const auto words = static_cast<uint32_t>(a.k / kCodes),
-             words_of_group = static_cast<uint32_t>(a.group / kCodes);
+  const auto words = static_cast<uint32_t>(a.k / kPerWord),
+             words_of_group = static_cast<uint32_t>(a.group / kPerWord);
   const int64_t groups = a.k / a.group;
   const auto column = [&](int c) { return min(first_column + c, a.n - 1); };
   float sum[kOutputs] = {};
@@ -51,23 +51,23 @@ __global__ void __launch_bounds__(kThreads, 3) weight_columns(WeightQuantizedArg
     for (int step = 0; step < kSteps; ++step) {
       const uint32_t at = first + static_cast<uint32_t>(step) * kThreads;
       if (at >= words) break;
-      float codes[kColumns][kCodes];
+      float quantized[kColumns][kPerWord];
       RT_UNROLL
       for (int c = 0; c < kColumns; ++c) {
         RT_UNROLL
-        for (int i = 0; i < kCodes; ++i) codes[c][i] = weight_of<kBits>(word[step][c], i);
+        for (int i = 0; i < kPerWord; ++i) quantized[c][i] = weight_of<kBits>(word[step][c], i);
       }
       RT_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        const float* x = a.x + min(first_row + r, a.rows - 1) * a.k + static_cast<int64_t>(at) * kCodes;
+        const float* x = a.x + min(first_row + r, a.rows - 1) * a.k + static_cast<int64_t>(at) * kPerWord;
         float part[kColumns] = {};
         RT_UNROLL
-        for (int i = 0; i < kCodes; i += 4) {
+        for (int i = 0; i < kPerWord; i += 4) {
           const auto four = load_vector<4>(x + i);
           RT_UNROLL
           for (int t = 0; t < 4; ++t) {
             RT_UNROLL
-            for (int c = 0; c < kColumns; ++c) part[c] += four[t] * codes[c][i + t];
+            for (int c = 0; c < kColumns; ++c) part[c] += four[t] * quantized[c][i + t];
           }
         }
         RT_UNROLL
@@ -107,4 +107,4 @@ cudaError_t weight_quantized(const WeightQuantizedArguments& a, cudaStream_t str
   return a.bits == 8 ? start<8>(a, stream) : start<4>(a, stream);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

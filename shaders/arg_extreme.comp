@@ -9,7 +9,7 @@ layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { uvec2 y[]; };
 layout(push_constant) uniform P { uint count; uint rows; uint columns; };
 
-bool beats(T a, T b) {
+bool is_better(T a, T b) {
 #ifdef FLOAT
   if (is_nan(b)) return false;
   if (is_nan(a)) return true;
@@ -18,7 +18,7 @@ bool beats(T a, T b) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint base = i / columns * rows * columns + i % columns;
   uint best = kLast ? rows - 1 : 0;
@@ -26,7 +26,7 @@ void main() {
   for (uint step = 1; step < rows; ++step) {
     uint r = kLast ? rows - 1 - step : step;
     T v = x[base + r * columns];
-    if (beats(v, extreme)) {
+    if (is_better(v, extreme)) {
       extreme = v;
       best = r;
     }

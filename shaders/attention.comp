@@ -3,7 +3,7 @@
 // FlashAttention (Dao et al. 2022): a workgroup takes a block of query rows and iterates over tiles of the keys they
 // see, with the running maximum and sum of each row; the score matrix is never stored.
 // kLanesN lanes run along keys and along the result's columns, the others along rows. A lane has kRows rows; kColumns
-// consecutive keys of a tile; kFours groups of four result columns, kLanesN groups apart.
+// consecutive keys of a tile; kVec4s groups of four result columns, kLanesN groups apart.
 // With more than one split a workgroup sees a part of the keys and stores maximum, sum and sum * y for
 // attention_merge.comp.
 // GRADIENT: accumulates the query gradient in the same way, sum of exp(score - maximum) (grad_y v - grad_y y) k.
@@ -14,7 +14,7 @@
 layout(constant_id = 1) const uint kRows = 8;
 layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
-layout(constant_id = 4) const uint kFours = 2;
+layout(constant_id = 4) const uint kVec4s = 2;
 #include "attention.glsl"
 #ifdef GRADIENT
 layout(set = 0, binding = 7, std430) writeonly buffer GQ { float grad_q[]; };
@@ -38,7 +38,7 @@ float over_lanes(uint row, bool sum) {
 }
 
 #ifdef GRADIENT
-#define RESULT_FOURS d4
+#define RESULT_VEC4S d4
 #define load_result load_b
 /// This lane's part of the dot product grad_y y.
 float dot_of(uint row, uint lane_n) {
@@ -51,12 +51,12 @@ float dot_of(uint row, uint lane_n) {
   return sum;
 }
 #else
-#define RESULT_FOURS e4
+#define RESULT_VEC4S e4
 #define load_result load_v
 #endif
 
 void main() {
-  Work work = work_of(group_number(), kBlock);
+  Work work = work_of(group_index(), kBlock);
   uint lane_n = gl_LocalInvocationID.x % kLanesN, lane_m = gl_LocalInvocationID.x / kLanesN;
   uint pair = work.pair, row = work.block * kBlock + lane_m * kRows;
   int end = work.end;
@@ -64,16 +64,16 @@ void main() {
   uint at_q[kRows];
   Query query[kRows];
   float most[kRows], sum[kRows];
-  vec4 acc[kRows][kFours];
+  vec4 acc[kRows][kVec4s];
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     uint own = min(row + i, rows - 1);
     at_q[i] = (pair * rows + own) * d4;
     query[i] = query_at(work, own);
     most[i] = -kInfinity;
     sum[i] = 0.0;
-    [[unroll]] for (uint f = 0; f < kFours; ++f) acc[i][f] = vec4(0.0);
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f) acc[i][f] = vec4(0.0);
   }
-  uint first_four = work.chunk * kFours * kLanesN + lane_n;
+  uint first_vec4 = work.chunk * kVec4s * kLanesN + lane_n;
 #ifdef GRADIENT
   float dots[kRows];
   [[unroll]] for (uint i = 0; i < kRows; ++i)
@@ -132,7 +132,7 @@ void main() {
       float factor = exact_exp(most[i] - base);
       most[i] = next;
       sum[i] *= factor;
-      [[unroll]] for (uint f = 0; f < kFours; ++f) acc[i][f] *= factor;
+      [[unroll]] for (uint f = 0; f < kVec4s; ++f) acc[i][f] *= factor;
       [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
         vec4 weight = vec4(exact_exp(s[i][j] - base), exact_exp(s[i][j + 1] - base), exact_exp(s[i][j + 2] - base),
                            exact_exp(s[i][j + 3] - base));
@@ -149,9 +149,9 @@ void main() {
       [[unroll]] for (uint i = 0; i < kRows; ++i) weight[i] = weights[(lane_m * kRows + i) * kKeys / 4 + k4];
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         int key = t0 + int(k4 * 4 + c);
-        uint at_v = (pair * keys + uint(min(key, end - 1))) * RESULT_FOURS;
-        [[unroll]] for (uint f = 0; f < kFours; ++f) {
-          vec4 v = load_result(at_v + min(first_four + f * kLanesN, RESULT_FOURS - 1));
+        uint at_v = (pair * keys + uint(min(key, end - 1))) * RESULT_VEC4S;
+        [[unroll]] for (uint f = 0; f < kVec4s; ++f) {
+          vec4 v = load_result(at_v + min(first_vec4 + f * kLanesN, RESULT_VEC4S - 1));
           if (key >= end) v = vec4(0.0);  // the last value may be infinite, and 0 * inf is NaN
           [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i][f] = fma(vec4(weight[i][c]), v, acc[i][f]);
         }
@@ -174,9 +174,9 @@ void main() {
       statistics[at * 3 + 1] = inverse;
       statistics[at * 3 + 2] = dots[i];
     }
-    [[unroll]] for (uint f = 0; f < kFours; ++f)
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f)
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint column = (first_four + f * kLanesN) * 4 + c;
+        uint column = (first_vec4 + f * kLanesN) * 4 + c;
         if (column < d) grad_q[at * d + column] = acc[i][f][c] * inverse * scale;
       }
 #else
@@ -186,9 +186,9 @@ void main() {
       y[at - 2] = most[i];
       y[at - 1] = total;
     }
-    [[unroll]] for (uint f = 0; f < kFours; ++f)
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f)
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint column = (first_four + f * kLanesN) * 4 + c;
+        uint column = (first_vec4 + f * kLanesN) * 4 + c;
         if (column < e) y[at + column] = acc[i][f][c] * inverse;
       }
 #endif

@@ -34,11 +34,11 @@ layout(push_constant) uniform P {
   float scale, softcap;
 };
 
-struct Seen {
+struct KeyRange {
   int begin, end;
 };
-Seen seen_keys(int first_query, int last_query, int position, int length) {
-  return Seen(left < 0 ? 0 : clamp(position + first_query - left, 0, length),
+KeyRange visible_keys(int first_query, int last_query, int position, int length) {
+  return KeyRange(left < 0 ? 0 : clamp(position + first_query - left, 0, length),
               right < 0 ? length : clamp(position + last_query + right + 1, 0, length));
 }
 
@@ -51,9 +51,9 @@ struct Work {
 };
 // An i64 known only at run time, clamped so that sums of a few do not overflow.
 int bounded(ivec2 words) {
-  const int kFar = 1 << 29;
-  if (words.y != words.x >> 31) return words.y < 0 ? -kFar : kFar;
-  return clamp(words.x, -kFar, kFar);
+  const int kUnbounded = 1 << 29;
+  if (words.y != words.x >> 31) return words.y < 0 ? -kUnbounded : kUnbounded;
+  return clamp(words.x, -kUnbounded, kUnbounded);
 }
 int key_count_of(uint batch_index) {
   return kLengths ? clamp(bounded(lengths[batch_index]), 0, int(keys)) : int(keys);
@@ -77,7 +77,7 @@ Work work_of(uint group, uint block_rows) {
   w.position = position_of(w.batch_index);
   uint first_row = w.block * block_rows, last_row = min(first_row + block_rows, rows) - 1;
   bool one_head = first_row / queries == last_row / queries;
-  Seen all = seen_keys(one_head ? int(first_row % queries) : 0, int(one_head ? last_row % queries : queries - 1),
+  KeyRange all = visible_keys(one_head ? int(first_row % queries) : 0, int(one_head ? last_row % queries : queries - 1),
                        w.position, w.key_count);
   int part = (max(all.end - all.begin, 0) + int(splits) - 1) / int(splits);
   w.begin = all.begin + int(w.split) * part;
@@ -87,12 +87,12 @@ Work work_of(uint group, uint block_rows) {
 
 /// A query row: the keys it sees and where its mask begins.
 struct Query {
-  Seen seen;
+  KeyRange visible;
   uint mask;
 };
 Query query_at(Work w, uint row) {
   uint query = row % queries, head = w.pair % groups * heads_per_group + row / queries;
-  return Query(seen_keys(int(query), int(query), w.position, w.key_count),
+  return Query(visible_keys(int(query), int(query), w.position, w.key_count),
                w.batch_index * mask_strides[0] + head * mask_strides[1] + query * mask_strides[2]);
 }
 
@@ -115,5 +115,5 @@ float score_of(float product, Query query, int key, int end) {
     score = m == -kInfinity ? m : score + m;
 #endif
   }
-  return key < end && key >= query.seen.begin && key < query.seen.end ? score : -kInfinity;
+  return key < end && key >= query.visible.begin && key < query.visible.end ? score : -kInfinity;
 }

@@ -3,14 +3,14 @@
 // Gradients of attention's keys and values (Dao 2023: FlashAttention-2): a workgroup takes a block of keys and iterates
 // over tiles of the query rows. `statistics` of attention.comp has the softmax statistics of each row.
 // kLanesN lanes run along query rows and along the results' columns, the others along keys. A lane has kRows keys;
-// kColumns consecutive rows of a tile; kFours groups of four columns of both results, kLanesN groups apart.
+// kColumns consecutive rows of a tile; kVec4s groups of four columns of both results, kLanesN groups apart.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
 layout(constant_id = 1) const uint kRows = 4;
 layout(constant_id = 2) const uint kColumns = 4;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
-layout(constant_id = 4) const uint kFours = 2;
+layout(constant_id = 4) const uint kVec4s = 2;
 #include "attention.glsl"
 layout(set = 0, binding = 7, std430) writeonly buffer GK { float grad_k[]; };
 layout(set = 0, binding = 8, std430) writeonly buffer GV { float grad_v[]; };
@@ -22,16 +22,16 @@ shared vec4 weights[kBlock * kTile / 4];
 shared vec4 grad_scores[kBlock * kTile / 4];
 
 /// Whether any row of a tile sees any key of the block; the same in all lanes.
-bool is_seen(Work work, uint first_row, int first_key, int end_key) {
+bool is_visible(Work work, uint first_row, int first_key, int end_key) {
   uint last_row = min(first_row + kTile, rows) - 1;
   if (first_row / queries != last_row / queries) return true;
-  Seen seen =
-      seen_keys(int(first_row % queries), int(last_row % queries), work.position, work.key_count);
-  return seen.begin < end_key && seen.end > first_key;
+  KeyRange visible =
+      visible_keys(int(first_row % queries), int(last_row % queries), work.position, work.key_count);
+  return visible.begin < end_key && visible.end > first_key;
 }
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint chunk = group % chunks;
   group /= chunks;
   uint first_key = group % blocks * kBlock, pair = group / blocks;
@@ -42,17 +42,17 @@ void main() {
   work.key_count = key_count_of(work.batch_index);
   work.position = position_of(work.batch_index);
   uint lane_n = gl_LocalInvocationID.x % kLanesN, lane_m = gl_LocalInvocationID.x / kLanesN;
-  uint key = first_key + lane_m * kRows, first_four = chunk * kFours * kLanesN + lane_n;
+  uint key = first_key + lane_m * kRows, first_vec4 = chunk * kVec4s * kLanesN + lane_n;
 
   uint own[kRows];  // past the end: the last one again
-  vec4 acc_k[kRows][kFours], acc_v[kRows][kFours];
+  vec4 acc_k[kRows][kVec4s], acc_v[kRows][kVec4s];
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     own[i] = pair * keys + min(key + i, keys - 1);
-    [[unroll]] for (uint f = 0; f < kFours; ++f) acc_k[i][f] = acc_v[i][f] = vec4(0.0);
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f) acc_k[i][f] = acc_v[i][f] = vec4(0.0);
   }
 
   for (uint r0 = 0; r0 < rows; r0 += kTile) {
-    if (!is_seen(work, r0, int(first_key), int(min(first_key + kBlock, keys)))) continue;
+    if (!is_visible(work, r0, int(first_key), int(min(first_key + kBlock, keys)))) continue;
     uint row = r0 + lane_n * kColumns;
     float s[kRows][kColumns], grad[kRows][kColumns];
     uint at[kColumns];
@@ -90,9 +90,9 @@ void main() {
     }
     [[unroll]] for (uint i = 0; i < kRows; ++i)
       [[unroll]] for (uint j = 0; j < kColumns; j += 4) {
-        uint place = ((lane_m * kRows + i) * kTile + lane_n * kColumns + j) / 4;
-        weights[place] = vec4(s[i][j], s[i][j + 1], s[i][j + 2], s[i][j + 3]);
-        grad_scores[place] = vec4(grad[i][j], grad[i][j + 1], grad[i][j + 2], grad[i][j + 3]);
+        uint offset = ((lane_m * kRows + i) * kTile + lane_n * kColumns + j) / 4;
+        weights[offset] = vec4(s[i][j], s[i][j + 1], s[i][j + 2], s[i][j + 3]);
+        grad_scores[offset] = vec4(grad[i][j], grad[i][j + 1], grad[i][j + 2], grad[i][j + 3]);
       }
     barrier();
     for (uint r4 = 0; r4 < kTile / 4; ++r4) {
@@ -103,9 +103,9 @@ void main() {
       }
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         uint from = pair * rows + min(r0 + r4 * 4 + c, rows - 1);
-        [[unroll]] for (uint f = 0; f < kFours; ++f) {
-          vec4 q = load_a(from * d4 + min(first_four + f * kLanesN, d4 - 1));
-          vec4 g = load_grad(from * e4 + min(first_four + f * kLanesN, e4 - 1));
+        [[unroll]] for (uint f = 0; f < kVec4s; ++f) {
+          vec4 q = load_a(from * d4 + min(first_vec4 + f * kLanesN, d4 - 1));
+          vec4 g = load_grad(from * e4 + min(first_vec4 + f * kLanesN, e4 - 1));
           [[unroll]] for (uint i = 0; i < kRows; ++i) {
             acc_k[i][f] = fma(vec4(grad_score[i][c]), q, acc_k[i][f]);
             acc_v[i][f] = fma(vec4(weight[i][c]), g, acc_v[i][f]);
@@ -118,9 +118,9 @@ void main() {
 
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     if (key + i >= keys) continue;
-    [[unroll]] for (uint f = 0; f < kFours; ++f)
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f)
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint column = (first_four + f * kLanesN) * 4 + c;
+        uint column = (first_vec4 + f * kLanesN) * 4 + c;
         if (column < d) grad_k[own[i] * d + column] = acc_k[i][f][c] * scale;
         if (column < e) grad_v[own[i] * e + column] = acc_v[i][f][c];
       }

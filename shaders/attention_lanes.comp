@@ -3,35 +3,35 @@
 // FlashAttention as in attention.comp, but each lane has its own kRows query rows with their maxima, sums and results,
 // so that lanes exchange only loads: keys and values, the same for all lanes, are fetched once, each lane a part of a
 // tile of kKeys, and shuffled from there. The workgroup is one subgroup of kLanes lanes; kKeys is a multiple of kLanes.
-// A workgroup computes kFours groups of four result columns.
+// A workgroup computes kVec4s groups of four result columns.
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"
 layout(constant_id = 1) const uint kRows = 2;
 layout(constant_id = 2) const uint kKeys = 16;
 layout(constant_id = 3) const uint kLanes = 8;
-layout(constant_id = 4) const uint kFours = 16;
+layout(constant_id = 4) const uint kVec4s = 16;
 #include "attention.glsl"
 const uint kLoads = kKeys / kLanes;
 
 void main() {
-  Work work = work_of(group_number(), kRows * kLanes);
+  Work work = work_of(group_index(), kRows * kLanes);
   if (work.outside) return;
   uint lane = gl_SubgroupInvocationID;
   uint row = work.block * kRows * kLanes + lane;
   uint at_q[kRows];
   Query query[kRows];
   float most[kRows], sum[kRows];
-  vec4 acc[kRows][kFours];
+  vec4 acc[kRows][kVec4s];
   [[unroll]] for (uint i = 0; i < kRows; ++i) {
     uint own = min(row + i * kLanes, rows - 1);
     at_q[i] = (work.pair * rows + own) * d4;
     query[i] = query_at(work, own);
     most[i] = -kInfinity;
     sum[i] = 0.0;
-    [[unroll]] for (uint f = 0; f < kFours; ++f) acc[i][f] = vec4(0.0);
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f) acc[i][f] = vec4(0.0);
   }
-  uint first_four = work.chunk * kFours;
+  uint first_vec4 = work.chunk * kVec4s;
 
   for (int t = work.begin; t < work.end; t += int(kKeys)) {
     uint own_key[kLoads];
@@ -65,11 +65,11 @@ void main() {
         sum[i] += s[i][j];
       }
     }
-    [[unroll]] for (uint f = 0; f < kFours; ++f) {
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f) {
       vec4 share[kLoads];
       [[unroll]] for (uint l = 0; l < kLoads; ++l) {
         bool beyond = t + int(l * kLanes + lane) >= work.end;  // 0 * inf is NaN
-        share[l] = beyond ? vec4(0.0) : load_v(own_key[l] * e4 + min(first_four + f, e4 - 1));
+        share[l] = beyond ? vec4(0.0) : load_v(own_key[l] * e4 + min(first_vec4 + f, e4 - 1));
       }
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         float total[kRows];
@@ -92,9 +92,9 @@ void main() {
       y[at - 2] = most[i];
       y[at - 1] = sum[i];
     }
-    [[unroll]] for (uint f = 0; f < kFours; ++f)
+    [[unroll]] for (uint f = 0; f < kVec4s; ++f)
       [[unroll]] for (uint c = 0; c < 4; ++c) {
-        uint column = (first_four + f) * 4 + c;
+        uint column = (first_vec4 + f) * 4 + c;
         if (column < e) y[at + column] = acc[i][f][c] * inverse;
       }
   }

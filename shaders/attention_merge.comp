@@ -8,7 +8,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
 layout(push_constant) uniform P { uint count; uint e; uint splits; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint row = i / e, column = i % e;
   uint stride = e + 2, first = row * splits * stride;

@@ -26,7 +26,7 @@ float normalized(float v, uint c, uint at) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   if (kWidth == 4) {
     uint c = i % (channels / 4) * 4;

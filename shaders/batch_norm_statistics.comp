@@ -13,7 +13,7 @@ layout(set = 0, binding = 6, std430) writeonly buffer Inverse { float inverse[];
 layout(push_constant) uniform P { uint count; float epsilon; float momentum; float rest; float correction; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   inverse[i] = 1.0 / sqrt(variance[i] + epsilon);
   new_mean[i] = momentum * old_mean[i] + rest * mean[i];

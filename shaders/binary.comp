@@ -19,7 +19,7 @@ RT_OUTPUT(2, y)
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint rest = i, at_a = 0, at_b = 0;
   if (kRank == 1) {

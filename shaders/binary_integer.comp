@@ -42,7 +42,7 @@ T power(T base, T exponent) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint rest = i, at_a = 0, at_b = 0;
   RT_FOR_AXES_REVERSED(axis) {

@@ -1,16 +1,16 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// An optimizer step with block-quantized states, kTogether blocks per workgroup, one after the other: the states are
-// dequantized, the step is made, the largest magnitudes become the new scales, and the states are quantized again as in
+// An optimizer step with block-quantized states, kBlocksPerGroup blocks per workgroup, one after the other: the states
+// are dequantized, the step is made, the largest magnitudes become the new scales, and the states are quantized again as in
 // block_quantize.comp.
 #include "common.glsl"
 layout(constant_id = 4) const uint kBlock = 256;
 layout(constant_id = 5) const uint kNegative = 0;  // bit i: state i is signed
-layout(constant_id = 6) const uint kTogether = 1;
+layout(constant_id = 6) const uint kBlocksPerGroup = 1;
 layout(set = 0, binding = 0, std430) readonly buffer P0 { float p[]; };
 layout(set = 0, binding = 1, std430) readonly buffer G { float grad[]; };
-// numbers[] of optimizer_numbers.comp; from 16 on the signed codebook, from 272 on the unsigned one.
-layout(set = 0, binding = 2, std430) readonly buffer N { float numbers[]; };
+// scalars[] of optimizer_scalars.comp; from 16 on the signed codebook, from 272 on the unsigned one.
+layout(set = 0, binding = 2, std430) readonly buffer N { float scalars[]; };
 layout(set = 0, binding = 3, std430) writeonly buffer P1 { float new_p[]; };
 layout(set = 0, binding = 4, std430) buffer A { uint8_t a[]; };
 layout(set = 0, binding = 5, std430) buffer B { uint8_t b[]; };
@@ -20,7 +20,7 @@ layout(set = 0, binding = 8, std430) buffer SB { float b_scales[]; };
 layout(set = 0, binding = 9, std430) buffer SC { float c_scales[]; };
 layout(push_constant) uniform P {
   uint count;
-  float keep1, keep2, rest1, rest2;
+  float beta1, beta2, one_minus_beta1, one_minus_beta2;
   float epsilon, decay, momentum;
   uint negative_levels, positive_levels;  // of the codebooks
 };
@@ -37,15 +37,15 @@ bool negative(uint state) { return (kNegative >> state & 1u) != 0; }
 uint book(uint state) { return negative(state) ? 16 : 272; }
 uint levels(uint state) { return negative(state) ? negative_levels : positive_levels; }
 
-float number_of(uint state, uint code, float scale) {
-  return numbers[book(state) + min(code, levels(state) - 1)] * scale;
+float dequantize(uint state, uint quantized, float scale) {
+  return scalars[book(state) + min(quantized, levels(state) - 1)] * scale;
 }
 
 // The maximum over all invocations.
-float largest(float mine) {
+float largest(float value) {
   uint lane = gl_LocalInvocationID.x;
   barrier();
-  partial[lane] = mine;
+  partial[lane] = value;
   for (uint width = gl_WorkGroupSize.x / 2; width > 0; width /= 2) {
     barrier();
     if (lane < width) partial[lane] = max_keep_nan(partial[lane], partial[lane + width]);
@@ -60,7 +60,7 @@ void fill_trees() {
     uint level = max(findMSB(k), 0);
     uint upper = (2 * (k - (1u << level)) + 1) << (7 - level);
     float middle = kInfinity;
-    if (k > 0 && upper < count) middle = 0.5 * (numbers[first + upper - 1] + numbers[first + upper]);
+    if (k > 0 && upper < count) middle = 0.5 * (scalars[first + upper - 1] + scalars[first + upper]);
     trees[i] = middle;
   }
   barrier();
@@ -72,7 +72,7 @@ bool reaches(float v, float middle, float scale) {
 }
 
 // The first three levels are passed in, so that they need no load per element.
-uint code_of(uint state, float v, float scale, float root, vec2 second, vec4 third) {
+uint quantize(uint state, float v, float scale, float root, vec2 second, vec4 third) {
   uint tree = negative(state) ? 0 : 256;
   bool above = reaches(v, root, scale);
   bool next = reaches(v, above ? second.y : second.x, scale);
@@ -81,8 +81,8 @@ uint code_of(uint state, float v, float scale, float root, vec2 second, vec4 thi
   node = 2 * node + (reaches(v, next ? pair.y : pair.x, scale) ? 1u : 0u);
   [[unroll]] for (uint level = 3; level < 8; ++level)
     node = 2 * node + (reaches(v, trees[tree + node], scale) ? 1u : 0u);
-  uint code = is_nan(v) || is_nan(scale) ? 0 : min(node - 256, levels(state) - 1);
-  return !negative(state) && v > 0.0 && !is_nan(v) ? max(code, 1u) : code;
+  uint quantized = is_nan(v) || is_nan(scale) ? 0 : min(node - 256, levels(state) - 1);
+  return !negative(state) && v > 0.0 && !is_nan(v) ? max(quantized, 1u) : quantized;
 }
 
 void step_block(uint block) {
@@ -93,9 +93,9 @@ void step_block(uint block) {
   float scale2 = has(2) ? c_scales[block] : 0.0;
   for (uint i = begin + lane; i < end; i += gl_WorkGroupSize.x) {
     float parameter = p[i];
-    float s0 = has(0) ? number_of(0, a[i], scale0) : 0.0;
-    float s1 = has(1) ? number_of(1, b[i], scale1) : 0.0;
-    float s2 = has(2) ? number_of(2, c[i], scale2) : 0.0;
+    float s0 = has(0) ? dequantize(0, a[i], scale0) : 0.0;
+    float s1 = has(1) ? dequantize(1, b[i], scale1) : 0.0;
+    float s2 = has(2) ? dequantize(2, c[i], scale2) : 0.0;
     step_elements(parameter, grad[i], s0, s1, s2);
     new_p[i] = parameter;
     if (has(0)) moments[i - begin] = s0;
@@ -119,17 +119,17 @@ void step_block(uint block) {
     vec2 second = vec2(trees[tree + 2], trees[tree + 3]);
     vec4 third = vec4(trees[tree + 4], trees[tree + 5], trees[tree + 6], trees[tree + 7]);
     for (uint i = lane; i < end - begin; i += gl_WorkGroupSize.x) {
-      uint8_t code = uint8_t(code_of(state, moments[state * kBlock + i], scale, root, second, third));
-      if (state == 0) a[begin + i] = code;
-      else if (state == 1) b[begin + i] = code;
-      else c[begin + i] = code;
+      uint8_t quantized = uint8_t(quantize(state, moments[state * kBlock + i], scale, root, second, third));
+      if (state == 0) a[begin + i] = quantized;
+      else if (state == 1) b[begin + i] = quantized;
+      else c[begin + i] = quantized;
     }
   }
 }
 
 void main() {
-  load_numbers();
+  load_scalars();
   fill_trees();
-  uint first = group_number() * kTogether;
-  for (uint block = first; block < first + kTogether && block * kBlock < count; ++block) step_block(block);
+  uint first = group_index() * kBlocksPerGroup;
+  for (uint block = first; block < first + kBlocksPerGroup && block * kBlock < count; ++block) step_block(block);
 }

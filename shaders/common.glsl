@@ -6,8 +6,8 @@
 
 layout(local_size_x_id = 0) in;
 
-uint group_number() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
-uint invocation_number() { return group_number() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
+uint group_index() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }
+uint invocation_index() { return group_index() * gl_WorkGroupSize.x + gl_LocalInvocationID.x; }
 
 // Tests the bits: drivers may assume that isnan() is never true, and GLSL's min and max drop NaN.
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }

@@ -11,7 +11,7 @@ layout(set = 0, binding = 2, std430) writeonly buffer Y { uint8_t y[]; };
 layout(push_constant) uniform P { uint count; uint extent[6]; uint stride_a[6]; uint stride_b[6]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint rest = i, at_a = 0, at_b = 0;
   RT_FOR_AXES_REVERSED(axis) {

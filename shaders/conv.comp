@@ -15,7 +15,7 @@ layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 1;
 layout(constant_id = 4) const uint kForm = 0;  // 1: no tap meets padding; 2: group_o is a multiple of four
 const bool kEveryTapInside = (kForm & 1) != 0;
-const bool kWholeFours = (kForm & 2) != 0;
+const bool kWholeVec4s = (kForm & 2) != 0;
 layout(push_constant) uniform P {
   uint pixels;                  // TRANSPOSED: with the output's extents rounded up to multiples of the stride
   uint out_h, out_w, in_h, in_w;
@@ -29,7 +29,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint number = group_number();
+  uint number = group_index();
   uint column_group = number % column_groups;
   number /= column_groups;
   uint row_tile = number % row_tiles;
@@ -179,12 +179,12 @@ void main() {
     uint first_o = column + j, at_bias = group * group_o + column + j;
     if (first_o < group_o) {
       vec4 bias_here = vec4(0.0);
-      if (kWholeFours && kBias) bias_here = bias_of_four(at_bias / 4);
+      if (kWholeVec4s && kBias) bias_here = load_bias4(at_bias / 4);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (exists[i]) {
-          if (kWholeFours) {
+          if (kWholeVec4s) {
             uint at4 = (at_out[i] + first_o) / 4;
-            store_four(at4, at4, bias_here,
+            store_vec4(at4, at4, bias_here,
                        vec4(acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint d = 0; d < 4; ++d)

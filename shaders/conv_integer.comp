@@ -34,7 +34,7 @@ int source(uint o, uint k, uint axis) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint o = i % out_c;
   uint rest = i / out_c;

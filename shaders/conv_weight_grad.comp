@@ -23,7 +23,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint number = group_number();
+  uint number = group_index();
   uint lanes = (number % lane_groups) * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
   number /= lane_groups;
   uint o = (number % row_tiles) * kRows;

@@ -16,7 +16,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count * splits) return;
   uint weight = i % count;
   uint split = i / count;

@@ -10,7 +10,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
 layout(push_constant) uniform P { uint count; uint from; uint to; uint extent[6]; uint stride_x[6]; uint stride_y[6]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint rest = i, at_x = from, at_y = to;
   RT_FOR_AXES_REVERSED(axis) {

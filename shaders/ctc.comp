@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Connectionist temporal classification, one workgroup per sequence; formulas: runtime/ops/ctc.cpp. log alpha and log
-// beta are kept relative to the largest of the previous step, so that f32 suffices for any sequence length; the shares
-// of a step, which add up to one, are a softmax of alpha + beta, whatever both are relative to.
+// beta are kept relative to the largest of the previous step, so that f32 suffices for any sequence length; the
+// posteriors of a step, which add up to one, are a softmax of alpha + beta, whatever both are relative to.
 // Integers are i32 or the low words of i64.
 #include "common.glsl"
 #include "functions.glsl"
@@ -13,22 +13,22 @@ layout(set = 0, binding = 2, std430) readonly buffer I { int input_lengths[]; };
 layout(set = 0, binding = 3, std430) readonly buffer L { int label_lengths[]; };
 layout(set = 0, binding = 4, std430) writeonly buffer Y { float loss[]; };
 layout(set = 0, binding = 5, std430) writeonly buffer G { float gradient[]; };  // zero-initialized
-layout(set = 0, binding = 6, std430) coherent buffer A { float alpha[]; };      // [batch,steps,places]
-layout(set = 0, binding = 7, std430) coherent buffer B { float beta[]; };       // [batch,2,places]
-layout(set = 0, binding = 8, std430) coherent buffer W { float shares[]; };     // [batch,places]
-layout(set = 0, binding = 9, std430) coherent buffer N { uint links[]; };       // [batch,places]: see link()
+layout(set = 0, binding = 6, std430) coherent buffer A { float alpha[]; };      // [batch,steps,states]
+layout(set = 0, binding = 7, std430) coherent buffer B { float beta[]; };       // [batch,2,states]
+layout(set = 0, binding = 8, std430) coherent buffer W { float posteriors[]; }; // [batch,states]
+layout(set = 0, binding = 9, std430) coherent buffer N { uint links[]; };       // [batch,states]: see link()
 layout(push_constant) uniform P {
-  uint steps, batch, classes, most_labels;
+  uint steps, batch, classes, max_labels;
   int blank;
   uint label_words, input_words, length_words;
 };
 const uint kFirst = 0x80000000u;
 shared float lane_values[gl_WorkGroupSize.x];
-uint sequence, places, most_places;
+uint sequence, states, max_states;
 
 /// Maximum or sum over all lanes; also makes their earlier writes visible to all.
-float over_lanes(float own, bool sum) {
-  lane_values[gl_LocalInvocationID.x] = own;
+float over_lanes(float value, bool sum) {
+  lane_values[gl_LocalInvocationID.x] = value;
   memoryBarrierBuffer();
   barrier();
   float result = lane_values[0];
@@ -39,7 +39,7 @@ float over_lanes(float own, bool sum) {
   barrier();
   return result;
 }
-float finite_or_zero(float most) { return most == -kInfinity ? 0.0 : most; }
+float finite_or_zero(float maximum) { return maximum == -kInfinity ? 0.0 : maximum; }
 
 float log_sum(float a, float b) {
   float high = max_keep_nan(a, b);
@@ -47,7 +47,7 @@ float log_sum(float a, float b) {
   return high + exact_log(1.0 + exact_exp((a < b ? a : b) - high));
 }
 
-int symbol(uint k) { return k % 2 == 0 ? blank : labels[(sequence * most_labels + k / 2) * label_words]; }
+int symbol(uint k) { return k % 2 == 0 ? blank : labels[(sequence * max_labels + k / 2) * label_words]; }
 bool valid(int of) { return of >= 0 && of < int(classes); }
 uint at(uint t, int of) { return (t * batch + sequence) * classes + uint(of); }
 float log_probability(uint t, uint k) {
@@ -55,62 +55,63 @@ float log_probability(uint t, uint k) {
   return valid(of) ? x[at(t, of)] : -kInfinity;
 }
 /// A path may leave out the blank between the labels at k - 2 and k.
-bool may_skip_to(uint k) { return k >= 2 && k < places && symbol(k) != blank && symbol(k) != symbol(k - 2); }
+bool may_skip_to(uint k) { return k >= 2 && k < states && symbol(k) != blank && symbol(k) != symbol(k - 2); }
 
-/// Chains the positions of equal labels, so that one lane adds up their shares: the next position or 0, and kFirst.
+/// Chains the positions of equal labels, so that one lane adds up their posteriors: the next position or 0, and kFirst.
 void link() {
-  for (uint k = gl_LocalInvocationID.x; k < places; k += gl_WorkGroupSize.x) {
-    int own = symbol(k);
+  for (uint k = gl_LocalInvocationID.x; k < states; k += gl_WorkGroupSize.x) {
+    int label = symbol(k);
     uint chained = 0u;
-    if (k % 2 == 1 && own != blank && valid(own)) {
+    if (k % 2 == 1 && label != blank && valid(label)) {
       uint j = 1;
-      while (j < k && symbol(j) != own) j += 2;
+      while (j < k && symbol(j) != label) j += 2;
       if (j == k) chained = kFirst;
       j = k + 2;
-      while (j < places && symbol(j) != own) j += 2;
-      if (j < places) chained |= j;
+      while (j < states && symbol(j) != label) j += 2;
+      if (j < states) chained |= j;
     }
-    links[sequence * most_places + k] = chained;
+    links[sequence * max_states + k] = chained;
   }
 }
 
 void main() {
-  sequence = group_number();
+  sequence = group_index();
   if (sequence >= batch) return;
   uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
   uint length = uint(clamp(input_lengths[sequence * input_words], 0, int(steps)));
-  places = 2 * uint(clamp(label_lengths[sequence * length_words], 0, int(most_labels))) + 1;
-  most_places = 2 * most_labels + 1;
-  uint alphas = sequence * steps * most_places, betas = sequence * 2 * most_places, own_shares = sequence * most_places;
+  states = 2 * uint(clamp(label_lengths[sequence * length_words], 0, int(max_labels))) + 1;
+  max_states = 2 * max_labels + 1;
+  uint alphas = sequence * steps * max_states, betas = sequence * 2 * max_states;
+  uint first_posterior = sequence * max_states;
   link();
 
-  float before = 0.0, rest = 0.0;  // compensated sum of all `most` so far, and its rounding error
-  float most = 0.0;
+  float before = 0.0, rest = 0.0;  // compensated sum of all `maximum` so far, and its rounding error
+  float maximum = 0.0;
   for (uint t = 0; t < length; ++t) {
-    float term = most - rest, sum_before = before + term;
+    float term = maximum - rest, sum_before = before + term;
     rest = (sum_before - before) - term;
     before = sum_before;
     float best = -kInfinity;
-    for (uint k = lane; k < places; k += lanes) {
+    for (uint k = lane; k < states; k += lanes) {
       float sum = k < 2 ? 0.0 : -kInfinity;
       if (t > 0) {
-        uint from = alphas + (t - 1) * most_places + k;
+        uint from = alphas + (t - 1) * max_states + k;
         sum = alpha[from];
         if (k >= 1) sum = log_sum(sum, alpha[from - 1]);
         if (may_skip_to(k)) sum = log_sum(sum, alpha[from - 2]);
-        sum -= most;
+        sum -= maximum;
       }
       sum += log_probability(t, k);
-      alpha[alphas + t * most_places + k] = sum;
+      alpha[alphas + t * max_states + k] = sum;
       best = max_keep_nan(best, sum);
     }
-    most = finite_or_zero(over_lanes(best, false));
+    maximum = finite_or_zero(over_lanes(best, false));
   }
-  float total = places == 1 ? 0.0 : -kInfinity;
+  float total = states == 1 ? 0.0 : -kInfinity;
   if (length > 0) {
-    uint last = alphas + (length - 1) * most_places + places - 1;
+    uint last = alphas + (length - 1) * max_states + states - 1;
     total = alpha[last];
-    if (places > 1) total = log_sum(total, alpha[last - 1]);
+    if (states > 1) total = log_sum(total, alpha[last - 1]);
     total += before;
   }
   bool none = total == -kInfinity;
@@ -118,42 +119,43 @@ void main() {
   if (lane == 0) loss[sequence] = dropped ? 0.0 : -total;
   if (dropped) return;
 
-  most = 0.0;
+  maximum = 0.0;
   for (uint t = length; t-- > 0;) {
-    uint own = betas + t % 2 * most_places, behind = betas + (t + 1) % 2 * most_places;
-    float best = -kInfinity, best_share = -kInfinity;
-    for (uint k = lane; k < places; k += lanes) {
-      float sum = k + 2 >= places ? 0.0 : -kInfinity;
+    uint current_row = betas + t % 2 * max_states, next_row = betas + (t + 1) % 2 * max_states;
+    float best = -kInfinity, max_posterior = -kInfinity;
+    for (uint k = lane; k < states; k += lanes) {
+      float sum = k + 2 >= states ? 0.0 : -kInfinity;
       if (t + 1 < length) {
-        sum = beta[behind + k];
-        if (k + 1 < places) sum = log_sum(sum, beta[behind + k + 1]);
-        if (may_skip_to(k + 2)) sum = log_sum(sum, beta[behind + k + 2]);
-        sum -= most;
+        sum = beta[next_row + k];
+        if (k + 1 < states) sum = log_sum(sum, beta[next_row + k + 1]);
+        if (may_skip_to(k + 2)) sum = log_sum(sum, beta[next_row + k + 2]);
+        sum -= maximum;
       }
       float probability = log_probability(t, k);
-      beta[own + k] = sum + probability;
+      beta[current_row + k] = sum + probability;
       best = max_keep_nan(best, sum + probability);
-      float share = probability == -kInfinity ? probability : alpha[alphas + t * most_places + k] + sum;
-      shares[own_shares + k] = share;
-      best_share = max_keep_nan(best_share, share);
+      float posterior = probability == -kInfinity ? probability : alpha[alphas + t * max_states + k] + sum;
+      posteriors[first_posterior + k] = posterior;
+      max_posterior = max_keep_nan(max_posterior, posterior);
     }
-    most = finite_or_zero(over_lanes(best, false));
-    best_share = finite_or_zero(over_lanes(best_share, false));
+    maximum = finite_or_zero(over_lanes(best, false));
+    max_posterior = finite_or_zero(over_lanes(max_posterior, false));
     float whole = 0.0;
-    for (uint k = lane; k < places; k += lanes) {
-      float share = exact_exp(shares[own_shares + k] - best_share);
-      shares[own_shares + k] = share;
-      whole += share;
+    for (uint k = lane; k < states; k += lanes) {
+      float posterior = exact_exp(posteriors[first_posterior + k] - max_posterior);
+      posteriors[first_posterior + k] = posterior;
+      whole += posterior;
     }
     whole = over_lanes(whole, true);
     float scale = none ? uintBitsToFloat(0x7fc00000u) : 1.0 / whole;
     float blanks = 0.0;
-    for (uint k = lane; k < places; k += lanes) {
-      if (symbol(k) == blank) blanks += shares[own_shares + k];
-      uint next = links[own_shares + k];
+    for (uint k = lane; k < states; k += lanes) {
+      if (symbol(k) == blank) blanks += posteriors[first_posterior + k];
+      uint next = links[first_posterior + k];
       if ((next & kFirst) == 0u) continue;
-      float sum = shares[own_shares + k];
-      for (next &= ~kFirst; next != 0u; next = links[own_shares + next] & ~kFirst) sum += shares[own_shares + next];
+      float sum = posteriors[first_posterior + k];
+      for (next &= ~kFirst; next != 0u; next = links[first_posterior + next] & ~kFirst)
+        sum += posteriors[first_posterior + next];
       gradient[at(t, symbol(k))] = -sum * scale;
     }
     blanks = over_lanes(blanks, true);

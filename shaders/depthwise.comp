@@ -21,7 +21,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint channel = i % c4;
   uint rest = i / c4;
@@ -60,10 +60,10 @@ void main() {
     }
   }
   vec4 bias_here = vec4(0.0);
-  if (kBias) bias_here = bias_of_four(channel);
+  if (kBias) bias_here = load_bias4(channel);
   [[unroll]] for (uint p = 0; p < kPixels; ++p)
     if (ox + p < out_w) {
       uint at4 = ((n * out_h + oy) * out_w + ox + p) * c4 + channel;
-      store_four(at4, at4, bias_here, acc[p], alpha, beta);
+      store_vec4(at4, at4, bias_here, acc[p], alpha, beta);
     }
 }

@@ -30,7 +30,7 @@ float unsigned_byte(uvec4 words, uint t) { return float((words[t / 4] >> (8 * (t
 float signed_byte(uvec4 words, uint t) { return float(((int(words[t / 4]) << (24 - 8 * (t % 4))) >> 24) + kFlipW); }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint block = i % c16;
   uint rest = i / c16;

@@ -16,15 +16,15 @@ layout(push_constant) uniform P {
   uint outer_stride, block_stride, inner_stride;
 };
 
-int signed_code(int v) { return kRange != 0 && v > kHigh ? v - kRange : v; }
+int sign_extend(int v) { return kRange != 0 && v > kHigh ? v - kRange : v; }
 
 void main() {
-  uint at = invocation_number();
+  uint at = invocation_index();
   if (at >= count) return;
   uint i = at % inner, e = at / inner % extent, o = at / inner / extent;
   uint group = o * outer_stride + e / block * block_stride + i * inner_stride;
-  int difference = signed_code(int(x[at]));
-  if (kHasZero != 0) difference -= signed_code(int(zero[group]));
+  int difference = sign_extend(int(x[at]));
+  if (kHasZero != 0) difference -= sign_extend(int(zero[group]));
 #ifdef REAL_BF16
   float v = float(difference) * uintBitsToFloat(uint(scale[group]) << 16);
   uint bits = floatBitsToUint(v);

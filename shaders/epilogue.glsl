@@ -20,7 +20,7 @@ layout(set = 0, binding = 4, std430) readonly buffer Residual { float residual[]
 layout(set = 0, binding = 4, std430) readonly buffer Residual4 { vec4 residual4[]; };
 layout(set = 0, binding = 4, std430) readonly buffer Residual2 { uvec2 residual2[]; };
 
-vec4 bias_of_four(uint at4) {
+vec4 load_bias4(uint at4) {
   if (kElement == 0) return bias4[at4];
   return widened(bias2[at4], kElement);
 }
@@ -29,7 +29,7 @@ vec4 bias_of_four(uint at4) {
 void store_result(uint at, uint residual_at, uint bias_at, float value, float alpha, float beta) {
   if (kBias) {
     if (kElement == 0) value += bias[bias_at];
-    else value += bias_of_four(bias_at / 4)[bias_at % 4];
+    else value += load_bias4(bias_at / 4)[bias_at % 4];
   }
   if (kResidual) {
     if (kResidualElement == 0) value += residual[residual_at];
@@ -39,7 +39,7 @@ void store_result(uint at, uint residual_at, uint bias_at, float value, float al
 }
 
 // Four neighbours at 4 * at4 and 4 * residual_at4, whose bias the caller has loaded.
-void store_four(uint at4, uint residual_at4, vec4 bias_here, vec4 value, float alpha, float beta) {
+void store_vec4(uint at4, uint residual_at4, vec4 bias_here, vec4 value, float alpha, float beta) {
   if (kBias) value += bias_here;
   if (kResidual) {
     if (kResidualElement == 0) value += residual4[residual_at4];

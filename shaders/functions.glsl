@@ -1,4 +1,4 @@
-// Elementary functions of one f32, with the ids of backends/vulkan/functions.h. Some drivers' exp, log and tanh have few
+// Elementary functions of one f32, with the ids of backends/vulkan/steps/functions.h. Some drivers' exp, log and tanh have few
 // correct bits; where the reference needs more, the formula is our own.
 float exact_exp(float x) {
   // 2^k times a polynomial of degree 6 on [-ln2/2, ln2/2]; relative error below 2e-7.

@@ -9,7 +9,7 @@ layout(set = 0, binding = 2, std430) readonly buffer I { int indices[]; };
 layout(push_constant) uniform P { uint count; uint index_count; uint inner; int extent; uint index_words; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint b = i % inner;
   uint rest = i / inner;

@@ -11,15 +11,15 @@
 #define SIXTEEN_BITS 1
 #include "load.glsl"
 #include "epilogue.glsl"
-#include "product.glsl"
+#include "gemm.glsl"
 layout(constant_id = 1) const uint kRows = 8;     // with TRANSPOSED_A a multiple of four
 layout(constant_id = 2) const uint kColumns = 8;  // a multiple of four
 layout(constant_id = 3) const uint kLanesN = 8;
 layout(constant_id = 4) const uint kForm = 0;     // 1: n is a multiple of four and the bias, if any, lies along it
-const uint kFours = kColumns / 4;
+const uint kVec4s = kColumns / 4;
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint column_group = group % column_groups;
   group /= column_groups;
   uint lane = gl_LocalInvocationID.x;
@@ -31,7 +31,7 @@ void main() {
   uint batch = group / row_tiles;
   if (batch >= batch_extent[0] * batch_extent[1]) return;
   Bases base = bases_of(batch);
-  uint column = (column_group * kLanesN * kFours + lane % kLanesN) * 4;
+  uint column = (column_group * kLanesN * kVec4s + lane % kLanesN) * 4;
 #ifndef SUBGROUP
   if (row >= m || column >= n) return;
 #endif
@@ -61,8 +61,8 @@ void main() {
   uint at_b[kColumns];
   [[unroll]] for (uint j = 0; j < kColumns; ++j) at_b[j] = base.b + min(column + j / 4 * kLanesN * 4 + j % 4, n - 1) * ldb;
 #else
-  uint at_b[kFours];
-  [[unroll]] for (uint j = 0; j < kFours; ++j) at_b[j] = base.b + min(column / 4 + j * kLanesN, (n - 1) / 4);
+  uint at_b[kVec4s];
+  [[unroll]] for (uint j = 0; j < kVec4s; ++j) at_b[j] = base.b + min(column / 4 + j * kLanesN, (n - 1) / 4);
 #endif
 
   for (uint k4 = 0; k4 < k / 4; ++k4) {
@@ -104,7 +104,7 @@ void main() {
         [[unroll]] for (uint t = 0; t < 4; ++t) acc[i][j] = fma(a[i][t], b[t], acc[i][j]);
     }
 #else
-    [[unroll]] for (uint j = 0; j < kFours; ++j) {
+    [[unroll]] for (uint j = 0; j < kVec4s; ++j) {
       vec4 b[4];
       [[unroll]] for (uint t = 0; t < 4; ++t) b[t] = load_b(at_b[j] + (k4 * 4 + t) * ldb);
       [[unroll]] for (uint c = 0; c < 4; ++c)
@@ -121,7 +121,7 @@ void main() {
     vec4 a[kRows / 4];
     [[unroll]] for (uint i = 0; i < kRows / 4; ++i)
       a[i] = load_a(base.a + min(row / 4 + i, (m - 1) / 4) + kk * lda);
-    [[unroll]] for (uint j = 0; j < kFours; ++j) {
+    [[unroll]] for (uint j = 0; j < kVec4s; ++j) {
       vec4 b = load_b(at_b[j] + kk * ldb);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         [[unroll]] for (uint c = 0; c < 4; ++c)
@@ -130,16 +130,16 @@ void main() {
   }
 #endif
 
-  [[unroll]] for (uint j = 0; j < kFours; ++j) {
+  [[unroll]] for (uint j = 0; j < kVec4s; ++j) {
     uint first = column + j * kLanesN * 4;
     if (first < n) {
       vec4 bias_here = vec4(0.0);
-      if (kForm == 1 && kBias) bias_here = bias_of_four((base.bias + first) / 4);
+      if (kForm == 1 && kBias) bias_here = load_bias4((base.bias + first) / 4);
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         if (row + i < m) {
           uint at = base.c + (row + i) * ldc + first;
           if (kForm == 1) {
-            store_four(at / 4, (at + residual_shift) / 4, bias_here,
+            store_vec4(at / 4, (at + residual_shift) / 4, bias_here,
                        vec4(acc[i][j * 4], acc[i][j * 4 + 1], acc[i][j * 4 + 2], acc[i][j * 4 + 3]), alpha, beta);
           } else {
             [[unroll]] for (uint c = 0; c < 4; ++c)

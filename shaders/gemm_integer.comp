@@ -22,10 +22,10 @@ layout(constant_id = 9) const uint kFlipA = 0;   // 128: A is signed
 layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before it was packed
 layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: per tensor, 2: per row or column
 layout(constant_id = 12) const uint kZeroB = 0;
-layout(constant_id = 13) const bool kFours = false;  // results and channels begin at multiples of four
+layout(constant_id = 13) const bool kVectorized = false;  // results and channels begin at multiples of four
 layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
-#include "product_integer.glsl"
+#include "gemm_integer.glsl"
 #ifdef DOT
 #extension GL_EXT_spirv_intrinsics : require
 // OpSUDotKHR of four signed and four unsigned bytes.
@@ -48,7 +48,7 @@ const uint kOwn = kRows;
 #endif
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint column_group = group % column_groups;
   group /= column_groups;
   uint lane = gl_LocalInvocationID.x;
@@ -168,14 +168,14 @@ void main() {
         if (kZeroB == 1) zb[c] = signed_byte(uint(b_zero[0]) ^ kFlipB, 0);
         if (kZeroB == 2) zb[c] = signed_byte(uint(b_zero[inner * batch_channels + column_of[j + c]]) ^ kFlipB, 0);
       }
-      if (kFours) set_channels(r, channel / 4, scale_step);
+      if (kVectorized) set_channels(r, channel / 4, scale_step);
       ivec4 sum[kRows];
       [[unroll]] for (uint i = 0; i < kRows; ++i)
         [[unroll]] for (uint c = 0; c < 4; ++c)
           sum[i][c] = acc[i][j + c] - za[i] * sum_b[j + c] - zb[c] * sum_of_row[i] + int(k) * za[i] * zb[c];
       [[unroll]] for (uint i = 0; i < kRows; ++i)
-        if (kFours && row + i < m) store_sums((base_c + (row + i) * ldc + here) / 4, sum[i], r, alpha, beta);
-      if (!kFours)
+        if (kVectorized && row + i < m) store_sums((base_c + (row + i) * ldc + here) / 4, sum[i], r, alpha, beta);
+      if (!kVectorized)
         [[unroll]] for (uint c = 0; c < 4; ++c)
           if (here + c < n) {
             set_channel(r, channel + c, scale_step);

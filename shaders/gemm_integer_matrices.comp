@@ -18,7 +18,7 @@ layout(constant_id = 9) const uint kFlipA = 0;   // 128: A is signed
 layout(constant_id = 10) const uint kFlipB = 0;  // 128: B was unsigned before it was packed
 layout(constant_id = 11) const uint kZeroA = 0;  // zero points: 0: none, 1: per tensor, 2: per row or column
 layout(constant_id = 12) const uint kZeroB = 0;
-layout(constant_id = 13) const bool kFours = false;  // results and channels begin at multiples of four
+layout(constant_id = 13) const bool kVectorized = false;  // results and channels begin at multiples of four
 layout(constant_id = 14) const uint kM = 8;          // multiples of four, like kN and kK
 layout(constant_id = 15) const uint kN = 8;
 layout(constant_id = 16) const uint kK = 8;
@@ -28,7 +28,7 @@ layout(set = 0, binding = 0, std430) readonly buffer A { uvec4 a4[]; };
 layout(set = 0, binding = 1, std430) readonly buffer B { uvec4 b4[]; };
 layout(set = 0, binding = 7, std430) readonly buffer Za { uint8_t a_zero[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Zb { uint8_t b_zero[]; };
-#include "product_integer.glsl"
+#include "gemm_integer.glsl"
 const uint kGroupRows = kRows * kSubgroupsM, kGroupColumns = kColumns * kSubgroupsN;
 // Rows of A and columns of B, kStep bytes each, as words; 16 bytes of padding avoid bank conflicts.
 const uint kPitch = kStep / 4 + 4, kPitchC = kGroupColumns + 4;
@@ -48,7 +48,7 @@ int sum_of_bytes(uint word) {
 }
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint column = group % column_groups * kGroupColumns;
   group /= column_groups;
   uint row = group % row_tiles * kGroupRows;
@@ -57,12 +57,12 @@ void main() {
   uint inner = batch % batch_extent[1], outer = batch / batch_extent[1];
   uint base_a = outer * batch_a[0] + inner * batch_a[1], base_b = outer * batch_b[0] + inner * batch_b[1];
   uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
-  bool works = gl_SubgroupID < kSubgroupsM * kSubgroupsN;
-  uint row_here = gl_SubgroupID / kSubgroupsN * kRows, column_here = gl_SubgroupID % kSubgroupsN * kColumns;
+  bool has_tile = gl_SubgroupID < kSubgroupsM * kSubgroupsN;
+  uint subgroup_row = gl_SubgroupID / kSubgroupsN * kRows, subgroup_column = gl_SubgroupID % kSubgroupsN * kColumns;
   const bool kSumsOfA = kZeroB != 0 || kFlipB != 0;
   const uint kBlocks = kStep / 16;
   // Mask that flips the sign bits if A is unsigned.
-  uint turn = (kFlipA ^ 128u) * 0x01010101u;
+  uint sign_flip = (kFlipA ^ 128u) * 0x01010101u;
 
 #ifdef CONV
   find_windows(row, lane, lanes);
@@ -80,19 +80,20 @@ void main() {
 #endif
   for (uint first = 0; first < blocks; first += kBlocks) {
 #ifdef CONV
-    uint block_here = first + lane % kBlocks, tap_here = block_here / steps;
-    ivec2 tap = tap_of(tap_here);
+    uint source_block = first + lane % kBlocks, source_tap = source_block / steps;
+    ivec2 tap = tap_of(source_tap);
 #endif
     for (uint i = lane; i < kGroupRows * kBlocks; i += lanes) {
       uint r = i / kBlocks;
       uvec4 words = uvec4(0);
 #ifdef CONV
       uint pixel;
-      if (block_here < blocks)
-        words = pixel_of(r, tap, pixel) ? a4[base_a + pixel * lda + block_here - tap_here * steps] ^ turn : outside;
+      if (source_block < blocks)
+        words = pixel_of(r, tap, pixel) ? a4[base_a + pixel * lda + source_block - source_tap * steps] ^ sign_flip
+                                        : outside;
 #else
       uint block = first + i % kBlocks;
-      if (row + r < m && block < blocks) words = a4[base_a + (row + r) * lda + block] ^ turn;
+      if (row + r < m && block < blocks) words = a4[base_a + (row + r) * lda + block] ^ sign_flip;
 #endif
       [[unroll]] for (uint w = 0; w < 4; ++w) tile_a[r * kPitch + i % kBlocks * 4 + w] = words[w];
     }
@@ -108,14 +109,14 @@ void main() {
         for (uint w = 0; w < kStep / 4; ++w) sum_a[i] += sum_of_bytes(tile_a[i * kPitch + w]);
     for (uint i = lane; i < kGroupColumns; i += lanes)
       for (uint w = 0; w < kStep / 4; ++w) sum_b[i] += sum_of_bytes(tile_b[i * kPitch + w]);
-    if (works) {
+    if (has_tile) {
       [[unroll]] for (uint kk = 0; kk < kStep; kk += kK) {
         icoopmatNV<8, gl_ScopeSubgroup, kM, kK> a[kCountM];
         icoopmatNV<8, gl_ScopeSubgroup, kK, kN> b[kCountN];
         [[unroll]] for (uint i = 0; i < kCountM; ++i)
-          coopMatLoadNV(a[i], tile_a, (row_here + i * kM) * kPitch + kk / 4, kPitch, false);
+          coopMatLoadNV(a[i], tile_a, (subgroup_row + i * kM) * kPitch + kk / 4, kPitch, false);
         [[unroll]] for (uint j = 0; j < kCountN; ++j)
-          coopMatLoadNV(b[j], tile_b, (column_here + j * kN) * kPitch + kk / 4, kPitch, true);
+          coopMatLoadNV(b[j], tile_b, (subgroup_column + j * kN) * kPitch + kk / 4, kPitch, true);
         [[unroll]] for (uint i = 0; i < kCountM; ++i)
           [[unroll]] for (uint j = 0; j < kCountN; ++j)
             acc[i * kCountN + j] = coopMatMulAddNV(a[i], b[j], acc[i * kCountN + j]);
@@ -123,11 +124,11 @@ void main() {
     }
     barrier();
   }
-  if (works)
+  if (has_tile)
     [[unroll]] for (uint i = 0; i < kCountM; ++i)
       [[unroll]] for (uint j = 0; j < kCountN; ++j)
-        coopMatStoreNV(acc[i * kCountN + j], tile_c, (row_here + i * kM) * kPitchC + column_here + j * kN, kPitchC,
-                       false);
+        coopMatStoreNV(acc[i * kCountN + j], tile_c, (subgroup_row + i * kM) * kPitchC + subgroup_column + j * kN,
+                       kPitchC, false);
   barrier();
 
   Requantization r = requantization();
@@ -136,11 +137,11 @@ void main() {
   uint base_c = outer * batch_c[0] + inner * batch_c[1];
   for (uint i = lane; i < kGroupRows * (kGroupColumns / 4); i += lanes) {
     uint at_row = i / (kGroupColumns / 4), at_column = i % (kGroupColumns / 4) * 4;
-    uint here_row = row + at_row, here = column + at_column;
-    if (here_row < m && here < n) {
-      uint channel = inner * batch_channels + here;
+    uint result_row = row + at_row, result_column = column + at_column;
+    if (result_row < m && result_column < n) {
+      uint channel = inner * batch_channels + result_column;
       int za = signed_byte(kFlipA ^ 128u, 0);
-      if (kZeroA != 0) za = signed_byte(uint(a_zero[kZeroA == 1 ? 0 : batch * m + here_row]) ^ kFlipA ^ 128u, 0);
+      if (kZeroA != 0) za = signed_byte(uint(a_zero[kZeroA == 1 ? 0 : batch * m + result_row]) ^ kFlipA ^ 128u, 0);
       ivec4 sum;
       [[unroll]] for (uint c = 0; c < 4; ++c) {
         int zb = -int(kFlipB);
@@ -148,13 +149,13 @@ void main() {
         sum[c] = tile_c[at_row * kPitchC + at_column + c] - za * sum_b[at_column + c] - zb * (sum_a[at_row] + behind) +
                  int(k) * za * zb;
       }
-      uint at = base_c + here_row * ldc + here;
-      if (kFours) {
+      uint at = base_c + result_row * ldc + result_column;
+      if (kVectorized) {
         set_channels(r, channel / 4, scale_step);
         store_sums(at / 4, sum, r, alpha, beta);
       } else {
         [[unroll]] for (uint c = 0; c < 4; ++c)
-          if (here + c < n) {
+          if (result_column + c < n) {
             set_channel(r, channel + c, scale_step);
             store_sum(at + c, sum[c], r, alpha, beta);
           }

@@ -16,9 +16,9 @@
 #include "load.glsl"
 #include "epilogue.glsl"
 #ifdef CONV
-#include "product_windows.glsl"
+#include "gemm_windows.glsl"
 #else
-#include "product.glsl"
+#include "gemm.glsl"
 #endif
 layout(constant_id = 1) const uint kRows = 16;     // a multiple of kM
 layout(constant_id = 2) const uint kColumns = 16;  // a multiple of kN
@@ -33,9 +33,9 @@ layout(constant_id = 16) const bool kTransposedA = false;
 layout(constant_id = 17) const bool kTransposedB = false;
 const uint kGroupRows = kRows * kSubgroupsM, kGroupColumns = kColumns * kSubgroupsN;
 // Rows of the staged tiles in groups of four; 16 bytes of padding avoid bank conflicts.
-const uint kFoursA = (kTransposedA ? kGroupRows : kStep) / 4, kFoursB = (kTransposedB ? kStep : kGroupColumns) / 4;
+const uint kVec4sA = (kTransposedA ? kGroupRows : kStep) / 4, kVec4sB = (kTransposedB ? kStep : kGroupColumns) / 4;
 const uint kRowsA = kTransposedA ? kStep : kGroupRows, kRowsB = kTransposedB ? kGroupColumns : kStep;
-const uint kPitchA = kFoursA + 2, kPitchB = kFoursB + 2, kPitchC = kGroupColumns + 4;
+const uint kPitchA = kVec4sA + 2, kPitchB = kVec4sB + 2, kPitchC = kGroupColumns + 4;
 shared uvec2 tile_a[kRowsA * kPitchA];
 shared uvec2 tile_b[kRowsB * kPitchB];
 shared float tile_c[kGroupRows * kPitchC];
@@ -45,7 +45,7 @@ const uint kCountM = kRows / kM, kCountN = kColumns / kN;
 #endif
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint column = group % column_groups * kGroupColumns;
   group /= column_groups;
   uint row = group % row_tiles * kGroupRows;
@@ -66,33 +66,33 @@ void main() {
 
   for (uint first = 0; first < k; first += kStep) {
     // The first row and group of four of each tile.
-    uint row_a = kTransposedA ? first : row, four_a = (kTransposedA ? row : first) / 4;
-    uint row_b = kTransposedB ? column : first, four_b = (kTransposedB ? first : column) / 4;
-    uint rows_of_a = kTransposedA ? k : m, fours_of_a = ((kTransposedA ? m : k) + 3) / 4;
-    uint rows_of_b = kTransposedB ? n : k, fours_of_b = ((kTransposedB ? k : n) + 3) / 4;
+    uint row_a = kTransposedA ? first : row, vec4_a = (kTransposedA ? row : first) / 4;
+    uint row_b = kTransposedB ? column : first, vec4_b = (kTransposedB ? first : column) / 4;
+    uint rows_of_a = kTransposedA ? k : m, vec4s_of_a = ((kTransposedA ? m : k) + 3) / 4;
+    uint rows_of_b = kTransposedB ? n : k, vec4s_of_b = ((kTransposedB ? k : n) + 3) / 4;
 #ifdef CONV
-    uint four_of_k = first / 4 + lane % kFoursA, tap_here = four_of_k / channels4;
-    ivec2 tap = tap_of(tap_here);
-    for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {
+    uint vec4_of_k = first / 4 + lane % kVec4sA, source_tap = vec4_of_k / channels4;
+    ivec2 tap = tap_of(source_tap);
+    for (uint i = lane; i < kRowsA * kVec4sA; i += lanes) {
       uint pixel;
       uvec2 four = uvec2(0);
-      if (four_of_k * 4 < k && pixel_of(i / kFoursA, tap, pixel))
-        four = a2[pixel * channels4 + four_of_k - tap_here * channels4];
-      tile_a[i / kFoursA * kPitchA + i % kFoursA] = four;
+      if (vec4_of_k * 4 < k && pixel_of(i / kVec4sA, tap, pixel))
+        four = a2[pixel * channels4 + vec4_of_k - source_tap * channels4];
+      tile_a[i / kVec4sA * kPitchA + i % kVec4sA] = four;
     }
 #else
-    for (uint i = lane; i < kRowsA * kFoursA; i += lanes) {
-      uint r = row_a + i / kFoursA, f = four_a + i % kFoursA;
+    for (uint i = lane; i < kRowsA * kVec4sA; i += lanes) {
+      uint r = row_a + i / kVec4sA, f = vec4_a + i % kVec4sA;
       uvec2 four = uvec2(0);
-      if (r < rows_of_a && f < fours_of_a) four = a2[base.a + r * lda + f];
-      tile_a[i / kFoursA * kPitchA + i % kFoursA] = four;
+      if (r < rows_of_a && f < vec4s_of_a) four = a2[base.a + r * lda + f];
+      tile_a[i / kVec4sA * kPitchA + i % kVec4sA] = four;
     }
 #endif
-    for (uint i = lane; i < kRowsB * kFoursB; i += lanes) {
-      uint r = row_b + i / kFoursB, f = four_b + i % kFoursB;
+    for (uint i = lane; i < kRowsB * kVec4sB; i += lanes) {
+      uint r = row_b + i / kVec4sB, f = vec4_b + i % kVec4sB;
       uvec2 four = uvec2(0);
-      if (r < rows_of_b && f < fours_of_b) four = b2[base.b + r * ldb + f];
-      tile_b[i / kFoursB * kPitchB + i % kFoursB] = four;
+      if (r < rows_of_b && f < vec4s_of_b) four = b2[base.b + r * ldb + f];
+      tile_b[i / kVec4sB * kPitchB + i % kVec4sB] = four;
     }
     barrier();
     if (works) {
@@ -122,17 +122,17 @@ void main() {
       [[unroll]] for (uint j = 0; j < kCountN; ++j)
         coopMatStoreNV(acc[i * kCountN + j], tile_c, (row_here + i * kM) * kPitchC + column_here + j * kN, kPitchC, false);
   barrier();
-  const uint kFoursC = kGroupColumns / 4;
-  for (uint i = lane; i < kGroupRows * kFoursC; i += lanes) {
-    uint r = row + i / kFoursC, c = column + i % kFoursC * 4;
+  const uint kVec4sC = kGroupColumns / 4;
+  for (uint i = lane; i < kGroupRows * kVec4sC; i += lanes) {
+    uint r = row + i / kVec4sC, c = column + i % kVec4sC * 4;
     if (r < m && c < n) {
       vec4 four;
-      [[unroll]] for (uint t = 0; t < 4; ++t) four[t] = tile_c[i / kFoursC * kPitchC + i % kFoursC * 4 + t];
+      [[unroll]] for (uint t = 0; t < 4; ++t) four[t] = tile_c[i / kVec4sC * kPitchC + i % kVec4sC * 4 + t];
       uint at = base.c + r * ldc + c;
       if (kForm == 1) {
         vec4 bias_here = vec4(0.0);
-        if (kBias) bias_here = bias_of_four((base.bias + c) / 4);
-        store_four(at / 4, (at + residual_shift) / 4, bias_here, four, alpha, beta);
+        if (kBias) bias_here = load_bias4((base.bias + c) / 4);
+        store_vec4(at / 4, (at + residual_shift) / 4, bias_here, four, alpha, beta);
       } else {
         [[unroll]] for (uint t = 0; t < 4; ++t)
           if (c + t < n)

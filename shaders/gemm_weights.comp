@@ -11,7 +11,7 @@ layout(constant_id = 1) const uint kRows = 8;
 layout(constant_id = 2) const uint kLanesN = 8;
 layout(constant_id = 3) const uint kBits = 8;
 layout(constant_id = 4) const bool kBias = false;
-layout(constant_id = 5) const bool kFours = false;  // n is a multiple of four
+layout(constant_id = 5) const bool kVectorized = false;  // n is a multiple of four
 #ifdef TEXEL
 layout(set = 0, binding = 12) uniform samplerBuffer texel_scale;
 vec4 load_scale(uint i) { return texelFetch(texel_scale, int(i)); }
@@ -28,10 +28,10 @@ layout(push_constant) uniform P {
   uint row_tiles, column_groups;
 };
 const uint kBlocks = kBits / 4;  // 16 bytes of a column in a step
-const uint kFourths = 8;         // vec4s of a row in a step
+const uint kStepVec4s = 8;         // vec4s of a row in a step
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint column_group = group % column_groups;
   uint lane = gl_LocalInvocationID.x;
 #ifdef SUBGROUP
@@ -46,11 +46,11 @@ void main() {
 #endif
 #ifdef SUBGROUP
   // The vec4s of x that a step needs, distributed over the lanes.
-  const uint kOwn = kRows * kFourths / kLanesN;
+  const uint kOwn = kRows * kStepVec4s / kLanesN;
   uint at_x[kOwn];
   [[unroll]] for (uint i = 0; i < kOwn; ++i) {
     uint number = i * kLanesN + gl_SubgroupInvocationID;
-    at_x[i] = min(row + number / kFourths, m - 1) * (k / 4) + number % kFourths;
+    at_x[i] = min(row + number / kStepVec4s, m - 1) * (k / 4) + number % kStepVec4s;
   }
 #else
   uint at_x[kRows];
@@ -61,28 +61,28 @@ void main() {
 
   vec4 acc[kRows];
   [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i] = vec4(0.0);
-  uint step_number = 0;
+  uint step_index = 0;
   for (uint g = 0; g < groups; ++g) {
     vec4 part[kRows];
     [[unroll]] for (uint i = 0; i < kRows; ++i) part[i] = vec4(0.0);
     for (uint s = 0; s < steps_of_group; ++s) {
 #ifdef SUBGROUP
       vec4 own[kOwn];
-      [[unroll]] for (uint i = 0; i < kOwn; ++i) own[i] = load_a(at_x[i] + step_number * kFourths);
+      [[unroll]] for (uint i = 0; i < kOwn; ++i) own[i] = load_a(at_x[i] + step_index * kStepVec4s);
 #endif
       uvec4 w[kBlocks * 4];
       [[unroll]] for (uint b = 0; b < kBlocks; ++b)
         [[unroll]] for (uint c = 0; c < 4; ++c)
-          w[b * 4 + c] = floatBitsToUint(load_b((step_number * kBlocks + b) * n + at_w[c]));
-      [[unroll]] for (uint v = 0; v < kFourths; ++v) {
+          w[b * 4 + c] = floatBitsToUint(load_b((step_index * kBlocks + b) * n + at_w[c]));
+      [[unroll]] for (uint v = 0; v < kStepVec4s; ++v) {
         vec4 x[kRows];
         [[unroll]] for (uint i = 0; i < kRows; ++i) {
 #ifdef SUBGROUP
-          uint number = i * kFourths + v;
+          uint number = i * kStepVec4s + v;
           [[unroll]] for (uint t = 0; t < 4; ++t)
             x[i][t] = subgroupShuffle(own[number / kLanesN][t], number % kLanesN);
 #else
-          x[i] = load_a(at_x[i] + step_number * kFourths + v);
+          x[i] = load_a(at_x[i] + step_index * kStepVec4s + v);
 #endif
         }
         [[unroll]] for (uint c = 0; c < 4; ++c) {
@@ -98,7 +98,7 @@ void main() {
             [[unroll]] for (uint t = 0; t < 4; ++t) part[i][c] = fma(x[i][t], q[t], part[i][c]);
         }
       }
-      ++step_number;
+      ++step_index;
     }
     vec4 factor = load_scale(g * ((n + 3) / 4) + min(column, n - 1) / 4);
     [[unroll]] for (uint i = 0; i < kRows; ++i) acc[i] = fma(part[i], factor, acc[i]);
@@ -111,7 +111,7 @@ void main() {
   [[unroll]] for (uint i = 0; i < kRows; ++i)
     if (row + i < m) {
       vec4 four = acc[i] + added;
-      if (kFours) {
+      if (kVectorized) {
         y4[((row + i) * n + column) / 4] = four;
       } else {
         [[unroll]] for (uint c = 0; c < 4; ++c)

@@ -43,21 +43,21 @@ void taps_of(float coordinate, float size, out int index[4], out float weight[4]
   }
   float first = kMode == 0 ? at : floor(at) - (kMode == 2 ? 1.0 : 0.0);
   for (int t = 0; t < kTaps; ++t) {
-    float place = first + float(t);
-    weight[t] = kMode == 0 ? 1.0 : weight_at(at - place);
-    if (place < 0.0 || place > last) {
+    float position = first + float(t);
+    weight[t] = kMode == 0 ? 1.0 : weight_at(at - position);
+    if (position < 0.0 || position > last) {
       if (kPadding == 0) {
         index[t] = -1;
         continue;
       }
-      place = clamp(kPadding == 2 ? reflected(place, low, high) : place, 0.0, last);
+      position = clamp(kPadding == 2 ? reflected(position, low, high) : position, 0.0, last);
     }
-    index[t] = int(place);
+    index[t] = int(position);
   }
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint point = i / channels;

@@ -8,16 +8,16 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };
 layout(push_constant) uniform P { uint count; uint index_words; uint rank; uint axis; uint index_extent[6]; uint extent[6]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   int index = indices[i * index_words];
   int range = int(extent[axis]);
-  uint place = uint(clamp(index < 0 ? index + range : index, 0, range - 1));
+  uint position = uint(clamp(index < 0 ? index + range : index, 0, range - 1));
   uint rest = i;
   uint stride = 1;
   uint at = 0;
   for (int d = int(rank) - 1; d >= 0; --d) {
-    at += (d == int(axis) ? place : rest % index_extent[d]) * stride;
+    at += (d == int(axis) ? position : rest % index_extent[d]) * stride;
     rest /= index_extent[d];
     stride *= extent[d];
   }

@@ -8,7 +8,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };
 layout(push_constant) uniform P { uint count; uint index_words; uint in_batch; uint length; uint extent[6]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint row = i / in_batch;
   for (uint k = 0; k < length; ++k) {

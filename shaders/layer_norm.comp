@@ -12,10 +12,10 @@ layout(set = 0, binding = 3, std430) readonly buffer Bias { float bias[]; };
 layout(push_constant) uniform P { uint rows; uint columns; float epsilon; uint scale_step; uint bias_step; };
 shared float partial[gl_WorkGroupSize.x];
 
-float row_sum(float mine) {
+float row_sum(float value) {
   uint lane = gl_LocalInvocationID.x;
   barrier();
-  partial[lane] = mine;
+  partial[lane] = value;
   for (uint width = gl_WorkGroupSize.x / 2; width > 0; width /= 2) {
     barrier();
     if (lane < width) partial[lane] += partial[lane + width];
@@ -25,7 +25,7 @@ float row_sum(float mine) {
 }
 
 void main() {
-  uint row = group_number();
+  uint row = group_index();
   uint lane = gl_LocalInvocationID.x;
   uint length = row < rows ? columns : 0;
   uint base = row * columns;

@@ -8,10 +8,10 @@
 #extension GL_KHR_shader_subgroup_vote : require
 #endif
 #ifdef WORDS
-#define FOUR uvec4
+#define VEC4 uvec4
 #define FROM_TEXEL floatBitsToUint
 #else
-#define FOUR vec4
+#define VEC4 vec4
 #define FROM_TEXEL
 #endif
 #ifdef SIXTEEN_BITS
@@ -30,11 +30,11 @@ vec4 of_texel(vec4 texel) {
 #else
 #define of_texel FROM_TEXEL
 #endif
-FOUR load_a(uint i) { return of_texel(texelFetch(texel_a, int(i))); }
-FOUR load_b(uint i) { return of_texel(texelFetch(texel_b, int(i))); }
+VEC4 load_a(uint i) { return of_texel(texelFetch(texel_a, int(i))); }
+VEC4 load_b(uint i) { return of_texel(texelFetch(texel_b, int(i))); }
 #else
-layout(set = 0, binding = 0, std430) readonly buffer A4 { FOUR a4[]; };
-layout(set = 0, binding = 1, std430) readonly buffer B4 { FOUR b4[]; };
+layout(set = 0, binding = 0, std430) readonly buffer A4 { VEC4 a4[]; };
+layout(set = 0, binding = 1, std430) readonly buffer B4 { VEC4 b4[]; };
 #ifdef SIXTEEN_BITS
 layout(set = 0, binding = 0, std430) readonly buffer A2 { uvec2 a2[]; };
 layout(set = 0, binding = 1, std430) readonly buffer B2 { uvec2 b2[]; };
@@ -47,7 +47,7 @@ vec4 load_b(uint i) {
   return widened(b2[i], kElement);
 }
 #else
-FOUR load_a(uint i) { return a4[i]; }
-FOUR load_b(uint i) { return b4[i]; }
+VEC4 load_a(uint i) { return a4[i]; }
+VEC4 load_b(uint i) { return b4[i]; }
 #endif
 #endif

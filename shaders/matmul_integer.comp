@@ -26,7 +26,7 @@ int value_a(uint8_t v) { return (int(v) ^ kFlipA) - kFlipA; }
 int value_b(uint8_t v) { return (int(v) ^ kFlipB) - kFlipB; }
 
 void main() {
-  uint at = invocation_number();
+  uint at = invocation_index();
   uint column = at % column_tiles * kColumns;
   at /= column_tiles;
   uint row = at % row_tiles * kRows;

@@ -14,7 +14,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint bits = x[i], magnitude = bits & 0x7fffffffu, sign = bits & 0x80000000u;
   if (magnitude > 0x7f800000u) {

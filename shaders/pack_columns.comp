@@ -12,7 +12,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint blocks = (k + 15) / 16;
   uint first = i / n % blocks * 16;

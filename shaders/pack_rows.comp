@@ -18,7 +18,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint first = i % blocks * 16;
   uint rest = i / blocks;

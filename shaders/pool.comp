@@ -29,7 +29,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Where { uint where[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Where4 { uvec4 where4[]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint rest = i / channels;
@@ -40,7 +40,7 @@ void main() {
   uint oz = rest % out_extent[0];
   uint n = rest / out_extent[0];
   vec4 best = vec4(kMode == 1 ? 0.0 : -kInfinity);
-  uvec4 place = uvec4(0xffffffffu);
+  uvec4 argmax = uvec4(0xffffffffu);
   for (uint kz = 0; kz < (kKernelZ > 0 ? kKernelZ : kernel[0]); ++kz) {
     uint z = uint(int(oz * stride[0] + kz * dilation[0]) - pad[0]);
     for (uint ky = 0; ky < (kKernelY > 0 ? kKernelY : kernel[1]); ++ky) {
@@ -58,9 +58,9 @@ void main() {
           best += inside ? v : vec4(0.0);
         } else {
           [[unroll]] for (uint d = 0; d < kWidth; ++d) {
-            bool wins = inside && (place[d] == 0xffffffffu || (!is_nan(best[d]) && (is_nan(v[d]) || v[d] > best[d])));
+            bool wins = inside && (argmax[d] == 0xffffffffu || (!is_nan(best[d]) && (is_nan(v[d]) || v[d] > best[d])));
             best[d] = wins ? v[d] : best[d];
-            place[d] = wins ? position : place[d];
+            argmax[d] = wins ? position : argmax[d];
           }
         }
       }
@@ -71,8 +71,8 @@ void main() {
     best *= n_counted == 0 ? 0.0 : 1.0 / float(n_counted);
   }
   if (kMode == 2) {
-    if (kWidth == 4) where4[i] = place;
-    else where[i] = place.x;
+    if (kWidth == 4) where4[i] = argmax;
+    else where[i] = argmax.x;
   } else {
     if (kWidth == 4) set_y4(i, best);
     else set_y(i, best.x);

@@ -20,7 +20,7 @@ uint window_of(uint position, uint k, uint axis) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint rest = i / channels;

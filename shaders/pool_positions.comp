@@ -9,7 +9,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { uvec2 y[]; };
 layout(push_constant) uniform P { uint count; uint channels; uint windows; uint extent[3]; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint at = where[i];
   if (at == 0xffffffffu) {

@@ -45,7 +45,7 @@ float divide(float a, float b) {
 }
 
 void main() {
-  uint at = invocation_number();
+  uint at = invocation_index();
   if (at >= count) return;
   uint i = at % inner, e = at / inner % extent, o = at / inner / extent;
   uint group = o * outer_stride + e / block * block_stride + i * inner_stride;

@@ -45,7 +45,7 @@ vec2 normals(float u, float v) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uvec2 high = kCounter ? counter : uvec2(0);
   uvec4 bits = philox(uvec4(i, 0, high), uvec2(seed_low, seed_high));

@@ -14,48 +14,48 @@ const bool kReset = kCell == 1 && !kLinear;
 layout(set = 0, binding = 2, std430) readonly buffer FromX { float from_x[]; };  // [steps][batch][direction][gate][unit]
 layout(set = 0, binding = 3, std430) readonly buffer Bias { float bias[]; };     // [direction][2][gate][unit]
 layout(set = 0, binding = 4, std430) writeonly buffer Y { float y[]; };
-layout(set = 0, binding = 5, std430) buffer H { float h[]; };           // [2][direction][batch][fours * 4]
+layout(set = 0, binding = 5, std430) buffer H { float h[]; };           // [2][direction][batch][vec4s * 4]
 layout(set = 0, binding = 5, std430) buffer H4 { vec4 h4[]; };
 layout(set = 0, binding = 6, std430) buffer C { float c[]; };
 layout(set = 0, binding = 8, std430) readonly buffer Peepholes { float peepholes[]; };  // [direction][i o f][unit]
-layout(set = 0, binding = 9, std430) buffer Reset { float reset[]; };   // reset * h: [direction][batch][fours * 4]
+layout(set = 0, binding = 9, std430) buffer Reset { float reset[]; };   // reset * h: [direction][batch][vec4s * 4]
 layout(set = 0, binding = 9, std430) buffer Reset4 { vec4 reset4[]; };
-// h before and after the step, and reset * h: [3][kRows][fours]
-shared vec4 near[kSharedFours];
+// h before and after the step, and reset * h: [3][kRows][vec4s]
+shared vec4 shared_rows[kSharedVec4s];
 
 uint direction, row0;
 
 uint row_of(uint i) { return min(row0 + i, batch - 1); }
-uint at_h(uint half_, uint i) { return ((half_ * directions + direction) * batch + row_of(i)) * fours; }
-uint at_reset(uint i) { return (direction * batch + row_of(i)) * fours; }
+uint at_h(uint half_, uint i) { return ((half_ * directions + direction) * batch + row_of(i)) * vec4s; }
+uint at_reset(uint i) { return (direction * batch + row_of(i)) * vec4s; }
 
 vec4 load_h(uint half_, uint i, uint k4) {
-  return kForm == 0 ? near[(half_ * kRows + i) * fours + k4] : h4[at_h(half_, i) + k4];
+  return kForm == 0 ? shared_rows[(half_ * kRows + i) * vec4s + k4] : h4[at_h(half_, i) + k4];
 }
 float load_unit(uint half_, uint i, uint j) {
-  return kForm == 0 ? near[(half_ * kRows + i) * fours + j / 4][j % 4] : h[at_h(half_, i) * 4 + j];
+  return kForm == 0 ? shared_rows[(half_ * kRows + i) * vec4s + j / 4][j % 4] : h[at_h(half_, i) * 4 + j];
 }
 vec4 load_reset(uint i, uint k4) {
-  return kForm == 0 ? near[(2 * kRows + i) * fours + k4] : reset4[at_reset(i) + k4];
+  return kForm == 0 ? shared_rows[(2 * kRows + i) * vec4s + k4] : reset4[at_reset(i) + k4];
 }
 void store_unit(uint half_, uint i, uint j, float value) {
-  if (kForm == 0) near[(half_ * kRows + i) * fours + j / 4][j % 4] = value;
+  if (kForm == 0) shared_rows[(half_ * kRows + i) * vec4s + j / 4][j % 4] = value;
   else h[at_h(half_, i) * 4 + j] = value;
 }
 void store_reset(uint i, uint j, float value) {
-  if (kForm == 0) near[(2 * kRows + i) * fours + j / 4][j % 4] = value;
+  if (kForm == 0) shared_rows[(2 * kRows + i) * vec4s + j / 4][j % 4] = value;
   else reset[at_reset(i) * 4 + j] = value;
 }
-void meet() {
+void synchronize() {
   if (kForm == 0) barrier();
 }
 
 // sum[i][gate] = h (or reset * h) of row i times r of the gates [from, to).
 void multiply(uint half_, bool from_reset, uint j, uint from, uint to, inout float sum[kRows][4]) {
-  for (uint k4 = 0; k4 < fours; ++k4) {
+  for (uint k4 = 0; k4 < vec4s; ++k4) {
     vec4 w[4];
     [[unroll]] for (uint g = 0; g < kGates; ++g)
-      if (g >= from && g < to) w[g] = load_b(((direction * fours + k4) * kGates + g) * hidden + j);
+      if (g >= from && g < to) w[g] = load_b(((direction * vec4s + k4) * kGates + g) * hidden + j);
     [[unroll]] for (uint i = 0; i < kRows; ++i) {
       vec4 operand = from_reset ? load_reset(i, k4) : load_h(half_, i, k4);
       [[unroll]] for (uint g = 0; g < kGates; ++g)
@@ -135,7 +135,7 @@ void step(uint s, uint begin, uint end) {
       multiply(half_, false, j, 1, 2, sum);
       [[unroll]] for (uint i = 0; i < kRows; ++i) reset_unit(s, half_, i, j, sum[i][1]);
     }
-    meet();
+    synchronize();
   }
   if ((phases & 2u) == 0) return;
   for (uint j = begin + gl_LocalInvocationID.x; j < end; j += gl_WorkGroupSize.x) {
@@ -152,7 +152,7 @@ void step(uint s, uint begin, uint end) {
 }
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint unit_group = group % unit_groups;
   group /= unit_groups;
   direction = group % directions;
@@ -161,19 +161,20 @@ void main() {
   uint begin = unit_group * units;
   uint end = min(begin + units, hidden);
   if (kForm == 0) {
-    for (uint i = gl_LocalInvocationID.x; i < kSharedFours; i += gl_WorkGroupSize.x) {
+    for (uint i = gl_LocalInvocationID.x; i < kSharedVec4s; i += gl_WorkGroupSize.x) {
       uint half_ = first & 1u;
-      uint at = i - half_ * kRows * fours;  // wraps to a large value if i is smaller
-      near[i] = at < kRows * fours ? h4[at_h(half_, at / fours) + at % fours] : vec4(0.0);
+      uint at = i - half_ * kRows * vec4s;  // wraps to a large value if i is smaller
+      shared_rows[i] = at < kRows * vec4s ? h4[at_h(half_, at / vec4s) + at % vec4s] : vec4(0.0);
     }
     barrier();
   }
   for (uint s = first; s < last; ++s) {
     step(s, begin, end);
-    meet();
+    synchronize();
   }
   if (kForm == 0)
     for (uint j = gl_LocalInvocationID.x; j < hidden; j += gl_WorkGroupSize.x)
       for (uint i = 0; i < kRows; ++i)
-        if (row0 + i < batch) h[at_h(last & 1u, i) * 4 + j] = near[((last & 1u) * kRows + i) * fours + j / 4][j % 4];
+        if (row0 + i < batch)
+          h[at_h(last & 1u, i) * 4 + j] = shared_rows[((last & 1u) * kRows + i) * vec4s + j / 4][j % 4];
 }

@@ -9,7 +9,7 @@ layout(constant_id = 7) const uint kH0 = 4;
 layout(constant_id = 8) const uint kF1 = 3;
 layout(constant_id = 9) const uint kG1 = 4;
 layout(constant_id = 10) const uint kH1 = 4;
-layout(constant_id = 11) const uint kSharedFours = 1;
+layout(constant_id = 11) const uint kSharedVec4s = 1;
 const bool kBias = (kFlags & 1u) != 0;
 const bool kLengths = (kFlags & 2u) != 0;
 const bool kPeepholes = (kFlags & 4u) != 0;
@@ -24,7 +24,7 @@ const uint kGates = kCell == 0 ? 4 : (kCell == 1 ? 3 : 1);
 
 layout(set = 0, binding = 7, std430) readonly buffer Lengths { int lengths[]; };
 layout(push_constant) uniform P {
-  uint steps, batch, directions, hidden, fours;
+  uint steps, batch, directions, hidden, vec4s;
   uint first, last, units, unit_groups, phases;
   float clip_at;
   float alpha[6];

@@ -76,7 +76,7 @@ void sum_peepholes(uint which) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= units) return;
   j = i % hidden;
   uint rest = i / hidden;

@@ -10,7 +10,7 @@
 #include "functions.glsl"
 #include "load.glsl"
 #include "recurrent.glsl"
-layout(set = 0, binding = 0, std430) buffer Block { float block[]; };  // [2][direction][batch][gate][fours * 4]
+layout(set = 0, binding = 0, std430) buffer Block { float block[]; };  // [2][direction][batch][gate][vec4s * 4]
 layout(set = 0, binding = 0, std430) buffer Block4 { vec4 block4[]; };
 layout(set = 0, binding = 2, std430) readonly buffer Gates { float gates[]; };     // [direction][time][batch][gate][unit]
 layout(set = 0, binding = 3, std430) buffer GradGates { float grad_gates[]; };     // as Gates
@@ -22,31 +22,31 @@ layout(set = 0, binding = 6, std430) readonly buffer Extra { float extra[]; };
 layout(set = 0, binding = 8, std430) buffer GradH { float grad_h[]; };             // [direction][batch][unit]
 // LSTM: gradient of c, as GradH; GRU: of the matmul with r's third block
 layout(set = 0, binding = 9, std430) buffer GradOther { float grad_other[]; };
-shared vec4 near[kSharedFours];  // [2][kRows][gate][fours]
+shared vec4 shared_rows[kSharedVec4s];  // [2][kRows][gate][vec4s]
 
 uint direction, row0;
 
 uint row_of(uint i) { return min(row0 + i, batch - 1); }
 uint at_block(uint half_, uint i, uint g) {
-  return kForm == 0 ? ((half_ * kRows + i) * kGates + g) * fours
-                    : (((half_ * directions + direction) * batch + row_of(i)) * kGates + g) * fours;
+  return kForm == 0 ? ((half_ * kRows + i) * kGates + g) * vec4s
+                    : (((half_ * directions + direction) * batch + row_of(i)) * kGates + g) * vec4s;
 }
 vec4 load_block(uint half_, uint i, uint g, uint j4) {
-  return kForm == 0 ? near[at_block(half_, i, g) + j4] : block4[at_block(half_, i, g) + j4];
+  return kForm == 0 ? shared_rows[at_block(half_, i, g) + j4] : block4[at_block(half_, i, g) + j4];
 }
 void store_block(uint half_, uint i, uint g, uint j, float value) {
-  if (kForm == 0) near[at_block(half_, i, g) + j / 4][j % 4] = value;
+  if (kForm == 0) shared_rows[at_block(half_, i, g) + j / 4][j % 4] = value;
   else block[at_block(half_, i, g) * 4 + j] = value;
 }
-void meet() {
+void synchronize() {
   if (kForm == 0) barrier();
 }
 
 // sum[i] = gradients of the gates [from, to) of row i times column k of r.
 void multiply(uint half_, uint k, uint from, uint to, inout float sum[kRows]) {
   for (uint g = from; g < to; ++g)
-    for (uint j4 = 0; j4 < fours; ++j4) {
-      vec4 w = load_b(((direction * kGates + g) * fours + j4) * hidden + k);
+    for (uint j4 = 0; j4 < vec4s; ++j4) {
+      vec4 w = load_b(((direction * kGates + g) * vec4s + j4) * hidden + k);
       [[unroll]] for (uint i = 0; i < kRows; ++i) sum[i] += dot(load_block(half_, i, g, j4), w);
     }
 }
@@ -155,7 +155,7 @@ void turn(uint number, uint begin, uint end) {
       [[unroll]] for (uint i = 0; i < kRows; ++i) begin_step(s, half_, i, j, sum[i]);
     }
   if (kCell != 1 || (phases & 2u) == 0 || number == steps) return;
-  meet();
+  synchronize();
   for (uint j = begin + gl_LocalInvocationID.x; j < end; j += gl_WorkGroupSize.x) {
     float sum[kRows];
     [[unroll]] for (uint i = 0; i < kRows; ++i) sum[i] = 0.0;
@@ -165,7 +165,7 @@ void turn(uint number, uint begin, uint end) {
 }
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint unit_group = group % unit_groups;
   group /= unit_groups;
   direction = group % directions;
@@ -174,11 +174,11 @@ void main() {
   uint begin = unit_group * units;
   uint end = min(begin + units, hidden);
   if (kForm == 0) {
-    for (uint i = gl_LocalInvocationID.x; i < kSharedFours; i += gl_WorkGroupSize.x) near[i] = vec4(0.0);
+    for (uint i = gl_LocalInvocationID.x; i < kSharedVec4s; i += gl_WorkGroupSize.x) shared_rows[i] = vec4(0.0);
     barrier();
   }
   for (uint number = first; number < last; ++number) {
     turn(number, begin, end);
-    meet();
+    synchronize();
   }
 }

@@ -17,7 +17,7 @@ layout(set = 0, binding = 4, std430) readonly buffer Factor { float factor[]; };
 layout(push_constant) uniform P { uint count; uint rows; uint columns; uint splits; float scale; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint column = i % columns;
   uint rest = i / columns;

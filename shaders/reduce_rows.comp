@@ -10,7 +10,7 @@ layout(push_constant) uniform P { uint rows; uint columns; float scale; };
 shared T partial[gl_WorkGroupSize.x];
 
 void main() {
-  uint row = group_number();
+  uint row = group_index();
   uint lane = gl_LocalInvocationID.x;
   T sum = reduce_start(kReduction);
   if (row < rows)

@@ -13,7 +13,7 @@ layout(push_constant) uniform P {
 };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   Requantization r = requantization();
   set_channel(r, i % channels, scale_step);

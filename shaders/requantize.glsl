@@ -9,8 +9,8 @@ layout(set = 0, binding = 2, std430) writeonly buffer Sums { int sums[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Sums4 { ivec4 sums4[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Reals { float reals[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Reals4 { vec4 reals4[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Codes { uint8_t codes[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer Codes4 { uint codes4[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Quantized { uint8_t quantized[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer Quantized4 { uint quantized4[]; };
 layout(set = 0, binding = 3, std430) readonly buffer Scale { float scale[]; };
 layout(set = 0, binding = 3, std430) readonly buffer Scale4 { vec4 scale4[]; };
 layout(set = 0, binding = 4, std430) readonly buffer Bias { float bias[]; };
@@ -45,11 +45,11 @@ void set_channels(inout Requantization r, uint channel4, uint scale_step) {
   if (kHasBias) r.bias = bias4[channel4];
 }
 
-float real_of(int sum, float scale_here, float bias_here, float alpha, float beta) {
-  return apply_function(kFunction, float(sum) * scale_here + bias_here, alpha, beta);
+float real_of(int sum, float channel_scale, float channel_bias, float alpha, float beta) {
+  return apply_function(kFunction, float(sum) * channel_scale + channel_bias, alpha, beta);
 }
 
-uint code_of(float real, Requantization r) {
+uint quantize(float real, Requantization r) {
   float q = is_nan(real) ? 0.0 : clamp(real / r.y_scale, -1024.0, 1024.0);
   return uint(clamp(int(round_half_even(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
 }
@@ -61,7 +61,7 @@ void store_sum(uint at, int sum, Requantization r, float alpha, float beta) {
   }
   float real = real_of(sum, r.scale.x, r.bias.x, alpha, beta);
   if (kResult == 1) reals[at] = real;
-  else codes[at] = uint8_t(code_of(real, r));
+  else quantized[at] = uint8_t(quantize(real, r));
 }
 
 // Accumulators of four neighbouring channels, at 4 * at4.
@@ -77,6 +77,6 @@ void store_sums(uint at4, ivec4 sum, Requantization r, float alpha, float beta) 
     return;
   }
   uint word = 0;
-  [[unroll]] for (uint c = 0; c < 4; ++c) word |= code_of(real[c], r) << (8 * c);
-  codes4[at4] = word;
+  [[unroll]] for (uint c = 0; c < 4; ++c) word |= quantize(real[c], r) << (8 * c);
+  quantized4[at4] = word;
 }

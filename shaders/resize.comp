@@ -11,7 +11,7 @@ layout(set = 0, binding = 2, std430) readonly buffer Table { uvec2 table[]; };
 layout(push_constant) uniform P { uint count; uint channels; uint in_extent[3]; uint out_extent[3]; uint start[3]; float extrapolation; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint rest = i / channels;

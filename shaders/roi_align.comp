@@ -6,7 +6,7 @@
 #include "roi_align.glsl"
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint rest = i / channels;

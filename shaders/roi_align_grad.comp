@@ -8,20 +8,20 @@
 layout(set = 0, binding = 4, std430) readonly buffer G { float grad_output[]; };
 
 /// Total weight of a bin's points at one pixel of an axis, and whether that pixel is a neighbour of any.
-struct Share {
+struct Contribution {
   float weight;
   bool touched;
 };
-Share share_of(vec3 axis, uint bin, uint extent, uint here) {
-  Share share = Share(0.0, false);
+Contribution contribution_of(vec3 axis, uint bin, uint extent, uint here) {
+  Contribution contribution = Contribution(0.0, false);
   for (uint p = 0; p < uint(axis.z); ++p) {
     Taps taps = taps_at(position(axis, bin, p), extent);
     if (!taps.inside) continue;
-    if (taps.low == here) share.weight += 1.0 - taps.part;
-    if (taps.high == here) share.weight += taps.part;
-    share.touched = share.touched || taps.low == here || taps.high == here;
+    if (taps.low == here) contribution.weight += 1.0 - taps.part;
+    if (taps.high == here) contribution.weight += taps.part;
+    contribution.touched = contribution.touched || taps.low == here || taps.high == here;
   }
-  return share;
+  return contribution;
 }
 
 /// The weight with which element (h, w) is the maximum of a bin; 0 when another one is.
@@ -48,7 +48,7 @@ float weight_of_maximum(vec3 rows, vec3 columns, uint v, uint u, uint image, uin
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint c = i % channels;
   uint rest = i / channels;
@@ -62,10 +62,10 @@ void main() {
     vec3 rows = rows_of(roi), columns = columns_of(roi);
     float points = max(rows.z * columns.z, 1.0);
     for (uint v = 0; v < bins_v; ++v) {
-      Share down = share_of(rows, v, height, h);
+      Contribution down = contribution_of(rows, v, height, h);
       if (!down.touched) continue;
       for (uint u = 0; u < bins_u; ++u) {
-        Share across = share_of(columns, u, width, w);
+        Contribution across = contribution_of(columns, u, width, w);
         if (!across.touched) continue;
         float weight = kMaximum ? weight_of_maximum(rows, columns, v, u, image * height * width, c, h, w)
                                 : down.weight * across.weight / points;

@@ -11,7 +11,7 @@ layout(set = 0, binding = 3, std430) readonly buffer S { float sines[]; };
 layout(push_constant) uniform P { uint count; uint heads; uint queries; uint width; uint pairs; uint table_batch; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint items = width - pairs;
   uint item = i % items, row = i / items;

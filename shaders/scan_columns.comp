@@ -10,15 +10,15 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
 layout(push_constant) uniform P { uint count; uint rows; uint columns; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint base = i / columns * rows * columns + i % columns;
   T total = kProduct ? T(1) : T(0);
   for (uint step = 0; step < rows; ++step) {
     uint at = base + (kReverse ? rows - 1 - step : step) * columns;
     T v = x[at];
-    T joined = kProduct ? total * v : total + v;
-    y[at] = kExclusive ? total : joined;
-    total = joined;
+    T combined = kProduct ? total * v : total + v;
+    y[at] = kExclusive ? total : combined;
+    total = combined;
   }
 }

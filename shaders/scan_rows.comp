@@ -11,30 +11,30 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
 layout(push_constant) uniform P { uint rows; uint columns; };
 shared T totals[gl_WorkGroupSize.x];
 
-T joined(T a, T b) { return kProduct ? a * b : a + b; }
-uint place(uint step) { return kReverse ? columns - 1 - step : step; }
+T combine(T a, T b) { return kProduct ? a * b : a + b; }
+uint column_of(uint step) { return kReverse ? columns - 1 - step : step; }
 
 void main() {
-  uint row = group_number();
+  uint row = group_index();
   uint lane = gl_LocalInvocationID.x;
   uint base = row * columns;
   uint each = (columns + gl_WorkGroupSize.x - 1) / gl_WorkGroupSize.x;
   uint begin = min(lane * each, columns);
   uint end = row < rows ? min(begin + each, columns) : begin;
   T total = kProduct ? T(1) : T(0);
-  for (uint step = begin; step < end; ++step) total = joined(total, x[base + place(step)]);
+  for (uint step = begin; step < end; ++step) total = combine(total, x[base + column_of(step)]);
   totals[lane] = total;
   for (uint width = 1; width < gl_WorkGroupSize.x; width *= 2) {
     barrier();
     T before = lane >= width ? totals[lane - width] : (kProduct ? T(1) : T(0));
     barrier();
-    totals[lane] = joined(before, totals[lane]);
+    totals[lane] = combine(before, totals[lane]);
   }
   barrier();
   total = lane > 0 ? totals[lane - 1] : (kProduct ? T(1) : T(0));
   for (uint step = begin; step < end; ++step) {
-    uint at = base + place(step);
-    T next = joined(total, x[at]);
+    uint at = base + column_of(step);
+    T next = combine(total, x[at]);
     y[at] = kExclusive ? total : next;
     total = next;
   }

@@ -9,7 +9,7 @@ layout(set = 0, binding = 3, std430) readonly buffer W { uint winner[]; };
 layout(push_constant) uniform P { uint count; uint inner; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint position = i / inner;
   uint row = target[position];

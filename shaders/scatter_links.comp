@@ -14,14 +14,14 @@ int index_at(uint i) {
 }
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
-  int mine = index_at(i);
+  int target = index_at(i);
   bool first = true;
-  for (uint j = 0; j < i && first; ++j) first = index_at(j) != mine;
+  for (uint j = 0; j < i && first; ++j) first = index_at(j) != target;
   uint following = 0xffffffffu;
   for (uint j = i + 1; j < count && following == 0xffffffffu; ++j)
-    if (index_at(j) == mine) following = j;
+    if (index_at(j) == target) following = j;
   next[i] = following;
-  row[i] = first ? uint(mine) : 0xffffffffu;
+  row[i] = first ? uint(target) : 0xffffffffu;
 }

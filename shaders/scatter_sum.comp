@@ -10,7 +10,7 @@ layout(set = 0, binding = 3, std430) readonly buffer R { uint row[]; };
 layout(push_constant) uniform P { uint count; uint index_count; uint inner; uint extent; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint b = i % inner;
   uint rest = i / inner;

@@ -7,6 +7,6 @@ layout(set = 0, binding = 1, std430) buffer W { uint winner[]; };
 layout(push_constant) uniform P { uint count; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i < count) atomicMax(winner[target[i]], i + 1);
 }

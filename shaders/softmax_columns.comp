@@ -9,7 +9,7 @@ layout(set = 0, binding = 1, std430) writeonly buffer Y { float y[]; };
 layout(push_constant) uniform P { uint count; uint rows; uint columns; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint base = i / columns * rows * columns + i % columns;
   float most = -kInfinity;

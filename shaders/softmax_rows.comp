@@ -11,7 +11,7 @@ layout(push_constant) uniform P { uint rows; uint columns; };
 shared float partial[gl_WorkGroupSize.x];
 
 void main() {
-  uint row = group_number();
+  uint row = group_index();
   uint lane = gl_LocalInvocationID.x;
   uint length = row < rows ? columns : 0;
   uint base = row * columns;

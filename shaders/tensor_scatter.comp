@@ -11,7 +11,7 @@ layout(set = 0, binding = 2, std430) readonly buffer I { int indices[]; };
 layout(push_constant) uniform P { uint count; uint inner; int positions; uint written; uint row; uint index_words; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint column = i % row;
   uint rest = i / row;

@@ -14,13 +14,13 @@ layout(constant_id = 3) const bool kLargest = true;
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 #else
 layout(set = 0, binding = 0, std430) readonly buffer X { K old_keys[]; };
-layout(set = 0, binding = 3, std430) readonly buffer Q { uint old_places[]; };
+layout(set = 0, binding = 3, std430) readonly buffer Q { uint old_positions[]; };
 #endif
 layout(set = 0, binding = 1, std430) writeonly buffer Y { K keys[]; };
-layout(set = 0, binding = 2, std430) writeonly buffer R { uint places[]; };
+layout(set = 0, binding = 2, std430) writeonly buffer R { uint positions[]; };
 layout(push_constant) uniform P { uint rows; uint blocks; uint length; uint inner; uint keep; };
 shared K block_keys[kBlock];
-shared uint block_places[kBlock];
+shared uint block_positions[kBlock];
 
 #ifdef LOAD
 K key_of(T value) {
@@ -42,16 +42,16 @@ K key_of(T value) {
 
 void compare(uint a, uint b) {
   K key_a = block_keys[a], key_b = block_keys[b];
-  uint place_a = block_places[a], place_b = block_places[b];
-  if (!precedes(key_b, place_b, key_a, place_a)) return;
+  uint position_a = block_positions[a], position_b = block_positions[b];
+  if (!precedes(key_b, position_b, key_a, position_a)) return;
   block_keys[a] = key_b;
   block_keys[b] = key_a;
-  block_places[a] = place_b;
-  block_places[b] = place_a;
+  block_positions[a] = position_b;
+  block_positions[b] = position_a;
 }
 
 void main() {
-  uint group = group_number();
+  uint group = group_index();
   uint lane = gl_LocalInvocationID.x;
   uint row = group / blocks;
   uint block = group % blocks;
@@ -60,10 +60,10 @@ void main() {
     bool inside = row < rows && at < length;
 #ifdef LOAD
     block_keys[i] = inside ? key_of(x[(row / inner * length + at) * inner + row % inner]) : ~K(0);
-    block_places[i] = inside ? at : 0xffffffffu;
+    block_positions[i] = inside ? at : 0xffffffffu;
 #else
     block_keys[i] = inside ? old_keys[row * length + at] : ~K(0);
-    block_places[i] = inside ? old_places[row * length + at] : 0xffffffffu;
+    block_positions[i] = inside ? old_positions[row * length + at] : 0xffffffffu;
 #endif
   }
   barrier();
@@ -87,6 +87,6 @@ void main() {
   if (row >= rows) return;
   for (uint i = lane; i < keep; i += gl_WorkGroupSize.x) {
     keys[(row * blocks + block) * keep + i] = block_keys[i];
-    places[(row * blocks + block) * keep + i] = block_places[i];
+    positions[(row * blocks + block) * keep + i] = block_positions[i];
   }
 }

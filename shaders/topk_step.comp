@@ -6,21 +6,21 @@
 #include "topk.glsl"
 layout(constant_id = 1) const bool kMirror = false;
 layout(set = 0, binding = 0, std430) buffer Y { K keys[]; };
-layout(set = 0, binding = 1, std430) buffer R { uint places[]; };
-layout(push_constant) uniform P { uint count; uint apart; };
+layout(set = 0, binding = 1, std430) buffer R { uint positions[]; };
+layout(push_constant) uniform P { uint count; uint distance; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
-  uint inside = i & (apart - 1);
+  uint inside = i & (distance - 1);
   uint first = 2 * (i - inside);
   uint a = first + inside;
-  uint b = kMirror ? first + 2 * apart - 1 - inside : a + apart;
+  uint b = kMirror ? first + 2 * distance - 1 - inside : a + distance;
   K key_a = keys[a], key_b = keys[b];
-  uint place_a = places[a], place_b = places[b];
-  if (!precedes(key_b, place_b, key_a, place_a)) return;
+  uint position_a = positions[a], position_b = positions[b];
+  if (!precedes(key_b, position_b, key_a, position_a)) return;
   keys[a] = key_b;
   keys[b] = key_a;
-  places[a] = place_b;
-  places[b] = place_a;
+  positions[a] = position_b;
+  positions[b] = position_a;
 }

@@ -5,15 +5,15 @@
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
 layout(set = 0, binding = 2, std430) writeonly buffer Z { uvec2 indices[]; };
-layout(set = 0, binding = 3, std430) readonly buffer R { uint places[]; };
+layout(set = 0, binding = 3, std430) readonly buffer R { uint positions[]; };
 layout(push_constant) uniform P { uint count; uint length; uint inner; uint k; uint row_stride; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint column = i % inner;
   uint outer = i / inner / k;
-  uint place = places[(outer * inner + column) * row_stride + i / inner % k];
-  y[i] = x[(outer * length + place) * inner + column];
-  indices[i] = uvec2(place, 0);
+  uint position = positions[(outer * inner + column) * row_stride + i / inner % k];
+  y[i] = x[(outer * length + position) * inner + column];
+  indices[i] = uvec2(position, 0);
 }

@@ -11,7 +11,7 @@ RT_OUTPUT(1, y)
 layout(push_constant) uniform P { uint count; float alpha; float beta; };
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   vec4 v = x_at4(i);
   vec4 r;

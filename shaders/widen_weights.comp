@@ -14,7 +14,7 @@ layout(push_constant) uniform P {
 const uint kWeights = 128 / kBits;
 
 void main() {
-  uint i = invocation_number();
+  uint i = invocation_index();
   if (i >= count) return;
   uint column = i % n, first = i / n * kWeights;
   uvec4 words = w[i];

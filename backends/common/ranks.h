@@ -6,7 +6,7 @@
 #include "runtime/core/status.h"
 #include "runtime/include/rt/communicator.h"
 
-namespace rt {
+namespace librt {
 
 /// 1 without a communicator.
 inline int64_t rank_count(const rt_communicator* communicator) noexcept {
@@ -28,4 +28,4 @@ inline Status expect_ranks(const rt_communicator* communicator, int64_t compiled
                      rank_count(communicator));
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cpu/commands.h"
-#include "backends/cpu/device.h"
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/device/commands.h"
+#include "backends/cpu/device/device.h"
+#include "backends/cpu/device/parallel.h"
 #include "runtime/backend/kernel_table.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 /// Operand addresses of one run.
 struct Call {
@@ -159,4 +159,4 @@ constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priori
     return {op, name, dtypes, &detail::supports_guarded<Supports>, &detail::create_guarded<Create>, priority};
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

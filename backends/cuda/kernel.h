@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "backends/cuda/commands.h"
+#include "backends/cuda/device/commands.h"
 #include "kernels/types.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 /// Device addresses of the operands of one recorded node. Values begin at multiples of 256 bytes.
 struct Call {
@@ -122,7 +122,7 @@ inline Requirements in_place(uint8_t input = 0, uint8_t output = 0) {
 }
 
 /// Appends `bytes` to the scratch; returns their offset.
-inline size_t book_scratch(Requirements& requirements, size_t bytes) {
+inline size_t reserve_scratch(Requirements& requirements, size_t bytes) {
   const size_t offset = requirements.scratch;
   requirements.scratch += (bytes + 255) / 256 * 256;
   return offset;
@@ -196,4 +196,4 @@ constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priori
     return {op, name, dtypes, &detail::supports_guarded<Supports>, &detail::create_guarded<Create>, priority};
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

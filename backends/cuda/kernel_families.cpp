@@ -1,6 +1,6 @@
 #include "backends/cuda/kernel_families.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 #define RT_FAMILY(stem) std::span<const KernelRow> rows_##stem();
 #include "cuda_families.inc"
@@ -14,4 +14,4 @@ std::vector<std::span<const KernelRow>> kernel_families() {
   };
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -6,8 +6,8 @@
 
 #include "runtime/backend/kernel_table.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 std::vector<std::span<const KernelRow>> kernel_families();
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,10 +3,10 @@
 
 #include <new>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 #include "runtime/backend/abi.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
@@ -35,8 +35,8 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
 constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, RT_CUDA_BACKEND, probe, open};
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda
 
-const rt::BackendModule* rt_backend_module(void) {
-  return &rt::cuda::kModule;
+const librt::BackendModule* rt_backend_module(void) {
+  return &librt::cuda::kModule;
 }

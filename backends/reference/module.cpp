@@ -4,8 +4,8 @@
 #include "backends/reference/reference.h"
 #include "runtime/backend/abi.h"
 
-const rt::BackendModule* rt_backend_module(void) {
-  static constexpr rt::BackendModule kModule{sizeof(rt::BackendModule), RT_BACKEND_ABI, "reference",
-                                             &rt::reference::probe, &rt::reference::open};
+const librt::BackendModule* rt_backend_module(void) {
+  static constexpr librt::BackendModule kModule{sizeof(librt::BackendModule), RT_BACKEND_ABI, "reference",
+                                                &librt::reference::probe, &librt::reference::open};
   return &kModule;
 }

@@ -7,7 +7,7 @@
 #include "runtime/backend/kernel_table.h"
 #include "runtime/ops/evaluate.h"
 
-namespace rt::reference {
+namespace librt::reference {
 namespace {
 
 constexpr size_t kAlignment = 64;
@@ -287,4 +287,4 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
   }
 }
 
-}  // namespace rt::reference
+}  // namespace librt::reference

@@ -9,9 +9,9 @@
 
 #include "runtime/backend/backend.h"
 
-namespace rt::reference {
+namespace librt::reference {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept;
 Result<DevicePtr> open(const DeviceOptions& options) noexcept;
 
-}  // namespace rt::reference
+}  // namespace librt::reference

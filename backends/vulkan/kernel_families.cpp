@@ -1,6 +1,6 @@
 #include "backends/vulkan/kernel_families.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 
 #define RT_FAMILY(stem) std::span<const KernelRow> rows_##stem();
 #include "vulkan_families.inc"
@@ -14,4 +14,4 @@ std::vector<std::span<const KernelRow>> kernel_families() {
   };
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

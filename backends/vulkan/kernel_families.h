@@ -6,8 +6,8 @@
 
 #include "runtime/backend/kernel_table.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 
 std::vector<std::span<const KernelRow>> kernel_families();
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,10 +1,10 @@
 // The module's one exported symbol.
 #include "runtime/backend/module.h"
 
-#include "backends/vulkan/device.h"
+#include "backends/vulkan/device/device.h"
 #include "runtime/backend/abi.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
@@ -31,8 +31,8 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
 constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "vulkan", probe, open};
 
 }  // namespace
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan
 
-const rt::BackendModule* rt_backend_module(void) {
-  return &rt::vulkan::kModule;
+const librt::BackendModule* rt_backend_module(void) {
+  return &librt::vulkan::kModule;
 }

@@ -1,17 +1,17 @@
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status operand_fits(const Device& device, const TensorInfo& info, const char* what, size_t i) {
-  constexpr int64_t kMostElements = (int64_t{1} << 31) - 1;
+  constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
   const uint64_t most = cast(device).plan().max_binding_bytes;
   if (info.bytes() > most)
     return unsupported(what, " ", i, " has ", bytes_text(info.bytes()), ", the device binds at most ",
                        bytes_text(most), " at once");
-  if (info.elements() > kMostElements)
+  if (info.elements() > kMaxElements)
     return unsupported(what, " ", i, " has ", info.elements(), " elements, shaders index at most ",
-                       kMostElements);
+                       kMaxElements);
   return {};
 }
 
@@ -47,4 +47,4 @@ Status known_on_host(const NodeView& node, size_t i, const char* what) {
   return unsupported(what, " must be known before the run");
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

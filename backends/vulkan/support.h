@@ -5,10 +5,10 @@
 
 #include <memory>
 
-#include "backends/vulkan/program.h"
-#include "backends/vulkan/strided.h"
+#include "backends/vulkan/dispatch/program.h"
+#include "backends/vulkan/dispatch/strided.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 
 /// Ok when every operand and result can be bound whole and indexed with 32 bits.
 Status fits(const Device& device, const NodeView& node) noexcept;
@@ -48,4 +48,4 @@ inline constexpr int64_t round_up4(int64_t n) {
   return ceil_div(n, 4) * 4;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

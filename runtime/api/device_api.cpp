@@ -1,13 +1,13 @@
 // rt_devices_list, rt_backend_*, rt_device_profile_* of rt.h.
 #include "runtime/api/handles.h"
 #include "runtime/backend/registry.h"
-#include "runtime/session/cache.h"
-#include "runtime/session/device_profile.h"
+#include "runtime/session/device/cache.h"
+#include "runtime/session/device/device_profile.h"
 
 struct rt_device_list {
-  std::vector<rt::BackendReport> backends;
+  std::vector<librt::BackendReport> backends;
   struct Device {
-    const rt::DeviceInfo* info;
+    const librt::DeviceInfo* info;
     std::string features;
   };
   std::vector<Device> devices;
@@ -15,18 +15,18 @@ struct rt_device_list {
 
 namespace {
 
-using rt::Status;
-using rt::api::guarded;
+using librt::Status;
+using librt::api::guarded;
 
 /// The fields of a DeviceInfo that identify its profile.
-Status device_from(const rt_device_info* from, rt::DeviceInfo& info) {
+Status device_from(const rt_device_info* from, librt::DeviceInfo& info) {
   rt_device_info c;
-  RT_TRY(rt::api::take_in(from, c, "rt_device_info"));
-  if (from == nullptr || c.backend == nullptr) return rt::invalid_argument("rt_device_info: no device");
+  RT_TRY(librt::api::take_in(from, c, "rt_device_info"));
+  if (from == nullptr || c.backend == nullptr) return librt::invalid_argument("rt_device_info: no device");
   const auto string = [](const char* chars) { return std::string(chars != nullptr ? chars : ""); };
   info.backend = string(c.backend);
   info.index = c.index;
-  info.type = static_cast<rt::DeviceType>(c.type);
+  info.type = static_cast<librt::DeviceType>(c.type);
   info.name = string(c.name);
   info.uuid = string(c.uuid);
   info.driver = string(c.driver);
@@ -36,7 +36,7 @@ Status device_from(const rt_device_info* from, rt::DeviceInfo& info) {
 }
 
 std::string folder_of(const char* asked) {
-  return rt::cache_folder(asked != nullptr ? asked : "");
+  return librt::cache_folder(asked != nullptr ? asked : "");
 }
 
 }  // namespace
@@ -45,14 +45,14 @@ extern "C" {
 
 rt_status* rt_devices_list(rt_device_list** list) {
   return guarded([&]() -> Status {
-    if (list == nullptr) return rt::invalid_argument("rt_devices_list: the pointer is null");
+    if (list == nullptr) return librt::invalid_argument("rt_devices_list: the pointer is null");
     *list = nullptr;
     auto made = std::make_unique<rt_device_list>();
-    made->backends = rt::probe_backends();
+    made->backends = librt::probe_backends();
     for (const auto& backend : made->backends)
-      for (const rt::DeviceInfo& info : backend.devices) {
+      for (const librt::DeviceInfo& info : backend.devices) {
         made->devices.push_back({&info, {}});
-        (void)rt::api::device_of(info, made->devices.back().features);
+        (void)librt::api::device_of(info, made->devices.back().features);
       }
     *list = made.release();
     return {};
@@ -67,12 +67,12 @@ size_t rt_device_list_count(const rt_device_list* list) {
 rt_status* rt_device_list_get(const rt_device_list* list, size_t index, rt_device_info* info) {
   return guarded([&]() -> Status {
     if (index >= rt_device_list_count(list))
-      return rt::invalid_argument("device ", index, ": the list has ", rt_device_list_count(list));
+      return librt::invalid_argument("device ", index, ": the list has ", rt_device_list_count(list));
     const auto& device = list->devices[index];
     std::string features;
-    rt_device_info out = rt::api::device_of(*device.info, features);
+    rt_device_info out = librt::api::device_of(*device.info, features);
     out.features = device.features.c_str();
-    return rt::api::hand_out(out, info, "rt_device_info");
+    return librt::api::hand_out(out, info, "rt_device_info");
   });
 }
 size_t rt_backend_count(const rt_device_list* list) {
@@ -88,28 +88,28 @@ const char* rt_backend_reason(const rt_device_list* list, size_t index) {
 rt_status* rt_device_profile_read(const rt_device_info* info, const char* cache_folder,
                                   rt_device_profile* profile) {
   return guarded([&]() -> Status {
-    rt::DeviceInfo device;
+    librt::DeviceInfo device;
     RT_TRY(device_from(info, device));
-    const rt::DeviceProfile found = rt::read_profile(folder_of(cache_folder), device);
+    const librt::DeviceProfile found = librt::read_profile(folder_of(cache_folder), device);
     const rt_device_profile out{
         sizeof(rt_device_profile), found.flops_f32,      found.memory_bandwidth, found.transfer_bandwidth,
         found.launch_seconds,      found.submit_seconds, found.measured};
-    return rt::api::hand_out(out, profile, "rt_device_profile");
+    return librt::api::hand_out(out, profile, "rt_device_profile");
   });
 }
 rt_status* rt_device_profile_write(const rt_device_info* info, const char* cache_folder,
                                    const rt_device_profile* profile) {
   return guarded([&]() -> Status {
-    rt::DeviceInfo device;
+    librt::DeviceInfo device;
     RT_TRY(device_from(info, device));
     rt_device_profile c;
-    RT_TRY(rt::api::take_in(profile, c, "rt_device_profile"));
-    return rt::write_profile(folder_of(cache_folder), device,
-                             {.flops_f32 = c.flops_f32,
-                              .memory_bandwidth = c.memory_bandwidth,
-                              .transfer_bandwidth = c.transfer_bandwidth,
-                              .launch_seconds = c.launch_seconds,
-                              .submit_seconds = c.submit_seconds});
+    RT_TRY(librt::api::take_in(profile, c, "rt_device_profile"));
+    return librt::write_profile(folder_of(cache_folder), device,
+                                {.flops_f32 = c.flops_f32,
+                                 .memory_bandwidth = c.memory_bandwidth,
+                                 .transfer_bandwidth = c.transfer_bandwidth,
+                                 .launch_seconds = c.launch_seconds,
+                                 .submit_seconds = c.submit_seconds});
   });
 }
 

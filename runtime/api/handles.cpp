@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace rt::api {
+namespace librt::api {
 
 namespace {
 rt_status& static_out_of_memory() noexcept {
@@ -130,9 +130,9 @@ rt_device_info device_of(const DeviceInfo& info, std::string& features) {
   return out;
 }
 
-}  // namespace rt::api
+}  // namespace librt::api
 
-using rt::api::out_of_memory;
+using librt::api::out_of_memory;
 
 extern "C" {
 
@@ -146,17 +146,18 @@ void rt_status_free(rt_status* status) {
   if (status != nullptr && status != out_of_memory()) delete status;
 }
 const char* rt_code_name(rt_code code) {
-  return rt::code_name(static_cast<rt::Code>(code)).data();
+  return librt::code_name(static_cast<librt::Code>(code)).data();
 }
 const char* rt_version(void) {
   return RT_VERSION_TEXT;
 }
 
 size_t rt_dtype_size(rt_dtype dtype) {
-  return dtype >= 0 && dtype < rt::kDTypeCount ? rt::size_of(static_cast<rt::DType>(dtype)) : 0;
+  return dtype >= 0 && dtype < librt::kDTypeCount ? librt::size_of(static_cast<librt::DType>(dtype)) : 0;
 }
 const char* rt_dtype_name(rt_dtype dtype) {
-  return dtype >= 0 && dtype < rt::kDTypeCount ? rt::name_of(static_cast<rt::DType>(dtype)).data() : "";
+  return dtype >= 0 && dtype < librt::kDTypeCount ? librt::name_of(static_cast<librt::DType>(dtype)).data()
+                                                  : "";
 }
 
 }  // extern "C"

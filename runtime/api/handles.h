@@ -17,12 +17,12 @@ struct rt_status {
 };
 
 struct rt_model {
-  std::shared_ptr<const rt::ModelGraph> graph;
+  std::shared_ptr<const librt::ModelGraph> graph;
   std::span<const std::byte> mapped;  ///< the mapped model file, if any
 };
 
 struct rt_session {
-  std::unique_ptr<rt::Session> session;
+  std::unique_ptr<librt::Session> session;
   std::string plan_text;
   std::string features;
 };
@@ -35,7 +35,7 @@ struct rt_trainer {
   bool has_learning_rate = false;
 };
 
-namespace rt::api {
+namespace librt::api {
 
 /// Never fails: if a message cannot be allocated, a static one is used.
 rt_status* make_status(const Status& status) noexcept;
@@ -80,4 +80,4 @@ rt_tensor_spec spec_of(const State& state) noexcept;
 /// `features` receives the joined list, which the result refers to.
 rt_device_info device_of(const DeviceInfo& info, std::string& features);
 
-}  // namespace rt::api
+}  // namespace librt::api

@@ -4,34 +4,35 @@
 
 namespace {
 
-using rt::Status;
-using rt::api::guarded;
+using librt::Status;
+using librt::api::guarded;
 
-const rt::Graph* graph_of(const rt_model* model, const char* entry) noexcept {
+const librt::Graph* graph_of(const rt_model* model, const char* entry) noexcept {
   if (model == nullptr) return nullptr;
   if (entry != nullptr && *entry != 0) return model->graph->entry(entry);
-  if (const rt::Graph* graph = model->graph->entry("infer")) return graph;
+  if (const librt::Graph* graph = model->graph->entry("infer")) return graph;
   return model->graph->entries.size() == 1 ? &model->graph->entries.front().graph : nullptr;
 }
 
-Status keep(rt::Result<rt::ModelGraph> loaded, rt_model** model, std::span<const std::byte> mapped = {}) {
+Status keep(librt::Result<librt::ModelGraph> loaded, rt_model** model,
+            std::span<const std::byte> mapped = {}) {
   if (!loaded.ok()) return std::move(loaded).status();
   auto handle = std::make_unique<rt_model>();
-  handle->graph = std::make_shared<const rt::ModelGraph>(std::move(loaded).value());
+  handle->graph = std::make_shared<const librt::ModelGraph>(std::move(loaded).value());
   handle->mapped = mapped;
   *model = handle.release();
   return {};
 }
 
 Status spec_at(const rt_model* model, const char* entry, size_t index, bool input, rt_tensor_spec* spec) {
-  const rt::Graph* graph = graph_of(model, entry);
+  const librt::Graph* graph = graph_of(model, entry);
   if (graph == nullptr)
-    return Status::make(rt::Code::NotFound, "the model has no entry '", entry != nullptr ? entry : "infer",
+    return Status::make(librt::Code::NotFound, "the model has no entry '", entry != nullptr ? entry : "infer",
                         "'");
   const auto& ids = input ? graph->inputs : graph->outputs;
   if (index >= ids.size())
-    return rt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
-  return rt::api::hand_out(rt::api::spec_of(*graph, (*graph)[ids[index]]), spec, "rt_tensor_spec");
+    return librt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
+  return librt::api::hand_out(librt::api::spec_of(*graph, (*graph)[ids[index]]), spec, "rt_tensor_spec");
 }
 
 }  // namespace
@@ -40,10 +41,11 @@ extern "C" {
 
 rt_status* rt_model_load(const char* path, rt_model** model) {
   return guarded([&]() -> Status {
-    if (path == nullptr || model == nullptr) return rt::invalid_argument("rt_model_load: a pointer is null");
+    if (path == nullptr || model == nullptr)
+      return librt::invalid_argument("rt_model_load: a pointer is null");
     *model = nullptr;
     std::span<const std::byte> mapped;
-    rt::Result<rt::ModelGraph> loaded = rt::load_model(path, {}, &mapped);
+    librt::Result<librt::ModelGraph> loaded = librt::load_model(path, {}, &mapped);
     return keep(std::move(loaded), model, mapped);
   });
 }
@@ -51,11 +53,11 @@ rt_status* rt_model_load(const char* path, rt_model** model) {
 rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model) {
   return guarded([&]() -> Status {
     if (data == nullptr || model == nullptr)
-      return rt::invalid_argument("rt_model_load_from_memory: a pointer is null");
+      return librt::invalid_argument("rt_model_load_from_memory: a pointer is null");
     *model = nullptr;
-    rt::Blob blob;
+    librt::Blob blob;
     if (copy != 0) {
-      auto memory = std::make_shared<rt::AlignedBytes>();
+      auto memory = std::make_shared<librt::AlignedBytes>();
       RT_TRY(memory->reserve(bytes));
       __builtin_memcpy(memory->data(), data, bytes);
       blob.data = memory->data();
@@ -64,7 +66,7 @@ rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, r
       blob.data = static_cast<const std::byte*>(data);
     }
     blob.size = bytes;
-    return keep(rt::read_model(std::move(blob)), model);
+    return keep(librt::read_model(std::move(blob)), model);
   });
 }
 
@@ -72,15 +74,15 @@ rt_status* rt_model_load_from_callback(rt_read_callback read, void* user, uint64
                                        rt_model** model) {
   return guarded([&]() -> Status {
     if (read == nullptr || model == nullptr)
-      return rt::invalid_argument("rt_model_load_from_callback: a pointer is null");
+      return librt::invalid_argument("rt_model_load_from_callback: a pointer is null");
     *model = nullptr;
     const auto fetch = [&](uint64_t offset, size_t size, void* destination) -> Status {
       const int failed = read(user, offset, destination, size);
       if (failed == 0) return {};
-      return Status::make(rt::Code::Io, "the read callback returned ", failed, " for ", size, " bytes at ",
+      return Status::make(librt::Code::Io, "the read callback returned ", failed, " for ", size, " bytes at ",
                           offset);
     };
-    return keep(rt::read_model(rt::Source{.bytes = total_bytes, .read = fetch}), model);
+    return keep(librt::read_model(librt::Source{.bytes = total_bytes, .read = fetch}), model);
   });
 }
 
@@ -99,11 +101,11 @@ const char* rt_model_entry_name(const rt_model* model, size_t index) {
 }
 
 size_t rt_model_input_count(const rt_model* model, const char* entry) {
-  const rt::Graph* graph = graph_of(model, entry);
+  const librt::Graph* graph = graph_of(model, entry);
   return graph != nullptr ? graph->inputs.size() : 0;
 }
 size_t rt_model_output_count(const rt_model* model, const char* entry) {
-  const rt::Graph* graph = graph_of(model, entry);
+  const librt::Graph* graph = graph_of(model, entry);
   return graph != nullptr ? graph->outputs.size() : 0;
 }
 rt_status* rt_model_input(const rt_model* model, const char* entry, size_t index, rt_tensor_spec* spec) {
@@ -119,10 +121,10 @@ size_t rt_model_state_count(const rt_model* model) {
 rt_status* rt_model_state(const rt_model* model, size_t index, rt_tensor_spec* spec, rt_state_kind* kind) {
   return guarded([&]() -> Status {
     if (index >= rt_model_state_count(model))
-      return rt::invalid_argument("state ", index, ": the model has ", rt_model_state_count(model));
-    const rt::State& state = model->graph->states[index];
+      return librt::invalid_argument("state ", index, ": the model has ", rt_model_state_count(model));
+    const librt::State& state = model->graph->states[index];
     if (kind != nullptr) *kind = static_cast<rt_state_kind>(state.kind);
-    return rt::api::hand_out(rt::api::spec_of(state), spec, "rt_tensor_spec");
+    return librt::api::hand_out(librt::api::spec_of(state), spec, "rt_tensor_spec");
   });
 }
 

@@ -3,9 +3,9 @@
 
 namespace {
 
-using rt::Status;
-using rt::api::check;
-using rt::api::guarded;
+using librt::Status;
+using librt::api::check;
+using librt::api::guarded;
 
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";
@@ -13,45 +13,45 @@ std::string string(const char* chars) {
 
 Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
               rt_session& made, rt_session* share_default = nullptr) {
-  if (model == nullptr) return rt::invalid_argument("the model is null");
+  if (model == nullptr) return librt::invalid_argument("the model is null");
   rt_session_options c;
-  RT_TRY(rt::api::take_in(given, c, "rt_session_options"));
-  rt::SessionOptions options{.backend = string(c.backend),
-                             .device = string(c.device),
-                             .entry = c.entry != nullptr ? c.entry : string(default_entry),
-                             .precision = string(c.precision),
-                             .threads = c.threads,
-                             .strict = c.strict != 0,
-                             .profile = c.profile != 0,
-                             .validation = c.validation != 0,
-                             .deterministic = c.deterministic != 0,
-                             .tuning = c.tuning != 0,
-                             .tuning_ms = c.tuning_ms,
-                             .memory_limit = c.memory_limit,
-                             .plan_cache_bytes = c.plan_cache_bytes,
-                             .loop_limit = c.loop_limit,
-                             .cache_folder = string(c.cache_folder),
-                             .communicator = c.communicator,
-                             .mapped = model->mapped};
+  RT_TRY(librt::api::take_in(given, c, "rt_session_options"));
+  librt::SessionOptions options{.backend = string(c.backend),
+                                .device = string(c.device),
+                                .entry = c.entry != nullptr ? c.entry : string(default_entry),
+                                .precision = string(c.precision),
+                                .threads = c.threads,
+                                .strict = c.strict != 0,
+                                .profile = c.profile != 0,
+                                .validation = c.validation != 0,
+                                .deterministic = c.deterministic != 0,
+                                .tuning = c.tuning != 0,
+                                .tuning_ms = c.tuning_ms,
+                                .memory_limit = c.memory_limit,
+                                .plan_cache_bytes = c.plan_cache_bytes,
+                                .loop_limit = c.loop_limit,
+                                .cache_folder = string(c.cache_folder),
+                                .communicator = c.communicator,
+                                .mapped = model->mapped};
   rt_session* share = c.share_states_with != nullptr ? c.share_states_with : share_default;
-  RT_ASSIGN(made.session, rt::Session::create(model->graph, std::move(options),
-                                              share != nullptr ? share->session.get() : nullptr));
+  RT_ASSIGN(made.session, librt::Session::create(model->graph, std::move(options),
+                                                 share != nullptr ? share->session.get() : nullptr));
   return {};
 }
 
 Status spec_at(const rt_session* session, size_t index, bool input, rt_tensor_spec* spec) {
   RT_TRY(check(session));
-  const rt::Graph& graph = session->session->graph();
+  const librt::Graph& graph = session->session->graph();
   const auto& ids = input ? graph.inputs : graph.outputs;
   if (index >= ids.size())
-    return rt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
-  return rt::api::hand_out(rt::api::spec_of(graph, graph[ids[index]]), spec, "rt_tensor_spec");
+    return librt::invalid_argument(input ? "input " : "output ", index, ": the entry has ", ids.size());
+  return librt::api::hand_out(librt::api::spec_of(graph, graph[ids[index]]), spec, "rt_tensor_spec");
 }
 
 Status find(const rt_session* session, const char* name, bool input, size_t* index) {
   RT_TRY(check(session));
-  if (name == nullptr || index == nullptr) return rt::invalid_argument("a pointer is null");
-  const rt::Graph& graph = session->session->graph();
+  if (name == nullptr || index == nullptr) return librt::invalid_argument("a pointer is null");
+  const librt::Graph& graph = session->session->graph();
   const auto& ids = input ? graph.inputs : graph.outputs;
   std::string names;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -59,34 +59,36 @@ Status find(const rt_session* session, const char* name, bool input, size_t* ind
       *index = i;
       return {};
     }
-    rt::append(names, names.empty() ? "" : ", ", graph[ids[i]].name);
+    librt::append(names, names.empty() ? "" : ", ", graph[ids[i]].name);
   }
-  return Status::make(rt::Code::NotFound, "no ", input ? "input" : "output", " '", name, "'; the entry has ",
-                      names);
+  return Status::make(librt::Code::NotFound, "no ", input ? "input" : "output", " '", name,
+                      "'; the entry has ", names);
 }
 
 Status give_input(rt_session* session, size_t index, const rt_tensor* given, bool bind) {
   RT_TRY(check(session));
-  if (given == nullptr) return rt::invalid_argument("the tensor is null");
+  if (given == nullptr) return librt::invalid_argument("the tensor is null");
   rt_tensor tensor;
-  RT_TRY(rt::api::take_in(given, tensor, "rt_tensor"));
-  RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(tensor));
-  const rt::ConstTensorView view{tensor.data, info};
+  RT_TRY(librt::api::take_in(given, tensor, "rt_tensor"));
+  RT_ASSIGN(const librt::TensorInfo info, librt::api::info_of(tensor));
+  const librt::ConstTensorView view{tensor.data, info};
   return bind ? session->session->bind_input(index, view, tensor.bytes)
               : session->session->set_input(index, view, tensor.bytes);
 }
 
 /// A step, or its submit or wait, and the loss of the completed step if requested.
-rt_status* advance(rt_trainer* trainer, float* loss, Status (rt::Session::*function)()) {
+rt_status* advance(rt_trainer* trainer, float* loss, Status (librt::Session::*function)()) {
   return guarded([&]() -> Status {
-    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
-    rt::Session& session = *trainer->session.session;
+    if (trainer == nullptr) return librt::invalid_argument("the trainer is null");
+    librt::Session& session = *trainer->session.session;
     if (loss != nullptr && !trainer->has_loss)
-      return Status::make(rt::Code::NotFound, "entry '", session.graph().name, "' has no f32 output 'loss'");
+      return Status::make(librt::Code::NotFound, "entry '", session.graph().name,
+                          "' has no f32 output 'loss'");
     RT_TRY((session.*function)());
     if (loss == nullptr) return {};
-    RT_ASSIGN(const rt::TensorView view, session.output(trainer->loss));
-    if (view.info.elements() != 1) return rt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
+    RT_ASSIGN(const librt::TensorView view, session.output(trainer->loss));
+    if (view.info.elements() != 1)
+      return librt::invalid_model("output 'loss' is ", view.info, ", not a scalar");
     __builtin_memcpy(loss, view.data, sizeof *loss);
     return {};
   });
@@ -98,7 +100,7 @@ extern "C" {
 
 rt_status* rt_session_create(const rt_model* model, const rt_session_options* options, rt_session** session) {
   return guarded([&]() -> Status {
-    if (session == nullptr) return rt::invalid_argument("rt_session_create: the pointer is null");
+    if (session == nullptr) return librt::invalid_argument("rt_session_create: the pointer is null");
     *session = nullptr;
     auto made = std::make_unique<rt_session>();
     RT_TRY(create(model, options, nullptr, *made));
@@ -140,13 +142,13 @@ rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_te
     RT_TRY(check(session));
     if (given == nullptr) return session->session->bind_output(index, nullptr, 0);
     rt_tensor tensor;
-    RT_TRY(rt::api::take_in(given, tensor, "rt_tensor"));
-    const rt::Graph& graph = session->session->graph();
+    RT_TRY(librt::api::take_in(given, tensor, "rt_tensor"));
+    const librt::Graph& graph = session->session->graph();
     if (index < graph.outputs.size() &&
-        static_cast<rt::DType>(tensor.dtype) != graph[graph.outputs[index]].dtype)
-      return rt::invalid_argument("output '", graph[graph.outputs[index]].name, "': expected ",
-                                  rt::name_of(graph[graph.outputs[index]].dtype), ", found ",
-                                  rt_dtype_name(tensor.dtype));
+        static_cast<librt::DType>(tensor.dtype) != graph[graph.outputs[index]].dtype)
+      return librt::invalid_argument("output '", graph[graph.outputs[index]].name, "': expected ",
+                                     librt::name_of(graph[graph.outputs[index]].dtype), ", found ",
+                                     rt_dtype_name(tensor.dtype));
     return session->session->bind_output(index, tensor.data, tensor.bytes);
   });
 }
@@ -155,12 +157,12 @@ rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     if (shapes == nullptr) return session->session->prepare();
-    std::vector<rt::TensorInfo> infos;
+    std::vector<librt::TensorInfo> infos;
     const auto* at = reinterpret_cast<const char*>(shapes);
     for (size_t i = 0; i < count; ++i, at += shapes->struct_size) {
       rt_tensor tensor;
-      RT_TRY(rt::api::take_in(reinterpret_cast<const rt_tensor*>(at), tensor, "rt_tensor"));
-      RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(tensor));
+      RT_TRY(librt::api::take_in(reinterpret_cast<const rt_tensor*>(at), tensor, "rt_tensor"));
+      RT_ASSIGN(const librt::TensorInfo info, librt::api::info_of(tensor));
       infos.push_back(info);
     }
     return session->session->prepare_for(infos);
@@ -187,10 +189,10 @@ rt_status* rt_session_wait(rt_session* session) {
 rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    RT_ASSIGN(const rt::TensorView view, session->session->output(index));
+    RT_ASSIGN(const librt::TensorView view, session->session->output(index));
     rt_tensor out = RT_TENSOR_INIT;
-    rt::api::fill(out, view.info, view.data);
-    return rt::api::hand_out(out, tensor, "rt_tensor");
+    librt::api::fill(out, view.info, view.data);
+    return librt::api::hand_out(out, tensor, "rt_tensor");
   });
 }
 
@@ -198,8 +200,9 @@ rt_status* rt_session_device(const rt_session* session, rt_device_info* info) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     auto* owner = const_cast<rt_session*>(session);
-    return rt::api::hand_out(rt::api::device_of(owner->session->devices().chosen().info(), owner->features),
-                             info, "rt_device_info");
+    return librt::api::hand_out(
+        librt::api::device_of(owner->session->devices().chosen().info(), owner->features), info,
+        "rt_device_info");
   });
 }
 const char* rt_session_device_reason(const rt_session* session) {
@@ -208,14 +211,14 @@ const char* rt_session_device_reason(const rt_session* session) {
 const char* rt_session_collectives(const rt_session* session, const char** reason) {
   if (reason != nullptr) *reason = "";
   if (session == nullptr) return "";
-  const rt::DeviceInfo& info = session->session->devices().chosen().info();
+  const librt::DeviceInfo& info = session->session->devices().chosen().info();
   if (reason != nullptr) *reason = info.no_collectives.c_str();
   return info.collectives.c_str();
 }
 rt_status* rt_session_plan_text(rt_session* session, const char** text) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    if (text == nullptr) return rt::invalid_argument("rt_session_plan_text: the pointer is null");
+    if (text == nullptr) return librt::invalid_argument("rt_session_plan_text: the pointer is null");
     session->plan_text = session->session->plan_text();
     *text = session->plan_text.c_str();
     return {};
@@ -224,17 +227,17 @@ rt_status* rt_session_plan_text(rt_session* session, const char** text) {
 size_t rt_session_fallback_count(const rt_session* session) {
   size_t count = 0;
   if (session != nullptr)
-    for (const rt::Plan* plan : session->session->plans()) count += plan->program().fallbacks;
+    for (const librt::Plan* plan : session->session->plans()) count += plan->program().fallbacks;
   return count;
 }
 
 rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    const rt::MemoryStats m = session->session->memory();
+    const librt::MemoryStats m = session->session->memory();
     const rt_memory_stats out{sizeof(rt_memory_stats), m.states, m.weights, m.packed, m.arena,
                               m.peak_planned,          m.naive,  m.staging, m.plans};
-    return rt::api::hand_out(out, stats, "rt_memory_stats");
+    return librt::api::hand_out(out, stats, "rt_memory_stats");
   });
 }
 
@@ -244,40 +247,41 @@ size_t rt_session_profile_count(const rt_session* session) {
 rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    const std::vector<rt::Executor::Timing> timings = session->session->profile();
+    const std::vector<librt::Executor::Timing> timings = session->session->profile();
     if (index >= timings.size())
-      return rt::invalid_argument(
+      return librt::invalid_argument(
           "profile entry ", index, ": there are ", timings.size(),
           session->session->options().profile ? "" : "; create the session with profile = 1");
-    const rt::Executor::Timing& timing = timings[index];
+    const librt::Executor::Timing& timing = timings[index];
     rt_profile_entry out = RT_PROFILE_ENTRY_INIT;
     out.nanoseconds = timing.nanoseconds;
     if (timing.plan == nullptr) {
       out.name = timing.node->name.c_str();
-      out.op = rt::name_of(timing.node->kind()).data();
+      out.op = librt::name_of(timing.node->kind()).data();
       out.kernel = "";
       out.device = "host";
-      return rt::api::hand_out(out, entry, "rt_profile_entry");
+      return librt::api::hand_out(out, entry, "rt_profile_entry");
     }
-    const rt::Step& step = timing.plan->program().steps[timing.step];
+    const librt::Step& step = timing.plan->program().steps[timing.step];
     out.name = step.name.c_str();
     switch (step.kind) {
-      case rt::StepKind::Kernel: out.op = rt::name_of(step.node->kind()).data(); break;
-      case rt::StepKind::Reorder: out.op = "Reorder"; break;
-      case rt::StepKind::Copy: out.op = "Copy"; break;
-      case rt::StepKind::Transfer: out.op = "Transfer"; break;
+      case librt::StepKind::Kernel: out.op = librt::name_of(step.node->kind()).data(); break;
+      case librt::StepKind::Reorder: out.op = "Reorder"; break;
+      case librt::StepKind::Copy: out.op = "Copy"; break;
+      case librt::StepKind::Transfer: out.op = "Transfer"; break;
     }
     out.kernel = step.row != nullptr ? step.row->name : "";
     out.device = session->session->devices().entry(step.device).backend.c_str();
     out.flops = step.cost.flops;
     out.bytes = step.cost.bytes;
-    return rt::api::hand_out(out, entry, "rt_profile_entry");
+    return librt::api::hand_out(out, entry, "rt_profile_entry");
   });
 }
 uint64_t rt_session_profile_runs(const rt_session* session) {
   uint64_t runs = 0;
   if (session != nullptr)
-    for (const rt::Executor::Timing& timing : session->session->profile()) runs = std::max(runs, timing.runs);
+    for (const librt::Executor::Timing& timing : session->session->profile())
+      runs = std::max(runs, timing.runs);
   return runs;
 }
 rt_status* rt_session_profile_reset(rt_session* session) {
@@ -292,13 +296,13 @@ rt_status* rt_session_profile_reset(rt_session* session) {
 
 rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* options, rt_trainer** trainer) {
   return guarded([&]() -> Status {
-    if (trainer == nullptr) return rt::invalid_argument("rt_trainer_create: the pointer is null");
+    if (trainer == nullptr) return librt::invalid_argument("rt_trainer_create: the pointer is null");
     *trainer = nullptr;
     auto made = std::make_unique<rt_trainer>();
     RT_TRY(create(model, options, "train_step", made->session));
-    const rt::Graph& graph = made->session.session->graph();
-    const auto scalar_f32 = [](const rt::Value& value) {
-      return value.dtype == rt::DType::F32 && value.is_static() && value.info().elements() == 1;
+    const librt::Graph& graph = made->session.session->graph();
+    const auto scalar_f32 = [](const librt::Value& value) {
+      return value.dtype == librt::DType::F32 && value.is_static() && value.info().elements() == 1;
     };
     for (size_t i = 0; i < graph.inputs.size(); ++i)
       if (graph[graph.inputs[i]].name == "learning_rate" && scalar_f32(graph[graph.inputs[i]])) {
@@ -306,7 +310,7 @@ rt_status* rt_trainer_create(const rt_model* model, const rt_session_options* op
         made->has_learning_rate = true;
       }
     for (size_t i = 0; i < graph.outputs.size(); ++i)
-      if (graph[graph.outputs[i]].name == "loss" && graph[graph.outputs[i]].dtype == rt::DType::F32) {
+      if (graph[graph.outputs[i]].name == "loss" && graph[graph.outputs[i]].dtype == librt::DType::F32) {
         made->loss = i;
         made->has_loss = true;
       }
@@ -323,36 +327,36 @@ rt_session* rt_trainer_session(rt_trainer* trainer) {
 
 rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate) {
   return guarded([&]() -> Status {
-    if (trainer == nullptr) return rt::invalid_argument("the trainer is null");
-    rt::Session& session = *trainer->session.session;
+    if (trainer == nullptr) return librt::invalid_argument("the trainer is null");
+    librt::Session& session = *trainer->session.session;
     if (!trainer->has_learning_rate)
-      return Status::make(rt::Code::NotFound, "entry '", session.graph().name,
+      return Status::make(librt::Code::NotFound, "entry '", session.graph().name,
                           "' has no scalar f32 input 'learning_rate'");
-    const rt::Value& value = session.graph()[session.graph().inputs[trainer->learning_rate]];
+    const librt::Value& value = session.graph()[session.graph().inputs[trainer->learning_rate]];
     return session.set_input(trainer->learning_rate, {&learning_rate, value.info()}, sizeof learning_rate);
   });
 }
 
 rt_status* rt_trainer_step(rt_trainer* trainer, float* loss) {
-  return advance(trainer, loss, &rt::Session::run);
+  return advance(trainer, loss, &librt::Session::run);
 }
 rt_status* rt_trainer_submit(rt_trainer* trainer) {
-  return advance(trainer, nullptr, &rt::Session::submit);
+  return advance(trainer, nullptr, &librt::Session::submit);
 }
 rt_status* rt_trainer_wait(rt_trainer* trainer, float* loss) {
-  return advance(trainer, loss, &rt::Session::wait);
+  return advance(trainer, loss, &librt::Session::wait);
 }
 
 rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session) {
   return guarded([&]() -> Status {
     if (trainer == nullptr || session == nullptr)
-      return rt::invalid_argument("rt_trainer_open: a pointer is null");
+      return librt::invalid_argument("rt_trainer_open: a pointer is null");
     *session = nullptr;
-    rt::Session& training = *trainer->session.session;
-    rt::SessionOptions options = training.options();
+    librt::Session& training = *trainer->session.session;
+    librt::SessionOptions options = training.options();
     options.entry = entry != nullptr ? entry : "infer";
     auto made = std::make_unique<rt_session>();
-    RT_ASSIGN(made->session, rt::Session::create(training.shared_model(), std::move(options), &training));
+    RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), std::move(options), &training));
     *session = made.release();
     return {};
   });

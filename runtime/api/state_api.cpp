@@ -4,55 +4,56 @@
 
 namespace {
 
-using rt::Status;
-using rt::api::check;
-using rt::api::guarded;
+using librt::Status;
+using librt::api::check;
+using librt::api::guarded;
 
-using Wanted = bool (*)(const rt::State&);
-bool every_state(const rt::State&) {
+using Wanted = bool (*)(const librt::State&);
+bool every_state(const librt::State&) {
   return true;
 }
 /// State of a trained model, without that of the optimizer.
-bool is_weight(const rt::State& state) {
-  return state.kind == rt::StateKind::Parameter || state.kind == rt::StateKind::Statistic;
+bool is_weight(const librt::State& state) {
+  return state.kind == librt::StateKind::Parameter || state.kind == librt::StateKind::Statistic;
 }
 
 /// Every requested state of the session must be in the checkpoint, with its dtype and shape. Reports all
 /// problems at once.
-Status compare(const rt::StateStore& states, const rt::Checkpoint& checkpoint, Wanted wanted) {
+Status compare(const librt::StateStore& states, const librt::Checkpoint& checkpoint, Wanted wanted) {
   std::string problems;
   for (size_t i = 0; i < states.count(); ++i) {
-    const rt::State& expected = states.state(i);
+    const librt::State& expected = states.state(i);
     if (!wanted(expected)) continue;
-    const rt::State* found = checkpoint.tensor(expected.name);
+    const librt::State* found = checkpoint.tensor(expected.name);
     if (found != nullptr && found->info == expected.info) continue;
-    rt::append(problems, "\n  state '", expected.name, "': expected ", expected.info, ", found ",
-               found != nullptr ? rt::text(found->info) : "none");
+    librt::append(problems, "\n  state '", expected.name, "': expected ", expected.info, ", found ",
+                  found != nullptr ? librt::text(found->info) : "none");
   }
   if (wanted == is_weight)
-    for (const rt::State& tensor : checkpoint.tensors)
+    for (const librt::State& tensor : checkpoint.tensors)
       if (is_weight(tensor) && !states.find(tensor.name).ok())
-        rt::append(problems, "\n  state '", tensor.name, "': the model has none");
+        librt::append(problems, "\n  state '", tensor.name, "': the model has none");
   if (problems.empty()) return {};
-  return Status(rt::Code::InvalidModel, rt::text("the checkpoint does not belong to this model", problems));
+  return Status(librt::Code::InvalidModel,
+                librt::text("the checkpoint does not belong to this model", problems));
 }
 
 rt_status* load(rt_session* session, const char* path, Wanted wanted) {
   return guarded([&]() -> Status {
     RT_TRY(check(session));
-    if (path == nullptr) return rt::invalid_argument("rt_session_load: the path is null");
-    auto checkpoint = rt::read_checkpoint(path);
+    if (path == nullptr) return librt::invalid_argument("rt_session_load: the path is null");
+    auto checkpoint = librt::read_checkpoint(path);
     if (!checkpoint.ok()) return std::move(checkpoint).status();
-    rt::StateStore& states = session->session->states();
+    librt::StateStore& states = session->session->states();
     RT_TRY(compare(states, *checkpoint, wanted).in(path));
     bool any = false;
     for (size_t i = 0; i < states.count(); ++i) any = any || wanted(states.state(i));
     if (!any && !checkpoint->tensors.empty())
-      return rt::invalid_argument(path,
-                                  ": expected a model with states to restore, found one without; load "
-                                  "the model that was trained");
+      return librt::invalid_argument(path,
+                                     ": expected a model with states to restore, found one without; load "
+                                     "the model that was trained");
     for (size_t i = 0; i < states.count(); ++i)
-      if (const rt::State& state = states.state(i); wanted(state))
+      if (const librt::State& state = states.state(i); wanted(state))
         RT_TRY(states.write(i, {checkpoint->tensor(state.name)->initial.data, state.info.bytes()}));
     session->session->checkpoint_metadata = std::move(checkpoint->metadata);
     return {};
@@ -72,9 +73,9 @@ rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_ten
     RT_TRY(check(session));
     const auto& states = session->session->model().states;
     if (index >= states.size())
-      return rt::invalid_argument("state ", index, ": the model has ", states.size());
+      return librt::invalid_argument("state ", index, ": the model has ", states.size());
     if (kind != nullptr) *kind = static_cast<rt_state_kind>(states[index].kind);
-    return rt::api::hand_out(rt::api::spec_of(states[index]), spec, "rt_tensor_spec");
+    return librt::api::hand_out(librt::api::spec_of(states[index]), spec, "rt_tensor_spec");
   });
 }
 
@@ -82,21 +83,21 @@ rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tenso
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     if (name == nullptr || tensor == nullptr)
-      return rt::invalid_argument("rt_session_read_state: a pointer is null");
+      return librt::invalid_argument("rt_session_read_state: a pointer is null");
     rt_tensor given;
-    RT_TRY(rt::api::take_in(tensor, given, "rt_tensor"));
-    rt::StateStore& states = session->session->states();
+    RT_TRY(librt::api::take_in(tensor, given, "rt_tensor"));
+    librt::StateStore& states = session->session->states();
     RT_ASSIGN(const size_t index, states.find(name));
-    const rt::TensorInfo& info = states.state(index).info;
+    const librt::TensorInfo& info = states.state(index).info;
     if (given.data != nullptr) {
       if (given.bytes < info.bytes())
-        return rt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
-                                    " bytes, the tensor has ", given.bytes);
+        return librt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
+                                       " bytes, the tensor has ", given.bytes);
       RT_TRY(states.read(index, {static_cast<std::byte*>(given.data), info.bytes()}));
     }
     rt_tensor out = RT_TENSOR_INIT;
-    rt::api::fill(out, info, given.data);
-    return rt::api::hand_out(out, tensor, "rt_tensor");
+    librt::api::fill(out, info, given.data);
+    return librt::api::hand_out(out, tensor, "rt_tensor");
   });
 }
 
@@ -104,18 +105,18 @@ rt_status* rt_session_write_state(rt_session* session, const char* name, const r
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     if (name == nullptr || tensor == nullptr)
-      return rt::invalid_argument("rt_session_write_state: a pointer is null");
+      return librt::invalid_argument("rt_session_write_state: a pointer is null");
     rt_tensor given;
-    RT_TRY(rt::api::take_in(tensor, given, "rt_tensor"));
-    RT_ASSIGN(const rt::TensorInfo info, rt::api::info_of(given));
-    rt::StateStore& states = session->session->states();
+    RT_TRY(librt::api::take_in(tensor, given, "rt_tensor"));
+    RT_ASSIGN(const librt::TensorInfo info, librt::api::info_of(given));
+    librt::StateStore& states = session->session->states();
     RT_ASSIGN(const size_t index, states.find(name));
-    const rt::TensorInfo& expected = states.state(index).info;
+    const librt::TensorInfo& expected = states.state(index).info;
     if (!(info == expected))
-      return rt::invalid_argument("state '", name, "': expected ", expected, ", found ", info);
+      return librt::invalid_argument("state '", name, "': expected ", expected, ", found ", info);
     if (given.data == nullptr ? info.bytes() > 0 : given.bytes < info.bytes())
-      return rt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
-                                  " bytes, the tensor has ", given.data == nullptr ? 0 : given.bytes);
+      return librt::invalid_argument("state '", name, "': ", info, " takes ", info.bytes(),
+                                     " bytes, the tensor has ", given.data == nullptr ? 0 : given.bytes);
     return states.write(index, {static_cast<const std::byte*>(given.data), info.bytes()});
   });
 }
@@ -132,23 +133,23 @@ rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, con
   return guarded([&]() -> Status {
     RT_TRY(check(session));
     if (path == nullptr || (count > 0 && (keys == nullptr || values == nullptr)))
-      return rt::invalid_argument("rt_session_save_checkpoint: a pointer is null");
-    rt::StateStore& states = session->session->states();
-    rt::Checkpoint checkpoint;
-    checkpoint.producer = rt::text("librt ", rt_version());
+      return librt::invalid_argument("rt_session_save_checkpoint: a pointer is null");
+    librt::StateStore& states = session->session->states();
+    librt::Checkpoint checkpoint;
+    checkpoint.producer = librt::text("librt ", rt_version());
     for (size_t i = 0; i < states.count(); ++i) {
-      rt::State state = states.state(i);
+      librt::State state = states.state(i);
       std::vector<std::byte> bytes(state.info.bytes());
       RT_TRY(states.read(i, bytes));
-      state.initial = rt::Blob::own(std::move(bytes));
+      state.initial = librt::Blob::own(std::move(bytes));
       checkpoint.tensors.push_back(std::move(state));
     }
     for (size_t i = 0; i < count; ++i) {
       if (keys[i] == nullptr || values[i] == nullptr)
-        return rt::invalid_argument("checkpoint pair ", i, " is null");
+        return librt::invalid_argument("checkpoint pair ", i, " is null");
       checkpoint.metadata.emplace_back(keys[i], values[i]);
     }
-    return rt::write_checkpoint(path, checkpoint);
+    return librt::write_checkpoint(path, checkpoint);
   });
 }
 

@@ -24,7 +24,7 @@
 
 struct rt_communicator;  // rt/communicator.h
 
-namespace rt {
+namespace librt {
 
 enum class DeviceType : uint8_t {
   Cpu = 0,
@@ -210,4 +210,4 @@ struct DeviceOptions {
   bool same_backend = true;  ///< all ranks open this backend now
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rt {
+namespace librt {
 
 KernelTable::KernelTable(std::vector<std::span<const KernelRow>> families) : by_op_(kOpCount) {
   for (const auto& family : families)
@@ -43,4 +43,4 @@ Result<std::vector<const KernelRow*>> KernelTable::candidates(const Device& devi
   return Status(Code::Unsupported, reasons);
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -10,7 +10,7 @@
 
 #include "runtime/backend/backend.h"
 
-namespace rt {
+namespace librt {
 
 /// One implementation of one operator. Several rows for an operator are alternatives.
 struct KernelRow {
@@ -44,4 +44,4 @@ class KernelTable {
   std::vector<std::vector<const KernelRow*>> by_op_;
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -11,7 +11,7 @@
 
 #include "runtime/backend/abi.h"
 
-namespace rt {
+namespace librt {
 
 namespace {
 
@@ -128,4 +128,4 @@ Result<const BackendModule*> load_module(std::string_view name) {
   return module;
 }
 
-}  // namespace rt
+}  // namespace librt

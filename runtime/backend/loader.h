@@ -11,7 +11,7 @@
 
 #include "runtime/backend/module.h"
 
-namespace rt {
+namespace librt {
 
 /// The backends of librt; a module path may hold others.
 inline constexpr std::array<std::string_view, 4> kBackendNames = {"cpu", "cuda", "vulkan", "reference"};
@@ -26,4 +26,4 @@ Result<const BackendModule*> load_module(std::string_view name);
 /// Checks size, ABI stamp and name of the struct returned by a module.
 Status check_module(const BackendModule* module, std::string_view name, std::string_view file);
 
-}  // namespace rt
+}  // namespace librt

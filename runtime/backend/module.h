@@ -6,7 +6,7 @@
 
 #include "runtime/backend/backend.h"
 
-namespace rt {
+namespace librt {
 
 struct BackendModule {
   uint32_t size;     ///< sizeof(BackendModule)
@@ -17,7 +17,7 @@ struct BackendModule {
   Result<DevicePtr> (*open)(const DeviceOptions& options) noexcept;
 };
 
-}  // namespace rt
+}  // namespace librt
 
 #define RT_BACKEND_MODULE_SYMBOL "rt_backend_module"
-extern "C" __attribute__((visibility("default"))) const rt::BackendModule* rt_backend_module(void);
+extern "C" __attribute__((visibility("default"))) const librt::BackendModule* rt_backend_module(void);

@@ -7,7 +7,7 @@
 
 #include "runtime/backend/loader.h"
 
-namespace rt {
+namespace librt {
 
 namespace {
 struct CloseFolder {
@@ -70,4 +70,4 @@ Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& opt
   return device;
 }
 
-}  // namespace rt
+}  // namespace librt

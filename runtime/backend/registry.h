@@ -8,7 +8,7 @@
 
 #include "runtime/backend/module.h"
 
-namespace rt {
+namespace librt {
 
 struct BackendReport {
   std::string name;
@@ -25,4 +25,4 @@ std::vector<BackendReport> probe_backends();
 /// Opens a device of this backend. Errors name the backend.
 Result<DevicePtr> open_device(std::string_view backend, const DeviceOptions& options);
 
-}  // namespace rt
+}  // namespace librt

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "runtime/backend/backend.h"
-#include "runtime/graph/step_form.h"
+#include "runtime/geometry/step_form.h"
 
-namespace rt {
+namespace librt {
 
 /// Pairs of a step's states, and of their scales, with their updated values, for Requirements::more_in_place;
 /// lives as long as the kernel.
@@ -29,4 +29,4 @@ class StatePairs {
   size_t count_ = 0;
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -6,7 +6,7 @@
 
 #include "runtime/core/half.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 template <class T>
@@ -39,4 +39,4 @@ void convert_floats(const void* from, DType from_type, void* to, DType to_type, 
   }
 }
 
-}  // namespace rt
+}  // namespace librt

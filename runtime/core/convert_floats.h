@@ -8,7 +8,7 @@
 
 #include "runtime/core/dtype.h"
 
-namespace rt {
+namespace librt {
 
 /// f32 and the 16-bit floats: types that may replace each other as a node's compute type.
 constexpr bool is_exchangeable(DType dtype) noexcept {
@@ -20,4 +20,4 @@ constexpr bool is_exchangeable(DType dtype) noexcept {
 /// may not overlap.
 void convert_floats(const void* from, DType from_type, void* to, DType to_type, int64_t n) noexcept;
 
-}  // namespace rt
+}  // namespace librt

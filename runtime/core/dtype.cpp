@@ -1,6 +1,6 @@
 #include "runtime/core/dtype.h"
 
-namespace rt {
+namespace librt {
 namespace {
 constexpr std::string_view kNames[kDTypeCount] = {"f32", "f16", "bf16", "f64", "i8",  "u8",  "i16",
                                                   "u16", "i32", "u32",  "i64", "u64", "bool"};
@@ -21,4 +21,4 @@ std::optional<DType> dtype_from_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-}  // namespace rt
+}  // namespace librt

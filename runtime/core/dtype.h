@@ -8,23 +8,25 @@
 #include <optional>
 #include <string_view>
 
-namespace rt {
+#include "runtime/include/rt/dtype.h"
 
-/// The values are part of the file format (schema/model.fbs) and of the C ABI (rt_dtype): append only.
+namespace librt {
+
+/// The element types of the C ABI, whose values are part of the file format (schema/model.fbs): append only.
 enum class DType : uint8_t {
-  F32 = 0,
-  F16 = 1,
-  BF16 = 2,
-  F64 = 3,
-  I8 = 4,
-  U8 = 5,
-  I16 = 6,
-  U16 = 7,
-  I32 = 8,
-  U32 = 9,
-  I64 = 10,
-  U64 = 11,
-  Bool = 12,  ///< one byte, 0 or 1
+  F32 = RT_F32,
+  F16 = RT_F16,
+  BF16 = RT_BF16,
+  F64 = RT_F64,
+  I8 = RT_I8,
+  U8 = RT_U8,
+  I16 = RT_I16,
+  U16 = RT_U16,
+  I32 = RT_I32,
+  U32 = RT_U32,
+  I64 = RT_I64,
+  U64 = RT_U64,
+  Bool = RT_BOOL,  ///< one byte, 0 or 1
 };
 inline constexpr int kDTypeCount = 13;
 
@@ -78,7 +80,7 @@ class DTypeSet {
 inline constexpr DTypeSet kFloats{DType::F32, DType::F16, DType::BF16, DType::F64};
 inline constexpr DTypeSet kIntegers{DType::I8,  DType::U8,  DType::I16, DType::U16,
                                     DType::I32, DType::U32, DType::I64, DType::U64};
-inline constexpr DTypeSet kNumbers = kFloats | kIntegers;
-inline constexpr DTypeSet kAnyDType = kNumbers | DTypeSet{DType::Bool};
+inline constexpr DTypeSet kNumericTypes = kFloats | kIntegers;
+inline constexpr DTypeSet kAnyDType = kNumericTypes | DTypeSet{DType::Bool};
 
-}  // namespace rt
+}  // namespace librt

@@ -1,6 +1,6 @@
 #include "runtime/core/element.h"
 
-namespace rt {
+namespace librt {
 
 using detail::load_as;
 using detail::store_as;
@@ -65,4 +65,4 @@ void store_integer(void* data, DType dtype, int64_t index, int64_t value) noexce
   }
 }
 
-}  // namespace rt
+}  // namespace librt

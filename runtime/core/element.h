@@ -12,7 +12,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/half.h"
 
-namespace rt {
+namespace librt {
 
 namespace detail {
 template <class T>
@@ -46,4 +46,4 @@ int64_t load_integer(const void* data, DType dtype, int64_t index) noexcept;
 /// Stores the low bits of `value`, as C's conversions between integer types do; != 0 for bool.
 void store_integer(void* data, DType dtype, int64_t index, int64_t value) noexcept;
 
-}  // namespace rt
+}  // namespace librt

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace rt {
+namespace librt {
 
 inline float bf16_to_float(uint16_t bits) noexcept {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
@@ -42,4 +42,4 @@ inline uint16_t float_to_half(float value) noexcept {
   return static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
 }
 
-}  // namespace rt
+}  // namespace librt

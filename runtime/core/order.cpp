@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace rt {
+namespace librt {
 
 std::vector<size_t> sorted_order(size_t count, const std::function<bool(size_t, size_t)>& before) {
   std::vector<size_t> order(count);
@@ -13,4 +13,4 @@ std::vector<size_t> sorted_order(size_t count, const std::function<bool(size_t, 
   return order;
 }
 
-}  // namespace rt
+}  // namespace librt

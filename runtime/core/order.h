@@ -8,9 +8,9 @@
 #include <functional>
 #include <vector>
 
-namespace rt {
+namespace librt {
 
 /// Stable argsort: the indices [0, count) ordered by `before`.
 std::vector<size_t> sorted_order(size_t count, const std::function<bool(size_t, size_t)>& before);
 
-}  // namespace rt
+}  // namespace librt

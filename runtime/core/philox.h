@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-namespace rt {
+namespace librt {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
@@ -36,4 +36,4 @@ inline double uniform53(uint32_t high, uint32_t low) noexcept {
   return static_cast<double>((uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace rt {
+namespace librt {
 
 /// SplitMix64 (Steele, Lea & Flood 2014): advances `state`, returns 64 random bits. The same on every
 /// machine.
@@ -15,4 +15,4 @@ constexpr uint64_t split_mix(uint64_t& state) noexcept {
   return z ^ (z >> 31);
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -2,7 +2,7 @@
 
 #include "runtime/core/text.h"
 
-namespace rt {
+namespace librt {
 
 std::optional<int64_t> Shape::checked_elements() const noexcept {
   constexpr int64_t kLimit = int64_t{1} << 59;  // x 8 bytes still fits in int64
@@ -43,4 +43,4 @@ std::optional<Shape> broadcast(const Shape& a, const Shape& b) noexcept {
   return out;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -13,7 +13,7 @@
 
 #include "runtime/core/dtype.h"
 
-namespace rt {
+namespace librt {
 
 inline constexpr int kMaxRank = 8;
 
@@ -99,4 +99,4 @@ constexpr std::optional<int> normalized_axis(int64_t axis, int rank) noexcept {
 /// NumPy's broadcasting of two shapes; nullopt when they do not broadcast.
 std::optional<Shape> broadcast(const Shape& a, const Shape& b) noexcept;
 
-}  // namespace rt
+}  // namespace librt

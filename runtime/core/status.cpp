@@ -2,7 +2,7 @@
 
 #include <new>
 
-namespace rt {
+namespace librt {
 
 std::string_view code_name(Code code) noexcept {
   switch (code) {
@@ -36,8 +36,8 @@ Status::Failure* Status::copy_of(const Failure& failure) noexcept {
   return make_failure(failure.code, failure.message);
 }
 
-Status::Failure* Status::join_failure(Code code, const char* letters, va_list arguments,
-                                      const Failure* inner) noexcept {
+Status::Failure* Status::format_failure(Code code, const char* letters, va_list arguments,
+                                        const Failure* inner) noexcept {
   try {
     std::string message;
     text_detail::append_parts(message, letters, arguments);
@@ -64,7 +64,7 @@ Status Status::failure(Code code, const char* letters, ...) noexcept {
   Status status;
   va_list arguments;
   va_start(arguments, letters);
-  status.failure_ = join_failure(code, letters, arguments, nullptr);
+  status.failure_ = format_failure(code, letters, arguments, nullptr);
   va_end(arguments);
   return status;
 }
@@ -74,7 +74,7 @@ Status Status::failure(const char* code_and_letters, ...) noexcept {
   va_list arguments;
   va_start(arguments, code_and_letters);
   status.failure_ =
-      join_failure(static_cast<Code>(*code_and_letters), code_and_letters + 1, arguments, nullptr);
+      format_failure(static_cast<Code>(*code_and_letters), code_and_letters + 1, arguments, nullptr);
   va_end(arguments);
   return status;
 }
@@ -84,8 +84,8 @@ void Status::prefix(const char* letters, ...) noexcept {
   const Status inner = std::move(*this);
   va_list arguments;
   va_start(arguments, letters);
-  failure_ = join_failure(inner.code(), letters, arguments, inner.failure_);
+  failure_ = format_failure(inner.code(), letters, arguments, inner.failure_);
   va_end(arguments);
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -15,7 +15,7 @@
 
 #include "runtime/core/text.h"
 
-namespace rt {
+namespace librt {
 
 /// The kind of error. The values are part of the C ABI (rt_code in rt/rt.h): append only.
 enum class Code : uint8_t {
@@ -90,8 +90,8 @@ class [[nodiscard]] Status {
   static constexpr char kCodeAndLetters[] = {static_cast<char>(kCode), text_detail::letter<Parts>()..., '\0'};
   static Status failure(const char* code_and_letters, ...) noexcept;
   void prefix(const char* letters, ...) noexcept;
-  static Failure* join_failure(Code code, const char* letters, va_list arguments,
-                               const Failure* inner) noexcept;
+  static Failure* format_failure(Code code, const char* letters, va_list arguments,
+                                 const Failure* inner) noexcept;
   static Failure* no_memory() noexcept;
   static Failure* make_failure(Code code, std::string_view message) noexcept;
   static Failure* copy_of(const Failure& failure) noexcept;
@@ -159,12 +159,12 @@ class [[nodiscard]] Result {
   };
 };
 
-}  // namespace rt
+}  // namespace librt
 
 /// Returns the Status from the enclosing function unless it is ok.
-#define RT_TRY(expression)                                                                    \
-  do {                                                                                        \
-    if (::rt::Status rt_try_status = (expression); !rt_try_status.ok()) return rt_try_status; \
+#define RT_TRY(expression)                                                                       \
+  do {                                                                                           \
+    if (::librt::Status rt_try_status = (expression); !rt_try_status.ok()) return rt_try_status; \
   } while (0)
 
 #define RT_CONCAT_INNER(a, b) a##b

@@ -2,11 +2,11 @@
 
 #include "runtime/core/text.h"
 
-namespace rt {
+namespace librt {
 
 void append(std::string& out, const TensorInfo& info) {
   append(out, name_of(info.dtype));
   append(out, info.shape);
 }
 
-}  // namespace rt
+}  // namespace librt

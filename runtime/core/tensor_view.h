@@ -7,7 +7,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/shape.h"
 
-namespace rt {
+namespace librt {
 
 /// Element type and shape: all that planning needs of a tensor.
 struct TensorInfo {
@@ -38,4 +38,4 @@ struct BasicTensorView {
 using TensorView = BasicTensorView<void>;
 using ConstTensorView = BasicTensorView<const void>;
 
-}  // namespace rt
+}  // namespace librt

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 
-namespace rt {
+namespace librt {
 namespace {
 
 template <class Number>
@@ -91,4 +91,4 @@ std::string bytes_text(uint64_t bytes) {
   return buffer;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace rt {
+namespace librt {
 
 /// Appends one part. A type can be made printable by a function `void append(std::string&, const T&)`.
 inline void append(std::string& out, std::string_view part) {
@@ -126,4 +126,4 @@ std::string grouped(uint64_t number);
 /// "12.3 MiB": a human-readable byte count.
 std::string bytes_text(uint64_t bytes);
 
-}  // namespace rt
+}  // namespace librt

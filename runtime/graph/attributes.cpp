@@ -5,7 +5,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/text.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 template <class T>
@@ -155,21 +155,6 @@ void copy_field(const AttributeField& field, const void* from, void* to) {
 
 }  // namespace
 
-op::OpUnion::OpUnion(const OpUnion& other) : OpUnion(default_attributes(other.type)) {
-  if (value == nullptr) return;  // NONE
-  for (const AttributeField& field : fields_of(type)) copy_field(field, other.value, value);
-}
-
-/// The structs have no members but their fields.
-void op::OpUnion::Reset() {
-  if (value != nullptr)
-    for (const AttributeField& field : fields_of(type))
-      with_type(field.type, [&]<class T>() { std::destroy_at(&field.of<T>(value)); });
-  ::operator delete(value);
-  value = nullptr;
-  type = Op::NONE;
-}
-
 std::span<const char* const> AttributeField::enum_names() const noexcept {
   const auto& known = kEnumerations[enumeration];
   if (known.count == 0) return {};
@@ -215,4 +200,25 @@ std::string attributes_text(const OpAttributes& op) {
   return out == "{}" ? "" : out;
 }
 
-}  // namespace rt
+}  // namespace librt
+
+// Declared in schema/ops_attributes.h.
+namespace rt::op {
+
+OpUnion::OpUnion(const OpUnion& other) : OpUnion(librt::default_attributes(other.type)) {
+  if (value == nullptr) return;  // NONE
+  for (const librt::AttributeField& field : librt::fields_of(type))
+    librt::copy_field(field, other.value, value);
+}
+
+/// The structs have no members but their fields.
+void OpUnion::Reset() {
+  if (value != nullptr)
+    for (const librt::AttributeField& field : librt::fields_of(type))
+      librt::with_type(field.type, [&]<class T>() { std::destroy_at(&field.of<T>(value)); });
+  ::operator delete(value);
+  value = nullptr;
+  type = Op::NONE;
+}
+
+}  // namespace rt::op

@@ -13,7 +13,7 @@
 
 #include "runtime/graph/op.h"
 
-namespace rt {
+namespace librt {
 
 enum class FieldType : uint8_t { Bool, U8, I64, F32, F64, I64List, F32List, ActivationList, Epilogue };
 
@@ -47,4 +47,4 @@ OpAttributes default_attributes(OpKind kind);
 /// "{strides=[2,2]}", or nothing when all attributes have their defaults.
 std::string attributes_text(const OpAttributes& op);
 
-}  // namespace rt
+}  // namespace librt

@@ -12,7 +12,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 class Emitter {
  public:
@@ -53,4 +53,4 @@ class Emitter {
   ValueId cast(ValueId x, DType to);
 };
 
-}  // namespace rt
+}  // namespace librt

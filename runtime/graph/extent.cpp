@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-namespace rt {
+namespace librt {
 
 bool is_expression(std::span<const ExtentTerm> terms, size_t symbols) noexcept {
   if (terms.empty() || terms.size() > kMostExtentTerms) return false;
@@ -53,4 +53,4 @@ std::optional<int64_t> evaluate(std::span<const ExtentTerm> terms,
   return stack[0];
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace rt {
+namespace librt {
 
 /// Stored in files: append only.
 enum class ExtentOp : uint8_t {
@@ -57,4 +57,4 @@ constexpr int64_t floor_divide(int64_t a, int64_t b) noexcept {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-}  // namespace rt
+}  // namespace librt

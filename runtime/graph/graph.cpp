@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace rt {
+namespace librt {
 
 Blob Blob::own(std::vector<std::byte> bytes) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
@@ -82,4 +82,4 @@ Graph* ModelGraph::entry(std::string_view name) noexcept {
   return find_entry(entries, name);
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -17,7 +17,7 @@
 #include "runtime/graph/extent.h"
 #include "runtime/graph/op.h"
 
-namespace rt {
+namespace librt {
 
 using ValueId = uint32_t;
 using NodeId = uint32_t;
@@ -157,4 +157,4 @@ struct ModelGraph {
   Graph* entry(std::string_view name) noexcept;
 };
 
-}  // namespace rt
+}  // namespace librt

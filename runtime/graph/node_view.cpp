@@ -1,6 +1,6 @@
 #include "runtime/graph/node_view.h"
 
-namespace rt {
+namespace librt {
 
 std::string_view op_name(const Node& node) {
   return node.kind() == OpKind::NONE && !node.unknown_op.empty() ? node.unknown_op : name_of(node.kind());
@@ -10,4 +10,4 @@ void append(std::string& out, const NodeName& name) {
   append(out, "node '", name.node.name, "' (", op_name(name.node), ")");
 }
 
-}  // namespace rt
+}  // namespace librt

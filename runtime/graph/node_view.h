@@ -9,7 +9,7 @@
 #include "runtime/core/tensor_view.h"
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 /// One input of a node at concrete shapes.
 struct Operand {
@@ -53,4 +53,4 @@ inline NodeName describe(const Node& node) {
   return {node};
 }
 
-}  // namespace rt
+}  // namespace librt

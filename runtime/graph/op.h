@@ -10,7 +10,9 @@
 
 #include "schema/ops_attributes.h"
 
-namespace rt {
+namespace librt {
+
+namespace op = ::rt::op;  ///< generated, in the namespace of schema/ops.fbs
 
 using OpKind = op::Op;
 using OpAttributes = op::OpUnion;
@@ -30,4 +32,4 @@ OpAttributes make_op(Attributes attributes) {
   return any;
 }
 
-}  // namespace rt
+}  // namespace librt

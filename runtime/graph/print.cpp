@@ -5,7 +5,7 @@
 #include "runtime/core/element.h"
 #include "runtime/graph/attributes.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 class Printer {
@@ -159,4 +159,4 @@ std::string print(const OpAttributes& op) {
   return text(name_of(op.type), attributes.empty() ? "" : " ", attributes);
 }
 
-}  // namespace rt
+}  // namespace librt

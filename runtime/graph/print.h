@@ -14,7 +14,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 struct PrintOptions {
   bool bodies = false;          ///< also the bodies of composite nodes, indented as those of If and Loop
@@ -27,4 +27,4 @@ std::string print(const ModelGraph& model, const PrintOptions& options = {});
 /// "Conv {strides=[2,2]}": an operator and its attributes.
 std::string print(const OpAttributes& op);
 
-}  // namespace rt
+}  // namespace librt

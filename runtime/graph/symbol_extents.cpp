@@ -1,6 +1,6 @@
 #include "runtime/graph/symbol_extents.h"
 
-namespace rt {
+namespace librt {
 
 void SymbolExtents::bind(const Value& value, const Shape& shape) noexcept {
   for (int axis = 0; axis < shape.rank() && axis < value.rank(); ++axis) {
@@ -40,4 +40,4 @@ std::string SymbolExtents::contradiction(const Value& value, const Shape& shape)
   return {};
 }
 
-}  // namespace rt
+}  // namespace librt

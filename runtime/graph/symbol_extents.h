@@ -11,7 +11,7 @@
 #include "runtime/core/shape.h"
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 class SymbolExtents {
  public:
@@ -31,4 +31,4 @@ class SymbolExtents {
   std::vector<int64_t> extents_;  ///< by symbol; -1: unbound
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -6,7 +6,7 @@
 
 #include "runtime/graph/node_view.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 constexpr size_t kMostProblems = 12;
@@ -320,4 +320,4 @@ Status verify(const ModelGraph& model) {
   return report(problems);
 }
 
-}  // namespace rt
+}  // namespace librt

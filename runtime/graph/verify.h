@@ -6,7 +6,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 /// Bodies within bodies.
 inline constexpr int kMaxBodyDepth = 8;
@@ -20,4 +20,4 @@ Status verify(const Graph& graph, const std::vector<State>* states = nullptr);
 /// The states themselves, and every entry against them; entry names are distinct.
 Status verify(const ModelGraph& model);
 
-}  // namespace rt
+}  // namespace librt

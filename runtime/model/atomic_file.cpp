@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace rt {
+namespace librt {
 namespace {
 constexpr size_t kLargestWrite = size_t{1} << 30;  // Linux writes at most 2 GiB per call
 constexpr int kAttempts = 100;
@@ -80,4 +80,4 @@ Status AtomicFile::commit() {
   return status;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -11,7 +11,7 @@
 
 #include "runtime/core/status.h"
 
-namespace rt {
+namespace librt {
 
 class AtomicFile {
  public:
@@ -34,4 +34,4 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -6,7 +6,7 @@
 #include "runtime/graph/attributes.h"
 #include "schema/ops_generated.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using flatbuffers::Table;
@@ -112,14 +112,19 @@ Status read(const Table& table, OpKind owner, void* attributes) {
 
 }  // namespace
 
-bool op::VerifyOp(Verifier& verifier, const void* table, Op kind) {
-  return verify(verifier, static_cast<const Table*>(table), kind);
-}
-
 Result<OpAttributes> read_attributes(const Table& table, OpKind kind) {
   OpAttributes attributes = default_attributes(kind);
   RT_TRY(read(table, kind, attributes.value));
   return attributes;
 }
 
-}  // namespace rt
+}  // namespace librt
+
+// Declared in schema/ops_generated.h.
+namespace rt::op {
+
+bool VerifyOp(flatbuffers::Verifier& verifier, const void* table, Op kind) {
+  return librt::verify(verifier, static_cast<const flatbuffers::Table*>(table), kind);
+}
+
+}  // namespace rt::op

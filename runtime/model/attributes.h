@@ -10,7 +10,7 @@
 #include "runtime/core/status.h"
 #include "runtime/graph/op.h"
 
-namespace rt {
+namespace librt {
 
 /// Attribute lists (strides, axes, permutations) are short.
 inline constexpr size_t kMaxAttributeLength = 256;
@@ -18,4 +18,4 @@ inline constexpr size_t kMaxAttributeLength = 256;
 /// Rejects fields and enum values that this build does not know, and lists that are misaligned or too long.
 Result<OpAttributes> read_attributes(const flatbuffers::Table& table, OpKind kind);
 
-}  // namespace rt
+}  // namespace librt

@@ -11,10 +11,10 @@
 #include "runtime/model/segments.h"
 #include "schema/checkpoint_generated.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
-namespace saved = file::checkpoint;
+namespace saved = ::rt::file::checkpoint;
 constexpr uint32_t kNoSegment = 0xffffffffu;
 
 template <class Vector>
@@ -59,11 +59,11 @@ class Reader {
     if (index == kNoSegment) return Blob();
     if (index >= used_.size()) return invalid_model("segment ", index, " of ", used_.size());
     if (used_[index]) return *used_[index];
-    const saved::Segment& place = *in_.segments()->Get(index);
-    RT_TRY(check_table(&place, *saved::SegmentTypeTable()));
-    RT_ASSIGN(Blob blob, container_.segment(place.offset(), place.bytes()));
-    if (checksum(blob.data, blob.size) != place.checksum())
-      return invalid_model("the checksum of its ", place.bytes(), " bytes differs; the file is damaged");
+    const saved::Segment& range = *in_.segments()->Get(index);
+    RT_TRY(check_table(&range, *saved::SegmentTypeTable()));
+    RT_ASSIGN(Blob blob, container_.segment(range.offset(), range.bytes()));
+    if (checksum(blob.data, blob.size) != range.checksum())
+      return invalid_model("the checksum of its ", range.bytes(), " bytes differs; the file is damaged");
     used_[index] = blob;
     return blob;
   }
@@ -157,15 +157,15 @@ void build(const Checkpoint& in, flatbuffers::FlatBufferBuilder& fbb, SegmentTab
     const auto written = fbb.CreateString(key);
     metadata.push_back(saved::CreateText(fbb, written, fbb.CreateString(value)));
   }
-  std::vector<flatbuffers::Offset<saved::Segment>> places;
-  for (const SegmentPlace& place : segments.places())
-    places.push_back(saved::CreateSegment(fbb, place.offset, place.bytes, place.checksum));
+  std::vector<flatbuffers::Offset<saved::Segment>> ranges;
+  for (const SegmentRange& range : segments.ranges())
+    ranges.push_back(saved::CreateSegment(fbb, range.offset, range.bytes, range.checksum));
   const auto producer = fbb.CreateString(in.producer);
   const auto tensor_list = fbb.CreateVector(tensors);
   const auto opaque_list = fbb.CreateVector(opaque);
   const auto metadata_list = fbb.CreateVector(metadata);
-  const auto place_list = fbb.CreateVector(places);
-  fbb.Finish(saved::CreateCheckpoint(fbb, producer, tensor_list, opaque_list, metadata_list, place_list),
+  const auto segment_list = fbb.CreateVector(ranges);
+  fbb.Finish(saved::CreateCheckpoint(fbb, producer, tensor_list, opaque_list, metadata_list, segment_list),
              saved::CheckpointIdentifier());
 }
 
@@ -226,4 +226,4 @@ Result<Checkpoint> read_checkpoint(const std::string& path) {
   return checkpoint;
 }
 
-}  // namespace rt
+}  // namespace librt

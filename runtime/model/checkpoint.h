@@ -10,7 +10,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 struct Checkpoint {
   std::string producer;
@@ -33,4 +33,4 @@ Result<Checkpoint> read_checkpoint(const std::string& path);
 /// From memory.
 Result<Checkpoint> read_checkpoint(Blob file);
 
-}  // namespace rt
+}  // namespace librt

@@ -4,7 +4,7 @@
 #include <new>
 #include <string_view>
 
-namespace rt {
+namespace librt {
 namespace {
 
 /// What a file of another kind seems to be, and what to do with it; empty if unknown.
@@ -107,4 +107,4 @@ Result<Blob> Container::segment(uint64_t offset, uint64_t bytes) const {
   return range(header_.data_offset + offset, bytes);
 }
 
-}  // namespace rt
+}  // namespace librt

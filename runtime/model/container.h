@@ -10,7 +10,7 @@
 #include "runtime/graph/graph.h"
 #include "runtime/model/format.h"
 
-namespace rt {
+namespace librt {
 
 /// Bytes that are read on demand: from an archive, an encrypted file, an application's asset.
 struct Source {
@@ -49,4 +49,4 @@ class Container {
   Blob graph_;
 };
 
-}  // namespace rt
+}  // namespace librt

@@ -4,10 +4,10 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-namespace rt {
+namespace librt {
 
 uint64_t checksum(const void* bytes, size_t size) noexcept {
   return XXH3_64bits(bytes, size);
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace rt {
+namespace librt {
 
 inline constexpr uint64_t kFileAlignment = 64;
 inline constexpr uint32_t kFormatVersion = 1;
@@ -43,4 +43,4 @@ constexpr uint64_t align_up(uint64_t offset, uint64_t alignment = kFileAlignment
 /// XXH3-64.
 uint64_t checksum(const void* bytes, size_t size) noexcept;
 
-}  // namespace rt
+}  // namespace librt

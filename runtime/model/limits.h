@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace rt {
+namespace librt {
 
 struct ReadLimits {
   uint64_t nodes = 1'000'000;         ///< including bodies
@@ -14,4 +14,4 @@ struct ReadLimits {
   bool verify_data = false;           ///< verify the checksums of the weights too; this reads the whole file
 };
 
-}  // namespace rt
+}  // namespace librt

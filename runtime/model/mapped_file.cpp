@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace rt {
+namespace librt {
 namespace {
 
 struct Descriptor {
@@ -42,4 +42,4 @@ Result<Blob> map_file(const std::string& path) {
   return blob;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -8,10 +8,10 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 /// The whole file as a blob that owns the mapping; pages are read on first access. Code::NotFound or
 /// Code::Io.
 Result<Blob> map_file(const std::string& path);
 
-}  // namespace rt
+}  // namespace librt

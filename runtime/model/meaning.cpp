@@ -5,7 +5,7 @@
 
 #include "runtime/ops/evaluate.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 Status check_arity(size_t count, const ops::Arity& arity, std::string_view what) {
@@ -102,4 +102,4 @@ Status check_meaning(const ModelGraph& model) {
   return {};
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -5,11 +5,11 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt {
+namespace librt {
 
 /// Requires that verify() has accepted the model. Checks the names of inputs and outputs, arities, that
 /// composites have their body, and, where all inputs of a node have known shapes, that the declared types and
 /// shapes match the operator's shape rule.
 Status check_meaning(const ModelGraph& model);
 
-}  // namespace rt
+}  // namespace librt

@@ -7,7 +7,7 @@
 #include "runtime/model/meaning.h"
 #include "runtime/model/unpack.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 Result<ModelGraph> read(const Container& container, const ReadLimits& limits) {
@@ -63,4 +63,4 @@ Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits,
   return model;
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -12,7 +12,7 @@
 #include "runtime/model/container.h"
 #include "runtime/model/limits.h"
 
-namespace rt {
+namespace librt {
 
 /// From memory; the weights share ownership of `file` (copied once if it is not aligned to 64 bytes). If the
 /// blob has no owner, the caller keeps the bytes alive as long as the model.
@@ -26,4 +26,4 @@ Result<ModelGraph> read_model(Source source, const ReadLimits& limits = {});
 Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits = {},
                               std::span<const std::byte>* mapped = nullptr);
 
-}  // namespace rt
+}  // namespace librt

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace rt {
+namespace librt {
 namespace {
 
 using flatbuffers::ElementaryType;
@@ -71,4 +71,4 @@ Status check_table(const void* data, const TypeTable& type) {
   return {};
 }
 
-}  // namespace rt
+}  // namespace librt

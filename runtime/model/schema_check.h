@@ -9,9 +9,9 @@
 
 #include "runtime/core/status.h"
 
-namespace rt {
+namespace librt {
 
 /// The table's own fields; referenced tables need their own call. The verifier must have accepted the buffer.
 Status check_table(const void* table, const flatbuffers::TypeTable& type);
 
-}  // namespace rt
+}  // namespace librt

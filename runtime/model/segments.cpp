@@ -2,17 +2,17 @@
 
 #include <cstring>
 
-namespace rt {
+namespace librt {
 
 uint32_t SegmentTable::add(const Blob& blob) {
   const uint64_t sum = checksum(blob.data, blob.size);
-  for (size_t i = 0; i < places_.size(); ++i)
-    if (places_[i].checksum == sum && places_[i].bytes == blob.size &&
+  for (size_t i = 0; i < ranges_.size(); ++i)
+    if (ranges_[i].checksum == sum && ranges_[i].bytes == blob.size &&
         (blobs_[i].data == blob.data || std::memcmp(blobs_[i].data, blob.data, blob.size) == 0))
       return static_cast<uint32_t>(i);
-  const auto index = static_cast<uint32_t>(places_.size());
+  const auto index = static_cast<uint32_t>(ranges_.size());
   const uint64_t offset = align_up(end_);
-  places_.push_back({offset, blob.size, sum});
+  ranges_.push_back({offset, blob.size, sum});
   blobs_.push_back(blob);
   end_ = offset + blob.size;
   return index;
@@ -33,13 +33,13 @@ Status write_container(const std::array<uint8_t, 8>& magic, std::span<const uint
   RT_TRY(sink(graph.data(), graph.size()));
   RT_TRY(sink(kZeros, header.data_offset - header.graph_offset - header.graph_bytes));
   uint64_t at = 0;
-  for (size_t i = 0; i < segments.places().size(); ++i) {
-    const SegmentPlace& place = segments.places()[i];
-    RT_TRY(sink(kZeros, place.offset - at));
-    RT_TRY(sink(segments.blob(i).data, place.bytes));
-    at = place.offset + place.bytes;
+  for (size_t i = 0; i < segments.ranges().size(); ++i) {
+    const SegmentRange& range = segments.ranges()[i];
+    RT_TRY(sink(kZeros, range.offset - at));
+    RT_TRY(sink(segments.blob(i).data, range.bytes));
+    at = range.offset + range.bytes;
   }
   return {};
 }
 
-}  // namespace rt
+}  // namespace librt

@@ -13,12 +13,12 @@
 #include "runtime/graph/graph.h"
 #include "runtime/model/format.h"
 
-namespace rt {
+namespace librt {
 
 /// FlatBuffers offsets are signed 32-bit.
 inline constexpr uint64_t kLargestGraph = (uint64_t{1} << 31) - (uint64_t{1} << 20);
 
-struct SegmentPlace {
+struct SegmentRange {
   uint64_t offset = 0;  ///< from the start of the data area
   uint64_t bytes = 0;
   uint64_t checksum = 0;
@@ -28,12 +28,12 @@ class SegmentTable {
  public:
   /// The index of the segment with these bytes; the blob must stay alive until the file is written.
   uint32_t add(const Blob& blob);
-  std::span<const SegmentPlace> places() const noexcept { return places_; }
+  std::span<const SegmentRange> ranges() const noexcept { return ranges_; }
   uint64_t bytes() const noexcept { return end_; }
   const Blob& blob(size_t index) const noexcept { return blobs_[index]; }
 
  private:
-  std::vector<SegmentPlace> places_;
+  std::vector<SegmentRange> ranges_;
   std::vector<Blob> blobs_;
   uint64_t end_ = 0;
 };
@@ -45,4 +45,4 @@ using ByteSink = std::function<Status(const void* bytes, size_t size)>;
 Status write_container(const std::array<uint8_t, 8>& magic, std::span<const uint8_t> graph,
                        const SegmentTable& segments, const ByteSink& sink);
 
-}  // namespace rt
+}  // namespace librt

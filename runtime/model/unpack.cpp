@@ -4,7 +4,7 @@
 #include "runtime/model/attributes.h"
 #include "runtime/model/schema_check.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 constexpr uint32_t kNoSegment = 0xffffffffu;
@@ -180,7 +180,7 @@ class Unpacker {
       out.dims.push_back({in.dims()->Get(i)->extent(), in.dims()->Get(i)->symbol()});
     if (valid(out.dtype) && out.is_static()) {
       const auto elements = out.info().shape.checked_elements();
-      if (!elements || static_cast<uint64_t>(*elements) > limits_.memory / rt::size_of(out.dtype))
+      if (!elements || static_cast<uint64_t>(*elements) > limits_.memory / librt::size_of(out.dtype))
         return invalid_model(out.info(), " needs more than the limit of ", bytes_text(limits_.memory));
     }
     if (out.role == Role::State) {
@@ -255,4 +255,4 @@ Result<ModelGraph> unpack_model(const file::Model& model, const ReadLimits& limi
   return Unpacker(model, limits, fetch).run();
 }
 
-}  // namespace rt
+}  // namespace librt

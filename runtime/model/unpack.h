@@ -10,7 +10,9 @@
 #include "runtime/model/limits.h"
 #include "schema/model_generated.h"
 
-namespace rt {
+namespace librt {
+
+namespace file = ::rt::file;  ///< generated, in the namespace of schema/model.fbs
 
 /// The bytes of a segment by its index in the file; called at most once per segment.
 using FetchSegment = std::function<Result<Blob>(const file::Segment& segment)>;
@@ -19,4 +21,4 @@ using FetchSegment = std::function<Result<Blob>(const file::Segment& segment)>;
 Result<ModelGraph> unpack_model(const file::Model& model, const ReadLimits& limits,
                                 const FetchSegment& fetch);
 
-}  // namespace rt
+}  // namespace librt

@@ -6,7 +6,7 @@
 
 #include "runtime/ops/unary_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 ValueId greater(Emitter& emit, ValueId x, double limit) {
@@ -127,13 +127,13 @@ RT_COMPILER_PAGE(Sigmoid) = {.eval = eval_unary<[](double x) {
                                c.set(0, e.mul(c.grad(), e.mul(y, e.sub(e.scalar_like(1, y), y))));
                              }};
 
-RT_PAGE(Relu) = number_page<signed_numbers, [](double x) { return x < 0 ? 0 : x; },
+RT_PAGE(Relu) = number_page<signed_types, [](double x) { return x < 0 ? 0 : x; },
                             [](int64_t x, bool) { return x < 0 ? int64_t{0} : x; }>(OpKind::Relu);
 RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
   c.set(0, keep_where(c.emit, greater(c.emit, c.output(), 0), c.grad()));
 }};
 
-RT_PAGE(Softplus) = delicate(float_page(OpKind::Softplus));
+RT_PAGE(Softplus) = precision_sensitive(float_page(OpKind::Softplus));
 RT_COMPILER_PAGE(Softplus) = {
     .eval =
         eval_unary<[](double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }, nullptr>,
@@ -213,4 +213,4 @@ RT_PAGE(Silu) = {.kind = OpKind::Silu,
                  .form = Form::Unary};
 RT_COMPILER_PAGE(Silu) = {.body = body_of_silu};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -11,7 +11,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr bool is_16_bit(DType dtype) {
@@ -40,7 +40,7 @@ ValueId extent(Emitter& e, ValueId x, size_t axis) {
   one.end = one.start + 1;
   return e.emit(one, {x});
 }
-ValueId joined(Emitter& e, std::initializer_list<ValueId> parts, int64_t axis = 0) {
+ValueId concatenated(Emitter& e, std::initializer_list<ValueId> parts, int64_t axis = 0) {
   op::ConcatAttributes attributes;
   attributes.axis = axis;
   return e.emit_many(make_op(attributes), {parts.begin(), parts.size()}, 1)[0];
@@ -60,7 +60,7 @@ ValueId both(Emitter& e, ValueId a, ValueId b) {
 enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition, kOutput, kGradOutput };
 
 template <class Attributes>
-Status check_numbers(const Attributes& attributes) {
+Status check_scalars(const Attributes& attributes) {
   if (!std::isfinite(attributes.scale))
     return invalid_argument("expected a finite scale, found ", attributes.scale);
   if (!(attributes.softcap >= 0) || !std::isfinite(attributes.softcap))
@@ -74,7 +74,7 @@ Status check_numbers(const Attributes& attributes) {
 /// The operands that Attention and its gradient share.
 template <class Attributes>
 Status check_operands(const NodeView& node) {
-  RT_TRY(check_numbers(node.as<Attributes>()));
+  RT_TRY(check_scalars(node.as<Attributes>()));
   RT_TRY(expect_dtype(node, kQuery, "query", kFloats));
   RT_TRY(expect_same_dtype(node, kKey, "key", kQuery, "query"));
   RT_TRY(expect_same_dtype(node, kValue, "value", kQuery, "query"));
@@ -149,7 +149,7 @@ ValueId optional_input(std::span<const ValueId> inputs, size_t i) {
 /// [B] as [B, 1, 1, 1].
 ValueId per_batch(Emitter& e, ValueId x) {
   const ValueId one = one_int(e, 1);
-  return e.reshape(x, joined(e, {extent(e, x, 0), one, one, one}));
+  return e.reshape(x, concatenated(e, {extent(e, x, 0), one, one, one}));
 }
 
 /// The positions of the queries, broadcastable to [B, 1, S, 1].
@@ -255,17 +255,17 @@ ValueId grouped(Emitter& e, const AttentionParts& parts, ValueId x, ValueId last
   if (same_heads(e, parts.query, parts.key)) return x;
   const ValueId heads = extent(e, parts.key, 1);
   const ValueId rows = e.div(e.mul(extent(e, parts.query, 2), extent(e, parts.query, 1)), heads);
-  return e.reshape(x, joined(e, {extent(e, parts.query, 0), heads, rows, extent(e, last_of, last)}));
+  return e.reshape(x, concatenated(e, {extent(e, parts.query, 0), heads, rows, extent(e, last_of, last)}));
 }
 /// The inverse.
 ValueId ungrouped(Emitter& e, const AttentionParts& parts, ValueId x, ValueId last_of, size_t last) {
   if (same_heads(e, parts.query, parts.key)) return x;
   const ValueId q = parts.query;
-  return e.reshape(x,
-                   joined(e, {extent(e, q, 0), extent(e, q, 1), extent(e, q, 2), extent(e, last_of, last)}));
+  return e.reshape(
+      x, concatenated(e, {extent(e, q, 0), extent(e, q, 1), extent(e, q, 2), extent(e, last_of, last)}));
 }
 
-ValueId product(Emitter& e, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false) {
+ValueId matmul(Emitter& e, ValueId a, ValueId b, bool transpose_a = false, bool transpose_b = false) {
   op::MatMulAttributes attributes;
   attributes.transpose_a = transpose_a;
   attributes.transpose_b = transpose_b;
@@ -286,12 +286,12 @@ AttentionParts emit_weights(Emitter& e, const op::AttentionAttributes& attribute
   parts.query = scaled(e, attributes, widened(e, inputs[kQuery]));
   if (!e.status().ok()) return parts;
   const ValueId k = parts.key;
-  parts.product =
-      ungrouped(e, parts, product(e, grouped(e, parts, parts.query, parts.query, 3), k, false, true), k, 2);
-  parts.capped = parts.product;
+  parts.matmul =
+      ungrouped(e, parts, matmul(e, grouped(e, parts, parts.query, parts.query, 3), k, false, true), k, 2);
+  parts.capped = parts.matmul;
   if (attributes.softcap != 0) {
-    const ValueId cap = e.scalar_like(static_cast<double>(attributes.softcap), parts.product);
-    parts.capped = e.mul(e.emit(op::TanhAttributes{}, {e.div(parts.product, cap)}), cap);
+    const ValueId cap = e.scalar_like(static_cast<double>(attributes.softcap), parts.matmul);
+    parts.capped = e.mul(e.emit(op::TanhAttributes{}, {e.div(parts.matmul, cap)}), cap);
   }
   const Mask mask = mask_of(e, attributes, inputs);
   parts.masked = mask.apply(e, parts.capped);
@@ -306,7 +306,7 @@ AttentionParts emit_attention(Emitter& e, const op::AttentionAttributes& attribu
                               std::span<const ValueId> inputs, DType softmax_type) {
   AttentionParts parts = emit_weights(e, attributes, inputs, softmax_type);
   if (!e.status().ok()) return {};
-  const ValueId y = product(e, grouped(e, parts, parts.weights, parts.key, 2), parts.value);
+  const ValueId y = matmul(e, grouped(e, parts, parts.weights, parts.key, 2), parts.value);
   parts.result = in_type_of(e, ungrouped(e, parts, y, parts.value, 3), inputs[kQuery]);
   return parts;
 }
@@ -320,7 +320,7 @@ std::vector<ValueId> body_of_attention(Emitter& e, const Node& node, std::span<c
 // --- its gradient
 
 template <class To, class From>
-To same_numbers(const From& from) {
+To copy_attributes(const From& from) {
   To to;
   to.scale = from.scale;
   to.softcap = from.softcap;
@@ -344,8 +344,8 @@ AttentionGradients emit_gradients(Emitter& e, const op::AttentionAttributes& att
   const ValueId k = parts.key, v = parts.value, q = parts.query;
   const ValueId grad = widened(e, grad_y), rows = grouped(e, parts, grad, v, 3);
   AttentionGradients gradients;
-  gradients.value = product(e, grouped(e, parts, parts.weights, k, 2), rows, true);
-  const ValueId grad_weights = ungrouped(e, parts, product(e, rows, v, false, true), k, 2);
+  gradients.value = matmul(e, grouped(e, parts, parts.weights, k, 2), rows, true);
+  const ValueId grad_weights = ungrouped(e, parts, matmul(e, rows, v, false, true), k, 2);
   const ValueId along = e.reduce_sum(e.mul(grad, widened(e, y)), {3});
   gradients.mask = e.mul(parts.weights, e.sub(grad_weights, along));
   ValueId scores = gradients.mask;
@@ -355,13 +355,13 @@ AttentionGradients emit_gradients(Emitter& e, const op::AttentionAttributes& att
     scores = e.mul(scores, e.sub(e.scalar_like(1, ratio), e.mul(ratio, ratio)));
   }
   scores = grouped(e, parts, scores, k, 2);
-  gradients.query = scaled(e, attributes, ungrouped(e, parts, product(e, scores, k), q, 3));
-  gradients.key = product(e, scores, grouped(e, parts, q, q, 3), true);
+  gradients.query = scaled(e, attributes, ungrouped(e, parts, matmul(e, scores, k), q, 3));
+  gradients.key = matmul(e, scores, grouped(e, parts, q, q, 3), true);
   return gradients;
 }
 
 std::vector<ValueId> body_of_attention_grad(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
-  const auto attributes = same_numbers<op::AttentionAttributes>(node.as<op::AttentionGradAttributes>());
+  const auto attributes = copy_attributes<op::AttentionAttributes>(node.as<op::AttentionGradAttributes>());
   const AttentionGradients gradients =
       emit_gradients(e, attributes, inputs.first(kOutput), inputs[kOutput], inputs[kGradOutput]);
   if (!e.status().ok()) return {};
@@ -386,7 +386,7 @@ void gradient_of_attention(GradContext& c) {
     return;
   }
   const auto gradients =
-      c.emit.emit_many(make_op(same_numbers<op::AttentionGradAttributes>(attributes)), operands, 3);
+      c.emit.emit_many(make_op(copy_attributes<op::AttentionGradAttributes>(attributes)), operands, 3);
   for (const size_t i : {kQuery, kKey, kValue}) c.set(i, gradients[i]);
 }
 
@@ -426,7 +426,7 @@ std::vector<ValueId> body_of_rotary(Emitter& e, const Node& node, std::span<cons
   const ValueId x = widened(e, inputs[0]);
   const auto per_head = [&](ValueId table) {
     const ValueId shape =
-        joined(e, {extent(e, table, 0), one_int(e, 1), extent(e, table, 1), extent(e, table, 2)});
+        concatenated(e, {extent(e, table, 0), one_int(e, 1), extent(e, table, 1), extent(e, table, 2)});
     return e.reshape(widened(e, table), shape);
   };
   const ValueId cos = per_head(inputs[1]), sin = per_head(inputs[2]);
@@ -436,16 +436,16 @@ std::vector<ValueId> body_of_rotary(Emitter& e, const Node& node, std::span<cons
   const ValueId b = attributes.interleaved ? part(e, x, one_int(e, 1), width, 2) : part(e, x, half, width);
   const ValueId real = e.sub(e.mul(a, cos), e.mul(b, sin));
   const ValueId imaginary = e.add(e.mul(a, sin), e.mul(b, cos));
-  const ValueId outer = joined(e, {extent(e, x, 0), extent(e, x, 1), extent(e, x, 2)});
+  const ValueId outer = concatenated(e, {extent(e, x, 0), extent(e, x, 1), extent(e, x, 2)});
   ValueId y = kNoValue;
   if (attributes.interleaved) {
-    const ValueId column = joined(e, {outer, half, one_int(e, 1)});
-    y = joined(e, {e.reshape(real, column), e.reshape(imaginary, column)}, 4);
-    y = e.reshape(y, joined(e, {outer, width}));
+    const ValueId column = concatenated(e, {outer, half, one_int(e, 1)});
+    y = concatenated(e, {e.reshape(real, column), e.reshape(imaginary, column)}, 4);
+    y = e.reshape(y, concatenated(e, {outer, width}));
   } else {
-    y = joined(e, {real, imaginary}, 3);
+    y = concatenated(e, {real, imaginary}, 3);
   }
-  if (attributes.rotary_dimension != 0) y = joined(e, {y, part(e, x, width, end)}, 3);
+  if (attributes.rotary_dimension != 0) y = concatenated(e, {y, part(e, x, width, end)}, 3);
   return {is_16_bit(dtype) ? e.cast(y, dtype) : y};
 }
 
@@ -456,7 +456,7 @@ RT_PAGE(Attention) = {.kind = OpKind::Attention,
                       .infer = infer_attention,
                       .cost = cost_attention<op::AttentionAttributes>,
                       .composite = true,
-                      .arithmetic = Arithmetic::Product};
+                      .arithmetic = Arithmetic::Matmul};
 RT_COMPILER_PAGE(Attention) = {.gradient = gradient_of_attention, .body = body_of_attention};
 
 RT_PAGE(AttentionGrad) = {.kind = OpKind::AttentionGrad,
@@ -465,7 +465,7 @@ RT_PAGE(AttentionGrad) = {.kind = OpKind::AttentionGrad,
                           .infer = infer_attention_grad,
                           .cost = cost_attention<op::AttentionGradAttributes>,
                           .composite = true,
-                          .arithmetic = Arithmetic::Product};
+                          .arithmetic = Arithmetic::Matmul};
 RT_COMPILER_PAGE(AttentionGrad) = {.body = body_of_attention_grad};
 
 RT_PAGE(RotaryEmbedding) = {.kind = OpKind::RotaryEmbedding,
@@ -475,4 +475,4 @@ RT_PAGE(RotaryEmbedding) = {.kind = OpKind::RotaryEmbedding,
                             .composite = true};
 RT_COMPILER_PAGE(RotaryEmbedding) = {.body = body_of_rotary};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,14 +7,14 @@
 
 #include "runtime/graph/emitter.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// Values of [B, H, S, T] unless noted, 16-bit inputs widened to f32.
 struct AttentionParts {
   ValueId query = kNoValue;    ///< [B, H, S, D], scaled
   ValueId key = kNoValue;      ///< [B, G, T, D]
   ValueId value = kNoValue;    ///< [B, G, T, E]
-  ValueId product = kNoValue;  ///< scale q k
+  ValueId matmul = kNoValue;   ///< scale q k
   ValueId capped = kNoValue;   ///< after softcap; without one the product
   ValueId masked = kNoValue;   ///< -infinity where a key is masked
   ValueId weights = kNoValue;  ///< softmax over the keys, 0 for a query with all keys masked
@@ -26,4 +26,4 @@ struct AttentionParts {
 AttentionParts emit_attention(Emitter& emit, const op::AttentionAttributes& attributes,
                               std::span<const ValueId> inputs, DType softmax_type = DType::F32);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

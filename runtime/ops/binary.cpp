@@ -6,7 +6,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 using RealFunction = double (*)(double, double);
@@ -72,7 +72,7 @@ double maximum(double a, double b) {
 }
 
 Status infer_binary(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "a", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "a", kNumericTypes));
   RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
   RT_ASSIGN(const Shape shape, broadcast_shapes(node.shape(0), node.shape(1)));
   return add_output(outputs, node.dtype(0), shape);
@@ -219,7 +219,8 @@ RT_COMPILER_PAGE(Div) = {.gradient =
                              },
                          .domain = {.low = 0.5, .high = 4}};
 
-RT_PAGE(Pow) = delicate(binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow));
+RT_PAGE(Pow) =
+    precision_sensitive(binary_page<[](double a, double b) { return std::pow(a, b); }, power>(OpKind::Pow));
 RT_COMPILER_PAGE(Pow) = {.gradient = gradient_of_pow, .domain = {.low = 0.5, .high = 2}};
 
 RT_PAGE(Minimum) = binary_page<minimum, [](int64_t a, int64_t b, bool is_u64) {
@@ -237,9 +238,9 @@ RT_PAGE(Mod) = {.kind = OpKind::Mod,
                 .infer = infer_binary,
                 .eval = eval_mod,
                 .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                .arithmetic = Arithmetic::Delicate,
+                .arithmetic = Arithmetic::PrecisionSensitive,
                 .form = Form::Broadcast};
 RT_COMPILER_PAGE(Mod) = {.gradient = gradient_of_mod,
                          .domain = {.low = 1, .high = 1.9}};  // the quotient stays 0 or 1
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -2,7 +2,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 using Function = uint64_t (*)(uint64_t, uint64_t);
@@ -71,4 +71,4 @@ RT_COMPILER_PAGE(BitwiseXor) = {.eval = eval_bits<[](uint64_t a, uint64_t b) { r
 RT_PAGE(BitShift) = bits_page(OpKind::BitShift);
 RT_COMPILER_PAGE(BitShift) = {.eval = eval_shift, .no_gradient = "integer output", .tolerance = {0, 0}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -6,7 +6,7 @@
 #include "runtime/ops/optimizer.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 Status expect_codebook(const NodeView& node, size_t i) {
   RT_TRY(expect_dtype(node, i, "codebook", DTypeSet(DType::F32)));
@@ -84,14 +84,14 @@ RT_PAGE(BlockQuantize) = {.kind = OpKind::BlockQuantize,
                           .outputs = {2, 2},
                           .infer = infer_block_quantize,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 18); },
-                          .arithmetic = Arithmetic::Delicate};
+                          .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(BlockQuantize) = {.eval = eval_block_quantize, .no_gradient = kNoGradient};
 
 RT_PAGE(BlockDequantize) = {.kind = OpKind::BlockDequantize,
                             .inputs = {3, 3},
                             .infer = infer_block_dequantize,
                             .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
-                            .arithmetic = Arithmetic::Delicate};
+                            .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(BlockDequantize) = {.eval = eval_block_dequantize, .no_gradient = kNoGradient};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

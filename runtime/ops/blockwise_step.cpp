@@ -1,10 +1,10 @@
 // BlockwiseStep: an optimizer step with block-quantized states. A composite of BlockDequantize, the step and
 // BlockQuantize, which backends without a kernel for it run.
-#include "runtime/graph/optimizer_step.h"
+#include "runtime/geometry/optimizer_step.h"
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/optimizer.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// Selects the step's operands from those of the BlockwiseStep.
@@ -87,9 +87,9 @@ RT_PAGE(BlockwiseStep) = {.kind = OpKind::BlockwiseStep,
                           .infer = infer_blockwise_step,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 50); },
                           .composite = true,
-                          .arithmetic = Arithmetic::Delicate};
+                          .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(BlockwiseStep) = {.no_gradient = "an update of parameters, which comes after all gradients",
                                    .body = body_of_blockwise_step,
                                    .domain = {.low = 0.1, .high = 2}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -6,7 +6,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_cast(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -55,4 +55,4 @@ RT_COMPILER_PAGE(Cast) = {.gradient = [](GradContext& c) {
   if (is_float(from) && is_float(c.emit.value(c.output()).dtype)) c.set(0, c.emit.cast(c.grad(), from));
 }};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_all_reduce(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -59,4 +59,4 @@ RT_COMPILER_PAGE(CollectiveWait) = {.eval = eval_one_rank, .no_gradient = kNoGra
 RT_PAGE(RankShard) = collective_page(OpKind::RankShard, infer_rank_shard);
 RT_COMPILER_PAGE(RankShard) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -3,7 +3,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// The order of a and b; Unordered when one is NaN.
@@ -23,7 +23,7 @@ Order order_at(const ConstTensorView& a, int64_t i, const ConstTensorView& b, in
 }
 
 constexpr DTypeSet numbers() {
-  return kNumbers;
+  return kNumericTypes;
 }
 constexpr DTypeSet any() {
   return kAnyDType;
@@ -122,4 +122,4 @@ RT_NO_GRADIENT(Or, "boolean output");
 RT_PAGE(Xor) = logic_page<[](bool a, bool b) { return a != b; }>(OpKind::Xor);
 RT_NO_GRADIENT(Xor, "boolean output");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,7 +1,7 @@
 // The table of CompilerPages. librt does not link this file.
 #include "runtime/ops/page.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 #define RT_OP(Name) extern const CompilerPage compiler_page_##Name;
 #include "schema/op_list.inc"
@@ -24,4 +24,4 @@ EvalFunction reference_value(OpKind kind) noexcept {
   return page != nullptr ? page->eval : nullptr;
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,7 +7,7 @@
 #include "runtime/graph/symbol_extents.h"
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// The declared type and shape of a body's value, with kUnknownExtent for dynamic dimensions.
@@ -260,4 +260,4 @@ RT_NO_GRADIENT(Loop,
                "trip count, no early exit and no more than 10,000 nodes; fix the dimensions that determine "
                "the count (rtconvert --dim)");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -9,7 +9,7 @@
 
 #include "runtime/ops/page.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// A Loop with more iterations is stopped with an error, unless a session allows more.
 inline constexpr uint64_t kMaxLoopIterations = 1'000'000;
@@ -40,4 +40,4 @@ inline constexpr size_t kLoopHead = 2;
 /// input.
 bool never_breaks(const Graph& body) noexcept;
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,11 +1,11 @@
 // Conv, ConvTranspose and ConvWeightGrad: one geometry, three loops over the same (window, tap) pairs.
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 #include "runtime/ops/epilogue.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 #include "runtime/ops/windows.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Cost cost_of_geometry(const NodeView& node, const Result<ConvGeometry>& geometry, const Shape& result,
@@ -20,7 +20,7 @@ Cost cost_of_geometry(const NodeView& node, const Result<ConvGeometry>& geometry
 
 Status infer_conv(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::ConvAttributes>();
-  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
   RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
   RT_ASSIGN(const ConvGeometry geometry, conv_geometry(node.shape(0), node.shape(1), attributes));
   const Shape result = geometry.output_shape();
@@ -96,7 +96,7 @@ Result<ConvGeometry> transpose_geometry(const NodeView& node) {
 }
 
 Status infer_conv_transpose(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
   RT_TRY(expect_same_dtype(node, 1, "weight", 0, "x"));
   RT_ASSIGN(const ConvGeometry geometry, transpose_geometry(node));
   if (node.has(3)) {
@@ -263,20 +263,20 @@ RT_PAGE(Conv) = {.kind = OpKind::Conv,
                  .inputs = {2, 4},
                  .infer = infer_conv,
                  .cost = cost_conv,
-                 .arithmetic = Arithmetic::Product};
+                 .arithmetic = Arithmetic::Matmul};
 
 RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .inputs = {2, 4},
                           .shape_operands = 1u << 2,
                           .infer = infer_conv_transpose,
                           .cost = cost_conv_transpose,
-                          .arithmetic = Arithmetic::Product};
+                          .arithmetic = Arithmetic::Matmul};
 
 RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .inputs = {2, 2},
                            .infer = infer_conv_weight_grad,
                            .cost = cost_conv_weight_grad,
-                           .arithmetic = Arithmetic::Product};
+                           .arithmetic = Arithmetic::Matmul};
 
 RT_COMPILER_PAGE(Conv) = {
     .eval = eval_conv, .gradient = conv_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};
@@ -289,4 +289,4 @@ RT_COMPILER_PAGE(ConvWeightGrad) = {.eval = eval_conv_weight_grad,
                                     .domain = {-1, 1},
                                     .tolerance = {1e-4, 1e-3}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -14,7 +14,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
@@ -52,8 +52,8 @@ struct Sequence {
   std::vector<int64_t> symbols;           ///< z
   std::vector<double> log_probabilities;  ///< [steps, places]: of z[k] at t
 
-  size_t places() const { return symbols.size(); }
-  double at(int64_t t, size_t k) const { return log_probabilities[static_cast<size_t>(t) * places() + k]; }
+  size_t positions() const { return symbols.size(); }
+  double at(int64_t t, size_t k) const { return log_probabilities[static_cast<size_t>(t) * positions() + k]; }
   /// A path may leave out the blank between two different labels.
   bool may_skip_to(size_t k, int64_t blank) const {
     return k >= 2 && symbols[k] != blank && symbols[k] != symbols[k - 2];
@@ -62,16 +62,16 @@ struct Sequence {
 
 /// alpha of the sequence; applied to the reversed sequence it gives beta.
 std::vector<double> forward(const Sequence& z, int64_t blank) {
-  const size_t places = z.places();
+  const size_t positions = z.positions();
   std::vector<double> alpha(z.log_probabilities.size(), kImpossible);
-  for (size_t k = 0; k < std::min<size_t>(2, places) && z.steps > 0; ++k) alpha[k] = z.at(0, k);
+  for (size_t k = 0; k < std::min<size_t>(2, positions) && z.steps > 0; ++k) alpha[k] = z.at(0, k);
   for (int64_t t = 1; t < z.steps; ++t) {
-    const double* from = alpha.data() + static_cast<size_t>(t - 1) * places;
-    for (size_t k = 0; k < places; ++k) {
+    const double* from = alpha.data() + static_cast<size_t>(t - 1) * positions;
+    for (size_t k = 0; k < positions; ++k) {
       double sum = from[k];
       if (k >= 1) sum = log_sum(sum, from[k - 1]);
       if (z.may_skip_to(k, blank)) sum = log_sum(sum, from[k - 2]);
-      alpha[static_cast<size_t>(t) * places + k] = sum + z.at(t, k);
+      alpha[static_cast<size_t>(t) * positions + k] = sum + z.at(t, k);
     }
   }
   return alpha;
@@ -100,22 +100,22 @@ Status eval_ctc(const NodeView& node, std::span<const ConstTensorView> inputs,
         z.log_probabilities.push_back(symbol >= 0 && symbol < classes
                                           ? load(inputs[0], (t * batch + n) * classes + symbol)
                                           : kImpossible);
-    const size_t places = z.places();
+    const size_t positions = z.positions();
     const std::vector<double> alpha = forward(z, ctc.blank);
-    Sequence turned = z;
-    std::reverse(turned.symbols.begin(), turned.symbols.end());
-    std::reverse(turned.log_probabilities.begin(), turned.log_probabilities.end());
-    const std::vector<double> beta = forward(turned, ctc.blank);
+    Sequence reversed = z;
+    std::reverse(reversed.symbols.begin(), reversed.symbols.end());
+    std::reverse(reversed.log_probabilities.begin(), reversed.log_probabilities.end());
+    const std::vector<double> beta = forward(reversed, ctc.blank);
     double total = z.steps == 0 && labels == 0 ? 0 : kImpossible;
-    for (size_t k = places - std::min<size_t>(2, places); k < places && z.steps > 0; ++k)
-      total = log_sum(total, alpha[static_cast<size_t>(z.steps - 1) * places + k]);
+    for (size_t k = positions - std::min<size_t>(2, positions); k < positions && z.steps > 0; ++k)
+      total = log_sum(total, alpha[static_cast<size_t>(z.steps - 1) * positions + k]);
     const bool none = total == kImpossible;
     store(outputs[0], n, none && ctc.zero_infinity ? 0 : -total);
     if (none && ctc.zero_infinity) continue;
     for (int64_t t = 0; t < z.steps; ++t)
-      for (size_t k = 0; k < places; ++k) {
+      for (size_t k = 0; k < positions; ++k) {
         const int64_t symbol = z.symbols[k];
-        const auto i = static_cast<size_t>(t) * places + k;
+        const auto i = static_cast<size_t>(t) * positions + k;
         if (symbol < 0 || symbol >= classes) continue;
         const double share =
             none ? std::numeric_limits<double>::quiet_NaN()
@@ -151,8 +151,8 @@ RT_PAGE(CtcLoss) = {.kind = OpKind::CtcLoss,
                                        static_cast<double>(2 * node.shape(1)[1] + 1);
                           return cost;
                         },
-                    .arithmetic = Arithmetic::Delicate};
+                    .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(CtcLoss) = {
     .eval = eval_ctc, .gradient = gradient_of_ctc, .domain = {.low = -3, .high = -0.5}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 // --- NonZero
@@ -171,4 +171,4 @@ RT_PAGE(Unique) = {
     .kind = OpKind::Unique, .inputs = {1, 1}, .outputs = {4, 4}, .infer = infer_unique, .run = run_unique};
 RT_NO_GRADIENT(Unique, "which elements are kept is decided by comparing them");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,7 +7,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 using op::Activation;
 
@@ -165,4 +165,4 @@ ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* ep
   return context.grad();
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

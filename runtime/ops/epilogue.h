@@ -9,7 +9,7 @@
 
 #include "runtime/ops/page.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// Where the epilogue's operands are among a node's inputs: bias is input 2, residual the last one.
 struct EpilogueInputs {
@@ -41,4 +41,4 @@ double epilogue_flops(const op::EpilogueAttributes* epilogue, double elements) n
 /// the matmul's or convolution's result, or kNoValue after failing the emitter.
 ValueId epilogue_gradient(GradContext& context, const op::EpilogueAttributes* epilogue);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,7 +7,7 @@
 
 #include "runtime/ops/control.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// Data pointer of a present tensor without elements, whose own data may be null: a null pointer means
@@ -428,4 +428,4 @@ Result<std::vector<HostTensor>> evaluate_graph(
   return outputs;
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

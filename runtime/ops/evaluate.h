@@ -11,7 +11,7 @@
 
 #include "runtime/ops/page.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// A tensor that owns its bytes.
 struct HostTensor {
@@ -55,4 +55,4 @@ Result<std::vector<HostTensor>> evaluate_graph(
     const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe = {},
     EvalLookup values = reference_value);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

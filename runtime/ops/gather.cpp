@@ -4,7 +4,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
@@ -63,7 +63,7 @@ Status eval_gather(const NodeView& node, std::span<const ConstTensorView> inputs
 Status infer_scatter_add(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_ASSIGN(const auto extents, shape_operand(node, 0, "shape"));
   RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
-  RT_TRY(expect_dtype(node, 2, "updates", kNumbers));
+  RT_TRY(expect_dtype(node, 2, "updates", kNumericTypes));
   if (extents.size() > kMaxRank)
     return invalid_argument("expected a shape of at most ", kMaxRank, " axes, found ", extents.size());
   const Shape shape(extents);
@@ -142,4 +142,4 @@ RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(ScatterAdd) = {
     .eval = eval_scatter_add, .gradient = scatter_add_gradient, .tolerance = {1e-5, 1e-5}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

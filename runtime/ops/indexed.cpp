@@ -7,7 +7,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
@@ -261,9 +261,9 @@ struct Tuples {
 
 void gather_elements_gradient(GradContext& context) {
   Emitter& emit = context.emit;
-  const Elements places(context.node.as<op::GatherElementsAttributes>());
-  context.set(0, places.scatter(emit, zeros_like(emit, context.input(0)), context.input(1), context.grad(),
-                                op::ScatterReduction::Add));
+  const Elements indexing(context.node.as<op::GatherElementsAttributes>());
+  context.set(0, indexing.scatter(emit, zeros_like(emit, context.input(0)), context.input(1), context.grad(),
+                                  op::ScatterReduction::Add));
 }
 
 /// The position along each batch axis is prepended to every index tuple.
@@ -295,29 +295,29 @@ void gather_nd_gradient(GradContext& context) {
 }
 
 /// 1 or 0 of the type of `like`.
-ValueId as_numbers(Emitter& emit, ValueId mask, ValueId like) {
+ValueId as_values(Emitter& emit, ValueId mask, ValueId like) {
   return emit.cast(mask, emit.value(like).dtype);
 }
 
 /// The gradient goes in equal parts to x and the updates that attain the extremum.
-template <class Places>
-void extreme_gradient(GradContext& context, const Places& places) {
+template <class Indexing>
+void extreme_gradient(GradContext& context, const Indexing& indexing) {
   Emitter& emit = context.emit;
   const ValueId x = context.input(0), indices = context.input(1), updates = context.input(2);
   const ValueId y = context.output();
-  const ValueId in_x = as_numbers(emit, emit.emit(op::EqualAttributes{}, {x, y}), x);
+  const ValueId in_x = as_values(emit, emit.emit(op::EqualAttributes{}, {x, y}), x);
   const ValueId in_updates =
-      as_numbers(emit, emit.emit(op::EqualAttributes{}, {updates, places.gather(emit, y, indices)}), x);
-  const ValueId count = places.scatter(emit, in_x, indices, in_updates, op::ScatterReduction::Add);
+      as_values(emit, emit.emit(op::EqualAttributes{}, {updates, indexing.gather(emit, y, indices)}), x);
+  const ValueId count = indexing.scatter(emit, in_x, indices, in_updates, op::ScatterReduction::Add);
   const ValueId share = emit.div(context.grad(), count);
   if (context.needs(0)) context.set(0, emit.mul(in_x, share));
-  if (context.needs(2)) context.set(2, emit.mul(in_updates, places.gather(emit, share, indices)));
+  if (context.needs(2)) context.set(2, emit.mul(in_updates, indexing.gather(emit, share, indices)));
 }
 
 /// The derivative by each factor is the product of the others: that of the nonzero ones if no other one is 0,
 /// else 0.
-template <class Places>
-void product_gradient(GradContext& context, const Places& places) {
+template <class Indexing>
+void product_gradient(GradContext& context, const Indexing& indexing) {
   Emitter& emit = context.emit;
   const ValueId x = context.input(0), indices = context.input(1), updates = context.input(2);
   const ValueId zero = emit.scalar_like(0, x), one = emit.scalar_like(1, x);
@@ -325,24 +325,25 @@ void product_gradient(GradContext& context, const Places& places) {
   const auto not_zero = [&](ValueId value) {
     return emit.emit(op::WhereAttributes{}, {is_zero(value), one, value});
   };
-  const ValueId zeros = places.scatter(emit, as_numbers(emit, is_zero(x), x), indices,
-                                       as_numbers(emit, is_zero(updates), x), op::ScatterReduction::Add);
+  const ValueId zeros = indexing.scatter(emit, as_values(emit, is_zero(x), x), indices,
+                                         as_values(emit, is_zero(updates), x), op::ScatterReduction::Add);
   const ValueId product =
       emit.mul(context.grad(),
-               places.scatter(emit, not_zero(x), indices, not_zero(updates), op::ScatterReduction::Mul));
+               indexing.scatter(emit, not_zero(x), indices, not_zero(updates), op::ScatterReduction::Mul));
   const auto of = [&](ValueId value, ValueId count, ValueId whole) {
-    const ValueId others = emit.sub(count, as_numbers(emit, is_zero(value), x));
+    const ValueId others = emit.sub(count, as_values(emit, is_zero(value), x));
     return keep_where(emit, is_zero(others), emit.div(whole, not_zero(value)));
   };
   if (context.needs(0)) context.set(0, of(x, zeros, product));
   if (context.needs(2))
-    context.set(2, of(updates, places.gather(emit, zeros, indices), places.gather(emit, product, indices)));
+    context.set(2,
+                of(updates, indexing.gather(emit, zeros, indices), indexing.gather(emit, product, indices)));
 }
 
 /// True for updates that are in the result, not overwritten by a later one: their ordinals are scattered,
 /// gathered again and compared.
-template <class Places>
-ValueId stayed(GradContext& context, const Places& places) {
+template <class Indexing>
+ValueId stayed(GradContext& context, const Indexing& indexing) {
   Emitter& emit = context.emit;
   const ValueId indices = context.input(1);
   const auto filled = [&](double number, ValueId like) {
@@ -350,36 +351,36 @@ ValueId stayed(GradContext& context, const Places& places) {
   };
   const std::array<int64_t, 1> flat{-1};
   const ValueId ones = emit.reshape(filled(1, context.input(2)), emit.ints(flat));
-  const ValueId numbers =
+  const ValueId values =
       emit.reshape(emit.emit(op::CumSumAttributes{}, {ones}), shape_value(emit, context.input(2)));
   const ValueId last =
-      places.scatter(emit, filled(0, context.input(0)), indices, numbers, op::ScatterReduction::None);
-  return emit.emit(op::EqualAttributes{}, {places.gather(emit, last, indices), numbers});
+      indexing.scatter(emit, filled(0, context.input(0)), indices, values, op::ScatterReduction::None);
+  return emit.emit(op::EqualAttributes{}, {indexing.gather(emit, last, indices), values});
 }
 
-template <class Attributes, class Places>
+template <class Attributes, class Indexing>
 void scatter_gradient(GradContext& context) {
   Emitter& emit = context.emit;
   const auto& attributes = context.node.as<Attributes>();
-  const Places places(attributes);
+  const Indexing indexing(attributes);
   const ValueId indices = context.input(1);
   switch (attributes.reduction) {
     case op::ScatterReduction::None:
       if (context.needs(0))
-        context.set(0, places.scatter(emit, context.grad(), indices, zeros_like(emit, context.input(2)),
-                                      op::ScatterReduction::None));
+        context.set(0, indexing.scatter(emit, context.grad(), indices, zeros_like(emit, context.input(2)),
+                                        op::ScatterReduction::None));
       break;
     case op::ScatterReduction::Add:
       if (context.needs(0)) context.set(0, context.grad());
       break;
-    case op::ScatterReduction::Mul: return product_gradient(context, places);
+    case op::ScatterReduction::Mul: return product_gradient(context, indexing);
     case op::ScatterReduction::Minimum:
-    case op::ScatterReduction::Maximum: return extreme_gradient(context, places);
+    case op::ScatterReduction::Maximum: return extreme_gradient(context, indexing);
   }
   if (!context.needs(2)) return;
-  const ValueId gathered = places.gather(emit, context.grad(), indices);
+  const ValueId gathered = indexing.gather(emit, context.grad(), indices);
   const bool replaces = attributes.reduction == op::ScatterReduction::None;
-  context.set(2, replaces ? keep_where(emit, stayed(context, places), gathered) : gathered);
+  context.set(2, replaces ? keep_where(emit, stayed(context, indexing), gathered) : gathered);
 }
 
 }  // namespace
@@ -405,4 +406,4 @@ RT_COMPILER_PAGE(ScatterND) = {.eval = eval_scatter_nd,
                                .gradient = scatter_gradient<op::ScatterNDAttributes, Tuples>,
                                .tolerance = {1e-5, 1e-5}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

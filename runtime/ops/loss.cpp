@@ -2,7 +2,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_cross_entropy(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -30,14 +30,14 @@ std::vector<ValueId> body_of_cross_entropy(Emitter& e, const Node&, std::span<co
   const TensorInfo info{.dtype = label_type, .shape = {1, classes.extent}};
   std::vector<std::byte> numbers(info.bytes());
   for (int64_t i = 0; i < classes.extent; ++i) store_integer(numbers.data(), label_type, i, i);
-  const ValueId class_numbers = e.constant(info, Blob::own(std::move(numbers)));
+  const ValueId class_indices = e.constant(info, Blob::own(std::move(numbers)));
 
   op::LogSoftmaxAttributes over_classes;
   over_classes.axis = 1;
   const ValueId log_probability = e.emit(over_classes, {logits});
   const std::array<int64_t, 2> column{-1, 1};
   const ValueId labels = e.reshape(inputs[1], e.ints(column));
-  const ValueId is_label = e.emit(op::EqualAttributes{}, {labels, class_numbers});
+  const ValueId is_label = e.emit(op::EqualAttributes{}, {labels, class_indices});
   const ValueId picked = e.reduce_sum(keep_where(e, is_label, log_probability), {1}, false);
   return {e.neg(e.reduce_mean(picked, {0}, false))};
 }
@@ -54,7 +54,7 @@ RT_PAGE(SoftmaxCrossEntropy) = {.kind = OpKind::SoftmaxCrossEntropy,
                                       return cost;
                                     },
                                 .composite = true,
-                                .arithmetic = Arithmetic::Delicate};
+                                .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(SoftmaxCrossEntropy) = {.body = body_of_cross_entropy};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,16 +1,16 @@
 // MatMul with NumPy's broadcasting, transposed operands and a fused epilogue.
-#include "runtime/graph/matmul_geometry.h"
+#include "runtime/geometry/matmul.h"
 
 #include "runtime/ops/epilogue.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_matmul(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const auto& attributes = node.as<op::MatMulAttributes>();
-  RT_TRY(expect_dtype(node, 0, "a", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "a", kNumericTypes));
   RT_TRY(expect_same_dtype(node, 1, "b", 0, "a"));
   RT_ASSIGN(const MatMulGeometry geometry, matmul_geometry(node.shape(0), node.shape(1), attributes));
   RT_TRY(check_epilogue(node, attributes.epilogue.get(), node.dtype(0), geometry.result, false));
@@ -22,18 +22,17 @@ template <class T>
 void transpose_matrices(std::vector<T>& values, int64_t rows, int64_t columns) {
   const int64_t size = rows * columns;
   if (size == 0) return;
-  std::vector<T> turned(static_cast<size_t>(size));
+  std::vector<T> transposed(static_cast<size_t>(size));
   for (T* matrix = values.data(); matrix != values.data() + values.size(); matrix += size) {
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < columns; ++j)
-        turned[static_cast<size_t>(j * rows + i)] = matrix[i * columns + j];
-    std::copy(turned.begin(), turned.end(), matrix);
+        transposed[static_cast<size_t>(j * rows + i)] = matrix[i * columns + j];
+    std::copy(transposed.begin(), transposed.end(), matrix);
   }
 }
 
 template <class T>
-std::vector<T> product(const MatMulGeometry& g, const ConstTensorView& a_view,
-                       const ConstTensorView& b_view) {
+std::vector<T> matmul(const MatMulGeometry& g, const ConstTensorView& a_view, const ConstTensorView& b_view) {
   std::vector<T> a = load_all<T>(a_view);
   std::vector<T> b = load_all<T>(b_view);
   if (g.transpose_a) transpose_matrices(a, g.k, g.m);
@@ -62,8 +61,7 @@ Status eval_matmul(const NodeView& node, std::span<const ConstTensorView> inputs
   RT_ASSIGN(const MatMulGeometry geometry,
             matmul_geometry(inputs[0].info.shape, inputs[1].info.shape, attributes));
   with_values(inputs[0].info.dtype, [&]<class T>() {
-    finish<T>(node, attributes.epilogue.get(), inputs, product<T>(geometry, inputs[0], inputs[1]),
-              outputs[0]);
+    finish<T>(node, attributes.epilogue.get(), inputs, matmul<T>(geometry, inputs[0], inputs[1]), outputs[0]);
   });
   return {};
 }
@@ -162,9 +160,9 @@ RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .inputs = {2, 4},
                    .infer = infer_matmul,
                    .cost = cost_matmul,
-                   .arithmetic = Arithmetic::Product};
+                   .arithmetic = Arithmetic::Matmul};
 
 RT_COMPILER_PAGE(MatMul) = {
     .eval = eval_matmul, .gradient = matmul_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,11 +1,11 @@
 // Identity, Reshape, Transpose, Concat, Slice, Pad, Expand and Tile: data movement without arithmetic.
 #include <cstring>
 
-#include "runtime/graph/movement_geometry.h"
+#include "runtime/geometry/movement.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 using Offsets = std::vector<std::vector<int64_t>>;
@@ -264,4 +264,4 @@ RT_PAGE(Tile) = {.kind = OpKind::Tile,
                  .infer = infer_tile,
                  .eval = eval_tile};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,7 +7,7 @@
 
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// Extents [first, last) of x's shape as an i64 vector.
@@ -19,8 +19,8 @@ ValueId extents(Emitter& emit, ValueId x, int first, int last) {
 }
 
 ValueId int_vector(Emitter& emit, int64_t number) {
-  const int64_t numbers[] = {number};
-  return emit.ints(numbers);
+  const int64_t values[] = {number};
+  return emit.ints(values);
 }
 
 ValueId concat(Emitter& emit, std::span<const ValueId> parts) {
@@ -218,4 +218,4 @@ RT_COMPILER_PAGE(Pad) = {.gradient = pad_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(Expand) = {.gradient = expand_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(Tile) = {.gradient = tile_gradient, .tolerance = {0, 0}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 enum Operand : size_t { kBoxes, kScores, kMaxOutput, kIouThreshold, kScoreThreshold };
@@ -114,7 +114,7 @@ RT_PAGE(NonMaxSuppression) = {.kind = OpKind::NonMaxSuppression,
                               .inputs = {2, 5},
                               .infer = infer,
                               .run = run,
-                              .arithmetic = Arithmetic::Delicate};
+                              .arithmetic = Arithmetic::PrecisionSensitive};
 RT_NO_GRADIENT(NonMaxSuppression, "integer output");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

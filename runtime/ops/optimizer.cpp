@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstring>
 
-namespace rt::ops {
+namespace librt::ops {
 
 Status expect_moment(const NodeView& node, size_t i, Label what) {
   RT_TRY(expect_dtype(node, i, what, DTypeSet(node.dtype(0), DType::F32)));
@@ -166,7 +166,7 @@ RT_PAGE(SgdStep) = {.kind = OpKind::SgdStep,
                     .outputs = {1, 2},
                     .infer = infer_sgd,
                     .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
-                    .arithmetic = Arithmetic::Delicate};
+                    .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(SgdStep) = {.eval = eval_sgd,
                              .no_gradient = "an update of parameters, which comes after all gradients"};
 
@@ -175,9 +175,9 @@ RT_PAGE(AdamStep) = {.kind = OpKind::AdamStep,
                      .outputs = {3, 4},
                      .infer = infer_adam,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 14); },
-                     .arithmetic = Arithmetic::Delicate};
+                     .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(AdamStep) = {.eval = eval_adam,
                               .no_gradient = "an update of parameters, which comes after all gradients",
                               .domain = {.low = 0.1, .high = 2}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// Input i has the parameter's shape, and its type or f32.
 Status expect_moment(const NodeView& node, size_t i, Label what);
@@ -20,4 +20,4 @@ Status expect_codebook(const NodeView& node, size_t i);
 /// The rate is in [0, 1).
 Status expect_decay_rate(Label what, float rate);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

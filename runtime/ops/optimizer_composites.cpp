@@ -5,7 +5,7 @@
 #include "runtime/ops/optimizer.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// Common parts of the bodies: operands in the compute type, and results by the step's conventions.
@@ -222,7 +222,7 @@ RT_PAGE(RmsPropStep) = {.kind = OpKind::RmsPropStep,
                         .infer = infer_rms_prop,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 12); },
                         .composite = true,
-                        .arithmetic = Arithmetic::Delicate};
+                        .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(RmsPropStep) = {
     .no_gradient = kNoGradient, .body = body_of_rms_prop, .domain = {.low = 0.1, .high = 2}};
 
@@ -232,7 +232,7 @@ RT_PAGE(AdagradStep) = {.kind = OpKind::AdagradStep,
                         .infer = infer_adagrad,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                         .composite = true,
-                        .arithmetic = Arithmetic::Delicate};
+                        .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(AdagradStep) = {
     .no_gradient = kNoGradient, .body = body_of_adagrad, .domain = {.low = 0.1, .high = 2}};
 
@@ -242,7 +242,7 @@ RT_PAGE(AdadeltaStep) = {.kind = OpKind::AdadeltaStep,
                          .infer = infer_adadelta,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 16); },
                          .composite = true,
-                         .arithmetic = Arithmetic::Delicate};
+                         .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(AdadeltaStep) = {
     .no_gradient = kNoGradient, .body = body_of_adadelta, .domain = {.low = 0.1, .high = 2}};
 
@@ -252,7 +252,7 @@ RT_PAGE(LambStep) = {.kind = OpKind::LambStep,
                      .infer = infer_lamb,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
                      .composite = true,
-                     .arithmetic = Arithmetic::Delicate};
+                     .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(LambStep) = {
     .no_gradient = kNoGradient, .body = body_of_lamb, .domain = {.low = 0.1, .high = 2}};
 
@@ -262,7 +262,7 @@ RT_PAGE(LionStep) = {.kind = OpKind::LionStep,
                      .infer = infer_lion,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
                      .composite = true,
-                     .arithmetic = Arithmetic::Delicate};
+                     .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(LionStep) = {.no_gradient = kNoGradient, .body = body_of_lion};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

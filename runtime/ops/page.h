@@ -18,7 +18,7 @@
 #include "runtime/graph/emitter.h"
 #include "runtime/graph/node_view.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// Work of one node at concrete shapes: floating point operations (a multiply-add is two) and bytes that must
 /// move.
@@ -65,9 +65,9 @@ class ResultMaker {
 
 /// How an operator is run in 16-bit floats; accumulation is in f32 everywhere.
 enum class Arithmetic : uint8_t {
-  Plain,     ///< about as accurate in 16 bits: data movement, comparisons, one rounding per element
-  Product,   ///< faster in 16 bits: matmul, convolution, attention, recurrent layers
-  Delicate,  ///< precision-sensitive: exp, log, long sums, norms, losses, coordinates, updates; stays in f32
+  Plain,               ///< about as accurate in 16 bits: data movement, comparisons, one rounding per element
+  Matmul,              ///< faster in 16 bits: matmul, convolution, attention, recurrent layers
+  PrecisionSensitive,  ///< exp, log, long sums, norms, losses, coordinates, updates: stays in f32
 };
 
 /// What passes may assume of every node of an operator.
@@ -105,8 +105,8 @@ struct Page {
 };
 
 /// Marks a page as precision-sensitive: the operator stays in f32.
-constexpr Page delicate(Page page) noexcept {
-  page.arithmetic = Arithmetic::Delicate;
+constexpr Page precision_sensitive(Page page) noexcept {
+  page.arithmetic = Arithmetic::PrecisionSensitive;
   return page;
 }
 
@@ -169,14 +169,14 @@ EvalFunction host_value(OpKind kind) noexcept;
 /// Those of all operators, from both pages. Not part of librt.
 EvalFunction reference_value(OpKind kind) noexcept;
 
-}  // namespace rt::ops
+}  // namespace librt::ops
 
 /// At the top of a page: RT_PAGE(Relu) = {.kind = ..., .infer = ...};
-#define RT_PAGE(Name)                       \
-  extern const ::rt::ops::Page page_##Name; \
-  const ::rt::ops::Page page_##Name
-#define RT_COMPILER_PAGE(Name)                               \
-  extern const ::rt::ops::CompilerPage compiler_page_##Name; \
-  const ::rt::ops::CompilerPage compiler_page_##Name
+#define RT_PAGE(Name)                          \
+  extern const ::librt::ops::Page page_##Name; \
+  const ::librt::ops::Page page_##Name
+#define RT_COMPILER_PAGE(Name)                                  \
+  extern const ::librt::ops::CompilerPage compiler_page_##Name; \
+  const ::librt::ops::CompilerPage compiler_page_##Name
 /// RT_NO_GRADIENT(ArgMax, "integer output");
 #define RT_NO_GRADIENT(Name, reason) RT_COMPILER_PAGE(Name) = {.no_gradient = reason}

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace rt {
+namespace librt {
 
 void append(std::string& out, DTypeSet set) {
   const char* separator = "";
@@ -15,9 +15,9 @@ void append(std::string& out, DTypeSet set) {
   }
 }
 
-}  // namespace rt
+}  // namespace librt
 
-namespace rt::ops {
+namespace librt::ops {
 
 Status expect_dtype(const NodeView& node, size_t i, Label what, DTypeSet allowed) {
   if (allowed.contains(node.dtype(i))) return {};
@@ -198,4 +198,4 @@ Cost elementwise_cost(const NodeView& node, double per_element) {
   return cost;
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

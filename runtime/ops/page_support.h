@@ -15,12 +15,12 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/page.h"
 
-namespace rt {
+namespace librt {
 /// "f32, f16": for messages.
 void append(std::string& out, DTypeSet set);
-}  // namespace rt
+}  // namespace librt
 
-namespace rt::ops {
+namespace librt::ops {
 
 // --- checks for shape rules; `what` names the operand in messages ("x", "weight"). infer_node has already
 // checked the number of inputs, that the first `Arity::least` are present, and that shape operands have
@@ -123,4 +123,4 @@ double input_bytes(const NodeView& node) noexcept;
 /// Flops of `per_element` for each element of output 0, and the bytes of all operands and results.
 Cost elementwise_cost(const NodeView& node, double per_element);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,7 +1,7 @@
 // The table of pages, derived from the schema's union. Knows no operator by name.
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 #define RT_OP(Name) extern const Page page_##Name;
 #include "schema/op_list.inc"
@@ -34,4 +34,4 @@ Cost cost_of(const NodeView& node) {
   return elementwise_cost(node, 0);
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

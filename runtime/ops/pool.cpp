@@ -5,12 +5,12 @@
 #include <cmath>
 #include <limits>
 
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 #include "runtime/ops/windows.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// Types whose values int64 or double hold exactly and in order.
@@ -345,4 +345,4 @@ RT_COMPILER_PAGE(AveragePool) = {
 RT_COMPILER_PAGE(AveragePoolGrad) = {
     .eval = eval_average_pool_grad, .gradient = average_pool_grad_gradient, .tolerance = {1e-5, 1e-5}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,6 +1,6 @@
 // QuantizeLinear and DequantizeLinear: affine quantization; NarrowFloat: rounding to a narrower float format;
 // FakeQuantize: quantization and dequantization in one, for training.
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/quantization.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet kScaleTypes{DType::F32, DType::F16, DType::BF16};
@@ -17,11 +17,11 @@ constexpr DTypeSet kCodes{DType::I8, DType::U8, DType::I16, DType::U16};
 
 /// Checks x's, the scale's and the zero point's shapes against each other; `codes` is the zero point's type.
 template <class Attributes>
-Status check_groups(const NodeView& node, DType codes) {
+Status check_groups(const NodeView& node, DType quantized) {
   const auto& attributes = node.as<Attributes>();
   RT_TRY(scale_groups(node.shape(0), node.shape(1), attributes.axis, attributes.block_size).status());
   if (!node.has(2)) return {};
-  RT_TRY(expect_dtype(node, 2, "zero_point", DTypeSet(codes)));
+  RT_TRY(expect_dtype(node, 2, "zero_point", DTypeSet(quantized)));
   return expect_shape(node, 2, "zero_point", node.shape(1));
 }
 
@@ -164,44 +164,44 @@ Status infer_fake(const NodeView& node, std::vector<TensorInfo>& outputs) {
 
 /// The quantization grid of a FakeQuantize: x becomes round(x / scale) scale, clipped to [least scale, most
 /// scale].
-struct FakeCodes {
+struct FakeQuantized {
   ValueId scale, least, most;
   ValueId any;  ///< whether the range is not empty: high > low
 };
 
-FakeCodes fake_codes(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
+FakeQuantized fake_quantized(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
   const auto levels = static_cast<double>(node.as<op::FakeQuantizeAttributes>().levels);
   const ValueId zero = e.scalar(0, DType::F32), count = e.scalar(levels, DType::F32);
   const ValueId low = e.emit(op::MinimumAttributes{}, {inputs[1], zero});
   const ValueId high = e.emit(op::MaximumAttributes{}, {inputs[2], zero});
-  FakeCodes codes;
-  codes.scale =
+  FakeQuantized quantized;
+  quantized.scale =
       e.emit(op::MaximumAttributes{}, {e.div(e.sub(high, low), count), e.scalar(1e-20, DType::F32)});
-  codes.least = e.emit(op::RoundAttributes{}, {e.div(low, codes.scale)});
-  codes.most = e.add(codes.least, count);
-  codes.any = e.emit(op::GreaterAttributes{}, {high, low});
-  return codes;
+  quantized.least = e.emit(op::RoundAttributes{}, {e.div(low, quantized.scale)});
+  quantized.most = e.add(quantized.least, count);
+  quantized.any = e.emit(op::GreaterAttributes{}, {high, low});
+  return quantized;
 }
 
 std::vector<ValueId> body_of_fake(Emitter& e, const Node& node, std::span<const ValueId> inputs) {
-  const FakeCodes codes = fake_codes(e, node, inputs);
-  const ValueId nearest = e.emit(op::RoundAttributes{}, {e.div(inputs[0], codes.scale)});
-  const ValueId clipped =
-      e.emit(op::MinimumAttributes{}, {e.emit(op::MaximumAttributes{}, {nearest, codes.least}), codes.most});
-  return {e.emit(op::WhereAttributes{}, {codes.any, e.mul(clipped, codes.scale), inputs[0]})};
+  const FakeQuantized quantized = fake_quantized(e, node, inputs);
+  const ValueId nearest = e.emit(op::RoundAttributes{}, {e.div(inputs[0], quantized.scale)});
+  const ValueId clipped = e.emit(
+      op::MinimumAttributes{}, {e.emit(op::MaximumAttributes{}, {nearest, quantized.least}), quantized.most});
+  return {e.emit(op::WhereAttributes{}, {quantized.any, e.mul(clipped, quantized.scale), inputs[0]})};
 }
 
 /// Values up to half a step beyond the last level are rounded to it, not clipped.
 void gradient_of_fake(GradContext& c) {
   Emitter& e = c.emit;
-  const FakeCodes codes = fake_codes(e, c.node, c.node.inputs);
+  const FakeQuantized quantized = fake_quantized(e, c.node, c.node.inputs);
   const ValueId half = e.scalar(0.5, DType::F32);
-  const ValueId least = e.mul(e.sub(codes.least, half), codes.scale);
-  const ValueId most = e.mul(e.add(codes.most, half), codes.scale);
+  const ValueId least = e.mul(e.sub(quantized.least, half), quantized.scale);
+  const ValueId most = e.mul(e.add(quantized.most, half), quantized.scale);
   const ValueId inside =
       e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {c.input(0), least}),
                                    e.emit(op::LessOrEqualAttributes{}, {c.input(0), most})});
-  const ValueId none = e.emit(op::NotAttributes{}, {codes.any});
+  const ValueId none = e.emit(op::NotAttributes{}, {quantized.any});
   c.set(0, keep_where(e, e.emit(op::OrAttributes{}, {inside, none}), c.grad()));
 }
 
@@ -211,7 +211,7 @@ RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear,
                            .inputs = {2, 3},
                            .infer = infer_quantize,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                           .arithmetic = Arithmetic::Delicate};
+                           .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(QuantizeLinear) = {
     .eval = eval_quantize, .no_gradient = "the result is an integer", .domain = {0.25, 2}};
 
@@ -219,13 +219,13 @@ RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear,
                              .inputs = {2, 3},
                              .infer = infer_dequantize,
                              .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
-                             .arithmetic = Arithmetic::Delicate};
+                             .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(DequantizeLinear) = {.eval = eval_dequantize, .no_gradient = "integer input"};
 
 RT_PAGE(NarrowFloat) = {.kind = OpKind::NarrowFloat,
                         .inputs = {1, 1},
                         .infer = infer_narrow,
-                        .arithmetic = Arithmetic::Delicate,
+                        .arithmetic = Arithmetic::PrecisionSensitive,
                         .form = Form::Unary};
 // As for any Cast to fewer bits, rounding has a straight-through gradient.
 RT_COMPILER_PAGE(NarrowFloat) = {.eval = eval_narrow, .gradient = [](GradContext& c) { c.set(0, c.grad()); }};
@@ -235,7 +235,7 @@ RT_PAGE(FakeQuantize) = {.kind = OpKind::FakeQuantize,
                          .infer = infer_fake,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
                          .composite = true,
-                         .arithmetic = Arithmetic::Delicate};
+                         .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(FakeQuantize) = {.gradient = gradient_of_fake, .body = body_of_fake};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

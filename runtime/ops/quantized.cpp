@@ -1,14 +1,14 @@
 // Fused quantized arithmetic: 8-bit matmul and convolution whose i32 accumulators are requantized in the same
 // kernel, and the operators that stay in 8 bits between them. All are composites of integer matmuls or
 // convolutions, QuantizeLinear and DequantizeLinear.
-#include "runtime/graph/matmul_geometry.h"
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/matmul.h"
+#include "runtime/geometry/quantization.h"
 
 #include "runtime/ops/epilogue.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
@@ -20,7 +20,7 @@ constexpr int64_t kCodes = 256;
 struct Requantized {
   size_t scale, bias, y_scale, y_zero;
 };
-constexpr Requantized kOfSums{1, 2, 3, 4}, kOfProduct{2, 4, 5, 6};
+constexpr Requantized kOfSums{1, 2, 3, 4}, kOfMatmul{2, 4, 5, 6};
 
 Status check_epilogue(const op::EpilogueAttributes* epilogue) {
   if (epilogue == nullptr) return {};
@@ -139,8 +139,8 @@ ValueId requantize(Emitter& e, const Attributes& attributes, ValueId sums, std::
   if (attributes.epilogue != nullptr)
     last.epilogue = std::make_unique<op::EpilogueAttributes>(*attributes.epilogue);
   return e.emit(std::move(last),
-                {sums, inputs[kOfProduct.scale], at_or_none(inputs, kOfProduct.bias),
-                 at_or_none(inputs, kOfProduct.y_scale), at_or_none(inputs, kOfProduct.y_zero)});
+                {sums, inputs[kOfMatmul.scale], at_or_none(inputs, kOfMatmul.bias),
+                 at_or_none(inputs, kOfMatmul.y_scale), at_or_none(inputs, kOfMatmul.y_zero)});
 }
 
 // --- matmul and convolution
@@ -161,7 +161,7 @@ Status infer_quantized_conv(const NodeView& node, std::vector<TensorInfo>& outpu
   RT_TRY(check_factors(node));
   RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
   if (node.has(3)) RT_TRY(expect_shape(node, 3, "x_zero_point", {}));
-  return infer_requantized<op::QuantizedConvAttributes>(node, kOfProduct, geometry.output_shape(),
+  return infer_requantized<op::QuantizedConvAttributes>(node, kOfMatmul, geometry.output_shape(),
                                                         geometry.output_channels, outputs);
 }
 
@@ -181,7 +181,7 @@ Status infer_quantized_matmul(const NodeView& node, std::vector<TensorInfo>& out
     most[most.rank() - 1] = 1;
     RT_TRY(expect_shape(node, 3, "x_zero_point", most));
   }
-  return infer_requantized<op::QuantizedMatMulAttributes>(node, kOfProduct, geometry.result, geometry.n,
+  return infer_requantized<op::QuantizedMatMulAttributes>(node, kOfMatmul, geometry.result, geometry.n,
                                                           outputs);
 }
 
@@ -190,7 +190,7 @@ std::vector<ValueId> body_of_quantized_matmul(Emitter& e, const Node& node, std:
   return {requantize(e, node.as<op::QuantizedMatMulAttributes>(), sums, inputs)};
 }
 
-Cost cost_of_product(const NodeView& node, double multiply_adds) {
+Cost cost_of_matmul(const NodeView& node, double multiply_adds) {
   Cost cost = elementwise_cost(node, 4);
   cost.flops += 2 * multiply_adds;
   return cost;
@@ -198,14 +198,14 @@ Cost cost_of_product(const NodeView& node, double multiply_adds) {
 
 Cost cost_quantized_conv(const NodeView& node) {
   const auto geometry = geometry_of(node);
-  return cost_of_product(node, geometry.ok() ? geometry->multiply_adds() : 0);
+  return cost_of_matmul(node, geometry.ok() ? geometry->multiply_adds() : 0);
 }
 
 Cost cost_quantized_matmul(const NodeView& node) {
   const auto geometry = matmul_geometry(node.shape(0), node.shape(1), {});
-  return cost_of_product(node, geometry.ok() ? static_cast<double>(geometry->result.elements()) *
-                                                   static_cast<double>(geometry->k)
-                                             : 0);
+  return cost_of_matmul(node, geometry.ok() ? static_cast<double>(geometry->result.elements()) *
+                                                  static_cast<double>(geometry->k)
+                                            : 0);
 }
 
 // --- QuantizedAdd
@@ -282,7 +282,7 @@ RT_PAGE(Requantize) = {.kind = OpKind::Requantize,
                        .infer = infer_requantize,
                        .cost = [](const NodeView& node) { return elementwise_cost(node, 4); },
                        .composite = true,
-                       .arithmetic = Arithmetic::Delicate};
+                       .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(Requantize) = {
     .no_gradient = kInteger, .body = body_of_requantize, .domain = {0.25, 2}, .tolerance = kOneStep};
 
@@ -291,7 +291,7 @@ RT_PAGE(QuantizedConv) = {.kind = OpKind::QuantizedConv,
                           .infer = infer_quantized_conv,
                           .cost = cost_quantized_conv,
                           .composite = true,
-                          .arithmetic = Arithmetic::Delicate};
+                          .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(QuantizedConv) = {
     .no_gradient = kInteger, .body = body_of_quantized_conv, .domain = {0, 31}, .tolerance = kOneStep};
 
@@ -300,7 +300,7 @@ RT_PAGE(QuantizedMatMul) = {.kind = OpKind::QuantizedMatMul,
                             .infer = infer_quantized_matmul,
                             .cost = cost_quantized_matmul,
                             .composite = true,
-                            .arithmetic = Arithmetic::Delicate};
+                            .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(QuantizedMatMul) = {
     .no_gradient = kInteger, .body = body_of_quantized_matmul, .domain = {0, 31}, .tolerance = kOneStep};
 
@@ -309,7 +309,7 @@ RT_PAGE(QuantizedAdd) = {.kind = OpKind::QuantizedAdd,
                          .infer = infer_quantized_add,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                          .composite = true,
-                         .arithmetic = Arithmetic::Delicate};
+                         .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(QuantizedAdd) = {
     .no_gradient = kInteger, .body = body_of_quantized_add, .domain = {0, 31}, .tolerance = kOneStep};
 
@@ -322,8 +322,8 @@ RT_PAGE(DynamicQuantizeLinear) = {.kind = OpKind::DynamicQuantizeLinear,
                                   .infer = infer_dynamic,
                                   .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
                                   .composite = true,
-                                  .arithmetic = Arithmetic::Delicate};
+                                  .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(DynamicQuantizeLinear) = {
     .no_gradient = "the result is an integer", .body = body_of_dynamic, .tolerance = kOneStep};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

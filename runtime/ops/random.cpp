@@ -7,7 +7,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 template <class Attributes>
@@ -102,9 +102,9 @@ constexpr Page random_page(OpKind kind) {
 
 }  // namespace
 
-RT_PAGE(RandomUniform) = delicate(random_page<op::RandomUniformAttributes>(OpKind::RandomUniform));
+RT_PAGE(RandomUniform) = precision_sensitive(random_page<op::RandomUniformAttributes>(OpKind::RandomUniform));
 RT_COMPILER_PAGE(RandomUniform) = {.eval = eval_uniform, .gradient = zero_gradient, .tolerance = {0, 0}};
-RT_PAGE(RandomNormal) = delicate(random_page<op::RandomNormalAttributes>(OpKind::RandomNormal));
+RT_PAGE(RandomNormal) = precision_sensitive(random_page<op::RandomNormalAttributes>(OpKind::RandomNormal));
 RT_COMPILER_PAGE(RandomNormal) = {.eval = eval_normal, .gradient = zero_gradient, .tolerance = {1e-5, 1e-5}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -7,7 +7,7 @@
 #include "runtime/ops/recurrent_cell.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 struct Optional {
@@ -198,7 +198,7 @@ ValueId columns(Emitter& e, ValueId x, int64_t first, int64_t last) {
   return e.emit(attributes, {x, e.ints(std::array{first}), e.ints(std::array{last})});
 }
 
-ValueId joined(Emitter& e, ValueId a, ValueId b) {
+ValueId concatenated(Emitter& e, ValueId a, ValueId b) {
   op::ConcatAttributes attributes;
   attributes.axis = 1;
   return e.emit(attributes, {a, b});
@@ -210,7 +210,7 @@ ValueId rows_of(Emitter& e, ValueId x, int64_t directions, int64_t columns) {
 }
 
 /// a^T b over the rows of both.
-ValueId product_over_rows(Emitter& e, ValueId a, ValueId b) {
+ValueId matmul_over_rows(Emitter& e, ValueId a, ValueId b) {
   op::MatMulAttributes attributes;
   attributes.transpose_a = true;
   return e.emit(attributes, {a, b});
@@ -232,17 +232,17 @@ ValueId gradient_of_x(GradContext& c, const GateGradients& g) {
 ValueId gradient_of_r(Emitter& e, const GateGradients& g, bool gru) {
   const ValueId gates = rows_of(e, g.all[0], g.directions, g.gates * g.hidden);
   const ValueId previous = rows_of(e, g.all[1], g.directions, g.hidden);
-  if (!gru) return product_over_rows(e, gates, previous);
-  return joined(e, product_over_rows(e, columns(e, gates, 0, 2 * g.hidden), previous),
-                product_over_rows(e, rows_of(e, g.all[3], g.directions, g.hidden),
-                                  rows_of(e, g.all[4], g.directions, g.hidden)));
+  if (!gru) return matmul_over_rows(e, gates, previous);
+  return concatenated(e, matmul_over_rows(e, columns(e, gates, 0, 2 * g.hidden), previous),
+                      matmul_over_rows(e, rows_of(e, g.all[3], g.directions, g.hidden),
+                                       rows_of(e, g.all[4], g.directions, g.hidden)));
 }
 
 ValueId gradient_of_bias(Emitter& e, const GateGradients& g, bool gru) {
   const ValueId of_w = e.reduce_sum(g.all[0], {1, 2}, false);
   ValueId of_r = of_w;
-  if (gru) of_r = joined(e, columns(e, of_w, 0, 2 * g.hidden), e.reduce_sum(g.all[3], {1, 2}, false));
-  return joined(e, of_w, of_r);
+  if (gru) of_r = concatenated(e, columns(e, of_w, 0, 2 * g.hidden), e.reduce_sum(g.all[3], {1, 2}, false));
+  return concatenated(e, of_w, of_r);
 }
 
 template <class Attributes, class GradAttributes>
@@ -271,7 +271,7 @@ void recurrent_gradient(GradContext& c) {
   if (!c.emit.status().ok()) return;
   if (c.needs(0)) c.set(0, gradient_of_x(c, g));
   if (c.needs(1))
-    c.set(1, product_over_rows(
+    c.set(1, matmul_over_rows(
                  c.emit, rows_of(c.emit, g.all[0], g.directions, g.gates * g.hidden),
                  c.emit.reshape(c.input(0), c.emit.ints(std::array{
                                                 int64_t{-1}, c.emit.value(c.input(1)).dims[2].extent}))));
@@ -290,7 +290,7 @@ constexpr Page forward_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
           .cost = cost_recurrent,
-          .arithmetic = Arithmetic::Product};
+          .arithmetic = Arithmetic::Matmul};
 }
 
 constexpr Page gradient_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
@@ -316,14 +316,14 @@ RT_COMPILER_PAGE(RNN) = {.eval = eval_recurrent,
                          .gradient = recurrent_gradient<op::RNNAttributes, op::RNNGradAttributes>,
                          .domain = {-1, 1}};
 
-RT_PAGE(LSTMGrad) = delicate(gradient_page(OpKind::LSTMGrad, 12, 5));
+RT_PAGE(LSTMGrad) = precision_sensitive(gradient_page(OpKind::LSTMGrad, 12, 5));
 RT_COMPILER_PAGE(LSTMGrad) = {
     .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
-RT_PAGE(GRUGrad) = delicate(gradient_page(OpKind::GRUGrad, 9, 5));
+RT_PAGE(GRUGrad) = precision_sensitive(gradient_page(OpKind::GRUGrad, 9, 5));
 RT_COMPILER_PAGE(GRUGrad) = {
     .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
-RT_PAGE(RNNGrad) = delicate(gradient_page(OpKind::RNNGrad, 9, 3));
+RT_PAGE(RNNGrad) = precision_sensitive(gradient_page(OpKind::RNNGrad, 9, 3));
 RT_COMPILER_PAGE(RNNGrad) = {
     .eval = eval_gradient, .no_gradient = "the gradient of a gradient", .domain = {-1, 1}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

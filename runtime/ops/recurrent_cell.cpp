@@ -5,7 +5,7 @@
 
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 using Function = op::RecurrentActivation;
@@ -227,4 +227,4 @@ void Cell::back_gru(const CellTrace& trace, Row& grad_h, CellGradient& gradient)
   add_transposed(1, pre.data() + n, grad_h);
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

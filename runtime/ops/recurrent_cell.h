@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "runtime/core/tensor_view.h"
-#include "runtime/graph/recurrent_geometry.h"
+#include "runtime/geometry/recurrent.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 using Row = std::vector<double>;
 
@@ -64,4 +64,4 @@ std::vector<int64_t> lengths_of(const RecurrentGeometry& geometry, std::span<con
 /// All elements of an optional input; zeros where it is absent.
 Row row_or_zeros(std::span<const ConstTensorView> inputs, int index, int64_t count);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

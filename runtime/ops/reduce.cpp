@@ -6,11 +6,11 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr DTypeSet numbers() {
-  return kNumbers;
+  return kNumericTypes;
 }
 constexpr DTypeSet any() {
   return kAnyDType;
@@ -161,7 +161,7 @@ constexpr Page reduce_page(OpKind kind) {
 // --- positions
 
 Status infer_position(const NodeView& node, std::vector<TensorInfo>& outputs, int64_t given, bool keep_dims) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
   RT_TRY(expect_rank(node, 0, "x", 1));
   RT_ASSIGN(const int axis, resolve_axis(given, node.shape(0).rank()));
   const Shape shape = reduced_shape(node.shape(0), std::array{axis}, keep_dims);
@@ -283,11 +283,12 @@ void gradient_of_prod(GradContext& c) {
 
 }  // namespace
 
-RT_PAGE(ReduceSum) = delicate(reduce_page<op::ReduceSumAttributes, numbers, Sum, false>(OpKind::ReduceSum));
+RT_PAGE(ReduceSum) =
+    precision_sensitive(reduce_page<op::ReduceSumAttributes, numbers, Sum, false>(OpKind::ReduceSum));
 RT_COMPILER_PAGE(ReduceSum) = {.gradient = gradient_of_sum};
 
 RT_PAGE(ReduceMean) =
-    delicate(reduce_page<op::ReduceMeanAttributes, numbers, Sum, false, true>(OpKind::ReduceMean));
+    precision_sensitive(reduce_page<op::ReduceMeanAttributes, numbers, Sum, false, true>(OpKind::ReduceMean));
 RT_COMPILER_PAGE(ReduceMean) = {.gradient = gradient_of_mean};
 
 RT_PAGE(ReduceMax) = reduce_page<op::ReduceMaxAttributes, any, Max, true>(OpKind::ReduceMax);
@@ -297,7 +298,7 @@ RT_PAGE(ReduceMin) = reduce_page<op::ReduceMinAttributes, any, Min, true>(OpKind
 RT_COMPILER_PAGE(ReduceMin) = {.gradient = gradient_of_extreme<op::ReduceMinAttributes>};
 
 RT_PAGE(ReduceProd) =
-    delicate(reduce_page<op::ReduceProdAttributes, numbers, Prod, false>(OpKind::ReduceProd));
+    precision_sensitive(reduce_page<op::ReduceProdAttributes, numbers, Prod, false>(OpKind::ReduceProd));
 RT_COMPILER_PAGE(ReduceProd) = {.gradient = gradient_of_prod};
 
 RT_PAGE(ArgMax) = arg_page<op::ArgMaxAttributes, true>(OpKind::ArgMax);
@@ -306,4 +307,4 @@ RT_NO_GRADIENT(ArgMax, "integer output");
 RT_PAGE(ArgMin) = arg_page<op::ArgMinAttributes, false>(OpKind::ArgMin);
 RT_NO_GRADIENT(ArgMin, "integer output");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

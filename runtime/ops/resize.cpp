@@ -1,10 +1,10 @@
 // Resize: nearest, linear and cubic interpolation of the spatial axes, one axis after the other.
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/sample_gradients.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 /// An f32 vector among the shape operands; none for an absent one.
@@ -115,4 +115,4 @@ RT_PAGE(Resize) = {.kind = OpKind::Resize,
 
 RT_COMPILER_PAGE(Resize) = {.eval = eval_resize, .gradient = resize_gradient};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -3,12 +3,12 @@
 #include <array>
 #include <cmath>
 
-#include "runtime/graph/sample_geometry.h"
+#include "runtime/geometry/sample.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/sample_gradients.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 // --- GridSample
@@ -261,17 +261,17 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
                        .inputs = {2, 2},
                        .infer = infer_grid_sample,
                        .cost = cost_grid_sample,
-                       .arithmetic = Arithmetic::Delicate};
+                       .arithmetic = Arithmetic::PrecisionSensitive};
 RT_PAGE(RoiAlign) = {.kind = OpKind::RoiAlign,
                      .inputs = {3, 3},
                      .infer = infer_roi_align,
                      .cost = cost_roi_align<op::RoiAlignAttributes>,
-                     .arithmetic = Arithmetic::Delicate};
+                     .arithmetic = Arithmetic::PrecisionSensitive};
 RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
                          .inputs = {4, 4},
                          .infer = infer_roi_align_grad,
                          .cost = cost_roi_align<op::RoiAlignGradAttributes>,
-                         .arithmetic = Arithmetic::Delicate};
+                         .arithmetic = Arithmetic::PrecisionSensitive};
 
 RT_COMPILER_PAGE(GridSample) = {
     .eval = eval_grid_sample, .gradient = grid_sample_gradient, .domain = {-1, 1}};
@@ -279,4 +279,4 @@ RT_COMPILER_PAGE(RoiAlign) = {.eval = eval_roi_align, .gradient = gradient_of_ro
 RT_COMPILER_PAGE(RoiAlignGrad) = {.eval = eval_roi_align_grad,
                                   .no_gradient = "is itself a gradient; librt has no second derivatives"};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -1,16 +1,16 @@
 #include "runtime/ops/sample_gradients.h"
 
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 ValueId reduced(Emitter& emit, ValueId x, int64_t axis) {
   return emit.reduce_sum(x, {axis}, true);
 }
 
-ValueId joined(Emitter& emit, std::span<const ValueId> parts, int64_t axis) {
+ValueId concatenated(Emitter& emit, std::span<const ValueId> parts, int64_t axis) {
   op::ConcatAttributes attributes;
   attributes.axis = axis;
   return emit.emit_many(make_op(attributes), parts, 1)[0];
@@ -153,7 +153,7 @@ class GridGradient {
                         dims[static_cast<size_t>(d + 1)].extent);
       taps_.push_back(axes.back().taps());
     }
-    batch_ = batch_numbers();
+    batch_ = batch_indices();
     if (context_.needs(0))
       grad_x_ = emit_.emit(op::ExpandAttributes{}, {emit_.scalar_like(0, x_), shape_value(emit_, x_)});
     grad_positions_.assign(axes.size(), kNoValue);
@@ -163,7 +163,7 @@ class GridGradient {
     if (!context_.needs(1) || grad_positions_[0] == kNoValue) return;
     std::vector<ValueId> parts;
     for (size_t d = axes.size(); d-- > 0;) parts.push_back(emit_.mul(grad_positions_[d], axes[d].step()));
-    context_.set(1, emit_.reshape(joined(emit_, parts, 2), shape_value(emit_, grid_)));
+    context_.set(1, emit_.reshape(concatenated(emit_, parts, 2), shape_value(emit_, grid_)));
   }
 
  private:
@@ -174,10 +174,10 @@ class GridGradient {
     op::ShapeAttributes first;
     first.end = 1;
     const ValueId parts[] = {emit_.emit(first, {x_}), emit_.ints(std::array{int64_t{-1}, last})};
-    return joined(emit_, parts, 0);
+    return concatenated(emit_, parts, 0);
   }
   /// The batch index of each point, i64 [N,P,1].
-  ValueId batch_numbers() {
+  ValueId batch_indices() {
     const ValueId ones = emit_.emit(op::ExpandAttributes{},
                                     {emit_.scalar(1, DType::I64), shape_value(emit_, taps_[0][0].index)});
     op::CumSumAttributes count;
@@ -204,7 +204,7 @@ class GridGradient {
   void take(const std::vector<size_t>& chosen) {
     std::vector<ValueId> place{batch_};
     for (size_t d = 0; d < chosen.size(); ++d) place.push_back(taps_[d][chosen[d]].index);
-    const ValueId indices = joined(emit_, place, 2);
+    const ValueId indices = concatenated(emit_, place, 2);
     if (context_.needs(0)) {
       op::ScatterNDAttributes add;
       add.reduction = op::ScatterReduction::Add;
@@ -282,13 +282,13 @@ void resize_gradient(GradContext& context) {
     const ResizeAxis& axis = geometry->axes[static_cast<size_t>(i)];
     const ValueId matrix =
         interpolation_matrix(emit, axis, attributes, geometry->taps, emit.value(grad).dtype);
-    op::MatMulAttributes product;
-    product.transpose_a = true;
+    op::MatMulAttributes matmul;
+    matmul.transpose_a = true;
     const ValueId rows = emit.reshape(grad, emit.ints(std::array{int64_t{-1}, axis.output, inner}));
-    grad = emit.emit(std::move(product), {matrix, rows});
+    grad = emit.emit(std::move(matmul), {matrix, rows});
     inner *= axis.input;
   }
   context.set(0, emit.reshape(grad, shape_value(emit, context.input(0))));
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,9 +5,9 @@
 
 #include "runtime/ops/page.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 void grid_sample_gradient(GradContext& context);
 void resize_gradient(GradContext& context);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

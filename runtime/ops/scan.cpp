@@ -2,12 +2,12 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 template <class Attributes>
 Status infer_scan(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
   RT_TRY(resolve_axis(node.as<Attributes>().axis, node.shape(0).rank()).status());
   return infer_like_first(node, outputs);
 }
@@ -91,13 +91,13 @@ void cum_prod_gradient(GradContext& context) {
 RT_PAGE(CumSum) = {.kind = OpKind::CumSum,
                    .infer = infer_scan<op::CumSumAttributes>,
                    .cost = cost_scan,
-                   .arithmetic = Arithmetic::Delicate};
+                   .arithmetic = Arithmetic::PrecisionSensitive};
 RT_PAGE(CumProd) = {.kind = OpKind::CumProd,
                     .infer = infer_scan<op::CumProdAttributes>,
                     .cost = cost_scan,
-                    .arithmetic = Arithmetic::Delicate};
+                    .arithmetic = Arithmetic::PrecisionSensitive};
 
 RT_COMPILER_PAGE(CumSum) = {.eval = eval_scan<op::CumSumAttributes, false>, .gradient = cum_sum_gradient};
 RT_COMPILER_PAGE(CumProd) = {.eval = eval_scan<op::CumProdAttributes, true>, .gradient = cum_prod_gradient};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

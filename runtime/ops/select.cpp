@@ -4,7 +4,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_where(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -39,4 +39,4 @@ RT_COMPILER_PAGE(Where) = {.gradient = [](GradContext& c) {
   c.set(2, c.emit.emit(op::WhereAttributes{}, {c.input(0), c.emit.scalar_like(0, c.grad()), c.grad()}));
 }};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

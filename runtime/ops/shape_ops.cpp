@@ -5,7 +5,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 // --- Shape
@@ -104,7 +104,7 @@ Result<Arithmetic> arithmetic(DType dtype, const void* start, const void* limit,
 }
 
 Status infer_range(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "start", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "start", kNumericTypes));
   for (size_t i = 0; i < 3; ++i) {
     RT_TRY(expect_same_dtype(node, i, text("input ", i), 0, "start"));
     if (node.input(i).elements() != 1)
@@ -144,11 +144,11 @@ RT_PAGE(Range) = {.kind = OpKind::Range,
                   .shape_operands = 1u << 0 | 1u << 1 | 1u << 2,
                   .infer = infer_range,
                   .eval = eval_range,
-                  .arithmetic = ops::Arithmetic::Delicate};
+                  .arithmetic = ops::Arithmetic::PrecisionSensitive};
 
 RT_COMPILER_PAGE(Shape) = {.no_gradient = "integer output", .tolerance = {0, 0}};
 RT_COMPILER_PAGE(ConstantOfShape) = {.no_gradient = "the result depends on a shape only",
                                      .tolerance = {0, 0}};
 RT_COMPILER_PAGE(Range) = {.no_gradient = "the result's extent depends on the inputs", .tolerance = {0, 0}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

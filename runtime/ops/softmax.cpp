@@ -4,7 +4,7 @@
 
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 template <class Attributes>
@@ -49,7 +49,7 @@ constexpr Page softmax_page(OpKind kind) {
 
 }  // namespace
 
-RT_PAGE(Softmax) = delicate(softmax_page<op::SoftmaxAttributes>(OpKind::Softmax));
+RT_PAGE(Softmax) = precision_sensitive(softmax_page<op::SoftmaxAttributes>(OpKind::Softmax));
 RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
                              .gradient = [](GradContext& c) {  // y (g - sum g y)
                                Emitter& e = c.emit;
@@ -59,7 +59,7 @@ RT_COMPILER_PAGE(Softmax) = {.eval = eval_softmax<op::SoftmaxAttributes, false>,
                                c.set(0, e.mul(y, e.sub(c.grad(), sum)));
                              }};
 
-RT_PAGE(LogSoftmax) = delicate(softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax));
+RT_PAGE(LogSoftmax) = precision_sensitive(softmax_page<op::LogSoftmaxAttributes>(OpKind::LogSoftmax));
 RT_COMPILER_PAGE(LogSoftmax) = {
     .eval = eval_softmax<op::LogSoftmaxAttributes, true>,
     .gradient = [](GradContext& c) {  // g - exp(y) sum g
@@ -68,4 +68,4 @@ RT_COMPILER_PAGE(LogSoftmax) = {
       c.set(0, e.sub(c.grad(), e.mul(e.emit(op::ExpAttributes{}, {c.output()}), sum)));
     }};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -6,7 +6,7 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Result<int> axis_of(const op::TensorScatterAttributes& attributes, int rank) {
@@ -126,4 +126,4 @@ RT_PAGE(TensorScatter) = {.kind = OpKind::TensorScatter,
                           .cost = cost_tensor_scatter};
 RT_COMPILER_PAGE(TensorScatter) = {.eval = eval_tensor_scatter, .gradient = gradient_of_tensor_scatter};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

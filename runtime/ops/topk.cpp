@@ -8,11 +8,11 @@
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_topk(const NodeView& node, std::vector<TensorInfo>& outputs) {
-  RT_TRY(expect_dtype(node, 0, "x", kNumbers));
+  RT_TRY(expect_dtype(node, 0, "x", kNumericTypes));
   RT_ASSIGN(const auto k, shape_operand(node, 1, "k"));
   if (k.size() != 1) return invalid_argument("expected k as a vector of one entry, found ", k.size());
   Shape shape = node.shape(0);
@@ -99,4 +99,4 @@ RT_PAGE(TopK) = {.kind = OpKind::TopK,
                  .cost = cost_topk};
 RT_COMPILER_PAGE(TopK) = {.eval = eval_topk, .gradient = topk_gradient, .tolerance = {0, 0}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

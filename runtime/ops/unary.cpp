@@ -5,7 +5,7 @@
 
 #include "runtime/ops/unary_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 constexpr int64_t wrapped_negative(int64_t x) {
@@ -36,14 +36,14 @@ RT_COMPILER_PAGE(Abs) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SignAttributes{}, {c.input(0)})));
 }};
 
-RT_PAGE(Neg) = number_page<signed_numbers, [](double x) { return -x; },
+RT_PAGE(Neg) = number_page<signed_types, [](double x) { return -x; },
                            [](int64_t x, bool) { return wrapped_negative(x); }>(OpKind::Neg);
 RT_COMPILER_PAGE(Neg) = {.gradient = [](GradContext& c) { c.set(0, c.emit.neg(c.grad())); }};
 
-RT_PAGE(Exp) = delicate(float_page<[](double x) { return std::exp(x); }>(OpKind::Exp));
+RT_PAGE(Exp) = precision_sensitive(float_page<[](double x) { return std::exp(x); }>(OpKind::Exp));
 RT_COMPILER_PAGE(Exp) = {.gradient = [](GradContext& c) { c.set(0, c.emit.mul(c.grad(), c.output())); }};
 
-RT_PAGE(Log) = delicate(float_page<[](double x) { return std::log(x); }>(OpKind::Log));
+RT_PAGE(Log) = precision_sensitive(float_page<[](double x) { return std::log(x); }>(OpKind::Log));
 RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); },
                          .domain = {.low = 0.1, .high = 4}};
 
@@ -62,12 +62,12 @@ RT_COMPILER_PAGE(Reciprocal) = {
         },
     .domain = {.low = 0.5, .high = 4}};
 
-RT_PAGE(Sin) = delicate(float_page<[](double x) { return std::sin(x); }>(OpKind::Sin));
+RT_PAGE(Sin) = precision_sensitive(float_page<[](double x) { return std::sin(x); }>(OpKind::Sin));
 RT_COMPILER_PAGE(Sin) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::CosAttributes{}, {c.input(0)})));
 }};
 
-RT_PAGE(Cos) = delicate(float_page<[](double x) { return std::cos(x); }>(OpKind::Cos));
+RT_PAGE(Cos) = precision_sensitive(float_page<[](double x) { return std::cos(x); }>(OpKind::Cos));
 RT_COMPILER_PAGE(Cos) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.emit(op::SinAttributes{}, {c.input(0)}))));
 }};
@@ -115,4 +115,4 @@ RT_PAGE(Not) = {.kind = OpKind::Not,
                 .form = Form::Unary};
 RT_NO_GRADIENT(Not, "boolean output");
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 
 #include "runtime/ops/page_support.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 template <DTypeSet (*Allowed)()>
 Status infer_unary(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -17,9 +17,9 @@ constexpr DTypeSet floats() {
   return kFloats;
 }
 constexpr DTypeSet numbers() {
-  return kNumbers;
+  return kNumericTypes;
 }
-constexpr DTypeSet signed_numbers() {
+constexpr DTypeSet signed_types() {
   return kFloats | DTypeSet{DType::I8, DType::I16, DType::I32, DType::I64};
 }
 
@@ -80,4 +80,4 @@ constexpr Page number_page(OpKind kind) {
           .form = Form::Unary};
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-namespace rt::ops {
+namespace librt::ops {
 
 template <>
 std::vector<double> load_all<double>(const ConstTensorView& view) {
@@ -110,4 +110,4 @@ void copy_mapped(const TensorView& output, const void* source, std::span<const s
   }
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -12,7 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 /// All elements of a tensor; T is double (floats) or uint64_t (integers, whose sums and products then wrap as
 /// the stored type's do).
@@ -45,4 +45,4 @@ inline constexpr int64_t kFill = -1;
 void copy_mapped(const TensorView& output, const void* source, std::span<const std::vector<int64_t>> offsets,
                  const void* fill = nullptr);
 
-}  // namespace rt::ops
+}  // namespace librt::ops

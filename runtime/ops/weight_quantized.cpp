@@ -1,11 +1,11 @@
 // WeightQuantizedMatMul: matmul of f32 activations with 8- or 4-bit weights that have a scale per group. A
 // composite: the dequantized weights, and a MatMul.
-#include "runtime/graph/matmul_geometry.h"
+#include "runtime/geometry/matmul.h"
 
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
-namespace rt::ops {
+namespace librt::ops {
 namespace {
 
 Status infer_weight_quantized(const NodeView& node, std::vector<TensorInfo>& outputs) {
@@ -60,9 +60,9 @@ std::vector<ValueId> body_of_weight_quantized(Emitter& e, const Node& node, std:
     weight = unpacked(e, weight);
     zero = e.emit(op::ExpandAttributes{}, {e.scalar(8, DType::U8), e.shape_of(inputs[2])});
   }
-  op::MatMulAttributes product;
-  product.transpose_b = true;
-  const ValueId y = e.emit(std::move(product), {inputs[0], e.emit(real, {weight, inputs[2], zero})});
+  op::MatMulAttributes matmul;
+  matmul.transpose_b = true;
+  const ValueId y = e.emit(std::move(matmul), {inputs[0], e.emit(real, {weight, inputs[2], zero})});
   return {inputs.size() > 3 && inputs[3] != kNoValue ? e.add(y, inputs[3]) : y};
 }
 
@@ -79,8 +79,8 @@ RT_PAGE(WeightQuantizedMatMul) = {.kind = OpKind::WeightQuantizedMatMul,
                                   .infer = infer_weight_quantized,
                                   .cost = cost_weight_quantized,
                                   .composite = true,
-                                  .arithmetic = Arithmetic::Delicate};
+                                  .arithmetic = Arithmetic::PrecisionSensitive};
 RT_COMPILER_PAGE(WeightQuantizedMatMul) = {
     .no_gradient = "the weights are integers", .body = body_of_weight_quantized, .tolerance = {1e-4, 1e-4}};
 
-}  // namespace rt::ops
+}  // namespace librt::ops

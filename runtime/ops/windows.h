@@ -5,9 +5,9 @@
 
 #include <array>
 
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 
-namespace rt::ops {
+namespace librt::ops {
 
 using WindowAxes = std::array<WindowAxis, kMaxSpatialRank>;
 
@@ -61,4 +61,4 @@ void for_each_window(const WindowAxes& axes, Visit&& visit) {
       for (int64_t k = 0; k < axes[2].output; ++k) visit(window++, i, j, k);
 }
 
-}  // namespace rt::ops
+}  // namespace librt::ops

@@ -5,12 +5,12 @@
 
 #include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
-#include "runtime/session/cache.h"
-#include "runtime/session/introduction.h"
-#include "runtime/session/select.h"
-#include "runtime/session/shapes.h"
+#include "runtime/session/device/cache.h"
+#include "runtime/session/device/rank_handshake.h"
+#include "runtime/session/prepare/device_choice.h"
+#include "runtime/session/prepare/shapes.h"
 
-namespace rt {
+namespace librt {
 
 namespace {
 
@@ -76,9 +76,9 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .tf32 = asks_for_tf32(options),
                                .cache_folder = cache_folder(options.cache_folder),
                                .communicator = options.communicator};
-  RT_ASSIGN(const DeviceChoice choice, select_device(*graph, model->states, options.backend, device_options));
+  RT_ASSIGN(const DeviceChoice choice, choose_device(*graph, model->states, options.backend, device_options));
   if (has_other_ranks(options.communicator))
-    RT_TRY(introduce(choice.backend, device_options));
+    RT_TRY(rank_handshake(choice.backend, device_options));
   else if (!choice.device.empty())
     device_options.device = choice.device;
   RT_ASSIGN(const std::shared_ptr<DeviceSet> devices, DeviceSet::open(choice.backend, device_options));
@@ -103,10 +103,10 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
     RT_ASSIGN(shared.states, StateStore::create(shared.devices, model, options.memory_limit));
   }
   shared.model = model;
-  shared.chooser =
-      Chooser({.enabled = options.tuning && !options.deterministic,
-               .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
-               .cache_folder = cache_folder(options.cache_folder)});
+  shared.kernel_tuner =
+      KernelTuner({.enabled = options.tuning && !options.deterministic,
+                   .limit = std::chrono::milliseconds(options.tuning_ms > 0 ? options.tuning_ms : 500),
+                   .cache_folder = cache_folder(options.cache_folder)});
   shared.strict = options.strict;
   shared.mapped = options.mapped;
   shared.precision = precision_of(options);
@@ -122,8 +122,8 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   session->input_ranges_.resize(graph.inputs.size());
   session->output_ranges_.resize(graph.outputs.size());
   for (Pending& run : session->pending_) run.outputs.resize(graph.outputs.size());
-  if (needs_cut(graph)) {
-    RT_ASSIGN(session->cut_, Executor::create(shared, graph, GraphPlace::Entry));
+  if (needs_partition(graph)) {
+    RT_ASSIGN(session->partitioned_, Executor::create(shared, graph, GraphKind::Entry));
     return session;
   }
   session->whole_ = std::make_unique<GraphRunner>(shared, graph);
@@ -188,7 +188,7 @@ Status Session::bind_output(size_t index, void* data, size_t bytes) {
 }
 
 Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
-  if (cut_ != nullptr) {
+  if (partitioned_ != nullptr) {
     // Plans are built while it runs: their shapes depend on data.
     if (checked_.size() == inputs.size() &&
         std::equal(inputs.begin(), inputs.end(), checked_.begin(),
@@ -242,7 +242,7 @@ void Session::collect_inputs() {
   }
 }
 
-Status Session::check_room(size_t index, const TensorInfo& info) const {
+Status Session::check_capacity(size_t index, const TensorInfo& info) const {
   const Output& output = outputs_[index];
   if (output.bound == nullptr || output.bound_bytes >= info.bytes()) return {};
   return invalid_argument("output '", (*graph_)[graph_->outputs[index]].name, "': ", info, " takes ",
@@ -250,27 +250,27 @@ Status Session::check_room(size_t index, const TensorInfo& info) const {
 }
 
 /// directly: to bound memory, if the device can write to it.
-Status Session::collect_outputs(size_t turn, bool directly) {
+Status Session::collect_outputs(size_t run_slot, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
     const PlanValue& value = whole_->output(k);
-    RT_TRY(check_room(k, value.info));
-    RT_TRY(output.own[turn].reserve(value.bytes));
+    RT_TRY(check_capacity(k, value.info));
+    RT_TRY(output.own[run_slot].reserve(value.bytes));
     const bool in_place =
         directly && output.bound != nullptr && is_aligned(output.bound, devices().alignment());
-    output_ranges_[k] = {in_place ? output.bound : output.own[turn].data(), value.bytes};
+    output_ranges_[k] = {in_place ? output.bound : output.own[run_slot].data(), value.bytes};
   }
   return {};
 }
 
 /// Makes each output available to the caller.
-Status Session::deliver_outputs(size_t turn, bool directly) {
+Status Session::deliver_outputs(size_t run_slot, bool directly) {
   for (size_t k = 0; k < outputs_.size(); ++k) {
     Output& output = outputs_[k];
     const bool to_bound = directly && output.bound != nullptr;
     // The device's memory can be used until the next run.
     const bool borrow = directly && output.bound == nullptr;
-    void* target = to_bound ? output.bound : output.own[turn].data();
+    void* target = to_bound ? output.bound : output.own[run_slot].data();
     RT_ASSIGN(void* const data, whole_->deliver(k, output_ranges_, target, borrow));
     output.result = {data, whole_->output(k).info};
   }
@@ -278,10 +278,10 @@ Status Session::deliver_outputs(size_t turn, bool directly) {
 }
 
 Status Session::run_in_pieces(bool directly) {
-  RT_TRY(cut_->run(input_views_));
+  RT_TRY(partitioned_->run(input_views_));
   for (size_t k = 0; k < outputs_.size(); ++k) {
-    const ConstTensorView& made = cut_->outputs()[k];
-    RT_TRY(check_room(k, made.info));
+    const ConstTensorView& made = partitioned_->outputs()[k];
+    RT_TRY(check_capacity(k, made.info));
     void* const target = directly ? outputs_[k].bound : nullptr;
     outputs_[k].result = {target != nullptr ? target : const_cast<void*>(made.data), made.info};
     if (target != nullptr && made.info.bytes() > 0) std::memcpy(target, made.data, made.info.bytes());
@@ -291,12 +291,12 @@ Status Session::run_in_pieces(bool directly) {
 
 /// A complete synchronous run. Not directly: bound memory, and outputs of the other in-flight slot, stay
 /// untouched.
-Status Session::run_now(size_t turn, bool directly) {
-  if (cut_ != nullptr) return run_in_pieces(directly);
+Status Session::run_now(size_t run_slot, bool directly) {
+  if (partitioned_ != nullptr) return run_in_pieces(directly);
   collect_inputs();
-  RT_TRY(collect_outputs(turn, directly));
+  RT_TRY(collect_outputs(run_slot, directly));
   RT_TRY(whole_->run(input_ranges_, output_ranges_));
-  return deliver_outputs(turn, directly);
+  return deliver_outputs(run_slot, directly);
 }
 
 Status Session::run() {
@@ -315,16 +315,16 @@ Status Session::submit() {
     return invalid_argument("submit: ", pending_count_, " runs are in flight; wait for the first of them");
   RT_TRY(prepare());
   ran_ = false;
-  const size_t turn = (first_pending_ + pending_count_) % pending_.size();
-  Pending& run = pending_[turn];
+  const size_t run_slot = (first_pending_ + pending_count_) % pending_.size();
+  Pending& run = pending_[run_slot];
   run.status = {};
-  run.on_host = cut_ != nullptr || !whole_->is_asynchronous();
+  run.on_host = partitioned_ != nullptr || !whole_->is_asynchronous();
   if (run.on_host) {
-    RT_TRY(run_now(turn, false));
+    RT_TRY(run_now(run_slot, false));
   } else {
-    for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(check_room(k, whole_->output(k).info));
+    for (size_t k = 0; k < outputs_.size(); ++k) RT_TRY(check_capacity(k, whole_->output(k).info));
     collect_inputs();
-    RT_TRY(whole_->submit(turn, input_ranges_));
+    RT_TRY(whole_->submit(run_slot, input_ranges_));
   }
   for (size_t k = 0; k < outputs_.size(); ++k) run.outputs[k] = {outputs_[k].bound, outputs_[k].result};
   ++pending_count_;
@@ -332,19 +332,19 @@ Status Session::submit() {
 }
 
 /// directly: to bound memory.
-Status Session::bring_to_host(size_t turn, bool directly) {
-  Pending& run = pending_[turn];
+Status Session::bring_to_host(size_t run_slot, bool directly) {
+  Pending& run = pending_[run_slot];
   run.on_host = true;
-  RT_TRY(whole_->wait(turn));
+  RT_TRY(whole_->wait(run_slot));
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const PlanValue& value = whole_->output(k);
-    AlignedBytes& own = outputs_[k].own[turn];
+    AlignedBytes& own = outputs_[k].own[run_slot];
     void* target = directly ? run.outputs[k].bound : nullptr;
     if (target == nullptr) {
       RT_TRY(own.reserve(value.bytes));
       target = own.data();
     }
-    RT_TRY(whole_->receive(turn, k, target));
+    RT_TRY(whole_->receive(run_slot, k, target));
     run.outputs[k].made = {target, value.info};
   }
   return {};
@@ -352,19 +352,19 @@ Status Session::bring_to_host(size_t turn, bool directly) {
 
 void Session::settle() {
   for (size_t i = 0; i < pending_count_; ++i) {
-    const size_t turn = (first_pending_ + i) % pending_.size();
-    if (!pending_[turn].on_host) pending_[turn].status = bring_to_host(turn, false);
+    const size_t run_slot = (first_pending_ + i) % pending_.size();
+    if (!pending_[run_slot].on_host) pending_[run_slot].status = bring_to_host(run_slot, false);
   }
 }
 
 Status Session::wait() {
   if (pending_count_ == 0) return invalid_argument("wait: no submitted run is pending");
-  const size_t turn = first_pending_;
-  Pending& run = pending_[turn];
-  first_pending_ = (turn + 1) % pending_.size();
+  const size_t run_slot = first_pending_;
+  Pending& run = pending_[run_slot];
+  first_pending_ = (run_slot + 1) % pending_.size();
   --pending_count_;
   ran_ = false;
-  RT_TRY(run.on_host ? std::move(run.status) : bring_to_host(turn, true));
+  RT_TRY(run.on_host ? std::move(run.status) : bring_to_host(run_slot, true));
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const Pending::Output& output = run.outputs[k];
     outputs_[k].result = output.made;
@@ -387,7 +387,7 @@ Result<TensorView> Session::output(size_t index) const {
 std::vector<Executor::Timing> Session::profile() const {
   std::vector<Executor::Timing> timings;
   if (!options_.profile) return timings;
-  if (cut_ != nullptr) cut_->collect(timings);
+  if (partitioned_ != nullptr) partitioned_->collect(timings);
   for (size_t i = 0; plan() != nullptr && i < plan()->nanoseconds().size(); ++i)
     timings.push_back({.plan = plan(),
                        .step = i,
@@ -405,7 +405,7 @@ std::vector<const Plan*> Session::plans() const {
 
 void Session::reset_profile() noexcept {
   if (whole_ != nullptr) whole_->reset_profile();
-  if (cut_ != nullptr) cut_->reset_profile();
+  if (partitioned_ != nullptr) partitioned_->reset_profile();
 }
 
 MemoryStats Session::memory() const noexcept {
@@ -428,8 +428,8 @@ MemoryStats Session::memory() const noexcept {
   for (const Output& output : outputs_)
     for (const AlignedBytes& own : output.own) stats.staging += own.capacity();
   for (const GraphRunner* runner : shared_.runners) stats.staging += runner->exchanged_bytes();
-  if (cut_ != nullptr) stats.staging += cut_->host_bytes();
+  if (partitioned_ != nullptr) stats.staging += partitioned_->host_bytes();
   return stats;
 }
 
-}  // namespace rt
+}  // namespace librt

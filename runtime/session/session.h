@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/session/executor.h"
+#include "runtime/session/run/executor.h"
 
-namespace rt {
+namespace librt {
 
 /// See rt_session_options in rt/rt.h.
 struct SessionOptions {
@@ -64,7 +64,7 @@ class Session {
   Status prepare();
   Status prepare_for(std::span<const TensorInfo> shapes);
   Status run();
-  /// Asynchronous runs, at most Plan::kTurns in flight: see rt_session_submit in rt/rt.h.
+  /// Asynchronous runs, at most Plan::kRunSlots in flight: see rt_session_submit in rt/rt.h.
   Status submit();
   Status wait();
   /// After run() or wait().
@@ -95,7 +95,7 @@ class Session {
   struct Output {
     void* bound = nullptr;
     size_t bound_bytes = 0;
-    std::array<AlignedBytes, Plan::kTurns> own;  ///< run() uses the first
+    std::array<AlignedBytes, Plan::kRunSlots> own;  ///< run() uses the first
     TensorView result;
   };
   /// A submitted run that was not waited for yet.
@@ -111,15 +111,15 @@ class Session {
 
   Status check_index(size_t index, size_t count, const char* what) const;
   Status check_input(size_t index, const ConstTensorView& tensor, size_t bytes) const;
-  Status check_room(size_t index, const TensorInfo& info) const;
+  Status check_capacity(size_t index, const TensorInfo& info) const;
   /// For inputs of these types and shapes; data null if not given yet.
   Status prepare_for(std::span<const ConstTensorView> inputs);
   void collect_inputs();
-  Status collect_outputs(size_t turn, bool directly);
-  Status deliver_outputs(size_t turn, bool directly);
+  Status collect_outputs(size_t run_slot, bool directly);
+  Status deliver_outputs(size_t run_slot, bool directly);
   Status run_in_pieces(bool directly);
-  Status run_now(size_t turn, bool directly);
-  Status bring_to_host(size_t turn, bool directly);
+  Status run_now(size_t run_slot, bool directly);
+  Status bring_to_host(size_t run_slot, bool directly);
   /// Before the plan changes: brings the outputs of its submitted runs to the host.
   void settle();
 
@@ -128,16 +128,16 @@ class Session {
   std::string device_reason_;
   Workspace shared_;
   std::unique_ptr<GraphRunner> whole_;
-  std::unique_ptr<Executor> cut_;  ///< set instead of whole_ for a cut graph
+  std::unique_ptr<Executor> partitioned_;  ///< set instead of whole_ for a cut graph
 
   std::vector<Input> inputs_;
   std::vector<Output> outputs_;
   std::vector<ConstTensorView> input_views_;  ///< the caller's memory (bound) or own; data null: not set
   std::vector<TensorInfo> checked_;           ///< inputs of the last run of a cut graph
   std::vector<HostRange> input_ranges_, output_ranges_;
-  std::array<Pending, Plan::kTurns> pending_;
+  std::array<Pending, Plan::kRunSlots> pending_;
   size_t first_pending_ = 0, pending_count_ = 0;
   bool ran_ = false;
 };
 
-}  // namespace rt
+}  // namespace librt

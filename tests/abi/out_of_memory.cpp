@@ -62,9 +62,9 @@ int main(int count, char** arguments) {
     bool failed = false;
     {
       Handles handles;
-      const rt::test::FailingNew scope(failing);
+      const librt::test::FailingNew scope(failing);
       status = use(handles, arguments[1], checkpoint);
-      rt::test::FailingNew::disarm();
+      librt::test::FailingNew::disarm();
       failed = scope.failed();
     }
     const rt_code code = rt_status_code(status);

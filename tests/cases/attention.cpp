@@ -3,7 +3,7 @@
 
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
@@ -164,4 +164,4 @@ std::vector<Case> cases_attention() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 /// Ascending from -1, or from 0, to 1, denser around 0.
@@ -48,4 +48,4 @@ std::vector<Case> cases_block_quantize() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -6,7 +6,7 @@
 #include "runtime/core/element.h"
 #include "runtime/core/random.h"
 
-namespace rt::test {
+namespace librt::test {
 
 #define RT_FAMILY(name) std::vector<Case> cases_##name();
 #include "tests/case_families.inc"
@@ -73,4 +73,4 @@ std::vector<std::optional<ops::HostTensor>> case_values(const Case& test_case) {
   return values;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

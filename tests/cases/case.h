@@ -11,7 +11,7 @@
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/page.h"
 
-namespace rt::test {
+namespace librt::test {
 
 struct CaseInput {
   TensorInfo info;
@@ -92,4 +92,4 @@ inline Case within(Case test_case, double relative, double absolute) {
 /// The input tensors of a case; absent ones have no data. Deterministic.
 std::vector<std::optional<ops::HostTensor>> case_values(const Case& test_case);
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,7 +1,7 @@
 #include "tests/cases/case.h"
 #include "tests/support/attributes.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using List = std::vector<int64_t>;
@@ -121,4 +121,4 @@ std::vector<Case> cases_conv() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -3,7 +3,7 @@
 
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 op::UniqueAttributes unique_of(bool sorted) {
@@ -84,4 +84,4 @@ std::vector<Case> cases_dynamic() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,7 +1,7 @@
 // unary, activation, binary, compare, select, cast: element by element, with broadcasting.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -142,4 +142,4 @@ std::vector<Case> cases_elementwise() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,7 +4,7 @@
 
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 
 std::vector<Case> cases_conv();
 std::vector<Case> cases_matmul();
@@ -78,4 +78,4 @@ std::vector<Case> cases_half() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,7 +1,7 @@
 // indexed, scan, topk.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using op::ScatterReduction;
@@ -192,4 +192,4 @@ std::vector<Case> cases_indexed() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,7 +1,7 @@
 // bitwise, random: integer bit operations and random numbers.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -71,4 +71,4 @@ std::vector<Case> cases_integer_bits() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,6 +1,6 @@
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 
 std::vector<Case> cases_matmul() {
   std::vector<Case> cases;
@@ -82,4 +82,4 @@ std::vector<Case> cases_matmul() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

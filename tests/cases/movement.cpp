@@ -1,7 +1,7 @@
 // movement, gather, resize, shape_ops.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using List = std::vector<int64_t>;
@@ -118,4 +118,4 @@ std::vector<Case> cases_movement() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

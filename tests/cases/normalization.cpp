@@ -1,7 +1,7 @@
 // norm, softmax, reduce, loss, optimizer.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -136,4 +136,4 @@ std::vector<Case> cases_normalization() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

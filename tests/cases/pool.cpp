@@ -1,6 +1,6 @@
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -49,4 +49,4 @@ std::vector<Case> cases_pool() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -3,7 +3,7 @@
 #include "tests/cases/case.h"
 #include "tests/support/attributes.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 op::NarrowFloatAttributes narrow(op::NarrowFormat format, bool saturate) {
@@ -16,7 +16,7 @@ op::NarrowFloatAttributes narrow(op::NarrowFormat format, bool saturate) {
 CaseInput wide(CaseInput input) {
   return in_range(std::move(input), -40, 40);
 }
-CaseInput codes(DType dtype, Shape shape) {
+CaseInput quantized(DType dtype, Shape shape) {
   return is_signed_integer(dtype) ? in_range(tensor(dtype, shape), -32, 31.9)
                                   : in_range(tensor(dtype, shape), 0, 63.9);
 }
@@ -51,13 +51,14 @@ void add_quantize(std::vector<Case>& cases) {
                        {with_values(f32({40}), corners), number(DType::F32, 2)}));
   add(cases, make_case("quantize_by_zero", quantize(DType::I8),
                        {with_values(f32({3}), {1, -1, 0}), number(DType::F32, 0)}));
-  add(cases, make_case("quantize_axis", quantize(DType::U8, 1), {x, f32({4}), codes(DType::U8, {4})}));
-  add(cases, make_case("quantize_last_axis", quantize(DType::I8, -1), {x, f32({5}), codes(DType::I8, {5})}));
+  add(cases, make_case("quantize_axis", quantize(DType::U8, 1), {x, f32({4}), quantized(DType::U8, {4})}));
+  add(cases,
+      make_case("quantize_last_axis", quantize(DType::I8, -1), {x, f32({5}), quantized(DType::I8, {5})}));
   add(cases, make_case("quantize_first_axis", quantize(DType::I8, 0), {x, f32({3})}));
   add(cases, make_case("quantize_blocks", quantize(DType::U8, 1, 3),
-                       {x, f32({3, 2, 5}), codes(DType::U8, {3, 2, 5})}));
+                       {x, f32({3, 2, 5}), quantized(DType::U8, {3, 2, 5})}));
   add(cases, make_case("quantize_last_blocks", quantize(DType::I8, 2, 2),
-                       {x, f32({3, 4, 3}), codes(DType::I8, {3, 4, 3})}));
+                       {x, f32({3, 4, 3}), quantized(DType::I8, {3, 4, 3})}));
   add(cases, make_case("quantize_integers", quantize(DType::U8),
                        {in_range(tensor(DType::I32, {4, 33}), -2000, 2000), number(DType::F32, 63),
                         number(DType::U8, 128)}));
@@ -65,27 +66,29 @@ void add_quantize(std::vector<Case>& cases) {
   add(cases, make_case("quantize_empty", quantize(DType::I8), {f32({0, 3}), scale}));
   add(cases, make_case("quantize_f16", quantize(DType::U8),
                        {wide(tensor(DType::F16, {3, 50})), number(DType::F16, 0.3), number(DType::U8, 100)}));
-  add(cases, make_case("quantize_f16_axis", quantize(DType::I8, -1),
-                       {wide(tensor(DType::F16, {3, 5})), tensor(DType::F16, {5}), codes(DType::I8, {5})}));
+  add(cases,
+      make_case("quantize_f16_axis", quantize(DType::I8, -1),
+                {wide(tensor(DType::F16, {3, 5})), tensor(DType::F16, {5}), quantized(DType::I8, {5})}));
 }
 
 void add_dequantize(std::vector<Case>& cases) {
   const CaseInput scale = number(DType::F32, 0.3);
   for (const DType dtype : {DType::U8, DType::I8, DType::U16, DType::I16})
     add(cases, make_case(std::string("dequantize_").append(name_of(dtype)), dequantize(DType::F32),
-                         {codes(dtype, {3, 4, 5}), scale, number(dtype, 7)}));
-  const CaseInput x = codes(DType::U8, {3, 4, 5});
+                         {quantized(dtype, {3, 4, 5}), scale, number(dtype, 7)}));
+  const CaseInput x = quantized(DType::U8, {3, 4, 5});
   add(cases, make_case("dequantize_i32", dequantize(DType::F32),
                        {in_range(tensor(DType::I32, {3, 7}), -9e4, 9e4), scale}));
-  add(cases, make_case("dequantize_axis", dequantize(DType::F32, 1), {x, f32({4}), codes(DType::U8, {4})}));
+  add(cases,
+      make_case("dequantize_axis", dequantize(DType::F32, 1), {x, f32({4}), quantized(DType::U8, {4})}));
   add(cases, make_case("dequantize_last_axis", dequantize(DType::F32, -1), {x, f32({5})}));
   add(cases, make_case("dequantize_blocks", dequantize(DType::F32, 1, 3),
-                       {x, f32({3, 2, 5}), codes(DType::U8, {3, 2, 5})}));
+                       {x, f32({3, 2, 5}), quantized(DType::U8, {3, 2, 5})}));
   add(cases, make_case("dequantize_last_blocks", dequantize(DType::F32, 2, 2),
-                       {x, f32({3, 4, 3}), codes(DType::U8, {3, 4, 3})}));
+                       {x, f32({3, 4, 3}), quantized(DType::U8, {3, 4, 3})}));
   add(cases, make_case("dequantize_f16", dequantize(DType::F16),
                        {x, number(DType::F16, 0.3), number(DType::U8, 9)}));
-  add(cases, make_case("dequantize_many", dequantize(DType::F32), {codes(DType::I8, {7, 1111}), scale}));
+  add(cases, make_case("dequantize_many", dequantize(DType::F32), {quantized(DType::I8, {7, 1111}), scale}));
 }
 
 void add_narrow(std::vector<Case>& cases) {
@@ -101,60 +104,64 @@ void add_narrow(std::vector<Case>& cases) {
                            {with_values(f32({24}), corners)}));
 }
 
-void add_products(std::vector<Case>& cases) {
-  const op::MatMulIntegerAttributes product;
+void add_matmuls(std::vector<Case>& cases) {
+  const op::MatMulIntegerAttributes matmul;
   for (const DType a : {DType::U8, DType::I8})
     for (const DType b : {DType::U8, DType::I8}) {
       const std::string types = std::string(name_of(a)).append("_").append(name_of(b));
-      add(cases, make_case("matmul_integer_" + types, product,
-                           {codes(a, {5, 70}), codes(b, {70, 9}), number(a, 3), number(b, 11)}));
-      add(cases, make_case("matmul_integer_constant_" + types, product,
-                           {codes(a, {6, 64}), constant(codes(b, {64, 32})), number(a, 3), number(b, 11)}));
+      add(cases, make_case("matmul_integer_" + types, matmul,
+                           {quantized(a, {5, 70}), quantized(b, {70, 9}), number(a, 3), number(b, 11)}));
+      add(cases,
+          make_case("matmul_integer_constant_" + types, matmul,
+                    {quantized(a, {6, 64}), constant(quantized(b, {64, 32})), number(a, 3), number(b, 11)}));
       add(cases,
           make_case("conv_integer_" + types, conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
-                    {codes(a, {2, 6, 5, 4}), constant(codes(b, {8, 3, 3, 4})), number(a, 5), number(b, 2)}));
+                    {quantized(a, {2, 6, 5, 4}), constant(quantized(b, {8, 3, 3, 4})), number(a, 5),
+                     number(b, 2)}));
     }
-  const CaseInput a = codes(DType::U8, {4, 17}), b = codes(DType::I8, {17, 6});
-  add(cases, make_case("matmul_integer_plain", product, {a, b}));
-  add(cases, make_case("matmul_integer_fours", product,
-                       {codes(DType::U8, {3, 2, 12}), constant(codes(DType::I8, {12, 20})),
+  const CaseInput a = quantized(DType::U8, {4, 17}), b = quantized(DType::I8, {17, 6});
+  add(cases, make_case("matmul_integer_plain", matmul, {a, b}));
+  add(cases, make_case("matmul_integer_fours", matmul,
+                       {quantized(DType::U8, {3, 2, 12}), constant(quantized(DType::I8, {12, 20})),
                         number(DType::U8, 7), constant(number(DType::I8, 0))}));
-  add(cases, make_case("matmul_integer_rows", product, {a, b, codes(DType::U8, {4, 1})}));
-  add(cases, make_case("matmul_integer_columns", product, {a, b, std::nullopt, codes(DType::I8, {6})}));
-  add(cases, make_case("matmul_integer_extremes", product,
+  add(cases, make_case("matmul_integer_rows", matmul, {a, b, quantized(DType::U8, {4, 1})}));
+  add(cases, make_case("matmul_integer_columns", matmul, {a, b, std::nullopt, quantized(DType::I8, {6})}));
+  add(cases, make_case("matmul_integer_extremes", matmul,
                        {with_values(tensor(DType::U8, {1, 4}), {255, 255, 255, 255}),
                         with_values(tensor(DType::U8, {4, 1}), {255, 255, 0, 255}), number(DType::U8, 0),
                         number(DType::U8, 255)}));
-  add(cases, make_case("matmul_integer_batch", product,
-                       {codes(DType::U8, {2, 3, 4, 5}), codes(DType::U8, {3, 5, 6}),
-                        codes(DType::U8, {3, 4, 1}), codes(DType::U8, {3, 1, 6})}));
-  add(cases, make_case("matmul_integer_shared", product,
-                       {codes(DType::I8, {2, 3, 8}), constant(codes(DType::I8, {8, 4})),
-                        codes(DType::I8, {2, 3, 1})}));
-  add(cases,
-      make_case("matmul_integer_empty", product, {codes(DType::U8, {2, 0}), codes(DType::U8, {0, 3})}));
+  add(cases, make_case("matmul_integer_batch", matmul,
+                       {quantized(DType::U8, {2, 3, 4, 5}), quantized(DType::U8, {3, 5, 6}),
+                        quantized(DType::U8, {3, 4, 1}), quantized(DType::U8, {3, 1, 6})}));
+  add(cases, make_case("matmul_integer_shared", matmul,
+                       {quantized(DType::I8, {2, 3, 8}), constant(quantized(DType::I8, {8, 4})),
+                        quantized(DType::I8, {2, 3, 1})}));
+  add(cases, make_case("matmul_integer_empty", matmul,
+                       {quantized(DType::U8, {2, 0}), quantized(DType::U8, {0, 3})}));
 
-  const CaseInput x = codes(DType::U8, {1, 7, 8, 4});
+  const CaseInput x = quantized(DType::U8, {1, 7, 8, 4});
   add(cases, make_case("conv_integer_plain", conv<op::ConvIntegerAttributes>({2, 1}, {0, 0, 0, 0}, {1, 1}),
-                       {x, codes(DType::I8, {6, 3, 2, 4})}));
-  add(cases,
-      make_case("conv_integer_channels", conv<op::ConvIntegerAttributes>({1, 1}, {1, 0, 2, 1}, {1, 2}),
-                {x, constant(codes(DType::U8, {6, 3, 3, 4})), number(DType::U8, 7), codes(DType::U8, {6})}));
+                       {x, quantized(DType::I8, {6, 3, 2, 4})}));
+  add(cases, make_case("conv_integer_channels", conv<op::ConvIntegerAttributes>({1, 1}, {1, 0, 2, 1}, {1, 2}),
+                       {x, constant(quantized(DType::U8, {6, 3, 3, 4})), number(DType::U8, 7),
+                        quantized(DType::U8, {6})}));
   add(cases,
       make_case("conv_integer_grouped", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
-                {x, constant(codes(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7), codes(DType::U8, {6})}));
+                {x, constant(quantized(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7),
+                 quantized(DType::U8, {6})}));
   add(cases,
       make_case("conv_integer_depthwise", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
-                {codes(DType::U8, {1, 6, 6, 16}), constant(codes(DType::I8, {16, 3, 3, 1})),
+                {quantized(DType::U8, {1, 6, 6, 16}), constant(quantized(DType::I8, {16, 3, 3, 1})),
                  number(DType::U8, 7)}));
   add(cases, make_case("conv_integer_wide", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
-                       {codes(DType::U8, {1, 8, 8, 32}), constant(codes(DType::I8, {32, 3, 3, 32})),
+                       {quantized(DType::U8, {1, 8, 8, 32}), constant(quantized(DType::I8, {32, 3, 3, 32})),
                         number(DType::U8, 7)}));
-  add(cases, make_case("conv_integer_1d", conv<op::ConvIntegerAttributes>({2}, {1, 1}, {1}),
-                       {codes(DType::I8, {2, 9, 3}), codes(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
+  add(cases,
+      make_case("conv_integer_1d", conv<op::ConvIntegerAttributes>({2}, {1, 1}, {1}),
+                {quantized(DType::I8, {2, 9, 3}), quantized(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
   add(cases,
       make_case("conv_integer_3d", conv<op::ConvIntegerAttributes>({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
-                {codes(DType::U8, {1, 4, 5, 4, 3}), constant(codes(DType::I8, {4, 2, 3, 2, 3})),
+                {quantized(DType::U8, {1, 4, 5, 4, 3}), constant(quantized(DType::I8, {4, 2, 3, 2, 3})),
                  number(DType::U8, 4)}));
 }
 
@@ -180,9 +187,9 @@ std::vector<Case> cases_quantize() {
   add_quantize(cases);
   add_dequantize(cases);
   add_narrow(cases);
-  add_products(cases);
+  add_matmuls(cases);
   add_fake(cases);
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -2,7 +2,7 @@
 #include "runtime/core/element.h"
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using Activation = op::RecurrentActivation;
@@ -237,4 +237,4 @@ std::vector<Case> cases_recurrent() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

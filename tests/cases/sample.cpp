@@ -1,7 +1,7 @@
 // resize's special coordinates, sample, argmax positions.
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using op::GridSamplePadding;
@@ -122,4 +122,4 @@ std::vector<Case> cases_sample() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

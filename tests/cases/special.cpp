@@ -5,7 +5,7 @@
 #include "runtime/core/element.h"
 #include "runtime/core/random.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -173,4 +173,4 @@ void for_each_special(const Case& test_case, const CaseValues& values,
   }
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

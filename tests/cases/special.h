@@ -7,7 +7,7 @@
 
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 
 using CaseValues = std::vector<std::optional<ops::HostTensor>>;
 
@@ -19,4 +19,4 @@ SpecialDomain special_domain(const Case& test_case);
 void for_each_special(const Case& test_case, const CaseValues& values,
                       const std::function<bool(const std::string&, const CaseValues&)>& f);
 
-}  // namespace rt::test
+}  // namespace librt::test

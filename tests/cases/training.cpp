@@ -3,7 +3,7 @@
 
 #include "tests/cases/case.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using Inputs = std::vector<std::optional<CaseInput>>;
@@ -105,10 +105,10 @@ CaseInput levels(int count, bool negative) {
 
 /// Quantized values in [7,19] as quantization produces them: in each block of 32 one value has the largest
 /// magnitude.
-CaseInput whole_codes(int most) {
-  std::vector<double> codes;
-  for (int i = 0; i < 7 * 19; ++i) codes.push_back(i % 32 == 0 ? most : 1 + i * 37 % (most - 1));
-  return with_values(tensor(DType::U8, {7, 19}), codes);
+CaseInput quantized_states(int most) {
+  std::vector<double> quantized;
+  for (int i = 0; i < 7 * 19; ++i) quantized.push_back(i % 32 == 0 ? most : 1 + i * 37 % (most - 1));
+  return with_values(tensor(DType::U8, {7, 19}), quantized);
 }
 
 /// Adam and Lamb with element and block counts around the sizes by which kernels divide their work.
@@ -124,8 +124,8 @@ void add_blockwise_shapes(std::vector<Case>& cases) {
     step.beta2 = 0.99f;
     step.epsilon = 1e-3f;
     const CaseInput p = tensor(dtype, {count}), scales = in_range(f32({(count + block - 1) / block}), 0.1, 1);
-    const CaseInput codes = in_range(tensor(DType::U8, {count}), 1, 254.9);
-    Inputs inputs{p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate};
+    const CaseInput quantized = in_range(tensor(DType::U8, {count}), 1, 254.9);
+    Inputs inputs{p, p, real, squares, scales, scales, std::nullopt, quantized, quantized, third, rate};
     inputs.insert(inputs.end(), more.begin(), more.end());
     add(cases, text("blockwise_step_", name), step, std::move(inputs), 5);
   };
@@ -146,7 +146,7 @@ void add_blockwise_shapes(std::vector<Case>& cases) {
 /// Steps whose states are quantized in blocks of 32 elements.
 void add_blockwise_steps(std::vector<Case>& cases) {
   const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = scalar(0.05);
-  const CaseInput codes = in_range(tensor(DType::U8, {7, 19}), 1, 254.9);
+  const CaseInput quantized = in_range(tensor(DType::U8, {7, 19}), 1, 254.9);
   const CaseInput third = with_values(tensor(DType::I32, {}), {3});
   const CaseInput real = levels(255, true), squares = levels(256, false);
   const auto add_step = [&](const char* name, op::BlockwiseStepAttributes step, Inputs inputs, size_t outputs,
@@ -158,23 +158,24 @@ void add_blockwise_steps(std::vector<Case>& cases) {
   op::BlockwiseStepAttributes step;
   step.momentum = 0.8f;
   step.weight_decay = 0.02f;
-  add_step("sgd", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, codes, rate}, 3);
+  add_step("sgd", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, quantized, rate}, 3);
   step = {};
   step.step = op::StepRule::Adam;
   step.beta1 = 0.9f;
   step.beta2 = 0.99f;
-  Inputs adam{p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate};
+  Inputs adam{p, p, real, squares, scales, scales, std::nullopt, quantized, quantized, third, rate};
   add_step("adam", step, adam, 5);
   add_step("adam_one_block", step,
-           {p, p, real, squares, in_range(f32({1}), 0.1, 1), in_range(f32({1}), 0.1, 1), std::nullopt, codes,
-            codes, third, rate},
+           {p, p, real, squares, in_range(f32({1}), 0.1, 1), in_range(f32({1}), 0.1, 1), std::nullopt,
+            quantized, quantized, third, rate},
            5, 1024);
   adam.insert(adam.end(), {std::nullopt, scalar(0.25), truth(true)});
-  adam[7] = whole_codes(254), adam[8] = whole_codes(255);  // a kernel may keep them or requantize them
+  adam[7] = quantized_states(254),
+  adam[8] = quantized_states(255);  // a kernel may keep them or requantize them
   add_step("adam_skipped", step, adam, 5);
-  adam[7] = adam[8] = codes;
+  adam[7] = adam[8] = quantized;
   adam.back() = truth(false);
-  adam[6] = scales, adam[11] = codes;
+  adam[6] = scales, adam[11] = quantized;
   step.decoupled = true;
   add_step("adam_largest", step, adam, 7);
   step = {};
@@ -182,20 +183,21 @@ void add_blockwise_steps(std::vector<Case>& cases) {
   step.beta1 = 0.9f;
   step.momentum = 0.5f;
   add_step("rms_prop", step,
-           {p, p, real, squares, scales, std::nullopt, scales, codes, rate, std::nullopt, codes}, 5);
+           {p, p, real, squares, scales, std::nullopt, scales, quantized, rate, std::nullopt, quantized}, 5);
   step = {};
   step.step = op::StepRule::Adagrad;
-  add_step("adagrad", step, {p, p, std::nullopt, squares, scales, std::nullopt, std::nullopt, codes, rate},
-           3);
+  add_step("adagrad", step,
+           {p, p, std::nullopt, squares, scales, std::nullopt, std::nullopt, quantized, rate}, 3);
   step.step = op::StepRule::Adadelta;
   step.beta1 = 0.9f;
-  add_step("adadelta", step, {p, p, std::nullopt, squares, scales, scales, std::nullopt, codes, codes, rate},
-           5);
+  add_step("adadelta", step,
+           {p, p, std::nullopt, squares, scales, scales, std::nullopt, quantized, quantized, rate}, 5);
   step.step = op::StepRule::Lamb;
   step.beta2 = 0.99f;
-  add_step("lamb", step, {p, p, real, squares, scales, scales, std::nullopt, codes, codes, third, rate}, 5);
+  add_step("lamb", step,
+           {p, p, real, squares, scales, scales, std::nullopt, quantized, quantized, third, rate}, 5);
   step.step = op::StepRule::Lion;
-  add_step("lion", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, codes, rate}, 3);
+  add_step("lion", step, {p, p, real, std::nullopt, scales, std::nullopt, std::nullopt, quantized, rate}, 3);
   add_blockwise_shapes(cases);
 }
 
@@ -288,4 +290,4 @@ std::vector<Case> cases_training() {
   return cases;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -25,7 +25,7 @@
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/writer.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 struct Options {
@@ -462,10 +462,10 @@ int run_all(const Options& options) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test
 
 int main(int argc, char** argv) {
-  rt::test::Options options;
+  librt::test::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--validation" || argument == "--specials") {
@@ -482,5 +482,5 @@ int main(int argc, char** argv) {
     }
     *value = argv[++i];
   }
-  return rt::test::run_all(options);
+  return librt::test::run_all(options);
 }

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 thread_local long t_countdown = -1;
 thread_local bool t_armed = false;
@@ -59,10 +59,10 @@ static void* allocate_or_throw(size_t size, size_t alignment) {
   return memory;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test
 
-using rt::test::allocate;
-using rt::test::allocate_or_throw;
+using librt::test::allocate;
+using librt::test::allocate_or_throw;
 
 // Backend modules use these too: the program exports its symbols.
 void* operator new(size_t size) {

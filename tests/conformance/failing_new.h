@@ -1,7 +1,7 @@
 // Fails one allocation of this process's operator new, to check that the error is returned as a Status.
 #pragma once
 
-namespace rt::test {
+namespace librt::test {
 
 /// During its lifetime, allocation number `countdown` (from 0) of this thread throws std::bad_alloc, once;
 /// the next one if oneDNN would end the process.
@@ -17,4 +17,4 @@ class FailingNew {
   bool failed() const;
 };
 
-}  // namespace rt::test
+}  // namespace librt::test

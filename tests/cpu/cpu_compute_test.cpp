@@ -1,7 +1,7 @@
 // MatMul, convolutions, pools: every row of the kernel table, constant and variable weights.
 #include "tests/cpu/cpu_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 std::unique_ptr<op::EpilogueAttributes> epilogue(op::Activation activation, bool bias, bool residual,
@@ -326,4 +326,4 @@ TEST(CpuLayouts, KernelsFollowABlockedProducer) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/blocks.h"
+#include "backends/cpu/support/blocks.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 const Shape kShapes[] = {Shape{}, Shape{0}, Shape{1}, Shape{3, 5, 7}, Shape{40000}};
@@ -249,7 +249,7 @@ TEST(CpuCast, SpecialValues) {
 }
 
 /// All vector counts with remainders, codebooks with fewer than 256 levels, values exactly on thresholds.
-TEST(CpuBlocks, CodesOfAllInstructionSets) {
+TEST(CpuBlocks, QuantizedValuesOfAllInstructionSets) {
   const float infinity = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   const cpu::Simd* sets[3] = {};
   const int count = cpu::available_simd(sets);
@@ -272,11 +272,11 @@ TEST(CpuBlocks, CodesOfAllInstructionSets) {
           for (int set = 0; set < count; ++set) {
             SCOPED_TRACE(text(sets[set]->name, " levels ", levels, " scale ", scale, " n ", n));
             std::vector<uint8_t> codes(x.size() + 1, 77);
-            const float found = codebook.codes_of(*sets[set], x.data(), codes.data(), n, !negative);
+            const float found = codebook.quantize(*sets[set], x.data(), codes.data(), n, !negative);
             EXPECT_TRUE(found == scale || (std::isnan(found) && std::isnan(scale)));
             EXPECT_EQ(codes.back(), 77);
             std::vector<float> back(x.size() + 1, 77);
-            codebook.numbers_of(*sets[set], codes.data(), scale, back.data(), n);
+            codebook.dequantize(*sets[set], codes.data(), scale, back.data(), n);
             EXPECT_EQ(back.back(), 77);
             int wrong = 0;
             for (size_t i = 0; i < x.size(); ++i) {
@@ -301,7 +301,7 @@ TEST(CpuBlocks, InfinityHasTheLastCode) {
   for (int set = 0; set < count; ++set) {
     const float x[] = {std::numeric_limits<float>::infinity(), 1};
     uint8_t codes[2] = {};
-    cpu::Codebook(numbers, 3).codes_of(*sets[set], x, codes, 2, false);
+    cpu::Codebook(numbers, 3).quantize(*sets[set], x, codes, 2, false);
     EXPECT_EQ(codes[0], 2) << sets[set]->name;
     EXPECT_EQ(codes[1], 0) << sets[set]->name;
   }
@@ -319,4 +319,4 @@ TEST(CpuRandom, DoublesHaveMoreBits) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

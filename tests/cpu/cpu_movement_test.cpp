@@ -5,7 +5,7 @@
 #include "backends/cpu/simd/simd.h"
 #include "tests/cpu/cpu_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 const DType kSizes[] = {DType::U8, DType::F16, DType::F32, DType::I64};
@@ -170,4 +170,4 @@ TEST(CpuShapeOps, Values) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

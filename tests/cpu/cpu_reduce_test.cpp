@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -284,4 +284,4 @@ TEST(CpuOptimizer, Steps) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

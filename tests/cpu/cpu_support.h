@@ -1,10 +1,10 @@
 // The CPU device shared by the tests of this directory, and helpers for inputs.
 #pragma once
 
-#include "backends/cpu/open.h"
+#include "backends/cpu/device/open.h"
 #include "tests/support/run_node.h"
 
-namespace rt::test {
+namespace librt::test {
 
 inline Device& cpu_device() {
   static DevicePtr device = [] {
@@ -25,4 +25,4 @@ inline ops::HostTensor ramp(DType dtype, const Shape& shape, double low, double 
   return random_tensor({dtype, shape}, low, high, seed);
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -6,15 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "backends/cuda/cudnn.h"
-#include "backends/cuda/cudnn_api.h"
+#include "backends/cuda/libraries/cudnn.h"
+#include "backends/cuda/libraries/cudnn_api.h"
 #include "tests/support/cudnn_requests.h"
 
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #endif
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 #if __has_include(<cudnn.h>)
@@ -47,7 +47,7 @@ RT_SAME(NumericalNote::Winograd, CUDNN_NUMERICAL_NOTE_WINOGRAD);
 RT_SAME(NumericalNote::WinogradTile4x4, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4);
 RT_SAME(NumericalNote::WinogradTile6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6);
 RT_SAME(NumericalNote::WinogradTile13x13, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13);
-static_assert(cudnn_api::kMostNumericalNotes >= CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+static_assert(cudnn_api::kMaxNumericalNotes >= CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
 RT_SAME(DescriptorKind::Pointwise, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
 RT_SAME(DescriptorKind::Convolution, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
 RT_SAME(DescriptorKind::Engine, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -197,7 +197,7 @@ TEST(Cudnn, KnowsOurGraphs) {
   int graphs = 0;
   for (const ElementType type : {ElementType::F32, ElementType::F16, ElementType::BF16})
     each_cudnn_request(type, false, true, [&](const std::string& name, const CudnnRequest& request) {
-      const auto engines = cudnn->rehearse(request, "");
+      const auto engines = cudnn->dry_run(request, "");
       ++graphs;
       ASSERT_TRUE(engines.ok()) << name << ": " << engines.status().message();
       EXPECT_GT(engines->all, 0) << name;
@@ -213,7 +213,7 @@ TEST(Cudnn, PlansOurGraphsForADescribedDevice) {
   std::string unread;
   const auto plan = [&](const std::string& name, const CudnnRequest& request) {
     if (!unread.empty()) return;
-    const auto engines = cudnn->rehearse(request, kDevice);
+    const auto engines = cudnn->dry_run(request, kDevice);
     if (!engines.ok() &&
         engines.status().message().find("reading a device's properties") != std::string::npos) {
       unread = engines.status().message();
@@ -239,7 +239,7 @@ TEST(Cudnn, SaysWhatIsWrongWithAGraph) {
   const auto cudnn = library(why);
   if (cudnn == nullptr) GTEST_SKIP() << why;
   ConvArguments arguments{.type = ElementType::F16, .windows = conv_windows_of(1, 8, 9, 8, 3, 1, 1, 1, 4)};
-  const auto engines = cudnn->rehearse({arguments}, "");
+  const auto engines = cudnn->dry_run({arguments}, "");
   ASSERT_FALSE(engines.ok());
   std::printf("%s\n", engines.status().message().c_str());
   EXPECT_NE(engines.status().message().find("CUDNN_STATUS_BAD_PARAM"), std::string::npos)
@@ -267,9 +267,9 @@ TEST(Cudnn, Refuses) {
   };
   ConvArguments a{.type = ElementType::F16, .windows = conv_windows_of(1, 8, 8, 8, 3, 1, 1)};
   EXPECT_EQ(refused(a), "taken");
-  a.product.epilogue.activation.function = Function::HardSwish;
+  a.gemm.epilogue.activation.function = Function::HardSwish;
   EXPECT_NE(refused(a).find("no such activation"), std::string::npos);
-  a.product.epilogue.activation = {};
+  a.gemm.epilogue.activation = {};
   a.type = ElementType::I8;
   EXPECT_NE(refused(a).find("of this type"), std::string::npos);
   a.type = ElementType::F32;
@@ -281,10 +281,10 @@ TEST(Cudnn, Refuses) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::cuda::wrong_folder = argc > 1 ? argv[1] : ".";
+  librt::cuda::wrong_folder = argc > 1 ? argv[1] : ".";
   return RUN_ALL_TESTS();
 }

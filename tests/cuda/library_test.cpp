@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 
-#include "backends/cuda/cublaslt.h"
-#include "backends/cuda/nccl_library.h"
+#include "backends/cuda/libraries/cublaslt.h"
+#include "backends/cuda/libraries/nccl_library.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 std::string wrong_folder;
@@ -53,10 +53,10 @@ TEST(Nccl, IsRefusedWhenItIsTooOld) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::cuda::wrong_folder = argc > 1 ? argv[1] : ".";
+  librt::cuda::wrong_folder = argc > 1 ? argv[1] : ".";
   return RUN_ALL_TESTS();
 }

@@ -8,18 +8,18 @@
 #include "runtime/backend/loader.h"
 
 int main(int count, char** arguments) {
-  const auto module = rt::load_module("cuda");
+  const auto module = librt::load_module("cuda");
   if (!module.ok()) {
     std::printf("the module does not load: %s\n", module.status().message().c_str());
     return 1;
   }
-  std::vector<rt::DeviceInfo> devices;
+  std::vector<librt::DeviceInfo> devices;
   std::string reason;
-  if (const rt::Status status = (*module)->probe(devices, reason); !status.ok()) {
+  if (const librt::Status status = (*module)->probe(devices, reason); !status.ok()) {
     std::printf("probing failed: %s\n", status.message().c_str());
     return 1;
   }
-  for (const rt::DeviceInfo& device : devices)
+  for (const librt::DeviceInfo& device : devices)
     std::printf("device %d: %s\n", device.index, device.name.c_str());
   // With devices: the reason why there are not more.
   std::printf("reason: %s\n", reason.c_str());

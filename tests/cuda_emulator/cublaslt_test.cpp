@@ -1,13 +1,13 @@
 // Which integer GEMMs use cuBLASLt on the emulated device. The conformance harness checks their values.
-#include "backends/cuda/cublaslt.h"
+#include "backends/cuda/libraries/cublaslt.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 class EmulatedCublasLt : public testing::Test {
@@ -49,7 +49,7 @@ class EmulatedCublasLt : public testing::Test {
   DevicePtr device_;
 };
 
-TEST_F(EmulatedCublasLt, TakesProductsOfBytes) {
+TEST_F(EmulatedCublasLt, IntegerGemm) {
   EXPECT_EQ(answer(68, 20, DType::I8, true), "");
   EXPECT_EQ(answer(70, 20, DType::I8, true),
             "cuBLASLt: an i8 matmul needs n and k to be multiples of 4, found 20 and 70");
@@ -60,4 +60,4 @@ TEST_F(EmulatedCublasLt, TakesProductsOfBytes) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda

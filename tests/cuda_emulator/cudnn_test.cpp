@@ -1,16 +1,16 @@
 // Convolutions through cuDNN's graphs on the emulated device, whose fake library checks them: which plan is
 // selected, and the fallback without one. The conformance harness checks the values.
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/libraries/cudnn.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 #include "cuda_emulator/emulator.h"
 #include "tests/support/cudnn_requests.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 class EmulatedCudnn : public testing::Test {
@@ -79,4 +79,4 @@ TEST_F(EmulatedCudnn, IsARowOfTheTable) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -1,5 +1,5 @@
 // Device selection, error messages without a device, and transfers and graphs of the backend on the emulator.
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <cstring>
 #include <thread>
 
-#include "backends/cuda/index_space.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/support/index_space.h"
 #include "cuda_emulator/emulator.h"
 #include "kernels/unary.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 bool says(const Status& status, std::string_view words) {
@@ -38,7 +38,7 @@ TEST(CudaProbe, SaysWhatIsMissing) {
   EXPECT_TRUE(explain({.count = 1}).ok());
 }
 
-TEST(CudaProbe, KnowsWhichChipsItsCodeRunsOn) {
+TEST(CudaProbe, CompiledArchitectures) {
   EXPECT_TRUE(runs_on("75-real;80-real;90-real", 75));
   EXPECT_TRUE(runs_on("75-real;80-real;90-real", 86));
   EXPECT_FALSE(runs_on("75-real;86-real", 80));
@@ -72,7 +72,7 @@ TEST(CudaProbe, ChoosesByIndexNameOrUuid) {
   EXPECT_TRUE(says(choose_device({}, "").status(), "no CUDA device"));
 }
 
-TEST(CudaProbe, RefusesAChipThatItHasNoCodeFor) {
+TEST(CudaProbe, RefusesUnsupportedArchitecture) {
   cuda_emulator::options().compute_capability = 50;
   const auto device = CudaDevice::open({});
   cuda_emulator::options() = {};
@@ -352,4 +352,4 @@ TEST_F(Emulated, MemoryThatIsNotThereIsAnError) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -9,7 +9,7 @@
 
 #include "cuda_emulator/planted_bugs.h"
 
-namespace rt::cuda::test {
+namespace librt::cuda::test {
 namespace {
 
 class Emulator : public testing::Test {
@@ -170,4 +170,4 @@ TEST_F(Emulator, ChecksCopies) {
 }
 
 }  // namespace
-}  // namespace rt::cuda::test
+}  // namespace librt::cuda::test

@@ -28,7 +28,7 @@ struct Layout {
   uint64_t rows, columns;
   int64_t leading, stride;
 };
-struct Product {
+struct MatmulDescriptor {
   cublasComputeType_t compute;
   cudaDataType_t scale;
   int32_t transposed[2];  // CUBLAS_OP_N or CUBLAS_OP_T
@@ -38,8 +38,8 @@ struct Product {
 Layout& layout_of(cublasLtMatrixLayout_t layout) {
   return *reinterpret_cast<Layout*>(layout);
 }
-Product& product_of(cublasLtMatmulDesc_t product) {
-  return *reinterpret_cast<Product*>(product);
+MatmulDescriptor& descriptor_of(cublasLtMatmulDesc_t matmul) {
+  return *reinterpret_cast<MatmulDescriptor*>(matmul);
 }
 
 /// One matrix of a batch as a GEMM operand.
@@ -73,21 +73,21 @@ bool is_known(const Layout& layout) {
          layout.leading >= static_cast<int64_t>(layout.rows) && layout.batch >= 1;
 }
 
-cublasStatus_t check(const Product& product, const Layout& a, const Layout& b, const Layout& d) {
+cublasStatus_t check(const MatmulDescriptor& matmul, const Layout& a, const Layout& b, const Layout& d) {
   if (!is_known(a) || !is_known(b) || !is_known(d)) return CUBLAS_STATUS_INVALID_VALUE;
   if (a.type == CUDA_R_8I) {
     // int8 in column-major order: A transposed, multiples of 4, int32 results.
-    if (b.type != CUDA_R_8I || d.type != CUDA_R_32I || product.scale != CUDA_R_32I ||
-        product.compute != CUBLAS_COMPUTE_32I || product.transposed[0] == CUBLAS_OP_N ||
-        product.transposed[1] != CUBLAS_OP_N || a.rows % 4 != 0 || a.columns % 4 != 0 || a.leading % 4 != 0 ||
-        b.leading % 4 != 0 || d.leading % 4 != 0 || product.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    if (b.type != CUDA_R_8I || d.type != CUDA_R_32I || matmul.scale != CUDA_R_32I ||
+        matmul.compute != CUBLAS_COMPUTE_32I || matmul.transposed[0] == CUBLAS_OP_N ||
+        matmul.transposed[1] != CUBLAS_OP_N || a.rows % 4 != 0 || a.columns % 4 != 0 || a.leading % 4 != 0 ||
+        b.leading % 4 != 0 || d.leading % 4 != 0 || matmul.epilogue != CUBLASLT_EPILOGUE_DEFAULT)
       return CUBLAS_STATUS_NOT_SUPPORTED;
-  } else if (a.type != b.type || a.type != d.type || product.scale != CUDA_R_32F) {
+  } else if (a.type != b.type || a.type != d.type || matmul.scale != CUDA_R_32F) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  } else if (product.compute != CUBLAS_COMPUTE_32F &&
-             (product.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a.type != CUDA_R_32F))
+  } else if (matmul.compute != CUBLAS_COMPUTE_32F &&
+             (matmul.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a.type != CUDA_R_32F))
     return CUBLAS_STATUS_NOT_SUPPORTED;
-  const bool ta = product.transposed[0] != CUBLAS_OP_N, tb = product.transposed[1] != CUBLAS_OP_N;
+  const bool ta = matmul.transposed[0] != CUBLAS_OP_N, tb = matmul.transposed[1] != CUBLAS_OP_N;
   const uint64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns;
   if (k != (tb ? b.columns : b.rows) || m != d.rows || (tb ? b.rows : b.columns) != d.columns)
     return CUBLAS_STATUS_INVALID_VALUE;
@@ -129,24 +129,24 @@ cublasStatus_t layout_set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAtt
     return assign(layout_of(layout).stride, value, size);
   return CUBLAS_STATUS_INVALID_VALUE;
 }
-cublasStatus_t product_create(cublasLtMatmulDesc_t* product, cublasComputeType_t compute,
-                              cudaDataType_t scale) {
-  *product = reinterpret_cast<cublasLtMatmulDesc_t>(
-      new Product{compute, scale, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr});
+cublasStatus_t descriptor_create(cublasLtMatmulDesc_t* matmul, cublasComputeType_t compute,
+                                 cudaDataType_t scale) {
+  *matmul = reinterpret_cast<cublasLtMatmulDesc_t>(
+      new MatmulDescriptor{compute, scale, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr});
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t product_destroy(cublasLtMatmulDesc_t product) {
-  delete &product_of(product);
+cublasStatus_t descriptor_destroy(cublasLtMatmulDesc_t matmul) {
+  delete &descriptor_of(matmul);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t product_set(cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t attribute,
-                           const void* value, size_t size) {
-  Product& product = product_of(descriptor);
+cublasStatus_t descriptor_set(cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t attribute,
+                              const void* value, size_t size) {
+  MatmulDescriptor& matmul = descriptor_of(descriptor);
   switch (attribute) {
-    case CUBLASLT_MATMUL_DESC_TRANSA: return assign(product.transposed[0], value, size);
-    case CUBLASLT_MATMUL_DESC_TRANSB: return assign(product.transposed[1], value, size);
-    case CUBLASLT_MATMUL_DESC_EPILOGUE: return assign(product.epilogue, value, size);
-    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return assign(product.bias, value, size);
+    case CUBLASLT_MATMUL_DESC_TRANSA: return assign(matmul.transposed[0], value, size);
+    case CUBLASLT_MATMUL_DESC_TRANSB: return assign(matmul.transposed[1], value, size);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE: return assign(matmul.epilogue, value, size);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER: return assign(matmul.bias, value, size);
     default: return CUBLAS_STATUS_INVALID_VALUE;
   }
 }
@@ -166,13 +166,13 @@ cublasStatus_t preference_set(cublasLtMatmulPreference_t preference,
 }
 /// Reports a nonzero workspace, which the GEMM then requires.
 constexpr size_t kWorkspace = 512;
-cublasStatus_t find(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
+cublasStatus_t find(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, cublasLtMatrixLayout_t a,
                     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
                     cublasLtMatmulPreference_t, int wanted, cublasLtMatmulHeuristicResult_t* results,
                     int* found) {
   *found = 0;
   if (wanted < 1) return CUBLAS_STATUS_INVALID_VALUE;
-  const cublasStatus_t status = check(product_of(product), layout_of(a), layout_of(b), layout_of(d));
+  const cublasStatus_t status = check(descriptor_of(matmul), layout_of(a), layout_of(b), layout_of(d));
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   results[0] = {};
   results[0].workspaceSize = kWorkspace;
@@ -184,22 +184,22 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor, const
                         const void* beta, const void* c, cublasLtMatrixLayout_t, void* d,
                         cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void* workspace,
                         size_t workspace_bytes, cudaStream_t stream) {
-  const Product product = product_of(descriptor);
+  const MatmulDescriptor matmul = descriptor_of(descriptor);
   const Layout first = layout_of(a_layout), second = layout_of(b_layout), result = layout_of(d_layout);
-  const cublasStatus_t status = check(product, first, second, result);
+  const cublasStatus_t status = check(matmul, first, second, result);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
-  const bool biased = (product.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
-  if (workspace == nullptr || workspace_bytes < kWorkspace || (biased && product.bias == nullptr))
+  const bool biased = (matmul.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+  if (workspace == nullptr || workspace_bytes < kWorkspace || (biased && matmul.bias == nullptr))
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto scalar = [&](const void* of) {
-    return product.scale == CUDA_R_32I ? static_cast<float>(*static_cast<const int32_t*>(of))
-                                       : *static_cast<const float*>(of);
+    return matmul.scale == CUDA_R_32I ? static_cast<float>(*static_cast<const int32_t*>(of))
+                                      : *static_cast<const float*>(of);
   };
   const float factor = scalar(alpha), before = scalar(beta);
   const auto body = [=] {
     std::memset(workspace, 0x5a, kWorkspace);  // scratch of the GEMM while it runs
-    const bool rounded = product.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-    const bool ta = product.transposed[0] != CUBLAS_OP_N, tb = product.transposed[1] != CUBLAS_OP_N;
+    const bool rounded = matmul.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    const bool ta = matmul.transposed[0] != CUBLAS_OP_N, tb = matmul.transposed[1] != CUBLAS_OP_N;
     const auto depth = static_cast<int64_t>(ta ? first.rows : first.columns);
     for (int64_t number = 0; number < result.batch; ++number) {
       const Matrix left(a, first, ta, rounded, number), right(b, second, tb, rounded, number);
@@ -213,8 +213,8 @@ cublasStatus_t multiply(cublasLtHandle_t, cublasLtMatmulDesc_t descriptor, const
           if (before != 0)
             sum += static_cast<double>(before) *
                    static_cast<double>(load(static_cast<const char*>(c) + offset, result.type, at));
-          if (biased) sum += static_cast<double>(load(product.bias, result.type, i));
-          store(static_cast<char*>(d) + offset, result.type, at, activated(product.epilogue, sum));
+          if (biased) sum += static_cast<double>(load(matmul.bias, result.type, i));
+          store(static_cast<char*>(d) + offset, result.type, at, activated(matmul.epilogue, sum));
         }
     }
   };
@@ -240,9 +240,9 @@ void* fake_cublaslt_function(const char* name) noexcept {
       {"cublasLtMatrixLayoutCreate", reinterpret_cast<void*>(&layout_create)},
       {"cublasLtMatrixLayoutDestroy", reinterpret_cast<void*>(&layout_destroy)},
       {"cublasLtMatrixLayoutSetAttribute", reinterpret_cast<void*>(&layout_set)},
-      {"cublasLtMatmulDescCreate", reinterpret_cast<void*>(&product_create)},
-      {"cublasLtMatmulDescDestroy", reinterpret_cast<void*>(&product_destroy)},
-      {"cublasLtMatmulDescSetAttribute", reinterpret_cast<void*>(&product_set)},
+      {"cublasLtMatmulDescCreate", reinterpret_cast<void*>(&descriptor_create)},
+      {"cublasLtMatmulDescDestroy", reinterpret_cast<void*>(&descriptor_destroy)},
+      {"cublasLtMatmulDescSetAttribute", reinterpret_cast<void*>(&descriptor_set)},
       {"cublasLtMatmulPreferenceCreate", reinterpret_cast<void*>(&preference_create)},
       {"cublasLtMatmulPreferenceDestroy", reinterpret_cast<void*>(&preference_destroy)},
       {"cublasLtMatmulPreferenceSetAttribute", reinterpret_cast<void*>(&preference_set)},

@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cuda/cudnn_api.h"
+#include "backends/cuda/libraries/cudnn_api.h"
 #include "cuda_emulator/device.h"
 #include "tests/cuda_emulator/fake_numbers.h"
 
 namespace {
 
-using namespace rt::cuda::cudnn_api;  // NOLINT: the library that this file replaces
+using namespace librt::cuda::cudnn_api;  // NOLINT: the library that this file replaces
 using cuda_emulator::load;
 using cuda_emulator::size_of;
 using cuda_emulator::store;
@@ -52,7 +52,7 @@ struct Tensor {
   }
 };
 struct Window {
-  std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1}, before{}, behind{};
+  std::array<int64_t, 3> stride{1, 1, 1}, dilation{1, 1, 1}, before{}, after{};
 };
 struct Operation {
   DescriptorKind kind = DescriptorKind::OperationPointwise;
@@ -249,21 +249,21 @@ Status read_convolution(const Object& object, Operation& operation) {
                                    Attribute::BackwardFilterConvolution));
   if (!object_of(descriptor).finalized)
     return fail(Status::BadParameter, "a convolution that is not finalized");
-  const auto numbers = [&](Attribute attribute, std::array<int64_t, 3>& to) {
+  const auto read_axes = [&](Attribute attribute, std::array<int64_t, 3>& to) {
     const auto values = object_of(descriptor).all<int64_t>(attribute);
     std::copy(values.begin(), values.end(), to.begin());
   };
   Window& window = operation.window;
-  numbers(Attribute::ConvolutionFilterStrides, window.stride);
-  numbers(Attribute::ConvolutionDilations, window.dilation);
-  numbers(Attribute::ConvolutionPrePaddings, window.before);
-  numbers(Attribute::ConvolutionPostPaddings, window.behind);
+  read_axes(Attribute::ConvolutionFilterStrides, window.stride);
+  read_axes(Attribute::ConvolutionDilations, window.dilation);
+  read_axes(Attribute::ConvolutionPrePaddings, window.before);
+  read_axes(Attribute::ConvolutionPostPaddings, window.after);
   const auto& [x, w, y] = operation.tensors;
   for (size_t i = 0; i < 3; ++i) {
     const int64_t reach = (w.extent[i + 2] - 1) * window.dilation[i] + 1;
-    const int64_t room = x.extent[i + 2] + window.before[i] + window.behind[i] - reach;
-    if (window.before[i] < 0 || window.behind[i] < 0 || room < 0 ||
-        y.extent[i + 2] != room / window.stride[i] + 1)
+    const int64_t slack = x.extent[i + 2] + window.before[i] + window.after[i] - reach;
+    if (window.before[i] < 0 || window.after[i] < 0 || slack < 0 ||
+        y.extent[i + 2] != slack / window.stride[i] + 1)
       return fail(Status::BadParameter, "extents of image, filter and result disagree");
   }
   if (x.extent[0] != y.extent[0] || y.extent[1] != w.extent[0] || x.extent[1] % w.extent[1] != 0 ||

@@ -17,14 +17,14 @@
 #include <cstring>
 #include <string_view>
 
-#include "backends/cuda/nccl_library.h"
+#include "backends/cuda/libraries/nccl_library.h"
 #include "cuda_emulator/device.h"
 
 #if __has_include(<nccl.h>)
 #include <nccl.h>
 namespace {
 
-using namespace rt::cuda;
+using namespace librt::cuda;
 static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId));
 static_assert(nccl::kSuccess == static_cast<int>(ncclSuccess) &&
               nccl::kRemoteError == static_cast<int>(ncclRemoteError) &&
@@ -54,25 +54,25 @@ RT_NCCL(RT_FUNCTION)
 
 namespace {
 
-using namespace rt::cuda::nccl;
+using namespace librt::cuda::nccl;
 
-constexpr int kMostRanks = 16;
+constexpr int kMaxRanks = 16;
 constexpr size_t kChunk = size_t{64} << 10;
 
 /// Memory shared by the ranks; initially zero.
-struct Meeting {
+struct Rendezvous {
   std::atomic<uint64_t> here;     ///< ranks that have started
   std::atomic<uint64_t> arrived;  ///< at all barriers, cumulative
-  alignas(64) std::byte chunks[kMostRanks][kChunk];
+  alignas(64) std::byte chunks[kMaxRanks][kChunk];
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace
 
-namespace rt::cuda::nccl {
+namespace librt::cuda::nccl {
 
 struct Communicator {
-  Meeting* meeting = nullptr;
+  Rendezvous* rendezvous = nullptr;
   int rank = 0;
   int ranks = 1;
   uint64_t barriers = 0;
@@ -81,7 +81,7 @@ struct Communicator {
   int sums = 0, gathers = 0;
 };
 
-}  // namespace rt::cuda::nccl
+}  // namespace librt::cuda::nccl
 
 namespace {
 
@@ -104,30 +104,30 @@ Result get_unique_id(UniqueId* id) {
 
 Result init(Communicator** made, int ranks, UniqueId id, int rank, Config* config) {
   constexpr Result kInvalidArgument{4}, kSystemError{2};
-  if (ranks > kMostRanks || rank < 0 || rank >= ranks || config == nullptr ||
-      config->size != sizeof(Config) || config->magic != 0xcafebeef || config->blocking != 0)
+  if (ranks > kMaxRanks || rank < 0 || rank >= ranks || config == nullptr || config->size != sizeof(Config) ||
+      config->magic != 0xcafebeef || config->blocking != 0)
     return kInvalidArgument;
   const int file = shm_open(id.bytes, O_RDWR | O_CREAT, 0600);
   if (file < 0) return kSystemError;
   void* memory = MAP_FAILED;
-  if (ftruncate(file, sizeof(Meeting)) == 0)
-    memory = mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (ftruncate(file, sizeof(Rendezvous)) == 0)
+    memory = mmap(nullptr, sizeof(Rendezvous), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (memory == MAP_FAILED) return kSystemError;
   auto* self = new Communicator;
-  self->meeting = static_cast<Meeting*>(memory);
+  self->rendezvous = static_cast<Rendezvous*>(memory);
   self->rank = rank;
   self->ranks = ranks;
   *made = self;
   // The last rank to arrive unlinks the name.
-  if (self->meeting->here.fetch_add(1) + 1 == static_cast<uint64_t>(ranks)) shm_unlink(id.bytes);
+  if (self->rendezvous->here.fetch_add(1) + 1 == static_cast<uint64_t>(ranks)) shm_unlink(id.bytes);
   constexpr std::string_view kFails = "fails on ";
   if (setting().starts_with(kFails)) self->failed = std::atoi(setting().substr(kFails.size()).data()) == rank;
   return kInProgress;
 }
 
 Result get_async_error(Communicator* self, Result* error) {
-  const bool all = self->meeting->here.load() == static_cast<uint64_t>(self->ranks);
+  const bool all = self->rendezvous->here.load() == static_cast<uint64_t>(self->ranks);
   *error = self->failed ? kRemoteError : all ? kSuccess : kInProgress;
   return kSuccess;
 }
@@ -135,7 +135,7 @@ Result get_async_error(Communicator* self, Result* error) {
 Result destroy(Communicator* self) {
   if (setting() == "counts")
     std::fprintf(stderr, "fake NCCL: rank %d: %d sums, %d gathers\n", self->rank, self->sums, self->gathers);
-  munmap(self->meeting, sizeof(Meeting));
+  munmap(self->rendezvous, sizeof(Rendezvous));
   delete self;
   return kSuccess;
 }
@@ -157,8 +157,8 @@ const char* error_string(Result result) {
 /// Waits for all ranks. False when aborted.
 bool barrier(Communicator& self) {
   const uint64_t wanted = ++self.barriers * static_cast<uint64_t>(self.ranks);
-  self.meeting->arrived.fetch_add(1);
-  while (self.meeting->arrived.load() < wanted) {
+  self.rendezvous->arrived.fetch_add(1);
+  while (self.rendezvous->arrived.load() < wanted) {
     if (self.aborted) return false;
     usleep(20);
   }
@@ -170,9 +170,9 @@ template <class Take>
 void share(Communicator& self, const std::byte* mine, size_t bytes, Take take) {
   for (size_t offset = 0; offset < bytes; offset += kChunk) {
     const size_t size = std::min(kChunk, bytes - offset);
-    std::memcpy(self.meeting->chunks[self.rank], mine + offset, size);
+    std::memcpy(self.rendezvous->chunks[self.rank], mine + offset, size);
     if (!barrier(self)) return;
-    for (int rank = 0; rank < self.ranks; ++rank) take(offset, size, rank, self.meeting->chunks[rank]);
+    for (int rank = 0; rank < self.ranks; ++rank) take(offset, size, rank, self.rendezvous->chunks[rank]);
     if (!barrier(self)) return;
   }
 }
@@ -182,9 +182,9 @@ void add_up(Communicator& self, std::byte* data, size_t count) {
   share(self, data, count * sizeof(Number),
         [&](size_t offset, size_t bytes, int rank, const std::byte* chunk) {
           auto* sums = reinterpret_cast<Number*>(data + offset);
-          const auto* numbers = reinterpret_cast<const Number*>(chunk);
+          const auto* values = reinterpret_cast<const Number*>(chunk);
           for (size_t i = 0; i < bytes / sizeof(Number); ++i)
-            sums[i] = rank == 0 ? numbers[i] : sums[i] + numbers[i];
+            sums[i] = rank == 0 ? values[i] : sums[i] + values[i];
         });
 }
 

@@ -1,6 +1,6 @@
 // The libraries available on the emulated device: those named in RT_EMULATOR_LIBRARIES
-// ("cublasLt,cudnn,nccl"), none by default. Replaces backends/cuda/library.cpp.
-#include "backends/cuda/library.h"
+// ("cublasLt,cudnn,nccl"), none by default. Replaces backends/cuda/libraries/library.cpp.
+#include "backends/cuda/libraries/library.h"
 
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 #include "tests/cuda_emulator/fake_cudnn.h"
 #include "tests/cuda_emulator/fake_nccl.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 struct Fake {
@@ -35,4 +35,4 @@ void* function_of(const LibraryHandle& library, const char* name) noexcept {
   return static_cast<const Fake*>(library.get())->function(name);
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -1,5 +1,5 @@
 // Collectives between two processes on the emulated device, and the behaviour when one of them dies.
-#include "backends/cuda/nccl.h"
+#include "backends/cuda/libraries/nccl.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 #include "cuda_emulator/emulator.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// Two processes connected by a socket pair.
@@ -127,4 +127,4 @@ TEST(Nccl, IsThereForAllRanksOrForNone) {
 }
 
 }  // namespace
-}  // namespace rt::cuda
+}  // namespace librt::cuda

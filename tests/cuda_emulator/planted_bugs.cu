@@ -2,7 +2,7 @@
 
 #include "kernels/ptx.cuh"
 
-namespace rt::cuda::test {
+namespace librt::cuda::test {
 namespace {
 
 __global__ void right(const float* x, float* y) {
@@ -107,4 +107,4 @@ cudaError_t fill(float* y, float value, cudaStream_t stream) {
   return launch(fill_kernel, {dim3(1), dim3(64), 0, stream}, y, value);
 }
 
-}  // namespace rt::cuda::test
+}  // namespace librt::cuda::test

@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-namespace rt::cuda::test {
+namespace librt::cuda::test {
 
 enum class Bug {
   None,
@@ -27,4 +27,4 @@ cudaError_t run_planted(Bug bug, const float* x, float* y, cudaStream_t stream);
 /// y[i] = value.
 cudaError_t fill(float* y, float value, cudaStream_t stream);
 
-}  // namespace rt::cuda::test
+}  // namespace librt::cuda::test

@@ -4,7 +4,7 @@
 
 #include "cuda_emulator/device.h"
 
-namespace rt::cuda::ptx {
+namespace librt::cuda::ptx {
 namespace emulated {
 
 inline void copy_16(const cuda_emulator::AsyncCopy& copy) {
@@ -40,7 +40,7 @@ void load_matrix(void** records, unsigned) {
   }
 }
 
-struct ProductRecord {
+struct MmaRecord {
   void* d;
   const uint32_t* a;
   const uint32_t* b;
@@ -63,11 +63,11 @@ inline int number(uint32_t bits, Byte) {
 
 /// m16n8k(4 * kPerRegister * 2): each register holds kPerRegister elements; D has type Sum.
 template <class Element, int kPerRegister, class Sum>
-void product(void** records, unsigned) {
+void mma(void** records, unsigned) {
   constexpr int kHalf = 4 * kPerRegister, kDepth = 2 * kHalf, kBits = 32 / kPerRegister;
   Sum a[16][kDepth], b[kDepth][8], d[16][8];
   for (int lane = 0; lane < 32; ++lane) {
-    const auto* record = static_cast<ProductRecord*>(records[lane]);
+    const auto* record = static_cast<MmaRecord*>(records[lane]);
     const auto* sum = static_cast<const Sum*>(record->d);
     const int group = lane / 4, first = lane % 4 * kPerRegister;
     for (int i = 0; i < kPerRegister; ++i) {
@@ -91,7 +91,7 @@ void product(void** records, unsigned) {
     for (int k = 0; k < kDepth; ++k)
       for (int column = 0; column < 8; ++column) d[row][column] += a[row][k] * b[k][column];
   for (int lane = 0; lane < 32; ++lane) {
-    auto* sum = static_cast<Sum*>(static_cast<ProductRecord*>(records[lane])->d);
+    auto* sum = static_cast<Sum*>(static_cast<MmaRecord*>(records[lane])->d);
     for (int i = 0; i < 2; ++i) {
       sum[i] = d[lane / 4][lane % 4 * 2 + i];
       sum[2 + i] = d[lane / 4 + 8][lane % 4 * 2 + i];
@@ -105,9 +105,9 @@ void load_matrix_now(uint32_t* registers, const void* row, cuda_emulator::Site s
   cuda_emulator::warp_collective(~0u, &record, load_matrix<kMatrices, kTransposed>, "ldmatrix", site);
 }
 template <class Element, int kPerRegister, class Sum>
-void product_now(Sum* d, const uint32_t* a, const uint32_t* b, cuda_emulator::Site site) {
-  ProductRecord record{d, a, b};
-  cuda_emulator::warp_collective(~0u, &record, product<Element, kPerRegister, Sum>, "mma", site);
+void mma_now(Sum* d, const uint32_t* a, const uint32_t* b, cuda_emulator::Site site) {
+  MmaRecord record{d, a, b};
+  cuda_emulator::warp_collective(~0u, &record, mma<Element, kPerRegister, Sum>, "mma", site);
 }
 
 }  // namespace emulated
@@ -148,7 +148,7 @@ inline void load_matrix_x2_transposed(uint32_t (&r)[2], const void* row, RT_CALL
 template <class Element>
 inline void mma_16x8x16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Element,
                         RT_CALLER_PARAMETERS) {
-  emulated::product_now<Element, 2, float>(d, a, b, RT_CALLER);
+  emulated::mma_now<Element, 2, float>(d, a, b, RT_CALLER);
 }
 inline uint32_t to_tf32(float x) {  // to nearest, ties away from zero
   const uint32_t bits = __float_as_uint(x);
@@ -156,11 +156,11 @@ inline uint32_t to_tf32(float x) {  // to nearest, ties away from zero
 }
 inline void mma_16x8x8_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                             RT_CALLER_PARAMETERS) {
-  emulated::product_now<emulated::Tf32, 1, float>(d, a, b, RT_CALLER);
+  emulated::mma_now<emulated::Tf32, 1, float>(d, a, b, RT_CALLER);
 }
 inline void mma_16x8x32_s8(int (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                            RT_CALLER_PARAMETERS) {
-  emulated::product_now<emulated::Byte, 4, int>(d, a, b, RT_CALLER);
+  emulated::mma_now<emulated::Byte, 4, int>(d, a, b, RT_CALLER);
 }
 
-}  // namespace rt::cuda::ptx
+}  // namespace librt::cuda::ptx

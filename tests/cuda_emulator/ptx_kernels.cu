@@ -2,7 +2,7 @@
 
 #include "kernels/ptx.cuh"
 
-namespace rt::cuda::test {
+namespace librt::cuda::test {
 namespace {
 
 constexpr unsigned kAll = 0xffffffffu;
@@ -26,7 +26,7 @@ RT_DEVICE void load_from(const T* d, T (&sums)[4]) {
 }
 
 template <class T, bool kByRows>
-__global__ void product_16_kernel(const uint16_t* a, const uint16_t* b, float* d) {
+__global__ void mma_16_kernel(const uint16_t* a, const uint16_t* b, float* d) {
   __shared__ __align__(16) uint16_t shared_a[16 * 16];
   __shared__ __align__(16) uint16_t shared_b[16 * 8];
   const int lane = static_cast<int>(threadIdx.x);
@@ -45,7 +45,7 @@ __global__ void product_16_kernel(const uint16_t* a, const uint16_t* b, float* d
   add_to(d, sums);
 }
 
-__global__ void product_tf32_kernel(const float* a, const float* b, float* d) {
+__global__ void mma_tf32_kernel(const float* a, const float* b, float* d) {
   const int lane = static_cast<int>(threadIdx.x), group = lane / 4, thread = lane % 4;
   const uint32_t from_a[4] = {ptx::to_tf32(a[group * 8 + thread]), ptx::to_tf32(a[(group + 8) * 8 + thread]),
                               ptx::to_tf32(a[group * 8 + thread + 4]),
@@ -57,7 +57,7 @@ __global__ void product_tf32_kernel(const float* a, const float* b, float* d) {
   add_to(d, sums);
 }
 
-__global__ void product_s8_kernel(const int8_t* a, const int8_t* b, int* d) {
+__global__ void mma_s8_kernel(const int8_t* a, const int8_t* b, int* d) {
   __shared__ __align__(16) int8_t shared_a[16 * 32];
   __shared__ __align__(16) int8_t shared_b[8 * 32];
   const int lane = static_cast<int>(threadIdx.x);
@@ -113,19 +113,19 @@ __global__ void warp_operations_kernel(const uint32_t* in, uint32_t* out) {
 
 }  // namespace
 
-cudaError_t product_16(bool bfloat, bool b_by_rows, const uint16_t* a, const uint16_t* b, float* d,
-                       cudaStream_t stream) {
+cudaError_t mma_16(bool bfloat, bool b_by_rows, const uint16_t* a, const uint16_t* b, float* d,
+                   cudaStream_t stream) {
   const LaunchConfig warp{dim3(1), dim3(32), 0, stream};
-  if (bfloat && b_by_rows) return launch(product_16_kernel<__nv_bfloat16, true>, warp, a, b, d);
-  if (bfloat) return launch(product_16_kernel<__nv_bfloat16, false>, warp, a, b, d);
-  if (b_by_rows) return launch(product_16_kernel<__half, true>, warp, a, b, d);
-  return launch(product_16_kernel<__half, false>, warp, a, b, d);
+  if (bfloat && b_by_rows) return launch(mma_16_kernel<__nv_bfloat16, true>, warp, a, b, d);
+  if (bfloat) return launch(mma_16_kernel<__nv_bfloat16, false>, warp, a, b, d);
+  if (b_by_rows) return launch(mma_16_kernel<__half, true>, warp, a, b, d);
+  return launch(mma_16_kernel<__half, false>, warp, a, b, d);
 }
-cudaError_t product_tf32(const float* a, const float* b, float* d, cudaStream_t stream) {
-  return launch(product_tf32_kernel, {dim3(1), dim3(32), 0, stream}, a, b, d);
+cudaError_t mma_tf32(const float* a, const float* b, float* d, cudaStream_t stream) {
+  return launch(mma_tf32_kernel, {dim3(1), dim3(32), 0, stream}, a, b, d);
 }
-cudaError_t product_s8(const int8_t* a, const int8_t* b, int* d, cudaStream_t stream) {
-  return launch(product_s8_kernel, {dim3(1), dim3(32), 0, stream}, a, b, d);
+cudaError_t mma_s8(const int8_t* a, const int8_t* b, int* d, cudaStream_t stream) {
+  return launch(mma_s8_kernel, {dim3(1), dim3(32), 0, stream}, a, b, d);
 }
 cudaError_t copies(const uint32_t* in, uint32_t* out, cudaStream_t stream) {
   return launch(copies_kernel, {dim3(1), dim3(32), 0, stream}, in, out);
@@ -134,4 +134,4 @@ cudaError_t warp_operations(const uint32_t* in, uint32_t* out, cudaStream_t stre
   return launch(warp_operations_kernel, {dim3(1), dim3(32), 0, stream}, in, out);
 }
 
-}  // namespace rt::cuda::test
+}  // namespace librt::cuda::test

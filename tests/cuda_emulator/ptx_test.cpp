@@ -9,7 +9,7 @@
 #include "cuda_emulator/ptx_kernels.h"
 #include "runtime/core/half.h"
 
-namespace rt::cuda::test {
+namespace librt::cuda::test {
 namespace {
 
 /// Device memory initialized from host values.
@@ -43,7 +43,7 @@ int small(size_t i) {
   return static_cast<int>(x % 15) - 7;
 }
 template <class T, class F>
-std::vector<T> numbers(size_t count, size_t seed, F convert) {
+std::vector<T> make_values(size_t count, size_t seed, F convert) {
   std::vector<T> values(count);
   for (size_t i = 0; i < count; ++i) values[i] = convert(small(seed + i));
   return values;
@@ -51,7 +51,7 @@ std::vector<T> numbers(size_t count, size_t seed, F convert) {
 
 /// d[i][j] + sum over k of a(i, k) b(k, j).
 template <class Sum, class A, class B>
-std::vector<Sum> product(const std::vector<Sum>& d, size_t depth, A a, B b) {
+std::vector<Sum> reference_mma(const std::vector<Sum>& d, size_t depth, A a, B b) {
   std::vector<Sum> result = d;
   for (size_t i = 0; i < 16; ++i)
     for (size_t j = 0; j < 8; ++j)
@@ -68,41 +68,42 @@ class Ptx : public testing::Test {
   }
 };
 
-TEST_F(Ptx, ProductsOfHalves) {
+TEST_F(Ptx, MmaF16AndBf16) {
   for (const bool bfloat : {false, true})
     for (const bool by_rows : {false, true}) {
       const auto convert = [&](int x) {
         return bfloat ? float_to_bf16(static_cast<float>(x)) : float_to_half(static_cast<float>(x));
       };
-      const Buffer<uint16_t> a(numbers<uint16_t>(256, 1, convert)), b(numbers<uint16_t>(128, 2000, convert));
-      const auto start = numbers<float>(128, 5000, [](int x) { return static_cast<float>(x); });
+      const Buffer<uint16_t> a(make_values<uint16_t>(256, 1, convert)),
+          b(make_values<uint16_t>(128, 2000, convert));
+      const auto start = make_values<float>(128, 5000, [](int x) { return static_cast<float>(x); });
       const Buffer<float> d(start);
-      ASSERT_EQ(product_16(bfloat, by_rows, a.get(), b.get(), d.get(), nullptr), cudaSuccess);
-      const auto want = product(
+      ASSERT_EQ(mma_16(bfloat, by_rows, a.get(), b.get(), d.get(), nullptr), cudaSuccess);
+      const auto want = reference_mma(
           start, 16, [](size_t i, size_t k) { return small(1 + i * 16 + k); },
           [&](size_t k, size_t j) { return small(2000 + (by_rows ? k * 8 + j : j * 16 + k)); });
       EXPECT_EQ(d.read(), want) << "bf16 " << bfloat << ", b by rows " << by_rows;
     }
 }
 
-TEST_F(Ptx, ProductsOfTf32) {
+TEST_F(Ptx, MmaTf32) {
   const auto convert = [](int x) { return static_cast<float>(x) * (1 + 0x1p-20f); };  // rounds to x
-  const Buffer<float> a(numbers<float>(128, 1, convert)), b(numbers<float>(64, 900, convert));
-  const auto start = numbers<float>(128, 5000, [](int x) { return static_cast<float>(x); });
+  const Buffer<float> a(make_values<float>(128, 1, convert)), b(make_values<float>(64, 900, convert));
+  const auto start = make_values<float>(128, 5000, [](int x) { return static_cast<float>(x); });
   const Buffer<float> d(start);
-  ASSERT_EQ(product_tf32(a.get(), b.get(), d.get(), nullptr), cudaSuccess);
-  EXPECT_EQ(d.read(), product(
+  ASSERT_EQ(mma_tf32(a.get(), b.get(), d.get(), nullptr), cudaSuccess);
+  EXPECT_EQ(d.read(), reference_mma(
                           start, 8, [](size_t i, size_t k) { return small(1 + i * 8 + k); },
                           [](size_t k, size_t j) { return small(900 + k * 8 + j); }));
 }
 
-TEST_F(Ptx, ProductsOfBytes) {
+TEST_F(Ptx, MmaInt8) {
   const auto convert = [](int x) { return static_cast<int8_t>(x * 18); };
-  const Buffer<int8_t> a(numbers<int8_t>(512, 1, convert)), b(numbers<int8_t>(256, 900, convert));
-  const auto start = numbers<int>(128, 5000, [](int x) { return x; });
+  const Buffer<int8_t> a(make_values<int8_t>(512, 1, convert)), b(make_values<int8_t>(256, 900, convert));
+  const auto start = make_values<int>(128, 5000, [](int x) { return x; });
   const Buffer<int> d(start);
-  ASSERT_EQ(product_s8(a.get(), b.get(), d.get(), nullptr), cudaSuccess);
-  EXPECT_EQ(d.read(), product(
+  ASSERT_EQ(mma_s8(a.get(), b.get(), d.get(), nullptr), cudaSuccess);
+  EXPECT_EQ(d.read(), reference_mma(
                           start, 32, [](size_t i, size_t k) { return small(1 + i * 32 + k) * 18; },
                           [](size_t k, size_t j) { return small(900 + j * 32 + k) * 18; }));
 }
@@ -146,4 +147,4 @@ TEST_F(Ptx, WarpOperations) {
 }
 
 }  // namespace
-}  // namespace rt::cuda::test
+}  // namespace librt::cuda::test

@@ -318,21 +318,21 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 }
 
 static int shared_memory_limit() {
-  const int chip = cuda_emulator::options().compute_capability;
-  if (chip == 75) return 64 << 10;
-  if (chip == 80 || chip == 87) return 163 << 10;
-  return chip >= 90 && chip < 120 ? 227 << 10 : 99 << 10;
+  const int architecture = cuda_emulator::options().compute_capability;
+  if (architecture == 75) return 64 << 10;
+  if (architecture == 80 || architecture == 87) return 163 << 10;
+  return architecture >= 90 && architecture < 120 ? 227 << 10 : 99 << 10;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (!is_device(device)) return result(cudaErrorInvalidDevice);
   *properties = {};
-  const int chip = cuda_emulator::options().compute_capability;
+  const int architecture = cuda_emulator::options().compute_capability;
   std::strcpy(properties->name, "CUDA emulated on the CPU");
   for (int i = 0; i < 16; ++i) properties->uuid.bytes[i] = static_cast<char>(i);
   properties->uuid.bytes[0] = static_cast<char>(device);
   properties->totalGlobalMem = cuda_emulator::options().memory_bytes;
-  properties->major = chip / 10;
-  properties->minor = chip % 10;
+  properties->major = architecture / 10;
+  properties->minor = architecture % 10;
   properties->multiProcessorCount = 4;
   properties->warpSize = 32;
   properties->sharedMemPerBlock = 48 << 10;
@@ -342,10 +342,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   if (!is_device(device)) return result(cudaErrorInvalidDevice);
-  const int chip = cuda_emulator::options().compute_capability;
+  const int architecture = cuda_emulator::options().compute_capability;
   switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: *value = chip / 10; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = chip % 10; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = architecture / 10; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = architecture % 10; break;
     case cudaDevAttrMultiProcessorCount: *value = 4; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = shared_memory_limit(); break;
     case cudaDevAttrWarpSize: *value = 32; break;

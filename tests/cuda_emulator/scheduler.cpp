@@ -86,7 +86,7 @@ struct Fiber {
   void* tsan = nullptr;
 };
 
-enum class State : unsigned char { Unborn, Ready, AtBarrier, InWarp, Done };
+enum class State : unsigned char { NotStarted, Ready, AtBarrier, InWarp, Done };
 
 /// Lanes that wait in one warp operation.
 struct Group {
@@ -109,7 +109,7 @@ struct Barrier {
 
 struct Thread : ThreadContext {
   Fiber* fiber = nullptr;
-  State state = State::Unborn;
+  State state = State::NotStarted;
   Site site;
   const char* what = "";
   struct Pending {
@@ -131,8 +131,8 @@ struct Scheduler {
   Barrier barrier;
   Thread* ready[kMaxThreads] = {};  ///< a ring; contains each thread at most once
   unsigned ready_first = 0, ready_end = 0;
-  std::vector<unsigned> birth;  ///< the order in which threads start
-  size_t next_birth = 0;
+  std::vector<unsigned> start_order;  ///< the order in which threads start
+  size_t next_start = 0;
   unsigned count = 0, live = 0;
   bool aborted = false;
   const std::function<void()>* body = nullptr;
@@ -152,11 +152,11 @@ struct Scheduler {
     }
     if (const char* streams = std::getenv("RT_EMULATOR_STREAMS"); streams != nullptr)
       options.lazy_streams = std::strcmp(streams, "lazy") == 0;
-    if (const char* chip = std::getenv("RT_EMULATOR_CHIP"); chip != nullptr)
-      options.compute_capability = std::atoi(chip);
+    if (const char* architecture = std::getenv("RT_EMULATOR_CHIP"); architecture != nullptr)
+      options.compute_capability = std::atoi(architecture);
     if (const char* devices = std::getenv("RT_EMULATOR_DEVICES"); devices != nullptr)
       options.devices = std::atoi(devices);
-    birth.reserve(kMaxThreads);
+    start_order.reserve(kMaxThreads);
     idle.reserve(2 * kMaxThreads);
   }
 };
@@ -249,9 +249,9 @@ void make_ready(Thread* thread) {
   s.ready[s.ready_end++ % kMaxThreads] = thread;
 }
 
-Thread* take_unborn() {
+Thread* take_not_started() {
   Scheduler& s = scheduler();
-  return s.next_birth < s.count ? &s.threads[s.birth[s.next_birth++]] : nullptr;
+  return s.next_start < s.count ? &s.threads[s.start_order[s.next_start++]] : nullptr;
 }
 
 void report(const char* what, Site site) {
@@ -274,7 +274,7 @@ void release_barrier() {
   s.barrier.result = s.barrier.count;
   s.barrier.count = 0;
   for (unsigned i = 0; i < s.count; ++i)
-    if (Thread& thread = s.threads[s.birth[i]]; thread.state == State::AtBarrier) make_ready(&thread);
+    if (Thread& thread = s.threads[s.start_order[i]]; thread.state == State::AtBarrier) make_ready(&thread);
 }
 
 void thread_exit(Thread* thread) {
@@ -303,7 +303,7 @@ void fiber_main() {
       thread_exit(thread);
       thread->fiber = nullptr;
       // Runs the next CUDA thread on the same stack, without a switch.
-      Thread* next = RT_EMULATOR_TSAN || s.aborted ? nullptr : take_unborn();
+      Thread* next = RT_EMULATOR_TSAN || s.aborted ? nullptr : take_not_started();
       if (next == nullptr) break;
       next->fiber = fiber;
       next->state = State::Ready;
@@ -390,8 +390,8 @@ void begin_block(BlockContext& block, unsigned count) {
   s.count = s.live = count;
   s.aborted = false;
   s.ready_first = s.ready_end = 0;
-  s.next_birth = 0;
-  s.birth.resize(count);
+  s.next_start = 0;
+  s.start_order.resize(count);
   for (unsigned i = 0; i < (count + 31) / 32; ++i) {
     s.warps[i].live = 0;
     for (Group& group : s.warps[i].groups) group.arrived = 0;
@@ -405,13 +405,13 @@ void begin_block(BlockContext& block, unsigned count) {
     thread.number = i;
     thread.lane = i % 32;
     thread.warp = i / 32;
-    thread.state = State::Unborn;
+    thread.state = State::NotStarted;
     thread.fiber = nullptr;
     thread.first_copy = thread.end_copy = thread.group = 0;
     s.warps[thread.warp].live |= 1u << thread.lane;
-    s.birth[i] = s.options.order == Order::Reverse ? count - 1 - i : i;
+    s.start_order[i] = s.options.order == Order::Reverse ? count - 1 - i : i;
   }
-  if (s.options.order == Order::Random) std::shuffle(s.birth.begin(), s.birth.end(), s.random);
+  if (s.options.order == Order::Random) std::shuffle(s.start_order.begin(), s.start_order.end(), s.random);
 #if RT_EMULATOR_TSAN
   while (s.by_thread.size() < count) s.by_thread.push_back(make_fiber());
 #endif
@@ -430,7 +430,7 @@ void run_block(BlockContext& block, unsigned count) {
       Thread* thread = s.ready[s.ready_first++ % kMaxThreads];
       current_thread = thread;
       enter(thread->fiber);
-    } else if (Thread* thread = take_unborn(); thread != nullptr) {
+    } else if (Thread* thread = take_not_started(); thread != nullptr) {
       start(thread);
     } else {
       report_deadlock();

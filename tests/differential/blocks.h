@@ -5,7 +5,7 @@
 
 #include "tests/differential/generator.h"
 
-namespace rt::test {
+namespace librt::test {
 
 inline constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
 
@@ -22,4 +22,4 @@ inline bool same_dims(const Item& a, const Item& b, size_t but = ~size_t{0}) {
   return true;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

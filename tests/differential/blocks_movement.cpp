@@ -1,11 +1,11 @@
 // Reshapes, concatenations, gathers, expansion and resizing with computed extents.
 #include "tests/differential/blocks.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
-std::string joined(Generator& g, const Names& parts) {
+std::string concatenated(Generator& g, const Names& parts) {
   return parts.size() == 1 ? parts[0] : g.draft.node("Concat", parts, {{"axis", 0}});
 }
 
@@ -44,7 +44,7 @@ bool merge(Generator& g) {  // x.view(b * n, -1), x.view(-1, c)
       shape.push_back(g.as_list(g.extent(at.name, i, at.axes())));
   }
   if (g.random.chance(40)) shape[g.random.chance(50) ? 0 : shape.size() - 1] = g.draft.ints({-1});
-  g.give(g.draft.node("Reshape", {at.name, joined(g, shape)}), at.exact);
+  g.give(g.draft.node("Reshape", {at.name, concatenated(g, shape)}), at.exact);
   return true;
 }
 
@@ -74,7 +74,7 @@ bool view_in_groups(Generator& g) {  // x[:, :n // k * k].view(b, n // k, k), or
     shape.push_back(outer);
     shape.push_back(inner);
   }
-  g.give(g.draft.node("Reshape", {whole, joined(g, shape)}), at.exact);
+  g.give(g.draft.node("Reshape", {whole, concatenated(g, shape)}), at.exact);
   return true;
 }
 
@@ -86,7 +86,7 @@ bool view_as_scalar(Generator& g) {  // x.view(-1, n), x.view(n // 2, -1) with a
   if (n.least() < 1) return false;
   Names shape = {g.as_list(n.name), g.draft.ints({-1})};
   if (g.random.chance(50)) std::swap(shape[0], shape[1]);
-  g.give(g.draft.node("Reshape", {at.name, joined(g, shape)}), at.exact);
+  g.give(g.draft.node("Reshape", {at.name, concatenated(g, shape)}), at.exact);
   return true;
 }
 
@@ -141,14 +141,14 @@ bool positions(Generator& g) {  // arange(n).float(), alone or added to a tensor
   const Scalar n = alone ? g.scalar() : Scalar{g.extent(at.name, axis, at.axes()), {0}};
   if (n.most() > 400) return false;
   const std::string range = g.draft.node("Range", {g.draft.number(0), n.name, g.draft.number(1)});
-  std::string numbers = g.draft.node("Cast", {range}, {{"to", kOnnxFloat}});
+  std::string values = g.draft.node("Cast", {range}, {{"to", kOnnxFloat}});
   if (!alone) {
     Extents after;
     for (size_t i = axis + 1; i < at.axes(); ++i) after.push_back(static_cast<int64_t>(i - axis));
-    if (!after.empty()) numbers = g.unsqueeze(numbers, after);
-    numbers = g.draft.node("Add", {at.name, numbers});
+    if (!after.empty()) values = g.unsqueeze(values, after);
+    values = g.draft.node("Add", {at.name, values});
   }
-  g.give(numbers, at.exact || alone);
+  g.give(values, at.exact || alone);
   return true;
 }
 
@@ -167,7 +167,7 @@ bool expand(Generator& g) {
     else
       shape.push_back(g.random.chance(50) ? g.draft.ints({1}) : g.as_list(g.extent(wider, i, at.axes() + 1)));
   }
-  g.give(g.draft.node("Expand", {wider, joined(g, shape)}), at.exact);
+  g.give(g.draft.node("Expand", {wider, concatenated(g, shape)}), at.exact);
   return true;
 }
 
@@ -186,14 +186,14 @@ bool tile(Generator& g) {
   if (n.most() > 30) return false;
   Names repeats(at.axes(), "");
   for (size_t i = 0; i < repeats.size(); ++i) repeats[i] = i == axis ? g.as_list(n.name) : g.draft.ints({1});
-  g.give(g.draft.node("Tile", {at.name, joined(g, repeats)}), at.exact);
+  g.give(g.draft.node("Tile", {at.name, concatenated(g, repeats)}), at.exact);
   return true;
 }
 
 bool zeros(Generator& g) {  // new_zeros(n, m) + 1.5, a new tensor
   const Scalar n = g.scalar(), m = g.scalar();
   if (n.most() > 100 || m.most() > 100) return false;
-  const std::string shape = joined(g, {g.as_list(n.name), g.as_list(m.name)});
+  const std::string shape = concatenated(g, {g.as_list(n.name), g.as_list(m.name)});
   const std::string all = g.draft.node("ConstantOfShape", {shape});
   g.give(g.draft.node("Add", {all, g.draft.floats({}, {1.5f})}), true);
   return true;
@@ -248,7 +248,7 @@ bool split(Generator& g) {
     const std::string first = g.random.chance(60)
                                   ? g.floor_div(n, 2)
                                   : g.draft.node("Min", {n, g.draft.number(g.random.between(1, 20))});
-    const std::string sizes = joined(g, {g.as_list(first), g.as_list(g.binary("Sub", n, first))});
+    const std::string sizes = concatenated(g, {g.as_list(first), g.as_list(g.binary("Sub", n, first))});
     parts = g.draft.nodes("Split", {at.name, sizes}, 2, {{"axis", spelled}});
   }
   for (const std::string& part : parts) g.give(part, at.exact);
@@ -312,4 +312,4 @@ std::vector<Block> movement_blocks() {
           {"depth_to_space", 2, depth_to_space}};
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

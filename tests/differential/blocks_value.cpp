@@ -2,7 +2,7 @@
 // create new ones.
 #include "tests/differential/blocks.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -150,8 +150,8 @@ bool where_true(Generator& g) {  // NonZero of a condition: a data-dependent num
     }
     default: {
       const std::string flat = g.draft.node("Reshape", {above, g.draft.ints({-1})});
-      const std::string numbers = g.draft.node("Reshape", {item->name, g.draft.ints({-1})});
-      g.give(g.draft.node("Compress", {numbers, flat}, {{"axis", 0}}), true);
+      const std::string values = g.draft.node("Reshape", {item->name, g.draft.ints({-1})});
+      g.give(g.draft.node("Compress", {values, flat}, {{"axis", 0}}), true);
     }
   }
   return true;
@@ -186,8 +186,8 @@ bool similarity(Generator& g) {  // x x^T
   Extents order;
   for (int i = 0; i < item->rank(); ++i) order.push_back(i);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
-  const std::string turned = g.draft.node("Transpose", {item->name}, {{"perm", order}});
-  g.give(g.draft.node("MatMul", {item->name, turned}), false);
+  const std::string transposed = g.draft.node("Transpose", {item->name}, {{"perm", order}});
+  g.give(g.draft.node("MatMul", {item->name, transposed}), false);
   return true;
 }
 
@@ -318,4 +318,4 @@ std::vector<Block> all_blocks() {
   return all;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

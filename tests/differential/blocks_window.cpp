@@ -3,7 +3,7 @@
 
 #include "tests/differential/blocks.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -308,4 +308,4 @@ std::vector<Block> window_blocks() {
           {"spectrum", 1, spectrum}};
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

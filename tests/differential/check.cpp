@@ -7,12 +7,12 @@
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
 #include "tests/onnx_node/runner.h"
-#include "tools/common/compare.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/data/compare.h"
+#include "tools/onnx/import.h"
 #include "tools/rtconvert/run_session.h"
 
-namespace rt::test {
+namespace librt::test {
 
 using tools::Array;
 
@@ -64,7 +64,7 @@ Extents dims_of(const TensorInfo& info) {
 
 Array array_of(const ops::HostTensor& tensor) {
   return {.name = "",
-          .type = static_cast<tools::ElementType>(tensor.info.dtype),
+          .type = static_cast<DType>(tensor.info.dtype),
           .dims = dims_of(tensor.info),
           .bytes = tensor.bytes};
 }
@@ -130,8 +130,7 @@ Result<std::vector<Array>> evaluate(const ModelGraph& model, const std::vector<A
   Claims claims(graph, at);
   for (size_t i = 0; i < inputs.size(); ++i) {
     const void* bytes = inputs[i].bytes.empty() ? "" : static_cast<const void*>(inputs[i].bytes.data());
-    views.push_back(
-        {bytes, {.dtype = static_cast<DType>(inputs[i].type), .shape = Shape(std::span(inputs[i].dims))}});
+    views.push_back({bytes, {.dtype = inputs[i].type, .shape = Shape(std::span(inputs[i].dims))}});
     claims.check(graph.inputs[i], views.back().info);
   }
   const auto observe = [&](NodeId id, std::span<const ConstTensorView> results) {
@@ -148,7 +147,7 @@ Result<std::vector<Array>> evaluate(const ModelGraph& model, const std::vector<A
 
 double largest_of(const Array& array) {
   double largest = 0;
-  const size_t size = tools::element_size(array.type);
+  const size_t size = size_of(array.type);
   for (size_t i = 0; i < array.bytes.size() / size; ++i) {
     const double value = std::abs(tools::element_of(array, i));
     if (std::isfinite(value)) largest = std::max(largest, value);
@@ -160,7 +159,7 @@ double largest_of(const Array& array) {
 std::string difference(const std::vector<Array>& got, const std::vector<Array>& want) {
   if (got.size() != want.size()) return text(got.size(), " outputs, expected ", want.size());
   for (size_t i = 0; i < want.size(); ++i) {
-    const bool real = want[i].type == tools::ElementType::F32;
+    const bool real = want[i].type == DType::F32;
     const auto found = tools::compare(got[i], want[i], real ? kRelative : 0,
                                       real ? kAbsolute + 1e-5 * largest_of(want[i]) : 0);
     if (!found.equal()) return text("output ", i, ": ", found.text);
@@ -353,4 +352,4 @@ std::optional<std::vector<Array>> run_fixed(const rt_onnx::ModelProto& fixed,
   return run_reference(*model, inputs, error);
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tests/differential/draft.h"
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::test {
+namespace librt::test {
 
 enum class Fault {
   None,
@@ -58,4 +58,4 @@ std::optional<std::vector<tools::Array>> run_fixed(const rt_onnx::ModelProto& fi
                                                    const std::vector<tools::Array>& inputs,
                                                    std::string& error, bool* too_large = nullptr);
 
-}  // namespace rt::test
+}  // namespace librt::test

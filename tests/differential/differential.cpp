@@ -21,7 +21,7 @@
 
 namespace {
 
-using namespace rt::test;
+using namespace librt::test;
 using Json = nlohmann::ordered_json;
 
 struct Settings {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <set>
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -272,4 +272,4 @@ std::string readable(const rt_onnx::ModelProto& model) {
   return out;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

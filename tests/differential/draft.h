@@ -10,9 +10,9 @@
 #include <variant>
 #include <vector>
 
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::test {
+namespace librt::test {
 
 using Extents = std::vector<int64_t>;
 using Names = std::vector<std::string>;
@@ -80,4 +80,4 @@ int64_t largest_constant(const rt_onnx::ModelProto& model);
 /// Human-readable: one line per input and node.
 std::string readable(const rt_onnx::ModelProto& model);
 
-}  // namespace rt::test
+}  // namespace librt::test

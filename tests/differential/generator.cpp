@@ -4,9 +4,9 @@
 #include <set>
 
 #include "tests/differential/check.h"
-#include "tools/common/compare.h"
+#include "tools/data/compare.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -379,4 +379,4 @@ std::vector<Assignment> random_assignments(const rt_onnx::ModelProto& model, int
   return all;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

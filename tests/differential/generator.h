@@ -12,7 +12,7 @@
 #include "runtime/core/random.h"
 #include "tests/differential/draft.h"
 
-namespace rt::test {
+namespace librt::test {
 
 class Random {
  public:
@@ -137,4 +137,4 @@ std::vector<Block> all_blocks();
 std::vector<Assignment> random_assignments(const rt_onnx::ModelProto& model, int count, uint64_t seed,
                                            bool with_empty = true);
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -2,7 +2,7 @@
 
 #include "tests/differential/blocks.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::vector<std::pair<std::string, rt_onnx::ModelProto>> known_models() {
   return models;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

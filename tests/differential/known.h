@@ -7,8 +7,8 @@
 
 #include "tests/differential/draft.h"
 
-namespace rt::test {
+namespace librt::test {
 
 std::vector<std::pair<std::string, rt_onnx::ModelProto>> known_models();
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -2,7 +2,7 @@
 
 #include <set>
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -128,4 +128,4 @@ rt_onnx::ModelProto minimize(const rt_onnx::ModelProto& model,
   return Minimizer(model, still_wrong, tries).run();
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -5,11 +5,11 @@
 
 #include "tests/differential/draft.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// The smallest model found for which still_wrong is true, by keeping one output, bypassing nodes and
 /// dropping unread ones. Tries at most `tries` models.
 rt_onnx::ModelProto minimize(const rt_onnx::ModelProto& model,
                              const std::function<bool(const rt_onnx::ModelProto&)>& still_wrong, int tries);
 
-}  // namespace rt::test
+}  // namespace librt::test

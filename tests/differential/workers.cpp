@@ -9,7 +9,7 @@
 #include <cstring>
 #include <map>
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::vector<WorkResult> run_workers(int64_t first, int64_t count, int jobs, unsi
   return results;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

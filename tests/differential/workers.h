@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace rt::test {
+namespace librt::test {
 
 struct WorkResult {
   int64_t number = 0;
@@ -19,4 +19,4 @@ struct WorkResult {
 std::vector<WorkResult> run_workers(int64_t first, int64_t count, int jobs, unsigned seconds,
                                     const std::function<std::string(int64_t)>& work);
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -10,8 +10,8 @@
 namespace {
 
 void check(std::vector<std::byte> file) {
-  const auto read = rt::read_checkpoint(rt::Blob::own(std::move(file)));
-  if (!read.ok() && read.status().code() != rt::Code::InvalidModel) std::abort();
+  const auto read = librt::read_checkpoint(librt::Blob::own(std::move(file)));
+  if (!read.ok() && read.status().code() != librt::Code::InvalidModel) std::abort();
 }
 
 }  // namespace
@@ -20,13 +20,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto* first = reinterpret_cast<const std::byte*>(data);
   std::vector<std::byte> file(first, first + size);
   check(file);
-  rt::FileHeader header;
+  librt::FileHeader header;
   if (file.size() < sizeof header) return 0;
   std::memcpy(&header, file.data(), sizeof header);
-  header.magic = rt::kCheckpointMagic;
+  header.magic = librt::kCheckpointMagic;
   if (header.graph_offset <= size && header.graph_bytes <= size - header.graph_offset)
-    header.graph_checksum = rt::checksum(file.data() + header.graph_offset, header.graph_bytes);
-  header.header_checksum = rt::checksum(&header, rt::kCheckedHeaderBytes);
+    header.graph_checksum = librt::checksum(file.data() + header.graph_offset, header.graph_bytes);
+  header.header_checksum = librt::checksum(&header, librt::kCheckedHeaderBytes);
   std::memcpy(file.data(), &header, sizeof header);
   check(std::move(file));
   return 0;

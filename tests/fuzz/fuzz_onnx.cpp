@@ -3,12 +3,12 @@
 #include <cstdlib>
 #include <span>
 
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/onnx/import.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  rt::onnx::ImportReport report;
+  librt::onnx::ImportReport report;
   const auto model =
-      rt::onnx::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size}, {}, report);
+      librt::onnx::import_onnx_bytes({reinterpret_cast<const std::byte*>(data), size}, {}, report);
   if (!model.ok() && model.status().message().empty()) std::abort();
   return 0;
 }

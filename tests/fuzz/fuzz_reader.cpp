@@ -11,22 +11,23 @@
 namespace {
 
 void make_checksums_right(std::vector<std::byte>& file) {
-  rt::FileHeader header;
+  librt::FileHeader header;
   if (file.size() < sizeof header) return;
   std::memcpy(&header, file.data(), sizeof header);
-  header.magic = rt::kModelMagic;
+  header.magic = librt::kModelMagic;
   if (header.graph_offset <= file.size() && header.graph_bytes <= file.size() - header.graph_offset)
-    header.graph_checksum = rt::checksum(file.data() + header.graph_offset, header.graph_bytes);
-  header.header_checksum = rt::checksum(&header, rt::kCheckedHeaderBytes);
+    header.graph_checksum = librt::checksum(file.data() + header.graph_offset, header.graph_bytes);
+  header.header_checksum = librt::checksum(&header, librt::kCheckedHeaderBytes);
   std::memcpy(file.data(), &header, sizeof header);
 }
 
-void check(rt::Blob file) {
-  const rt::ReadLimits limits{.nodes = 10000, .values = 10000, .graph_bytes = 16 << 20, .verify_data = true};
-  const auto model = rt::read_model(std::move(file), limits);
-  const rt::Code code = model.status().code();
-  if (code != rt::Code::Ok && code != rt::Code::InvalidModel) std::abort();
-  if (code == rt::Code::InvalidModel && model.status().message().empty()) std::abort();
+void check(librt::Blob file) {
+  const librt::ReadLimits limits{
+      .nodes = 10000, .values = 10000, .graph_bytes = 16 << 20, .verify_data = true};
+  const auto model = librt::read_model(std::move(file), limits);
+  const librt::Code code = model.status().code();
+  if (code != librt::Code::Ok && code != librt::Code::InvalidModel) std::abort();
+  if (code == librt::Code::InvalidModel && model.status().message().empty()) std::abort();
 }
 
 }  // namespace
@@ -34,8 +35,8 @@ void check(rt::Blob file) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto* first = reinterpret_cast<const std::byte*>(data);
   std::vector<std::byte> file(first, first + size);
-  check(rt::Blob::own(file));
+  check(librt::Blob::own(file));
   make_checksums_right(file);
-  check(rt::Blob::own(std::move(file)));
+  check(librt::Blob::own(std::move(file)));
   return 0;
 }

@@ -5,7 +5,7 @@
 
 #include "tests/support/onnx_model.h"
 
-using rt::test::add_node;
+using librt::test::add_node;
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   model.add_opset_import()->set_version(13);
   auto& graph = *model.mutable_graph();
   graph.set_name("seed");
-  rt::test::set_value(*graph.add_input(), "x", {-1, 1, 4, 4});
+  librt::test::set_value(*graph.add_input(), "x", {-1, 1, 4, 4});
   auto& kernel = *graph.add_initializer();
   kernel.set_name("kernel");
   kernel.set_data_type(1);

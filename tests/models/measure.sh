@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# measure.sh MEASURE BUILD BACKEND: tools/measure fills its tables, and finds the gaps in a profile.
+# measure.sh MEASURE BUILD BACKEND: tools/dev/measure fills its tables, and finds the gaps in a profile.
 set -euo pipefail
 measure=$1 build=$2 backend=$3
 command -v python3 >/dev/null || { echo "SKIPPED: python3 is not there"; exit 77; }

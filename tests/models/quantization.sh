@@ -7,5 +7,5 @@ if [[ ! -d $data/datasets/mnist || ! -d $data/models/mnist_cnn ]] || ! command -
   echo "SKIPPED: needs python3, $data/datasets/mnist and $data/models/mnist_cnn"
   exit 77
 fi
-"$(dirname "$0")/../../tools/accuracy" "$data" --net mnist_cnn --backend cpu --precision fp32 int8 int8:percentile int8:entropy \
+"$(dirname "$0")/../../tools/dev/accuracy" "$data" --net mnist_cnn --backend cpu --precision fp32 int8 int8:percentile int8:entropy \
   --build "$(dirname "$bin")" --at-most 0.5

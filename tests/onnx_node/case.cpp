@@ -8,8 +8,9 @@
 
 #include "runtime/core/element.h"
 #include "runtime/core/text.h"
+#include "tools/onnx/array_file.h"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
@@ -21,7 +22,7 @@ std::vector<std::string> split(const std::string& line, char separator) {
 }
 
 std::string shape_text(const tools::Array& array) {
-  std::string out(tools::element_name(array.type));
+  std::string out(name_of(array.type));
   out += '[';
   for (size_t i = 0; i < array.dims.size(); ++i) out += text(i == 0 ? "" : ",", array.dims[i]);
   return out + "]";
@@ -92,8 +93,8 @@ std::string difference(const tools::Array& got, const tools::Array& want, const 
   if (got.type != want.type || got.dims != want.dims)
     return text("expected ", shape_text(want), ", found ", shape_text(got));
   if (rules.shape_only) return {};
-  const auto dtype = static_cast<DType>(want.type);
-  const auto count = static_cast<int64_t>(want.bytes.size() / tools::element_size(want.type));
+  const auto dtype = want.type;
+  const auto count = static_cast<int64_t>(want.bytes.size() / size_of(want.type));
   for (int64_t i = 0; i < count; ++i) {
     if (!is_float(dtype)) {
       const int64_t a = load_integer(got.bytes.data(), dtype, i);
@@ -124,4 +125,4 @@ std::map<std::string, std::string> read_skips(const std::string& path, std::stri
   return skips;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::test {
+namespace librt::test {
 
 struct Case {
   std::string name;
@@ -37,4 +37,4 @@ std::string difference(const tools::Array& got, const tools::Array& want, const 
 /// Lines `name TAB reason`; '#' begins a comment.
 std::map<std::string, std::string> read_skips(const std::string& path, std::string& error);
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -8,14 +8,14 @@
 
 #include "tests/onnx_node/case.h"
 #include "tests/onnx_node/runner.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/onnx/import.h"
 #include "tools/rtconvert/run_session.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using rt::test::Case;
-using rt::tools::Array;
+using librt::test::Case;
+using librt::tools::Array;
 
 struct Settings {
   std::string data;
@@ -32,29 +32,29 @@ struct Settings {
   bool refuse = false;
 };
 
-rt::onnx::ConstantInput baked_input(const Array& array) {
-  return {.info = {.dtype = static_cast<rt::DType>(array.type), .shape = rt::Shape(std::span(array.dims))},
-          .data = rt::Blob::copy_of(array.bytes.data(), array.bytes.size())};
+librt::onnx::ConstantInput baked_input(const Array& array) {
+  return {.info = {.dtype = array.type, .shape = librt::Shape(std::span(array.dims))},
+          .data = librt::Blob::copy_of(array.bytes.data(), array.bytes.size())};
 }
 
-std::optional<std::vector<Array>> run_on(const Settings& settings, rt::ModelGraph& model,
+std::optional<std::vector<Array>> run_on(const Settings& settings, librt::ModelGraph& model,
                                          std::span<const Array> inputs, std::string& error) {
-  if (settings.backend == "reference") return rt::test::run_reference(model, inputs, error);
-  if (settings.backend == "compiled") return rt::test::run_compiled_reference(model, inputs, error);
-  const auto file = rt::test::compile(model, error);
+  if (settings.backend == "reference") return librt::test::run_reference(model, inputs, error);
+  if (settings.backend == "compiled") return librt::test::run_compiled_reference(model, inputs, error);
+  const auto file = librt::test::compile(model, error);
   if (!file) return std::nullopt;
-  return rt::convert::run_session(*file, settings.backend, settings.strict, inputs, error);
+  return librt::convert::run_session(*file, settings.backend, settings.strict, inputs, error);
 }
 
 // Empty when the model converts or is rejected with the names of unsupported nodes, else the message.
 std::string refuse_case(const Settings& settings, const Case& rules) {
-  rt::onnx::ImportReport report;
-  const auto model = rt::onnx::import_onnx(settings.data + "/" + rules.name + "/model.onnx", {}, report);
+  librt::onnx::ImportReport report;
+  const auto model = librt::onnx::import_onnx(settings.data + "/" + rules.name + "/model.onnx", {}, report);
   if (model.ok()) return {};
-  const bool clear = model.status().code() == rt::Code::Unsupported && !model.status().message().empty();
+  const bool clear = model.status().code() == librt::Code::Unsupported && !model.status().message().empty();
   if (!clear)
-    return rt::text("expected a refusal, found ", rt::code_name(model.status().code()), ": ",
-                    model.status().message());
+    return librt::text("expected a refusal, found ", librt::code_name(model.status().code()), ": ",
+                       model.status().message());
   for (const auto& node : report.unsupported)
     if (node.op.empty() || node.reason.empty()) return "a node is refused without its operator or a reason";
   return {};
@@ -65,23 +65,23 @@ std::string run_case(const Settings& settings, Case rules) {
   rules.absolute = std::max(rules.absolute, settings.atol);
   const std::string folder = settings.data + "/" + rules.name;
   std::string error;
-  auto inputs = rt::test::read_tensors(folder + "/test_data_set_0", "input", error);
-  auto wanted = rt::test::read_tensors(folder + "/test_data_set_0", "output", error);
+  auto inputs = librt::test::read_tensors(folder + "/test_data_set_0", "input", error);
+  auto wanted = librt::test::read_tensors(folder + "/test_data_set_0", "output", error);
   if (!inputs || !wanted) return "data: " + error;
 
-  rt::onnx::ImportReport report;
-  rt::onnx::ImportOptions options;
+  librt::onnx::ImportReport report;
+  librt::onnx::ImportOptions options;
   for (const auto& input : *inputs)
     for (const std::string& name : rules.baked)
       if (!settings.unbaked && input && input->name == name) options.constants[name] = baked_input(*input);
-  auto model = rt::onnx::import_onnx(folder + "/model.onnx", options, report);
+  auto model = librt::onnx::import_onnx(folder + "/model.onnx", options, report);
   if (!model.ok())
     return report.unsupported.empty() ? "import: " + model.status().message()
                                       : report.unsupported[0].op + ": " + report.unsupported[0].reason;
 
   // Test data is in the order of ONNX's inputs; baked inputs have become constants.
   std::vector<Array> given;
-  for (rt::ValueId id : model->entries[0].graph.inputs) {
+  for (librt::ValueId id : model->entries[0].graph.inputs) {
     const std::string& name = model->entries[0].graph[id].name;
     for (const auto& input : *inputs)
       if (input && input->name == name) given.push_back(*input);
@@ -95,8 +95,8 @@ std::string run_case(const Settings& settings, Case rules) {
   if (!outputs) return error;
   for (size_t i = 0; i < outputs->size() && i < wanted->size(); ++i) {
     if (!(*wanted)[i]) continue;
-    const std::string found = rt::test::difference((*outputs)[i], *(*wanted)[i], rules);
-    if (!found.empty()) return rt::text("output ", i, ": ", found);
+    const std::string found = librt::test::difference((*outputs)[i], *(*wanted)[i], rules);
+    if (!found.empty()) return librt::text("output ", i, ": ", found);
   }
   return outputs->size() < wanted->size() ? "fewer outputs than wanted" : "";
 }
@@ -169,8 +169,8 @@ int main(int argc, char** argv) {
   }
   std::string error;
   std::map<std::string, std::string> skips;
-  if (!settings.skips.empty()) skips = rt::test::read_skips(settings.skips, error);
-  const std::vector<Case> cases = rt::test::read_cases(settings.cases, error);
+  if (!settings.skips.empty()) skips = librt::test::read_skips(settings.skips, error);
+  const std::vector<Case> cases = librt::test::read_cases(settings.cases, error);
   if (!error.empty()) {
     std::cerr << error << "\n";
     return 2;

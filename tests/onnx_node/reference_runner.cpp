@@ -4,7 +4,7 @@
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/writer.h"
 
-namespace rt::test {
+namespace librt::test {
 
 std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
                                                        std::span<const tools::Array> inputs,
@@ -18,8 +18,7 @@ std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
   for (const tools::Array& input : inputs) {
     // An empty tensor has no bytes but must have a non-null pointer to be present.
     const void* bytes = input.bytes.empty() ? "" : static_cast<const void*>(input.bytes.data());
-    views.push_back(
-        {bytes, {.dtype = static_cast<DType>(input.type), .shape = Shape(std::span(input.dims))}});
+    views.push_back({bytes, {.dtype = input.type, .shape = Shape(std::span(input.dims))}});
   }
   auto results = ops::evaluate_graph(graph, views);
   if (!results.ok()) {
@@ -30,7 +29,7 @@ std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
   for (ops::HostTensor& result : *results) {
     const auto dims = result.info.shape.dims();
     outputs.push_back({.name = "",
-                       .type = static_cast<tools::ElementType>(result.info.dtype),
+                       .type = static_cast<DType>(result.info.dtype),
                        .dims = {dims.begin(), dims.end()},
                        .bytes = std::move(result.bytes)});
   }
@@ -63,4 +62,4 @@ std::optional<std::vector<tools::Array>> run_compiled_reference(ModelGraph& mode
   return run_reference(*read, inputs, error);
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

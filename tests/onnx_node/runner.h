@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt {
+namespace librt {
 struct ModelGraph;
 }
 
-namespace rt::test {
+namespace librt::test {
 
 /// The graph's reference results; nullopt with a message. Inputs in graph order.
 std::optional<std::vector<tools::Array>> run_reference(ModelGraph& model,
@@ -28,4 +28,4 @@ std::optional<std::vector<tools::Array>> run_compiled_reference(ModelGraph& mode
                                                                 std::span<const tools::Array> inputs,
                                                                 std::string& error);
 
-}  // namespace rt::test
+}  // namespace librt::test

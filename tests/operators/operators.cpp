@@ -18,12 +18,12 @@
 #include "runtime/model/reader.h"
 #include "runtime/session/session.h"
 #include "tests/cases/case.h"
-#include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/train/autodiff.h"
 #include "tools/compiler/writer.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 /// The emulated device has the same kernel table as the real one.
@@ -283,7 +283,7 @@ bool all_devices() {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test
 
 int main(int argc, char** argv) {
   const std::string mode = argc == 3 ? argv[1] : "";
@@ -291,9 +291,9 @@ int main(int argc, char** argv) {
     std::fputs("usage: operators --write FILE | --check FILE\n", stderr);
     return 2;
   }
-  if (!rt::test::all_devices()) return 77;
-  const std::string table = rt::test::table();
-  if (mode == "--check") return rt::test::check(argv[2], table);
+  if (!librt::test::all_devices()) return 77;
+  const std::string table = librt::test::table();
+  if (mode == "--check") return librt::test::check(argv[2], table);
   std::ofstream file(argv[2], std::ios::binary);
   file << table;
   file.close();

@@ -3,9 +3,9 @@
 #include <limits>
 
 #include "tests/passes/support.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -21,7 +21,7 @@ struct Heads : Net {
     v = input({batch, {.extent = groups}, {.extent = keys}, {.extent = 4}}, "v");
   }
   ValueId number(double value) { return b.scalar(value, DType::F32); }
-  ValueId product(ValueId x, ValueId y) { return b.emit(op::MatMulAttributes{}, {x, y}); }
+  ValueId matmul(ValueId x, ValueId y) { return b.emit(op::MatMulAttributes{}, {x, y}); }
   ValueId softmax(ValueId x) { return b.emit(op::SoftmaxAttributes{}, {x}); }
   ValueId swapped(ValueId x) { return b.transpose(x, {0, 1, 3, 2}); }
   ValueId shape(std::vector<int64_t> extents) { return b.ints(extents); }
@@ -50,9 +50,9 @@ struct Heads : Net {
 TEST(Attention, TransposedKeysFactorAndAddedMask) {
   Heads net;
   const ValueId mask = net.input({net.symbol("batch"), {.extent = 1}, {.extent = 1}, {.extent = 6}}, "mask");
-  ValueId scores = net.b.div(net.product(net.q, net.swapped(net.k)), net.number(2));
+  ValueId scores = net.b.div(net.matmul(net.q, net.swapped(net.k)), net.number(2));
   scores = net.b.add(scores, net.b.mul(net.b.sub(net.number(1), mask), net.number(-1e4)));
-  net.output(net.product(net.softmax(scores), net.v));
+  net.output(net.matmul(net.softmax(scores), net.v));
   transform(net.graph, {"attention"}, 1e-4);
   net.expect_one(3);
   EXPECT_EQ(net.found().scale, 0.5f);
@@ -63,8 +63,8 @@ TEST(Attention, ANumberOrARowAddedToAllScores) {
   for (const Shape& extents : {Shape{}, Shape{1}, Shape{6}}) {
     Heads net;
     const ValueId added = random_constant(net.b, extents, 3);
-    const ValueId scores = net.b.add(net.product(net.q, net.swapped(net.k)), added);
-    net.output(net.product(net.softmax(scores), net.v));
+    const ValueId scores = net.b.add(net.matmul(net.q, net.swapped(net.k)), added);
+    net.output(net.matmul(net.softmax(scores), net.v));
     transform(net.graph, {"attention", "expand"}, 1e-4);
     net.expect_one(net.graph.nodes.size());
     for (const Node& node : net.graph.nodes) {
@@ -78,8 +78,8 @@ TEST(Attention, RootOfTheFactorOnBothSidesBeforeAPermutation) {
   Heads net;
   const ValueId keys = net.b.transpose(
       net.input({net.symbol("batch"), {.extent = 6}, {.extent = 2}, {.extent = 4}}, "x"), {0, 2, 3, 1});
-  const ValueId scores = net.product(net.b.mul(net.q, net.number(0.5)), net.b.mul(keys, net.number(0.5)));
-  net.output(net.product(net.softmax(scores), net.v));
+  const ValueId scores = net.matmul(net.b.mul(net.q, net.number(0.5)), net.b.mul(keys, net.number(0.5)));
+  net.output(net.matmul(net.softmax(scores), net.v));
   transform(net.graph, {"attention"}, 1e-4);
   EXPECT_EQ(nodes_text(net.graph),
             "%MatMul_1_1 : f32[batch,2,6,4] = Transpose(%x) {permutation=[0,2,1,3]}\n"
@@ -95,9 +95,9 @@ TEST(Attention, CausalByPositionsThatReplaceScores) {
                                                     net.b.scalar(1, DType::I64)});
   rows = net.b.reshape(rows, net.shape({5, 1}));
   const ValueId hidden = net.b.emit(op::GreaterAttributes{}, {columns, rows});
-  const ValueId scores = net.b.mul(net.product(net.q, net.swapped(net.k)), net.number(0.3));
+  const ValueId scores = net.b.mul(net.matmul(net.q, net.swapped(net.k)), net.number(0.3));
   const ValueId masked = net.b.emit(op::WhereAttributes{}, {hidden, net.number(-1e9), scores});
-  net.output(net.product(net.softmax(masked), net.v));
+  net.output(net.matmul(net.softmax(masked), net.v));
   transform(net.graph, {"attention"}, 1e-4);
   net.expect_one(1);
   EXPECT_TRUE(net.found().causal);
@@ -109,14 +109,14 @@ TEST(Attention, CausalConstant) {
   for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 6 > i / 6 ? -3.4e38f : 0.0f;
   const ValueId constant = net.b.constant({.dtype = DType::F32, .shape = {1, 1, 6, 6}},
                                           Blob::copy_of(mask.data(), mask.size() * sizeof(float)));
-  const ValueId scores = net.b.add(net.product(net.q, net.swapped(net.k)), constant);
-  net.output(net.product(net.softmax(scores), net.v));
+  const ValueId scores = net.b.add(net.matmul(net.q, net.swapped(net.k)), constant);
+  net.output(net.matmul(net.softmax(scores), net.v));
   transform(net.graph, {"attention"}, 1e-4);
   net.expect_one(1);
   EXPECT_TRUE(net.found().causal);
 }
 
-TEST(Attention, PositionsBehindACache) {
+TEST(Attention, PositionsAfterACache) {
   Heads net(2, 2, 3, 3);
   const ValueId past =
       net.input({net.symbol("batch"), {.extent = 2}, net.symbol("past"), {.extent = 4}}, "past");
@@ -133,9 +133,9 @@ TEST(Attention, PositionsBehindACache) {
   const ValueId rows =
       net.b.reshape(net.b.add(positions(net.q), net.b.emit(extent, {past})), net.shape({3, 1}));
   const ValueId seen = net.b.emit(op::LessOrEqualAttributes{}, {positions(k), rows});
-  const ValueId scores = net.product(net.q, net.swapped(k));
+  const ValueId scores = net.matmul(net.q, net.swapped(k));
   const ValueId masked = net.b.emit(op::WhereAttributes{}, {seen, scores, net.number(-kInfinity)});
-  net.output(net.product(net.softmax(masked), v));
+  net.output(net.matmul(net.softmax(masked), v));
   transform(net.graph, {"attention"}, 1e-4);
   net.expect_one(5);
   EXPECT_TRUE(net.found().causal);
@@ -143,13 +143,13 @@ TEST(Attention, PositionsBehindACache) {
 
 TEST(Attention, BoolMaskAndNaNOfEmptyRows) {
   Heads net;
-  const ValueId scores = net.b.mul(net.product(net.q, net.swapped(net.k)), net.number(0.5));
+  const ValueId scores = net.b.mul(net.matmul(net.q, net.swapped(net.k)), net.number(0.5));
   const ValueId masked =
       net.b.emit(op::WhereAttributes{}, {net.bools({2, 1, 5, 6}, 3), scores, net.number(-kInfinity)});
   const ValueId weights = net.softmax(net.b.add(masked, random_constant(net.b, {5, 6}, 4)));
   const ValueId same = net.b.emit(op::EqualAttributes{}, {weights, weights});
   const ValueId guarded = net.b.emit(op::WhereAttributes{}, {same, weights, net.number(0)});
-  net.output(net.product(guarded, net.v));
+  net.output(net.matmul(guarded, net.v));
   ASSERT_TRUE(run_pass("attention", net.graph, {}).ok());
   EXPECT_EQ(count(net.graph, OpKind::Attention), 0u);  // neither mask broadcasts to the other
 }
@@ -158,9 +158,9 @@ TEST(Attention, KeysThatAreRepeated) {
   Heads net(6, 2);
   const ValueId k = net.repeated(net.k, 2, 3, 6), v = net.repeated(net.v, 2, 3, 6);
   const ValueId seen = net.bools({5, 6}, 3);
-  ValueId scores = net.b.mul(net.product(net.q, net.swapped(k)), net.number(0.5));
+  ValueId scores = net.b.mul(net.matmul(net.q, net.swapped(k)), net.number(0.5));
   scores = net.b.emit(op::WhereAttributes{}, {seen, scores, net.number(-1e9)});
-  net.output(net.product(net.softmax(scores), v));
+  net.output(net.matmul(net.softmax(scores), v));
   transform(net.graph, {"attention", "canonicalize"}, 1e-4);
   EXPECT_EQ(count(net.graph, OpKind::Attention), 1u) << print(net.graph);
   EXPECT_EQ(count(net.graph, OpKind::Expand), 0u) << print(net.graph);
@@ -212,9 +212,9 @@ TEST(Attention, ScoresWithKeysAsRows) {
 
 TEST(Attention, Softcap) {
   Heads net;
-  ValueId scores = net.b.mul(net.product(net.q, net.swapped(net.k)), net.number(0.5));
+  ValueId scores = net.b.mul(net.matmul(net.q, net.swapped(net.k)), net.number(0.5));
   scores = net.b.mul(net.unary(op::TanhAttributes{}, net.b.div(scores, net.number(3))), net.number(3));
-  net.output(net.product(net.softmax(scores), net.v));
+  net.output(net.matmul(net.softmax(scores), net.v));
   transform(net.graph, {"attention"}, 1e-4);
   net.expect_one(1);
   EXPECT_FLOAT_EQ(net.found().softcap, 3);
@@ -227,8 +227,8 @@ TEST(Attention, IsFoundBeforeGradientsAreMade) {
     Heads net;
     const ValueId weight = random_constant(net.b, {4, 4}, 7);
     net.graph.values[weight].name = "weight";
-    const ValueId scores = net.product(net.product(net.q, weight), net.swapped(net.k));
-    net.output(net.product(net.softmax(scores), net.v));
+    const ValueId scores = net.matmul(net.matmul(net.q, weight), net.swapped(net.k));
+    net.output(net.matmul(net.softmax(scores), net.v));
     ModelGraph model;
     model.entries.push_back({.name = "infer", .graph = std::move(net.graph)});
     TrainOptions options;
@@ -244,8 +244,8 @@ TEST(Attention, IsFoundBeforeGradientsAreMade) {
 
 TEST(Attention, NotWhenTheWeightsAreAskedFor) {
   Heads net;
-  const ValueId weights = net.softmax(net.product(net.q, net.swapped(net.k)));
-  net.output(net.product(weights, net.v), "y");
+  const ValueId weights = net.softmax(net.matmul(net.q, net.swapped(net.k)));
+  net.output(net.matmul(weights, net.v), "y");
   net.output(weights, "weights");
   transform(net.graph, {"attention"});
   EXPECT_EQ(count(net.graph, OpKind::Attention), 0u);
@@ -253,27 +253,28 @@ TEST(Attention, NotWhenTheWeightsAreAskedFor) {
 
 TEST(Attention, NotWhenAFactorFollowsAMask) {
   Heads net;
-  const ValueId masked = net.b.add(net.product(net.q, net.swapped(net.k)), random_constant(net.b, {5, 6}, 4));
-  net.output(net.product(net.softmax(net.b.mul(masked, net.number(0.5))), net.v));
+  const ValueId masked = net.b.add(net.matmul(net.q, net.swapped(net.k)), random_constant(net.b, {5, 6}, 4));
+  net.output(net.matmul(net.softmax(net.b.mul(masked, net.number(0.5))), net.v));
   transform(net.graph, {"attention"});
   EXPECT_EQ(count(net.graph, OpKind::Attention), 0u);
 }
 
-struct Turned : Net {
+struct RotatedHalves : Net {
   ValueId piece(ValueId x, int64_t start, int64_t end) {
     op::SliceAttributes attributes;
     attributes.axes = {b.value(x).rank() - 1};
     attributes.steps = {1};
     return b.emit(std::move(attributes), {x, b.ints({&start, 1}), b.ints({&end, 1})});
   }
-  ValueId joined(ValueId first, ValueId second) {
+  ValueId concatenated(ValueId first, ValueId second) {
     op::ConcatAttributes attributes;
     attributes.axis = -1;
     return b.emit(attributes, {first, second});
   }
   ValueId pair(ValueId x, ValueId cos, ValueId sin, int64_t half) {
     const ValueId first = piece(x, 0, half), second = piece(x, half, 2 * half);
-    return joined(b.sub(b.mul(first, cos), b.mul(second, sin)), b.add(b.mul(second, cos), b.mul(sin, first)));
+    return concatenated(b.sub(b.mul(first, cos), b.mul(second, sin)),
+                        b.add(b.mul(second, cos), b.mul(sin, first)));
   }
   void expect_one(bool interleaved) {
     ASSERT_EQ(count(graph, OpKind::RotaryEmbedding), 1u) << print(graph);
@@ -286,7 +287,7 @@ struct Turned : Net {
 };
 
 TEST(Rotary, PairsAsTheLastAxis) {
-  Turned net;
+  RotatedHalves net;
   const Dim tokens = net.symbol("tokens");
   const ValueId x = net.input({tokens, {.extent = 4}, {.extent = 3}, {.extent = 2}}, "x");
   const ValueId cos = net.input({tokens, {.extent = 1}, {.extent = 3}, {.extent = 1}}, "cos");
@@ -296,21 +297,22 @@ TEST(Rotary, PairsAsTheLastAxis) {
   net.expect_one(true);
 }
 
-TEST(Rotary, HalvesTurnedAgainstEachOther) {
-  Turned net;
+TEST(Rotary, OppositelyRotatedHalves) {
+  RotatedHalves net;
   const Dim batch = net.symbol("batch"), sequence = net.symbol("sequence");
   const ValueId x = net.input({batch, {.extent = 4}, sequence, {.extent = 6}}, "x");
   const ValueId angles = net.input({{.extent = 1}, {.extent = 1}, sequence, {.extent = 3}}, "angles");
-  const ValueId both = net.joined(angles, angles);
+  const ValueId both = net.concatenated(angles, angles);
   const ValueId cos = net.unary(op::CosAttributes{}, both), sin = net.unary(op::SinAttributes{}, both);
-  const ValueId turned = net.joined(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
-  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(turned, sin)));
+  const ValueId rotated =
+      net.concatenated(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
+  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(rotated, sin)));
   transform(net.graph, {"rotary"}, 1e-5);
   EXPECT_EQ(count(net.graph, OpKind::RotaryEmbedding), 1u) << print(net.graph);
 }
 
 TEST(Rotary, TablesForEachBatch) {
-  Turned net;
+  RotatedHalves net;
   const Dim batch = net.symbol("batch"), sequence = net.symbol("sequence");
   const ValueId x = net.input({batch, {.extent = 4}, sequence, {.extent = 6}}, "x");
   const ValueId cos = net.input({batch, {.extent = 1}, sequence, {.extent = 3}}, "cos");
@@ -321,15 +323,16 @@ TEST(Rotary, TablesForEachBatch) {
 }
 
 TEST(Rotary, NotWhenTheHalvesOfTheTablesMayDiffer) {
-  Turned net;
+  RotatedHalves net;
   const ValueId x = net.input({{.extent = 4}, {.extent = 5}, {.extent = 6}}, "x");
   const ValueId cos = net.input({{.extent = 5}, {.extent = 6}}, "cos"),
                 sin = net.input({{.extent = 5}, {.extent = 6}}, "sin");
-  const ValueId turned = net.joined(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
-  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(turned, sin)));
+  const ValueId rotated =
+      net.concatenated(net.unary(op::NegAttributes{}, net.piece(x, 3, 6)), net.piece(x, 0, 3));
+  net.output(net.b.add(net.b.mul(x, cos), net.b.mul(rotated, sin)));
   transform(net.graph, {"rotary"});
   EXPECT_EQ(count(net.graph, OpKind::RotaryEmbedding), 0u);
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

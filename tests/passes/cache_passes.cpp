@@ -4,7 +4,7 @@
 
 #include "tests/passes/support.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 using namespace test;
@@ -57,9 +57,9 @@ struct Decoder : Net {
     return b.emit(op::MatMulAttributes{}, {b.emit(op::SoftmaxAttributes{}, {scores}), repeated(v)});
   }
   ValueId heads(ValueId x, int64_t count, uint32_t seed) {
-    const ValueId product =
+    const ValueId matmul =
         b.emit(op::MatMulAttributes{}, {x, random_constant(b, {kFeatures, count * kWidth}, seed)});
-    return b.transpose(b.reshape(product, b.ints(std::vector<int64_t>{1, -1, count, kWidth})), {0, 2, 1, 3});
+    return b.transpose(b.reshape(matmul, b.ints(std::vector<int64_t>{1, -1, count, kWidth})), {0, 2, 1, 3});
   }
   ValueId concat(std::vector<ValueId> parts, int64_t axis) {
     op::ConcatAttributes attributes;
@@ -67,8 +67,8 @@ struct Decoder : Net {
     return b.emit_many(make_op(attributes), parts, 1)[0];
   }
   /// join(new, past): the keys or values that attention reads.
-  template <class Join>
-  ValueId layer(ValueId x, uint32_t seed, ValueId mask, const Join& join) {
+  template <class Concat>
+  ValueId layer(ValueId x, uint32_t seed, ValueId mask, const Concat& join) {
     const ValueId q = heads(x, kHeads, seed);
     const ValueId k = join(heads(x, kGroups, seed + 1), 0), v = join(heads(x, kGroups, seed + 2), 1);
     const ValueId y =
@@ -265,4 +265,4 @@ TEST(Cache, UnknownNamesAndModelsWithoutCacheAreRefused) {
 }
 
 }  // namespace
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -1,9 +1,9 @@
 // batch_norm, recognize, fuse, precision, expand, and the whole pipeline.
 #include "tests/passes/support.h"
-#include "tools/compiler/half.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/quantize/half.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 ValueId batch_norm_of(Net& net, ValueId x, int64_t channels, uint32_t seed) {
@@ -195,7 +195,7 @@ DType type_of(const Graph& graph, std::string_view node) {
   return DType::Bool;
 }
 
-TEST(Half, ProductsAndWhatLiesBetweenThem) {
+TEST(Half, MatmulsAndTheOperatorsBetweenThem) {
   for (const DType dtype : {DType::F16, DType::BF16}) {
     const Net net = classifier();
     const auto want = results_of(net.graph);
@@ -342,4 +342,4 @@ TEST(Expand, BodyKeepsSymbols) {
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

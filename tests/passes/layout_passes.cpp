@@ -1,7 +1,7 @@
 // layout: nets as imported from channels-first models, with a Transpose on both sides of each convolution.
 #include "tests/passes/support.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 const std::vector<std::string> kLayout{"canonicalize", "layout", "canonicalize", "fold", "common_subexpr"};
@@ -26,9 +26,9 @@ TEST(Layout, ClassifierKeepsOnlyTheInputsTranspose) {
   const ValueId x = net.input({net.symbol("batch"), {.extent = 3}, {.extent = 8}, {.extent = 8}});
   const ValueId left = net.unary(op::SigmoidAttributes{}, net.conv(x, {4, 3, 3, 3}, 1));
   const ValueId right = net.conv(x, {2, 3, 3, 3}, 2);
-  op::ConcatAttributes join;
-  join.axis = 1;
-  ValueId y = b.emit(join, {left, right});
+  op::ConcatAttributes concat;
+  concat.axis = 1;
+  ValueId y = b.emit(concat, {left, right});
   // Squeeze and excitation: a gate per channel.
   ValueId gate = b.reduce_mean(y, {2, 3});
   gate = net.unary(op::ReluAttributes{}, net.conv(gate, {3, 1, 1, 6}, 3));
@@ -138,8 +138,8 @@ TEST(Layout, ShuffledChannelsAndComputedSizes) {
   ValueId y = net.conv(x, {6, 3, 3, 4}, 1, {1, 1, 1, 1});
   const ValueId flat = b.emit(op::GatherAttributes{}, {b.shape_of(y), b.ints(std::array<int64_t, 1>{1})});
   y = b.transpose(b.reshape(y, b.ints(std::array<int64_t, 4>{0 + 1, 2, 3, -1})), {0, 2, 1, 3});
-  op::ConcatAttributes join;
-  join.axis = 0;
+  op::ConcatAttributes concat;
+  concat.axis = 0;
   net.output(b.mul(b.reduce_mean(y, {0, 1, 2, 3}), b.cast(flat, DType::F32)));
   transform(net.graph, kLayout);
 }
@@ -161,4 +161,4 @@ TEST(Layout, AttentionHeadsStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

@@ -1,8 +1,8 @@
 // Fake quantization: its positions in an imported net, and its conversion after training.
 #include "tests/passes/support.h"
-#include "tools/compiler/quantize_aware.h"
+#include "tools/compiler/quantize/quantize_aware.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 bool none(const std::string&) {
@@ -68,11 +68,11 @@ ModelGraph trained(const Graph& graph, const KeepPredicate& keep) {
   return model;
 }
 
-TEST(QuantizeAware, TensorsAndWeightsGoThroughCodes) {
+TEST(QuantizeAware, TensorsAndWeightsAreFakeQuantized) {
   Net net;
   imported_net(net);
   const QuantizationChoice choice = choose_fake_quantized(net.graph, none);
-  EXPECT_EQ(choice.products.size(), 6u);
+  EXPECT_EQ(choice.matmuls.size(), 6u);
   // The input; after the stem; both operands of the addition and its result; the Concat; the classifier's
   // input. The first operand of the addition is the stem's result.
   EXPECT_EQ(choice.values.size(), 6u);
@@ -93,9 +93,9 @@ TEST(QuantizeAware, EndsInIntegers) {
   const std::set<std::string> kept = release_weights(infer);
   EXPECT_TRUE(kept.empty());
   ASSERT_TRUE(optimize(real, {.residuals = false}, nullptr).ok());
-  const auto products = quantize_as_trained(infer, kept);
-  ASSERT_TRUE(products.ok()) << products.status().message();
-  EXPECT_EQ(*products, 6u);
+  const auto matmuls = quantize_as_trained(infer, kept);
+  ASSERT_TRUE(matmuls.ok()) << matmuls.status().message();
+  EXPECT_EQ(*matmuls, 6u);
   ASSERT_TRUE(optimize(real, {}, nullptr).ok());
   EXPECT_EQ(count(infer, OpKind::QuantizedConv), 5u) << print(infer);
   EXPECT_EQ(count(infer, OpKind::QuantizedMatMul), 1u) << print(infer);
@@ -114,16 +114,16 @@ TEST(QuantizeAware, EndsInIntegers) {
   EXPECT_GT(10 * std::log10(power / noise), 40);
 }
 
-TEST(QuantizeAware, KeptProductsStayInFloat) {
+TEST(QuantizeAware, ExcludedMatmulsStayInFloat) {
   Net net;
   imported_net(net);
   ModelGraph model = trained(net.graph, [](const std::string& name) { return name.starts_with("head"); });
   Graph& infer = model.entries[0].graph;
   const std::set<std::string> kept = release_weights(infer);
   ASSERT_TRUE(optimize(model, {.residuals = false}, nullptr).ok());
-  const auto products = quantize_as_trained(infer, kept);
-  ASSERT_TRUE(products.ok()) << products.status().message();
-  EXPECT_EQ(*products, 4u);
+  const auto matmuls = quantize_as_trained(infer, kept);
+  ASSERT_TRUE(matmuls.ok()) << matmuls.status().message();
+  EXPECT_EQ(*matmuls, 4u);
   ASSERT_TRUE(optimize(model, {}, nullptr).ok());
   EXPECT_EQ(count(infer, OpKind::Conv) + count(infer, OpKind::MatMul), 2u) << print(infer);
 }
@@ -147,4 +147,4 @@ TEST(QuantizeAware, ARangeThatSawNothingIsAnError) {
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

@@ -1,9 +1,9 @@
 // quantize, and the passes that insert QuantizeLinear and DequantizeLinear into an f32 graph.
 #include "tests/passes/support.h"
-#include "tools/compiler/calibrate.h"
-#include "tools/compiler/quantize_weights.h"
+#include "tools/compiler/quantize/calibrate.h"
+#include "tools/compiler/quantize/quantize_weights.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 /// One quantization step of the output, as a tolerance of transform().
@@ -31,16 +31,17 @@ struct QuantizedNet : Net {
     attributes.axis = axis;
     const int64_t channels = shape[static_cast<int>(axis)];
     const bool is_signed = dtype == DType::I8;
-    const ValueId codes = random_constant(b, shape, seed, is_signed ? -90 : 0, is_signed ? 90 : 250, dtype);
+    const ValueId quantized =
+        random_constant(b, shape, seed, is_signed ? -90 : 0, is_signed ? 90 : 250, dtype);
     const TensorInfo zeros{.dtype = dtype, .shape = {channels}};
     const std::vector<std::byte> zero(static_cast<size_t>(channels),
                                       std::byte{is_signed ? uint8_t{0} : uint8_t{128}});
-    return b.emit(attributes, {codes, random_constant(b, {channels}, seed + 1, 0.004, 0.01),
+    return b.emit(attributes, {quantized, random_constant(b, {channels}, seed + 1, 0.004, 0.01),
                                b.constant(zeros, Blob::copy_of(zero.data(), zero.size()))});
   }
 };
 
-TEST(Quantize, ProductsTakeTheirScalesAndActivationsIn) {
+TEST(Quantize, MatmulsFuseTheirScalesAndActivations) {
   for (const DType dtype : {DType::I8, DType::U8}) {
     QuantizedNet net;
     Builder& b = net.b;
@@ -60,7 +61,7 @@ TEST(Quantize, ProductsTakeTheirScalesAndActivationsIn) {
   }
 }
 
-TEST(Quantize, AsymmetricWeightsAndProductsOfActivations) {
+TEST(Quantize, AsymmetricWeightsAndMatmulsOfActivations) {
   QuantizedNet net;
   Builder& b = net.b;
   const ValueId x = net.through(net.input({net.symbol("batch"), {.extent = 8}}), 0.02, 110);
@@ -75,7 +76,7 @@ TEST(Quantize, AsymmetricWeightsAndProductsOfActivations) {
   EXPECT_EQ(count(net.graph, OpKind::DequantizeLinear), 1u) << print(net.graph);
 }
 
-TEST(Quantize, WhatLiesBetweenStaysInBytes) {
+TEST(Quantize, OperatorsBetweenStayQuantized) {
   QuantizedNet net;
   Builder& b = net.b;
   const ValueId x =
@@ -96,7 +97,7 @@ TEST(Quantize, WhatLiesBetweenStaysInBytes) {
   EXPECT_GE(count(net.graph, OpKind::Lookup), 2u) << print(net.graph);
 }
 
-TEST(Quantize, DynamicProductsKeepTheirScaleAsAnOperand) {
+TEST(Quantize, DynamicMatmulsKeepTheirScaleAsAnOperand) {
   Net net;
   Builder& b = net.b;
   const ValueId x = net.input({net.symbol("batch"), {.extent = 8}});
@@ -137,7 +138,7 @@ void small_net(Net& net) {
 std::map<ValueId, Observed> observe(const Graph& graph, const QuantizationChoice& choice) {
   std::map<ValueId, Observed> observed;
   std::vector<ValueId> values = choice.values;
-  for (const NodeId id : choice.products) values.push_back(graph.nodes[id].inputs[0]);
+  for (const NodeId id : choice.matmuls) values.push_back(graph.nodes[id].inputs[0]);
   for (const ValueId value : values) {
     Graph copy = graph;
     copy.outputs = {value};
@@ -172,7 +173,7 @@ TEST(Calibrate, TheWholeNetInBytes) {
   small_net(net);
   const auto want = results_of(net.graph);
   const QuantizationChoice choice = choose_quantized(net.graph, [](const std::string&) { return false; });
-  EXPECT_EQ(choice.products.size(), 4u);
+  EXPECT_EQ(choice.matmuls.size(), 4u);
   const auto observed = observe(net.graph, choice);
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = net.graph});
@@ -190,7 +191,7 @@ TEST(Calibrate, TheWholeNetInBytes) {
   EXPECT_GT(decibels(want[0], results_of(expanded)[0]), 30);
   // The error of each node alone is smaller than that of all of them.
   const auto pairs = results_of(error_graph(net.graph, choice, observed));
-  ASSERT_EQ(pairs.size(), 2 * choice.products.size());
+  ASSERT_EQ(pairs.size(), 2 * choice.matmuls.size());
   for (size_t i = 0; i < pairs.size(); i += 2) EXPECT_GT(decibels(pairs[i], pairs[i + 1]), 33);
 }
 
@@ -200,7 +201,7 @@ TEST(Calibrate, KeptNodesStayInFloat) {
   net.graph.nodes[0].name = "stem";
   const QuantizationChoice choice =
       choose_quantized(net.graph, [](const std::string& name) { return name == "stem"; });
-  EXPECT_EQ(choice.products.size(), 3u);
+  EXPECT_EQ(choice.matmuls.size(), 3u);
   EXPECT_FALSE(std::binary_search(choice.values.begin(), choice.values.end(), net.graph.inputs[0]));
 }
 
@@ -236,13 +237,13 @@ TEST(QuantizeWeights, WeightsOf16BitsAreWidenedFirst) {
   net.output(b.emit(op::MatMulAttributes{}, {x, b.cast(weight, DType::F32)}));
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = net.graph});
-  const auto products = [&] {
-    return choose_quantized(model.entries[0].graph, [](const std::string&) { return false; }).products.size();
+  const auto matmuls = [&] {
+    return choose_quantized(model.entries[0].graph, [](const std::string&) { return false; }).matmuls.size();
   };
   ASSERT_TRUE(optimize(model, {}, nullptr).ok());
-  EXPECT_EQ(products(), 0u) << print(model.entries[0].graph);
+  EXPECT_EQ(matmuls(), 0u) << print(model.entries[0].graph);
   ASSERT_TRUE(optimize(model, {.widen = true}, nullptr).ok());
-  EXPECT_EQ(products(), 1u) << print(model.entries[0].graph);
+  EXPECT_EQ(matmuls(), 1u) << print(model.entries[0].graph);
 }
 
 TEST(QuantizeWeights, DynamicAndInGroups) {
@@ -303,4 +304,4 @@ TEST(QuantizeWeights, RowsOfAnEmbedding) {
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

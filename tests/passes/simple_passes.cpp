@@ -2,7 +2,7 @@
 // results.
 #include "tests/passes/support.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 namespace {
 
 TEST(Canonicalize, DropsWhatDoesNothing) {
@@ -188,4 +188,4 @@ TEST(Builder, NamesTheNodeThatFails) {
 }
 
 }  // namespace
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

@@ -15,7 +15,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::compiler::test {
+namespace librt::compiler::test {
 
 inline constexpr int64_t kSymbolExtent = 3;
 
@@ -136,4 +136,4 @@ struct Net {
   }
 };
 
-}  // namespace rt::compiler::test
+}  // namespace librt::compiler::test

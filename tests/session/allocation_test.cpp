@@ -13,7 +13,7 @@
 #include "runtime/session/session.h"
 #include "tests/session/cached_decoder.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/zoo/zoo.h"
 
 extern "C" {
@@ -80,7 +80,7 @@ EXPORTED int dnnl_primitive_execute(const void* primitive, void* stream, int num
 
 namespace {
 
-using namespace rt;
+using namespace librt;
 
 std::shared_ptr<const ModelGraph> model() {
   auto made = std::make_shared<ModelGraph>();
@@ -93,8 +93,8 @@ std::shared_ptr<const ModelGraph> model() {
   const ValueId w = build.constant({DType::F32, {64, 64}}, Blob::copy_of(weights.data(), weights.size() * 4));
   ValueId y = x;
   for (int i = 0; i < 4; ++i) {
-    const ValueId product = build.emit(op::MatMulAttributes{}, {y, w});
-    y = build.emit(op::ReluAttributes{}, {build.add(product, x)});
+    const ValueId matmul = build.emit(op::MatMulAttributes{}, {y, w});
+    y = build.emit(op::ReluAttributes{}, {build.add(matmul, x)});
   }
   build.output(build.emit(op::SoftmaxAttributes{}, {y}));
   if (!build.status().ok()) std::printf("%s\n", build.status().message().c_str());

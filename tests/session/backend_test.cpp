@@ -7,11 +7,11 @@
 #include "runtime/backend/abi.h"
 #include "runtime/backend/loader.h"
 #include "runtime/backend/registry.h"
-#include "runtime/session/choose.h"
-#include "runtime/session/device_profile.h"
-#include "runtime/session/select.h"
+#include "runtime/session/device/device_profile.h"
+#include "runtime/session/prepare/device_choice.h"
+#include "runtime/session/prepare/kernel_tuning.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 TEST(Module, RefusalsAreSentences) {
@@ -78,12 +78,13 @@ TEST(Tuning, WinnersAreRememberedForTheRowsTheyHaveBeaten) {
   second.name = "second";
   third.name = "third";
   const auto choice = [&](std::vector<const KernelRow*> rows) {
-    Chooser chooser({.enabled = true, .limit = std::chrono::minutes(1), .cache_folder = folder.string()});
-    chooser.begin_plan();
+    KernelTuner kernel_tuner(
+        {.enabled = true, .limit = std::chrono::minutes(1), .cache_folder = folder.string()});
+    kernel_tuner.begin_plan();
     std::string how;
-    const auto chosen = chooser.choose(**device, view, rows, std::vector<LayoutId>(2, kDense), how);
+    const auto chosen = kernel_tuner.choose(**device, view, rows, std::vector<LayoutId>(2, kDense), how);
     EXPECT_TRUE(chosen.ok()) << chosen.status().message();
-    chooser.save();
+    kernel_tuner.save();
     return how.substr(0, how.find(','));
   };
   const KernelRow* first = candidates->at(0);
@@ -96,10 +97,10 @@ TEST(Tuning, WinnersAreRememberedForTheRowsTheyHaveBeaten) {
 
 TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
   const Graph graph;
-  const auto asked = select_device(graph, {}, "vulkan", {});
+  const auto asked = choose_device(graph, {}, "vulkan", {});
   ASSERT_TRUE(asked.ok());
   EXPECT_EQ(asked->backend, "vulkan");
-  const auto chosen = select_device(graph, {}, "auto", {});
+  const auto chosen = choose_device(graph, {}, "auto", {});
   if (chosen.ok())
     EXPECT_NE(chosen->reason.find("typical profile"), std::string::npos) << chosen->reason;
   else
@@ -107,4 +108,4 @@ TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -8,7 +8,7 @@
 #include "runtime/session/session.h"
 #include "tests/session/cached_decoder.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 std::string backend_name;
@@ -77,7 +77,7 @@ TEST(CachedDecoder, OnePlanServesAllStepsInPlace) {
   expect_near(run(*session, 0), first);
 }
 
-TEST(CachedDecoder, NothingIsWrittenBehindTheCapacity) {
+TEST(CachedDecoder, NothingIsWrittenPastTheCapacity) {
   const auto session = open(backend_name, 3);
   ASSERT_TRUE(session != nullptr);
   for (int step = 0; step < 3; ++step) run(*session, step);
@@ -91,12 +91,12 @@ TEST(CachedDecoder, NothingIsWrittenBehindTheCapacity) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::backend_name = argc > 1 ? argv[1] : "reference";
-  if (const auto found = rt::open_device(rt::backend_name, {}); !found.ok()) {
+  librt::backend_name = argc > 1 ? argv[1] : "reference";
+  if (const auto found = librt::open_device(librt::backend_name, {}); !found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
     return 77;
   }

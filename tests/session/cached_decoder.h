@@ -9,7 +9,7 @@
 #include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// x f32[1,1,32] -> y f32[1,1,32], one token per run; 4 query heads share 2 key/value heads of width 8.
 inline Result<std::shared_ptr<const ModelGraph>> cached_decoder(int64_t capacity) {
@@ -24,8 +24,8 @@ inline Result<std::shared_ptr<const ModelGraph>> cached_decoder(int64_t capacity
       weight[i] = std::sin(static_cast<float>(graph.values.size() + 3 * i)) / 4;
     const ValueId w = b.constant({DType::F32, {kFeatures, count * 8}},
                                  Blob::copy_of(weight.data(), weight.size() * sizeof(float)));
-    const ValueId product = b.emit(op::MatMulAttributes{}, {x, w});
-    return b.reshape(product, b.ints(std::vector<int64_t>{1, count, 1, 8}));
+    const ValueId matmul = b.emit(op::MatMulAttributes{}, {x, w});
+    return b.reshape(matmul, b.ints(std::vector<int64_t>{1, count, 1, 8}));
   };
   const Dim past{.symbol = graph.symbol("past")};
   const std::vector<Dim> dims{{.extent = 1}, {.extent = 2}, past, {.extent = 8}};
@@ -46,4 +46,4 @@ inline Result<std::shared_ptr<const ModelGraph>> cached_decoder(int64_t capacity
   return std::shared_ptr<const ModelGraph>(model);
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -10,7 +10,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -322,4 +322,4 @@ TEST_P(Control, ProfileNamesHostNodesAndKernels) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

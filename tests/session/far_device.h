@@ -10,7 +10,7 @@
 #include "runtime/backend/kernel_table.h"
 #include "runtime/backend/registry.h"
 
-namespace rt::test {
+namespace librt::test {
 
 class FarSlab final : public Slab {
  public:
@@ -107,4 +107,4 @@ inline Result<KernelPtr> create_in_place(Device& device, const NodeView& node,
   return KernelPtr(std::make_unique<InPlaceKernel>(std::move(kernel)));
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,5 +1,5 @@
 // The information that ranks exchange before they open devices.
-#include "runtime/session/introduction.h"
+#include "runtime/session/device/rank_handshake.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "runtime/include/rt/communicator.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 /// Rank 2 of 4, as seen from inside: the first `alike` ranks send the same data as this one, the others
@@ -29,25 +29,25 @@ struct Others {
                         .wait = [](void* self, void*) { return static_cast<Others*>(self)->problem; }};
 };
 
-TEST(Introduction, CountsTheRanksOfAMachineAndComparesBackends) {
+TEST(RankHandshake, CountsTheRanksOfAMachineAndComparesBackends) {
   Others others;
   DeviceOptions options{.communicator = &others.table};
-  ASSERT_TRUE(introduce("cuda", options).ok());
+  ASSERT_TRUE(rank_handshake("cuda", options).ok());
   EXPECT_EQ(options.local_rank, 2);
   EXPECT_TRUE(options.same_backend);
   others.alike = 1;
-  ASSERT_TRUE(introduce("cuda", options).ok());
+  ASSERT_TRUE(rank_handshake("cuda", options).ok());
   EXPECT_EQ(options.local_rank, 1);
   EXPECT_FALSE(options.same_backend);
   others.problem = "rank 3 has ended";
-  EXPECT_EQ(introduce("cuda", options).message(), "rank 3 has ended");
+  EXPECT_EQ(rank_handshake("cuda", options).message(), "rank 3 has ended");
 }
 
-TEST(Introduction, IsForSeveralRanks) {
+TEST(RankHandshake, IsForSeveralRanks) {
   rt_communicator alone{.struct_size = sizeof alone, .ranks = 1};
   EXPECT_FALSE(has_other_ranks(nullptr));
   EXPECT_FALSE(has_other_ranks(&alone));
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace rt;
+using namespace librt;
 
 constexpr int64_t kShapes = 50;
 

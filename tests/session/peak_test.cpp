@@ -7,7 +7,7 @@
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/rtconvert/planned_peak.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 void compare(const char* name, const std::map<std::string, int64_t>& extents) {
@@ -66,4 +66,4 @@ TEST(PlannedPeak, OfAttentionGrowsWithTheSequenceNotItsSquare) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -1,11 +1,11 @@
 // plan_memory: buffers that are live at the same time must not overlap; otherwise memory is shared.
-#include "runtime/session/planner.h"
+#include "runtime/session/memory/planner.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-namespace rt {
+namespace librt {
 namespace {
 
 void expect_valid(const std::vector<Lifetime>& lives, const MemoryPlan& plan, size_t alignment) {
@@ -70,4 +70,4 @@ TEST(Planner, RandomPlansAreValidAndNearTheLowerBound) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

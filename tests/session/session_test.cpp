@@ -10,7 +10,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -38,8 +38,8 @@ std::shared_ptr<const ModelGraph> linear() {
   const float b[] = {-10, 1};
   const ValueId weight = build.constant({DType::F32, {3, 2}}, Blob::copy_of(w, sizeof w));
   const ValueId bias = build.constant({DType::F32, {2}}, Blob::copy_of(b, sizeof b));
-  const ValueId product = build.emit(op::MatMulAttributes{}, {x, weight});
-  const ValueId y = build.emit(op::ReluAttributes{}, {build.add(product, bias)});
+  const ValueId matmul = build.emit(op::MatMulAttributes{}, {x, weight});
+  const ValueId y = build.emit(op::ReluAttributes{}, {build.add(matmul, bias)});
   build.output(y);
   EXPECT_TRUE(build.status().ok()) << build.status().message();
   return model_of(std::move(graph));
@@ -564,4 +564,4 @@ TEST(FarSession, StatesCanSwap) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

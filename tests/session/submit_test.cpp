@@ -8,7 +8,7 @@
 #include "runtime/session/session.h"
 #include "tools/compiler/builder.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -169,7 +169,7 @@ TEST(Submit, ShapesMayChangeBetween) {
   expect_outputs(*session, 1, 1, before);
 }
 
-TEST(Submit, StatesReadMeanwhileAreBehindAllRuns) {
+TEST(Submit, StatesReadMeanwhileIncludeAllRuns) {
   auto session = open();
   ASSERT_NE(session, nullptr);
   SessionOptions options;
@@ -252,7 +252,7 @@ TEST(Submit, TakesMemoryOfItsOwnWhereRunsAreUnderWay) {
   expect_outputs(*tight, 100, 1, 0);
 }
 
-TEST(Submit, GraphsThatTheHostCutsRunAtOnce) {
+TEST(Submit, PartitionedGraphsRunImmediately) {
   auto model = std::make_shared<ModelGraph>();
   Graph graph;
   graph.name = "infer";
@@ -290,17 +290,17 @@ TEST(Submit, TimesEveryNodeWhereThatIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::backend_name = argc > 1 ? argv[1] : "reference";
-  rt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto found = rt::open_device(rt::backend_name, {});
+  librt::backend_name = argc > 1 ? argv[1] : "reference";
+  librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
+  const auto found = librt::open_device(librt::backend_name, {});
   if (!found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
     return 77;
   }
-  rt::asynchronous = (*found)->info().asynchronous;
+  librt::asynchronous = (*found)->info().asynchronous;
   return RUN_ALL_TESTS();
 }

@@ -9,7 +9,7 @@
 #include "runtime/session/session.h"
 #include "tools/compiler/builder.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -37,7 +37,7 @@ const std::vector<float>& second() {
 }
 
 /// y = a b, as a matmul or as a 1x1 convolution.
-std::shared_ptr<const ModelGraph> product_model(bool as_convolution) {
+std::shared_ptr<const ModelGraph> matmul_model(bool as_convolution) {
   auto model = std::make_shared<ModelGraph>();
   Graph graph;
   graph.name = "infer";
@@ -72,7 +72,7 @@ Result<std::unique_ptr<Session>> open(const std::shared_ptr<const ModelGraph>& m
 
 /// The largest difference from accumulation in double, relative to the largest result.
 double error_of(bool as_convolution, const std::string& precision) {
-  auto session = open(product_model(as_convolution), precision);
+  auto session = open(matmul_model(as_convolution), precision);
   EXPECT_TRUE(session.ok()) << session.status().message();
   if (!session.ok()) return 0;
   const Shape a = as_convolution ? Shape{1, kRows, kDepth} : Shape{kRows, kDepth};
@@ -110,7 +110,7 @@ TEST(Tf32, IsComputedWhereItIsAskedFor) {
 
 TEST(Tf32, IsRefusedElsewhere) {
   if (has_tf32) GTEST_SKIP() << backend_name << " has TF32";
-  const auto session = open(product_model(false), "tf32");
+  const auto session = open(matmul_model(false), "tf32");
   ASSERT_FALSE(session.ok());
   EXPECT_EQ(session.status().code(), Code::Unsupported);
   for (const std::string& word : {std::string("tf32"), backend_name, std::string("fp32")})
@@ -119,7 +119,7 @@ TEST(Tf32, IsRefusedElsewhere) {
 
 TEST(Tf32, IsNotSharedWithASessionWithoutIt) {
   if (!has_tf32) GTEST_SKIP() << backend_name << " has no TF32";
-  const auto model = product_model(false);
+  const auto model = matmul_model(false);
   auto plain = open(model, "");
   ASSERT_TRUE(plain.ok());
   SessionOptions options{.backend = backend_name};
@@ -131,16 +131,16 @@ TEST(Tf32, IsNotSharedWithASessionWithoutIt) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::backend_name = argc > 1 ? argv[1] : "reference";
-  const auto device = rt::open_device(rt::backend_name, {});
+  librt::backend_name = argc > 1 ? argv[1] : "reference";
+  const auto device = librt::open_device(librt::backend_name, {});
   if (!device.ok()) {
     std::printf("skipped: %s\n", device.status().message().c_str());
     return 77;
   }
-  rt::has_tf32 = rt::has_feature((*device)->info(), "tf32");
+  librt::has_tf32 = librt::has_feature((*device)->info(), "tf32");
   return RUN_ALL_TESTS();
 }

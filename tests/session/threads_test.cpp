@@ -10,7 +10,7 @@
 #include "runtime/session/session.h"
 #include "tools/compiler/builder.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -112,13 +112,13 @@ TEST(Threads, NeedNotBeOneForEachDevice) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::backend_name = argc > 1 ? argv[1] : "reference";
-  if (argc > 2) rt::devices = std::atoi(argv[2]);
-  const auto found = rt::open_device(rt::backend_name, {});
+  librt::backend_name = argc > 1 ? argv[1] : "reference";
+  if (argc > 2) librt::devices = std::atoi(argv[2]);
+  const auto found = librt::open_device(librt::backend_name, {});
   if (!found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());
     return 77;

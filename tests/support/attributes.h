@@ -8,7 +8,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/graph/op.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// QuantizeLinear's or DequantizeLinear's.
 template <class Attributes>
@@ -38,4 +38,4 @@ Attributes conv(std::vector<int64_t> strides, std::vector<int64_t> pads, std::ve
   return attributes;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -8,7 +8,7 @@
 
 #include "tools/compiler/builder.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// A body with its captured values, which become its last inputs.
 struct Body {
@@ -58,4 +58,4 @@ inline std::vector<ValueId> emit_loop(compiler::Builder& build, ValueId trips, V
   return build.emit_node(std::move(node));
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

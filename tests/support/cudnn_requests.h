@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/cudnn.h"
+#include "backends/cuda/libraries/cudnn.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 
 struct CudnnShape {
   const char* name;
@@ -95,10 +95,10 @@ void each_cudnn_request(ElementType type, bool tf32, bool all, F&& f) {
     for (const CudnnChain& chain : kCudnnChains) {
       if (!all && !chain.built) continue;
       ConvArguments arguments{.type = type, .form = chain.form, .windows = shape.windows};
-      arguments.product.epilogue.activation = chain.activation;
+      arguments.gemm.epilogue.activation = chain.activation;
       f(text(shape.name, ", ", tf32 ? "tf32" : type_name, ", ", chain.name),
         CudnnRequest{arguments, chain.bias, chain.residual, tf32});
     }
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

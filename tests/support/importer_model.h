@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::test {
+namespace librt::test {
 
 class ImporterModel {
  public:
@@ -97,10 +97,10 @@ class ImporterModel {
   onnx::ImportReport report;
 };
 
-inline std::vector<float> numbers_of(const ops::HostTensor& tensor) {
+inline std::vector<float> values_of(const ops::HostTensor& tensor) {
   std::vector<float> numbers(tensor.bytes.size() / sizeof(float));
   std::memcpy(numbers.data(), tensor.bytes.data(), numbers.size() * sizeof(float));
   return numbers;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -11,10 +11,10 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// The ONNX data type number of an element type.
 template <class T>
@@ -135,7 +135,7 @@ class NodeModel {
 };
 
 /// Pseudorandom values of both signs.
-inline std::vector<float> some_numbers(size_t count, int seed = 1, float scale = 1) {
+inline std::vector<float> sample_values(size_t count, int seed = 1, float scale = 1) {
   std::vector<float> numbers(count);
   uint32_t state = 2463534242u + static_cast<uint32_t>(seed) * 7919u;
   for (float& number : numbers) {
@@ -151,4 +151,4 @@ inline void expect_near(const std::vector<double>& found, const std::vector<doub
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::test {
+namespace librt::test {
 
 inline constexpr int kFloat = 1;  ///< TensorProto's FLOAT
 
@@ -34,4 +34,4 @@ inline rt_onnx::NodeProto& add_node(rt_onnx::GraphProto& graph, const char* op,
   return node;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

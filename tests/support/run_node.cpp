@@ -5,7 +5,7 @@
 
 #include "runtime/core/element.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 /// Storage for the views of a NodeView.
@@ -274,4 +274,4 @@ ops::HostTensor tensor_of(const TensorInfo& info, const std::vector<double>& val
   return tensor;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -13,7 +13,7 @@
 #include "runtime/backend/kernel_table.h"
 #include "runtime/ops/evaluate.h"
 
-namespace rt::test {
+namespace librt::test {
 
 struct RunNodeOptions {
   /// Bit i: input i is a constant, whose bytes the kernel may read during creation and packing. Shape
@@ -76,4 +76,4 @@ ops::HostTensor ints_tensor(std::vector<int64_t> values);
 ops::HostTensor scalar_tensor(DType dtype, double value);
 ops::HostTensor tensor_of(const TensorInfo& info, const std::vector<double>& values);
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -6,16 +6,16 @@
 #include <fstream>
 
 #include "tests/support/onnx_model.h"
-#include "tools/common/npz.h"
-#include "tools/common/random.h"
+#include "tools/data/npz.h"
+#include "tools/data/random.h"
 
 namespace {
 
-using rt::test::add_node;
-using rt::test::kFloat;
-using rt::test::set_value;
-using rt::tools::Array;
-using rt::tools::ElementType;
+using librt::DType;
+using librt::test::add_node;
+using librt::test::kFloat;
+using librt::test::set_value;
+using librt::tools::Array;
 
 constexpr int kSteps = 20, kClasses = 5, kFeatures = 8, kMostLabels = 4;  // class 0 is the blank
 
@@ -52,7 +52,7 @@ bool write_model(const std::string& path) {
 }
 
 template <class T>
-Array array(const char* name, ElementType type, std::vector<int64_t> dims, const std::vector<T>& values) {
+Array array(const char* name, DType type, std::vector<int64_t> dims, const std::vector<T>& values) {
   Array made{.name = name, .type = type, .dims = std::move(dims), .bytes = {}};
   made.bytes.resize(values.size() * sizeof(T));
   std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
@@ -62,9 +62,9 @@ Array array(const char* name, ElementType type, std::vector<int64_t> dims, const
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
-  size_t below(size_t limit) { return static_cast<size_t>(rt::split_mix(state_) % limit); }
+  size_t below(size_t limit) { return static_cast<size_t>(librt::split_mix(state_) % limit); }
   /// Uniform in [-1/2, 1/2).
-  float noise() { return static_cast<float>(rt::split_mix(state_) >> 40) * 0x1p-24f - 0.5f; }
+  float noise() { return static_cast<float>(librt::split_mix(state_) >> 40) * 0x1p-24f - 0.5f; }
 
  private:
   uint64_t state_;
@@ -92,11 +92,11 @@ bool write_data(const std::string& path, int samples, uint64_t seed) {
         x.push_back((feature == label ? 1.0f : 0.0f) + 0.9f * random.noise());
   }
   std::string error;
-  const std::vector<Array> arrays = {array("x", ElementType::F32, {samples, kSteps, kFeatures}, x),
-                                     array("labels", ElementType::I64, {samples, kMostLabels}, labels),
-                                     array("input_lengths", ElementType::I64, {samples}, input_lengths),
-                                     array("label_lengths", ElementType::I64, {samples}, label_lengths)};
-  const bool written = rt::tools::write_npz(path, arrays, error);
+  const std::vector<Array> arrays = {array("x", DType::F32, {samples, kSteps, kFeatures}, x),
+                                     array("labels", DType::I64, {samples, kMostLabels}, labels),
+                                     array("input_lengths", DType::I64, {samples}, input_lengths),
+                                     array("label_lengths", DType::I64, {samples}, label_lengths)};
+  const bool written = librt::tools::write_npz(path, arrays, error);
   if (!written) std::fprintf(stderr, "%s\n", error.c_str());
   return written;
 }

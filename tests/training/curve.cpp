@@ -12,12 +12,12 @@
 #include <string>
 
 #include "rt/rt.hpp"
-#include "tools/common/compare.h"
-#include "tools/common/npz.h"
+#include "tools/data/compare.h"
+#include "tools/data/npz.h"
 
 namespace {
 
-using rt::tools::Array;
+using librt::tools::Array;
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "curve: %s\n", message.c_str());
@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
       {"--early", "1e-5"}, {"--late", "1e-4"}, {"--backend", "cpu"}};
   for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
   std::string error;
-  const auto arrays = rt::tools::read_npz(options["--data"], error);
+  const auto arrays = librt::tools::read_npz(options["--data"], error);
   if (!arrays) return fail(error);
   const Array* inputs = find(*arrays, "inputs");
   const Array* labels = find(*arrays, "labels");
@@ -66,7 +66,7 @@ int main(int argc, char** argv) {
   rt::Session& session = trainer->session();
   const std::vector<rt::TensorSpec> specs = session.inputs();
 
-  const size_t steps = losses->bytes.size() / rt::tools::element_size(losses->type);
+  const size_t steps = losses->bytes.size() / librt::size_of(losses->type);
   const double early = std::atof(options["--early"].c_str());
   const double late = std::atof(options["--late"].c_str());
   double worst = 0;
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     }
     const auto loss = trainer->step();
     if (!loss) return fail(loss.status().message());
-    const double want = rt::tools::element_of(*losses, step);
+    const double want = librt::tools::element_of(*losses, step);
     const double difference = std::fabs(static_cast<double>(*loss) - want);
     worst = std::max(worst, difference);
     const double progress = step < 10 ? 0 : static_cast<double>(step - 10) / static_cast<double>(steps - 10);

@@ -13,13 +13,13 @@
 
 #include "tests/onnx_node/case.h"
 #include "tools/cli/exit_code.h"
-#include "tools/compiler/training_graph.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/compiler/train/training_graph.h"
+#include "tools/onnx/import.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using rt::test::Case;
+using librt::test::Case;
 
 struct Settings {
   std::string data, cases, gaps;
@@ -30,24 +30,25 @@ enum class Verdict { Differentiable, NoFloats, NotImported, Gap };
 
 Verdict judge(const Settings& settings, const Case& rules, std::string& reason) {
   const std::string folder = settings.data + "/" + rules.name;
-  const auto inputs = rt::test::read_tensors(folder + "/test_data_set_0", "input", reason);
+  const auto inputs = librt::test::read_tensors(folder + "/test_data_set_0", "input", reason);
   if (!inputs) return Verdict::NotImported;
-  rt::onnx::ImportOptions options;
+  librt::onnx::ImportOptions options;
   for (const auto& input : *inputs)
     for (const std::string& name : rules.baked)
       if (input && input->name == name)
-        options.constants[name] = {.info = {.dtype = static_cast<rt::DType>(input->type),
-                                            .shape = rt::Shape(std::span(input->dims))},
-                                   .data = rt::Blob::copy_of(input->bytes.data(), input->bytes.size())};
-  rt::onnx::ImportReport report;
-  auto model = rt::onnx::import_onnx(folder + "/model.onnx", options, report);
+        options.constants[name] = {
+            .info = {.dtype = input->type, .shape = librt::Shape(std::span(input->dims))},
+            .data = librt::Blob::copy_of(input->bytes.data(), input->bytes.size())};
+  librt::onnx::ImportReport report;
+  auto model = librt::onnx::import_onnx(folder + "/model.onnx", options, report);
   if (!model.ok()) return Verdict::NotImported;
-  const rt::Graph& graph = model->entries[0].graph;
-  const auto any_float = [&](const std::vector<rt::ValueId>& ids) {
-    return std::any_of(ids.begin(), ids.end(), [&](rt::ValueId id) { return rt::is_float(graph[id].dtype); });
+  const librt::Graph& graph = model->entries[0].graph;
+  const auto any_float = [&](const std::vector<librt::ValueId>& ids) {
+    return std::any_of(ids.begin(), ids.end(),
+                       [&](librt::ValueId id) { return librt::is_float(graph[id].dtype); });
   };
   if (!any_float(graph.inputs) || !any_float(graph.outputs)) return Verdict::NoFloats;
-  const rt::Status status = rt::compiler::add_gradient_entry(*model);
+  const librt::Status status = librt::compiler::add_gradient_entry(*model);
   if (status.ok()) return Verdict::Differentiable;
   reason = status.message();
   return Verdict::Gap;
@@ -69,11 +70,11 @@ int main(int argc, char** argv) {
     return 77;
   }
   std::string error;
-  const auto gaps = rt::test::read_skips(settings.gaps, error);
-  const auto cases = rt::test::read_cases(settings.cases, error);
+  const auto gaps = librt::test::read_skips(settings.gaps, error);
+  const auto cases = librt::test::read_cases(settings.cases, error);
   if (!error.empty()) {
     std::fprintf(stderr, "%s\n", error.c_str());
-    return rt::tools::kBadInput;
+    return librt::tools::kBadInput;
   }
   std::set<std::string> differentiable, without, used;
   size_t failed = 0, differentiated = 0;
@@ -106,5 +107,5 @@ int main(int argc, char** argv) {
   std::printf("%zu operators with gradients, %zu without in some or every form; %zu cases differentiated\n",
               differentiable.size(), without.size(), differentiated);
   constexpr size_t kLeast = 90;
-  return failed == 0 && differentiable.size() >= kLeast ? rt::tools::kFine : rt::tools::kDifferent;
+  return failed == 0 && differentiable.size() >= kLeast ? librt::tools::kFine : librt::tools::kDifferent;
 }

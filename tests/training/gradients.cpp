@@ -13,19 +13,19 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/exit_code.h"
-#include "tools/common/compare.h"
-#include "tools/common/npz.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/training_graph.h"
+#include "tools/compiler/train/training_graph.h"
 #include "tools/compiler/writer.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/data/compare.h"
+#include "tools/data/npz.h"
+#include "tools/onnx/import.h"
 #include "tools/rtconvert/run_session.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using rt::Status;
-using rt::tools::Array;
+using librt::Status;
+using librt::tools::Array;
 
 struct Settings {
   std::string data, backend = "cpu", only;
@@ -40,7 +40,7 @@ struct Tolerance {
 class CaseData {
  public:
   static std::optional<CaseData> read(const std::string& path, std::string& error) {
-    auto arrays = rt::tools::read_npz(path, error);
+    auto arrays = librt::tools::read_npz(path, error);
     if (!arrays) return std::nullopt;
     CaseData data;
     data.arrays_ = std::move(*arrays);
@@ -90,13 +90,13 @@ std::optional<Tolerance> read_tolerance(const std::string& path, std::string& er
   return tolerance;
 }
 
-rt::Result<rt::ModelGraph> import_with_gradients(const std::string& path, const CaseData& data) {
-  rt::onnx::ImportReport report;
-  auto model = rt::onnx::import_onnx(path, {}, report);
+librt::Result<librt::ModelGraph> import_with_gradients(const std::string& path, const CaseData& data) {
+  librt::onnx::ImportReport report;
+  auto model = librt::onnx::import_onnx(path, {}, report);
   if (!model.ok()) return model;
-  RT_TRY(rt::compiler::add_gradient_entry(*model, data.outputs_with_gradient()));
+  RT_TRY(librt::compiler::add_gradient_entry(*model, data.outputs_with_gradient()));
   std::erase_if(model->entries, [](const auto& entry) { return entry.name != "gradients"; });
-  RT_TRY(rt::compiler::optimize(*model, {}, nullptr));
+  RT_TRY(librt::compiler::optimize(*model, {}, nullptr));
   return model;
 }
 
@@ -110,17 +110,17 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
   if (!tolerance) return error;
   const auto model = import_with_gradients(stem + ".onnx", *data);
   if (!model.ok()) return model.status().message();
-  const rt::Graph& graph = model->entries[0].graph;
+  const librt::Graph& graph = model->entries[0].graph;
   std::vector<Array> inputs;
-  for (rt::ValueId id : graph.inputs) {
+  for (librt::ValueId id : graph.inputs) {
     const Array* array = data->input(graph[id].name);
     if (array == nullptr) return "no data for the input " + graph[id].name;
     inputs.push_back(*array);
     if (graph[id].rank() == 0) inputs.back().dims.clear();  // NumPy's files store a scalar as one element
   }
-  const auto file = rt::compiler::serialize_model(*model);
+  const auto file = librt::compiler::serialize_model(*model);
   if (!file.ok()) return file.status().message();
-  const auto outputs = rt::convert::run_session(*file, settings.backend, false, inputs, error);
+  const auto outputs = librt::convert::run_session(*file, settings.backend, false, inputs, error);
   if (!outputs) return error;
   size_t gradients = 0;
   for (size_t i = 0; i < outputs->size(); ++i) {
@@ -132,7 +132,7 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
     Array expected = *want;
     if ((*outputs)[i].dims.empty() && expected.dims == std::vector<int64_t>{1}) expected.dims.clear();
     const auto difference =
-        rt::tools::compare((*outputs)[i], expected, tolerance->relative, tolerance->absolute);
+        librt::tools::compare((*outputs)[i], expected, tolerance->relative, tolerance->absolute);
     if (!difference.equal()) return output + ": " + difference.text;
     ++compared;
   }
@@ -174,5 +174,5 @@ int main(int argc, char** argv) {
   }
   std::printf("%s: %zu passed, %zu failed, %zu tensors compared\n", settings.backend.c_str(), passed, failed,
               compared);
-  return failed == 0 && passed > 0 ? rt::tools::kFine : rt::tools::kDifferent;
+  return failed == 0 && passed > 0 ? librt::tools::kFine : librt::tools::kDifferent;
 }

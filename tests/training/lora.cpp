@@ -10,15 +10,15 @@
 #include "runtime/core/element.h"
 #include "runtime/model/checkpoint.h"
 #include "tests/training/step_session.h"
-#include "tools/common/openmp_wait.h"
-#include "tools/common/tokenizer.h"
-#include "tools/compiler/lora.h"
+#include "tools/cli/openmp_wait.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/lora.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/writer.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/data/tokenizer.h"
+#include "tools/onnx/import.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::LoraOptions;
@@ -30,18 +30,17 @@ using Numbers = std::vector<float>;
 std::string backend = "cpu";
 
 template <class T>
-Array array(const char* name, tools::ElementType type, std::vector<int64_t> dims,
-            const std::vector<T>& values) {
+Array array(const char* name, DType type, std::vector<int64_t> dims, const std::vector<T>& values) {
   Array made{.name = name, .type = type, .dims = std::move(dims), .bytes = {}};
   made.bytes.resize(values.size() * sizeof(T));
   std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
   return made;
 }
 Array floats(const char* name, std::vector<int64_t> dims, const Numbers& values) {
-  return array(name, tools::ElementType::F32, std::move(dims), values);
+  return array(name, DType::F32, std::move(dims), values);
 }
 Array integers(const char* name, std::vector<int64_t> dims, const std::vector<int64_t>& values) {
-  return array(name, tools::ElementType::I64, std::move(dims), values);
+  return array(name, DType::I64, std::move(dims), values);
 }
 
 Numbers numbers(const std::optional<Array>& made) {
@@ -426,11 +425,11 @@ TEST(Lora, ALanguageModelLearnsNewText) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::tools::spin_briefly();
-  if (argc > 1) rt::backend = argv[1];
+  librt::tools::spin_briefly();
+  if (argc > 1) librt::backend = argv[1];
   return RUN_ALL_TESTS();
 }

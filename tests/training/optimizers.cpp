@@ -15,19 +15,19 @@
 
 #include "tests/training/step_session.h"
 #include "tools/cli/exit_code.h"
-#include "tools/common/compare.h"
-#include "tools/common/npz.h"
-#include "tools/compiler/optimizers.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/train/optimizers.h"
 #include "tools/compiler/writer.h"
+#include "tools/data/compare.h"
+#include "tools/data/npz.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-using rt::Result;
-using rt::Status;
-using rt::compiler::Optimizer;
-using rt::tools::Array;
+using librt::Result;
+using librt::Status;
+using librt::compiler::Optimizer;
+using librt::tools::Array;
 using Json = nlohmann::json;
 
 struct Settings {
@@ -45,16 +45,16 @@ Array row_of(const Array& array, size_t index, const std::string& name) {
 }
 
 /// The algorithm and its hyperparameters; unknown names are errors.
-Result<rt::compiler::TrainingOptimizer> options_of(const Json& json) {
+Result<librt::compiler::TrainingOptimizer> options_of(const Json& json) {
   static const std::map<std::string, Optimizer> kAlgorithms = {
       {"SGD", Optimizer::Sgd},         {"Adam", Optimizer::Adam},       {"AdamW", Optimizer::AdamW},
       {"RMSProp", Optimizer::RmsProp}, {"Adagrad", Optimizer::Adagrad}, {"Adadelta", Optimizer::Adadelta},
       {"LAMB", Optimizer::Lamb},       {"Lion", Optimizer::Lion}};
   const auto algorithm = kAlgorithms.find(json.at("algorithm"));
   if (algorithm == kAlgorithms.end())
-    return rt::unsupported("unknown algorithm ", json.at("algorithm").get<std::string>());
-  rt::compiler::TrainingOptimizer options;
-  rt::compiler::OptimizerOptions& o = options.optimizer;
+    return librt::unsupported("unknown algorithm ", json.at("algorithm").get<std::string>());
+  librt::compiler::TrainingOptimizer options;
+  librt::compiler::OptimizerOptions& o = options.optimizer;
   o.optimizer = algorithm->second;
   o.momentum = 0;
   for (const auto& [key, value] : json.at("hyperparameters").items()) {
@@ -89,7 +89,7 @@ Result<rt::compiler::TrainingOptimizer> options_of(const Json& json) {
     else if (key == "clip_value")
       options.gradients.clip_value = value.get<float>();
     else
-      return rt::unsupported("unknown hyperparameter ", key);
+      return librt::unsupported("unknown hyperparameter ", key);
   }
   return options;
 }
@@ -102,42 +102,42 @@ std::map<std::string, const Array*> group_of(const std::vector<Array>& arrays, s
   return group;
 }
 
-Result<std::vector<std::byte>> make_model(const rt::compiler::TrainingOptimizer& options,
+Result<std::vector<std::byte>> make_model(const librt::compiler::TrainingOptimizer& options,
                                           const std::map<std::string, const Array*>& trajectories) {
-  rt::ModelGraph model;
+  librt::ModelGraph model;
   model.producer = "optimizers";
-  rt::compiler::StateTable states(model.states);
-  rt::Graph graph;
-  rt::compiler::Builder builder(graph, &model.states);
-  std::vector<rt::compiler::Gradient> gradients;
+  librt::compiler::StateTable states(model.states);
+  librt::Graph graph;
+  librt::compiler::Builder builder(graph, &model.states);
+  std::vector<librt::compiler::Gradient> gradients;
   for (const auto& [name, trajectory] : trajectories) {
     const Array start = row_of(*trajectory, 0, name);
-    const rt::TensorInfo info{.dtype = rt::DType::F32, .shape = rt::Shape(std::span(start.dims))};
-    std::vector<rt::Dim> dims;
+    const librt::TensorInfo info{.dtype = librt::DType::F32, .shape = librt::Shape(std::span(start.dims))};
+    std::vector<librt::Dim> dims;
     for (int64_t extent : start.dims) dims.push_back({.extent = extent});
-    const uint32_t state = states.make(name, info, rt::StateKind::Parameter,
-                                       rt::Blob::copy_of(start.bytes.data(), start.bytes.size()));
-    const rt::ValueId parameter = builder.state(name, state, info);
-    gradients.push_back({parameter, builder.input("grad." + name, rt::DType::F32, dims)});
+    const uint32_t state = states.make(name, info, librt::StateKind::Parameter,
+                                       librt::Blob::copy_of(start.bytes.data(), start.bytes.size()));
+    const librt::ValueId parameter = builder.state(name, state, info);
+    gradients.push_back({parameter, builder.input("grad." + name, librt::DType::F32, dims)});
   }
-  const rt::ValueId rate = builder.input("learning_rate", rt::DType::F32, {});
-  std::vector<rt::StateUpdate> updates;
-  rt::compiler::emit_optimizer(builder, options, gradients, rate, rt::kNoValue, rt::kNoValue, states,
-                               updates);
-  builder.output(builder.emit(rt::op::IdentityAttributes{}, {rate}));
+  const librt::ValueId rate = builder.input("learning_rate", librt::DType::F32, {});
+  std::vector<librt::StateUpdate> updates;
+  librt::compiler::emit_optimizer(builder, options, gradients, rate, librt::kNoValue, librt::kNoValue, states,
+                                  updates);
+  builder.output(builder.emit(librt::op::IdentityAttributes{}, {rate}));
   RT_TRY(Status(builder.status()));
   graph.name = "train_step";
   graph.values[graph.outputs[0]].name = "rate";
   graph.state_updates = std::move(updates);
   model.entries.push_back({.name = "train_step", .graph = std::move(graph)});
-  RT_TRY(rt::compiler::optimize(model, {}, nullptr));
-  return rt::compiler::serialize_model(model);
+  RT_TRY(librt::compiler::optimize(model, {}, nullptr));
+  return librt::compiler::serialize_model(model);
 }
 
 /// Empty when every step is within the tolerance, else the difference.
 std::string run_case(const Settings& settings, const std::string& name, size_t& compared) {
   std::string error;
-  const auto arrays = rt::tools::read_npz(settings.data + "/" + name + ".npz", error);
+  const auto arrays = librt::tools::read_npz(settings.data + "/" + name + ".npz", error);
   if (!arrays) return error;
   std::ifstream file(settings.data + "/" + name + ".json");
   const Json json = Json::parse(file, nullptr, false);
@@ -149,7 +149,7 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
   if (trajectories.empty() || rates.empty()) return "traj.* or lr is missing";
   const auto bytes = make_model(*options, trajectories);
   if (!bytes.ok()) return bytes.status().message();
-  rt::test::StepSession session(*bytes, settings.backend, "train_step");
+  librt::test::StepSession session(*bytes, settings.backend, "train_step");
   const size_t steps = static_cast<size_t>(rates.begin()->second->dims[0]);
   const double relative = json["tolerance"].value("rtol", 1e-4),
                absolute = json["tolerance"].value("atol", 1e-6);
@@ -157,14 +157,14 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
     std::vector<Array> inputs;
     for (const auto& [parameter, array] : gradients)
       inputs.push_back(row_of(*array, step, "grad." + parameter));
-    inputs.push_back(rt::tools::converted(row_of(*rates.begin()->second, step, "learning_rate"),
-                                          rt::tools::ElementType::F32));
+    inputs.push_back(
+        librt::tools::converted(row_of(*rates.begin()->second, step, "learning_rate"), librt::DType::F32));
     if (!session.run(inputs)) return session.error();
     for (const auto& [parameter, trajectory] : trajectories) {
       const auto state = session.state(parameter);
       if (!state) return session.error();
       const auto difference =
-          rt::tools::compare(*state, row_of(*trajectory, step + 1, parameter), relative, absolute);
+          librt::tools::compare(*state, row_of(*trajectory, step + 1, parameter), relative, absolute);
       if (!difference.equal())
         return "step " + std::to_string(step) + ", " + parameter + ": " + difference.text;
       ++compared;
@@ -201,5 +201,5 @@ int main(int argc, char** argv) {
   }
   std::printf("%s: %zu passed, %zu failed, %zu steps of parameters compared\n", settings.backend.c_str(),
               passed, failed, compared);
-  return failed == 0 && passed > 0 ? rt::tools::kFine : rt::tools::kDifferent;
+  return failed == 0 && passed > 0 ? librt::tools::kFine : librt::tools::kDifferent;
 }

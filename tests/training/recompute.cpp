@@ -5,15 +5,15 @@
 #include <cstring>
 
 #include "tests/training/step_session.h"
-#include "tools/common/openmp_wait.h"
+#include "tools/cli/openmp_wait.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/recompute.h"
-#include "tools/compiler/train_entry.h"
-#include "tools/compiler/training_graph.h"
+#include "tools/compiler/train/recompute.h"
+#include "tools/compiler/train/train_entry.h"
+#include "tools/compiler/train/training_graph.h"
 #include "tools/compiler/writer.h"
 #include "tools/rtconvert/planned_peak.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using test::StepSession;
@@ -29,7 +29,7 @@ std::vector<float> waves(size_t count, float phase) {
 }
 
 Array floats(const char* name, std::vector<int64_t> dims, const std::vector<float>& values) {
-  Array made{.name = name, .type = tools::ElementType::F32, .dims = std::move(dims), .bytes = {}};
+  Array made{.name = name, .type = DType::F32, .dims = std::move(dims), .bytes = {}};
   made.bytes.resize(values.size() * sizeof(float));
   std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
   return made;
@@ -134,11 +134,11 @@ TEST(Recompute, StopsWhereItIsAskedTo) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  rt::tools::spin_briefly();
-  if (argc > 1) rt::backend = argv[1];
+  librt::tools::spin_briefly();
+  if (argc > 1) librt::backend = argv[1];
   return RUN_ALL_TESTS();
 }

@@ -14,7 +14,7 @@
 #include "tools/rttrain/metrics.h"
 #include "tools/rttrain/text.h"
 
-namespace rt::train {
+namespace librt::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,13 +58,13 @@ class Folder : public ::testing::Test {
   fs::path folder_;
 };
 
-rt::TensorSpec spec(const char* name, rt::DType dtype, std::vector<int64_t> dims) {
-  rt::TensorSpec result{name, dtype, {}};
+librt::TensorSpec spec(const char* name, librt::DType dtype, std::vector<int64_t> dims) {
+  librt::TensorSpec result{name, dtype, {}};
   for (int64_t dim : dims) result.dims.push_back({.extent = dim});
   return result;
 }
 
-const rt::TensorSpec kLabels = spec("labels", rt::DType::I64, {-1});
+const librt::TensorSpec kLabels = spec("labels", librt::DType::I64, {-1});
 
 // Every sample of one column as values.
 template <class T>
@@ -74,7 +74,7 @@ std::vector<T> all_of(const Source& source, size_t column) {
   std::vector<std::byte*> targets;
   for (const Column& each : source.columns()) targets.push_back(memory.emplace_back(each.bytes).data());
   for (size_t i = 0; i < source.size(); ++i) {
-    const rt::Status status = source.read(i, targets);
+    const librt::Status status = source.read(i, targets);
     EXPECT_TRUE(status) << status.message();
     const auto* first = reinterpret_cast<const T*>(targets[column]);
     numbers.insert(numbers.end(), first, first + source.columns()[column].elements());
@@ -82,12 +82,13 @@ std::vector<T> all_of(const Source& source, size_t column) {
   return numbers;
 }
 
-rt::Result<SourcePtr> open(const DataFiles& files, const DataOptions& options,
-                           const std::vector<rt::TensorSpec>& inputs, int64_t classes, DataFacts& facts) {
+librt::Result<SourcePtr> open(const DataFiles& files, const DataOptions& options,
+                              const std::vector<librt::TensorSpec>& inputs, int64_t classes,
+                              DataFacts& facts) {
   return open_source(files, options, {}, inputs, classes, facts);
 }
 
-std::string error_of(const rt::Result<SourcePtr>& result) {
+std::string error_of(const librt::Result<SourcePtr>& result) {
   return result ? "" : result.status().message();
 }
 
@@ -98,7 +99,7 @@ using Tables = Folder;
 TEST_F(Tables, NumbersAndNamedClasses) {
   const std::string path = write(
       "data.csv", "width,\"the \"\"height\"\"\",class\r\n1,2,dog\r\n3, 4.5 ,\"cat\"\r\n\r\n5,-6e1,dog\r\n");
-  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const auto source = open({{path}, {}}, {}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -117,8 +118,8 @@ TEST_F(Tables, NumbersAndNamedClasses) {
             std::string::npos);
 }
 
-TEST_F(Tables, ErrorsNameThePlace) {
-  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
+TEST_F(Tables, ErrorsNameTheLocation) {
+  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
   const auto message = [&](const std::string& text, const DataOptions& options = {}) {
     DataFacts facts;
     return error_of(open({{write("bad.csv", text)}, {}}, options, inputs, 3, facts));
@@ -136,7 +137,7 @@ TEST_F(Tables, ErrorsNameThePlace) {
 }
 
 TEST_F(Tables, StandardizesByTheTrainingData) {
-  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const DataOptions options{.standardize = true};
   const auto source = open({{write("a.csv", "a,b,y\n1,7,0\n3,7,1\n")}, {}}, options, inputs, 2, facts);
@@ -149,7 +150,7 @@ TEST_F(Tables, StandardizesByTheTrainingData) {
 
 TEST_F(Tables, TextsBecomeTokens) {
   const std::string path = write("sms.tsv", "ham\tHi \"you\nspam\tWIN!!\n");
-  const std::vector<rt::TensorSpec> inputs = {spec("ids", rt::DType::I64, {-1, 4}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("ids", librt::DType::I64, {-1, 4}), kLabels};
   DataFacts facts;
   const auto source = open({{path}, {}}, {.header = false, .label_column = "0"}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -166,7 +167,7 @@ TEST_F(Idx, PartsOneAfterAnother) {
   const std::string labels_head("\0\0\x08\x01\0\0\0\x04", 8);
   const DataFiles files{{write("a", head + "abcd"), write_gz("b.gz", head + "efgh")},
                         write_gz("labels.gz", labels_head + std::string("\1\0\2\1", 4))};
-  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 1, 2, 1}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 1, 2, 1}), kLabels};
   DataFacts facts;
   const auto source = open(files, {}, inputs, 3, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -185,7 +186,7 @@ TEST_F(Idx, PartsOneAfterAnother) {
 TEST_F(Idx, NumbersThatAreNotFiniteAreRefused) {
   const std::string head("\0\0\x0d\x02\0\0\0\x02\0\0\0\x02", 12), one("\x3f\x80\0\0", 4);
   const std::string labels = write("labels", std::string("\0\0\x08\x01\0\0\0\x02\1\0", 10));
-  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const auto with = [&](const std::string& number, bool allowed) {
     DataOptions options;
@@ -205,7 +206,7 @@ TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
   const std::string head("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16);
   const std::string labels_head("\0\0\x08\x01\0\0\0\x02", 8);
   const DataFiles files{{write("a", head + "aacc")}, write("labels", labels_head + std::string("\1\0", 2))};
-  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 3, 2, 2}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 3, 2, 2}), kLabels};
   DataFacts facts;
   const auto source = open(files, {}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -226,7 +227,7 @@ TEST_F(Pictures, AFolderForEachClass) {
   write_png("set/cat/2.PNG", 20);
   write_png("set/cat/1.png", 30, 8, 6);  // scaled down
   write("set/cat/notes.txt", "not a picture");
-  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 3, 4, 1}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 3, 4, 1}), kLabels};
   const DataFiles files{{(folder_ / "set").string()}, {}};
   for (size_t cache : {size_t{0}, size_t{100}, size_t{1} << 20}) {
     DataFacts facts;
@@ -259,8 +260,8 @@ using Texts = Folder;
 
 TEST_F(Texts, WindowsAndWhatFollows) {
   const std::string path = write("book.txt", "abcdefgh");
-  const std::vector<rt::TensorSpec> inputs = {spec("ids", rt::DType::I64, {-1, -1}),
-                                              spec("labels", rt::DType::I64, {-1, -1})};
+  const std::vector<librt::TensorSpec> inputs = {spec("ids", librt::DType::I64, {-1, -1}),
+                                                 spec("labels", librt::DType::I64, {-1, -1})};
   DataFacts facts;
   const auto source = open({{path}, {}}, {.sequence = 3}, inputs, 256, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -312,7 +313,7 @@ TEST_F(Batches, DoNotDependOnThreads) {
   std::string labels("\0\0\x08\x01\0\0\0\x0b", 8);
   for (int i = 0; i < 11 * 25; ++i) pixels.push_back(static_cast<char>(i * 37 + 1));
   for (int i = 0; i < 11; ++i) labels.push_back(static_cast<char>(i));
-  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 5, 5, 1}), kLabels};
+  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 5, 5, 1}), kLabels};
   DataFacts facts;
   const auto source = open({{write("images", pixels)}, write("labels", labels)}, {}, inputs, 11, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -609,4 +610,4 @@ TEST_F(EventFiles, RecordsOfScalars) {
 }
 
 }  // namespace
-}  // namespace rt::train
+}  // namespace librt::train

@@ -5,24 +5,24 @@
 
 #include "rt/rt.hpp"
 
-namespace rt::test {
+namespace librt::test {
 
 namespace {
 
-tools::Array array_of(const std::string& name, const Tensor& tensor) {
+tools::Array array_of(const std::string& name, const rt::Tensor& tensor) {
   const auto dims = tensor.dims();
   const auto* data = static_cast<const std::byte*>(tensor.data());
   return {.name = name,
-          .type = static_cast<tools::ElementType>(tensor.dtype()),
+          .type = static_cast<DType>(tensor.dtype()),
           .dims = {dims.begin(), dims.end()},
           .bytes = {data, data + tensor.bytes()}};
 }
 
-Status run_session(Session& session, std::span<const tools::Array> inputs) {
+rt::Status run_session(rt::Session& session, std::span<const tools::Array> inputs) {
   for (const tools::Array& input : inputs) {
-    Tensor tensor(static_cast<DType>(input.type), input.dims);
+    rt::Tensor tensor(static_cast<rt::DType>(input.type), input.dims);
     std::memcpy(tensor.data(), input.bytes.data(), input.bytes.size());
-    if (Status status = session.set_input(input.name, tensor); !status) return status;
+    if (rt::Status status = session.set_input(input.name, tensor); !status) return status;
   }
   return session.run();
 }
@@ -30,23 +30,23 @@ Status run_session(Session& session, std::span<const tools::Array> inputs) {
 }  // namespace
 
 struct StepSession::Parts {
-  std::optional<Model> model;
-  std::optional<Session> session;
-  std::map<std::string, Session> others;
-  SessionOptions options;
+  std::optional<rt::Model> model;
+  std::optional<rt::Session> session;
+  std::map<std::string, rt::Session> others;
+  rt::SessionOptions options;
 };
 
 StepSession::StepSession(std::span<const std::byte> file, const std::string& backend,
                          const std::string& entry)
     : parts_(std::make_unique<Parts>()) {
-  auto model = Model::from_memory(file);
+  auto model = rt::Model::from_memory(file);
   if (!model) {
     error_ = "loading: " + model.status().message();
     return;
   }
   parts_->model.emplace(std::move(*model));
   parts_->options = {.backend = backend, .entry = entry, .deterministic = true};
-  auto session = Session::create(*parts_->model, parts_->options);
+  auto session = rt::Session::create(*parts_->model, parts_->options);
   if (!session) {
     error_ = "session: " + session.status().message();
     return;
@@ -67,7 +67,7 @@ std::optional<tools::Array> StepSession::output_from(AnySession& session, const 
 
 bool StepSession::run(std::span<const tools::Array> inputs) {
   if (!error_.empty()) return false;
-  if (Status status = run_session(*parts_->session, inputs); !status) error_ = status.message();
+  if (rt::Status status = run_session(*parts_->session, inputs); !status) error_ = status.message();
   return error_.empty();
 }
 
@@ -75,17 +75,17 @@ bool StepSession::run_entry(const std::string& entry, std::span<const tools::Arr
   if (!error_.empty()) return false;
   auto found = parts_->others.find(entry);
   if (found == parts_->others.end()) {
-    SessionOptions options = parts_->options;
+    rt::SessionOptions options = parts_->options;
     options.entry = entry;
     options.share_states_with = &*parts_->session;
-    auto session = Session::create(*parts_->model, options);
+    auto session = rt::Session::create(*parts_->model, options);
     if (!session) {
       error_ = "session: " + session.status().message();
       return false;
     }
     found = parts_->others.emplace(entry, std::move(*session)).first;
   }
-  if (Status status = run_session(found->second, inputs); !status) error_ = status.message();
+  if (rt::Status status = run_session(found->second, inputs); !status) error_ = status.message();
   return error_.empty();
 }
 
@@ -98,7 +98,7 @@ std::optional<tools::Array> StepSession::output_of(const std::string& entry, con
 
 bool StepSession::load_adapter(const std::string& path) {
   if (!error_.empty()) return false;
-  if (Status status = parts_->session->load_adapter(path); !status) error_ = status.message();
+  if (rt::Status status = parts_->session->load_adapter(path); !status) error_ = status.message();
   return error_.empty();
 }
 
@@ -110,4 +110,4 @@ std::optional<tools::Array> StepSession::state(const std::string& name) {
   return std::nullopt;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// Every failed call leaves a message in error() and makes all later ones fail.
 class StepSession {
@@ -39,4 +39,4 @@ class StepSession {
   std::string error_;
 };
 
-}  // namespace rt::test
+}  // namespace librt::test

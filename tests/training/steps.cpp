@@ -9,11 +9,11 @@
 #include "runtime/core/element.h"
 #include "tests/training/step_session.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/quantize_aware.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/quantize/quantize_aware.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/writer.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::TrainOptions;
@@ -24,7 +24,7 @@ using Numbers = std::vector<float>;
 std::string backend = "cpu";
 
 Array array(const char* name, std::vector<int64_t> dims, const Numbers& values) {
-  Array made{.name = name, .type = tools::ElementType::F32, .dims = std::move(dims), .bytes = {}};
+  Array made{.name = name, .type = DType::F32, .dims = std::move(dims), .bytes = {}};
   made.bytes.resize(values.size() * sizeof(float));
   std::memcpy(made.bytes.data(), values.data(), made.bytes.size());
   return made;
@@ -240,7 +240,7 @@ TEST(TrainingSteps, MomentsOfTwoBytesFollowThoseOfFour) {
   for (int step = 0; step < 10; ++step)
     for (StepSession* session : {&full, &small})
       ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
-  EXPECT_EQ(small.state("w1.m")->type, tools::ElementType::BF16);
+  EXPECT_EQ(small.state("w1.m")->type, DType::BF16);
   expect_near(numbers(small.state("w1")), numbers(full.state("w1")), 2e-3f);
 }
 
@@ -304,9 +304,9 @@ TEST(TrainingSteps, ASkippedStepKeepsBlocksBitForBit) {
   const char* kStates[] = {"w2", "w2.m", "w2.m.scales", "w2.v", "w2.v.scales", "w1.m"};
   std::vector<Array> before;
   for (const char* name : kStates) before.push_back(*session.state(name));
-  EXPECT_EQ(before[1].type, tools::ElementType::U8);
+  EXPECT_EQ(before[1].type, DType::U8);
   EXPECT_EQ(before[2].dims, (std::vector<int64_t>{20}));  // 5040 elements
-  EXPECT_EQ(before[5].type, tools::ElementType::F32);
+  EXPECT_EQ(before[5].type, DType::F32);
   ASSERT_TRUE(session.run(with_rate(batch(std::numeric_limits<float>::infinity())))) << session.error();
   for (size_t i = 0; i < before.size(); ++i)
     EXPECT_EQ(session.state(kStates[i])->bytes, before[i].bytes) << kStates[i];
@@ -346,7 +346,7 @@ TEST(TrainingSteps, WeightsOfTwoBytesHaveMastersOfFour) {
         ASSERT_TRUE(session->run(with_rate(batch()))) << session->error();
     for (const char* name : {"w1", "scale", "bias", "mean", "variance", "w2"}) {
       ASSERT_TRUE(narrow.state(name)) << narrow.error();
-      EXPECT_EQ(narrow.state(name)->type, tools::ElementType::F32) << name;
+      EXPECT_EQ(narrow.state(name)->type, DType::F32) << name;
       expect_near(numbers(narrow.state(name)), numbers(full.state(name)), 1e-5f);
     }
     const Array x = batch()[0];
@@ -416,10 +416,10 @@ TEST(TrainingSteps, AGroupWithoutAWeightIsAnError) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc > 1) rt::backend = argv[1];
+  if (argc > 1) librt::backend = argv[1];
   return RUN_ALL_TESTS();
 }

@@ -6,7 +6,7 @@
 #include "runtime/model/attributes.h"
 #include "schema/ops_generated.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 void change(const AttributeField& field, void* x, int seed) {
@@ -71,4 +71,4 @@ TEST(Attributes, LongListsAreRefused) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

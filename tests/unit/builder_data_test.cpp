@@ -3,10 +3,10 @@
 
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// x [n,4] f32, and k [1] i64, which is data dependent.
@@ -149,7 +149,7 @@ TEST(BuilderData, BranchesThatDiffer) {
   EXPECT_EQ(net.dims(outputs[1]), "n,4");
 }
 
-TEST(BuilderData, KnownBranchesTakeThePlaceOfTheirIf) {
+TEST(BuilderData, KnownBranchesReplaceTheirIf) {
   Net net;
   Graph bodies[2];
   for (Graph& body : bodies) {
@@ -175,4 +175,4 @@ TEST(BuilderData, ALoopWithoutGradientSaysSo) {
 }
 
 }  // namespace
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -8,11 +8,11 @@
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
 #include "tests/support/control_nodes.h"
-#include "tools/compiler/control.h"
-#include "tools/compiler/train_entry.h"
-#include "tools/compiler/training_graph.h"
+#include "tools/compiler/edit/control.h"
+#include "tools/compiler/train/train_entry.h"
+#include "tools/compiler/train/training_graph.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::Builder;
@@ -169,4 +169,4 @@ TEST(ControlGradient, TheWeightsOfALoopAreTrained) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -1,7 +1,7 @@
 // The reference evaluator: graphs, states, bodies.
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ValueId add_input(Graph& graph, std::string name, std::vector<Dim> dims) {
@@ -41,9 +41,9 @@ TEST(EvaluateGraph, RunsAndObserves) {
       });
   ASSERT_TRUE(got.ok()) << got.status().message();
   ASSERT_EQ(got->size(), 3u);
-  expect_numbers(numbers((*got)[0]), {3, 0});
-  expect_numbers(numbers((*got)[1]), {1, -5});
-  expect_numbers(numbers((*got)[2]), {3, 0});
+  expect_values(numbers((*got)[0]), {3, 0});
+  expect_values(numbers((*got)[1]), {1, -5});
+  expect_values(numbers((*got)[2]), {3, 0});
   EXPECT_EQ(seen, (std::vector<NodeId>{0, 1}));
 
   const auto three = f32({3}, {1, 2, 3});
@@ -62,14 +62,14 @@ TEST(EvaluateGraph, StatesChangePlacesAfterTheRun) {
   graph.outputs = {p};
   graph.state_updates = {{.state = p, .value = q}, {.state = q, .value = p}};
   auto tensors = ops::initial_states(states);
-  expect_numbers(numbers(tensors[0]), {0});
+  expect_values(numbers(tensors[0]), {0});
   store_element(tensors[0].bytes.data(), DType::F32, 0, 1);
   store_element(tensors[1].bytes.data(), DType::F32, 0, 2);
   const auto got = ops::evaluate_graph(graph, {}, &tensors);
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {1});
-  expect_numbers(numbers(tensors[0]), {2});
-  expect_numbers(numbers(tensors[1]), {1});
+  expect_values(numbers((*got)[0]), {1});
+  expect_values(numbers(tensors[0]), {2});
+  expect_values(numbers(tensors[1]), {1});
   EXPECT_FALSE(ops::evaluate_graph(graph, {}).ok());
 }
 
@@ -86,7 +86,7 @@ TEST(EvaluateNode, RunsTheBodyOfAComposite) {
   const std::vector<ConstTensorView> inputs{value.view()};
   const auto got = ops::evaluate_graph(graph, inputs);
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {0, 0.73105858});
+  expect_values(numbers((*got)[0]), {0, 0.73105858});
 
   graph.nodes[0].bodies.clear();
   const auto refused = ops::evaluate_graph(graph, inputs);
@@ -95,4 +95,4 @@ TEST(EvaluateNode, RunsTheBodyOfAComposite) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

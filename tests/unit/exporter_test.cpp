@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "tests/unit/model_support.h"
-#include "tools/compiler/train_entry.h"
-#include "tools/rtconvert/onnx/export.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/compiler/train/train_entry.h"
+#include "tools/onnx/export.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 void add_weight(rt_onnx::TensorProto& tensor, const std::string& name, std::vector<int64_t> dims, float first,
@@ -94,7 +94,7 @@ TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
     std::vector<float> values(state.initial.size / sizeof(float));
     std::memcpy(values.data(), state.initial.data, state.initial.size);
     for (float& value : values) value = 1000 - value;
-    state.initial = testing::blob_of_numbers(values);
+    state.initial = testing::blob_of_values(values);
   }
   EXPECT_EQ(weights, 7u);
   const std::string target = folder.path("trained.onnx");
@@ -117,7 +117,7 @@ TEST(Exporter, PutsWeightsWhereTheyCameFrom) {
   compare(model.graph().node(3).attribute(0).t(), trained.graph().node(3).attribute(0).t());
 }
 
-TEST(Exporter, RefusesWhatHasNoPlace) {
+TEST(Exporter, RefusesUnsupportedStates) {
   const testing::TemporaryFolder folder;
   const std::string source = folder.path("model.onnx");
   std::ofstream(source, std::ios::binary) << sample().SerializeAsString();
@@ -125,7 +125,7 @@ TEST(Exporter, RefusesWhatHasNoPlace) {
     const auto result = export_weights(source, {std::move(state)}, folder.path("out.onnx"));
     return result.ok() ? std::string() : result.status().message();
   };
-  const Blob three = testing::blob_of_numbers<float>({1, 2, 3});
+  const Blob three = testing::blob_of_values<float>({1, 2, 3});
   EXPECT_NE(message({.name = "other", .info = {DType::F32, {3}}, .initial = three}).find("'other'"),
             std::string::npos);
   EXPECT_NE(message({.name = "fc.bias", .info = {DType::F32, {3}}, .initial = three}).find("2 elements"),
@@ -138,4 +138,4 @@ TEST(Exporter, RefusesWhatHasNoPlace) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

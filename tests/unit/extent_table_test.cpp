@@ -7,7 +7,7 @@
 #include "runtime/core/random.h"
 #include "tools/compiler/shape/extent_table.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 struct Names {
@@ -206,4 +206,4 @@ TEST(Extent, TermsOfFilesAreChecked) {
 }
 
 }  // namespace
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -6,11 +6,11 @@
 
 #include "runtime/core/element.h"
 #include "tests/cases/case.h"
-#include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/train/autodiff.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 // loss = sum(first output * fixed factors), in f64 so that differences are exact enough.
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Cases, Gradient, testing::ValuesIn(differentiable_cases
                          });
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

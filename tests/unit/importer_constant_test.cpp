@@ -6,11 +6,11 @@
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::ImporterModel;
-using test::numbers_of;
+using test::values_of;
 
 /// y = ReduceSum of x [b,n] over axes, which is an input of the given shape.
 ImporterModel summed(const std::vector<std::string>& dims, int type = ImporterModel::kInt64) {
@@ -49,7 +49,7 @@ TEST(ImporterConstant, AnAxisBecomesKnown) {
   const ConstTensorView inputs[] = {{x, {DType::F32, {2, 3}}}};
   const auto outputs = ops::evaluate_graph(infer, inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-  EXPECT_EQ(numbers_of((*outputs)[0]), (std::vector<float>{6, 150}));
+  EXPECT_EQ(values_of((*outputs)[0]), (std::vector<float>{6, 150}));
 }
 
 TEST(ImporterConstant, TheMessageProposesIt) {
@@ -107,7 +107,7 @@ TEST(ImporterConstant, ItReplacesADefault) {
   const ConstTensorView inputs[] = {{x, {DType::F32, {2, 2}}}};
   const auto outputs = ops::evaluate_graph(graph->entries[0].graph, inputs);
   ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-  EXPECT_EQ(numbers_of((*outputs)[0]), (std::vector<float>{3, 70}));
+  EXPECT_EQ(values_of((*outputs)[0]), (std::vector<float>{3, 70}));
 }
 
 // --- operands known only at run time
@@ -130,7 +130,7 @@ TEST(ImporterOperand, CumSumAlongAnAxisOfTheRun) {
   for (const int64_t axis : {0, 1, -1, -2}) {
     const ConstTensorView inputs[] = {{x, {DType::F32, {2, 3}}}, {&axis, {DType::I64, {}}}};
     const std::vector<float> down{1, 2, 3, 41, 52, 63}, along{1, 3, 6, 40, 90, 150};
-    EXPECT_EQ(numbers_of(run_with(*graph, inputs)[0]), axis == 0 || axis == -2 ? down : along);
+    EXPECT_EQ(values_of(run_with(*graph, inputs)[0]), axis == 0 || axis == -2 ? down : along);
   }
 }
 
@@ -148,8 +148,8 @@ TEST(ImporterOperand, SliceAlongAxesOfTheRun) {
     const ConstTensorView inputs[] = {{x, {DType::F32, {2, 3}}}, {&start, one}, {&end, one}, {&axis, one}};
     return run_with(*graph, inputs);
   };
-  EXPECT_EQ(numbers_of(sliced(1, 3, 1)[0]), (std::vector<float>{2, 3, 5, 6}));
-  EXPECT_EQ(numbers_of(sliced(-1, INT64_MAX, -2)[0]), (std::vector<float>{4, 5, 6}));
+  EXPECT_EQ(values_of(sliced(1, 3, 1)[0]), (std::vector<float>{2, 3, 5, 6}));
+  EXPECT_EQ(values_of(sliced(-1, INT64_MAX, -2)[0]), (std::vector<float>{4, 5, 6}));
   EXPECT_EQ(sliced(2, 1, 1)[0].info.shape, (Shape{2, 0}));
 }
 
@@ -166,7 +166,7 @@ TEST(ImporterOperand, PadAlongAxesOfTheRun) {
   const int64_t pads[] = {1, 2}, axis = -1;
   const ConstTensorView inputs[] = {
       {x, {DType::F32, {1, 2}}}, {pads, {DType::I64, {2}}}, {&axis, {DType::I64, {1}}}};
-  EXPECT_EQ(numbers_of(run_with(*graph, inputs)[0]), (std::vector<float>{0, 7, 8, 0, 0}));
+  EXPECT_EQ(values_of(run_with(*graph, inputs)[0]), (std::vector<float>{0, 7, 8, 0, 0}));
 }
 
 TEST(ImporterOperand, SqueezeWithoutAxesKeepsOpenExtents) {
@@ -182,4 +182,4 @@ TEST(ImporterOperand, SqueezeWithoutAxesKeepsOpenExtents) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

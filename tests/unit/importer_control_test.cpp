@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 enum ElementType { kFloat = 1, kInt64 = 7, kBool = 9 };
@@ -181,4 +181,4 @@ TEST(ImporterControl, BodiesMustFit) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

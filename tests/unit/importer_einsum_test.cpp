@@ -5,10 +5,10 @@
 #include <map>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 struct Sum {
@@ -170,4 +170,4 @@ TEST(ImportEinsum, RefusesWhatIsNoEquation) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

@@ -8,10 +8,10 @@
 
 #include "runtime/core/philox.h"
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 /// A model of one node; an integer given as a constant operand becomes an initializer.
@@ -282,4 +282,4 @@ TEST(ImportMultinomial, FollowsTheProbabilities) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

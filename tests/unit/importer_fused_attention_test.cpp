@@ -5,12 +5,12 @@
 
 #include "tests/support/node_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::expect_near;
 using test::NodeModel;
-using test::some_numbers;
+using test::sample_values;
 using Numbers = std::vector<double>;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
@@ -62,8 +62,8 @@ double at(const std::vector<float>& data, size_t i) {
 
 struct SelfAttention {
   size_t batch = 2, queries = 3, past = 2, heads = 2, width = 2, input = 3;
-  std::vector<float> x = some_numbers(18, 1), w = some_numbers(36, 2), bias = some_numbers(12, 3);
-  std::vector<float> cache = some_numbers(32, 4);  // [2,B,H,P,D]
+  std::vector<float> x = sample_values(18, 1), w = sample_values(36, 2), bias = sample_values(12, 3);
+  std::vector<float> cache = sample_values(32, 4);  // [2,B,H,P,D]
 
   NodeModel model(int outputs) const {
     NodeModel made("Attention", outputs);
@@ -137,7 +137,7 @@ TEST(ImporterFusedAttention, APastComesFirstAndIsGivenBack) {
   expect_near(open.values()[0], a.plain(2).result(), 1e-5);
 }
 
-TEST(ImporterFusedAttention, SquareMasksAreCutToTheQueriesAndKeys) {
+TEST(ImporterFusedAttention, SquareMasksAreSlicedToTheQueriesAndKeys) {
   const SelfAttention a;
   std::vector<int32_t> square(2 * 6 * 6);
   for (size_t i = 0; i < square.size(); ++i) square[i] = i % 3 != 1 ? 1 : 0;
@@ -153,7 +153,7 @@ TEST(ImporterFusedAttention, SquareMasksAreCutToTheQueriesAndKeys) {
 // --- MultiHeadAttention
 
 TEST(ImporterFusedAttention, PackedQueriesKeysAndValuesTakeTheirBiases) {
-  const auto packed = some_numbers(24, 1), bias = some_numbers(12, 2);  // [1,2,H,3,D], H = D = 2
+  const auto packed = sample_values(24, 1), bias = sample_values(12, 2);  // [1,2,H,3,D], H = D = 2
   const auto part = [&](size_t i) {
     return [&, i](size_t, size_t h, size_t s, size_t d) {
       return at(packed, ((s * 2 + h) * 3 + i) * 2 + d) + at(bias, i * 4 + h * 2 + d);
@@ -190,12 +190,12 @@ TEST(ImporterFusedAttention, BuffersThatAreSharedAreRefused) {
 /// Four query heads, two key/value heads; a cache with capacity for 8 positions, of which each sequence fills
 /// a different number.
 struct Decoder {
-  size_t queries = 1, room = 8;
+  size_t queries = 1, capacity = 8;
   std::vector<size_t> valid{6, 4};
-  std::vector<float> q = some_numbers(2 * 4 * 4, 1), k = some_numbers(2 * 2 * 4, 2),
-                     v = some_numbers(2 * 2 * 4, 3);
-  std::vector<float> past_k = some_numbers(2 * 2 * 8 * 4, 4), past_v = some_numbers(2 * 2 * 8 * 4, 5);
-  std::vector<float> cosines = some_numbers(20, 6), sines = some_numbers(20, 7);  // [10,2]
+  std::vector<float> q = sample_values(2 * 4 * 4, 1), k = sample_values(2 * 2 * 4, 2),
+                     v = sample_values(2 * 2 * 4, 3);
+  std::vector<float> past_k = sample_values(2 * 2 * 8 * 4, 4), past_v = sample_values(2 * 2 * 8 * 4, 5);
+  std::vector<float> cosines = sample_values(20, 6), sines = sample_values(20, 7);  // [10,2]
 
   NodeModel model() const {
     NodeModel made("GroupQueryAttention", 3);
@@ -207,7 +207,7 @@ struct Decoder {
   }
   size_t position(size_t b) const { return valid[b] - 1; }
   // The pairs (d, d + 2) are rotated; nothing is without a position.
-  double turned(const std::vector<float>& x, size_t row, size_t d, int64_t position) const {
+  double rotated(const std::vector<float>& x, size_t row, size_t d, int64_t position) const {
     const double own = at(x, row * 4 + d), other = at(x, row * 4 + (d + 2) % 4);
     if (position < 0) return own;
     const size_t i = static_cast<size_t>(position) * 2 + d % 2;
@@ -215,20 +215,20 @@ struct Decoder {
   }
   double entry(const std::vector<float>& past, const std::vector<float>& fresh, size_t b, size_t group,
                size_t t, size_t d, bool rotary) const {
-    if (t == position(b)) return turned(fresh, b * 2 + group, d, rotary ? static_cast<int64_t>(t) : -1);
-    return at(past, ((b * 2 + group) * room + t) * 4 + d);
+    if (t == position(b)) return rotated(fresh, b * 2 + group, d, rotary ? static_cast<int64_t>(t) : -1);
+    return at(past, ((b * 2 + group) * capacity + t) * 4 + d);
   }
   Plain plain(bool rotary) const {
     return {
         .batch = 2,
         .heads = 4,
         .queries = 1,
-        .keys = room,
+        .keys = capacity,
         .width = 4,
         .scale = 0.5,
         .query =
             [=, this](auto b, auto h, auto, auto d) {
-              return turned(q, b * 4 + h, d, rotary ? static_cast<int64_t>(position(b)) : -1);
+              return rotated(q, b * 4 + h, d, rotary ? static_cast<int64_t>(position(b)) : -1);
             },
         .key = [=, this](auto b, auto h, auto t, auto d) { return entry(past_k, k, b, h / 2, t, d, rotary); },
         .value = [this](auto b, auto h, auto t, auto d) { return entry(past_v, v, b, h / 2, t, d, false); },
@@ -264,7 +264,7 @@ TEST(ImporterFusedAttention, WindowsCountTheQuerysOwnPosition) {
 
 TEST(ImporterFusedAttention, SinksTakePartInTheSoftmaxOfAWindow) {
   const Decoder a;
-  const auto sinks = some_numbers(4, 9, 2), bias = some_numbers(2 * 4 * 6, 10);
+  const auto sinks = sample_values(4, 9, 2), bias = sample_values(2 * 4 * 6, 10);
   Plain plain = a.plain(false);
   plain.sink = [&](size_t h) { return at(sinks, h); };
   plain.mask = [&](auto b, auto h, auto, auto t) {
@@ -283,7 +283,7 @@ TEST(ImporterFusedAttention, SinksTakePartInTheSoftmaxOfAWindow) {
   expect_near(smooth.values()[0], plain.result(), 1e-5);
 }
 
-TEST(ImporterFusedAttention, HeadsAreNormalizedBeforeTheyTurn) {
+TEST(ImporterFusedAttention, HeadsAreNormalizedBeforeRotation) {
   Decoder a;
   const std::vector<float> of_query{1, 2, 0.5f, 1}, of_key{0.5f, 1, 1, 3};
   NodeModel model = a.model();
@@ -312,12 +312,12 @@ TEST(ImporterFusedAttention, CachesOfBytesAreRefused) {
 
 // --- RotaryEmbedding
 
-TEST(ImporterFusedAttention, PositionsBeginWhereOneNumberSays) {
+TEST(ImporterFusedAttention, PositionsBeginAtAScalarOffset) {
   const Decoder a;
-  const auto x = some_numbers(8, 1);  // [1,2 positions,4], one head
+  const auto x = sample_values(8, 1);  // [1,2 positions,4], one head
   Numbers expected;
   for (size_t s = 0; s < 2; ++s)
-    for (size_t d = 0; d < 4; ++d) expected.push_back(a.turned(x, s, d, static_cast<int64_t>(s) + 5));
+    for (size_t d = 0; d < 4; ++d) expected.push_back(a.rotated(x, s, d, static_cast<int64_t>(s) + 5));
   NodeModel model("RotaryEmbedding");
   model.constant<float>({1, 2, 4}, x).constant<int64_t>({1}, {5});
   model.constant<float>({10, 2}, a.cosines).constant<float>({10, 2}, a.sines);
@@ -325,4 +325,4 @@ TEST(ImporterFusedAttention, PositionsBeginWhereOneNumberSays) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

@@ -4,12 +4,12 @@
 
 #include "tests/support/node_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::expect_near;
 using test::NodeModel;
-using test::some_numbers;
+using test::sample_values;
 using Numbers = std::vector<double>;
 
 double at(const std::vector<float>& data, size_t i) {
@@ -17,9 +17,10 @@ double at(const std::vector<float>& data, size_t i) {
 }
 
 /// y = x w^T of weights packed low bits first, in blocks of 16 of which the last is partial.
-void expect_blocked_product(size_t bits, bool zeros) {
+void expect_blocked_matmul(size_t bits, bool zeros) {
   const size_t rows = 2, k = 20, n = 3, size = 16, blocks = 2, per_byte = 8 / bits;
-  const auto x = some_numbers(rows * k, 1), scales = some_numbers(n * blocks, 2), bias = some_numbers(n, 3);
+  const auto x = sample_values(rows * k, 1), scales = sample_values(n * blocks, 2),
+             bias = sample_values(n, 3);
   std::vector<uint8_t> weight(n * blocks * size / per_byte);
   for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<uint8_t>(i * 37 + 11);
   const size_t zero_row = (blocks * bits + 7) / 8;
@@ -58,13 +59,13 @@ TEST(ImporterFusedQuantized, WeightsOfAFewBitsWithAndWithoutZeroPoints) {
   for (size_t bits : {2, 4, 8})
     for (bool zeros : {false, true}) {
       SCOPED_TRACE(testing::Message() << bits << " bits, zeros " << zeros);
-      expect_blocked_product(bits, zeros);
+      expect_blocked_matmul(bits, zeros);
     }
 }
 
 TEST(ImporterFusedQuantized, WeightsOfAnotherSizeAreRefused) {
   NodeModel model("MatMulNBits");
-  model.constant<float>({1, 16}, some_numbers(16)).constant<uint8_t>({1, 1, 7}, std::vector<uint8_t>(7));
+  model.constant<float>({1, 16}, sample_values(16)).constant<uint8_t>({1, 1, 7}, std::vector<uint8_t>(7));
   model.constant<float>({1}, {1}).integer("K", 16).integer("N", 1).integer("bits", 4).integer("block_size",
                                                                                               16);
   const auto result = model.convert();
@@ -96,7 +97,7 @@ TEST(ImporterFusedQuantized, GemmOfBytesAddsItsAddendInTheScaleOfTheSums) {
   expect_near(filled(true), bytes, 0);
 }
 
-TEST(ImporterFusedQuantized, ProductsOfBytesBecomeNumbers) {
+TEST(ImporterFusedQuantized, ByteMatmulsAreDequantized) {
   NodeModel model("MatMulIntegerToFloat");
   model.constant<uint8_t>({1, 2}, {3, 5}).constant<int8_t>({2, 2}, {1, -1, 2, 4});
   model.number(0.5f).constant<float>({2}, {2, 3}).number<uint8_t>(1).constant<int8_t>({2}, {0, 1});
@@ -193,4 +194,4 @@ TEST(ImporterFusedQuantized, PoolsWithTheChannelsLast) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

@@ -4,12 +4,12 @@
 
 #include "tests/support/node_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::expect_near;
 using test::NodeModel;
-using test::some_numbers;
+using test::sample_values;
 using Numbers = std::vector<double>;
 
 double gelu(double x) {
@@ -23,7 +23,7 @@ double sigmoid(double x) {
 }
 
 TEST(ImporterFused, ActivationsAddTheirBiasFirst) {
-  const auto x = some_numbers(6, 1, 3), bias = some_numbers(3, 2);
+  const auto x = sample_values(6, 1, 3), bias = sample_values(3, 2);
   Numbers plain, approximate, quick;
   for (size_t i = 0; i < 6; ++i) {
     const double sum = static_cast<double>(x[i]) + static_cast<double>(bias[i % 3]),
@@ -82,7 +82,7 @@ TEST(ImporterFused, GemmIsScaledBeforeItsActivation) {
 // y[b][m][n] = alpha sum_k a[m][b][k] b[..]
 TEST(ImporterFused, MatMulTakesRowsAlongTheFirstAxis) {
   const size_t rows = 2, stack = 3, inner = 4, columns = 2;
-  const auto a = some_numbers(rows * stack * inner, 1), b = some_numbers(stack * columns * inner, 2);
+  const auto a = sample_values(rows * stack * inner, 1), b = sample_values(stack * columns * inner, 2);
   Numbers expected;
   for (size_t s = 0; s < stack; ++s)
     for (size_t m = 0; m < rows; ++m)
@@ -117,8 +117,8 @@ Numbers normalized(const Numbers& x, const std::vector<float>& scale, const std:
 }
 
 TEST(ImporterFused, NormalizationsOfSumsGiveTheSumAsWell) {
-  const auto x = some_numbers(24, 1), skip = some_numbers(12, 2), scale = some_numbers(4, 3);
-  const auto shift = some_numbers(4, 4), bias = some_numbers(4, 5);
+  const auto x = sample_values(24, 1), skip = sample_values(12, 2), scale = sample_values(4, 3);
+  const auto shift = sample_values(4, 4), bias = sample_values(4, 5);
   Numbers sum;
   for (size_t i = 0; i < 24; ++i)  // the skip is broadcast over the batch
     sum.push_back(static_cast<double>(x[i]) + static_cast<double>(skip[i % 12]) +
@@ -140,7 +140,7 @@ TEST(ImporterFused, NormalizationsOfSumsGiveTheSumAsWell) {
 }
 
 TEST(ImporterFused, OnnxRuntimesNormalizationsInTheDefaultDomain) {
-  const auto x = some_numbers(8, 1), scale = some_numbers(4, 2), shift = some_numbers(4, 3);
+  const auto x = sample_values(8, 1), scale = sample_values(4, 2), shift = sample_values(4, 3);
   const Numbers wide(x.begin(), x.end());
   NodeModel rms("SimplifiedLayerNormalization", 2, "");
   rms.constant<float>({2, 4}, x).constant<float>({4}, scale).real("epsilon", 0.1f).integer("axis", -1);
@@ -153,7 +153,7 @@ TEST(ImporterFused, OnnxRuntimesNormalizationsInTheDefaultDomain) {
 }
 
 TEST(ImporterFused, EmbeddingsAreSummedNormalizedAndCounted) {
-  const auto words = some_numbers(20, 1), positions = some_numbers(12, 2), types = some_numbers(8, 3);
+  const auto words = sample_values(20, 1), positions = sample_values(12, 2), types = sample_values(8, 3);
   const std::vector<float> scale{1, 2, 3, 4}, shift{0, 1, 0, -1};
   const std::vector<int32_t> ids{4, 0, 2, 1}, segments{0, 1, 1, 0}, mask{1, 0, 1, 1};
   Numbers sum;
@@ -194,4 +194,4 @@ TEST(ImporterFused, OtherOperatorsOfTheRuntimeAreRefusedWithAdvice) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

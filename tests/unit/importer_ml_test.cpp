@@ -6,10 +6,10 @@
 #include <random>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 constexpr int64_t kFeatures = 3;
@@ -111,14 +111,14 @@ std::vector<ops::HostTensor> run(Model& model, const void* data, DType dtype, in
 }
 
 template <class T>
-std::vector<T> numbers_of(const ops::HostTensor& tensor) {
+std::vector<T> values_of(const ops::HostTensor& tensor) {
   const T* data = reinterpret_cast<const T*>(tensor.bytes.data());
   return {data, data + tensor.bytes.size() / sizeof(T)};
 }
 
 std::vector<float> run_floats(Model& model, const std::vector<float>& x, size_t output = 0) {
   const auto result = run(model, x.data(), DType::F32, static_cast<int64_t>(x.size()) / kFeatures);
-  return output < result.size() ? numbers_of<float>(result[output]) : std::vector<float>();
+  return output < result.size() ? values_of<float>(result[output]) : std::vector<float>();
 }
 
 void expect_near(const std::vector<float>& found, const std::vector<float>& wanted) {
@@ -275,8 +275,8 @@ TEST(ImportTrees, ClassifierWithNamesGivesPositionsAndTheList) {
   const auto result = run(model, x.data(), DType::F32, 9);
   ASSERT_EQ(result.size(), 2U);
   EXPECT_EQ(model.report.metadata["labels.y"], R"(["a","b \"c\"","d"])");
-  const auto labels = numbers_of<int64_t>(result[0]);
-  const auto scores = numbers_of<float>(result[1]);
+  const auto labels = values_of<int64_t>(result[0]);
+  const auto scores = values_of<float>(result[1]);
   for (size_t n = 0; n < 9; ++n) {
     size_t best = 0;
     for (size_t t = 0; t < 3; ++t) {
@@ -304,7 +304,7 @@ TEST(ImportTrees, TwoClassesWithOneScore) {
   write(model, stump(0.75F, 0.25F), "class");
   model.set("classlabels_int64s", std::vector<int64_t>{-4, 9});
   expect_near(run_floats(model, x, 1), {0.25F, 0.75F, 0.75F, 0.25F});
-  EXPECT_EQ(numbers_of<int64_t>(run(model, x.data(), DType::F32, 2)[0]), (std::vector<int64_t>{9, -4}));
+  EXPECT_EQ(values_of<int64_t>(run(model, x.data(), DType::F32, 2)[0]), (std::vector<int64_t>{9, -4}));
   model.set("class_weights", std::vector<float>{0.75F, -0.5F});
   expect_near(run_floats(model, x, 1), {-0.75F, 0.75F, 0.5F, -0.5F});
   model.set("post_transform", "LOGISTIC");
@@ -434,8 +434,8 @@ TEST(ImportMl, SupportVectorsAgreeWithSums) {
   }
   const auto result = run(model, x.data(), DType::F32, 2);
   ASSERT_EQ(result.size(), 2U);
-  EXPECT_EQ(numbers_of<int64_t>(result[0]), labels);
-  expect_near(numbers_of<float>(result[1]), wanted);
+  EXPECT_EQ(values_of<int64_t>(result[0]), labels);
+  expect_near(values_of<float>(result[1]), wanted);
   model.set("vectors_per_class", std::vector<int64_t>{2, 1, 9});
   EXPECT_TRUE(contains(model.error(), "coefficients: expected")) << model.error();
 }
@@ -478,7 +478,7 @@ TEST(ImportMl, LabelEncoderMapsNumbers) {
   model.set("values_int64s", std::vector<int64_t>{1, 2, 3, 40, 5});
   model.set("default_int64", -7);
   const std::vector<float> x = {4, -1, 0.5F, std::nanf(""), INFINITY, -0.75F};
-  EXPECT_EQ(numbers_of<int64_t>(run(model, x.data(), DType::F32, 2)[0]),
+  EXPECT_EQ(values_of<int64_t>(run(model, x.data(), DType::F32, 2)[0]),
             (std::vector<int64_t>{40, 2, 5, 3, -7, -7}));
   model.set("values_int64s", std::vector<int64_t>{1});
   EXPECT_TRUE(contains(model.error(), "as many values as keys")) << model.error();
@@ -493,7 +493,7 @@ TEST(ImportMl, StringsGoFromNodeToNode) {
   model.set("values_floats", std::vector<float>{2.5F, 9});
   model.set("default_float", 0.5F);
   const std::vector<int64_t> x = {0, 1, 2};
-  expect_near(numbers_of<float>(run(model, x.data(), DType::I64, 1)[0]), {0.5F, 2.5F, 9});
+  expect_near(values_of<float>(run(model, x.data(), DType::I64, 1)[0]), {0.5F, 2.5F, 9});
   model.add("Neg", "", {"y"}, {"w"});
   EXPECT_TRUE(contains(model.error(), "input 0 holds strings")) << model.error();
 }
@@ -524,8 +524,8 @@ TEST(ImportMl, FeaturesOneByOne) {
   Model one_hot("OneHotEncoder", kInt64);
   one_hot.set("cats_int64s", std::vector<int64_t>{5, 2});
   const std::vector<int64_t> x = {2, 7, 5};
-  expect_near(numbers_of<float>(run(one_hot, x.data(), DType::I64, 1)[0]), {0, 1, 0, 0, 1, 0});
+  expect_near(values_of<float>(run(one_hot, x.data(), DType::I64, 1)[0]), {0, 1, 0, 0, 1, 0});
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/common/tensor_proto.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/tensor_proto.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 class Model {
@@ -252,7 +252,7 @@ TEST(Importer, WhatMayBroadcastStaysOpen) {
   EXPECT_TRUE(model.report.warnings.empty());
 }
 
-TEST(Importer, APartBehindShortProbesIsNotEmpty) {
+TEST(Importer, ASliceAfterShortProbesIsNotEmpty) {
   Model model;
   model.input("x", {-1});
   auto& sizes = *model.graph().add_initializer();
@@ -405,7 +405,7 @@ TEST(TensorProto, ReadsTypedAndRawData) {
   const std::string bytes = half.SerializeAsString();
   const auto array = tools::parse_tensor_proto(std::as_bytes(std::span(bytes)), error);
   ASSERT_TRUE(array) << error;
-  EXPECT_EQ(array->type, tools::ElementType::F16);
+  EXPECT_EQ(array->type, DType::F16);
   uint16_t bits[2];
   std::memcpy(bits, array->bytes.data(), sizeof bits);
   EXPECT_EQ(bits[0], 0x3c00);
@@ -423,4 +423,4 @@ TEST(TensorProto, ReadsTypedAndRawData) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

@@ -8,11 +8,11 @@
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::ImporterModel;
-using test::numbers_of;
+using test::values_of;
 
 void strings(rt_onnx::NodeProto& node, const std::string& name, const std::string& value) {
   auto* attribute = node.add_attribute();
@@ -79,7 +79,7 @@ TEST(ImporterOperators, Det) {
     const ConstTensorView inputs[] = {{x.data(), {DType::F32, {batch, 4, 4}}}};
     std::vector<double> wanted;
     for (int64_t i = 0; i < batch; ++i) wanted.push_back(leibniz(&x[static_cast<size_t>(16 * i)]));
-    expect_near(numbers_of(run(*graph, inputs)), wanted);
+    expect_near(values_of(run(*graph, inputs)), wanted);
   }
 }
 
@@ -114,7 +114,7 @@ TEST(ImporterOperators, AffineGridOfOpenSize) {
             }
       const ops::HostTensor y = run(*graph, inputs);
       EXPECT_EQ(y.info.shape, (Shape{b, h, w, 2}));
-      expect_near(numbers_of(y), wanted);
+      expect_near(values_of(y), wanted);
     }
   }
 }
@@ -173,11 +173,11 @@ TEST(ImporterOperators, TfIdfVectorizerCountsWithSkips) {
   const int64_t x[] = {1, 2, 3, 1, 1, 2, 9, 3, 3, 3};
   const ConstTensorView two[] = {{x, {DType::I64, {2, 5}}}};
   // 1 2 3 1 1: three 1, one 2; 1 2 once; 2 3 once. 2 9 3 3 3: one 2; 2 . 3 once.
-  EXPECT_EQ(numbers_of(run(*graph, two)), (std::vector<float>{1, 1, 1, 0, 3, 1, 0, 1, 0, 0}));
+  EXPECT_EQ(values_of(run(*graph, two)), (std::vector<float>{1, 1, 1, 0, 3, 1, 0, 1, 0, 0}));
   const ConstTensorView one[] = {{x, {DType::I64, {1, 1}}}};  // shorter than a pair
-  EXPECT_EQ(numbers_of(run(*graph, one)), (std::vector<float>{0, 0, 0, 0, 1}));
+  EXPECT_EQ(values_of(run(*graph, one)), (std::vector<float>{0, 0, 0, 0, 1}));
   const ConstTensorView none[] = {{x, {DType::I64, {2, 0}}}};
-  EXPECT_EQ(numbers_of(run(*graph, none)), std::vector<float>(10));
+  EXPECT_EQ(values_of(run(*graph, none)), std::vector<float>(10));
 }
 
 TEST(ImporterOperators, SpaceToDepthByColumns) {
@@ -190,7 +190,7 @@ TEST(ImporterOperators, SpaceToDepthByColumns) {
     ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
     const std::vector<float> x = noise(2 * 2 * 4 * 2);
     const ConstTensorView inputs[] = {{x.data(), {DType::F32, {2, 2, 4, 2}}}};
-    const std::vector<float> y = numbers_of(run(*graph, inputs));
+    const std::vector<float> y = values_of(run(*graph, inputs));
     ASSERT_EQ(y.size(), x.size());
     for (size_t n = 0; n < 2; ++n)
       for (size_t c = 0; c < 2; ++c)
@@ -246,7 +246,7 @@ TEST(ImporterOperators, FlexAttentionThroughItsGraphs) {
           }
           wanted.push_back(-sum / total);
         }
-    expect_near(numbers_of(run(*graph, inputs)), wanted);
+    expect_near(values_of(run(*graph, inputs)), wanted);
   }
 }
 
@@ -277,4 +277,4 @@ TEST(ImporterOperators, BitCastOfIntegersAndConstants) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

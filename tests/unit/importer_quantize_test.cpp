@@ -6,10 +6,10 @@
 
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
-#include "tools/rtconvert/onnx/import.h"
-#include "tools/rtconvert/onnx/onnx.pb.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 enum Type {
@@ -125,12 +125,12 @@ TEST(ImporterQuantize, NarrownessFollowsTheValue) {
 }
 
 // Values read from a file equal the values that NarrowFloat rounds to.
-TEST(ImporterQuantize, FloatsOfEightBitsAreTheNumbersOfTheirFormat) {
+TEST(ImporterQuantize, EightBitFloatsDecodeToTheirFormat) {
   for (int type = kFloat8E4M3FN; type <= kFloat8E5M2FNUZ; ++type) {
-    std::string codes;
-    for (int code = 0; code < 256; ++code) codes.push_back(static_cast<char>(code));
+    std::string quantized;
+    for (int code = 0; code < 256; ++code) quantized.push_back(static_cast<char>(code));
     Model plain;
-    plain.constant("x", type, {256}, codes);
+    plain.constant("x", type, {256}, quantized);
     Model::integer(plain.node("Cast", {"x"}, "y"), "to", kFloat);
     const std::vector<double> numbers = plain.values();
     ASSERT_EQ(numbers.size(), 256u);
@@ -174,14 +174,14 @@ TEST(ImporterQuantize, QuantizedConvolutionStaysInIntegers) {
   const auto result = model.convert();
   ASSERT_TRUE(result.ok()) << result.status().message();
   const Graph& graph = result->entries[0].graph;
-  int products = 0, roundings = 0;
+  int matmuls = 0, roundings = 0;
   for (const Node& node : graph.nodes) {
-    products += node.kind() == OpKind::ConvInteger;
+    matmuls += node.kind() == OpKind::ConvInteger;
     roundings += node.kind() == OpKind::Requantize;
     EXPECT_NE(node.kind(), OpKind::DequantizeLinear);
     EXPECT_NE(node.kind(), OpKind::Conv);
   }
-  EXPECT_EQ(products, 1);
+  EXPECT_EQ(matmuls, 1);
   EXPECT_EQ(roundings, 1);
   EXPECT_EQ(graph[graph.outputs[0]].dtype, DType::U8);
 }
@@ -199,4 +199,4 @@ TEST(ImporterQuantize, ZeroPointAndOutputTypeMustAgree) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

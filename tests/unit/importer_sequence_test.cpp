@@ -7,11 +7,11 @@
 #include "runtime/ops/evaluate.h"
 #include "tests/support/importer_model.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::ImporterModel;
-using test::numbers_of;
+using test::values_of;
 
 /// x [n,d]: rows of 1, 2, 3, ...
 std::vector<float> counting(int64_t rows, int64_t columns) {
@@ -46,7 +46,7 @@ TEST(ImporterSequence, AnOpenNumberOfPartsIsAStack) {
     for (const int64_t columns : {1, 2}) {
       const ops::HostTensor y = run(*graph, rows, columns);
       ASSERT_EQ(y.info.shape, (Shape{columns, rows}));
-      const std::vector<float> x = counting(rows, columns), found = numbers_of(y);
+      const std::vector<float> x = counting(rows, columns), found = values_of(y);
       for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c)
           EXPECT_EQ(found[static_cast<size_t>(c * rows + r)], 2 * x[static_cast<size_t>(r * columns + c)]);
@@ -84,7 +84,7 @@ TEST(ImporterSequence, ALoopThatAppendsScans) {
   for (const int64_t rows : {1, 2, 9}) {
     const ops::HostTensor y = run(*graph, rows, 2);
     ASSERT_EQ(y.info.shape, (Shape{rows, 2}));
-    const std::vector<float> x = counting(rows, 2), found = numbers_of(y);
+    const std::vector<float> x = counting(rows, 2), found = values_of(y);
     float sum = 0;
     for (size_t r = 0; r < static_cast<size_t>(rows); ++r) EXPECT_EQ(found[2 * r + 1], sum += x[2 * r + 1]);
   }
@@ -94,8 +94,8 @@ TEST(ImporterSequence, ALoopOfKnownLengthMayReadItsList) {
   ImporterModel model = running_sums(false, true);
   const auto graph = model.convert();
   ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
-  EXPECT_EQ(numbers_of(run(*graph, 3, 1)), (std::vector<float>{1, 3, 6}));
-  EXPECT_EQ(numbers_of(run(*graph, 5, 1)), (std::vector<float>{1, 3, 6}));
+  EXPECT_EQ(values_of(run(*graph, 3, 1)), (std::vector<float>{1, 3, 6}));
+  EXPECT_EQ(values_of(run(*graph, 5, 1)), (std::vector<float>{1, 3, 6}));
 }
 
 TEST(ImporterSequence, AnOpenLoopThatReadsItsListIsRefused) {
@@ -119,7 +119,7 @@ TEST(ImporterSequence, ListsInsertAndEraseByPosition) {
   model.output("y");
   const auto graph = model.convert();
   ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
-  EXPECT_EQ(numbers_of(run(*graph, 2, 1)), (std::vector<float>{2, -1, 4, -2}));
+  EXPECT_EQ(values_of(run(*graph, 2, 1)), (std::vector<float>{2, -1, 4, -2}));
 }
 
 TEST(ImporterSequence, BranchesGiveListsOfOneLength) {
@@ -151,7 +151,7 @@ TEST(ImporterSequence, BranchesGiveListsOfOneLength) {
       const ConstTensorView inputs[] = {{x, {DType::F32, {1, 1}}}, {&flag, {DType::Bool, {}}}};
       const auto outputs = ops::evaluate_graph(graph->entries[0].graph, inputs);
       ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-      EXPECT_EQ(numbers_of((*outputs)[0]), (std::vector<float>{flag ? 3.0f : -3.0f, 3}));
+      EXPECT_EQ(values_of((*outputs)[0]), (std::vector<float>{flag ? 3.0f : -3.0f, 3}));
     }
   }
 }
@@ -172,7 +172,7 @@ TEST(ImporterSequence, OptionalsAreKnown) {
   model.output("y");
   const auto graph = model.convert();
   ASSERT_TRUE(graph.ok()) << graph.status().message() << model.reasons();
-  EXPECT_EQ(numbers_of(run(*graph, 1, 2)), (std::vector<float>{1, 2}));
+  EXPECT_EQ(values_of(run(*graph, 1, 2)), (std::vector<float>{1, 2}));
 }
 
 TEST(ImporterSequence, MisuseIsRefused) {
@@ -203,4 +203,4 @@ TEST(ImporterSequence, MisuseIsRefused) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

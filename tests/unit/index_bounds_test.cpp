@@ -1,13 +1,13 @@
 // The valid range of generated integer inputs.
-#include "tools/compiler/index_bounds.h"
+#include "tools/compiler/shape/index_bounds.h"
 
 #include <gtest/gtest.h>
 
 #include "tools/compiler/builder.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/zoo/zoo.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 TEST(IndexBounds, TokensAndLabels) {
@@ -24,7 +24,7 @@ TEST(IndexBounds, TokensAndLabels) {
   EXPECT_EQ(bounds.size(), 2u);
 }
 
-TEST(IndexBounds, TheSmallestTableCountsAlsoBehindMovements) {
+TEST(IndexBounds, TheSmallestTableCountsAlsoAfterMovements) {
   Graph graph;
   compiler::Builder builder(graph);
   const ValueId large = builder.input("large", DType::F32, {{.extent = 9}, {.extent = 2}});
@@ -41,4 +41,4 @@ TEST(IndexBounds, TheSmallestTableCountsAlsoBehindMovements) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,5 +1,5 @@
 // The training losses against their formulas in double, and their gradients against finite differences.
-#include "tools/compiler/losses.h"
+#include "tools/compiler/train/losses.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <map>
 
 #include "tests/unit/page_test_support.h"
-#include "tools/compiler/autodiff.h"
-#include "tools/compiler/training_graph.h"
+#include "tools/compiler/train/autodiff.h"
+#include "tools/compiler/train/training_graph.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using compiler::Loss;
@@ -259,4 +259,4 @@ TEST(Losses, Errors) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -8,7 +8,7 @@
 #include "runtime/model/format.h"
 #include "tests/unit/model_support.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 Checkpoint sample() {
@@ -16,14 +16,14 @@ Checkpoint sample() {
   checkpoint.producer = "unit test";
   checkpoint.tensors.push_back({.name = "weight",
                                 .info = {DType::F32, {2, 2}},
-                                .initial = testing::blob_of_numbers<float>({1, 2, 3, 4})});
+                                .initial = testing::blob_of_values<float>({1, 2, 3, 4})});
   checkpoint.tensors.push_back({.name = "step",
                                 .info = {DType::I32, {}},
                                 .kind = StateKind::Counter,
-                                .initial = testing::blob_of_numbers<int32_t>({1234})});
+                                .initial = testing::blob_of_values<int32_t>({1234})});
   checkpoint.tensors.push_back({.name = "none", .info = {DType::F32, {0}}});
   checkpoint.metadata = {{"loss", "0.25"}, {"note", ""}};
-  checkpoint.opaque = {{"sampler", testing::blob_of_numbers<uint8_t>({9, 8, 7})}, {"nothing", {}}};
+  checkpoint.opaque = {{"sampler", testing::blob_of_values<uint8_t>({9, 8, 7})}, {"nothing", {}}};
   return checkpoint;
 }
 
@@ -64,11 +64,11 @@ TEST(CheckpointFile, OverwritesAtomically) {
   const auto old = read_checkpoint(path);  // memory-mapped: must remain valid when the file is replaced
   ASSERT_TRUE(old.ok());
   Checkpoint next = sample();
-  next.tensors[0].initial = testing::blob_of_numbers<float>({5, 6, 7, 8});
+  next.tensors[0].initial = testing::blob_of_values<float>({5, 6, 7, 8});
   ASSERT_TRUE(write_checkpoint(path, next).ok());
   EXPECT_EQ(reinterpret_cast<const float*>(old->tensors[0].initial.data)[0], 1);
   EXPECT_EQ(reinterpret_cast<const float*>(read_checkpoint(path)->tensors[0].initial.data)[0], 5);
-  next.tensors[0].initial = testing::blob_of_numbers<float>({5});
+  next.tensors[0].initial = testing::blob_of_values<float>({5});
   EXPECT_EQ(write_checkpoint(path, next).code(), Code::InvalidArgument);
   next.tensors[0].name = "step";
   EXPECT_EQ(write_checkpoint(path, next).code(), Code::InvalidArgument);
@@ -114,4 +114,4 @@ TEST(CheckpointFile, DamageIsNamed) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

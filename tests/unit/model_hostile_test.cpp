@@ -11,7 +11,7 @@
 #include "tests/unit/model_support.h"
 #include "tools/compiler/writer.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
@@ -62,7 +62,7 @@ TEST(ModelDamage, EveryBitOfHeaderAndFlatBufferIsNoticed) {
   }
 }
 
-TEST(ModelDamage, BitsBehindCorrectedChecksums) {
+TEST(ModelDamage, FlippedBitsWithCorrectedChecksums) {
   const auto bytes = sample_bytes();
   FileHeader header;
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -460,4 +460,4 @@ TEST(ModelHostile, Bodies) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -15,7 +15,7 @@
 #include "tests/unit/model_support.h"
 #include "tools/compiler/writer.h"
 
-namespace rt {
+namespace librt {
 namespace {
 
 using compiler::serialize_model;
@@ -285,4 +285,4 @@ TEST(ModelReader, LargeOffsets) {
 }
 
 }  // namespace
-}  // namespace rt
+}  // namespace librt

@@ -7,7 +7,7 @@
 
 #include "runtime/model/format.h"
 
-namespace rt::testing {
+namespace librt::testing {
 namespace {
 
 bool equal(const Blob& a, const Blob& b) {
@@ -93,7 +93,7 @@ ModelGraph sample_model() {
   model.metadata = {{"author", "someone"}, {"empty", ""}};
   model.states.push_back({.name = "weight",
                           .info = {DType::F32, {4, 3}},
-                          .initial = blob_of_numbers<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})});
+                          .initial = blob_of_values<float>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})});
   model.states.push_back({.name = "step", .info = {DType::I32, {}}, .kind = StateKind::Counter});
 
   Graph infer;
@@ -104,14 +104,14 @@ ModelGraph sample_model() {
   const ValueId x = input(infer, "x", {n, {.extent = 4}});
   const ValueId w = infer.add_value(
       {.name = "weight", .role = Role::State, .dims = {{.extent = 4}, {.extent = 3}}, .state = 0});
-  const ValueId bias = infer.add_constant("bias", {DType::F32, {3}}, blob_of_numbers<float>({0.5f, -1, 2}));
+  const ValueId bias = infer.add_constant("bias", {DType::F32, {3}}, blob_of_values<float>({0.5f, -1, 2}));
   const ValueId h = intermediate(infer, "h", {n, {.extent = 3}});
   const ValueId y = intermediate(infer, "y", {n, {.extent = 3}});
-  op::MatMulAttributes product;
-  product.epilogue = std::make_unique<op::EpilogueAttributes>();
-  product.epilogue->has_bias = true;
+  op::MatMulAttributes matmul;
+  matmul.epilogue = std::make_unique<op::EpilogueAttributes>();
+  matmul.epilogue->has_bias = true;
   infer.nodes.push_back(
-      {.op = make_op(std::move(product)), .name = "fc", .inputs = {x, w, bias}, .outputs = {h}});
+      {.op = make_op(std::move(matmul)), .name = "fc", .inputs = {x, w, bias}, .outputs = {h}});
   Node silu{.op = make_op(op::SiluAttributes{}), .name = "act", .inputs = {h}, .outputs = {y}};
   silu.bodies.push_back(silu_body({{}, {.extent = 3}}));
   infer.nodes.push_back(std::move(silu));
@@ -125,10 +125,10 @@ ModelGraph sample_model() {
   const ValueId count =
       step.add_value({.name = "step", .dtype = DType::I32, .role = Role::State, .state = 1});
   const ValueId grad = input(step, "grad", {{.extent = 4}, {.extent = 3}});
-  const ValueId one = step.add_constant("one", {DType::I32, {}}, blob_of_numbers<int32_t>({1}));
-  const ValueId same = step.add_constant("same", {DType::F32, {3}}, blob_of_numbers<float>({0.5f, -1, 2}));
+  const ValueId one = step.add_constant("one", {DType::I32, {}}, blob_of_values<int32_t>({1}));
+  const ValueId same = step.add_constant("same", {DType::F32, {3}}, blob_of_values<float>({0.5f, -1, 2}));
   const ValueId q =
-      step.add_constant("quantized", {DType::I8, {2, 3}}, blob_of_numbers<int8_t>({1, 2, 3, 4, 5, 6}));
+      step.add_constant("quantized", {DType::I8, {2, 3}}, blob_of_values<int8_t>({1, 2, 3, 4, 5, 6}));
   step[q].quantization = Quantization{.scale = {0.5f, 0.25f}, .zero_point = {0, 3}, .axis = 0};
   step.add_constant("empty", {DType::F32, {0, 5}}, {});
   const ValueId t = intermediate(step, "t", {{.extent = 4}, {.extent = 3}});
@@ -205,4 +205,4 @@ std::vector<std::string> TemporaryFolder::list() const {
   return names;
 }
 
-}  // namespace rt::testing
+}  // namespace librt::testing

@@ -8,7 +8,7 @@
 #include "runtime/graph/graph.h"
 #include "schema/model_generated.h"
 
-namespace rt::testing {
+namespace librt::testing {
 
 /// Two entries, a symbol with a bound, a composite with its body, quantization, shared states, metadata.
 ModelGraph sample_model();
@@ -32,7 +32,7 @@ inline Blob blob_of(std::vector<std::byte> bytes) {
 }
 
 template <class T>
-Blob blob_of_numbers(const std::vector<T>& numbers) {
+Blob blob_of_values(const std::vector<T>& numbers) {
   return Blob::copy_of(numbers.data(), numbers.size() * sizeof(T));
 }
 
@@ -49,4 +49,4 @@ class TemporaryFolder {
   std::string folder_;
 };
 
-}  // namespace rt::testing
+}  // namespace librt::testing

@@ -7,7 +7,7 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 struct Net {
@@ -157,4 +157,4 @@ TEST(OpenExtents, AnInputNamedAsASumIsOne) {
 }
 
 }  // namespace
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -10,7 +10,7 @@
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/shape/rules.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using ops::Form;
@@ -95,4 +95,4 @@ TEST(PageForm, TheShapeRulesAgree) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

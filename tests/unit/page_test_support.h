@@ -10,7 +10,7 @@
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
 
-namespace rt::test {
+namespace librt::test {
 
 inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -77,8 +77,8 @@ Result<ops::HostTensor> run_one(Attributes attributes,
 }
 
 /// Equal up to `tolerance`; NaN equals NaN.
-inline void expect_numbers(const std::vector<double>& got, const std::vector<double>& want,
-                           double tolerance = 1e-6) {
+inline void expect_values(const std::vector<double>& got, const std::vector<double>& want,
+                          double tolerance = 1e-6) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     if (std::isnan(want[i]))
@@ -96,7 +96,7 @@ void expect_result(Attributes attributes, const std::vector<std::optional<ops::H
   const auto got = run_one(std::move(attributes), inputs);
   ASSERT_TRUE(got.ok()) << got.status().message();
   EXPECT_EQ(text(got->info), text(want.info));
-  expect_numbers(numbers(*got), numbers(want), tolerance);
+  expect_values(numbers(*got), numbers(want), tolerance);
 }
 
 template <class Attributes>
@@ -107,4 +107,4 @@ void expect_error(Attributes attributes, const std::vector<std::optional<ops::Ho
   EXPECT_NE(got.status().message().find(part), std::string::npos) << got.status().message();
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

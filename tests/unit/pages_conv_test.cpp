@@ -2,10 +2,10 @@
 // definition.
 #include <random>
 
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 struct Case {
@@ -131,7 +131,7 @@ TEST(PagesConv, FromTheDefinition) {
                 xs[static_cast<size_t>((n * volume(c.extents) + l) * c.channels + o / og * cg + i)] *
                 ws[static_cast<size_t>((o * volume(c.kernel) + k) * cg + i)];
       });
-    expect_numbers(numbers(*got), want, 1e-12);
+    expect_values(numbers(*got), want, 1e-12);
   }
 }
 
@@ -272,4 +272,4 @@ TEST(Geometry, EffectivePadding) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

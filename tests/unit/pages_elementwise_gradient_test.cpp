@@ -6,9 +6,9 @@
 #include <random>
 
 #include "tests/unit/page_test_support.h"
-#include "tools/compiler/autodiff.h"
+#include "tools/compiler/train/autodiff.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using compiler::Builder;
@@ -210,10 +210,10 @@ TEST(PagesElementwiseGradient, SpecialPoints) {
   const std::vector<ConstTensorView> inputs{a.view(), c.view()};
   const auto got = ops::evaluate_graph(graph, inputs);
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {0.5, 1});
-  expect_numbers(numbers((*got)[1]), {0.5, 0});
-  expect_numbers(numbers((*got)[2]), {0, 0});
-  expect_numbers(numbers((*got)[3]), {0, 0});
+  expect_values(numbers((*got)[0]), {0.5, 1});
+  expect_values(numbers((*got)[1]), {0.5, 0});
+  expect_values(numbers((*got)[2]), {0, 0});
+  expect_values(numbers((*got)[3]), {0, 0});
 }
 
 template <class Attributes>
@@ -290,4 +290,4 @@ TEST(PagesElementwiseGradient, Normalization) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

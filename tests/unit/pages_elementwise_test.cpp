@@ -1,7 +1,7 @@
 // Values, types and errors of the elementwise pages: unary, activations, binary, comparisons, Where, Cast.
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 constexpr int64_t kLeast64 = std::numeric_limits<int64_t>::min();
@@ -202,4 +202,4 @@ TEST(PagesCast, BetweenAllTypes) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -3,10 +3,10 @@
 #include <random>
 
 #include "tests/unit/page_test_support.h"
-#include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/train/autodiff.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 using compiler::Builder;
@@ -152,12 +152,12 @@ TEST(PagesGradient, MatMul) {
 }
 
 TEST(PagesGradient, Epilogue) {
-  op::MatMulAttributes product;
-  product.epilogue = std::make_unique<op::EpilogueAttributes>();
-  product.epilogue->has_bias = product.epilogue->has_residual = true;
-  check(product, {operand({2, 2, 3}), operand({3, 2}), operand({2, 1}), operand({2, 2, 2})});
+  op::MatMulAttributes matmul;
+  matmul.epilogue = std::make_unique<op::EpilogueAttributes>();
+  matmul.epilogue->has_bias = matmul.epilogue->has_residual = true;
+  check(matmul, {operand({2, 2, 3}), operand({3, 2}), operand({2, 1}), operand({2, 2, 2})});
   op::ConvAttributes conv;
-  conv.epilogue = std::make_unique<op::EpilogueAttributes>(*product.epilogue);
+  conv.epilogue = std::make_unique<op::EpilogueAttributes>(*matmul.epilogue);
   check(conv, {operand({1, 4, 2}), operand({3, 2, 2}), operand({3}), operand({1, 3, 3})});
   conv.epilogue->activation = op::Activation::Relu;
   const Inputs inputs = {operand({1, 4, 2}), operand({3, 2, 2}), operand({3}), operand({1, 3, 3})};
@@ -255,4 +255,4 @@ TEST(PagesGradient, Gather) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

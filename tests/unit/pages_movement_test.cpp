@@ -1,8 +1,8 @@
 // Values, shapes and errors of data movement, Gather and ScatterAdd.
-#include "runtime/graph/movement_geometry.h"
+#include "runtime/geometry/movement.h"
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
@@ -202,4 +202,4 @@ TEST(PagesGather, ScatterAddsRepeats) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

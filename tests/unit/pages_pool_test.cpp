@@ -1,8 +1,8 @@
 // Values, shapes and errors of the pools and their gradients.
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -112,4 +112,4 @@ TEST(Geometry, AverageCount) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,11 +1,11 @@
 // Values and errors of the quantized operators.
 #include "tests/support/attributes.h"
 #include "tests/unit/page_test_support.h"
-#include "tools/compiler/autodiff.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/train/autodiff.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 TEST(PagesQuantize, RoundsTiesToEvenAndSaturates) {
@@ -65,15 +65,14 @@ TEST(PagesQuantize, Errors) {
   expect_error(dequantize(DType::F32), {tensor(DType::I64, {}, {1}), f32({}, {1})}, "x");
 }
 
-TEST(PagesQuantize, ErrorsOfIntegerProducts) {
+TEST(PagesQuantize, ErrorsOfIntegerMatmuls) {
   const auto a = tensor(DType::U8, {2, 3}, {1, 2, 3, 4, 5, 6}),
              b = tensor(DType::I8, {3, 2}, {1, 2, 3, 4, 5, 6});
-  const op::MatMulIntegerAttributes product;
-  expect_error(product, {a, f32({3, 2}, {1, 1, 1, 1, 1, 1})}, "b");
-  expect_error(product, {a, b, tensor(DType::I8, {}, {1})}, "same type");
-  expect_error(product, {a, b, tensor(DType::U8, {1, 3}, {1, 1, 1})},
-               "a zero point that broadcasts to [2,1]");
-  expect_error(product, {a, b, std::nullopt, tensor(DType::I8, {3, 1}, {1, 1, 1})}, "broadcasts to [1,2]");
+  const op::MatMulIntegerAttributes matmul;
+  expect_error(matmul, {a, f32({3, 2}, {1, 1, 1, 1, 1, 1})}, "b");
+  expect_error(matmul, {a, b, tensor(DType::I8, {}, {1})}, "same type");
+  expect_error(matmul, {a, b, tensor(DType::U8, {1, 3}, {1, 1, 1})}, "a zero point that broadcasts to [2,1]");
+  expect_error(matmul, {a, b, std::nullopt, tensor(DType::I8, {3, 1}, {1, 1, 1})}, "broadcasts to [1,2]");
   const auto x = tensor(DType::U8, {1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}),
              w = tensor(DType::I8, {3, 1, 2}, {1, 2, 3, 4, 5, 6});
   expect_error(op::ConvIntegerAttributes{}, {x, w, tensor(DType::U8, {2}, {1, 1})}, "x_zero_point");
@@ -124,13 +123,13 @@ std::array<std::vector<double>, 2> faked(const ops::HostTensor& x, const ops::Ho
   return {numbers((*results)[0]), numbers((*results)[1])};
 }
 
-TEST(PagesQuantize, FakeQuantizeGoesThroughTheCodes) {
+TEST(PagesQuantize, FakeQuantizeRoundsToQuantizedValues) {
   // A step of 0.5, quantized values 0 to 15 with zero point 5: from -2.5 to 5. Up to half a step beyond is
   // still rounded.
   const auto x = f32({8}, {-2.8, -2.6, -0.3, 0.2, 0.25, 1.8, 5.2, 5.3});
   const auto [y, gradient] = faked(x, f32({}, {-2.4}), f32({}, {5.1}), 15);
-  expect_numbers(y, {-2.5, -2.5, -0.5, 0, 0, 2, 5, 5});
-  expect_numbers(gradient, {0, 2, 3, 4, 5, 6, 7, 0});
+  expect_values(y, {-2.5, -2.5, -0.5, 0, 0, 2, 5, 5});
+  expect_values(gradient, {0, 2, 3, 4, 5, 6, 7, 0});
 }
 
 TEST(PagesQuantize, FakeQuantizeIsQuantizeAndDequantize) {
@@ -140,25 +139,26 @@ TEST(PagesQuantize, FakeQuantizeIsQuantizeAndDequantize) {
   const auto x = f32({200}, values);
   const float low = -1.7f, high = 2.1f, scale = (high - low) / 255;
   const auto zero = tensor(DType::U8, {}, {static_cast<double>(std::nearbyint(-low / scale))});
-  const auto codes = run_one(quantize(DType::U8), {x, f32({}, {static_cast<double>(scale)}), zero});
-  ASSERT_TRUE(codes.ok()) << codes.status().message();
-  const auto real = run_one(dequantize(DType::F32), {*codes, f32({}, {static_cast<double>(scale)}), zero});
+  const auto quantized = run_one(quantize(DType::U8), {x, f32({}, {static_cast<double>(scale)}), zero});
+  ASSERT_TRUE(quantized.ok()) << quantized.status().message();
+  const auto real =
+      run_one(dequantize(DType::F32), {*quantized, f32({}, {static_cast<double>(scale)}), zero});
   ASSERT_TRUE(real.ok()) << real.status().message();
   const auto [y, gradient] =
       faked(x, f32({}, {static_cast<double>(low)}), f32({}, {static_cast<double>(high)}), 255);
-  expect_numbers(y, numbers(*real), 0);
+  expect_values(y, numbers(*real), 0);
 }
 
 TEST(PagesQuantize, FakeQuantizeByChannelAndWithoutARange) {
   // The second row's range is empty: nothing is rounded, and the whole gradient passes.
   const auto x = f32({2, 3}, {0.3, -1, 2, 0.3, -1, 2});
   const auto [y, gradient] = faked(x, f32({2, 1}, {-1, 0}), f32({2, 1}, {1, 0}), 2);
-  expect_numbers(y, {0, -1, 1, 0.3, -1, 2});
-  expect_numbers(gradient, {1, 2, 0, 4, 5, 6});
+  expect_values(y, {0, -1, 1, 0.3, -1, 2});
+  expect_values(gradient, {1, 2, 0, 4, 5, 6});
   // A range above 0 is widened, as 0 must be exactly representable.
   const auto [wide, passed] = faked(f32({2}, {0.2, 0.9}), f32({}, {0.5}), f32({}, {1}), 4);
-  expect_numbers(wide, {0.25, 1});
-  expect_numbers(passed, {1, 2});
+  expect_values(wide, {0.25, 1});
+  expect_values(passed, {1, 2});
   op::FakeQuantizeAttributes attributes;
   expect_error(attributes, {x, f32({3, 1}, {1, 1, 1}), f32({}, {1})}, "broadcast");
   expect_error(attributes, {f32({}, {1}), f32({2}, {1, 1}), f32({}, {1})},
@@ -168,4 +168,4 @@ TEST(PagesQuantize, FakeQuantizeByChannelAndWithoutARange) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

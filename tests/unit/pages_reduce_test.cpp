@@ -1,7 +1,7 @@
 // Values, types and errors of the pages along axes: reductions, positions, softmax.
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 template <class Attributes>
@@ -117,4 +117,4 @@ TEST(PagesSoftmax, ShiftedAlongAnyAxis) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

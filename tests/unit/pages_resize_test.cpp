@@ -1,8 +1,8 @@
 // Values, shapes and errors of Resize and of the operators that create shapes.
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor ints(const std::vector<int64_t>& values) {
@@ -32,10 +32,10 @@ TEST(PagesResize, Nearest) {
     return numbers(*run_one(resizing(op::ResizeMode::Nearest, op::ResizeCoordinates::Asymmetric, nearest),
                             {line, ints({8})}));
   };
-  expect_numbers(asymmetric(Floor), {1, 1, 2, 2, 3, 3, 4, 4});
-  expect_numbers(asymmetric(Ceil), {1, 2, 2, 3, 3, 4, 4, 4});
-  expect_numbers(asymmetric(RoundPreferFloor), {1, 1, 2, 2, 3, 3, 4, 4});
-  expect_numbers(asymmetric(RoundPreferCeil), {1, 2, 2, 3, 3, 4, 4, 4});
+  expect_values(asymmetric(Floor), {1, 1, 2, 2, 3, 3, 4, 4});
+  expect_values(asymmetric(Ceil), {1, 2, 2, 3, 3, 4, 4, 4});
+  expect_values(asymmetric(RoundPreferFloor), {1, 1, 2, 2, 3, 3, 4, 4});
+  expect_values(asymmetric(RoundPreferCeil), {1, 2, 2, 3, 3, 4, 4, 4});
 }
 
 // Values of ONNX's published examples for Resize (a row of 1 2 / 3 4, or 1 to 8, or 1 to 16).
@@ -56,9 +56,9 @@ TEST(PagesResize, LinearAndCubic) {
                 f32({1, 2, 1}, {1.6666666, 3.3333333}), 1e-5);
   const auto cubic = run_one(resizing(op::ResizeMode::Cubic), {line, std::nullopt, f32({1}, {2})});
   ASSERT_TRUE(cubic.ok());
-  expect_numbers(numbers(*cubic),
-                 {0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
-                 1e-5);
+  expect_values(numbers(*cubic),
+                {0.89453125, 1.19140625, 1.66796875, 2.296875, 2.703125, 3.33203125, 3.80859375, 4.10546875},
+                1e-5);
 }
 
 TEST(PagesResize, WeightsSumToOne) {
@@ -141,11 +141,11 @@ TEST(PagesShape, Range) {
     EXPECT_TRUE(got.ok()) << got.status().message();
     return got.ok() ? numbers(*got) : std::vector<double>();
   };
-  expect_numbers(range(DType::I64, 3, 9, 3), {3, 6});
-  expect_numbers(range(DType::I32, 10, 6, -3), {10, 7});
-  expect_numbers(range(DType::I64, 3, 3, 1), {});
-  expect_numbers(range(DType::I64, 3, 9, -1), {});
-  expect_numbers(range(DType::F32, 1, 2.1, 0.5), {1, 1.5, 2});
+  expect_values(range(DType::I64, 3, 9, 3), {3, 6});
+  expect_values(range(DType::I32, 10, 6, -3), {10, 7});
+  expect_values(range(DType::I64, 3, 3, 1), {});
+  expect_values(range(DType::I64, 3, 9, -1), {});
+  expect_values(range(DType::F32, 1, 2.1, 0.5), {1, 1.5, 2});
   const auto error = [&](DType dtype, double start, double limit, double delta, std::string_view part) {
     expect_error(op::RangeAttributes{}, {scalar(dtype, start), scalar(dtype, limit), scalar(dtype, delta)},
                  part);
@@ -158,4 +158,4 @@ TEST(PagesShape, Range) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

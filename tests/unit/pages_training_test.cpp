@@ -1,7 +1,7 @@
 // Values and errors of normalization under training and of optimizer steps.
 #include "tests/unit/page_test_support.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor vector_of(const std::vector<double>& values) {
@@ -19,15 +19,15 @@ TEST(PagesBatchNormTrain, StatisticsOfTheBatch) {
   auto got = run_all(attributes, inputs);
   ASSERT_TRUE(got.ok()) << got.status().message();
   ASSERT_EQ(got->size(), 5u);
-  expect_numbers(numbers((*got)[0]), {-1, -1, 3, 1});
-  expect_numbers(numbers((*got)[1]), {1, 8});
-  expect_numbers(numbers((*got)[2]), {1, 14});
-  expect_numbers(numbers((*got)[3]), {2, 15});
-  expect_numbers(numbers((*got)[4]), {1, 0.2});
+  expect_values(numbers((*got)[0]), {-1, -1, 3, 1});
+  expect_values(numbers((*got)[1]), {1, 8});
+  expect_values(numbers((*got)[2]), {1, 14});
+  expect_values(numbers((*got)[3]), {2, 15});
+  expect_values(numbers((*got)[4]), {1, 0.2});
   attributes.unbiased = true;  // 2 and 50
   got = run_all(attributes, inputs);
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[2]), {1.5, 26.5});
+  expect_values(numbers((*got)[2]), {1.5, 26.5});
 }
 
 TEST(PagesBatchNormTrain, Errors) {
@@ -48,9 +48,9 @@ TEST(PagesBatchNormGrad, OneChannel) {
   const auto got = run_all(op::BatchNormGradAttributes{}, {f32({2, 1}, {1, 3}), f32({2, 1}, {1, 0}),
                                                            vector_of({2}), vector_of({2}), vector_of({1})});
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {0, 0});
-  expect_numbers(numbers((*got)[1]), {-1});
-  expect_numbers(numbers((*got)[2]), {1});
+  expect_values(numbers((*got)[0]), {0, 0});
+  expect_values(numbers((*got)[1]), {-1});
+  expect_values(numbers((*got)[2]), {1});
 }
 
 TEST(PagesSgd, MomentumAndNesterov) {
@@ -62,8 +62,8 @@ TEST(PagesSgd, MomentumAndNesterov) {
   sgd.momentum = 0.5f;  // v = 0.5 * 4 + 2.5 = 4.5
   auto got = run_all(sgd, {vector_of({1}), vector_of({2}), vector_of({4}), rate});
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {0.55});
-  expect_numbers(numbers((*got)[1]), {4.5});
+  expect_values(numbers((*got)[0]), {0.55});
+  expect_values(numbers((*got)[1]), {4.5});
   sgd.nesterov = true;  // 2.5 + 0.5 * 4.5 = 4.75
   expect_result(sgd, {vector_of({1}), vector_of({2}), vector_of({4}), rate}, vector_of({0.525}));
   expect_error(sgd, {vector_of({1}), vector_of({2}), std::nullopt, rate}, "expected a velocity");
@@ -81,9 +81,9 @@ TEST(PagesAdam, FirstStep) {
   const auto step = tensor(DType::I32, {}, {1});
   auto got = run_all(adam, {vector_of({1}), vector_of({0.5}), zero, zero, step, rate});
   ASSERT_TRUE(got.ok()) << got.status().message();
-  expect_numbers(numbers((*got)[0]), {0.9});
-  expect_numbers(numbers((*got)[1]), {0.05});
-  expect_numbers(numbers((*got)[2]), {0.00025}, 1e-8);  // beta2 is an f32: 1 - 0.999f
+  expect_values(numbers((*got)[0]), {0.9});
+  expect_values(numbers((*got)[1]), {0.05});
+  expect_values(numbers((*got)[2]), {0.00025}, 1e-8);  // beta2 is an f32: 1 - 0.999f
   adam.weight_decay = 0.1f;
   expect_result(adam, {vector_of({1}), vector_of({0.5}), zero, zero, step, rate}, vector_of({0.9}));
   adam.decoupled = true;
@@ -106,4 +106,4 @@ TEST(PagesCrossEntropy, Shapes) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

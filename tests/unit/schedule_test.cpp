@@ -1,11 +1,11 @@
 // Learning rate schedules against their formulas, and parse errors.
-#include "tools/common/schedule.h"
+#include "tools/data/schedule.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace rt::tools {
+namespace librt::tools {
 namespace {
 
 Schedule schedule(const char* text) {
@@ -83,4 +83,4 @@ TEST(Schedule, ErrorsSayWhatIsExpected) {
 }
 
 }  // namespace
-}  // namespace rt::tools
+}  // namespace librt::tools

@@ -1,11 +1,11 @@
 // Which constants of a net become trained weights.
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 
 #include <gtest/gtest.h>
 
 #include "tools/compiler/builder.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ValueId weight(compiler::Builder& builder, const std::string& name, Shape shape) {
@@ -21,8 +21,8 @@ TEST(TrainEntry, OneElementIsAWeightOnlyAsOperandOfALayer) {
   model.entries.push_back({.name = "infer", .graph = {}});
   compiler::Builder builder(model.entries[0].graph);
   const ValueId x = builder.input("x", DType::F32, {{.extent = 2}, {.extent = 3}});
-  const ValueId product = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "linear.weight", {3, 1})});
-  const ValueId sum = builder.add(weight(builder, "linear.bias", {1}), product);
+  const ValueId matmul = builder.emit(op::MatMulAttributes{}, {x, weight(builder, "linear.weight", {3, 1})});
+  const ValueId sum = builder.add(weight(builder, "linear.bias", {1}), matmul);
   builder.output(builder.mul(sum, weight(builder, "temperature", {1})));
   ASSERT_TRUE(builder.status().ok()) << builder.status().message();
   compiler::TrainReport report;
@@ -33,4 +33,4 @@ TEST(TrainEntry, OneElementIsAWeightOnlyAsOperandOfALayer) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,11 +4,11 @@
 #include <set>
 
 #include "tools/compiler/builder.h"
-#include "tools/compiler/lora.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/lora.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/zoo/zoo.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 std::multiset<OpKind> kinds_of(const Graph& graph) {
@@ -101,4 +101,4 @@ TEST(Trainable, WideWeightsAreFrozenOrRefusedByName) {
 }
 
 }  // namespace
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -1,15 +1,15 @@
 // Parameters that an exporter deduplicated, on models built from protobuf messages.
-#include "tools/rtconvert/onnx/untie.h"
+#include "tools/onnx/untie.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "tests/support/onnx_model.h"
-#include "tools/compiler/train_entry.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/compiler/train/train_entry.h"
+#include "tools/onnx/import.h"
 
-namespace rt::onnx {
+namespace librt::onnx {
 namespace {
 
 using test::add_node;
@@ -184,7 +184,7 @@ TEST(Untie, MetadataTellParametersExactly) {
   EXPECT_NE(net.report.lost[0].find("optimize=False"), std::string::npos) << net.report.lost[0];
 }
 
-TEST(Untie, FoldedNormalizationsAreTold) {
+TEST(Untie, FoldedNormalizationsAreReported) {
   Net net;
   net.graph().mutable_input(0)->Clear();
   test::set_value(*net.graph().mutable_input(0), "x", {-1, 1, 8, 8});
@@ -213,4 +213,4 @@ TEST(Untie, AWeightInTwoLayoutsIsOne) {
 }
 
 }  // namespace
-}  // namespace rt::onnx
+}  // namespace librt::onnx

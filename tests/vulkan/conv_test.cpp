@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor floats(const Shape& shape, uint64_t seed) {
@@ -61,7 +61,7 @@ TEST(VulkanConv, Epilogue) {
 Shape result_of(const Case& c) {
   const Node node = make_node(attributes_of<op::ConvAttributes>(c), 2);
   std::vector<TensorInfo> outputs;
-  const rt::Operand operands[] = {{true, {DType::F32, c.x}}, {true, {DType::F32, c.weight}}};
+  const librt::Operand operands[] = {{true, {DType::F32, c.x}}, {true, {DType::F32, c.weight}}};
   EXPECT_TRUE(ops::infer_node({node, operands}, outputs).ok());
   return outputs[0].shape;
 }
@@ -111,7 +111,7 @@ TEST(VulkanPool, ForwardAndGradients) {
       check_node(device, make_node(average, 1), {x});
 
       std::vector<TensorInfo> max_outputs, average_outputs;
-      const rt::Operand operands[] = {{true, {DType::F32, shape}}};
+      const librt::Operand operands[] = {{true, {DType::F32, shape}}};
       ASSERT_TRUE(ops::infer_node({make_node(max, 1), operands}, max_outputs).ok());
       ASSERT_TRUE(ops::infer_node({make_node(average, 1), operands}, average_outputs).ok());
       check_node(device, make_node(pool<op::MaxPoolGradAttributes>({3, 3}, {2, 2}, {1, 1, 1, 1}, ceil), 2),
@@ -123,4 +123,4 @@ TEST(VulkanPool, ForwardAndGradients) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

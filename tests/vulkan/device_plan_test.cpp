@@ -1,13 +1,13 @@
 // Kernel configuration for hypothetical devices; needs no driver.
-#include "backends/vulkan/device_plan.h"
+#include "backends/vulkan/device/device_plan.h"
 
 #include <gtest/gtest.h>
 
-#include "backends/vulkan/commands.h"
-#include "backends/vulkan/pipeline_cache_file.h"
-#include "backends/vulkan/strided.h"
+#include "backends/vulkan/dispatch/commands.h"
+#include "backends/vulkan/dispatch/pipeline_cache_file.h"
+#include "backends/vulkan/dispatch/strided.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 DeviceFacts device(const char* name, DeviceType type) {
@@ -43,7 +43,7 @@ DeviceFacts discrete() {
   return facts;
 }
 
-TEST(VulkanDevicePlan, SoftwareNeedsToBeAskedFor) {
+TEST(VulkanDevicePlan, SoftwareRequiresOptIn) {
   const std::vector<DeviceFacts> devices{device("llvmpipe", DeviceType::SoftwareGpu)};
   const auto refused = choose_device(devices, "", false);
   ASSERT_FALSE(refused.ok());
@@ -53,7 +53,7 @@ TEST(VulkanDevicePlan, SoftwareNeedsToBeAskedFor) {
   EXPECT_TRUE(choose_device(devices, "0", false).ok());
 }
 
-TEST(VulkanDevicePlan, ChoosesTheStrongestOrTheNamed) {
+TEST(VulkanDevicePlan, SelectsFastestOrNamed) {
   const std::vector<DeviceFacts> devices{device("llvmpipe", DeviceType::SoftwareGpu),
                                          device("Small", DeviceType::IntegratedGpu), discrete()};
   EXPECT_EQ(*choose_device(devices, "", true), 2u);
@@ -66,7 +66,7 @@ TEST(VulkanDevicePlan, ChoosesTheStrongestOrTheNamed) {
   EXPECT_FALSE(choose_device({}, "", true).ok());
 }
 
-TEST(VulkanDevicePlan, OldOrPoorDevicesSayWhatIsMissing) {
+TEST(VulkanDevicePlan, UnsupportedDevicesReportReason) {
   DeviceFacts old = device("Old", DeviceType::DiscreteGpu);
   old.api_version = 100;
   EXPECT_NE(usable(old).message().find("1.1 is needed"), std::string::npos);
@@ -78,7 +78,7 @@ TEST(VulkanDevicePlan, OldOrPoorDevicesSayWhatIsMissing) {
   EXPECT_FALSE(usable(idle).ok());
 }
 
-TEST(VulkanDevicePlan, DiscreteUsesItsOwnMemoryAndStages) {
+TEST(VulkanDevicePlan, DiscreteUsesDeviceMemoryAndStaging) {
   const auto plan = plan_device(discrete());
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->queue_family, 1u);
@@ -118,7 +118,7 @@ TEST(VulkanStrided, CollapsesBroadcasts) {
   EXPECT_EQ(broadcast_space({}, scalars).extents, std::vector<int64_t>{1});
 }
 
-TEST(VulkanPipelineCache, AnythingOddIsAMiss) {
+TEST(VulkanPipelineCache, InvalidFileIsMiss) {
   const std::string path = ::testing::TempDir() + "/rt_vulkan_cache_test.pipelines";
   const std::vector<uint8_t> bytes{1, 2, 3, 4, 5};
   ASSERT_TRUE(write_cache_file(path, "key", bytes));
@@ -135,4 +135,4 @@ TEST(VulkanPipelineCache, AnythingOddIsAMiss) {
 }
 
 }  // namespace
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -6,7 +6,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor floats(const Shape& shape, uint64_t seed, double low = -2, double high = 2) {
@@ -129,4 +129,4 @@ TEST(VulkanElementwise, LogicAndWhere) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 /// One rounding of the result, which the page computes from the same operands.
@@ -50,4 +50,4 @@ TEST(VulkanHalves, Pools) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "backends/vulkan/program.h"
-#include "shaders/interface.h"
+#include "backends/vulkan/dispatch/program.h"
+#include "tools/shaders/interface.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 // shaders/unary.comp: uint count; float alpha; float beta, and constant_id 1.
-TEST(VulkanInterface, PushConstantsAreReadFromTheCompiledShader) {
+TEST(VulkanInterface, ReadsPushConstants) {
   const ShaderCode& code = shader_code(Shader::unary);
   EXPECT_STREQ(code.push, "iff");
   EXPECT_EQ(code.constants, 2U);
@@ -23,7 +23,7 @@ TEST(VulkanInterface, PushConstantsAreReadFromTheCompiledShader) {
   EXPECT_EQ(error, "expected a SPIR-V module");
 }
 
-TEST(VulkanInterface, ADispatchWithOtherConstantsIsRefused) {
+TEST(VulkanInterface, RejectsMismatchedPushConstants) {
   const auto status = [](const auto& fill) {
     Program program("test");
     fill(program.dispatch(Shader::unary, 1, 64));
@@ -42,4 +42,4 @@ TEST(VulkanInterface, ADispatchWithOtherConstantsIsRefused) {
 }
 
 }  // namespace
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "backends/vulkan/device.h"
+#include "backends/vulkan/device/device.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 std::string icd_file() {
@@ -40,4 +40,4 @@ Device* lavapipe(std::string& reason) {
   return nullptr;
 }
 
-}  // namespace rt::test
+}  // namespace librt::test

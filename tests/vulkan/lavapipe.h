@@ -5,16 +5,16 @@
 
 #include "runtime/backend/backend.h"
 
-namespace rt::test {
+namespace librt::test {
 
 /// The device, opened once per program; null when it is absent, with the cause in `reason`.
 Device* lavapipe(std::string& reason);
 
-}  // namespace rt::test
+}  // namespace librt::test
 
 /// At the start of a test: defines the reference `device`, or skips with the reason.
-#define RT_LAVAPIPE(device)                                    \
-  std::string rt_reason;                                       \
-  ::rt::Device* rt_lavapipe = ::rt::test::lavapipe(rt_reason); \
-  if (rt_lavapipe == nullptr) GTEST_SKIP() << rt_reason;       \
-  ::rt::Device& device = *rt_lavapipe
+#define RT_LAVAPIPE(device)                                          \
+  std::string rt_reason;                                             \
+  ::librt::Device* rt_lavapipe = ::librt::test::lavapipe(rt_reason); \
+  if (rt_lavapipe == nullptr) GTEST_SKIP() << rt_reason;             \
+  ::librt::Device& device = *rt_lavapipe

@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor floats(const Shape& shape, uint64_t seed) {
@@ -60,4 +60,4 @@ TEST(VulkanMatMul, Epilogue) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/device.h"
-#include "shaders/khr_matrices.h"
+#include "backends/vulkan/device/device.h"
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
+#include "tools/shaders/khr_matrices.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 vulkan::DeviceFacts gpu() {
@@ -32,7 +32,7 @@ vulkan::DeviceFacts gpu() {
   return facts;
 }
 
-TEST(VulkanMatrices, PlanTakesTheLargestOperationThatFits) {
+TEST(VulkanMatrices, PlanSelectsLargestShape) {
   auto facts = gpu();
   const vulkan::MatrixPlan plan = vulkan::plan_device(facts)->half_matrices;
   EXPECT_EQ(plan.m, 16u);
@@ -91,7 +91,7 @@ std::vector<std::vector<uint32_t>> instructions_of(const std::vector<uint32_t>& 
   return all;
 }
 
-TEST(VulkanMatrices, RewriterGivesTypesTheirUse) {
+TEST(VulkanMatrices, RewriterAddsMatrixUse) {
   std::string error;
   const auto rewritten = instructions_of(spirv::khr_matrices(module_of(11), error));
   ASSERT_FALSE(rewritten.empty()) << error;
@@ -109,7 +109,7 @@ TEST(VulkanMatrices, RewriterGivesTypesTheirUse) {
   for (const auto& words : rewritten) EXPECT_FALSE(words[0] >= 5358 && words[0] <= 5362);
 }
 
-TEST(VulkanMatrices, RewriterRefuses) {
+TEST(VulkanMatrices, RewriterRejectsUnsupported) {
   std::string error;
   EXPECT_TRUE(spirv::khr_matrices(module_of(10), error).empty());
   EXPECT_NE(error.find("two parts"), std::string::npos) << error;
@@ -132,7 +132,7 @@ ops::HostTensor halves(const Shape& shape, uint64_t seed) {
   GTEST_SKIP() << device.info().driver << " lists no cooperative matrices of f16, or the " \
                << "validation layer does not know them (RT_TEST_NO_VALIDATION=1 leaves it out)"
 
-void check_product(Device& device, op::MatMulAttributes attributes, const NodeInputs& inputs) {
+void check_matmul(Device& device, op::MatMulAttributes attributes, const NodeInputs& inputs) {
   const Node node = make_node(std::move(attributes), inputs.size());
   const auto rows = rows_for(device, node, inputs);
   ASSERT_TRUE(rows.ok()) << rows.status().message();
@@ -150,21 +150,21 @@ TEST(VulkanMatrices, AllTranspositionsAndEdges) {
       attributes.transpose_b = (form & 2) != 0;
       const Shape a = attributes.transpose_a ? Shape{k, m} : Shape{m, k};
       const Shape b = attributes.transpose_b ? Shape{n, k} : Shape{k, n};
-      check_product(device, std::move(attributes), {halves(a, 1), halves(b, 2)});
+      check_matmul(device, std::move(attributes), {halves(a, 1), halves(b, 2)});
     }
 }
 
 TEST(VulkanMatrices, BatchesAndEpilogue) {
   RT_MATRICES(device);
-  check_product(device, {}, {halves({2, 1, 16, 20}, 1), halves({3, 20, 24}, 2)});
+  check_matmul(device, {}, {halves({2, 1, 16, 20}, 1), halves({3, 20, 24}, 2)});
   for (const int64_t n : {24, 19}) {
     op::MatMulAttributes attributes;
     attributes.epilogue = std::make_unique<op::EpilogueAttributes>();
     attributes.epilogue->activation = op::Activation::Relu;
     attributes.epilogue->has_bias = true;
     attributes.epilogue->has_residual = true;
-    check_product(device, std::move(attributes),
-                  {halves({2, 17, 12}, 1), halves({12, n}, 2), halves({n}, 3), halves({2, 17, n}, 4)});
+    check_matmul(device, std::move(attributes),
+                 {halves({2, 17, 12}, 1), halves({12, n}, 2), halves({n}, 3), halves({2, 17, n}, 4)});
   }
 }
 
@@ -224,4 +224,4 @@ TEST(VulkanMatrices, Bytes) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor values(DType dtype, const Shape& shape, uint64_t seed) {
@@ -99,7 +99,7 @@ TEST(VulkanMovement, Resize) {
     }
 }
 
-TEST(VulkanMovement, KnownOnTheHost) {
+TEST(VulkanMovement, KnownOnHost) {
   RT_LAVAPIPE(device);
   check_node(device, make_node(op::ShapeAttributes{}, 1), {values(DType::F32, {3, 4, 5}, 1)});
   op::ConstantOfShapeAttributes constant;
@@ -111,4 +111,4 @@ TEST(VulkanMovement, KnownOnTheHost) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 ops::HostTensor floats(const Shape& shape, uint64_t seed, double low = -2, double high = 2) {
@@ -115,4 +115,4 @@ TEST(VulkanOptimizer, Steps) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -4,7 +4,7 @@
 #include "tests/support/run_node.h"
 #include "tests/vulkan/lavapipe.h"
 
-namespace rt::test {
+namespace librt::test {
 namespace {
 
 constexpr int64_t kSteps = 2, kBatch = 2, kInput = 3;
@@ -57,4 +57,4 @@ TEST(VulkanRecurrent, WideSteps) {
 }
 
 }  // namespace
-}  // namespace rt::test
+}  // namespace librt::test

@@ -1,5 +1,5 @@
 // The file of self-test verdicts: what is stored, and what remains when a process ends during a test.
-#include "backends/vulkan/verdicts.h"
+#include "backends/vulkan/self_tests/results.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 std::string fresh_path() {
@@ -16,59 +16,60 @@ std::string fresh_path() {
   return path;
 }
 
-std::optional<std::string> verdict(const std::string& path, std::string_view key, const std::string& name) {
-  Verdicts verdicts(path, key);
-  return verdicts.begin(name).known();
+std::optional<std::string> stored_result(const std::string& path, std::string_view key,
+                                         const std::string& name) {
+  SelfTestResults results(path, key);
+  return results.begin(name).known();
 }
 
-TEST(Verdicts, AreRemembered) {
+TEST(SelfTestResults, Persist) {
   const std::string path = fresh_path();
-  Verdicts verdicts(path, "device 1");
+  SelfTestResults results(path, "device 1");
   {
-    auto test = verdicts.begin("gemm.8");
+    auto test = results.begin("gemm.8");
     EXPECT_FALSE(test.known());
     test.end("");
   }
   {
-    auto test = verdicts.begin("gemm.16");
+    auto test = results.begin("gemm.16");
     test.end("gave 3\tfor 2\n");
   }
-  EXPECT_EQ(verdict(path, "device 1", "gemm.8"), "");
-  EXPECT_EQ(verdict(path, "device 1", "gemm.16"), "gave 3 for 2 ");
-  EXPECT_EQ(verdict(path, "device 1", "gemm.4"), std::nullopt);
+  EXPECT_EQ(stored_result(path, "device 1", "gemm.8"), "");
+  EXPECT_EQ(stored_result(path, "device 1", "gemm.16"), "gave 3 for 2 ");
+  EXPECT_EQ(stored_result(path, "device 1", "gemm.4"), std::nullopt);
   // Another driver: all verdicts are discarded.
-  EXPECT_EQ(verdict(path, "device 2", "gemm.16"), std::nullopt);
-  EXPECT_EQ(verdict(path, "device 1", "gemm.16"), std::nullopt);
+  EXPECT_EQ(stored_result(path, "device 2", "gemm.16"), std::nullopt);
+  EXPECT_EQ(stored_result(path, "device 1", "gemm.16"), std::nullopt);
   std::filesystem::remove(path);
 }
 
-TEST(Verdicts, ATestWithoutEndIsDropped) {
+TEST(SelfTestResults, UnfinishedTestIsDropped) {
   const std::string path = fresh_path();
-  { auto test = Verdicts(path, "device").begin("gemm"); }
-  EXPECT_EQ(verdict(path, "device", "gemm"), std::nullopt);
+  { auto test = SelfTestResults(path, "device").begin("gemm"); }
+  EXPECT_EQ(stored_result(path, "device", "gemm"), std::nullopt);
   std::filesystem::remove(path);
 }
 
-TEST(Verdicts, AProcessThatEndedDuringItsTestHasFailedIt) {
+TEST(SelfTestResults, CrashDuringTestIsFailure) {
   const std::string path = fresh_path();
   const pid_t child = fork();
   if (child == 0) {
-    Verdicts verdicts(path, "device");
-    auto test = verdicts.begin("gemm");
+    SelfTestResults results(path, "device");
+    auto test = results.begin("gemm");
     _exit(test.known() ? 1 : 0);  // no destructors run
   }
   int status = 1;
   waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
-  EXPECT_EQ(verdict(path, "device", "gemm"), "the process ended during its self-test");
+  EXPECT_EQ(stored_result(path, "device", "gemm"), "the process ended during its self-test");
   std::filesystem::remove(path);
 }
 
-TEST(Verdicts, WorkWithoutAFile) {
-  Verdicts verdicts("", "device");
-  verdicts.begin("gemm").end("wrong");
-  EXPECT_EQ(verdicts.begin("gemm").known(), "wrong");
+TEST(SelfTestResults, WithoutFile) {
+  SelfTestResults results("", "device");
+  results.begin("gemm").end("wrong");
+  EXPECT_EQ(results.begin("gemm").known(), "wrong");
 }
 
 }  // namespace
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -9,7 +9,7 @@
 
 #include "tools/cli/exit_code.h"
 
-namespace rt::tools {
+namespace librt::tools {
 namespace {
 
 constexpr size_t kNarrowest = 60;
@@ -211,4 +211,4 @@ int leave(const CLI::App& app, const CLI::ParseError& error) {
   return app.exit(error) == 0 ? kFine : kBadInput;
 }
 
-}  // namespace rt::tools
+}  // namespace librt::tools

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace rt::tools {
+namespace librt::tools {
 
 /// Groups of options that `--help` leaves out and a flag of their own shows.
 struct HelpTopic {
@@ -37,4 +37,4 @@ std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);
 /// The exit code for what parsing or checking arguments threw, after printing it.
 int leave(const CLI::App& app, const CLI::ParseError& error);
 
-}  // namespace rt::tools
+}  // namespace librt::tools

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <string>
 
-namespace rt::tools {
+namespace librt::tools {
 
 enum ExitCode : int {
   kFine = 0,
@@ -16,7 +16,7 @@ enum ExitCode : int {
 inline constexpr const char* kExitCodeHelp =
     "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory).";
 
-/// Code is rt::Code of either header: the values are the same.
+/// Code is librt::Code of either header: the values are the same.
 template <class Code>
 int exit_code_of(Code code) noexcept {
   switch (static_cast<int>(code)) {
@@ -36,4 +36,4 @@ int report_failure(const char* program, const Status& status) {
   return exit_code_of(status.code());
 }
 
-}  // namespace rt::tools
+}  // namespace librt::tools

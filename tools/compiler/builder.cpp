@@ -5,7 +5,7 @@
 
 #include "runtime/ops/evaluate.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Builder::Builder(Graph& graph, const std::vector<State>* states) : graph_(graph), states_(states) {
   for (const Node& node : graph_.nodes) names_.emplace(node.name, 0);
@@ -163,4 +163,4 @@ std::optional<ConstTensorView> Builder::known_value(ValueId id) const {
   return ConstTensorView{known_[id].bytes, probes_[id][0].info};
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

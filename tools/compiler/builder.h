@@ -29,9 +29,9 @@
 
 #include "runtime/graph/emitter.h"
 #include "tools/compiler/shape/rules.h"
-#include "tools/compiler/unknown_extents.h"
+#include "tools/compiler/shape/unknown_extents.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 inline constexpr int kProbes = 2;
 
@@ -177,4 +177,4 @@ class Builder final : public Emitter {
   Status status_;
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -12,7 +12,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// What a pass gets besides the graph.
 struct PassContext {
@@ -35,4 +35,4 @@ struct Pass {
   PassFunction run;
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

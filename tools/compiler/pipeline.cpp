@@ -11,7 +11,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/shape/symbols.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 // The order matters: comments state what a pass needs its predecessors to have done. A name may occur more
@@ -155,4 +155,4 @@ Status run_pass(std::string_view name, Graph& graph, const std::vector<State>& s
   return check_names({.disabled = {std::string(name)}});
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

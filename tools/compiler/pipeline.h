@@ -9,7 +9,7 @@
 
 #include "tools/compiler/pass.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 struct PipelineOptions {
   std::vector<std::string> disabled;  ///< names of passes to leave out; an unknown name is an error
@@ -64,4 +64,4 @@ Status freeze_states(ModelGraph& model);
 /// written.
 Status expand_composites(Graph& graph, const std::vector<State>& states);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

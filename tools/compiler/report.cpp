@@ -5,7 +5,7 @@
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// "12.34 G"
@@ -156,16 +156,16 @@ std::string GraphReport::text() const {
   std::string out;
   std::string at;
   for (const auto& [name, extent] : extents)
-    append(at, rt::text(at.empty() ? " at " : ", ", name, '=', extent));
-  append(out, rt::text("nodes       ", nodes, at, "\n"));
-  append(out, rt::text("parameters  ", grouped(parameters), " (", bytes_text(parameter_bytes), ")\n"));
-  append(out, rt::text("work        ", scaled(flops), "FLOP, ", scaled(bytes), "B moved, at least ",
-                       bytes_text(live_bytes), " of intermediate values\n"));
-  append(out, rt::text(column("operator", 20), column("count", 8), column("FLOP", 12), column("B moved", 12),
-                       "\n"));
+    append(at, librt::text(at.empty() ? " at " : ", ", name, '=', extent));
+  append(out, librt::text("nodes       ", nodes, at, "\n"));
+  append(out, librt::text("parameters  ", grouped(parameters), " (", bytes_text(parameter_bytes), ")\n"));
+  append(out, librt::text("work        ", scaled(flops), "FLOP, ", scaled(bytes), "B moved, at least ",
+                          bytes_text(live_bytes), " of intermediate values\n"));
+  append(out, librt::text(column("operator", 20), column("count", 8), column("FLOP", 12),
+                          column("B moved", 12), "\n"));
   for (const OpSummary& op : ops)
-    append(out, rt::text(column(std::string(name_of(op.kind)), 20), column(rt::text(op.count), 8),
-                         column(scaled(op.flops), 12), column(scaled(op.bytes), 12), "\n"));
+    append(out, librt::text(column(std::string(name_of(op.kind)), 20), column(librt::text(op.count), 8),
+                            column(scaled(op.flops), 12), column(scaled(op.bytes), 12), "\n"));
   return out;
 }
 
@@ -193,7 +193,7 @@ std::string PrecisionReport::text() const {
   for (const auto& [name, count] : {std::pair{"f16", f16}, std::pair{"bf16", bf16}, std::pair{"f32", f32}})
     if (count > 0)
       append(line, line.empty() ? "" : ", ", count, count == 1 ? " node in " : " nodes in ", name);
-  return rt::text(line, ", ", casts, casts == 1 ? " cast" : " casts");
+  return librt::text(line, ", ", casts, casts == 1 ? " cast" : " casts");
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -9,7 +9,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 struct OpSummary {
   OpKind kind = OpKind::NONE;
@@ -48,4 +48,4 @@ PrecisionReport precision_of(const Graph& graph);
 Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& states,
                               const std::map<std::string, int64_t>& extents);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -6,7 +6,7 @@
 #include "runtime/model/segments.h"
 #include "schema/model_generated.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
@@ -57,8 +57,8 @@ class Writer {
     for (const auto& [key, value] : model.metadata)
       metadata.push_back(file::CreateKeyValue(fbb_, fbb_.CreateString(key), string(value)));
     std::vector<Offset<file::Segment>> segments;
-    for (const SegmentPlace& place : segments_.places())
-      segments.push_back(file::CreateSegment(fbb_, place.offset, place.bytes, place.checksum));
+    for (const SegmentRange& range : segments_.ranges())
+      segments.push_back(file::CreateSegment(fbb_, range.offset, range.bytes, range.checksum));
     const auto producer = string(model.producer);
     const auto entry_list = fbb_.CreateVector(entries);
     const auto state_list = list(states);
@@ -180,4 +180,4 @@ Result<std::vector<std::byte>> serialize_model(const ModelGraph& model) {
   return out;
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

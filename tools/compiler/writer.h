@@ -11,7 +11,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// Writes to a file next to `path` and renames it: after an error the old file is still there and no partial
 /// one. The model must pass verify().
@@ -20,4 +20,4 @@ Status write_model(const ModelGraph& model, const std::string& path);
 /// The bytes of the file, for tests and for embedding.
 Result<std::vector<std::byte>> serialize_model(const ModelGraph& model);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -10,14 +10,14 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
-#include "tools/common/openmp_wait.h"
+#include "tools/cli/openmp_wait.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/report.h"
 
 namespace {
 
-using namespace rt::bench;
-using rt::tools::report_failure;
+using namespace librt::bench;
+using librt::tools::report_failure;
 
 struct Options {
   std::vector<std::string> models;
@@ -39,7 +39,8 @@ struct Options {
 // Backends differ from the reference by rounding only; networks amplify that to about this.
 constexpr double kLargestError = 1e-3;
 constexpr double kLargest16BitError = 5e-2;
-constexpr double kLargestQuantizedError = 0.3;  // with random weights; tools/accuracy measures trained models
+constexpr double kLargestQuantizedError =
+    0.3;  // with random weights; tools/dev/accuracy measures trained models
 // Above this many operations per run the plain-loop reference is too slow; the CPU backend replaces it.
 constexpr double kReferenceFlops = 2e9;
 
@@ -172,7 +173,7 @@ rt::Status bench_model(const BenchModel& model, const BenchModel& original,
 
 int list_devices(const rt::Devices& devices, const Options& options) {
   std::fputs((options.json ? devices_json(devices) : devices_table(devices)).c_str(), stdout);
-  return rt::tools::kFine;
+  return librt::tools::kFine;
 }
 
 int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& options) {
@@ -183,17 +184,17 @@ int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& o
                 profile.memory_bandwidth * 1e-9, profile.submit_seconds * 1e6,
                 profile.measured ? "" : " (defaults: it could not be measured)");
   }
-  return rt::tools::kFine;
+  return librt::tools::kFine;
 }
 
 int finish(const std::vector<Measurement>& results, const Options& options) {
-  int code = rt::tools::kFine;
+  int code = librt::tools::kFine;
   for (const Measurement& m : results) {
-    if (!m.error.empty()) code = rt::tools::kBadMachine;
+    if (!m.error.empty()) code = librt::tools::kBadMachine;
     if (m.error_to_reference > largest_error(m.precision)) {
       std::fprintf(stderr, "rtbench: %s on %s differs from %s by %.2g of its largest output\n",
                    m.model.c_str(), m.backend.c_str(), m.compared_with.c_str(), m.error_to_reference);
-      code = std::max<int>(code, rt::tools::kDifferent);
+      code = std::max<int>(code, librt::tools::kDifferent);
     }
   }
   const std::string sentence = advice(results);
@@ -212,7 +213,7 @@ int finish(const std::vector<Measurement>& results, const Options& options) {
     file.close();
     if (!file) {
       std::fprintf(stderr, "rtbench: cannot write %s\n", options.trace.c_str());
-      return rt::tools::kBadMachine;
+      return librt::tools::kBadMachine;
     }
   }
   return code;
@@ -221,7 +222,7 @@ int finish(const std::vector<Measurement>& results, const Options& options) {
 int run(Options& options) {
   if (options.list_zoo) {
     std::fputs(zoo_text().c_str(), stdout);
-    return rt::tools::kFine;
+    return librt::tools::kFine;
   }
   const auto devices = rt::Devices::list();
   if (!devices) return report_failure("rtbench", devices.status());
@@ -231,7 +232,7 @@ int run(Options& options) {
   if (options.measure_devices) return measure_devices(*chosen, options);
   if (options.models.empty()) {
     std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or use --devices\n");
-    return rt::tools::kBadInput;
+    return librt::tools::kBadInput;
   }
   std::vector<Measurement> results;
   for (const std::string& source : options.models) {
@@ -239,10 +240,10 @@ int run(Options& options) {
     const auto model = open_model(source, options.mode == "train" ? Mode::Train : Mode::Infer, error);
     if (!model) {
       std::fprintf(stderr, "rtbench: %s\n", error.c_str());
-      return rt::tools::kBadInput;
+      return librt::tools::kBadInput;
     }
     Expected want;
-    std::vector<rt::tools::Array> rows;
+    std::vector<librt::tools::Array> rows;
     if (std::find(options.precisions.begin(), options.precisions.end(), "int8") != options.precisions.end()) {
       auto made = calibration_rows(*model, options.measure);
       if (!made) return report_failure("rtbench", made.status());
@@ -252,7 +253,7 @@ int run(Options& options) {
       const auto typed = in_precision(*model, precision, rows, error);
       if (!typed) {
         std::fprintf(stderr, "rtbench: %s\n", error.c_str());
-        return rt::tools::kBadInput;
+        return librt::tools::kBadInput;
       }
       if (rt::Status status = bench_model(*typed, *model, *chosen, options, want, results); !status)
         return report_failure("rtbench", status);
@@ -264,7 +265,7 @@ int run(Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  rt::tools::spin_briefly();
+  librt::tools::spin_briefly();
   CLI::App app(
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");
@@ -275,7 +276,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--batch", options.batches, "Batch sizes")
       ->delimiter(',')
-      ->check(rt::tools::positive())
+      ->check(librt::tools::positive())
       ->capture_default_str();
   app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option(
@@ -319,23 +320,23 @@ int main(int argc, char** argv) {
                "Measure the devices' peak rates again and store them");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
-  rt::tools::set_up_help(app,
-                         {.program = "rtbench",
-                          .examples = {"rtbench resnet50.rt --backends all --batch 1,8,32",
-                                       "rtbench zoo:lenet5 --precision fp32,bf16,int8",
-                                       "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
-                          .notes = {"Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
-  if (const auto code = rt::tools::parse_arguments(app, argc, argv)) return *code;
+  librt::tools::set_up_help(
+      app, {.program = "rtbench",
+            .examples = {"rtbench resnet50.rt --backends all --batch 1,8,32",
+                         "rtbench zoo:lenet5 --precision fp32,bf16,int8",
+                         "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
+            .notes = {"Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
+  if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");
-    return rt::tools::kBadInput;
+    return librt::tools::kBadInput;
   }
   options.measure.tuning = !options.no_tuning;
   options.measure.profile |= !options.trace.empty();
   if (options.measure.profile && options.measure.in_flight > 1) {
     std::fprintf(stderr,
                  "rtbench: --profile and --trace time nodes of one run at a time; leave out --in-flight\n");
-    return rt::tools::kBadInput;
+    return librt::tools::kBadInput;
   }
   for (const std::string& text : options.dims) {
     const size_t at = text.find('=');
@@ -343,7 +344,7 @@ int main(int argc, char** argv) {
     const long long extent = at == std::string::npos ? 0 : std::strtoll(text.c_str() + at + 1, &end, 10);
     if (extent <= 0 || *end != '\0') {
       std::fprintf(stderr, "rtbench: --dim: expected NAME=EXTENT, found '%s'\n", text.c_str());
-      return rt::tools::kBadInput;
+      return librt::tools::kBadInput;
     }
     options.measure.dims[text.substr(0, at)] = extent;
   }

@@ -11,9 +11,9 @@
 #include <cstdio>
 #include <cstring>
 
-#include "tools/common/random.h"
+#include "tools/data/random.h"
 
-namespace rt::bench {
+namespace librt::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -301,7 +301,7 @@ rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
     const rt::Tensor& tensor = (*inputs)[i];
     const auto* bytes = static_cast<const std::byte*>(tensor.data());
     rows.push_back({.name = std::string(specs[i].name),
-                    .type = static_cast<tools::ElementType>(tensor.dtype()),
+                    .type = static_cast<DType>(tensor.dtype()),
                     .dims = {tensor.dims().begin(), tensor.dims().end()},
                     .bytes = {bytes, bytes + tensor.bytes()}});
   }
@@ -375,8 +375,8 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   const int64_t elements =
       device.type == RT_SOFTWARE_GPU || device.type == RT_CPU ? int64_t{1} << 25 : int64_t{1} << 27;
   bool measured = false;
-  if (const auto product = matmul_model(size, error)) {
-    const Measurement m = measure(*product, device, 1, quick, nullptr);
+  if (const auto matmul = matmul_model(size, error)) {
+    const Measurement m = measure(*matmul, device, 1, quick, nullptr);
     if (m.error.empty()) {
       profile.flops_f32 = 2.0 * static_cast<double>(size * size * size) / (m.least_ms * 1e-3);
       measured = true;
@@ -397,4 +397,4 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   return profile;
 }
 
-}  // namespace rt::bench
+}  // namespace librt::bench

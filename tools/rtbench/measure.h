@@ -11,7 +11,7 @@
 #include "rt/rt.hpp"
 #include "tools/rtbench/models.h"
 
-namespace rt::bench {
+namespace librt::bench {
 
 struct MeasureOptions {
   int threads = 0;
@@ -88,4 +88,4 @@ double relative_error(const Outputs& got, const Outputs& want);
 /// Peak rates of a device: read from the cache folder, or measured (`fresh`: always) and written there.
 rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOptions& options, bool fresh);
 
-}  // namespace rt::bench
+}  // namespace librt::bench

@@ -9,15 +9,15 @@
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/index_bounds.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/shape/index_bounds.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
 #include "tools/rtconvert/quantization.h"
 
-namespace rt::bench {
+namespace librt::bench {
 namespace {
 
 Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DType::F32) {
@@ -208,4 +208,4 @@ std::string zoo_text() {
   return out;
 }
 
-}  // namespace rt::bench
+}  // namespace librt::bench

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::bench {
+namespace librt::bench {
 
 enum class Mode : uint8_t { Infer, Train };
 
@@ -55,4 +55,4 @@ std::optional<double> flops_of(const BenchModel& model, const std::map<std::stri
 /// "NAME  description" lines.
 std::string zoo_text();
 
-}  // namespace rt::bench
+}  // namespace librt::bench

@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace rt::bench {
+namespace librt::bench {
 namespace {
 
 __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
@@ -337,4 +337,4 @@ std::string devices_json(const rt::Devices& devices) {
   return all.dump(2) + "\n";
 }
 
-}  // namespace rt::bench
+}  // namespace librt::bench

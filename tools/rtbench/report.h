@@ -6,7 +6,7 @@
 
 #include "tools/rtbench/measure.h"
 
-namespace rt::bench {
+namespace librt::bench {
 
 /// One line per measurement, for a terminal.
 std::string table(const std::vector<Measurement>& measurements);
@@ -21,4 +21,4 @@ std::string chrome_trace(const std::vector<Measurement>& measurements);
 std::string devices_table(const rt::Devices& devices);
 std::string devices_json(const rt::Devices& devices);
 
-}  // namespace rt::bench
+}  // namespace librt::bench

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "tools/common/array.h"
-#include "tools/common/npz.h"
+#include "tools/data/array.h"
+#include "tools/data/npz.h"
+#include "tools/onnx/array_file.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 namespace {
 
@@ -41,10 +42,10 @@ Result<std::map<std::string, onnx::ConstantInput>> read_constants(
     if (read->dims.size() > static_cast<size_t>(kMaxRank))
       return invalid_argument("--constant ", name, ": ", value, " has ", read->dims.size(),
                               " dimensions; at most ", kMaxRank, " are supported");
-    constant.info = {.dtype = static_cast<DType>(read->type), .shape = Shape(std::span(read->dims))};
+    constant.info = {.dtype = read->type, .shape = Shape(std::span(read->dims))};
     constant.data = Blob::own(std::move(read->bytes));
   }
   return constants;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

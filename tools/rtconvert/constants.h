@@ -6,13 +6,13 @@
 #include <map>
 #include <string>
 
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/onnx/import.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 /// given: by input, values as text or the path of a .npy, .npz or .pb file. A .npz file holds one array, or
 /// one with the input's name.
 Result<std::map<std::string, onnx::ConstantInput>> read_constants(
     const std::map<std::string, std::string>& given);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -7,7 +7,7 @@
 #include "runtime/ops/control.h"
 #include "tools/operators_document.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 enum class Support { None, Some, All };
@@ -72,7 +72,7 @@ std::vector<bool> planned_nodes(const Graph& graph) {
 std::string list_of(const std::map<std::string, size_t>& nodes) {
   std::string list;
   for (const auto& [what, count] : nodes)
-    list += rt::text(list.empty() ? "" : ", ", what, count > 1 ? rt::text(" x", count) : "");
+    list += librt::text(list.empty() ? "" : ", ", what, count > 1 ? librt::text(" x", count) : "");
   return list;
 }
 
@@ -103,9 +103,9 @@ void count_nodes(const Graph& graph, const Operators& operators, Coverage& cover
     }
     ++coverage.nodes;
     if (!listed)
-      ++coverage.elsewhere[rt::text(op, " ", type)];
+      ++coverage.elsewhere[librt::text(op, " ", type)];
     else if (found->second == Support::Some)
-      ++coverage.depends[rt::text(op, " ", type)];
+      ++coverage.depends[librt::text(op, " ", type)];
   }
 }
 
@@ -126,11 +126,11 @@ std::string Coverage::text() const {
   size_t away = 0;
   for (const auto& [what, count] : elsewhere) away += count;
   std::string line =
-      away == 0 ? rt::text("all ", nodes, " nodes") : rt::text(nodes - away, " of ", nodes, " nodes");
-  if (!elsewhere.empty()) line += rt::text("; not ", list_of(elsewhere));
-  if (host > 0) line += rt::text("; ", host, " on the host in between");
-  if (!depends.empty()) line += rt::text("; depending on shapes and attributes ", list_of(depends));
+      away == 0 ? librt::text("all ", nodes, " nodes") : librt::text(nodes - away, " of ", nodes, " nodes");
+  if (!elsewhere.empty()) line += librt::text("; not ", list_of(elsewhere));
+  if (host > 0) line += librt::text("; ", host, " on the host in between");
+  if (!depends.empty()) line += librt::text("; depending on shapes and attributes ", list_of(depends));
   return line;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

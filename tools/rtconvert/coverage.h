@@ -11,7 +11,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct Coverage {
   std::string backend;
@@ -29,4 +29,4 @@ struct Coverage {
 /// One entry per backend of the table.
 std::vector<Coverage> coverage_of(const Graph& graph);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

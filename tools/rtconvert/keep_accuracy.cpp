@@ -7,13 +7,13 @@
 #include <map>
 
 #include "runtime/graph/node_view.h"
-#include "tools/common/compare.h"
-#include "tools/compiler/half.h"
+#include "tools/compiler/quantize/half.h"
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
+#include "tools/data/compare.h"
 #include "tools/rtconvert/run_session.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 using tools::Array;
@@ -150,8 +150,8 @@ Result<std::string> too_much(const ModelGraph& model, std::span<const Array> inp
 std::string useless(std::span<const Array> outputs) {
   bool any = false;
   for (const Array& output : outputs) {
-    if (!is_float(static_cast<DType>(output.type))) continue;
-    const size_t count = output.bytes.size() / tools::element_size(output.type);
+    if (!is_float(output.type)) continue;
+    const size_t count = output.bytes.size() / size_of(output.type);
     for (size_t i = 0; i < count; ++i)
       if (!std::isfinite(tools::element_of(output, i)))
         return "in f32 the outputs are not finite for these inputs; --input NAME=FILE gives others";
@@ -217,7 +217,7 @@ std::string AccuracyReport::text() const {
   std::string names;
   for (size_t i = 0; i < std::min(kept, kMost); ++i) append(names, i > 0 ? ", " : "", nodes[i].name);
   if (kept > kMost) append(names, " and ", kept - kMost, " more");
-  return rt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", names, "; ", errors);
+  return librt::text("kept ", kept, " of ", nodes.size(), " nodes in f32: ", names, "; ", errors);
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -9,7 +9,7 @@
 #include "tools/compiler/pipeline.h"
 #include "tools/rtconvert/verify.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct AccuracyReport {
   struct Node {
@@ -49,4 +49,4 @@ PrecisionCost cost_of_change(const ModelGraph& exact, const ModelGraph& changed,
 /// A shell pattern that matches this name alone.
 std::string exactly(const std::string& name);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

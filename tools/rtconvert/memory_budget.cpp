@@ -5,12 +5,12 @@
 #include <map>
 
 #include "runtime/model/reader.h"
-#include "tools/compiler/recompute.h"
 #include "tools/compiler/report.h"
+#include "tools/compiler/train/recompute.h"
 #include "tools/compiler/writer.h"
 #include "tools/rtconvert/training.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 /// Each round of recomputation aims at this fraction less. Steps do not depend on the budget, so that the
@@ -217,4 +217,4 @@ std::string budget_text(const MemoryBudget& budget, const Options& options) {
   return out;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -2,7 +2,7 @@
 // the dtype of the optimizer states, and reports the resulting memory.
 //
 // Knows: the order in which these are tried. Must not know: how memory is planned (planned_peak.h), how
-// recomputation works (tools/compiler/recompute.h).
+// recomputation works (tools/compiler/train/recompute.h).
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 #include "tools/rtconvert/options.h"
 #include "tools/rtconvert/planned_peak.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct MemoryBudget {
   int64_t batch = 0, micro_batch = 0;
@@ -36,4 +36,4 @@ Result<MemoryBudget> fit_training(ModelGraph& model, const Options& options,
 /// A line for each entry.
 std::string budget_text(const MemoryBudget& budget, const Options& options);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -6,7 +6,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/rtconvert/training_options.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 namespace {
 
@@ -410,4 +410,4 @@ Parsed parse_options(int argc, char** argv) {
   return parsed;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

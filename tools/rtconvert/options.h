@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "tools/compiler/lora.h"
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/lora.h"
+#include "tools/compiler/train/train_entry.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
@@ -82,4 +82,4 @@ struct Parsed {
 };
 Parsed parse_options(int argc, char** argv);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "runtime/session/legalize.h"
-#include "runtime/session/plan.h"
-#include "runtime/session/shapes.h"
-#include "runtime/session/storage.h"
+#include "runtime/session/memory/storage.h"
+#include "runtime/session/prepare/legalize.h"
+#include "runtime/session/prepare/shapes.h"
+#include "runtime/session/run/plan.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 std::vector<TensorInfo> inputs_at(const Graph& graph, const std::map<std::string, int64_t>& extents) {
@@ -44,7 +44,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
   const std::vector<const std::byte*> values(inputs.size());
   FoldedConstants folded;
   ConvertedConstants converted;
-  Chooser chooser{TuningOptions{}};
+  KernelTuner kernel_tuner{TuningOptions{}};
   RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph,
                                                         .states = states,
                                                         .devices = *devices,
@@ -52,7 +52,7 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
                                                         .values = values,
                                                         .folded = folded,
                                                         .converted = converted,
-                                                        .chooser = chooser}));
+                                                        .kernel_tuner = kernel_tuner}));
   assign_storage(*devices, *program);
   PlannedMemory memory;
   for (const size_t bytes : program->arena_bytes) memory.working += bytes;
@@ -84,4 +84,4 @@ Result<uint64_t> state_bytes(const std::vector<State>& states, const std::string
   return bytes;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -8,7 +8,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 /// Memory of a session at the given extents of the symbols (1 where not given), on a backend's first device,
 /// without the states.
@@ -30,4 +30,4 @@ Result<uint64_t> planned_peak(const Graph& graph, const std::vector<State>& stat
 /// The bytes of a model's states on a backend's first device.
 Result<uint64_t> state_bytes(const std::vector<State>& states, const std::string& backend);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -10,18 +10,19 @@
 #include <set>
 
 #include "runtime/core/element.h"
-#include "tools/common/array.h"
-#include "tools/common/compare.h"
-#include "tools/common/idx.h"
-#include "tools/common/npz.h"
-#include "tools/compiler/calibrate.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/compiler/quantize_aware.h"
-#include "tools/compiler/quantize_weights.h"
+#include "tools/compiler/quantize/calibrate.h"
+#include "tools/compiler/quantize/quantize_aware.h"
+#include "tools/compiler/quantize/quantize_weights.h"
 #include "tools/compiler/writer.h"
+#include "tools/data/array.h"
+#include "tools/data/compare.h"
+#include "tools/data/idx.h"
+#include "tools/data/npz.h"
+#include "tools/onnx/array_file.h"
 #include "tools/rtconvert/run_session.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 using compiler::Observed;
@@ -104,9 +105,9 @@ Result<Data> data_of(const Graph& graph, const std::vector<Array>& arrays, const
         return invalid_argument(source, ": array '", found->name, "': expected extent ", dim.extent,
                                 " on axis ", axis, ", found ", found->dims[static_cast<size_t>(axis)]);
     }
-    if (static_cast<DType>(found->type) != value.dtype)
+    if (found->type != value.dtype)
       return invalid_argument(source, ": array '", found->name, "': expected ", name_of(value.dtype),
-                              ", found ", tools::element_name(found->type));
+                              ", found ", name_of(found->type));
     const auto rows = static_cast<size_t>(found->dims[0]);
     if (!data.inputs.empty() && rows != data.rows)
       return invalid_argument(source, ": expected ", data.rows, " rows of '", value.name, "', found ", rows);
@@ -214,13 +215,13 @@ double divergence(std::span<const double> counts, size_t bins, double beyond) {
 /// The mean squared error, in bins, of magnitudes that are clipped at `bins` and rounded to 255 steps below.
 double squared_error(std::span<const double> counts, size_t bins) {
   const double step = static_cast<double>(bins) / 255;
-  double total = 0, cut = 0;
+  double total = 0, clipped = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
     total += counts[i];
     const double beyond = static_cast<double>(i) + 0.5 - static_cast<double>(bins);
-    if (i >= bins) cut += counts[i] * beyond * beyond;
+    if (i >= bins) clipped += counts[i] * beyond * beyond;
   }
-  return step * step / 12 + cut / std::max(total, 1.0);
+  return step * step / 12 + clipped / std::max(total, 1.0);
 }
 
 /// The clipping bound on magnitudes with the least KL divergence at 128 steps, after TensorRT's calibration
@@ -269,7 +270,7 @@ class Observer {
 
   Status run(const QuantizationChoice& choice) {
     std::vector<ValueId> values = choice.values;
-    for (const NodeId id : choice.products) values.push_back(graph_.nodes[id].inputs[0]);
+    for (const NodeId id : choice.matmuls) values.push_back(graph_.nodes[id].inputs[0]);
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
     std::erase_if(values, [&](ValueId value) { return observed.contains(value); });
@@ -332,7 +333,7 @@ class Observer {
 Status measure_errors(const ModelGraph& model, const Graph& graph, const QuantizationChoice& choice,
                       const std::map<ValueId, Observed>& observed, const Data& data,
                       QuantizationReport& report) {
-  std::vector<double> power(choice.products.size(), 0), noise(choice.products.size(), 0);
+  std::vector<double> power(choice.matmuls.size(), 0), noise(choice.matmuls.size(), 0);
   std::vector<float> exact;
   RT_TRY(for_each_output(
       model, compiler::error_graph(graph, choice, observed), data, std::min<size_t>(data.runs(), 64),
@@ -349,8 +350,8 @@ Status measure_errors(const ModelGraph& model, const Graph& graph, const Quantiz
         }
         return {};
       }));
-  for (size_t i = 0; i < choice.products.size(); ++i) {
-    const Node& node = graph.nodes[choice.products[i]];
+  for (size_t i = 0; i < choice.matmuls.size(); ++i) {
+    const Node& node = graph.nodes[choice.matmuls[i]];
     const double ratio = noise[i] > 0 ? power[i] / noise[i] : 1e30;
     report.lines.push_back({.name = node.name,
                             .op = std::string(name_of(node.kind())),
@@ -405,8 +406,8 @@ Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows) {
   std::string error;
   auto array = tools::is_idx_file(path) ? tools::read_idx(path, error) : tools::read_array(path, error);
   if (!array) return Status(Code::Io, error);
-  const DType type = static_cast<DType>(array->type);
-  const size_t count = array->bytes.size() / tools::element_size(array->type);
+  const DType type = array->type;
+  const size_t count = array->bytes.size() / size_of(array->type);
   if (is_float(type) || count < rows)
     return invalid_argument("--labels ", path, ": expected ", rows, " integers, one for each row, found ",
                             tools::describe(*array));
@@ -422,7 +423,7 @@ Result<double> accuracy_of(const ModelGraph& model, const Graph& graph, const Da
   RT_TRY(for_each_output(
       model, graph, data, data.runs(), [&](size_t run, size_t i, const Runner::Output& output) -> Status {
         if (i != 0) return {};
-        const auto type = static_cast<DType>(output.type);
+        const auto type = output.type;
         if (!is_float(type) || output.dims.empty())
           return invalid_argument("--labels: expected float scores as the first output, found ",
                                   name_of(type));
@@ -458,7 +459,7 @@ std::string QuantizationReport::table() const {
 
 std::string QuantizationReport::summary() const {
   const auto kept = std::count_if(lines.begin(), lines.end(), [](const Line& line) { return line.kept; });
-  std::string out = text("quantized   ", products, " MatMul/Conv nodes");
+  std::string out = text("quantized   ", matmuls, " MatMul/Conv nodes");
   if (tables > 0) append(out, text(" and ", tables, tables == 1 ? " embedding table" : " embedding tables"));
   if (rows > 0) append(out, text(" on ", rows, " rows"));
   if (trained) append(out, " with the ranges of training");
@@ -492,7 +493,7 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
     return kept.contains(name) || matches(options.keep_fp32, name);
   };
   const QuantizationChoice all = compiler::choose_quantized(real, keep);
-  if (all.products.empty())
+  if (all.matmuls.empty())
     return invalid_argument("--precision int8: the model has no Conv or MatMul with constant weights");
   OutputError error(model, data);
   const bool compares = options.quant_report || options.keep_accuracy || options.measures_accuracy();
@@ -511,7 +512,7 @@ Status calibrate(ModelGraph& model, const Options& options, const Data& data, Qu
     RT_TRY(observer.run(choice));
     infer = real;
     compiler::insert_quantization(infer, choice, observer.observed);
-    report.products = choice.products.size();
+    report.matmuls = choice.matmuls.size();
     RT_ASSIGN(report.tables, compiler::quantize_tables(infer, model.states, keep));
     if (compares) {
       RT_ASSIGN(report.output_error, error.of(infer));
@@ -560,7 +561,7 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   RT_TRY(check_patterns(infer, options.keep_fp32));
   const QuantizationChoice choice = compiler::choose_fake_quantized(
       infer, [&](const std::string& name) { return matches(options.keep_fp32, name); });
-  if (choice.products.empty())
+  if (choice.matmuls.empty())
     return invalid_argument("--quantize-aware: the model has no Conv or MatMul in f32 with constant weights");
   Data data;
   if (!options.calibrate.empty()) {
@@ -568,7 +569,7 @@ Status add_fake_quantization(ModelGraph& model, const Options& options, Quantiza
   }
   Observer observer(model, infer, data, options);
   if (data.rows > 0) RT_TRY(observer.run(choice));
-  report.products = choice.products.size();
+  report.matmuls = choice.matmuls.size();
   report.rows = data.rows;
   compiler::insert_fake_quantization(infer, model.states, choice, observer.observed);
   return {};
@@ -596,7 +597,7 @@ Result<KeptNames> release_weights(ModelGraph& model, const Options& options) {
 Status quantize_trained(ModelGraph& model, const KeptNames& kept, QuantizationReport& report) {
   report.trained = true;
   for (ModelGraph::Entry& entry : model.entries) {
-    RT_ASSIGN(report.products, compiler::quantize_as_trained(entry.graph, kept));
+    RT_ASSIGN(report.matmuls, compiler::quantize_as_trained(entry.graph, kept));
   }
   return {};
 }
@@ -610,14 +611,14 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
   }
   const auto keep = [&](const std::string& name) { return matches(options.keep_fp32, name); };
   if (options.precision == "int8") {
-    RT_ASSIGN(report.products, compiler::quantize_dynamically(infer, model.states, keep));
+    RT_ASSIGN(report.matmuls, compiler::quantize_dynamically(infer, model.states, keep));
   } else {
     const int64_t bits = options.precision == "int4-weights" ? 4 : 8;
-    RT_ASSIGN(report.products,
+    RT_ASSIGN(report.matmuls,
               compiler::quantize_weights(infer, model.states, keep, bits, options.group_size));
   }
   RT_ASSIGN(report.tables, compiler::quantize_tables(infer, model.states, keep));
-  if (report.products > 0) return {};
+  if (report.matmuls > 0) return {};
   return invalid_argument("--precision ", options.precision, ": no MatMul with constant weights is eligible",
                           options.precision == "int8"
                               ? "; convolutions need --calibrate"
@@ -630,4 +631,4 @@ Status quantize_model(ModelGraph& model, const Options& options, std::vector<Arr
   return calibrate(model, options, data, report);
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -1,7 +1,7 @@
 // --precision int8: quantizes a model with ranges observed in sessions on calibration data.
 //
 // Knows: calibration data, how ranges are chosen, accuracy. Must not know: which nodes of a graph are
-// quantized and how (tools/compiler/calibrate.h).
+// quantized and how (tools/compiler/quantize/calibrate.h).
 #pragma once
 
 #include <set>
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 #include "tools/rtconvert/options.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct QuantizationReport {
   /// A matmul or convolution: the signal-to-noise ratio of its result when only this node is quantized.
@@ -22,7 +22,7 @@ struct QuantizationReport {
     bool kept = false;  ///< stays in f32
   };
   std::vector<Line> lines;  ///< worst first
-  size_t products = 0;      ///< matmuls and convolutions computed in integers, or with integer weights
+  size_t matmuls = 0;       ///< matmuls and convolutions computed in integers, or with integer weights
   size_t tables = 0;        ///< embeddings with quantized rows
   size_t rows = 0;          ///< of calibration data
   size_t equalized = 0;     ///< pairs of convolutions
@@ -60,4 +60,4 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
 Status quantize_model(ModelGraph& model, const Options& options, std::vector<tools::Array> rows,
                       QuantizationReport& report);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -3,21 +3,22 @@
 #include "rt/rt.hpp"
 #include "tools/rtconvert/run_session.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 namespace {
 
 class SessionRunner final : public Runner {
  public:
-  SessionRunner(Model model, Session session) : model_(std::move(model)), session_(std::move(session)) {}
+  SessionRunner(rt::Model model, rt::Session session)
+      : model_(std::move(model)), session_(std::move(session)) {}
 
   bool run(std::span<const tools::Array> inputs, std::string& error) override {
-    const auto failed = [&](const Status& status) {
+    const auto failed = [&](const rt::Status& status) {
       if (!status) error = status.message();
       return !status;
     };
     for (size_t i = 0; i < inputs.size(); ++i) {
-      Tensor tensor(static_cast<DType>(inputs[i].type), inputs[i].dims);
+      rt::Tensor tensor(static_cast<rt::DType>(inputs[i].type), inputs[i].dims);
       if (!inputs[i].bytes.empty())
         std::memcpy(tensor.data(), inputs[i].bytes.data(), inputs[i].bytes.size());
       if (failed(session_.set_input(i, tensor))) return false;
@@ -32,29 +33,29 @@ class SessionRunner final : public Runner {
       return std::nullopt;
     }
     const auto dims = tensor->dims();
-    return Output{.type = static_cast<tools::ElementType>(tensor->dtype()),
+    return Output{.type = static_cast<DType>(tensor->dtype()),
                   .dims = {dims.begin(), dims.end()},
                   .bytes = {static_cast<const std::byte*>(tensor->data()), tensor->bytes()}};
   }
 
  private:
-  Model model_;
-  Session session_;
+  rt::Model model_;
+  rt::Session session_;
 };
 
 }  // namespace
 
 std::unique_ptr<Runner> Runner::open(std::span<const std::byte> file, const std::string& backend, bool strict,
                                      std::string& error) {
-  auto model = Model::from_memory(file);
+  auto model = rt::Model::from_memory(file);
   if (!model) {
     error = "loading: " + model.status().message();
     return nullptr;
   }
-  SessionOptions options;
+  rt::SessionOptions options;
   options.backend = backend;
   options.strict = strict;
-  auto session = Session::create(*model, options);
+  auto session = rt::Session::create(*model, options);
   if (!session) {
     error = "session: " + session.status().message();
     return nullptr;
@@ -80,4 +81,4 @@ std::optional<std::vector<tools::Array>> run_session(std::span<const std::byte> 
   return outputs;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

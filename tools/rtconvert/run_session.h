@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 /// Outputs of one run of a .rt file given as bytes, inputs in the model's order; nullopt: `error` has a
 /// message. strict: no node may fall back to another backend.
@@ -30,11 +30,11 @@ class Runner {
   virtual size_t output_count() const = 0;
   /// Of the last run; valid until the next.
   struct Output {
-    tools::ElementType type;
+    DType type;
     std::vector<int64_t> dims;
     std::span<const std::byte> bytes;
   };
   virtual std::optional<Output> output(size_t i, std::string& error) = 0;
 };
 
-}  // namespace rt::convert
+}  // namespace librt::convert

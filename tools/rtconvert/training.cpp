@@ -5,10 +5,10 @@
 #include "runtime/model/checkpoint.h"
 #include "runtime/model/reader.h"
 #include "tools/compiler/pipeline.h"
-#include "tools/rtconvert/onnx/export.h"
-#include "tools/rtconvert/onnx/import.h"
+#include "tools/onnx/export.h"
+#include "tools/onnx/import.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report) {
   compiler::TrainOptions training = options.training;
@@ -127,4 +127,4 @@ Result<size_t> export_trained(const Options& options) {
   return onnx::export_weights(options.input, weights, options.export_onnx, options.tie);
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

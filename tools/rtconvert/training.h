@@ -3,10 +3,10 @@
 // Knows: options and the compiler's training entry. Must not know: how gradients are derived.
 #pragma once
 
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 #include "tools/rtconvert/options.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 /// Adds train_step as the options say; the model must not be optimized yet.
 Status add_training(ModelGraph& model, const Options& options, compiler::TrainReport& report);
@@ -30,4 +30,4 @@ Result<size_t> save_adapter(const Options& options);
 /// added to options.export_onnx; returns the number of weights.
 Result<size_t> export_trained(const Options& options);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -6,7 +6,7 @@
 
 #include "tools/cli/command_line.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 namespace {
 
@@ -302,4 +302,4 @@ compiler::TrainOptions TrainingArguments::checked(bool train, bool f16) const {
   return result;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

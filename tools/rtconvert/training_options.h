@@ -6,13 +6,13 @@
 #include <memory>
 #include <string>
 
-#include "tools/compiler/train_entry.h"
+#include "tools/compiler/train/train_entry.h"
 
 namespace CLI {
 class App;
 }
 
-namespace rt::convert {
+namespace librt::convert {
 
 /// Declares the options of --train on an App and turns what was read into the compiler's options.
 class TrainingArguments {
@@ -32,4 +32,4 @@ class TrainingArguments {
   std::unique_ptr<Raw> raw_;
 };
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -7,14 +7,15 @@
 #include "runtime/core/random.h"
 #include "runtime/model/reader.h"
 #include "runtime/ops/evaluate.h"
-#include "tools/common/array.h"
-#include "tools/common/compare.h"
-#include "tools/compiler/index_bounds.h"
 #include "tools/compiler/pipeline.h"
+#include "tools/compiler/shape/index_bounds.h"
+#include "tools/data/array.h"
+#include "tools/data/compare.h"
+#include "tools/onnx/array_file.h"
 #include "tools/rtconvert/run_session.h"
 #include "tools/rtconvert/verify_extents.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 namespace {
 
@@ -24,7 +25,7 @@ using tools::Array;
 Array random_array(const std::string& name, const TensorInfo& info, uint64_t bound, uint64_t& state) {
   const auto dims = info.shape.dims();
   Array array{.name = name,
-              .type = static_cast<tools::ElementType>(info.dtype),
+              .type = static_cast<DType>(info.dtype),
               .dims = {dims.begin(), dims.end()},
               .bytes = std::vector<std::byte>(info.bytes())};
   for (int64_t i = 0; i < info.elements(); ++i) {
@@ -67,8 +68,7 @@ Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOpti
     std::string error;
     auto array = tools::read_array(file->second, error);
     if (!array) return Status(Code::Io, error);
-    if (static_cast<DType>(array->type) != value.dtype ||
-        static_cast<int>(array->dims.size()) != value.rank())
+    if (array->type != value.dtype || static_cast<int>(array->dims.size()) != value.rank())
       return invalid_argument("--input ", value.name, ": expected ", name_of(value.dtype), " of rank ",
                               value.rank(), ", found ", tools::describe(*array));
     inputs.push_back(std::move(*array));
@@ -84,8 +84,7 @@ Result<std::vector<Array>> evaluate(const ModelGraph& model, std::span<const Arr
   std::vector<ConstTensorView> views;
   for (const Array& input : inputs) {
     const void* bytes = input.bytes.empty() ? "" : static_cast<const void*>(input.bytes.data());
-    views.push_back(
-        {bytes, {.dtype = static_cast<DType>(input.type), .shape = Shape(std::span(input.dims))}});
+    views.push_back({bytes, {.dtype = input.type, .shape = Shape(std::span(input.dims))}});
   }
   std::vector<ops::HostTensor> states = ops::initial_states(model.states);
   RT_ASSIGN(auto results, ops::evaluate_graph(graph, views, &states));
@@ -93,7 +92,7 @@ Result<std::vector<Array>> evaluate(const ModelGraph& model, std::span<const Arr
   for (size_t i = 0; i < results.size(); ++i) {
     const auto dims = results[i].info.shape.dims();
     outputs.push_back({.name = graph[graph.outputs[i]].name,
-                       .type = static_cast<tools::ElementType>(results[i].info.dtype),
+                       .type = static_cast<DType>(results[i].info.dtype),
                        .dims = {dims.begin(), dims.end()},
                        .bytes = std::move(results[i].bytes)});
   }
@@ -155,4 +154,4 @@ Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const st
   return lines;
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -9,9 +9,9 @@
 
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct VerifyOptions {
   std::map<std::string, std::string> inputs;  ///< name -> file; the rest is random
@@ -42,4 +42,4 @@ struct VerifyLine {
 Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const std::string& path,
                                             const VerifyOptions& options);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

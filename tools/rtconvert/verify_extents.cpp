@@ -8,7 +8,7 @@
 #include "runtime/ops/page.h"
 #include "tools/compiler/builder.h"
 
-namespace rt::convert {
+namespace librt::convert {
 namespace {
 
 /// Beyond this many operations only one case is compared: the reference evaluator does some 10^8 a second.
@@ -175,4 +175,4 @@ Result<std::vector<ExtentCase>> extent_cases(const ModelGraph& model, uint64_t s
   return Cases(model, seed).run();
 }
 
-}  // namespace rt::convert
+}  // namespace librt::convert

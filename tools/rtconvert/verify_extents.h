@@ -11,7 +11,7 @@
 #include "runtime/core/status.h"
 #include "runtime/graph/graph.h"
 
-namespace rt::convert {
+namespace librt::convert {
 
 struct ExtentCase {
   std::string at;                  ///< "batch=1, length=17"; empty for a model without dynamic dimensions
@@ -22,4 +22,4 @@ struct ExtentCase {
 /// when no extents were found that the model accepts.
 Result<std::vector<ExtentCase>> extent_cases(const ModelGraph& model, uint64_t seed);
 
-}  // namespace rt::convert
+}  // namespace librt::convert

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/exit_code.h"
-#include "tools/common/tokenizer.h"
+#include "tools/data/tokenizer.h"
 #include "tools/rtrun/language_model.h"
 
 namespace rt::run {
@@ -52,7 +52,7 @@ class Generator {
   rt::Status read_prompt() {
     if (!options_.tokenizer.empty()) {
       std::string error;
-      tokenizer_ = tools::Tokenizer::load(options_.tokenizer, error);
+      tokenizer_ = librt::tools::Tokenizer::load(options_.tokenizer, error);
       if (!tokenizer_) return {rt::Code::Io, error};
     }
     ids_ = options_.prompt_tokens;
@@ -60,7 +60,7 @@ class Generator {
       if (!tokenizer_) return bad("--prompt: the text needs a --tokenizer; or give --prompt-tokens");
       ids_ = tokenizer_->encode(options_.prompt);
     }
-    if (ids_.empty()) ids_ = {tools::Tokenizer::kBegin};
+    if (ids_.empty()) ids_ = {librt::tools::Tokenizer::kBegin};
     prompt_size_ = ids_.size();
     // The last token is sampled but not fed back.
     const int64_t needed = static_cast<int64_t>(ids_.size()) + options_.count - 1;
@@ -137,7 +137,7 @@ class Generator {
   rt::Session& session_;
   const GenerateOptions& options_;
   Sampler sampler_;
-  std::optional<tools::Tokenizer> tokenizer_;
+  std::optional<librt::tools::Tokenizer> tokenizer_;
   std::vector<int64_t> ids_;
   size_t prompt_size_ = 0;
   std::string text_;
@@ -149,10 +149,10 @@ class Generator {
 int generate(const rt::Model& model, rt::Session& session, const GenerateOptions& options) {
   auto language = LanguageModel::open(
       model, session, {options.token_input, options.position_input, options.mask_input, options.logits});
-  if (!language) return tools::report_failure("rtrun", language.status());
+  if (!language) return librt::tools::report_failure("rtrun", language.status());
   Generator generator(*language, session, options);
-  if (rt::Status status = generator.run(); !status) return tools::report_failure("rtrun", status);
-  return tools::kFine;
+  if (rt::Status status = generator.run(); !status) return librt::tools::report_failure("rtrun", status);
+  return librt::tools::kFine;
 }
 
 }  // namespace rt::run

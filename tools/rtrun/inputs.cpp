@@ -5,14 +5,15 @@
 #include <filesystem>
 #include <set>
 
-#include "tools/common/compare.h"
-#include "tools/common/random.h"
+#include "tools/data/compare.h"
+#include "tools/data/random.h"
+#include "tools/onnx/array_file.h"
 
 namespace rt::run {
 namespace {
 
-using tools::Array;
-using tools::ElementType;
+using librt::DType;
+using librt::tools::Array;
 
 rt::Status bad(std::string message) {
   return {rt::Code::InvalidArgument, std::move(message)};
@@ -26,30 +27,30 @@ std::string names_of(const std::vector<rt::TensorSpec>& specs) {
 
 // Converts the file's type to the input's; a float array for an integer input is an error.
 rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::string& source) {
-  const auto wanted = static_cast<ElementType>(spec.dtype);
+  const auto wanted = static_cast<librt::DType>(spec.dtype);
   if (array.type == wanted) return array;
   if (is_float(array.type) && !is_float(wanted))
     return bad(source + ": input '" + spec.name + "' expects " + std::string(rt::name_of(spec.dtype)) +
-               ", the file has " + tools::describe(array));
-  return tools::converted(array, wanted);
+               ", the file has " + librt::tools::describe(array));
+  return librt::tools::converted(array, wanted);
 }
 
 rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& spec,
                                const InputOptions& options) {
   std::string error;
-  auto image = tools::read_image(path, error);
+  auto image = librt::tools::read_image(path, error);
   if (!image) return rt::Status(rt::Code::Io, error);
   if (spec.dims.size() != 4)
     return bad(path + ": an image needs an input of rank 4, '" + spec.name + "' has rank " +
                std::to_string(spec.dims.size()));
-  tools::ImageOptions how = options.image;
+  librt::tools::ImageOptions how = options.image;
   if (!options.layout_given) {
     const int64_t second = spec.dims[1].extent;
     const int64_t last = spec.dims[3].extent;
     how.channels_first = !(last == 3 || last == 1) || second == 3 || second == 1;
   }
   const int64_t channels = spec.dims[how.channels_first ? 1 : 3].extent;
-  if (channels == 1) how.channels = tools::Channels::Gray;
+  if (channels == 1) how.channels = librt::tools::Channels::Gray;
   const int64_t height = spec.dims[how.channels_first ? 2 : 1].extent;
   const int64_t width = spec.dims[how.channels_first ? 3 : 2].extent;
   if ((height >= 0 && height != image->height) || (width >= 0 && width != image->width)) {
@@ -59,12 +60,12 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
       return bad(path + ": is " + std::to_string(image->width) + "x" + std::to_string(image->height) +
                  ", input '" + spec.name + "' expects " + std::to_string(to_width) + "x" +
                  std::to_string(to_height) + "; add --resize to scale it");
-    *image = tools::resized(*image, to_width, to_height);
+    *image = librt::tools::resized(*image, to_width, to_height);
   }
-  for (const auto* numbers : {&how.mean, &how.deviation})
-    if (numbers->size() != 1 && numbers->size() != (how.channels == tools::Channels::Gray ? 1u : 3u))
+  for (const auto* values : {&how.mean, &how.deviation})
+    if (values->size() != 1 && values->size() != (how.channels == librt::tools::Channels::Gray ? 1u : 3u))
       return bad("--mean and --std take one value or one per channel");
-  return tools::image_to_array(*image, how);
+  return librt::tools::image_to_array(*image, how);
 }
 
 rt::Status check_dims(const std::vector<rt::TensorSpec>& specs, const InputOptions& options) {
@@ -84,7 +85,7 @@ rt::Status check_dims(const std::vector<rt::TensorSpec>& specs, const InputOptio
 
 rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& options, uint64_t stream) {
   Array array;
-  array.type = static_cast<ElementType>(spec.dtype);
+  array.type = static_cast<librt::DType>(spec.dtype);
   for (const rt::Dim& dim : spec.dims) {
     int64_t extent = dim.extent;
     if (extent < 0) {
@@ -93,19 +94,19 @@ rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& o
     }
     array.dims.push_back(extent);
   }
-  const auto bytes = tools::byte_count(array.type, array.dims);
+  const auto bytes = librt::tools::byte_count(array.type, array.dims);
   if (!bytes) return bad("input '" + spec.name + "': the shape is too large");
-  Array floats{.name = spec.name, .type = ElementType::F32, .dims = array.dims, .bytes = {}};
-  const size_t count = *bytes / tools::element_size(array.type);
+  Array floats{.name = spec.name, .type = librt::DType::F32, .dims = array.dims, .bytes = {}};
+  const size_t count = *bytes / librt::size_of(array.type);
   floats.bytes.resize(count * sizeof(float));
   uint64_t state = options.seed * 0x9e3779b97f4a7c15u + stream;
   for (size_t i = 0; i < count; ++i) {
-    const float unit = static_cast<float>(split_mix(state) >> 40) * 0x1p-24f;
+    const float unit = static_cast<float>(librt::split_mix(state) >> 40) * 0x1p-24f;
     // Small integers are valid indices nearly everywhere.
-    const float value = is_float(array.type) ? 2 * unit - 1 : std::floor(unit * 2);
+    const float value = librt::is_float(array.type) ? 2 * unit - 1 : std::floor(unit * 2);
     std::memcpy(floats.bytes.data() + i * sizeof(float), &value, sizeof value);
   }
-  return tools::converted(floats, array.type);
+  return librt::tools::converted(floats, array.type);
 }
 
 }  // namespace
@@ -131,7 +132,7 @@ rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& 
     for (size_t i = 0; i < specs.size(); ++i) {
       const std::string path = options.test_data + "/input_" + std::to_string(i) + ".pb";
       std::string error;
-      auto array = tools::read_array(path, error);
+      auto array = librt::tools::read_array(path, error);
       if (!array) return rt::Status(rt::Code::Io, error);
       size_t target = i;
       for (size_t j = 0; j < specs.size(); ++j)
@@ -149,13 +150,13 @@ rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& 
     if (index == specs.size())
       return bad("there is no input '" + name + "'; the inputs are: " + names_of(specs));
     std::optional<Array> array;
-    if (tools::is_image_file(path)) {
+    if (librt::tools::is_image_file(path)) {
       auto picture = read_picture(path, specs[index], options);
       if (!picture) return picture.status();
       array = std::move(*picture);
     } else {
       std::string error;
-      array = tools::read_array(path, error);
+      array = librt::tools::read_array(path, error);
       if (!array) return rt::Status(rt::Code::Io, error);
     }
     if (rt::Status status = put(index, std::move(*array), path); !status) return status;

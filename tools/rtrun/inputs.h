@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "rt/rt.hpp"
-#include "tools/common/array.h"
-#include "tools/common/image.h"
+#include "tools/data/array.h"
+#include "tools/data/image.h"
 
 namespace rt::run {
 
@@ -17,15 +17,15 @@ struct InputOptions {
   bool random = false;
   uint64_t seed = 1;
   std::map<std::string, int64_t> dims;  ///< extents of symbols, for random inputs
-  tools::ImageOptions image;
+  librt::tools::ImageOptions image;
   bool layout_given = false;  ///< image.channels_first was chosen by the user
   bool resize = false;
 };
 
 /// One array for each input of the session, in order, converted to the input's element type where that is
 /// safe.
-rt::Result<std::vector<tools::Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
-                                                    const InputOptions& options);
+rt::Result<std::vector<librt::tools::Array>> gather_inputs(const std::vector<rt::TensorSpec>& specs,
+                                                           const InputOptions& options);
 
 /// "NAME=FILE" split at the first '='.
 rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text);

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tools/common/compare.h"
+#include "tools/data/compare.h"
 
 namespace rt::run {
 namespace {
@@ -136,13 +136,13 @@ rt::Result<std::span<const float>> LanguageModel::logits() {
     return bad("the logits are empty; expected one row for each token");
   std::span<const float> all = output->values<float>();
   if (output->dtype() != rt::DType::F32) {
-    tools::Array array{.name = {},
-                       .type = static_cast<tools::ElementType>(output->dtype()),
-                       .dims = {dims.begin(), dims.end()},
-                       .bytes = {}};
+    librt::tools::Array array{.name = {},
+                              .type = static_cast<librt::DType>(output->dtype()),
+                              .dims = {dims.begin(), dims.end()},
+                              .bytes = {}};
     array.bytes.resize(output->bytes());
     std::memcpy(array.bytes.data(), output->data(), array.bytes.size());
-    const tools::Array floats = tools::converted(array, tools::ElementType::F32);
+    const librt::tools::Array floats = librt::tools::converted(array, librt::DType::F32);
     converted_.resize(static_cast<size_t>(output->elements()));
     std::memcpy(converted_.data(), floats.bytes.data(), floats.bytes.size());
     all = converted_;

@@ -9,15 +9,16 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
-#include "tools/common/compare.h"
-#include "tools/common/npy.h"
-#include "tools/common/openmp_wait.h"
+#include "tools/cli/openmp_wait.h"
+#include "tools/data/compare.h"
+#include "tools/data/npy.h"
+#include "tools/onnx/array_file.h"
 #include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
 
 namespace {
 
-using rt::tools::Array;
+using librt::tools::Array;
 
 struct Options {
   std::string model;
@@ -45,7 +46,7 @@ rt::Tensor tensor_of(const Array& array) {
 Array array_of(const rt::Tensor& tensor, const std::string& name) {
   Array array;
   array.name = name;
-  array.type = static_cast<rt::tools::ElementType>(tensor.dtype());
+  array.type = static_cast<librt::DType>(tensor.dtype());
   array.dims.assign(tensor.dims().begin(), tensor.dims().end());
   array.bytes.resize(tensor.bytes());
   if (!array.bytes.empty()) std::memcpy(array.bytes.data(), tensor.data(), array.bytes.size());
@@ -62,7 +63,7 @@ rt::Result<std::vector<std::pair<size_t, Array>>> expectations(const Options& op
   std::vector<std::pair<size_t, Array>> expected;
   auto add = [&](size_t index, const std::string& path) -> rt::Status {
     std::string error;
-    auto array = rt::tools::read_array(path, error);
+    auto array = librt::tools::read_array(path, error);
     if (!array) return failed(rt::Code::Io, error);
     expected.emplace_back(index, std::move(*array));
     return {};
@@ -87,10 +88,11 @@ rt::Result<std::vector<std::pair<size_t, Array>>> expectations(const Options& op
 }
 
 void print_values(const Array& array) {
-  std::printf("%s %s", array.name.c_str(), rt::tools::describe(array).c_str());
-  const size_t count = array.bytes.size() / rt::tools::element_size(array.type);
+  std::printf("%s %s", array.name.c_str(), librt::tools::describe(array).c_str());
+  const size_t count = array.bytes.size() / librt::size_of(array.type);
   constexpr size_t kShown = 16;
-  for (size_t i = 0; i < std::min(count, kShown); ++i) std::printf(" %.6g", rt::tools::element_of(array, i));
+  for (size_t i = 0; i < std::min(count, kShown); ++i)
+    std::printf(" %.6g", librt::tools::element_of(array, i));
   std::printf(count > kShown ? " ... (%zu more)\n" : "\n", count - std::min(count, kShown));
 }
 
@@ -104,7 +106,7 @@ rt::Status save_outputs(const Options& options, const std::vector<Array>& output
     if (found == nullptr)
       return failed(rt::Code::InvalidArgument, "there is no output '" + assignment->first + "'");
     std::string error;
-    if (!rt::tools::write_npy(assignment->second, *found, error)) return failed(rt::Code::Io, error);
+    if (!librt::tools::write_npy(assignment->second, *found, error)) return failed(rt::Code::Io, error);
   }
   return {};
 }
@@ -112,11 +114,11 @@ rt::Status save_outputs(const Options& options, const std::vector<Array>& output
 // Compares and reports; returns the exit code.
 int check(const Options& options, const std::vector<Array>& outputs,
           const std::vector<std::pair<size_t, Array>>& expected, nlohmann::ordered_json& json) {
-  int code = rt::tools::kFine;
+  int code = librt::tools::kFine;
   for (const auto& [index, want] : expected) {
-    const rt::tools::Difference difference =
-        rt::tools::compare(outputs[index], want, options.rtol, options.atol);
-    if (!difference.equal()) code = rt::tools::kDifferent;
+    const librt::tools::Difference difference =
+        librt::tools::compare(outputs[index], want, options.rtol, options.atol);
+    if (!difference.equal()) code = librt::tools::kDifferent;
     json["compared"].push_back({{"output", outputs[index].name},
                                 {"equal", difference.equal()},
                                 {"largest_difference", difference.largest},
@@ -132,13 +134,13 @@ int check(const Options& options, const std::vector<Array>& outputs,
 
 int print_plan(rt::Session& session) {
   const auto plan = session.plan_text();
-  if (!plan) return rt::tools::report_failure("rtrun", plan.status());
+  if (!plan) return librt::tools::report_failure("rtrun", plan.status());
   std::fputs(plan->c_str(), stderr);
-  return rt::tools::kFine;
+  return librt::tools::kFine;
 }
 
 int run(const Options& options) {
-  using rt::tools::report_failure;
+  using librt::tools::report_failure;
   const auto model = rt::Model::load(options.model);
   if (!model) return report_failure("rtrun", model.status());
   auto session = rt::Session::create(*model, options.session);
@@ -151,7 +153,7 @@ int run(const Options& options) {
       return report_failure("rtrun", status);
   if (options.generate.count > 0) {
     const int code = rt::run::generate(*model, *session, options.generate);
-    if (options.plan && code == rt::tools::kFine) return print_plan(*session);
+    if (options.plan && code == librt::tools::kFine) return print_plan(*session);
     return code;
   }
   const auto inputs = rt::run::gather_inputs(session->inputs(), options.inputs);
@@ -168,7 +170,7 @@ int run(const Options& options) {
                                  options.inputs.test_data + ": holds no output_I.pb to compare with"));
   if (rt::Status status = session->run(); !status) return report_failure("rtrun", status);
   if (options.plan)
-    if (const int code = print_plan(*session); code != rt::tools::kFine) return code;
+    if (const int code = print_plan(*session); code != librt::tools::kFine) return code;
   std::vector<Array> outputs;
   nlohmann::ordered_json json;
   const rt::DeviceInfo device = session->device();
@@ -179,9 +181,10 @@ int run(const Options& options) {
     outputs.push_back(array_of(*output, specs[i].name));
     nlohmann::ordered_json entry = {
         {"name", specs[i].name}, {"type", rt::name_of(output->dtype())}, {"shape", outputs.back().dims}};
-    const size_t count = outputs.back().bytes.size() / rt::tools::element_size(outputs.back().type);
+    const size_t count = outputs.back().bytes.size() / librt::size_of(outputs.back().type);
     if (count <= 4096)
-      for (size_t k = 0; k < count; ++k) entry["values"].push_back(rt::tools::element_of(outputs.back(), k));
+      for (size_t k = 0; k < count; ++k)
+        entry["values"].push_back(librt::tools::element_of(outputs.back(), k));
     json["outputs"].push_back(std::move(entry));
   }
   if (rt::Status status = save_outputs(options, outputs); !status) return report_failure("rtrun", status);
@@ -200,7 +203,7 @@ void declare_generation(CLI::App& app, Options& options) {
          "--generate", generate.count,
          "New tokens to generate. A model converted with --cache-length reads each token once; any other "
          "reads the whole text again for every token, and makes a plan for every length")
-      ->check(rt::tools::positive())
+      ->check(librt::tools::positive())
       ->group(group);
   app.add_option("--prompt", generate.prompt, "Prompt text; needs --tokenizer")->group(group);
   app.add_option("--prompt-tokens", generate.prompt_tokens, "Prompt as token ids; default: 1")
@@ -209,11 +212,11 @@ void declare_generation(CLI::App& app, Options& options) {
   app.add_option("--tokenizer", generate.tokenizer, "Tokenizer file of llama2.c (.bin); without: print ids")
       ->group(group);
   app.add_option("--temperature", generate.sampler.temperature, "0: always the most probable token")
-      ->check(rt::tools::non_negative())
+      ->check(librt::tools::non_negative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--top-k", generate.sampler.top_k, "Sample among the K most probable; 0: all")
-      ->check(rt::tools::non_negative())
+      ->check(librt::tools::non_negative())
       ->capture_default_str()
       ->group(group);
   app.add_option("--top-p", generate.sampler.top_p,
@@ -235,7 +238,7 @@ void declare_generation(CLI::App& app, Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  rt::tools::spin_briefly();
+  librt::tools::spin_briefly();
   CLI::App app("Runs a compiled model on files and optionally compares the outputs with expected ones.");
   Options options;
   app.add_option("model", options.model, "Compiled model (.rt)")->required();
@@ -278,29 +281,29 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "Results as JSON");
   app.add_flag("--quiet", options.quiet, "Do not print values");
   declare_generation(app, options);
-  rt::tools::set_up_help(
+  librt::tools::set_up_help(
       app,
       {.program = "rtrun",
        .examples = {
            "rtrun resnet50.rt --input image=cat.jpg --mean 123.7,116.3,103.5 --std 58.4,57.1,57.4 --resize",
            "rtrun net.rt --input x=x.npy --expect y=y.npy --backend vulkan",
            "rtrun decoder.rt --generate 200 --tokenizer tok512.bin --prompt \"Once upon a time\""}});
-  if (const auto code = rt::tools::parse_arguments(app, argc, argv)) return *code;
+  if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
   options.generate.sampler.seed = options.inputs.seed;
   options.generate.json = options.json;
   options.generate.quiet = options.quiet;
   options.inputs.layout_given = !options.layout.empty();
   options.inputs.image.channels_first = options.layout != "nhwc";
-  options.inputs.image.channels = options.channels == "bgr"    ? rt::tools::Channels::Bgr
-                                  : options.channels == "gray" ? rt::tools::Channels::Gray
-                                                               : rt::tools::Channels::Rgb;
+  options.inputs.image.channels = options.channels == "bgr"    ? librt::tools::Channels::Bgr
+                                  : options.channels == "gray" ? librt::tools::Channels::Gray
+                                                               : librt::tools::Channels::Rgb;
   for (const std::string& text : options.dims) {
     const auto assignment = rt::run::split_assignment(text);
     char* end = nullptr;
     const long long extent = assignment ? std::strtoll(assignment->second.c_str(), &end, 10) : -1;
     if (!assignment || *end != '\0' || extent < 0) {
       std::fprintf(stderr, "rtrun: --dim: expected NAME=EXTENT, found '%s'\n", text.c_str());
-      return rt::tools::kBadInput;
+      return librt::tools::kBadInput;
     }
     options.inputs.dims[assignment->first] = extent;
   }
@@ -308,6 +311,6 @@ int main(int argc, char** argv) {
     return run(options);
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "rtrun: not enough memory\n");
-    return rt::tools::kBadMachine;
+    return librt::tools::kBadMachine;
   }
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tools/common/random.h"
+#include "tools/data/random.h"
 
 namespace rt::run {
 
@@ -31,7 +31,7 @@ int64_t Sampler::choose(std::span<const float> logits) {
     candidates_.resize(kept);
     total = reached;
   }
-  double ticket = static_cast<double>(rt::split_mix(random_) >> 11) * 0x1p-53 * total;
+  double ticket = static_cast<double>(librt::split_mix(random_) >> 11) * 0x1p-53 * total;
   for (const Candidate& candidate : candidates_) {
     ticket -= candidate.weight;
     if (ticket < 0) return candidate.token;

@@ -6,13 +6,13 @@
 #include <cstring>
 #include <string_view>
 
-#include "tools/common/compare.h"
+#include "tools/data/compare.h"
 
 namespace rt::train {
 namespace {
 
-using tools::Array;
-using tools::ElementType;
+using librt::DType;
+using librt::tools::Array;
 
 template <class T>
 void store(std::byte* target, size_t i, T value) noexcept {
@@ -54,13 +54,13 @@ class ArraySource final : public Source {
         static_cast<int>(array.type) != static_cast<int>(column.dtype))
       return {rt::Code::Unsupported, where + ": input '" + column.input + "' has type " +
                                          std::string(rt::name_of(column.dtype)) + ", array '" + array.name +
-                                         "' " + std::string(tools::element_name(array.type)) +
+                                         "' " + std::string(librt::name_of(array.type)) +
                                          "; convert the data"};
     if (!integers) return allow_nonfinite_ ? rt::Status() : check_finite(array, column, where);
     const size_t elements = column.elements();
     const size_t count = static_cast<size_t>(array.dims[0]) * elements;
     for (size_t i = 0; i < count; ++i) {
-      const double value = tools::element_of(array, i);
+      const double value = librt::tools::element_of(array, i);
       const std::string at = where + ": array '" + array.name + "', sample " + std::to_string(i / elements);
       if (!std::isfinite(value) || value != std::floor(value))
         return bad_data(at + ": expected a whole number for input '" + column.input + "', found " +
@@ -74,12 +74,12 @@ class ArraySource final : public Source {
 
   static rt::Status check_finite(const Array& array, const Column& column, const std::string& where) {
     const size_t elements = column.elements();
-    const auto place =
-        tools::first_nonfinite(array.type, array.bytes.data(), static_cast<size_t>(array.dims[0]) * elements);
+    const auto place = librt::tools::first_nonfinite(array.type, array.bytes.data(),
+                                                     static_cast<size_t>(array.dims[0]) * elements);
     if (!place) return {};
     return bad_data(where + ": array '" + array.name + "', sample " + std::to_string(*place / elements) +
                     ", element " + std::to_string(*place % elements) + ": expected a finite number, found " +
-                    std::to_string(tools::element_of(array, *place)) +
+                    std::to_string(librt::tools::element_of(array, *place)) +
                     "; correct the data, or go on with --allow-nonfinite");
   }
 
@@ -87,17 +87,17 @@ class ArraySource final : public Source {
     const size_t count = column.elements();
     const size_t first = index * count;
     if (static_cast<int>(array.type) == static_cast<int>(column.dtype)) {
-      std::memcpy(target, array.bytes.data() + first * tools::element_size(array.type), column.bytes);
+      std::memcpy(target, array.bytes.data() + first * librt::size_of(array.type), column.bytes);
       return;
     }
-    if (column.dtype == rt::DType::F32 && array.type == ElementType::U8) {  // images
+    if (column.dtype == rt::DType::F32 && array.type == librt::DType::U8) {  // images
       const std::byte* bytes = array.bytes.data() + first;
       for (size_t i = 0; i < count; ++i)
         store(target, i, static_cast<float>(std::to_integer<unsigned>(bytes[i])));
       return;
     }
     for (size_t i = 0; i < count; ++i) {
-      const double value = tools::element_of(array, first + i);
+      const double value = librt::tools::element_of(array, first + i);
       if (column.dtype == rt::DType::F32)
         store(target, i, static_cast<float>(value));
       else if (column.dtype == rt::DType::I64)
@@ -165,7 +165,7 @@ rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& in
                   names + "; give a .npz with one array for each");
 }
 
-rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
+rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const std::string& where,
                                 const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                 bool allow_nonfinite, std::vector<std::string> classes) {
   auto source = std::make_unique<ArraySource>(allow_nonfinite);
@@ -179,7 +179,7 @@ rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::str
     }
     auto column = column_for(input, array->dims);
     if (!column) return bad_data(where + ": " + column.status().message());
-    const size_t elements = array->bytes.size() / tools::element_size(array->type);
+    const size_t elements = array->bytes.size() / librt::size_of(array->type);
     if (array->dims.empty() || array->dims[0] <= 0 ||
         elements != static_cast<size_t>(array->dims[0]) * column->elements())
       return bad_data(where + ": array '" + array->name + "' is " + shape_text(array->dims) + ", input '" +

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 #include "tools/rttrain/source.h"
 
 namespace rt::train {
@@ -17,7 +17,7 @@ namespace rt::train {
 /// Elements are converted when they are read; integer inputs accept only whole numbers, float inputs only
 /// finite numbers unless non-finite ones are allowed. where: the file, for messages. class_count: labels must
 /// be below it; 0: unknown.
-rt::Result<SourcePtr> source_of(std::vector<tools::Array> arrays, const std::string& where,
+rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const std::string& where,
                                 const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                 bool allow_nonfinite, std::vector<std::string> classes = {});
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "tools/common/compare.h"
-#include "tools/common/idx.h"
-#include "tools/common/npz.h"
+#include "tools/data/compare.h"
+#include "tools/data/idx.h"
+#include "tools/data/npz.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/images.h"
 #include "tools/rttrain/order.h"
@@ -43,7 +43,7 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
     return rt::Status(rt::Code::NotFound, path + ": there is no such file");
   for (const char* format : {"npz", "csv", "tsv"})
     if (path.ends_with(std::string(".") + format)) return std::string(format);
-  if (tools::is_idx_file(path)) return std::string("idx");
+  if (librt::tools::is_idx_file(path)) return std::string("idx");
   if (path.ends_with(".txt")) return std::string("text");
   return bad_data(path +
                   ": its format cannot be derived from name and content; add --format npz, csv, tsv, idx, "
@@ -53,35 +53,35 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
 rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& options,
                                const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
   std::string error;
-  auto arrays = tools::read_npz(files.paths[0], error);
+  auto arrays = librt::tools::read_npz(files.paths[0], error);
   if (!arrays) return rt::Status(rt::Code::Io, error);
   return source_of(std::move(*arrays), files.paths[0], inputs, class_count, options.allow_nonfinite);
 }
 
 // Grayscale images [N,H,W] for an image input of another size or with three channels.
-bool are_pictures_to_scale(const tools::Array& array, const rt::TensorSpec& input) {
+bool are_pictures_to_scale(const librt::tools::Array& array, const rt::TensorSpec& input) {
   std::vector<int64_t> dims;
   for (size_t axis = 1; axis < input.dims.size(); ++axis) dims.push_back(input.dims[axis].extent);
   const auto layout = image_layout(dims);
-  return array.type == tools::ElementType::U8 && array.dims.size() == 3 && layout &&
+  return array.type == librt::DType::U8 && array.dims.size() == 3 && layout &&
          (layout->height != array.dims[1] || layout->width != array.dims[2] || layout->channels != 1);
 }
 
-rt::Result<SourcePtr> scaled_pictures(tools::Array pictures, const tools::Array& numbers,
+rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt::tools::Array& values,
                                       const std::string& where, const DataOptions& options,
                                       const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
-  if (numbers.dims != std::vector<int64_t>{pictures.dims[0]})
+  if (values.dims != std::vector<int64_t>{pictures.dims[0]})
     return bad_data(where + ": " + std::to_string(pictures.dims[0]) + " images, but labels " +
-                    shape_text(numbers.dims));
+                    shape_text(values.dims));
   std::vector<int64_t> labels;
   for (size_t i = 0; i < static_cast<size_t>(pictures.dims[0]); ++i) {
-    labels.push_back(static_cast<int64_t>(tools::element_of(numbers, i)));
+    labels.push_back(static_cast<int64_t>(librt::tools::element_of(values, i)));
     if (labels.back() < 0 || (class_count > 0 && labels.back() >= class_count))
       return bad_data(where + ": sample " + std::to_string(i) + ": label " + std::to_string(labels.back()) +
                       ", the model has " + std::to_string(class_count) + " classes");
   }
-  const auto read = [gray = std::move(pictures)](size_t index) -> rt::Result<tools::Image> {
-    tools::Image image{
+  const auto read = [gray = std::move(pictures)](size_t index) -> rt::Result<librt::tools::Image> {
+    librt::tools::Image image{
         .width = static_cast<int>(gray.dims[2]), .height = static_cast<int>(gray.dims[1]), .rgb = {}};
     const size_t pixels = static_cast<size_t>(gray.dims[1] * gray.dims[2]);
     image.rgb.reserve(3 * pixels);
@@ -101,9 +101,9 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
   auto input = only_data_input(inputs, "IDX files");
   if (!input) return input.status();
   std::string error;
-  std::vector<tools::Array> arrays(2);
+  std::vector<librt::tools::Array> arrays(2);
   for (const std::string& path : files.paths) {
-    auto part = tools::read_idx(path, error);
+    auto part = librt::tools::read_idx(path, error);
     if (!part) return rt::Status(rt::Code::Io, error);
     if (arrays[0].dims.empty()) {
       arrays[0] = std::move(*part);
@@ -111,15 +111,15 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
     }
     if (part->type != arrays[0].type || !std::equal(part->dims.begin() + 1, part->dims.end(),
                                                     arrays[0].dims.begin() + 1, arrays[0].dims.end()))
-      return bad_data(path + ": expected samples of " + std::string(tools::element_name(arrays[0].type)) +
-                      " " + shape_text(std::span(arrays[0].dims).subspan(1)) +
-                      " as in the other files, found " + std::string(tools::element_name(part->type)) + " " +
+      return bad_data(path + ": expected samples of " + std::string(librt::name_of(arrays[0].type)) + " " +
+                      shape_text(std::span(arrays[0].dims).subspan(1)) + " as in the other files, found " +
+                      std::string(librt::name_of(part->type)) + " " +
                       shape_text(std::span(part->dims).subspan(1)));
     arrays[0].dims[0] += part->dims[0];
     arrays[0].bytes.insert(arrays[0].bytes.end(), part->bytes.begin(), part->bytes.end());
   }
   arrays[0].name = input->name;
-  auto labels = tools::read_idx(files.labels, error);
+  auto labels = librt::tools::read_idx(files.labels, error);
   if (!labels) return rt::Status(rt::Code::Io, error);
   arrays[1] = std::move(*labels);
   arrays[1].name = "labels";

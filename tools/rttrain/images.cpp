@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <mutex>
 
-#include "tools/common/image.h"
+#include "tools/data/image.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/table.h"
 
@@ -24,11 +24,11 @@ struct Picture {
 class PictureCache {
  public:
   PictureCache(size_t count, size_t limit) : pictures_(count), left_(limit) {}
-  std::shared_ptr<const tools::Image> find(size_t index) const {
+  std::shared_ptr<const librt::tools::Image> find(size_t index) const {
     const std::lock_guard lock(mutex_);
     return pictures_[index];
   }
-  void keep(size_t index, const std::shared_ptr<const tools::Image>& picture) {
+  void keep(size_t index, const std::shared_ptr<const librt::tools::Image>& picture) {
     const std::lock_guard lock(mutex_);
     if (pictures_[index] != nullptr || picture->rgb.size() > left_) return;
     left_ -= picture->rgb.size();
@@ -37,7 +37,7 @@ class PictureCache {
 
  private:
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<const tools::Image>> pictures_;
+  std::vector<std::shared_ptr<const librt::tools::Image>> pictures_;
   size_t left_;
 };
 
@@ -51,22 +51,23 @@ class ImageSource final : public Source {
         cache_(labels_.size(), options.cache_bytes) {
     classes_ = std::move(classes);
     columns_ = std::move(columns);
-    how_.channels = layout.channels == 1 ? tools::Channels::Gray
-                    : options.bgr        ? tools::Channels::Bgr
-                                         : tools::Channels::Rgb;
+    how_.channels = layout.channels == 1 ? librt::tools::Channels::Gray
+                    : options.bgr        ? librt::tools::Channels::Bgr
+                                         : librt::tools::Channels::Rgb;
     how_.channels_first = layout.channels_first;
   }
 
   size_t size() const noexcept override { return labels_.size(); }
 
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
-    std::shared_ptr<const tools::Image> picture = cache_.find(index);
+    std::shared_ptr<const librt::tools::Image> picture = cache_.find(index);
     if (picture == nullptr) {
       auto decoded = read_(index);
       if (!decoded) return decoded.status();
       if (decoded->width != layout_.width || decoded->height != layout_.height)
-        decoded = tools::resized(*decoded, static_cast<int>(layout_.width), static_cast<int>(layout_.height));
-      picture = std::make_shared<const tools::Image>(std::move(*decoded));
+        decoded = librt::tools::resized(*decoded, static_cast<int>(layout_.width),
+                                        static_cast<int>(layout_.height));
+      picture = std::make_shared<const librt::tools::Image>(std::move(*decoded));
       cache_.keep(index, picture);
     }
     for (size_t c = 0; c < columns_.size(); ++c) {
@@ -74,7 +75,7 @@ class ImageSource final : public Source {
         std::memcpy(targets[c], &labels_[index], sizeof(int64_t));
         continue;
       }
-      const tools::Array array = tools::image_to_array(*picture, how_);
+      const librt::tools::Array array = librt::tools::image_to_array(*picture, how_);
       std::memcpy(targets[c], array.bytes.data(), columns_[c].bytes);
     }
     return {};
@@ -84,7 +85,7 @@ class ImageSource final : public Source {
   ReadPicture read_;
   std::vector<int64_t> labels_;
   ImageLayout layout_;
-  tools::ImageOptions how_;
+  librt::tools::ImageOptions how_;
   mutable PictureCache cache_;
 };
 
@@ -177,9 +178,9 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
   if (!pictures) return pictures.status();
   std::vector<int64_t> labels;
   for (const Picture& picture : *pictures) labels.push_back(picture.label);
-  const auto read = [all = std::move(*pictures)](size_t index) -> rt::Result<tools::Image> {
+  const auto read = [all = std::move(*pictures)](size_t index) -> rt::Result<librt::tools::Image> {
     std::string error;
-    auto decoded = tools::read_image(all[index].path, error);
+    auto decoded = librt::tools::read_image(all[index].path, error);
     if (!decoded) return rt::Status(rt::Code::Io, error);
     return std::move(*decoded);
   };

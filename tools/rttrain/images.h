@@ -4,7 +4,7 @@
 #include <functional>
 #include <optional>
 
-#include "tools/common/image.h"
+#include "tools/data/image.h"
 #include "tools/rttrain/data.h"
 
 namespace rt::train {
@@ -17,7 +17,7 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
                                   DataFacts& facts);
 
 /// Decodes one image; called by several threads concurrently.
-using ReadPicture = std::function<rt::Result<tools::Image>(size_t index)>;
+using ReadPicture = std::function<rt::Result<librt::tools::Image>(size_t index)>;
 
 /// Images scaled and cached as above; one label each, and the class names, if any.
 rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,

@@ -13,7 +13,7 @@
 #include <map>
 #include <utility>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 
 namespace rt::train {
 
@@ -590,8 +590,8 @@ class Loop {
     for (const std::string& name : options_.float_states) {
       const auto state = trainer_.session().read_state(name);
       if (!state) return state.status();
-      const auto place = tools::first_nonfinite(static_cast<tools::ElementType>(state->dtype()),
-                                                state->data(), static_cast<size_t>(state->elements()));
+      const auto place = librt::tools::first_nonfinite(static_cast<librt::DType>(state->dtype()),
+                                                       state->data(), static_cast<size_t>(state->elements()));
       if (!place) continue;
       return bad_data("step " + std::to_string(position_.step) + " left a value that is not finite in '" +
                       name + "', element " + std::to_string(*place) +

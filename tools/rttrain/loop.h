@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/common/schedule.h"
+#include "tools/data/schedule.h"
 #include "tools/rttrain/budget.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/log.h"
@@ -29,8 +29,8 @@ struct LoopOptions {
   uint64_t steps = 0;  ///< maximum number of steps, 0: no limit
   size_t batch = 32;
   float learning_rate = 0.01f;
-  tools::Schedule schedule = {};  ///< factor of the learning rate at each step
-  size_t micro_batch = 0;         ///< samples per micro-batch, accumulated to a step; 0: the batch
+  librt::tools::Schedule schedule = {};  ///< factor of the learning rate at each step
+  size_t micro_batch = 0;                ///< samples per micro-batch, accumulated to a step; 0: the batch
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out the last, smaller batch of an epoch

@@ -10,8 +10,8 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
-#include "tools/common/array.h"
-#include "tools/common/openmp_wait.h"
+#include "tools/cli/openmp_wait.h"
+#include "tools/data/array.h"
 #include "tools/rttrain/data.h"
 #include "tools/rttrain/loop.h"
 
@@ -68,9 +68,9 @@ void declare_data(CLI::App& app, Options& options) {
   add("--tokenizer", options.data.tokenizer, "Texts: bytes, or a tokenizer file of llama2.c (.bin)")
       ->capture_default_str();
   add("--sequence", options.data.sequence, "Texts: tokens of a sample, where the model has a dynamic length")
-      ->check(rt::tools::positive());
+      ->check(librt::tools::positive());
   add("--stride", options.data.stride, "Texts: from one window to the next; default: the window's length")
-      ->check(rt::tools::positive());
+      ->check(librt::tools::positive());
   add("--padding", options.data.padding, "Tables of texts: padding token after a short text")
       ->capture_default_str();
   add("--size", options.data.size, "Images: HEIGHT,WIDTH, where they are dynamic in the model")
@@ -107,7 +107,7 @@ void declare_training(CLI::App& app, Options& options) {
   add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
   add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
   options.batch = add("--batch", loop.batch, "Samples in a step; default: that of rtconvert --memory, or 32")
-                      ->check(rt::tools::positive());
+                      ->check(librt::tools::positive());
   options.micro_batch =
       add("--micro-batch", loop.micro_batch,
           "Samples computed at once: a batch's gradients are accumulated and make one step; for models of "
@@ -119,7 +119,9 @@ void declare_training(CLI::App& app, Options& options) {
           "copies of inputs. Planned and printed before anything runs; too little is an error. "
           "Default: that of rtconvert --memory, or no limit")
           ->transform(CLI::AsSizeValue(false));
-  add("--lr", loop.learning_rate, "Learning rate")->check(rt::tools::non_negative())->capture_default_str();
+  add("--lr", loop.learning_rate, "Learning rate")
+      ->check(librt::tools::non_negative())
+      ->capture_default_str();
   add("--schedule", options.schedule,
       "constant; step,every=N,gamma=0.1; linear,steps=N,end=0; cosine,steps=N,end=0; "
       "one_cycle,steps=N,rise=0.3,start=0.04,end=0.0001: factor of --lr. All but one_cycle take warmup=N")
@@ -130,7 +132,7 @@ void declare_training(CLI::App& app, Options& options) {
       ->group(group);
   add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.scoring.top_k, "K of the metric topK")
-      ->check(rt::tools::positive())
+      ->check(librt::tools::positive())
       ->capture_default_str();
   add("--target", options.target,
       "METRIC=VALUE, for example accuracy=0.985: stop when the validation reaches it; exit code 1 when it "
@@ -166,7 +168,7 @@ void declare_files(CLI::App& app, Options& options) {
   add("--best", loop.best, "Checkpoint of the epoch with the best value of --monitor");
   add("--log", options.log, "JSON lines: one object every --log-every steps, and one an epoch");
   add("--log-every", loop.log_every, "Steps between records")
-      ->check(rt::tools::positive())
+      ->check(librt::tools::positive())
       ->capture_default_str();
   add("--tensorboard", options.tensorboard, "Folder for TensorBoard's event files");
   app.add_flag("--json", loop.json, "One JSON object for each epoch on stdout")->group(group);
@@ -183,7 +185,7 @@ rt::Status check(Options& options) {
   if (!validates && (!options.target.empty() || options.loop.patience > 0 || !options.loop.best.empty()))
     return bad_data("--target, --patience and --best need --validate or --validate-fraction");
   std::string error;
-  const auto schedule = rt::tools::Schedule::parse(options.schedule, error);
+  const auto schedule = librt::tools::Schedule::parse(options.schedule, error);
   if (!schedule) return bad_data("--" + error);
   options.loop.schedule = *schedule;
   if (!options.target.empty()) {
@@ -376,7 +378,7 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   if (!log) return log.status();
   options.loop.data_text = data_text(options);
   for (const rt::StateSpec& state : model->states())
-    if (rt::tools::is_float(static_cast<rt::tools::ElementType>(state.dtype)))
+    if (librt::is_float(static_cast<librt::DType>(state.dtype)))
       options.loop.float_states.push_back(state.name);
   options.loop.notes = notes_of(facts);
   stop_on_signals();
@@ -389,7 +391,7 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
 }
 
 int run(Options& options, const rt::train::Ranks& ranks) {
-  using namespace rt::tools;
+  using namespace librt::tools;
   const std::string name = ranks.count() > 1 ? "rttrain: rank " + std::to_string(ranks.rank()) : "rttrain";
   try {
     const auto outcome = train(options, ranks);
@@ -407,8 +409,8 @@ int run(Options& options, const rt::train::Ranks& ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  rt::tools::spin_briefly();
-  using namespace rt::tools;
+  librt::tools::spin_briefly();
+  using namespace librt::tools;
   CLI::App app(
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
       "The weights after training are in the checkpoint; `rtconvert MODEL.rt --checkpoint FILE -o NEW.rt` "

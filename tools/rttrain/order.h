@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/common/random.h"
+#include "tools/data/random.h"
 
 namespace rt::train {
 
@@ -17,16 +17,17 @@ inline std::vector<uint32_t> epoch_order(size_t size, uint64_t seed, uint64_t ep
   std::iota(order.begin(), order.end(), 0u);
   if (!shuffle) return order;
   uint64_t state = seed * 0x9e3779b97f4a7c15u + epoch;
-  for (size_t i = size; i > 1; --i) std::swap(order[i - 1], order[split_mix(state) % i]);  // Fisher-Yates
+  for (size_t i = size; i > 1; --i)
+    std::swap(order[i - 1], order[librt::split_mix(state) % i]);  // Fisher-Yates
   return order;
 }
 
 /// The seed of a sample's random stream for its augmentation in one epoch.
 inline uint64_t sample_seed(uint64_t seed, uint64_t epoch, uint64_t sample) {
   uint64_t state = seed;
-  state = split_mix(state) ^ epoch;
-  state = split_mix(state) ^ sample;
-  return split_mix(state);
+  state = librt::split_mix(state) ^ epoch;
+  state = librt::split_mix(state) ^ sample;
+  return librt::split_mix(state);
 }
 
 }  // namespace rt::train

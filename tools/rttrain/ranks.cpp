@@ -79,19 +79,19 @@ void Ranks::abandon() const {
   if (abandon_ != nullptr) abandon_();
 }
 
-rt::Status Ranks::begin_sum(std::span<double> numbers) const {
+rt::Status Ranks::begin_sum(std::span<double> values) const {
   if (communicator_ == nullptr) return {};
-  return said(communicator_->all_reduce(communicator_->user, numbers.data(), numbers.size(), RT_F64));
+  return said(communicator_->all_reduce(communicator_->user, values.data(), values.size(), RT_F64));
 }
 
-rt::Status Ranks::finish_sum(std::span<double> numbers) const {
+rt::Status Ranks::finish_sum(std::span<double> values) const {
   if (communicator_ == nullptr) return {};
-  return said(communicator_->wait(communicator_->user, numbers.data()));
+  return said(communicator_->wait(communicator_->user, values.data()));
 }
 
-rt::Status Ranks::sum(std::span<double> numbers) const {
-  if (rt::Status status = begin_sum(numbers); !status) return status;
-  return finish_sum(numbers);
+rt::Status Ranks::sum(std::span<double> values) const {
+  if (rt::Status status = begin_sum(values); !status) return status;
+  return finish_sum(values);
 }
 
 rt::Status Ranks::meet() const {

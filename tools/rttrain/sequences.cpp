@@ -56,26 +56,26 @@ size_t edit_distance(std::span<const int64_t> a, std::span<const int64_t> b) {
 double ctc_loss(const StepScores& scores, std::span<const int64_t> labels) {
   // The forward variables over the labels with a blank before, between and after them; initially the empty
   // sequence.
-  const size_t places = 2 * labels.size() + 1;
-  const auto label_at = [&](size_t place) {
-    return place % 2 == 0 ? scores.blank : static_cast<size_t>(labels[place / 2]);
+  const size_t positions = 2 * labels.size() + 1;
+  const auto label_at = [&](size_t position) {
+    return position % 2 == 0 ? scores.blank : static_cast<size_t>(labels[position / 2]);
   };
-  std::vector<double> forward(places, kNever), next(places);
+  std::vector<double> forward(positions, kNever), next(positions);
   for (size_t step = 0; step < scores.steps; ++step) {
     const auto row = scores.at(step);
     const double normalizer = scores.probabilities ? 0 : log_normalizer(row);
-    for (size_t place = 0; place < places; ++place) {
-      double reached = step == 0 ? (place < 2 ? 0 : kNever) : forward[place];
-      if (step > 0 && place > 0) reached = log_of_sum(reached, forward[place - 1]);
-      if (step > 0 && place > 2 && place % 2 == 1 && label_at(place) != label_at(place - 2))
-        reached = log_of_sum(reached, forward[place - 2]);
-      const auto score = static_cast<double>(row[label_at(place)]);
-      next[place] = reached + (scores.probabilities ? std::log(score) : score - normalizer);
+    for (size_t position = 0; position < positions; ++position) {
+      double reached = step == 0 ? (position < 2 ? 0 : kNever) : forward[position];
+      if (step > 0 && position > 0) reached = log_of_sum(reached, forward[position - 1]);
+      if (step > 0 && position > 2 && position % 2 == 1 && label_at(position) != label_at(position - 2))
+        reached = log_of_sum(reached, forward[position - 2]);
+      const auto score = static_cast<double>(row[label_at(position)]);
+      next[position] = reached + (scores.probabilities ? std::log(score) : score - normalizer);
     }
     forward.swap(next);
   }
   if (scores.steps == 0) return labels.empty() ? 0 : -kNever;
-  return -(places > 1 ? log_of_sum(forward[places - 1], forward[places - 2]) : forward[0]);
+  return -(positions > 1 ? log_of_sum(forward[positions - 1], forward[positions - 2]) : forward[0]);
 }
 
 }  // namespace rt::train

@@ -7,16 +7,16 @@
 #include <optional>
 #include <set>
 
-#include "tools/common/delimited.h"
+#include "tools/data/delimited.h"
 #include "tools/rttrain/arrays.h"
 #include "tools/rttrain/text.h"
 
 namespace rt::train {
 namespace {
 
-using tools::Array;
-using tools::DelimitedTable;
-using tools::ElementType;
+using librt::DType;
+using librt::tools::Array;
+using librt::tools::DelimitedTable;
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -34,7 +34,7 @@ std::optional<T> number(std::string_view text) {
 }
 
 template <class T>
-Array array_of(const std::string& name, ElementType type, std::vector<int64_t> dims,
+Array array_of(const std::string& name, librt::DType type, std::vector<int64_t> dims,
                const std::vector<T>& values) {
   Array array{.name = name, .type = type, .dims = std::move(dims), .bytes = {}};
   array.bytes.resize(values.size() * sizeof(T));
@@ -50,7 +50,7 @@ class TableReader {
 
   rt::Result<SourcePtr> run(char delimiter, int64_t class_count) {
     std::string error;
-    auto table = tools::read_delimited(
+    auto table = librt::tools::read_delimited(
         path_, {.delimiter = delimiter, .header = options_.header, .quotes = delimiter != '\t'}, error);
     if (!table) return rt::Status(rt::Code::Io, error);
     table_ = std::move(*table);
@@ -146,7 +146,7 @@ class TableReader {
     std::vector<float> floats(values.begin(), values.end());
     if (facts_.features.empty())
       for (size_t column : chosen_) facts_.features.push_back(table_.names[column]);
-    return array_of(input.name, ElementType::F32,
+    return array_of(input.name, librt::DType::F32,
                     {static_cast<int64_t>(rows_.size()), static_cast<int64_t>(chosen_.size())}, floats);
   }
 
@@ -181,7 +181,7 @@ class TableReader {
       sample.resize(static_cast<size_t>(*length), options_.padding);
       ids.insert(ids.end(), sample.begin(), sample.end());
     }
-    return array_of(input.name, ElementType::I64, {static_cast<int64_t>(rows_.size()), *length}, ids);
+    return array_of(input.name, librt::DType::I64, {static_cast<int64_t>(rows_.size()), *length}, ids);
   }
 
   rt::Result<Array> read_labels() {
@@ -197,7 +197,7 @@ class TableReader {
           return bad_data(at(row, label_) + ": expected a number, found '" + table_.rows[row][label_] + "'");
         values.push_back(static_cast<float>(*value));
       }
-      return array_of(spec->name, ElementType::F32, {rows, 1}, values);
+      return array_of(spec->name, librt::DType::F32, {rows, 1}, values);
     }
     std::vector<int64_t> labels;
     const bool numbers = facts_.classes.empty() && std::all_of(rows_.begin(), rows_.end(), [&](size_t row) {
@@ -219,7 +219,7 @@ class TableReader {
       if (!label) return bad_data(at(row, label_) + ": " + label.status().message());
       labels.push_back(*label);
     }
-    return array_of(spec->name, ElementType::I64, {rows}, labels);
+    return array_of(spec->name, librt::DType::I64, {rows}, labels);
   }
 
   const std::string path_;

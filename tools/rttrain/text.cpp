@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "tools/common/array.h"
+#include "tools/data/array.h"
 #include "tools/rttrain/arrays.h"
 
 namespace rt::train {
@@ -43,7 +43,7 @@ rt::Result<Encoder> Encoder::create(const std::string& tokenizer) {
   Encoder encoder;
   if (tokenizer == "bytes") return encoder;
   std::string error;
-  encoder.tokenizer_ = tools::Tokenizer::load(tokenizer, error);
+  encoder.tokenizer_ = librt::tools::Tokenizer::load(tokenizer, error);
   if (!encoder.tokenizer_) return rt::Status(rt::Code::Io, error);
   return encoder;
 }
@@ -94,7 +94,7 @@ rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& opti
   auto encoder = Encoder::create(options.tokenizer);
   if (!encoder) return encoder.status();
   std::string error;
-  const auto bytes = tools::read_file(path, error);
+  const auto bytes = librt::tools::read_file(path, error);
   if (!bytes) return rt::Status(rt::Code::Io, error);
   std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   const auto at = [&](double fraction) {

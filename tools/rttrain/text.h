@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/common/tokenizer.h"
+#include "tools/data/tokenizer.h"
 #include "tools/rttrain/data.h"
 
 namespace rt::train {
@@ -19,7 +19,7 @@ class Encoder {
   std::vector<int64_t> encode(std::string_view text) const;
 
  private:
-  std::optional<tools::Tokenizer> tokenizer_;
+  std::optional<librt::tools::Tokenizer> tokenizer_;
 };
 
 /// Tokens per sample: the input's static extent, or --sequence.

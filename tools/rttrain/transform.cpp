@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "tools/common/random.h"
+#include "tools/data/random.h"
 #include "tools/rttrain/arrays.h"
 
 namespace rt::train {
@@ -87,11 +87,11 @@ void Transform::apply(uint64_t seed, std::span<std::byte* const> targets, std::v
   uint64_t random = seed;
   const auto shift = [&] {
     const auto range = static_cast<uint64_t>(2 * augmentation_.crop + 1);
-    return static_cast<int64_t>(split_mix(random) % range) - augmentation_.crop;
+    return static_cast<int64_t>(librt::split_mix(random) % range) - augmentation_.crop;
   };
   const int64_t dy = shift();
   const int64_t dx = shift();
-  const bool mirror = augmentation_.flip && (split_mix(random) & 1) != 0;
+  const bool mirror = augmentation_.flip && (librt::split_mix(random) & 1) != 0;
   for (const Step& step : steps_) {
     auto* values = reinterpret_cast<float*>(targets[step.column]);
     if (step.picture && augmentation_.any()) {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/attention_geometry.h"
+#include "backends/cpu/support/attention_geometry.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 struct Geometry : AttentionGeometry {
@@ -225,4 +225,4 @@ std::span<const KernelRow> rows_attention() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

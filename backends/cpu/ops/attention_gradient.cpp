@@ -1,9 +1,9 @@
 // Gradients of attention without materializing the score matrix: first blocks of rows, for grad_query and
 // three statistics per row, then blocks of keys, for grad_key and grad_value. No two threads add to the same
 // element, so results do not depend on the thread count.
-#include "backends/cpu/attention_geometry.h"
+#include "backends/cpu/support/attention_geometry.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 struct Gradient {
@@ -83,4 +83,4 @@ std::span<const KernelRow> rows_attention_gradient() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -4,12 +4,12 @@
 // can neither return an error nor trap. Integer sums, differences, products and powers wrap.
 #include <cmath>
 
-#include "backends/common/broadcast.h"
-#include "backends/cpu/elements.h"
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/elementwise.h"
+#include "runtime/geometry/broadcast.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 using Plan = BroadcastPlan<2>;
@@ -288,7 +288,7 @@ Result<KernelPtr> create_shift(CpuDevice&, const NodeView& node, Producers) {
 
 std::span<const KernelRow> rows_binary();
 std::span<const KernelRow> rows_binary() {
-#define RT_BINARY(Name, name) row<create<BinaryFunction::Name>>(OpKind::Name, name, kNumbers)
+#define RT_BINARY(Name, name) row<create<BinaryFunction::Name>>(OpKind::Name, name, kNumericTypes)
 #define RT_COMPARE(Name, name) row<create_compare<CompareFunction::Name>>(OpKind::Name, name, kAnyDType)
 #define RT_LOGIC(Name, name) row<create_logic<Logic::Name>>(OpKind::Name, name, DTypeSet{DType::Bool})
   static constexpr KernelRow kRows[] = {
@@ -319,4 +319,4 @@ std::span<const KernelRow> rows_binary() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

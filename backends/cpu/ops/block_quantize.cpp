@@ -1,8 +1,8 @@
 // BlockQuantize and BlockDequantize, block by block: a scale and all quantized values of the block.
-#include "backends/cpu/blocks.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/blocks.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 Result<KernelPtr> create_quantize(CpuDevice& device, const NodeView& node, Producers) {
@@ -14,7 +14,7 @@ Result<KernelPtr> create_quantize(CpuDevice& device, const NodeView& node, Produ
     const Codebook codebook(call.in<float>(1), levels);
     for_each_block(count, block, 16, [&](int64_t number, int64_t first, int64_t n) noexcept {
       call.out<float>(1)[number] =
-          codebook.codes_of(*simd, call.in<float>(0) + first, call.out<uint8_t>() + first, n, keep_positive);
+          codebook.quantize(*simd, call.in<float>(0) + first, call.out<uint8_t>() + first, n, keep_positive);
     });
   });
 }
@@ -26,7 +26,7 @@ Result<KernelPtr> create_dequantize(CpuDevice& device, const NodeView& node, Pro
   return make_kernel([=, simd = &device.simd()](const Call& call) noexcept {
     const Codebook codebook(call.in<float>(2), levels);
     for_each_block(count, block, 2, [&](int64_t number, int64_t first, int64_t n) noexcept {
-      codebook.numbers_of(*simd, call.in<uint8_t>(0) + first, call.in<float>(1)[number],
+      codebook.dequantize(*simd, call.in<uint8_t>(0) + first, call.in<float>(1)[number],
                           call.out<float>() + first, n);
     });
   });
@@ -43,4 +43,4 @@ std::span<const KernelRow> rows_block_quantize() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

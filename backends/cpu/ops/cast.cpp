@@ -1,11 +1,11 @@
 // Cast between all dtypes. f32 to and from the 16-bit floats, and to short integers, through vector loops.
 #include <cstring>
 
-#include "backends/cpu/elements.h"
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/elementwise.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 /// n elements; one kernel serves all pairs of dtypes.
@@ -120,4 +120,4 @@ std::span<const KernelRow> rows_cast() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

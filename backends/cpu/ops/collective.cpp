@@ -7,7 +7,7 @@
 #include "backends/common/ranks.h"
 #include "backends/cpu/kernel.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 template <class Attributes>
@@ -80,4 +80,4 @@ std::span<const KernelRow> rows_collective() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

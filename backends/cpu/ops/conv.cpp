@@ -12,12 +12,12 @@
 // elsewhere. conv.bf16 is the direct one, channels-last, in bf16.
 #include <cstring>
 
-#include "backends/cpu/epilogue.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn.h"
-#include "backends/cpu/winograd.h"
+#include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/winograd.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 using onednn::Algorithm;
@@ -179,7 +179,7 @@ Point point_of(int64_t index, const std::array<int64_t, kMaxSpatialRank>& extent
 
 /// Calls body(x element, weight element, y element) for every multiply-add of the convolution.
 template <class Body>
-void for_products(const ConvGeometry& g, const Body& body) {
+void for_each_multiply(const ConvGeometry& g, const Body& body) {
   std::array<int64_t, kMaxSpatialRank> outputs{}, kernels{};
   int64_t out_points = 1, taps = 1, in_points = 1;
   for (int i = 0; i < g.rank; ++i) {
@@ -230,7 +230,7 @@ Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producer
     const float *first = call.in<float>(0), *second = call.in<float>(1);
     float* result = call.out<float>();
     std::fill(result, result + n, 0.0f);
-    for_products(g, [&](int64_t x, int64_t weight, int64_t y) noexcept {
+    for_each_multiply(g, [&](int64_t x, int64_t weight, int64_t y) noexcept {
       if (kind == OpKind::Conv)
         result[y] += first[x] * second[weight];
       else if (kind == OpKind::ConvTranspose)
@@ -271,4 +271,4 @@ std::span<const KernelRow> rows_conv() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/kernel.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr double kImpossible = -std::numeric_limits<double>::infinity();
@@ -31,9 +31,9 @@ struct Ctc {
   bool zero_infinity;
   std::array<bool, 3> wide;
 
-  int64_t most_places() const { return 2 * most_labels + 1; }
+  int64_t max_positions() const { return 2 * most_labels + 1; }
   /// alpha of all steps, and two rows of beta.
-  int64_t scratch_of_one() const { return (most_steps + 2) * most_places(); }
+  int64_t scratch_of_one() const { return (most_steps + 2) * max_positions(); }
 
   void sequence(const Call& call, int64_t n) const noexcept;
 };
@@ -43,27 +43,27 @@ struct Problem {
   const Ctc& ctc;
   const float* x;
   Integers labels;
-  int64_t first_label, steps, places, n;
+  int64_t first_label, steps, positions, n;
 
-  int64_t symbol(int64_t place) const noexcept {
-    return place % 2 == 0 ? ctc.blank : labels[first_label + place / 2];
+  int64_t symbol(int64_t position) const noexcept {
+    return position % 2 == 0 ? ctc.blank : labels[first_label + position / 2];
   }
   double log_probability(int64_t t, int64_t symbol) const noexcept {
     if (symbol < 0 || symbol >= ctc.classes) return kImpossible;
     return static_cast<double>(x[(t * ctc.batch + n) * ctc.classes + symbol]);
   }
   /// Whether a path may go from place - 2 to this one.
-  bool skips(int64_t place) const noexcept {
-    return place >= 2 && place < places && place % 2 == 1 && symbol(place) != symbol(place - 2) &&
-           symbol(place) != ctc.blank;
+  bool skips(int64_t position) const noexcept {
+    return position >= 2 && position < positions && position % 2 == 1 &&
+           symbol(position) != symbol(position - 2) && symbol(position) != ctc.blank;
   }
 };
 
 void fill_alpha(const Problem& problem, double* alpha) noexcept {
-  const int64_t places = problem.places;
-  for (int64_t t = 0; t < problem.steps; ++t, alpha += places)
-    for (int64_t k = 0; k < places; ++k) {
-      const double* before = alpha - places;
+  const int64_t positions = problem.positions;
+  for (int64_t t = 0; t < problem.steps; ++t, alpha += positions)
+    for (int64_t k = 0; k < positions; ++k) {
+      const double* before = alpha - positions;
       double sum = kImpossible;
       if (t == 0) {
         sum = k < 2 ? 0 : kImpossible;
@@ -78,16 +78,18 @@ void fill_alpha(const Problem& problem, double* alpha) noexcept {
 
 /// beta without the step's own symbol: alpha + beta is the log probability of all paths through a place.
 void fill_beta(const Problem& problem, int64_t t, const double* after, double* beta) noexcept {
-  const int64_t places = problem.places;
-  const auto behind = [&](int64_t k) { return after[k] + problem.log_probability(t + 1, problem.symbol(k)); };
-  for (int64_t k = 0; k < places; ++k) {
+  const int64_t positions = problem.positions;
+  const auto score_after = [&](int64_t k) {
+    return after[k] + problem.log_probability(t + 1, problem.symbol(k));
+  };
+  for (int64_t k = 0; k < positions; ++k) {
     if (t == problem.steps - 1) {
-      beta[k] = k + 2 >= places ? 0 : kImpossible;
+      beta[k] = k + 2 >= positions ? 0 : kImpossible;
       continue;
     }
-    double sum = behind(k);
-    if (k + 1 < places) sum = log_sum(sum, behind(k + 1));
-    if (problem.skips(k + 2)) sum = log_sum(sum, behind(k + 2));
+    double sum = score_after(k);
+    if (k + 1 < positions) sum = log_sum(sum, score_after(k + 1));
+    if (problem.skips(k + 2)) sum = log_sum(sum, score_after(k + 2));
     beta[k] = sum;
   }
 }
@@ -101,24 +103,24 @@ void Ctc::sequence(const Call& call, int64_t n) const noexcept {
   float* gradient = call.out<float>(1);
   for (int64_t t = 0; t < most_steps; ++t) std::fill_n(gradient + (t * batch + n) * classes, classes, 0.0f);
 
-  const int64_t places = problem.places;
+  const int64_t positions = problem.positions;
   double* alpha = call.scratch<double>() + n * scratch_of_one();
-  double* rows[2] = {alpha + most_steps * most_places(), alpha + (most_steps + 1) * most_places()};
+  double* rows[2] = {alpha + most_steps * max_positions(), alpha + (most_steps + 1) * max_positions()};
   fill_alpha(problem, alpha);
   double total = steps == 0 && length == 0 ? 0 : kImpossible;
-  for (int64_t k = std::max<int64_t>(places - 2, 0); k < places && steps > 0; ++k)
-    total = log_sum(total, alpha[(steps - 1) * places + k]);
+  for (int64_t k = std::max<int64_t>(positions - 2, 0); k < positions && steps > 0; ++k)
+    total = log_sum(total, alpha[(steps - 1) * positions + k]);
   const bool none = total == kImpossible;
   call.out<float>(0)[n] = none && zero_infinity ? 0.0f : static_cast<float>(-total);
   if (none && zero_infinity) return;
   for (int64_t t = steps; t-- > 0;) {
     double* beta = rows[t % 2];
     fill_beta(problem, t, rows[(t + 1) % 2], beta);
-    for (int64_t k = 0; k < places; ++k) {
+    for (int64_t k = 0; k < positions; ++k) {
       const int64_t symbol = problem.symbol(k);
       if (symbol < 0 || symbol >= classes) continue;
-      const double share =
-          none ? std::numeric_limits<double>::quiet_NaN() : std::exp(alpha[t * places + k] + beta[k] - total);
+      const double share = none ? std::numeric_limits<double>::quiet_NaN()
+                                : std::exp(alpha[t * positions + k] + beta[k] - total);
       gradient[(t * batch + n) * classes + symbol] -= static_cast<float>(share);
     }
   }
@@ -139,7 +141,7 @@ Result<KernelPtr> create_ctc(CpuDevice&, const NodeView& node, Producers) {
   requirements.scratch = static_cast<size_t>(ctc.batch * ctc.scratch_of_one()) * sizeof(double);
   return make_kernel(
       [ctc](const Call& call) noexcept {
-        const int64_t work = ctc.most_steps * (ctc.most_places() * 80 + ctc.classes);
+        const int64_t work = ctc.most_steps * (ctc.max_positions() * 80 + ctc.classes);
         parallel_for(ctc.batch, work, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t n = begin; n < end; ++n) ctc.sequence(call, n);
         });
@@ -155,4 +157,4 @@ std::span<const KernelRow> rows_ctc() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

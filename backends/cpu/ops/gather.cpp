@@ -3,10 +3,10 @@
 // it, and must not touch other memory.
 #include <cstring>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
@@ -22,7 +22,7 @@ Status supports_gather(const CpuDevice&, const NodeView& node) {
 }
 
 template <class Index>
-int64_t place_of(Index index, int64_t extent) noexcept {
+int64_t normalized_index(Index index, int64_t extent) noexcept {
   const auto wide = static_cast<int64_t>(index);
   return std::clamp<int64_t>(wide < 0 ? wide + extent : wide, 0, extent - 1);
 }
@@ -50,14 +50,14 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
         parallel_for(outer * count, inner, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t i = begin; i < end;) {
             const T* from = data + i / count * extent * inner;
-            const Index* places = indices + i % count;
+            const Index* from_indices = indices + i % count;
             const int64_t run = std::min(count - i % count, end - i);
             T* to = y + i * inner;
             if (inner == 1)
-              for (int64_t k = 0; k < run; ++k) to[k] = from[place_of(places[k], extent)];
+              for (int64_t k = 0; k < run; ++k) to[k] = from[normalized_index(from_indices[k], extent)];
             else
               for (int64_t k = 0; k < run; ++k)
-                std::memcpy(to + k * inner, from + place_of(places[k], extent) * inner,
+                std::memcpy(to + k * inner, from + normalized_index(from_indices[k], extent) * inner,
                             static_cast<size_t>(inner) * sizeof(T));
             i += run;
           }
@@ -69,7 +69,7 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
 
 Status supports_scatter(const CpuDevice&, const NodeView& node) {
   RT_TRY(indices_supported(node));
-  if (!kNativeNumbers.contains(node.dtype(2)))
+  if (!kNativeNumericTypes.contains(node.dtype(2)))
     return unsupported("no accumulation in ", name_of(node.dtype(2)));
   return {};
 }
@@ -96,10 +96,10 @@ Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
                 T* to = result + o * extent * inner;
                 std::fill(to + begin * inner, to + end * inner, T{0});
                 for (int64_t i = 0; i < count; ++i) {
-                  const int64_t place = place_of(indices[i], extent);
-                  if (place < begin || place >= end) continue;
+                  const int64_t target = normalized_index(indices[i], extent);
+                  if (target < begin || target >= end) continue;
                   const T* from = updates + (o * count + i) * inner;
-                  T* sum = to + place * inner;
+                  T* sum = to + target * inner;
 #pragma omp simd
                   for (int64_t k = 0; k < inner; ++k) {
                     if constexpr (std::is_integral_v<T>)
@@ -126,4 +126,4 @@ std::span<const KernelRow> rows_gather() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,11 +3,11 @@
 // depend on the thread count.
 #include <cstring>
 
-#include "backends/common/indexing.h"
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
+#include "runtime/geometry/indexing.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 using op::ScatterReduction;
@@ -22,7 +22,7 @@ struct Indices {
   const void* data;
   bool wide;
 
-  int64_t place(int64_t i, int64_t extent) const noexcept {
+  int64_t index_at(int64_t i, int64_t extent) const noexcept {
     return wide ? inside(static_cast<const int64_t*>(data)[i], extent)
                 : inside(static_cast<const int32_t*>(data)[i], extent);
   }
@@ -33,7 +33,7 @@ struct Indices {
     int64_t row = tuple / plan.in_batch;
     for (int k = 0; k < plan.length; ++k) {
       const int64_t extent = plan.extent[static_cast<size_t>(k)];
-      row = row * extent + place(tuple * plan.length + k, extent);
+      row = row * extent + index_at(tuple * plan.length + k, extent);
     }
     return row;
   }
@@ -135,7 +135,7 @@ Wide combine(ScatterReduction reduction, Wide old, Wide update) noexcept {
 }
 
 template <class T>
-void join(ScatterReduction reduction, T& element, T update) noexcept {
+void accumulate(ScatterReduction reduction, T& element, T update) noexcept {
   element = narrow<T>(combine(reduction, widen(element), widen(update)));
 }
 
@@ -165,7 +165,7 @@ Result<KernelPtr> create_scatter_elements(CpuDevice&, const NodeView& node, Prod
           T* y = call.out<T>();
           const T* updates = call.in<T>(2);
           for_elements(plan, indices_of(call, index_type), [=](int64_t at, int64_t data_at) noexcept {
-            join(reduction, y[data_at], updates[at]);
+            accumulate(reduction, y[data_at], updates[at]);
           });
         },
         in_place());
@@ -194,7 +194,7 @@ Result<KernelPtr> create_scatter_nd(CpuDevice&, const NodeView& node, Producers)
               if (reduction == ScatterReduction::None)
                 std::memcpy(to, from, static_cast<size_t>(plan.inner) * sizeof(T));
               else
-                for (int64_t k = 0; k < plan.inner; ++k) join(reduction, to[k], from[k]);
+                for (int64_t k = 0; k < plan.inner; ++k) accumulate(reduction, to[k], from[k]);
             }
           });
         },
@@ -215,4 +215,4 @@ std::span<const KernelRow> rows_indexed() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

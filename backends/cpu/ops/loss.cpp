@@ -1,9 +1,9 @@
 // SoftmaxCrossEntropy in one pass over the logits: the mean over rows of log(sum exp(x - max)) - (x[label] -
 // max). A label outside [0, C) contributes 0. Per-row losses are kept in scratch and summed in order.
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 Status supports(const CpuDevice&, const NodeView& node) {
@@ -51,4 +51,4 @@ std::span<const KernelRow> rows_loss() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

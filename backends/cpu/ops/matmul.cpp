@@ -1,12 +1,12 @@
 // MatMul: oneDNN for f32 and bf16, vector loops (GEMV) for single rows, plain loops for everything else.
-#include "runtime/graph/matmul_geometry.h"
+#include "runtime/geometry/matmul.h"
 
-#include "backends/cpu/elements.h"
-#include "backends/cpu/epilogue.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/epilogue.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
@@ -47,31 +47,30 @@ std::vector<int64_t> padded(const Shape& batch, int rank) {
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  onednn::MatMul product;
-  product.dtype = node.dtype(0);
-  product.m = g.m;
-  product.k = g.k;
-  product.n = g.n;
-  product.a = {padded(g.a_batch, g.batch.rank()), g.transpose_a, nullptr};
-  product.b = {padded(g.b_batch, g.batch.rank()), g.transpose_b, nullptr};
-  product.batch = padded(g.batch, g.batch.rank());
+  onednn::MatMul matmul;
+  matmul.dtype = node.dtype(0);
+  matmul.m = g.m;
+  matmul.k = g.k;
+  matmul.n = g.n;
+  matmul.a = {padded(g.a_batch, g.batch.rank()), g.transpose_a, nullptr};
+  matmul.b = {padded(g.b_batch, g.batch.rank()), g.transpose_b, nullptr};
+  matmul.batch = padded(g.batch, g.batch.rank());
   if (g.b_batch.elements() == 1 && !g.transpose_a && g.a_batch.elements() == g.batch.elements()) {
-    product.m *= g.batch.elements();  // one weight for all batches: their rows form one GEMM
-    product.a.batch.clear();
-    product.b.batch.clear();
-    product.batch.clear();
+    matmul.m *= g.batch.elements();  // one weight for all batches: their rows form one GEMM
+    matmul.a.batch.clear();
+    matmul.b.batch.clear();
+    matmul.batch.clear();
   }
-  if (product.batch.empty()) product.b.constant = node.inputs[1].value;
+  if (matmul.batch.empty()) matmul.b.constant = node.inputs[1].value;
   const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
   if (const auto* epilogue = epilogue_of(node)) {
     if (is_row_bias(node, g, inputs.bias))
-      product.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias,
-                          inputs.residual};
+      matmul.epilogue = {epilogue->activation, epilogue->alpha, epilogue->beta, inputs.bias, inputs.residual};
     else
-      product.finish = onednn::LateEpilogue{
+      matmul.finish = onednn::LateEpilogue{
           Finish(device.simd(), g.result, epilogue, node.shape(static_cast<size_t>(inputs.bias))), inputs};
   }
-  return onednn::make_matmul(device, product);
+  return onednn::make_matmul(device, matmul);
 }
 
 // --- GEMV, one row times a matrix: a language model's decode step
@@ -121,8 +120,8 @@ Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers)
 
 /// y[i] = sum over k of a[i, k] b[k, :], row by row; unsigned arithmetic, so that integers wrap.
 template <class T>
-void product_rows(const MatMulGeometry& g, const std::byte* a_bytes, const std::byte* b_bytes,
-                  std::byte* y_bytes, int64_t begin, int64_t end) {
+void matmul_rows(const MatMulGeometry& g, const std::byte* a_bytes, const std::byte* b_bytes,
+                 std::byte* y_bytes, int64_t begin, int64_t end) {
   using Sum = std::conditional_t<std::is_integral_v<T>, uint64_t, T>;
   const auto *a = reinterpret_cast<const T*>(a_bytes), *b = reinterpret_cast<const T*>(b_bytes);
   auto* y = reinterpret_cast<T*>(y_bytes);
@@ -178,10 +177,10 @@ Status supports_plain(const CpuDevice&, const NodeView& node) {
 Result<KernelPtr> create_plain(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   const DType dtype = node.dtype(0);
-  using Rows = decltype(&product_rows<float>);
+  using Rows = decltype(&matmul_rows<float>);
   using Ending = decltype(&finish_plain<float>);
   const Rows rows =
-      with_number(dtype, [](auto tag) -> Rows { return &product_rows<typename decltype(tag)::type>; });
+      with_number(dtype, [](auto tag) -> Rows { return &matmul_rows<typename decltype(tag)::type>; });
   const Ending ending =
       with_number(dtype, [](auto tag) -> Ending { return &finish_plain<typename decltype(tag)::type>; });
   const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
@@ -215,9 +214,9 @@ std::span<const KernelRow> rows_matmul() {
       row<create_row, supports_row>(OpKind::MatMul, "matmul.row", DTypeSet{DType::F32}, 20),
       row<create, supports>(OpKind::MatMul, "matmul", DTypeSet{DType::F32}, 10),
       row<create, supports_bf16>(OpKind::MatMul, "matmul.bf16", DTypeSet{DType::BF16}, 10),
-      row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumbers, -10),
+      row<create_plain, supports_plain>(OpKind::MatMul, "matmul.plain", kNativeNumericTypes, -10),
   };
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

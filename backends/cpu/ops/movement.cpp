@@ -1,14 +1,14 @@
 // Operators that move elements without computing: any dtype, by element size.
-#include "runtime/graph/movement_geometry.h"
+#include "runtime/geometry/movement.h"
 
 #include <cstring>
 #include <optional>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/strided_copy.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/strided_copy.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 /// One box copied from input 0 to output 0, starting at these elements.
@@ -229,4 +229,4 @@ std::span<const KernelRow> rows_movement() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -4,10 +4,10 @@
 // accumulated around the means of blocks, because the difference of squares cancels.
 #include <cmath>
 
-#include "backends/cpu/channels.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/channels.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 LayoutId layout_of(const NodeView& node, Producers producers) {
@@ -66,7 +66,7 @@ void for_parts(const ChannelPlanes& planes, float* sums, int64_t width, int part
 /// Count, mean and sum of squares around the mean of a channel.
 struct Moments {
   float count, mean, squares;
-  void join(const Moments& more) noexcept {
+  void accumulate(const Moments& more) noexcept {
     const float total = count + more.count;
     if (total == 0) return;
     const float difference = more.mean - mean, share = more.count / total;
@@ -115,7 +115,7 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
           Moments all{};
           for (int part = 0; part < parts; ++part) {
             const float* own = sums + part * 3 * channels + c;
-            all.join({own[0], own[channels], own[2 * channels]});
+            all.accumulate({own[0], own[channels], own[2 * channels]});
           }
           mean[c] = all.mean;
           const float variance = all.squares / divisor;
@@ -227,4 +227,4 @@ std::span<const KernelRow> rows_norm() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <optional>
 
-#include "backends/cpu/blocks.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/blocks.h"
 #include "runtime/backend/state_pairs.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 static_assert(static_cast<int>(StepFunction::Lion) == static_cast<int>(op::StepRule::Lion) &&
@@ -45,7 +45,7 @@ class OptimizerStep {
   void operator()(const Call& call) const noexcept {
     if (const auto* skip = operand<uint8_t>(call, form_.skip); skip != nullptr && *skip != 0)
       return keep(call);
-    const StepNumbers numbers = numbers_now(call);
+    const StepParameters numbers = current_parameters(call);
     StepOperands operands{.p = call.in<float>(0), .g = call.in<float>(1), .new_p = call.out<float>()};
     if (scratch() > 0) operands.new_p = call.scratch<float>();
     if (form_.block_size > 0) {
@@ -68,11 +68,11 @@ class OptimizerStep {
     return i < 0 ? nullptr : call.in<T>(static_cast<size_t>(i));
   }
   void step_range(const StepOperands& operands, int64_t begin, int64_t end,
-                  const StepNumbers& numbers) const noexcept {
+                  const StepParameters& numbers) const noexcept {
     simd_->optimizer_step[static_cast<int>(form_.rule)](operands, begin, end, numbers);
   }
 
-  void step_blocks(const Call& call, const StepOperands& all, const StepNumbers& numbers) const noexcept {
+  void step_blocks(const Call& call, const StepOperands& all, const StepParameters& numbers) const noexcept {
     std::array<std::optional<Codebook>, kMostStepStates> codebooks;
     for (size_t i = 0; i < kMostStepStates; ++i)
       if (const auto& state = form_.states[i]; state.present)
@@ -82,7 +82,7 @@ class OptimizerStep {
       StepOperands operands{.p = all.p + first, .g = all.g + first, .new_p = all.new_p + first};
       for (size_t i = 0; i < kMostStepStates; ++i)
         if (const auto& state = form_.states[i]; state.present) {
-          codebooks[i]->numbers_of(*simd_, call.in<uint8_t>(state.input) + first,
+          codebooks[i]->dequantize(*simd_, call.in<uint8_t>(state.input) + first,
                                    call.in<float>(state.scales)[block], moments[i], n);
           operands.states[i] = operands.new_states[i] = moments[i];
         }
@@ -90,20 +90,20 @@ class OptimizerStep {
       for (size_t i = 0; i < kMostStepStates; ++i)
         if (const auto& state = form_.states[i]; state.present)
           // A second moment quantized to 0 would make the next step infinite.
-          call.out<float>(state.next_scales)[block] = codebooks[i]->codes_of(
+          call.out<float>(state.next_scales)[block] = codebooks[i]->quantize(
               *simd_, moments[i], call.out<uint8_t>(state.output) + first, n, !state.negative);
     });
   }
 
-  StepNumbers numbers_now(const Call& call) const noexcept {
-    StepNumbers numbers{.learning_rate = *operand<float>(call, form_.learning_rate),
-                        .weight_decay = form_.weight_decay,
-                        .epsilon = form_.epsilon,
-                        .keep1 = form_.keep1,
-                        .keep2 = form_.keep2,
-                        .momentum = form_.momentum,
-                        .share = form_.share,
-                        .variant = form_.variant};
+  StepParameters current_parameters(const Call& call) const noexcept {
+    StepParameters numbers{.learning_rate = *operand<float>(call, form_.learning_rate),
+                           .weight_decay = form_.weight_decay,
+                           .epsilon = form_.epsilon,
+                           .beta1 = form_.beta1,
+                           .beta2 = form_.beta2,
+                           .momentum = form_.momentum,
+                           .share = form_.share,
+                           .variant = form_.variant};
     const float* scale = operand<float>(call, form_.gradient_scale);
     numbers.gradient_scale = scale != nullptr ? *scale : 1.0f;
     if (const auto* counter = operand<int32_t>(call, form_.step)) {
@@ -111,8 +111,8 @@ class OptimizerStep {
       const auto correction = [&](float keep) {
         return static_cast<float>(1 / (1 - std::pow(static_cast<double>(keep), step)));
       };
-      numbers.correction1 = correction(form_.keep1);
-      numbers.correction2 = correction(form_.keep2);
+      numbers.correction1 = correction(form_.beta1);
+      numbers.correction2 = correction(form_.beta2);
       if (*counter == 1) numbers.share = 1;
     }
     return numbers;
@@ -191,4 +191,4 @@ std::span<const KernelRow> rows_optimizer() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

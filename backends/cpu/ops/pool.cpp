@@ -5,13 +5,13 @@
 #include <limits>
 #include <vector>
 
-#include "backends/cpu/device.h"
-#include "backends/cpu/elements.h"
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/device/device.h"
 #include "backends/cpu/kernel.h"
-#include "runtime/graph/geometry.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/elementwise.h"
+#include "runtime/geometry/windows.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 /// Always three spatial axes (missing ones have extent 1), and the addresses of runs of channels.
@@ -89,8 +89,8 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
   constexpr int64_t kBuffer = 4096;
   constexpr float kNeutral = kMax ? -std::numeric_limits<float>::infinity() : 0.0f;
   const WindowAxis& across = pool.axes[2];
-  const int64_t room = kBuffer / std::max<int64_t>(pool.width, 1);
-  const int64_t segment = std::clamp<int64_t>((room - across.reach()) / across.stride + 1, 1,
+  const int64_t capacity = kBuffer / std::max<int64_t>(pool.width, 1);
+  const int64_t segment = std::clamp<int64_t>((capacity - across.reach()) / across.stride + 1, 1,
                                               std::max<int64_t>(across.output, 1));
   const int64_t buffered = ((segment - 1) * across.stride + across.reach()) * pool.width;
   std::vector<int64_t> counts;
@@ -100,7 +100,8 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
   return make_kernel(
       [=, &simd, counts = std::move(counts)](const Call& call) noexcept {
         const WindowAxis &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
-        const auto join = simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+        const auto combine =
+            simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
         const int64_t lines = d.output * h.output;
         parallel_for(
             pool.images * lines, w.output * pool.width * pool.taps, 1,
@@ -127,7 +128,7 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
                       if (empty)
                         std::memcpy(middle, from, static_cast<size_t>(count) * sizeof(float));
                       else
-                        join(middle, from, count);
+                        combine(middle, from, count);
                       empty = false;
                     }
                   if (empty) std::fill(middle, middle + count, kNeutral);
@@ -160,7 +161,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   if constexpr (!kMax) count_pad = attributes.count_include_pad;
   const DType dtype = node.dtype(0);
   const bool wide = dtype == DType::F32;
-  const auto join =
+  const auto combine =
       device.simd().accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
   constexpr int64_t kFewChannels = 32;
   if (wide &&
@@ -170,7 +171,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
       [=, &simd = device.simd()](const Call& call) noexcept {
         // Channels combined at a time; 16-bit floats are widened on the way.
         const int64_t run = wide ? pool.width : kWideBlock;
-        const auto join_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
+        const auto reduce_window = [=, &call, &simd](int64_t i, int64_t channel, int64_t count) noexcept {
           float widened[kWideBlock], joined[kWideBlock];
           const int64_t image = i / pool.out_points, point = i % pool.out_points;
           float* out = wide ? call.out<float>() + i * pool.width + channel : joined;
@@ -180,7 +181,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
             const float* in = wide ? call.in<float>(0) + at : widened;
             if (!wide) widen_block(simd, dtype, call.in<uint16_t>(0) + at, first ? joined : widened, count);
             if (!first)
-              join(out, in, count);
+              combine(out, in, count);
             else if (wide)
               std::memcpy(out, in, static_cast<size_t>(count) * sizeof(float));
             first = false;
@@ -195,38 +196,39 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
                      [&](int64_t begin, int64_t end) noexcept {
                        for (int64_t i = begin; i < end; ++i)
                          for (int64_t channel = 0; channel < pool.width; channel += run)
-                           join_window(i, channel, std::min(run, pool.width - channel));
+                           reduce_window(i, channel, std::min(run, pool.width - channel));
                      });
       },
       {}, {layout, 1, 1});
 }
 
 /// Max pooling of quantized values; a window in the padding gives the least value.
-Result<KernelPtr> create_max_codes(CpuDevice& device, const NodeView& node, Producers) {
+Result<KernelPtr> create_quantized_max(CpuDevice& device, const NodeView& node, Producers) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   const Pool pool = make_pool(geometry, kDense);
   const bool is_signed = node.dtype(0) == DType::I8;
-  return make_kernel([=, join = device.simd().max_codes[is_signed ? 0 : 1]](const Call& call) noexcept {
-    const auto* x = call.in<uint8_t>(0);
-    auto* y = call.out<uint8_t>();
-    const auto width = static_cast<size_t>(pool.width);
-    parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   for (int64_t i = begin; i < end; ++i) {
-                     uint8_t* out = y + i * pool.width;
-                     bool first = true;
-                     for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
-                       const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
-                       if (first)
-                         std::memcpy(out, in, width);
-                       else
-                         join(out, in, pool.width);
-                       first = false;
+  return make_kernel(
+      [=, combine = device.simd().quantized_max[is_signed ? 0 : 1]](const Call& call) noexcept {
+        const auto* x = call.in<uint8_t>(0);
+        auto* y = call.out<uint8_t>();
+        const auto width = static_cast<size_t>(pool.width);
+        parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
+                     [&](int64_t begin, int64_t end) noexcept {
+                       for (int64_t i = begin; i < end; ++i) {
+                         uint8_t* out = y + i * pool.width;
+                         bool first = true;
+                         for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
+                           const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
+                           if (first)
+                             std::memcpy(out, in, width);
+                           else
+                             combine(out, in, pool.width);
+                           first = false;
+                         });
+                         if (first) std::memset(out, is_signed ? 0x80 : 0, width);
+                       }
                      });
-                     if (first) std::memset(out, is_signed ? 0x80 : 0, width);
-                   }
-                 });
-  });
+      });
 }
 
 /// Positions in the flattened [N,C,S] of each window's first largest element; -1 for a window in the padding.
@@ -248,18 +250,19 @@ Result<KernelPtr> create_max_indices(CpuDevice&, const NodeView& node, Producers
               const int64_t image = i / pool.out_points;
               const T* in = x + image * pool.in_points * channels;
               for (int64_t c = 0; c < channels; ++c) {
-                int64_t place = -1;
+                int64_t best_index = -1;
                 decltype(widen(T{})) best{};
                 for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
                   const auto value = widen(in[from * channels + c]);
-                  const bool wins = place < 0 || value > best || (value != value && best == best);
+                  const bool wins = best_index < 0 || value > best || (value != value && best == best);
                   best = wins ? value : best;
-                  place = wins ? from : place;
+                  best_index = wins ? from : best_index;
                 });
-                if (place >= 0 && column_major)
-                  place = place / (h.input * w.input) +
-                          (place / w.input % h.input + place % w.input * h.input) * d.input;
-                y[i * channels + c] = place < 0 ? -1 : (image * channels + c) * pool.in_points + place;
+                if (best_index >= 0 && column_major)
+                  best_index = best_index / (h.input * w.input) +
+                               (best_index / w.input % h.input + best_index % w.input * h.input) * d.input;
+                y[i * channels + c] =
+                    best_index < 0 ? -1 : (image * channels + c) * pool.in_points + best_index;
               }
             }
           });
@@ -351,7 +354,7 @@ std::span<const KernelRow> rows_pool() {
   constexpr DTypeSet kF32{DType::F32}, kShort{DType::F32, DType::F16, DType::BF16};
   static constexpr KernelRow kRows[] = {
       row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kShort),
-      row<create_max_codes>(OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}),
+      row<create_quantized_max>(OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}),
       row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kShort),
       row<create_max_indices>(OpKind::MaxPoolIndices, "max_pool_indices", kAnyDType),
       row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),
@@ -361,4 +364,4 @@ std::span<const KernelRow> rows_pool() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -1,16 +1,16 @@
 // QuantizeLinear, DequantizeLinear and NarrowFloat: vector loops over runs of elements that share a scale, or
 // whose scales are contiguous.
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/quantization.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elementwise.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr DTypeSet kCodes{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32};
@@ -226,4 +226,4 @@ std::span<const KernelRow> rows_quantize() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -2,18 +2,18 @@
 // scales and zero points are constants; and elementwise passes over 8-bit tensors.
 //
 // The zero point of x is folded into the bias: sum (x - zx) w = sum x w - zx sum w.
-#include "runtime/graph/matmul_geometry.h"
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/matmul.h"
+#include "runtime/geometry/quantization.h"
 
 #include <cmath>
 
-#include "backends/cpu/elementwise.h"
-#include "backends/cpu/epilogue.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/epilogue.h"
 #include "runtime/core/element.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
@@ -37,8 +37,8 @@ int32_t known_zero_point(const NodeView& node, size_t i) {
   return static_cast<int32_t>(load_integer(node.inputs[i].value, node.dtype(i), 0));
 }
 
-Status supports_product(const CpuDevice&, const NodeView& node) {
-  if (!onednn::exact_integer_products()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
+Status supports_matmul(const CpuDevice&, const NodeView& node) {
+  if (!onednn::exact_integer_matmuls()) return unsupported("exact 8-bit arithmetic needs AVX-512 VNNI");
   if (node.output(0).elements() == 0 || node.input(0).elements() == 0 || node.input(1).elements() == 0)
     return unsupported("empty operands: nothing to compute");
   for (size_t i = 1; i < node.input_count(); ++i)
@@ -89,11 +89,11 @@ onednn::Requantization requantization_of(const NodeView& node, int64_t channels,
 Result<KernelPtr> create_matmul(CpuDevice&, const NodeView& node, Producers) {
   RT_ASSIGN(const MatMulGeometry g, matmul_geometry(node.shape(0), node.shape(1), {}));
   const auto* weight = static_cast<const int8_t*>(node.inputs[1].value);
-  onednn::IntegerMatMul product{.m = g.m * g.batch.elements(), .k = g.k, .n = g.n};
-  product.b.constant = weight;
-  product.a_signed = is_signed(node.dtype(0));
+  onednn::IntegerMatMul matmul{.m = g.m * g.batch.elements(), .k = g.k, .n = g.n};
+  matmul.b.constant = weight;
+  matmul.a_signed = is_signed(node.dtype(0));
   return onednn::make_quantized_matmul(
-      product, requantization_of<op::QuantizedMatMulAttributes>(node, g.n, [&](int64_t column) {
+      matmul, requantization_of<op::QuantizedMatMulAttributes>(node, g.n, [&](int64_t column) {
         int64_t sum = 0;
         for (int64_t k = 0; k < g.k; ++k) sum += weight[k * g.n + column];
         return sum;
@@ -167,7 +167,7 @@ Status supports_add(const CpuDevice&, const NodeView& node) {
 
 Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers) {
   const DType a = node.dtype(0), b = node.dtype(1), y = node.output(0).dtype;
-  const auto loop = device.simd().add_codes[table_index(a)][table_index(b)][table_index(y)];
+  const auto loop = device.simd().add_quantized[table_index(a)][table_index(b)][table_index(y)];
   op::EpilogueAttributes epilogue;
   if (const auto& fused = node.as<op::QuantizedAddAttributes>().epilogue) epilogue = *fused;
   const int64_t n = node.output(0).elements();
@@ -176,7 +176,7 @@ Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers)
       return static_cast<float>(load_integer(call.in<std::byte>(i), type, 0));
     };
     const float y_scale = *call.in<float>(6), y_zero = zero(7, y);
-    CodeSum sum{};
+    QuantizedSum sum{};
     sum.factor_a = *call.in<float>(2) / y_scale;
     sum.factor_b = *call.in<float>(4) / y_scale;
     sum.offset = y_zero - zero(3, a) * sum.factor_a - zero(5, b) * sum.factor_b;
@@ -256,8 +256,8 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
 std::span<const KernelRow> rows_quantized();
 std::span<const KernelRow> rows_quantized() {
   static constexpr KernelRow kRows[] = {
-      row<create_matmul, supports_product>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
-      row<create_conv, supports_product>(OpKind::QuantizedConv, "quantized_conv", kBytes),
+      row<create_matmul, supports_matmul>(OpKind::QuantizedMatMul, "quantized_matmul", kBytes),
+      row<create_conv, supports_matmul>(OpKind::QuantizedConv, "quantized_conv", kBytes),
       row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
       row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", kBytes),
       row<create_lookup>(OpKind::Lookup, "lookup", kBytes),
@@ -266,4 +266,4 @@ std::span<const KernelRow> rows_quantized() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -1,11 +1,11 @@
 // Uniform and normal random values, element by element from seed, counter and position.
 #include <cmath>
 
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elementwise.h"
 #include "runtime/core/philox.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 struct Numbers {
@@ -15,16 +15,16 @@ struct Numbers {
 };
 
 /// f64: the two values of one Philox block.
-void block_of(const Numbers& numbers, uint64_t counter, int64_t index, double* out) noexcept {
-  const PhiloxBlock bits = philox(numbers.seed, counter, static_cast<uint64_t>(index));
+void block_of(const Numbers& values, uint64_t counter, int64_t index, double* out) noexcept {
+  const PhiloxBlock bits = philox(values.seed, counter, static_cast<uint64_t>(index));
   double u[2] = {uniform53(bits[0], bits[1]), uniform53(bits[2], bits[3])};
-  if (numbers.normal) {
+  if (values.normal) {
     const double radius = std::sqrt(-2 * std::log(1 - u[0])), angle = 2 * M_PI * u[1];
     u[0] = radius * std::cos(angle);
     u[1] = radius * std::sin(angle);
   }
   for (size_t i = 0; i < 2; ++i)
-    out[i] = static_cast<double>(numbers.first) + static_cast<double>(numbers.second) * u[i];
+    out[i] = static_cast<double>(values.first) + static_cast<double>(values.second) * u[i];
 }
 
 uint64_t counter_of(const Call& call) noexcept {
@@ -32,13 +32,13 @@ uint64_t counter_of(const Call& call) noexcept {
   return counted == nullptr ? 0 : static_cast<uint64_t>(*counted);
 }
 
-KernelPtr make_f64(const Numbers& numbers, int64_t count) {
+KernelPtr make_f64(const Numbers& values, int64_t count) {
   return make_kernel([=](const Call& call) noexcept {
     double* y = call.out<double>();
     parallel_for((count + 1) / 2, 100, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t i = begin; i < end; ++i) {
         double made[2];
-        block_of(numbers, counter_of(call), i, made);
+        block_of(values, counter_of(call), i, made);
         for (int64_t k = 0; k < std::min<int64_t>(2, count - i * 2); ++k) y[i * 2 + k] = made[k];
       }
     });
@@ -46,15 +46,15 @@ KernelPtr make_f64(const Numbers& numbers, int64_t count) {
 }
 
 /// In f32, a group of blocks at a time.
-KernelPtr make_floats(const Simd& simd, const Numbers& numbers, DType dtype, int64_t count) {
+KernelPtr make_floats(const Simd& simd, const Numbers& values, DType dtype, int64_t count) {
   constexpr int64_t kGroup = 4 * Simd::kRandomBlocks;
-  return make_kernel([=, random = simd.random[numbers.normal ? 1 : 0], &simd](const Call& call) noexcept {
+  return make_kernel([=, random = simd.random[values.normal ? 1 : 0], &simd](const Call& call) noexcept {
     parallel_for((count + kGroup - 1) / kGroup, 8 * kGroup, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t i = begin; i < end; ++i) {
         float made[kGroup];
-        random(numbers.seed, counter_of(call), static_cast<uint64_t>(i * Simd::kRandomBlocks), made);
+        random(values.seed, counter_of(call), static_cast<uint64_t>(i * Simd::kRandomBlocks), made);
 #pragma omp simd
-        for (int64_t k = 0; k < kGroup; ++k) made[k] = numbers.first + numbers.second * made[k];
+        for (int64_t k = 0; k < kGroup; ++k) made[k] = values.first + values.second * made[k];
         const int64_t first = i * kGroup, here = std::min(kGroup, count - first);
         if (dtype == DType::F32)
           std::copy(made, made + here, call.out<float>() + first);
@@ -65,10 +65,10 @@ KernelPtr make_floats(const Simd& simd, const Numbers& numbers, DType dtype, int
   });
 }
 
-KernelPtr make_as(const CpuDevice& device, const NodeView& node, const Numbers& numbers) {
+KernelPtr make_as(const CpuDevice& device, const NodeView& node, const Numbers& values) {
   const TensorInfo& result = node.output(0);
-  if (result.dtype == DType::F64) return make_f64(numbers, result.elements());
-  return make_floats(device.simd(), numbers, result.dtype, result.elements());
+  if (result.dtype == DType::F64) return make_f64(values, result.elements());
+  return make_floats(device.simd(), values, result.dtype, result.elements());
 }
 
 Result<KernelPtr> create_uniform(CpuDevice& device, const NodeView& node, Producers) {
@@ -94,4 +94,4 @@ std::span<const KernelRow> rows_random() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

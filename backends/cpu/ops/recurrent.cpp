@@ -5,9 +5,9 @@
 // split the hidden units instead, with a barrier after every step.
 #include <cstring>
 
-#include "backends/cpu/recurrent_weights.h"
+#include "backends/cpu/support/recurrent_weights.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
@@ -20,13 +20,13 @@ struct Recurrence {
   RecurrentGeometry g;
   RecurrentWeights weights;
   const RecurrentLoops& loops;
-  std::array<CellNumbers, 2> numbers;
+  std::array<CellParameters, 2> numbers;
   bool has_lengths = false;
   int64_t chunk = 1;  ///< steps of a chunk
 
   Recurrence(const RecurrentGeometry& geometry, const Simd& simd, bool lengths)
       : g(geometry), weights(geometry), loops(*simd.recurrent), has_lengths(lengths) {
-    for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_numbers(g, d);
+    for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_parameters(g, d);
     chunk = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, g.batch));
   }
   bool splits_units() const noexcept {
@@ -67,8 +67,8 @@ class Walk {
     h_[1] = h_[0] + recurrence.state_floats();
     c_ = h_[1] + recurrence.state_floats();
     reset_ = c_ + recurrence.state_floats();
-    product_ = reset_ + recurrence.state_floats();
-    gathered_ = product_ + recurrence.state_floats();
+    matmul_ = reset_ + recurrence.state_floats();
+    gathered_ = matmul_ + recurrence.state_floats();
   }
 
   void rows(int64_t begin, int64_t end) noexcept {
@@ -142,17 +142,17 @@ class Walk {
     for (int64_t panel = panel_begin_; panel < panel_end_; ++panel) {
       const float* bias = weights_ + net_.weights.bias + panel * width;
       const float* w = weights_ + net_.weights.w + panel * g_.input * width;
-      const auto product = [&](int64_t row, int64_t count) {
+      const auto matmul = [&](int64_t row, int64_t count) {
         float* gates = gates_ + row * row_floats() + panel * width;
         for (int64_t i = 0; i < count; ++i)
           std::memcpy(gates + i * row_floats(), bias, static_cast<size_t>(width) * sizeof(float));
-        net_.loops.product(from + row * g_.input, g_.input, w, width, g_.input, gates, row_floats(), count,
-                           net_.weights.groups);
+        net_.loops.matmul(from + row * g_.input, g_.input, w, width, g_.input, gates, row_floats(), count,
+                          net_.weights.groups);
       };
       if (rows == g_.batch)
-        product(0, (last - first) * rows);
+        matmul(0, (last - first) * rows);
       else
-        for (int64_t s = 0; s < last - first; ++s) product(s * g_.batch + row_begin_, rows);
+        for (int64_t s = 0; s < last - first; ++s) matmul(s * g_.batch + row_begin_, rows);
     }
   }
 
@@ -191,7 +191,7 @@ class Walk {
     }
   }
 
-  const CellNumbers& numbers() const noexcept { return net_.numbers[static_cast<size_t>(direction_)]; }
+  const CellParameters& numbers() const noexcept { return net_.numbers[static_cast<size_t>(direction_)]; }
   CellBlock block(float* gates, int64_t panel, int64_t n) const noexcept {
     return {gates + n * row_floats() + panel * net_.weights.width, kUnits};
   }
@@ -199,10 +199,10 @@ class Walk {
   /// Adds `operand` times groups [group, group + count) of r's panel to the gates.
   void multiply(const float* operand, float* gates, int64_t panel, int64_t group, int64_t count) noexcept {
     const int64_t width = net_.weights.width;
-    net_.loops.product(operand + row_begin_ * hidden_stride_, hidden_stride_,
-                       weights_ + net_.weights.r + panel * g_.hidden * width + group * kUnits, width,
-                       g_.hidden, gates + row_begin_ * row_floats() + panel * width + group * kUnits,
-                       row_floats(), row_end_ - row_begin_, count);
+    net_.loops.matmul(operand + row_begin_ * hidden_stride_, hidden_stride_,
+                      weights_ + net_.weights.r + panel * g_.hidden * width + group * kUnits, width,
+                      g_.hidden, gates + row_begin_ * row_floats() + panel * width + group * kUnits,
+                      row_floats(), row_end_ - row_begin_, count);
   }
 
   /// All three GEMMs at once; the third gate's result is kept apart, with its own bias.
@@ -211,11 +211,10 @@ class Walk {
     const float* bias = weights_ + net_.weights.recurrent_bias + panel * kUnits;
     multiply(before, gates, panel, 0, 2);
     for (int64_t n = row_begin_; n < row_end_; ++n)
-      std::memcpy(product_ + n * hidden_stride_ + unit, bias, kUnits * sizeof(float));
-    net_.loops.product(before + row_begin_ * hidden_stride_, hidden_stride_,
-                       weights_ + net_.weights.r + panel * g_.hidden * width + 2 * kUnits, width, g_.hidden,
-                       product_ + row_begin_ * hidden_stride_ + unit, hidden_stride_, row_end_ - row_begin_,
-                       1);
+      std::memcpy(matmul_ + n * hidden_stride_ + unit, bias, kUnits * sizeof(float));
+    net_.loops.matmul(before + row_begin_ * hidden_stride_, hidden_stride_,
+                      weights_ + net_.weights.r + panel * g_.hidden * width + 2 * kUnits, width, g_.hidden,
+                      matmul_ + row_begin_ * hidden_stride_ + unit, hidden_stride_, row_end_ - row_begin_, 1);
     for (int64_t n = row_begin_; n < row_end_; ++n) {
       const int64_t at = n * hidden_stride_ + unit;
       net_.loops.gru_gates(numbers(), block(gates, panel, n), before + at, reset_ + at);
@@ -239,7 +238,7 @@ class Walk {
     if (g_.kind == CellKind::RNN)
       net_.loops.rnn(numbers(), here.pre, after, net_.weights.units);
     else if (g_.kind == CellKind::GRU)
-      net_.loops.gru(numbers(), here, g_.linear_before_reset ? product_ + at : nullptr, before, after);
+      net_.loops.gru(numbers(), here, g_.linear_before_reset ? matmul_ + at : nullptr, before, after);
     else
       net_.loops.lstm(numbers(), here, weights_ + net_.weights.peepholes + panel * 3 * kUnits, c_ + at,
                       after);
@@ -254,7 +253,7 @@ class Walk {
   float *y_, *last_h_, *last_c_ = nullptr;
   const float *weights_, *h0_, *c0_ = nullptr;
   int64_t hidden_stride_;
-  float *gates_, *h_[2], *c_, *reset_, *product_, *gathered_;
+  float *gates_, *h_[2], *c_, *reset_, *matmul_, *gathered_;
   int64_t row_begin_ = 0, row_end_ = 0, panel_begin_ = 0, panel_end_ = 0;
 };
 
@@ -377,4 +376,4 @@ std::span<const KernelRow> rows_recurrent() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,16 +3,16 @@
 // and rows.
 #include <cstring>
 
-#include "backends/cpu/recurrent_weights.h"
+#include "backends/cpu/support/recurrent_weights.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
 
 /// Offsets of the scratch regions of one direction, in floats; rows are [steps][batch] in time.
 struct Regions {
-  int64_t gates = 0, before = 0, candidate = 0, reset = 0, product = 0, c = 0;
+  int64_t gates = 0, before = 0, candidate = 0, reset = 0, matmul = 0, c = 0;
   int64_t c0 = 0, grad_h = 0, grad_c = 0, through = 0, grad_block = 0;
   int64_t floats = 0;
 };
@@ -22,7 +22,7 @@ struct Gradient {
   RecurrentWeights weights;
   TransposedWeights transposed;
   const RecurrentLoops& loops;
-  std::array<CellNumbers, 2> numbers;
+  std::array<CellParameters, 2> numbers;
   Regions at;
   int64_t padded;         ///< hidden, rounded up to whole panels of both kinds
   int64_t peepholes = 0;  ///< floats of one part's accumulators
@@ -30,7 +30,7 @@ struct Gradient {
 
   Gradient(const RecurrentGeometry& geometry, const Simd& simd)
       : g(geometry), weights(geometry), transposed(geometry), loops(*simd.recurrent) {
-    for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_numbers(g, d);
+    for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_parameters(g, d);
     parts = static_cast<int>(std::clamp<int64_t>(max_threads(), 1, std::max<int64_t>(1, g.batch)));
     padded = std::max(weights.padded_hidden(), transposed.panels * TransposedWeights::kColumns);
     peepholes = g.kind == CellKind::LSTM ? weights.panels * 3 * kUnits : 0;
@@ -45,7 +45,7 @@ struct Gradient {
     if (g.kind == CellKind::GRU) {
       at.candidate = book(rows * padded);
       at.reset = book(rows * padded);
-      at.product = book(rows * padded);
+      at.matmul = book(rows * padded);
     }
     if (g.kind == CellKind::LSTM) {
       at.c = book(rows * padded);
@@ -98,7 +98,7 @@ class Back {
   int64_t time(int64_t s, int64_t n) const noexcept {
     return s < length(n) && g_.reversed(direction_) ? length(n) - 1 - s : s;
   }
-  const CellNumbers& numbers() const noexcept { return net_.numbers[static_cast<size_t>(direction_)]; }
+  const CellParameters& numbers() const noexcept { return net_.numbers[static_cast<size_t>(direction_)]; }
   float* row(int64_t region, int64_t t, int64_t n) const noexcept {
     return base_ + region + (t * g_.batch + n) * net_.padded;
   }
@@ -142,10 +142,10 @@ class Back {
     const int64_t width = net_.weights.width;
     for (int64_t panel = 0; panel < net_.weights.panels; ++panel)
       for (int64_t t = 0; t < g_.steps; ++t)
-        net_.loops.product(row(region, t, begin_), net_.padded,
-                           weights_ + net_.weights.r + panel * g_.hidden * width + first * kUnits, width,
-                           g_.hidden, gates(t, begin_) + panel * width + first * kUnits, gate_floats(),
-                           end_ - begin_, count);
+        net_.loops.matmul(row(region, t, begin_), net_.padded,
+                          weights_ + net_.weights.r + panel * g_.hidden * width + first * kUnits, width,
+                          g_.hidden, gates(t, begin_) + panel * width + first * kUnits, gate_floats(),
+                          end_ - begin_, count);
   }
 
   void project() noexcept {
@@ -156,10 +156,10 @@ class Back {
         for (int64_t n = begin_; n < end_; ++n)
           std::memcpy(gates(t, n) + panel * width, weights_ + net_.weights.bias + panel * width,
                       static_cast<size_t>(width) * sizeof(float));
-        net_.loops.product(x + (t * g_.batch + begin_) * g_.input, g_.input,
-                           weights_ + net_.weights.w + panel * g_.input * width, width, g_.input,
-                           gates(t, begin_) + panel * width, gate_floats(), end_ - begin_,
-                           net_.weights.groups);
+        net_.loops.matmul(x + (t * g_.batch + begin_) * g_.input, g_.input,
+                          weights_ + net_.weights.w + panel * g_.input * width, width, g_.input,
+                          gates(t, begin_) + panel * width, gate_floats(), end_ - begin_,
+                          net_.weights.groups);
       }
     multiply(net_.at.before, 0, g_.kind == CellKind::GRU ? 2 : net_.weights.groups);
   }
@@ -183,12 +183,12 @@ class Back {
     for (int64_t panel = 0; panel < net_.weights.panels; ++panel)
       for (int64_t t = 0; t < g_.steps; ++t) {
         for (int64_t n = begin_; n < end_; ++n)
-          std::memcpy(row(net_.at.product, t, n) + panel * kUnits,
+          std::memcpy(row(net_.at.matmul, t, n) + panel * kUnits,
                       weights_ + net_.weights.recurrent_bias + panel * kUnits, kUnits * sizeof(float));
-        net_.loops.product(row(net_.at.before, t, begin_), net_.padded,
-                           weights_ + net_.weights.r + panel * g_.hidden * width + 2 * kUnits, width,
-                           g_.hidden, row(net_.at.product, t, begin_) + panel * kUnits, net_.padded,
-                           end_ - begin_, 1);
+        net_.loops.matmul(row(net_.at.before, t, begin_), net_.padded,
+                          weights_ + net_.weights.r + panel * g_.hidden * width + 2 * kUnits, width,
+                          g_.hidden, row(net_.at.matmul, t, begin_) + panel * kUnits, net_.padded,
+                          end_ - begin_, 1);
       }
   }
 
@@ -262,7 +262,7 @@ class Back {
       store_gates(s, n);
       std::memset(row(net_.at.grad_h, 0, n), 0, static_cast<size_t>(net_.padded) * sizeof(float));
     }
-    add_products(s, g_.gates);
+    add_matmuls(s, g_.gates);
   }
 
   CellBack block(int64_t s, int64_t n, int64_t panel) const noexcept {
@@ -277,8 +277,8 @@ class Back {
     return made;
   }
   /// Null unless the reset gate scales the product itself (linear_before_reset).
-  const float* linear_product(int64_t t, int64_t n, int64_t unit) const noexcept {
-    return g_.linear_before_reset ? row(net_.at.product, t, n) + unit : nullptr;
+  const float* linear_matmul(int64_t t, int64_t n, int64_t unit) const noexcept {
+    return g_.linear_before_reset ? row(net_.at.matmul, t, n) + unit : nullptr;
   }
 
   void gate_gradients(int64_t s, int64_t n) noexcept {
@@ -290,7 +290,7 @@ class Back {
         net_.loops.lstm_back(numbers(), here, peepholes(panel), row(net_.at.c, t, n) + unit,
                              row(net_.at.grad_c, 0, n) + unit, peepholes_ + panel * 3 * kUnits);
       else if (g_.kind == CellKind::GRU)
-        net_.loops.gru_back(numbers(), here, linear_product(t, n, unit), row(net_.at.reset, t, n) + unit,
+        net_.loops.gru_back(numbers(), here, linear_matmul(t, n, unit), row(net_.at.reset, t, n) + unit,
                             row(net_.at.grad_c, 0, n) + unit);
       else
         net_.loops.rnn_back(numbers(), here.pre, here.grad_h, here.grad, net_.weights.units);
@@ -312,16 +312,16 @@ class Back {
       const int64_t t = time(s, n);
       for (int64_t panel = 0; panel < net_.weights.panels; ++panel) {
         const int64_t unit = panel * kUnits;
-        net_.loops.gru_reset_back(numbers(), block(s, n, panel), linear_product(t, n, unit),
+        net_.loops.gru_reset_back(numbers(), block(s, n, panel), linear_matmul(t, n, unit),
                                   row(net_.at.reset, t, n) + unit, row(net_.at.through, 0, n) + unit);
       }
       store_gates(s, n);
     }
-    add_products(s, 2);
+    add_matmuls(s, 2);
   }
 
   /// grad_h += gradients of the first `count` gates times r.
-  void add_products(int64_t s, int64_t count) noexcept {
+  void add_matmuls(int64_t s, int64_t count) noexcept {
     const int64_t columns = g_.gates * g_.hidden, k = count * g_.hidden;
     if (lengths_ == nullptr)  // rows of one time are contiguous
       return multiply_back(result(0, time(s, begin_), begin_, columns), row(net_.at.grad_h, 0, begin_), 0, k,
@@ -332,9 +332,9 @@ class Back {
   void multiply_back(const float* from, float* to, int64_t first_row, int64_t k, int64_t rows) noexcept {
     constexpr int64_t kColumns = TransposedWeights::kColumns;
     for (int64_t panel = 0; panel < net_.transposed.panels; ++panel)
-      net_.loops.product(from, g_.gates * g_.hidden,
-                         transposed_ + (panel * net_.transposed.rows + first_row) * kColumns, kColumns, k,
-                         to + panel * kColumns, net_.padded, rows, kColumns / kUnits);
+      net_.loops.matmul(from, g_.gates * g_.hidden,
+                        transposed_ + (panel * net_.transposed.rows + first_row) * kColumns, kColumns, k,
+                        to + panel * kColumns, net_.padded, rows, kColumns / kUnits);
   }
 
   const Gradient& net_;
@@ -401,4 +401,4 @@ std::span<const KernelRow> rows_recurrent_gradient() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -7,15 +7,15 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/common/reduction.h"
-#include "backends/cpu/elements.h"
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/elementwise.h"
+#include "runtime/geometry/reduction.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
-struct ReduceNumbers {
+struct ReduceParameters {
   ReduceFunction function;
   bool mean = false;
 };
@@ -65,7 +65,7 @@ class FloatReduction {
     else
       run_columns(x, y, begin, end, first, last);
   }
-  void join(float* y, const float* part, int64_t n) const noexcept { accumulate_(y, part, n); }
+  void combine(float* y, const float* part, int64_t n) const noexcept { accumulate_(y, part, n); }
 
  private:
   static constexpr int64_t kShortRow = 32, kFolded = 512;
@@ -160,7 +160,7 @@ int parts_for(const ReductionPlan& plan, int64_t rows, int threads) noexcept {
 }
 
 KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const ReductionPlan& plan,
-                               const ReduceNumbers& numbers) {
+                               const ReduceParameters& values) {
   const Simd& simd = device.simd();
   const int threads = device.info().threads;
   ReductionPlan whole = plan;
@@ -174,15 +174,15 @@ KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const Reduc
       whole.reduced_rank = 2;
     }
   }
-  const FloatReduction reduction(simd, dtype, whole, numbers.function);
+  const FloatReduction reduction(simd, dtype, whole, values.function);
   const int parts = parts_for(whole, reduction.rows(), threads);
-  const float factor = numbers.mean ? 1.0f / static_cast<float>(plan.count) : 1.0f;
+  const float factor = values.mean ? 1.0f / static_cast<float>(plan.count) : 1.0f;
   const bool half = dtype != DType::F32;
   Requirements requirements;
   const int64_t scratch = (parts > 1 ? parts * plan.outputs : 0) + (half ? plan.outputs : 0);
   requirements.scratch = static_cast<size_t>(scratch) * sizeof(float);
   return make_kernel(
-      [=, outputs = plan.outputs, count = plan.count, mean = numbers.mean, &simd](const Call& call) noexcept {
+      [=, outputs = plan.outputs, count = plan.count, mean = values.mean, &simd](const Call& call) noexcept {
         const auto* x = call.in<std::byte>(0);
         float* partial = call.scratch<float>() + (half ? outputs : 0);
         float* y = half ? call.scratch<float>() : call.out<float>();
@@ -202,7 +202,7 @@ KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const Reduc
           reduction.run(x, partial + part * outputs, 0, outputs, range.begin, range.end);
         });
         std::copy(partial, partial + outputs, y);
-        for (int part = 1; part < parts; ++part) reduction.join(y, partial + part * outputs, outputs);
+        for (int part = 1; part < parts; ++part) reduction.combine(y, partial + part * outputs, outputs);
         finish(0, outputs);
       },
       requirements);
@@ -224,7 +224,7 @@ struct PlainReduction {
       return Limits::has_infinity ? Limits::infinity() : Limits::max();
     return 0;
   }
-  static Total join(Total total, T x) noexcept {
+  static Total combine(Total total, T x) noexcept {
     if constexpr (kFunction == ReduceFunction::Prod) return total * static_cast<Total>(x);
     if constexpr (kFunction == ReduceFunction::Max) return ((x > total) | (x != x)) ? x : total;
     if constexpr (kFunction == ReduceFunction::Min) return ((x < total) | (x != x)) ? x : total;
@@ -237,14 +237,14 @@ struct PlainReduction {
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) {
 #pragma omp simd
-      for (int64_t k = 0; k < kLanes; ++k) lane[k] = join(lane[k], x[i + k]);
+      for (int64_t k = 0; k < kLanes; ++k) lane[k] = combine(lane[k], x[i + k]);
     }
-    for (; i < n; ++i) total = join(total, x[i]);
+    for (; i < n; ++i) total = combine(total, x[i]);
     for (int64_t k = 0; k < kLanes; ++k) total = merge(total, lane[k]);
     return total;
   }
   static Total merge(Total a, Total b) noexcept {
-    if constexpr (kExtreme) return join(a, b);
+    if constexpr (kExtreme) return combine(a, b);
     if constexpr (kFunction == ReduceFunction::Prod) return a * b;
     return a + b;
   }
@@ -288,7 +288,7 @@ struct PlainReduction {
       for (int64_t r = 0; r < plan.count; ++r) {
         const T* from = base + plan.reduced_offset(r, plan.reduced_rank);
 #pragma omp simd
-        for (int64_t k = 0; k < count; ++k) total[k] = join(total[k], from[k]);
+        for (int64_t k = 0; k < count; ++k) total[k] = combine(total[k], from[k]);
       }
       for (int64_t k = 0; k < count; ++k) y[i + k] = finish(total[k], mean, plan.count);
       i += count;
@@ -298,29 +298,29 @@ struct PlainReduction {
 
 /// Exact for integers, which wrap; f64.
 template <class T>
-void plain_reduction(const ReductionPlan& plan, const ReduceNumbers& numbers, const std::byte* in,
+void plain_reduction(const ReductionPlan& plan, const ReduceParameters& values, const std::byte* in,
                      std::byte* out, int64_t begin, int64_t end) {
   const auto* x = reinterpret_cast<const T*>(in);
   auto* y = reinterpret_cast<T*>(out);
-  switch (numbers.function) {
+  switch (values.function) {
     case ReduceFunction::Max:
       return PlainReduction<T, ReduceFunction::Max>::run(plan, false, x, y, begin, end);
     case ReduceFunction::Min:
       return PlainReduction<T, ReduceFunction::Min>::run(plan, false, x, y, begin, end);
     case ReduceFunction::Prod:
       return PlainReduction<T, ReduceFunction::Prod>::run(plan, false, x, y, begin, end);
-    default: return PlainReduction<T, ReduceFunction::Sum>::run(plan, numbers.mean, x, y, begin, end);
+    default: return PlainReduction<T, ReduceFunction::Sum>::run(plan, values.mean, x, y, begin, end);
   }
 }
 
-KernelPtr make_plain_reduction(DType dtype, const ReductionPlan& plan, const ReduceNumbers& numbers) {
+KernelPtr make_plain_reduction(DType dtype, const ReductionPlan& plan, const ReduceParameters& values) {
   using Loop =
-      void (*)(const ReductionPlan&, const ReduceNumbers&, const std::byte*, std::byte*, int64_t, int64_t);
+      void (*)(const ReductionPlan&, const ReduceParameters&, const std::byte*, std::byte*, int64_t, int64_t);
   const Loop loop =
       with_number(dtype, [](auto tag) -> Loop { return &plain_reduction<typename decltype(tag)::type>; });
   return make_kernel([=](const Call& call) noexcept {
     parallel_for(plan.outputs, plan.count, 1, [&](int64_t begin, int64_t end) noexcept {
-      loop(plan, numbers, call.in<std::byte>(0), call.out<std::byte>(), begin, end);
+      loop(plan, values, call.in<std::byte>(0), call.out<std::byte>(), begin, end);
     });
   });
 }
@@ -328,10 +328,10 @@ KernelPtr make_plain_reduction(DType dtype, const ReductionPlan& plan, const Red
 template <class Attributes, ReduceFunction kFunction, bool kMean = false>
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const ReductionPlan plan = reduction_plan(node.shape(0), node.as<Attributes>().axes);
-  const ReduceNumbers numbers{kFunction, kMean};
+  const ReduceParameters values{kFunction, kMean};
   if (node.dtype(0) == DType::F32 || kHalves.contains(node.dtype(0)))
-    return make_float_reduction(device, node.dtype(0), plan, numbers);
-  return make_plain_reduction(node.dtype(0), plan, numbers);
+    return make_float_reduction(device, node.dtype(0), plan, values);
+  return make_plain_reduction(node.dtype(0), plan, values);
 }
 
 /// [outer, extent, inner] -> i64 [outer, inner]; the first NaN counts as the extreme, as in NumPy.
@@ -402,17 +402,20 @@ Result<KernelPtr> create_arg(CpuDevice& device, const NodeView& node, Producers)
 std::span<const KernelRow> rows_reduce();
 std::span<const KernelRow> rows_reduce() {
   static constexpr KernelRow kRows[] = {
-      row<create<op::ReduceSumAttributes, ReduceFunction::Sum>>(OpKind::ReduceSum, "reduce_sum", kNumbers),
+      row<create<op::ReduceSumAttributes, ReduceFunction::Sum>>(OpKind::ReduceSum, "reduce_sum",
+                                                                kNumericTypes),
       row<create<op::ReduceMeanAttributes, ReduceFunction::Sum, true>>(OpKind::ReduceMean, "reduce_mean",
-                                                                       kNumbers),
-      row<create<op::ReduceMaxAttributes, ReduceFunction::Max>>(OpKind::ReduceMax, "reduce_max", kNumbers),
-      row<create<op::ReduceMinAttributes, ReduceFunction::Min>>(OpKind::ReduceMin, "reduce_min", kNumbers),
+                                                                       kNumericTypes),
+      row<create<op::ReduceMaxAttributes, ReduceFunction::Max>>(OpKind::ReduceMax, "reduce_max",
+                                                                kNumericTypes),
+      row<create<op::ReduceMinAttributes, ReduceFunction::Min>>(OpKind::ReduceMin, "reduce_min",
+                                                                kNumericTypes),
       row<create<op::ReduceProdAttributes, ReduceFunction::Prod>>(OpKind::ReduceProd, "reduce_prod",
-                                                                  kNumbers),
+                                                                  kNumericTypes),
       row<create_arg<op::ArgMaxAttributes, true>>(OpKind::ArgMax, "arg_max", kAnyDType),
       row<create_arg<op::ArgMinAttributes, false>>(OpKind::ArgMin, "arg_min", kAnyDType),
   };
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -1,15 +1,15 @@
 // Resize of the spatial axes. Every output point is a weighted sum of a few input points; channels are
 // contiguous, so that a point is a run. Nearest copies runs of any dtype; linear and cubic (f32) interpolate
 // across rows first, then along a row.
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 
 #include <cstring>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 #include "runtime/core/element.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr int kMaxAxes = kMaxRank - 2;
@@ -171,13 +171,13 @@ class Interpolation {
   /// buffer: in_row floats
   void run(int64_t row, int64_t in_row, const float* x, float* buffer, float* y) const noexcept {
     const int64_t rows_of_image = tables_.out_points / points_;
-    std::array<size_t, kMaxAxes> place{};
+    std::array<size_t, kMaxAxes> position{};
     int64_t rest = row % rows_of_image;
     bool inside = true;
     for (int axis = tables_.rank - 2; axis >= 0; --axis) {
       const auto k = static_cast<size_t>(axis);
-      place[k] = static_cast<size_t>(rest % tables_.extent[k] * tables_.taps);
-      inside = inside && tables_.index[k][place[k]] >= 0;
+      position[k] = static_cast<size_t>(rest % tables_.extent[k] * tables_.taps);
+      inside = inside && tables_.index[k][position[k]] >= 0;
       rest /= tables_.extent[k];
     }
     if (!inside) return std::fill(y, y + row_elements(), extrapolation_);
@@ -188,7 +188,7 @@ class Interpolation {
       float weight = 1;
       for (int axis = tables_.rank - 2; axis >= 0; --axis) {
         const auto k = static_cast<size_t>(axis);
-        const size_t at = place[k] + static_cast<size_t>(tap % tables_.taps);
+        const size_t at = position[k] + static_cast<size_t>(tap % tables_.taps);
         point += tables_.index[k][at];
         weight *= tables_.weight[k][at];
         tap /= tables_.taps;
@@ -268,4 +268,4 @@ std::span<const KernelRow> rows_resize() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

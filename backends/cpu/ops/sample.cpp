@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
-#include "runtime/graph/sample_geometry.h"
+#include "runtime/geometry/sample.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr int kMostAxes = kMaxRank - 2;
@@ -243,4 +243,4 @@ std::span<const KernelRow> rows_sample() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

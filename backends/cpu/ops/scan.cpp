@@ -3,10 +3,10 @@
 // vector loops.
 #include <optional>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 struct Scan {
@@ -16,7 +16,7 @@ struct Scan {
 
 /// Integers wrap.
 template <bool kProduct, class Wide>
-Wide join(Wide a, Wide b) noexcept {
+Wide combine(Wide a, Wide b) noexcept {
   if constexpr (std::is_integral_v<Wide>) {
     const auto bits = static_cast<uint64_t>(a), other = static_cast<uint64_t>(b);
     return static_cast<Wide>(kProduct ? bits * other : bits + other);
@@ -38,7 +38,7 @@ void scan_part(const Scan& scan, const T* x, T* y, int64_t begin, int64_t end) n
       const int64_t at = (scan.reverse ? scan.extent - 1 - step : step) * scan.inner + first;
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i) {
-        const Wide next = join<kProduct>(total[i], widen(x[at + i]));
+        const Wide next = combine<kProduct>(total[i], widen(x[at + i]));
         y[at + i] = narrow<T>(scan.exclusive ? total[i] : next);
         total[i] = next;
       }
@@ -123,10 +123,10 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 std::span<const KernelRow> rows_scan();
 std::span<const KernelRow> rows_scan() {
   static constexpr KernelRow kRows[] = {
-      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumbers),
-      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumbers),
+      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumericTypes),
+      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumericTypes),
   };
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -2,10 +2,10 @@
 #include <bit>
 #include <cstring>
 
-#include "backends/common/broadcast.h"
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/support/elementwise.h"
+#include "runtime/geometry/broadcast.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
@@ -47,4 +47,4 @@ std::span<const KernelRow> rows_select() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -2,10 +2,10 @@
 #include <array>
 #include <cmath>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 Result<KernelPtr> create_shape(CpuDevice&, const NodeView& node, Producers) {
@@ -37,7 +37,8 @@ Result<KernelPtr> create_constant(CpuDevice&, const NodeView& node, Producers) {
 Status supports_range(const CpuDevice&, const NodeView& node) {
   for (size_t i = 0; i < 3; ++i)
     if (node.inputs[i].value == nullptr) return unsupported("the operands of a Range must be known");
-  if (!kNativeNumbers.contains(node.dtype(0))) return unsupported("no Range of ", name_of(node.dtype(0)));
+  if (!kNativeNumericTypes.contains(node.dtype(0)))
+    return unsupported("no Range of ", name_of(node.dtype(0)));
   return {};
 }
 Result<KernelPtr> create_range(CpuDevice&, const NodeView& node, Producers) {
@@ -67,9 +68,9 @@ std::span<const KernelRow> rows_shape_ops() {
   static constexpr KernelRow kRows[] = {
       row<create_shape>(OpKind::Shape, "shape", kAnyDType),
       row<create_constant>(OpKind::ConstantOfShape, "constant_of_shape", DTypeSet{DType::I64}),
-      row<create_range, supports_range>(OpKind::Range, "range", kNumbers),
+      row<create_range, supports_range>(OpKind::Range, "range", kNumericTypes),
   };
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

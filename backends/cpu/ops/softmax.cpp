@@ -2,7 +2,7 @@
 // rows are transposed first, because a vector holds more than one of them.
 #include "backends/cpu/kernel.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 constexpr int64_t kShortRow = 64;
@@ -88,4 +88,4 @@ std::span<const KernelRow> rows_softmax() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "backends/cpu/elements.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 /// An order-preserving map to unsigned integers; NaN above all, -0 as 0.
@@ -135,8 +135,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 
 std::span<const KernelRow> rows_topk();
 std::span<const KernelRow> rows_topk() {
-  static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumbers)};
+  static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumericTypes)};
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/elements.h"
-#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/elementwise.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 struct UnaryCall {
@@ -201,8 +201,8 @@ std::span<const KernelRow> rows_unary();
 std::span<const KernelRow> rows_unary() {
 #define RT_UNARY(Name, name, dtypes) row<create<UnaryFunction::Name>>(OpKind::Name, name, dtypes)
   static constexpr KernelRow kRows[] = {
-      RT_UNARY(Abs, "abs", kNumbers),
-      RT_UNARY(Neg, "neg", kNumbers),
+      RT_UNARY(Abs, "abs", kNumericTypes),
+      RT_UNARY(Neg, "neg", kNumericTypes),
       RT_UNARY(Exp, "exp", kFloats),
       RT_UNARY(Log, "log", kFloats),
       RT_UNARY(Sqrt, "sqrt", kFloats),
@@ -211,18 +211,18 @@ std::span<const KernelRow> rows_unary() {
       RT_UNARY(Cos, "cos", kFloats),
       RT_UNARY(Tanh, "tanh", kFloats),
       RT_UNARY(Sigmoid, "sigmoid", kFloats),
-      RT_UNARY(Relu, "relu", kNumbers),
+      RT_UNARY(Relu, "relu", kNumericTypes),
       RT_UNARY(Erf, "erf", kFloats),
       RT_UNARY(Floor, "floor", kFloats),
       RT_UNARY(Ceil, "ceil", kFloats),
       RT_UNARY(Round, "round", kFloats),
-      RT_UNARY(Sign, "sign", kNumbers),
+      RT_UNARY(Sign, "sign", kNumericTypes),
       RT_UNARY(Softplus, "softplus", kFloats),
       RT_UNARY(LeakyRelu, "leaky_relu", kFloats),
       RT_UNARY(Elu, "elu", kFloats),
       RT_UNARY(HardSigmoid, "hard_sigmoid", kFloats),
       RT_UNARY(HardSwish, "hard_swish", kFloats),
-      RT_UNARY(Clip, "clip", kNumbers),
+      RT_UNARY(Clip, "clip", kNumericTypes),
       RT_UNARY(Gelu, "gelu", kFloats),
       RT_UNARY(Silu, "silu", kFloats),
       RT_UNARY(Atan, "atan", kFloats),
@@ -232,4 +232,4 @@ std::span<const KernelRow> rows_unary() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn.h"
+#include "backends/cpu/onednn/kernels.h"
 
-namespace rt::cpu {
+namespace librt::cpu {
 namespace {
 
 /// Even elements of each row first, then the odd ones.
@@ -23,7 +23,7 @@ void separate(const float* x, float* y, int64_t rows, int64_t k) noexcept {
 }
 
 /// memory: SplitRow::kBytes k bytes.
-void multiply_rows(const Simd& simd, const WeightProduct& p, std::byte* memory) noexcept {
+void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) noexcept {
   auto* bytes = reinterpret_cast<int8_t*>(memory);
   const int64_t half = p.k / 2;
   const SplitRow split{.high = {bytes, bytes + half},
@@ -38,28 +38,27 @@ void multiply_rows(const Simd& simd, const WeightProduct& p, std::byte* memory) 
   }
 }
 
-WeightProduct product_of(const NodeView& node) {
-  WeightProduct product{};
-  product.k = node.shape(0).back();
-  product.n = node.shape(1)[0];
-  product.rows = product.k == 0 ? 0 : node.input(0).elements() / product.k;
-  product.group = node.as<op::WeightQuantizedMatMulAttributes>().group_size;
-  return product;
+WeightMatmul weight_matmul_of(const NodeView& node) {
+  WeightMatmul matmul{};
+  matmul.k = node.shape(0).back();
+  matmul.n = node.shape(1)[0];
+  matmul.rows = matmul.k == 0 ? 0 : node.input(0).elements() / matmul.k;
+  matmul.group = node.as<op::WeightQuantizedMatMulAttributes>().group_size;
+  return matmul;
 }
 
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const bool pairs = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4, has_bias = node.has(3);
-  const WeightProduct product = product_of(node);
+  const WeightMatmul matmul = weight_matmul_of(node);
   Requirements requirements;
   // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
-  const bool whole = pairs && product.rows < 4 && device.simd().weight_row != nullptr &&
-                     product.k % 128 == 0 &&
-                     (product.group == 32 || product.group == 64 || product.group % 128 == 0);
+  const bool whole = pairs && matmul.rows < 4 && device.simd().weight_row != nullptr && matmul.k % 128 == 0 &&
+                     (matmul.group == 32 || matmul.group == 64 || matmul.group % 128 == 0);
   if (pairs) requirements.scratch = node.input(0).bytes();
-  if (whole) requirements.scratch += static_cast<size_t>(product.k * SplitRow::kBytes);
+  if (whole) requirements.scratch += static_cast<size_t>(matmul.k * SplitRow::kBytes);
   return make_kernel(
       [=, &simd = device.simd()](const Call& call) noexcept {
-        WeightProduct p = product;
+        WeightMatmul p = matmul;
         p.x = call.in<float>(0);
         p.weight = call.in<uint8_t>(1);
         p.scale = call.in<float>(2);
@@ -68,7 +67,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           separate(p.x, call.scratch<float>(), p.rows, p.k);
           p.x = call.scratch<float>();
         }
-        const auto loop = simd.weight_product[pairs ? 1 : 0];
+        const auto loop = simd.weight_matmul[pairs ? 1 : 0];
         if (whole)
           multiply_rows(simd, p,
                         call.scratch<std::byte>() + p.rows * p.k * static_cast<int64_t>(sizeof(float)));
@@ -98,16 +97,16 @@ constexpr int64_t kManyRows = 16;
 
 Status supports_widened(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  const WeightProduct product = product_of(node);
-  if (product.rows < kManyRows || product.n == 0)
-    return unsupported("dequantizing to f32 pays off from ", kManyRows, " rows on, found ", product.rows);
+  const WeightMatmul matmul = weight_matmul_of(node);
+  if (matmul.rows < kManyRows || matmul.n == 0)
+    return unsupported("dequantizing to f32 pays off from ", kManyRows, " rows on, found ", matmul.rows);
   return {};
 }
 
 /// Two kernels: the first dequantizes the weights into scratch, which the second reads as its input 1.
-class WidenedProduct final : public Kernel {
+class WidenedMatmul final : public Kernel {
  public:
-  WidenedProduct(KernelPtr widen, KernelPtr multiply, size_t bytes)
+  WidenedMatmul(KernelPtr widen, KernelPtr multiply, size_t bytes)
       : widen_(std::move(widen)), multiply_(std::move(multiply)), bytes_((bytes + 63) / 64 * 64) {}
 
   Requirements requirements() const noexcept override {
@@ -139,24 +138,24 @@ class WidenedProduct final : public Kernel {
 };
 
 Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Producers) {
-  const WeightProduct product = product_of(node);
+  const WeightMatmul matmul = weight_matmul_of(node);
   const int bits = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4 ? 1 : 0;
   KernelPtr widen = make_kernel([=, loop = device.simd().widen_weights[bits]](const Call& call) noexcept {
-    WeightProduct p = product;
+    WeightMatmul p = matmul;
     p.weight = call.in<uint8_t>(1);
     p.scale = call.in<float>(2);
     parallel_for(p.n, p.k, 1,
                  [&](int64_t begin, int64_t end) noexcept { loop(p, call.out<float>(), begin, end); });
   });
   onednn::MatMul f32;
-  f32.m = product.rows;
-  f32.k = product.k;
-  f32.n = product.n;
+  f32.m = matmul.rows;
+  f32.k = matmul.k;
+  f32.n = matmul.n;
   f32.b.transposed = true;
   if (node.has(3)) f32.epilogue.bias_input = 2;
   RT_ASSIGN(KernelPtr multiply, onednn::make_matmul(device, f32));
-  return KernelPtr(std::make_unique<WidenedProduct>(
-      std::move(widen), std::move(multiply), static_cast<size_t>(product.n * product.k) * sizeof(float)));
+  return KernelPtr(std::make_unique<WidenedMatmul>(std::move(widen), std::move(multiply),
+                                                   static_cast<size_t>(matmul.n * matmul.k) * sizeof(float)));
 }
 
 }  // namespace
@@ -171,4 +170,4 @@ std::span<const KernelRow> rows_weight_quantized() {
   return kRows;
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,7 +3,7 @@
 // and e instead, at memory bandwidth.
 #include "backends/cpu/simd/attention_tiles.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 /// Up to this many rows are not worth packing.
@@ -23,7 +23,7 @@ void many_rows(const AttentionRows& task, Keys keys) {
     const int64_t count = block.end - block.begin;
     score(task, tile, queries, block);
     soften(tile, count, y, task.e);
-    product<true>({task.v + t * task.e, 1, task.e, tile.scores, y, count, lanes}, task.e);
+    matmul<true>({task.v + t * task.e, 1, task.e, tile.scores, y, count, lanes}, task.e);
   }
   if (task.partial != nullptr) {
     const int64_t stride = attention_partial(task.e);
@@ -173,4 +173,4 @@ void fill_attention(Simd& table) noexcept {
   table.attention = &attention;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

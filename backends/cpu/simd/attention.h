@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 /// At most this many rows at a time, and this many keys in one block.
 inline constexpr int64_t kAttentionRows = 64;
@@ -63,4 +63,4 @@ constexpr int64_t attention_grad_scratch(int64_t d, int64_t e) noexcept {
   return kAttentionRows * (2 * d + 2 * e + 3 * kAttentionKeys + 4);
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -6,7 +6,7 @@
 // Blocks of keys have a key in each lane and iterate over the rows, whose maxima and sums are known by then.
 #include "backends/cpu/simd/attention_tiles.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 // --- a row in each lane
@@ -39,7 +39,7 @@ void attention_grad_rows(const AttentionGradRows& task) {
   for (int64_t t = keys.begin; t < keys.end; t += kAttentionKeys) {
     const Keys block{t, smaller(t + kAttentionKeys, keys.end)};
     const int64_t count = block.end - block.begin;
-    product<false>({rows.v + t * rows.e, rows.e, 1, grad_y, grad, rows.e, lanes}, count);
+    matmul<false>({rows.v + t * rows.e, rows.e, 1, grad_y, grad, rows.e, lanes}, count);
     for (int64_t k = 0; k < count; ++k)
 #pragma omp simd
       for (int64_t i = 0; i < lanes; ++i) grad[k * lanes + i] -= dots[i];
@@ -47,7 +47,7 @@ void attention_grad_rows(const AttentionGradRows& task) {
     soften(tile, count, grad_q, rows.d);
 #pragma omp simd
     for (int64_t i = 0; i < count * lanes; ++i) grad[i] *= tile.scores[i];
-    product<true>({rows.k + t * rows.d, 1, rows.d, grad, grad_q, count, lanes}, rows.d);
+    matmul<true>({rows.k + t * rows.d, 1, rows.d, grad, grad_q, count, lanes}, rows.d);
   }
 
   for (int64_t i = 0; i < lanes; ++i) tile.factor[i] = reciprocal_or_zero(tile.sum[i]);
@@ -106,12 +106,12 @@ void attention_grad_keys(const AttentionGradKeys& task) {
   }
   const Keys seen = seen_keys(rows);
   if (seen.begin < task.end && seen.end > task.begin) {
-    product<false>({rows.q, rows.d, 1, keys, scores, rows.d, lanes}, rows.rows);
-    product<false>({task.rows.grad_y, rows.e, 1, values, grad, rows.e, lanes}, rows.rows);
+    matmul<false>({rows.q, rows.d, 1, keys, scores, rows.d, lanes}, rows.rows);
+    matmul<false>({task.rows.grad_y, rows.e, 1, values, grad, rows.e, lanes}, rows.rows);
     for (int64_t i = 0; i < rows.rows; ++i)
       weigh_row(task, i, scores + i * lanes, grad + i * lanes, mask, lanes);
-    product<true>({task.rows.grad_y, 1, rows.e, scores, grad_v, rows.rows, lanes}, rows.e);
-    product<true>({rows.q, 1, rows.d, grad, grad_k, rows.rows, lanes}, rows.d);
+    matmul<true>({task.rows.grad_y, 1, rows.e, scores, grad_v, rows.rows, lanes}, rows.e);
+    matmul<true>({rows.q, 1, rows.d, grad, grad_k, rows.rows, lanes}, rows.d);
   }
   if (!task.last) return;
 #pragma omp simd
@@ -127,4 +127,4 @@ void fill_attention_gradient(Simd& table) noexcept {
   table.attention_grad_keys = &attention_grad_keys;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

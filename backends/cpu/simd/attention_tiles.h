@@ -6,7 +6,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 #if defined(__AVX512F__)
 constexpr int kBytes = 64, kMaxVectors = 4;
@@ -33,7 +33,7 @@ RT_INLINE int64_t larger(int64_t a, int64_t b) {
 
 // --- GEMM: c[r, lane] (+)= sum over k of a(r, k) b[k, lane]
 
-struct Product {
+struct Matmul {
   const float* a;
   int64_t a_row, a_step;
   const float* b;
@@ -43,7 +43,7 @@ struct Product {
 };
 
 template <int kVectors, int kRows, bool kAdd>
-RT_INLINE void product_tile(const Product& p, int64_t row, int64_t lane) {
+RT_INLINE void matmul_tile(const Matmul& p, int64_t row, int64_t lane) {
   Vector sum[kRows][kVectors];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
@@ -72,23 +72,23 @@ RT_INLINE void product_tile(const Product& p, int64_t row, int64_t lane) {
 }
 
 template <int kVectors, bool kAdd>
-void product_columns(const Product& p, int64_t rows, int64_t lane) {
+void matmul_columns(const Matmul& p, int64_t rows, int64_t lane) {
   constexpr int kRows = kVectors >= 3 ? 6 : 8;
   int64_t row = 0;
-  for (; row + kRows <= rows; row += kRows) product_tile<kVectors, kRows, kAdd>(p, row, lane);
-  for (; row + 4 <= rows; row += 4) product_tile<kVectors, 4, kAdd>(p, row, lane);
-  for (; row < rows; ++row) product_tile<kVectors, 1, kAdd>(p, row, lane);
+  for (; row + kRows <= rows; row += kRows) matmul_tile<kVectors, kRows, kAdd>(p, row, lane);
+  for (; row + 4 <= rows; row += 4) matmul_tile<kVectors, 4, kAdd>(p, row, lane);
+  for (; row < rows; ++row) matmul_tile<kVectors, 1, kAdd>(p, row, lane);
 }
 
 template <bool kAdd>
-void product(const Product& p, int64_t rows) {
+void matmul(const Matmul& p, int64_t rows) {
   for (int64_t lane = 0; lane < p.lanes;) {
     const int64_t left = smaller((p.lanes - lane) / kWidth, kMaxVectors);
-    if (left == 1) product_columns<1, kAdd>(p, rows, lane);
-    if (left == 2) product_columns<2, kAdd>(p, rows, lane);
+    if (left == 1) matmul_columns<1, kAdd>(p, rows, lane);
+    if (left == 2) matmul_columns<2, kAdd>(p, rows, lane);
     if constexpr (kMaxVectors > 2) {
-      if (left == 3) product_columns<3, kAdd>(p, rows, lane);
-      if (left == 4) product_columns<4, kAdd>(p, rows, lane);
+      if (left == 3) matmul_columns<3, kAdd>(p, rows, lane);
+      if (left == 4) matmul_columns<4, kAdd>(p, rows, lane);
     }
     lane += left * kWidth;
   }
@@ -237,7 +237,7 @@ inline void pack(const float* x, int64_t rows, int64_t columns, float factor, fl
 inline void score(const AttentionRows& task, const Tile& tile, const float* queries, Keys keys,
                   float* grad = nullptr) {
   const int64_t count = keys.end - keys.begin, lanes = tile.lanes;
-  product<false>({task.k + keys.begin * task.d, task.d, 1, queries, tile.scores, task.d, lanes}, count);
+  matmul<false>({task.k + keys.begin * task.d, task.d, 1, queries, tile.scores, task.d, lanes}, count);
   if (task.softcap != 0) cap(tile.scores, count * lanes, task.softcap, grad);
   if (has_mask(task)) {
     mask_block(task, keys, tile.mask, lanes);
@@ -284,4 +284,4 @@ inline void soften(const Tile& tile, int64_t keys, float* results, int64_t colum
   }
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

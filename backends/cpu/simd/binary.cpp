@@ -4,7 +4,7 @@
 
 extern "C" float fmodf(float, float) noexcept;
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 #define RT_TWO_OPERANDS(Name, Out, expression)                                         \
@@ -150,4 +150,4 @@ void fill_binary(Simd& table) noexcept {
 #undef RT_COMPARE
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

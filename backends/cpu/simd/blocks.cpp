@@ -7,7 +7,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 /// Compared as bits, because a NaN is then above all numbers.
@@ -122,8 +122,8 @@ RT_INLINE Numbers thresholds_of(const Numbers* table, const float* tree, Integer
 }
 
 /// Several vectors per level, to hide latency: the steps of one vector depend on each other.
-void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
-                bool keep_positive) {
+void quantize_block(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
+                    bool keep_positive) {
   constexpr int kTogether = 4;
   constexpr int64_t kChunk = kTogether * kWidth;
   float thresholds[256];
@@ -131,22 +131,22 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
   Numbers table[kTable];
   for (int v = 0; v < kTable; ++v) table[v] = load<Numbers>(thresholds + kWidth * v);
   const auto find = [&](const float* from, uint8_t* to) {
-    Numbers numbers[kTogether];
+    Numbers values[kTogether];
     Integers nodes[kTogether];
     for (int v = 0; v < kTogether; ++v) {
-      numbers[v] = load<Numbers>(from + kWidth * v);
+      values[v] = load<Numbers>(from + kWidth * v);
       nodes[v] = ones();
     }
     const auto level = [&]<int kLevel>(std::integral_constant<int, kLevel>) {
       for (int v = 0; v < kTogether; ++v)
-        nodes[v] = descend(nodes[v], numbers[v], thresholds_of<kLevel>(table, thresholds, nodes[v]));
+        nodes[v] = descend(nodes[v], values[v], thresholds_of<kLevel>(table, thresholds, nodes[v]));
     };
     [&]<int... kLevels>(std::integer_sequence<int, kLevels...>) {
       (level(std::integral_constant<int, kLevels>{}), ...);
     }
     (Lanes<8>{});
     for (int v = 0; v < kTogether; ++v)
-      store_codes(to + kWidth * v, nodes[v], numbers[v], 256 + (keep_positive ? 1 : 0));
+      store_codes(to + kWidth * v, nodes[v], values[v], 256 + (keep_positive ? 1 : 0));
   };
   int64_t i = 0;
   for (; i + kChunk <= n; i += kChunk) find(x + i, codes + i);
@@ -161,8 +161,8 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
 #else
 
 /// Several values per level of the tree, to hide latency: the loads of one value depend on each other.
-void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
-                bool keep_positive) {
+void quantize_block(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
+                    bool keep_positive) {
   constexpr int64_t kTogether = 64;
   float thresholds[256];
 #pragma omp simd
@@ -170,16 +170,16 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
   const int32_t least = keep_positive ? 1 : 0;
   for (int64_t first = 0; first < n; first += kTogether) {
     const int64_t count = n - first < kTogether ? n - first : kTogether;
-    const float* numbers = x + first;
+    const float* values = x + first;
     int32_t nodes[kTogether];
     for (int64_t i = 0; i < kTogether; ++i) nodes[i] = 1;
     for (int level = 0; level < 8; ++level)
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i)
-        nodes[i] = 2 * nodes[i] + (numbers[i] >= thresholds[nodes[i]] ? 1 : 0);
+        nodes[i] = 2 * nodes[i] + (values[i] >= thresholds[nodes[i]] ? 1 : 0);
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
-      const int32_t code = nodes[i] - 256, positive = numbers[i] > 0 ? least : 0;
+      const int32_t code = nodes[i] - 256, positive = values[i] > 0 ? least : 0;
       codes[first + i] = static_cast<uint8_t>(code > positive ? code : positive);
     }
   }
@@ -187,7 +187,7 @@ void find_codes(const float* x, const float* tree, float scale, uint8_t* codes, 
 
 #endif
 
-void numbers_of_codes(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n) {
+void dequantize_block(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   Numbers table[kTable];
@@ -203,8 +203,8 @@ void numbers_of_codes(const uint8_t* codes, const float* codebook, float scale, 
 
 void fill_blocks(Simd& table) noexcept {
   table.largest_magnitude = &largest_magnitude;
-  table.find_codes = &find_codes;
-  table.numbers_of_codes = &numbers_of_codes;
+  table.quantize_block = &quantize_block;
+  table.dequantize_block = &dequantize_block;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

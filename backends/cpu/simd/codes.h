@@ -6,7 +6,7 @@
 #if defined(__AVX512F__)
 #include <immintrin.h>
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 RT_INLINE __m512i load_code(const int8_t* x) {
   return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
@@ -35,5 +35,5 @@ RT_INLINE void store_code(uint16_t* y, __m512i v) {
                       _mm512_cvtusepi32_epi16(_mm512_max_epi32(v, _mm512_setzero_si512())));
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA
 #endif

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 RT_INLINE float half_bits_to_float(uint32_t half) {
@@ -99,4 +99,4 @@ void fill_convert(Simd& table) noexcept {
   table.f32_to_u16 = &truncate<uint16_t, 0, 65535>;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

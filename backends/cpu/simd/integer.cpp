@@ -2,7 +2,7 @@
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 template <class T>
@@ -243,4 +243,4 @@ void fill_integer(Simd& table) noexcept {
   table.flip_signs = &flip_signs;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/simd/simd.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 void fill_unary(Simd& table) noexcept;
 void fill_binary(Simd& table) noexcept;
@@ -11,7 +11,7 @@ void fill_rows(Simd& table) noexcept;
 void fill_scan(Simd& table) noexcept;
 void fill_select(Simd& table) noexcept;
 void fill_norms(Simd& table) noexcept;
-void fill_products(Simd& table) noexcept;
+void fill_matmuls(Simd& table) noexcept;
 void fill_convert(Simd& table) noexcept;
 void fill_integer(Simd& table) noexcept;
 void fill_quantized(Simd& table) noexcept;
@@ -28,4 +28,4 @@ void fill_attention_gradient(Simd& table) noexcept;
 
 void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns);
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -11,7 +11,7 @@
 #endif
 #define RT_INLINE inline __attribute__((always_inline))
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 RT_INLINE float bits_to_float(uint32_t bits) {
   return __builtin_bit_cast(float, bits);
@@ -229,4 +229,4 @@ RT_INLINE float softplus(float x) {
   return pick(x == x, y, x);
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -2,7 +2,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 float row_max(const float* x, int64_t n) {
@@ -151,14 +151,14 @@ RT_INLINE void all_column_sums(const float* x, int64_t rows, int64_t stride, int
                                float* sum) {
   using V = Vector<float>;
   constexpr int kWidth = kLanes<float>, kCount = 4;
-  const auto behind = [mean](int64_t i) __attribute__((always_inline)) {
+  const auto mean_at = [mean](int64_t i) __attribute__((always_inline)) {
     return mean != nullptr ? mean + i : nullptr;
   };
   int64_t i = 0;
   for (; i + kCount * kWidth <= n; i += kCount * kWidth)
-    column_sums<V, kCount>(x + i, rows, stride, behind(i), sum + i);
-  for (; i + kWidth <= n; i += kWidth) column_sums<V, 1>(x + i, rows, stride, behind(i), sum + i);
-  for (; i + 4 <= n; i += 4) column_sums<Vector<float, 16>, 1>(x + i, rows, stride, behind(i), sum + i);
+    column_sums<V, kCount>(x + i, rows, stride, mean_at(i), sum + i);
+  for (; i + kWidth <= n; i += kWidth) column_sums<V, 1>(x + i, rows, stride, mean_at(i), sum + i);
+  for (; i + 4 <= n; i += 4) column_sums<Vector<float, 16>, 1>(x + i, rows, stride, mean_at(i), sum + i);
   for (; i < n; ++i) {
     float total = 0;
     for (int64_t r = 0; r < rows; ++r) {
@@ -207,4 +207,4 @@ void fill_norms(Simd& table) noexcept {
   table.add_moments = &add_moments;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -2,20 +2,20 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 template <bool kVelocity>
-void sgd_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void sgd_loop(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *v = o.states[0];
   float *new_p = o.new_p, *new_v = o.new_states[0];
-  const StepNumbers n = numbers;
-  const float ahead = n.variant ? n.keep1 : 1.0f, now = n.variant ? 1.0f : 0.0f;
+  const StepParameters n = values;
+  const float ahead = n.variant ? n.beta1 : 1.0f, now = n.variant ? 1.0f : 0.0f;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     float step = n.gradient_scale * g[i] + n.weight_decay * p[i];
     if constexpr (kVelocity) {
-      const float velocity = n.keep1 * v[i] + n.share * step;
+      const float velocity = n.beta1 * v[i] + n.share * step;
       step = now * step + ahead * velocity;
       new_v[i] = velocity;
     }
@@ -23,22 +23,22 @@ void sgd_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumbe
   }
 }
 
-void sgd(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
-  (o.states[0] != nullptr ? sgd_loop<true> : sgd_loop<false>)(o, begin, end, numbers);
+void sgd(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
+  (o.states[0] != nullptr ? sgd_loop<true> : sgd_loop<false>)(o, begin, end, values);
 }
 
 template <bool kLargest>
-void adam_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void adam_loop(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *m = o.states[0], *v = o.states[1], *largest = o.states[2];
   float *new_p = o.new_p, *new_m = o.new_states[0], *new_v = o.new_states[1], *new_largest = o.new_states[2];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
   const float coupled = n.variant ? 0.0f : n.weight_decay;
   const float decoupled = n.variant ? n.learning_rate * n.weight_decay : 0.0f;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i] + coupled * p[i];
-    const float first = n.keep1 * m[i] + (1.0f - n.keep1) * gradient;
-    const float second = n.keep2 * v[i] + (1.0f - n.keep2) * gradient * gradient;
+    const float first = n.beta1 * m[i] + (1.0f - n.beta1) * gradient;
+    const float second = n.beta2 * v[i] + (1.0f - n.beta2) * gradient * gradient;
     float below = second;
     if constexpr (kLargest) {
       below = maximum(largest[i], second);
@@ -51,22 +51,22 @@ void adam_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumb
   }
 }
 
-void adam(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
-  (o.states[2] != nullptr ? adam_loop<true> : adam_loop<false>)(o, begin, end, numbers);
+void adam(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
+  (o.states[2] != nullptr ? adam_loop<true> : adam_loop<false>)(o, begin, end, values);
 }
 
 template <bool kCentered, bool kMomentum>
-void rms_prop_loop(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void rms_prop_loop(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *v = o.states[0], *a = o.states[1], *b = o.states[2];
   float *new_p = o.new_p, *new_v = o.new_states[0], *new_a = o.new_states[1], *new_b = o.new_states[2];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i] + n.weight_decay * p[i];
-    const float squares = n.keep1 * v[i] + (1.0f - n.keep1) * gradient * gradient;
+    const float squares = n.beta1 * v[i] + (1.0f - n.beta1) * gradient * gradient;
     float variance = squares;
     if constexpr (kCentered) {
-      const float mean = n.keep1 * a[i] + (1.0f - n.keep1) * gradient;
+      const float mean = n.beta1 * a[i] + (1.0f - n.beta1) * gradient;
       variance = squares - mean * mean;
       variance = variance < 0.0f ? 0.0f : variance;  // rounding
       new_a[i] = mean;
@@ -81,18 +81,18 @@ void rms_prop_loop(const StepOperands& o, int64_t begin, int64_t end, const Step
   }
 }
 
-void rms_prop(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void rms_prop(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   if (o.states[1] != nullptr)
-    (o.states[2] != nullptr ? rms_prop_loop<true, true> : rms_prop_loop<true, false>)(o, begin, end, numbers);
+    (o.states[2] != nullptr ? rms_prop_loop<true, true> : rms_prop_loop<true, false>)(o, begin, end, values);
   else
     (o.states[2] != nullptr ? rms_prop_loop<false, true> : rms_prop_loop<false, false>)(o, begin, end,
-                                                                                        numbers);
+                                                                                        values);
 }
 
-void adagrad(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void adagrad(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *s = o.states[0];
   float *new_p = o.new_p, *new_s = o.new_states[0];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i] + n.weight_decay * p[i];
@@ -102,30 +102,30 @@ void adagrad(const StepOperands& o, int64_t begin, int64_t end, const StepNumber
   }
 }
 
-void adadelta(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void adadelta(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *v = o.states[0], *u = o.states[1];
   float *new_p = o.new_p, *new_v = o.new_states[0], *new_u = o.new_states[1];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i] + n.weight_decay * p[i];
-    const float squares = n.keep1 * v[i] + (1.0f - n.keep1) * gradient * gradient;
+    const float squares = n.beta1 * v[i] + (1.0f - n.beta1) * gradient * gradient;
     const float delta = __builtin_sqrtf(u[i] + n.epsilon) / __builtin_sqrtf(squares + n.epsilon) * gradient;
     new_p[i] = p[i] - n.learning_rate * delta;
     new_v[i] = squares;
-    new_u[i] = n.keep1 * u[i] + (1.0f - n.keep1) * delta * delta;
+    new_u[i] = n.beta1 * u[i] + (1.0f - n.beta1) * delta * delta;
   }
 }
 
-void lamb_direction(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void lamb_direction(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *m = o.states[0], *v = o.states[1];
   float *direction = o.new_p, *new_m = o.new_states[0], *new_v = o.new_states[1];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i];
-    const float first = n.keep1 * m[i] + (1.0f - n.keep1) * gradient;
-    const float second = n.keep2 * v[i] + (1.0f - n.keep2) * gradient * gradient;
+    const float first = n.beta1 * m[i] + (1.0f - n.beta1) * gradient;
+    const float second = n.beta2 * v[i] + (1.0f - n.beta2) * gradient * gradient;
     direction[i] =
         first * n.correction1 / (__builtin_sqrtf(second * n.correction2) + n.epsilon) + n.weight_decay * p[i];
     new_m[i] = first;
@@ -133,17 +133,17 @@ void lamb_direction(const StepOperands& o, int64_t begin, int64_t end, const Ste
   }
 }
 
-void lion(const StepOperands& o, int64_t begin, int64_t end, const StepNumbers& numbers) {
+void lion(const StepOperands& o, int64_t begin, int64_t end, const StepParameters& values) {
   const float *p = o.p, *g = o.g, *m = o.states[0];
   float *new_p = o.new_p, *new_m = o.new_states[0];
-  const StepNumbers n = numbers;
+  const StepParameters n = values;
 #pragma omp simd
   for (int64_t i = begin; i < end; ++i) {
     const float gradient = n.gradient_scale * g[i];
-    const float mixed = n.keep1 * m[i] + (1.0f - n.keep1) * gradient;
+    const float mixed = n.beta1 * m[i] + (1.0f - n.beta1) * gradient;
     const float sign = mixed > 0.0f ? 1.0f : mixed < 0.0f ? -1.0f : mixed;  // 0 and NaN stay
     new_p[i] = p[i] - n.learning_rate * (sign + n.weight_decay * p[i]);
-    new_m[i] = n.keep2 * m[i] + (1.0f - n.keep2) * gradient;
+    new_m[i] = n.beta2 * m[i] + (1.0f - n.beta2) * gradient;
   }
 }
 
@@ -162,4 +162,4 @@ void fill_optimizer(Simd& table) noexcept {
   set(StepFunction::Lion, &lion);
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

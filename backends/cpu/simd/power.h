@@ -6,7 +6,7 @@
 
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 inline constexpr double kWideRounder = 6755399441055744.0;  ///< 1.5 2^52, as kRounder
 
@@ -96,4 +96,4 @@ RT_INLINE float truncated_mod(float a, float b) {
   return copy_sign(static_cast<float>(rest), a);
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -5,7 +5,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 #if defined(__AVX512F__)
@@ -124,9 +124,9 @@ void matrix_vector(const float* b, int64_t stride, const float* a, float* y, int
 
 }  // namespace
 
-void fill_products(Simd& table) noexcept {
+void fill_matmuls(Simd& table) noexcept {
   table.vector_matrix = &vector_matrix;
   table.matrix_vector = &matrix_vector;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

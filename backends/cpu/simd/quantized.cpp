@@ -2,12 +2,12 @@
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 /// y = round(a factor_a + b factor_b + offset), within [low, high]; the zero points are part of the offset.
 template <class A, class B, class Y>
-void add_codes(const void* first, const void* second, void* result, int64_t n, const CodeSum& sum) {
+void add_quantized(const void* first, const void* second, void* result, int64_t n, const QuantizedSum& sum) {
   const auto* a = static_cast<const A*>(first);
   const auto* b = static_cast<const B*>(second);
   auto* y = static_cast<Y*>(result);
@@ -33,9 +33,9 @@ void add_codes(const void* first, const void* second, void* result, int64_t n, c
 }
 
 template <class T>
-void max_codes(void* result, const void* codes, int64_t n) {
+void quantized_max(void* result, const void* quantized, int64_t n) {
   auto* y = static_cast<T*>(result);
-  const auto* x = static_cast<const T*>(codes);
+  const auto* x = static_cast<const T*>(quantized);
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
 }
@@ -49,8 +49,8 @@ void look_up(const uint8_t* x, const void* table, void* result, int64_t n) {
 
 template <class A, class B>
 void set_add(Simd& table, int a, int b) {
-  table.add_codes[a][b][0] = &add_codes<A, B, int8_t>;
-  table.add_codes[a][b][1] = &add_codes<A, B, uint8_t>;
+  table.add_quantized[a][b][0] = &add_quantized<A, B, int8_t>;
+  table.add_quantized[a][b][1] = &add_quantized<A, B, uint8_t>;
 }
 
 }  // namespace
@@ -60,12 +60,12 @@ void fill_quantized(Simd& table) noexcept {
   set_add<int8_t, uint8_t>(table, 0, 1);
   set_add<uint8_t, int8_t>(table, 1, 0);
   set_add<uint8_t, uint8_t>(table, 1, 1);
-  table.max_codes[0] = &max_codes<int8_t>;
-  table.max_codes[1] = &max_codes<uint8_t>;
+  table.quantized_max[0] = &quantized_max<int8_t>;
+  table.quantized_max[1] = &quantized_max<uint8_t>;
   table.look_up[0] = &look_up<uint8_t>;
   table.look_up[1] = &look_up<uint16_t>;
   table.look_up[2] = &look_up<uint32_t>;
   table.look_up[3] = &look_up<uint64_t>;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

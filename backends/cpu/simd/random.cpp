@@ -3,7 +3,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 constexpr int kBlocks = Simd::kRandomBlocks;
@@ -74,4 +74,4 @@ void fill_random(Simd& table) noexcept {
   table.random[1] = &normal;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

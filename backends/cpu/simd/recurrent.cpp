@@ -3,7 +3,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 constexpr int kUnits = static_cast<int>(RecurrentLoops::kUnits);
@@ -88,8 +88,8 @@ void product_of(const float* a, int64_t a_stride, const float* b, int64_t b_stri
     tile_of<kGroups, 1>(a + row * a_stride, a_stride, b, b_stride, k, y + row * y_stride, y_stride, ahead);
 }
 
-void product_part(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-                  int64_t y_stride, int64_t rows, int64_t groups) {
+void matmul_part(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+                 int64_t y_stride, int64_t rows, int64_t groups) {
   while (groups > 0) {
     const int64_t now = groups < kMostGroups ? groups : kMostGroups;
     if (now == 1) product_of<1>(a, a_stride, b, b_stride, k, y, y_stride, rows);
@@ -105,14 +105,14 @@ void product_part(const float* a, int64_t a_stride, const float* b, int64_t b_st
 }
 
 /// Several tiles of rows reuse a part of b that stays in L1.
-void product(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-             int64_t y_stride, int64_t rows, int64_t groups) {
+void matmul(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+            int64_t y_stride, int64_t rows, int64_t groups) {
   constexpr int64_t kPart = 96;
   if (rows <= kMostRows || k <= kPart + kPart / 2)
-    return product_part(a, a_stride, b, b_stride, k, y, y_stride, rows, groups);
+    return matmul_part(a, a_stride, b, b_stride, k, y, y_stride, rows, groups);
   for (int64_t n = 0; n < k; n += kPart)
-    product_part(a + n, a_stride, b + n * b_stride, b_stride, k - n < kPart ? k - n : kPart, y, y_stride,
-                 rows, groups);
+    matmul_part(a + n, a_stride, b + n * b_stride, b_stride, k - n < kPart ? k - n : kPart, y, y_stride, rows,
+                groups);
 }
 
 // --- cells
@@ -173,7 +173,7 @@ void lstm_plain(const CellBlock& block, const float* peepholes, bool any, float*
   }
 }
 
-void lstm(const CellNumbers& numbers, const CellBlock& block, const float* peepholes, float* c, float* h) {
+void lstm(const CellParameters& numbers, const CellBlock& block, const float* peepholes, float* c, float* h) {
   const bool any = numbers.peepholes;
   if (numbers.plain) return lstm_plain(block, peepholes, any, c, h);
   float *i_gate = block.pre, *o_gate = i_gate + block.stride, *f_gate = o_gate + block.stride,
@@ -198,7 +198,7 @@ void lstm(const CellNumbers& numbers, const CellBlock& block, const float* peeph
   for (int j = 0; j < kUnits; ++j) h[j] *= o_gate[j];
 }
 
-void gru_gates(const CellNumbers& numbers, const CellBlock& block, const float* h, float* reset) {
+void gru_gates(const CellParameters& numbers, const CellBlock& block, const float* h, float* reset) {
   float *z = block.pre, *r = block.pre + block.stride;
   if (numbers.plain) {
 #pragma omp simd
@@ -215,7 +215,7 @@ void gru_gates(const CellNumbers& numbers, const CellBlock& block, const float* 
   for (int j = 0; j < kUnits; ++j) reset[j] = r[j] * h[j];
 }
 
-void gru(const CellNumbers& numbers, const CellBlock& block, const float* recurrent, const float* h,
+void gru(const CellParameters& numbers, const CellBlock& block, const float* recurrent, const float* h,
          float* y) {
   float *z = block.pre, *r = block.pre + block.stride, *gate = r + block.stride;
   if (recurrent != nullptr) {
@@ -232,7 +232,7 @@ void gru(const CellNumbers& numbers, const CellBlock& block, const float* recurr
   for (int j = 0; j < kUnits; ++j) y[j] = (1.0f - z[j]) * gate[j] + z[j] * h[j];
 }
 
-void rnn(const CellNumbers& numbers, const float* pre, float* h, int64_t n) {
+void rnn(const CellParameters& numbers, const float* pre, float* h, int64_t n) {
   apply(numbers.f, numbers.clip, pre, h, n);
 }
 
@@ -287,14 +287,14 @@ struct Gate {
   }
 };
 
-void lstm_state(const CellNumbers& numbers, const CellBack& block, const float* peepholes, float* c) {
+void lstm_state(const CellParameters& numbers, const CellBack& block, const float* peepholes, float* c) {
   float pre[4 * kUnits], h[kUnits];
   for (int q = 0; q < 4; ++q)
     for (int j = 0; j < kUnits; ++j) pre[q * kUnits + j] = block.pre[q * kUnits + j];
   lstm(numbers, {pre, kUnits}, peepholes, c, h);
 }
 
-void lstm_back(const CellNumbers& numbers, const CellBack& block, const float* peepholes, const float* c,
+void lstm_back(const CellParameters& numbers, const CellBack& block, const float* peepholes, const float* c,
                float* grad_c, float* grad_peepholes) {
   Gate i, o, f, g, state;
   i.set(numbers.f, numbers.clip, block.pre, peepholes, block.before);
@@ -323,12 +323,12 @@ void lstm_back(const CellNumbers& numbers, const CellBack& block, const float* p
   }
 }
 
-void gru_reset(const CellNumbers& numbers, const float* pre, float* reset) {
+void gru_reset(const CellParameters& numbers, const float* pre, float* reset) {
   apply(numbers.f, numbers.clip, pre, reset, kUnits);
 }
 
-void gru_back(const CellNumbers& numbers, const CellBack& block, const float* recurrent, const float* reset,
-              float* grad_product) {
+void gru_back(const CellParameters& numbers, const CellBack& block, const float* recurrent,
+              const float* reset, float* grad_matmul) {
   Gate z, gate;
   float sum[kUnits];
 #pragma omp simd
@@ -341,12 +341,12 @@ void gru_back(const CellNumbers& numbers, const CellBack& block, const float* re
   for (int j = 0; j < kUnits; ++j) {
     grad_z[j] = block.grad_h[j] * (block.before[j] - gate.y[j]) * z.slope[j];
     grad_gate[j] = block.grad_h[j] * (1.0f - z.y[j]) * gate.slope[j];
-    grad_product[j] = grad_gate[j] * (recurrent == nullptr ? 1.0f : reset[j]);
+    grad_matmul[j] = grad_gate[j] * (recurrent == nullptr ? 1.0f : reset[j]);
     block.grad_h[j] *= z.y[j];
   }
 }
 
-void gru_reset_back(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
+void gru_reset_back(const CellParameters& numbers, const CellBack& block, const float* recurrent,
                     const float* reset, const float* through) {
   Gate r;
   r.set(numbers.f, numbers.clip, block.pre + kUnits);
@@ -359,7 +359,7 @@ void gru_reset_back(const CellNumbers& numbers, const CellBack& block, const flo
   }
 }
 
-void rnn_back(const CellNumbers& numbers, const float* pre, const float* grad_h, float* grad, int64_t n) {
+void rnn_back(const CellParameters& numbers, const float* pre, const float* grad_h, float* grad, int64_t n) {
   for (int64_t at = 0; at < n; at += kUnits) {
     Gate gate;
     gate.set(numbers.f, numbers.clip, pre + at);
@@ -371,10 +371,10 @@ void rnn_back(const CellNumbers& numbers, const float* pre, const float* grad_h,
 }  // namespace
 
 void fill_recurrent(Simd& table) noexcept {
-  static constexpr RecurrentLoops kLoops{&product,  &lstm,           &gru_gates, &gru,
+  static constexpr RecurrentLoops kLoops{&matmul,   &lstm,           &gru_gates, &gru,
                                          &rnn,      &lstm_state,     &lstm_back, &gru_reset,
                                          &gru_back, &gru_reset_back, &rnn_back};
   table.recurrent = &kLoops;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

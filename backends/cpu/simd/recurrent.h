@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 /// Numbered as op::RecurrentActivation.
 enum class CellFunctionKind : uint8_t {
@@ -28,7 +28,7 @@ struct CellFunction {
   float alpha = 0, beta = 0;
 };
 
-struct CellNumbers {
+struct CellParameters {
   CellFunction f, g, h;
   float clip = 0;  ///< 0: none
   bool input_forget = false;
@@ -56,36 +56,37 @@ struct RecurrentLoops {
   static constexpr int64_t kUnits = 16;
 
   /// y[i, j] += sum over n of a[i, n] b[n, j], for i < rows, n < k, j < 16 groups (1 to 4).
-  void (*product)(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
-                  int64_t y_stride, int64_t rows, int64_t groups);
+  void (*matmul)(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t k, float* y,
+                 int64_t y_stride, int64_t rows, int64_t groups);
 
   /// Activates gates i o f c in place and updates c; peepholes [3][kUnits] i o f.
-  void (*lstm)(const CellNumbers& numbers, const CellBlock& block, const float* peepholes, float* c,
+  void (*lstm)(const CellParameters& numbers, const CellBlock& block, const float* peepholes, float* c,
                float* h);
   /// Activates gates z r in place; reset = r h.
-  void (*gru_gates)(const CellNumbers& numbers, const CellBlock& block, const float* h, float* reset);
+  void (*gru_gates)(const CellParameters& numbers, const CellBlock& block, const float* h, float* reset);
   /// Adds r[i] recurrent[i] to the third gate (recurrent may be null) and activates it in place; y = (1 - z)
   /// gate + z h.
-  void (*gru)(const CellNumbers& numbers, const CellBlock& block, const float* recurrent, const float* h,
+  void (*gru)(const CellParameters& numbers, const CellBlock& block, const float* recurrent, const float* h,
               float* y);
-  void (*rnn)(const CellNumbers& numbers, const float* pre, float* h, int64_t n);
+  void (*rnn)(const CellParameters& numbers, const float* pre, float* h, int64_t n);
 
   /// c after a step; leaves the gates unchanged.
-  void (*lstm_state)(const CellNumbers& numbers, const CellBack& block, const float* peepholes, float* c);
+  void (*lstm_state)(const CellParameters& numbers, const CellBack& block, const float* peepholes, float* c);
   /// Updates grad_c to that before the step; adds to grad_peepholes [3][kUnits].
-  void (*lstm_back)(const CellNumbers& numbers, const CellBack& block, const float* peepholes, const float* c,
-                    float* grad_c, float* grad_peepholes);
+  void (*lstm_back)(const CellParameters& numbers, const CellBack& block, const float* peepholes,
+                    const float* c, float* grad_c, float* grad_peepholes);
   /// The reset gate's value.
-  void (*gru_reset)(const CellNumbers& numbers, const float* pre, float* reset);
+  void (*gru_reset)(const CellParameters& numbers, const float* pre, float* reset);
   /// Gradients of gates z and h, and grad_h times z. `recurrent` is the product that the reset gate scales
-  /// (linear_before_reset) or null; grad_product is the gradient of the product with r's third block.
-  void (*gru_back)(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
-                   const float* reset, float* grad_product);
+  /// (linear_before_reset) or null; grad_matmul is the gradient of the product with r's third block.
+  void (*gru_back)(const CellParameters& numbers, const CellBack& block, const float* recurrent,
+                   const float* reset, float* grad_matmul);
   /// Gradient of the reset gate and the rest of grad_h, given `through`, the gradient of that product's
   /// operand.
-  void (*gru_reset_back)(const CellNumbers& numbers, const CellBack& block, const float* recurrent,
+  void (*gru_reset_back)(const CellParameters& numbers, const CellBack& block, const float* recurrent,
                          const float* reset, const float* through);
-  void (*rnn_back)(const CellNumbers& numbers, const float* pre, const float* grad_h, float* grad, int64_t n);
+  void (*rnn_back)(const CellParameters& numbers, const float* pre, const float* grad_h, float* grad,
+                   int64_t n);
 };
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -3,7 +3,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 float row_sum(const float* x, int64_t n) {
@@ -45,21 +45,21 @@ float row_extreme(const float* x, int64_t n) {
 /// The first or last position of `value`, which x contains.
 template <bool kLast>
 int64_t find_number(const float* x, float value, int32_t n) {
-  int32_t place = kLast ? -1 : n;
+  int32_t position = kLast ? -1 : n;
   if constexpr (kLast) {
-#pragma omp simd reduction(max : place)
+#pragma omp simd reduction(max : position)
     for (int32_t i = 0; i < n; ++i) {
       const int32_t here = x[i] == value ? i : -1;
-      place = here > place ? here : place;
+      position = here > position ? here : position;
     }
   } else {
-#pragma omp simd reduction(min : place)
+#pragma omp simd reduction(min : position)
     for (int32_t i = 0; i < n; ++i) {
       const int32_t here = x[i] == value ? i : n;
-      place = here < place ? here : place;
+      position = here < position ? here : position;
     }
   }
-  return place;
+  return position;
 }
 /// The first NaN, if `value` is one.
 template <bool kLast>
@@ -89,10 +89,10 @@ int64_t arg_row(const float* x, int64_t n) {
 template <bool kMax, bool kLast>
 void arg_columns(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n) {
   float best[Simd::kColumns];
-  int32_t place[Simd::kColumns];
+  int32_t position[Simd::kColumns];
   for (int64_t i = 0; i < n; ++i) {
     best[i] = x[i];
-    place[i] = 0;
+    position[i] = 0;
   }
   for (int64_t k = 1; k < extent; ++k) {
     const float* row = x + k * stride;
@@ -103,10 +103,10 @@ void arg_columns(const float* x, int64_t* y, int64_t extent, int64_t stride, int
       const bool better = (old == old) & ((value != value) | (kMax ? value > old : value < old));
       const bool wins = better | (kLast & (value == old));
       best[i] = wins ? value : old;
-      place[i] = wins ? number : place[i];
+      position[i] = wins ? number : position[i];
     }
   }
-  for (int64_t i = 0; i < n; ++i) y[i] = place[i];
+  for (int64_t i = 0; i < n; ++i) y[i] = position[i];
 }
 
 void add_to(float* y, const float* x, int64_t n) {
@@ -210,4 +210,4 @@ void fill_rows(Simd& table) noexcept {
   table.combine = &combine;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

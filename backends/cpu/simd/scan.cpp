@@ -3,11 +3,11 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 template <bool kProduct, class T>
-RT_INLINE T join(T a, T b) {
+RT_INLINE T combine(T a, T b) {
   return kProduct ? a * b : a + b;
 }
 /// Lane i becomes lane i - kBy (or i + kBy), or that of `filling`.
@@ -22,7 +22,7 @@ RT_INLINE V shifted(V v, V filling, std::integer_sequence<int, kI...>) {
 template <bool kProduct, bool kReverse, int kWidth, int kBy = 1, class V>
 RT_INLINE V scan_vector(V v, V neutral) {
   if constexpr (kBy < kWidth) {
-    const V sum = join<kProduct>(v, shifted<kBy, kReverse>(v, neutral, Lanes<kWidth>{}));
+    const V sum = combine<kProduct>(v, shifted<kBy, kReverse>(v, neutral, Lanes<kWidth>{}));
     return scan_vector<kProduct, kReverse, kWidth, 2 * kBy>(sum, neutral);
   }
   return v;
@@ -40,12 +40,12 @@ void scan(const T* x, T* y, int64_t n, bool exclusive) {
     const int64_t at = kReverse ? n - done - kWidth : done;
     const V within = scan_vector<kProduct, kReverse, kWidth>(load<V>(x + at), neutral);
     const V first = exclusive ? shifted<1, kReverse>(within, neutral, Lanes<kWidth>{}) : within;
-    store(y + at, join<kProduct>(V{} + total, first));
-    total = join<kProduct>(total, within[kReverse ? 0 : kWidth - 1]);
+    store(y + at, combine<kProduct>(V{} + total, first));
+    total = combine<kProduct>(total, within[kReverse ? 0 : kWidth - 1]);
   }
   for (; done < n; ++done) {
     const int64_t at = kReverse ? n - done - 1 : done;
-    const T next = join<kProduct>(total, x[at]);
+    const T next = combine<kProduct>(total, x[at]);
     y[at] = exclusive ? total : next;
     total = next;
   }
@@ -75,14 +75,14 @@ void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, in
       if (exclusive) {
 #pragma omp simd
         for (int64_t i = 0; i < count; ++i) {
-          const T next = join<kProduct>(total[i], row[i]);
+          const T next = combine<kProduct>(total[i], row[i]);
           out[i] = total[i];
           total[i] = next;
         }
       } else {
 #pragma omp simd
         for (int64_t i = 0; i < count; ++i) {
-          const T next = join<kProduct>(total[i], row[i]);
+          const T next = combine<kProduct>(total[i], row[i]);
           out[i] = next;
           total[i] = next;
         }
@@ -111,4 +111,4 @@ void fill_scan(Simd& table) noexcept {
   fill<uint64_t>(table, ScanCode::U64);
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -2,7 +2,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 template <class T>
@@ -103,4 +103,4 @@ void fill_select(Simd& table) noexcept {
   table.select[3] = &select_elements<uint64_t>;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

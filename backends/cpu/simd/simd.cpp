@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 namespace baseline {
 const Simd& table() noexcept;
@@ -41,4 +41,4 @@ const Simd& best_simd() noexcept {
   return *sets[0];
 }
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

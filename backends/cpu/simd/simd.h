@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 struct RecurrentLoops;
 
@@ -67,13 +67,13 @@ struct FloatFormat {
 };
 
 /// a factor_a + b factor_b + offset, within [low, high].
-struct CodeSum {
+struct QuantizedSum {
   float factor_a, factor_b, offset, low, high;
 };
 
 /// y [rows,n] = x [rows,k] times the transposed weight [n,k] of 8 or 4 bits, in groups along k with a scale
 /// each.
-struct WeightProduct {
+struct WeightMatmul {
   const float* x;  ///< for 4 bits: the even elements of each row, then the odd ones
   const uint8_t* weight;
   const float* scale;
@@ -92,9 +92,9 @@ struct SplitRow {
 
 /// Optimizer steps; the formulas are in schema/ops.fbs. LambDirection computes r, into new_p.
 enum class StepFunction : uint8_t { Sgd, Adam, RmsProp, Adagrad, Adadelta, LambDirection, Lion, Count };
-struct StepNumbers {
+struct StepParameters {
   float learning_rate, gradient_scale, weight_decay, epsilon;
-  float keep1, keep2;              ///< beta1 (or momentum) of the first state; beta2 of the second
+  float beta1, beta2;              ///< beta1 (or momentum) of the first state; beta2 of the second
   float correction1, correction2;  ///< 1 / (1 - beta^step)
   float momentum;                  ///< RmsProp
   float share;                     ///< Sgd: weight of the gradient in the new velocity
@@ -225,17 +225,17 @@ struct Simd {
   void (*flip_signs)(const uint8_t* x, int8_t* y, int64_t n);
 
   /// y = round(a factor_a + b factor_b + offset) within [low, high]; by the types of a, b and y.
-  void (*add_codes[2][2][2])(const void* a, const void* b, void* y, int64_t n, const CodeSum& sum);
+  void (*add_quantized[2][2][2])(const void* a, const void* b, void* y, int64_t n, const QuantizedSum& sum);
   /// y = max(y, x)
-  void (*max_codes[2])(void* y, const void* x, int64_t n);
+  void (*quantized_max[2])(void* y, const void* x, int64_t n);
   /// Columns [begin, end), of weights of 8 and of 4 bits.
-  void (*weight_product[2])(const WeightProduct& product, int64_t begin, int64_t end);
+  void (*weight_matmul[2])(const WeightMatmul& matmul, int64_t begin, int64_t end);
   /// y [n,k]: the weights of columns [begin, end) in f32.
-  void (*widen_weights[2])(const WeightProduct& product, float* y, int64_t begin, int64_t end);
+  void (*widen_weights[2])(const WeightMatmul& matmul, float* y, int64_t begin, int64_t end);
   /// One row with 4-bit weights where k is a multiple of 128 and the group is 32, 64 or such a multiple: x,
-  /// as WeightProduct has it, is split first. Null where the CPU has no 8-bit dot products (VNNI).
+  /// as WeightMatmul has it, is split first. Null where the CPU has no 8-bit dot products (VNNI).
   void (*split_row)(const float* x, int64_t k, const SplitRow& row);
-  void (*weight_row)(const WeightProduct& product, const SplitRow& row, float* y, int64_t begin, int64_t end);
+  void (*weight_row)(const WeightMatmul& matmul, const SplitRow& row, float* y, int64_t begin, int64_t end);
   /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
   void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
   /// The largest |x[i]|, NaN where one is NaN; 0 without any.
@@ -243,14 +243,14 @@ struct Simd {
   /// Quantizes x to how many of 255 ascending thresholds it reaches; keep_positive: at least 1 where x > 0.
   /// `tree` times the scale is the binary search tree of the thresholds: [1] is the root, the children of [k]
   /// are [2 k] for values that do not reach it and [2 k + 1] for those that do.
-  void (*find_codes)(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
-                     bool keep_positive);
+  void (*quantize_block)(const float* x, const float* tree, float scale, uint8_t* codes, int64_t n,
+                         bool keep_positive);
   /// y = codebook[code] scale, with a codebook of 256 values
-  void (*numbers_of_codes)(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n);
+  void (*dequantize_block)(const uint8_t* codes, const float* codebook, float scale, float* y, int64_t n);
 
   /// Elements [begin, end) of an optimizer step.
   void (*optimizer_step[static_cast<int>(StepFunction::Count)])(const StepOperands& operands, int64_t begin,
-                                                                int64_t end, const StepNumbers& numbers);
+                                                                int64_t end, const StepParameters& numbers);
 
   /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns, of elements of 1, 2, 4, 8 bytes.
   /// past_caches: y is too large for them and is written with non-temporal stores.
@@ -290,4 +290,4 @@ const Simd& best_simd() noexcept;
 /// Every instruction set that this machine runs, widest first, for tests.
 int available_simd(const Simd* (&sets)[3]) noexcept;
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

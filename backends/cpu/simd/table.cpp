@@ -4,7 +4,7 @@
 #define RT_TEXT_INNER(name) #name
 #define RT_TEXT(name) RT_TEXT_INNER(name)
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 const Simd& table() noexcept;
 const Simd& table() noexcept {
@@ -17,7 +17,7 @@ const Simd& table() noexcept {
     fill_scan(filled);
     fill_select(filled);
     fill_norms(filled);
-    fill_products(filled);
+    fill_matmuls(filled);
     fill_convert(filled);
     fill_integer(filled);
     fill_quantized(filled);
@@ -36,4 +36,4 @@ const Simd& table() noexcept {
   return kTable;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

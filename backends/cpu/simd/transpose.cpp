@@ -6,7 +6,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 /// a0 b0 a1 b1 .. of the lower and of the upper halves.
@@ -129,4 +129,4 @@ void fill_transpose(Simd& table) noexcept {
   table.finish_streams = [] { finish_streams(); };
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

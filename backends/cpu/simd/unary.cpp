@@ -5,7 +5,7 @@
 extern "C" float sinf(float) noexcept;
 extern "C" float cosf(float) noexcept;
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 #define RT_UNARY(Name, expression)                                                        \
@@ -96,4 +96,4 @@ void fill_unary(Simd& table) noexcept {
   table.unary[static_cast<int>(UnaryFunction::Cos)] = &trigonometric<1>;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

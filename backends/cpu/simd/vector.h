@@ -10,7 +10,7 @@
 
 #include "backends/cpu/simd/math.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 
 #if defined(__AVX512F__)
 inline constexpr int kVectorBytes = 64;
@@ -81,4 +81,4 @@ RT_INLINE void finish_streams() {
 #endif
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

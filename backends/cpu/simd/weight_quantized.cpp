@@ -15,7 +15,7 @@
 #include <immintrin.h>
 #endif
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 RT_INLINE int32_t low_half(uint8_t pair) {
@@ -26,7 +26,7 @@ RT_INLINE int32_t high_half(uint8_t pair) {
 }
 
 template <int kBits>
-void widen_weights(const WeightProduct& p, float* y, int64_t begin, int64_t end) {
+void widen_weights(const WeightMatmul& p, float* y, int64_t begin, int64_t end) {
   const int64_t groups = p.k / p.group;
   for (int64_t column = begin; column < end; ++column) {
     const uint8_t* w = p.weight + column * p.k * kBits / 8;
@@ -80,7 +80,7 @@ float dot_groups(const float* x, const uint8_t* w, const float* scale, int64_t k
 
 #if defined(__AVX512F__)
 template <int kBits, int kRows, int kColumns>
-RT_INLINE void tile(const WeightProduct& p, const float* x, int64_t column, float* y) {
+RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, float* y) {
   const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   __m512 total[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
@@ -150,7 +150,7 @@ void split_row(const float* x, int64_t k, const SplitRow& row) {
 }
 
 template <int kColumns>
-RT_VNNI void weight_row_tile(const WeightProduct& p, const SplitRow& row, int64_t column, float* y) {
+RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, float* y) {
   const __m512i low_bits = _mm512_set1_epi8(15);
   const int64_t bytes = p.k / 2, groups = p.k / p.group;
   const int scales = p.group >= 128 ? 1 : static_cast<int>(128 / p.group);  // in 64 bytes of weights
@@ -192,7 +192,7 @@ RT_VNNI void weight_row_tile(const WeightProduct& p, const SplitRow& row, int64_
   for (int c = 0; c < kColumns; ++c) y[column + c] = _mm512_reduce_add_ps(total[c]);
 }
 
-RT_VNNI void weight_row(const WeightProduct& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
+RT_VNNI void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
   int64_t column = begin;
   for (; column + 4 <= end; column += 4) weight_row_tile<4>(p, row, column, y);
   for (; column < end; ++column) weight_row_tile<1>(p, row, column, y);
@@ -200,7 +200,7 @@ RT_VNNI void weight_row(const WeightProduct& p, const SplitRow& row, float* y, i
 #endif
 
 template <int kBits>
-void weight_product(const WeightProduct& p, int64_t begin, int64_t end) {
+void weight_matmul(const WeightMatmul& p, int64_t begin, int64_t end) {
   int64_t column = begin;
 #if defined(__AVX512F__)
   if (p.group * kBits / 8 % 16 == 0) {
@@ -221,8 +221,8 @@ void weight_product(const WeightProduct& p, int64_t begin, int64_t end) {
 }  // namespace
 
 void fill_weight_quantized(Simd& table) noexcept {
-  table.weight_product[0] = &weight_product<8>;
-  table.weight_product[1] = &weight_product<4>;
+  table.weight_matmul[0] = &weight_matmul<8>;
+  table.weight_matmul[1] = &weight_matmul<4>;
   table.widen_weights[0] = &widen_weights<8>;
   table.widen_weights[1] = &widen_weights<4>;
 #if defined(__AVX512F__)
@@ -233,4 +233,4 @@ void fill_weight_quantized(Simd& table) noexcept {
 #endif
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

@@ -2,11 +2,11 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
 template <bool kMax, class T>
-RT_INLINE T join(T a, T b) {
+RT_INLINE T combine(T a, T b) {
   if constexpr (kMax)
     return ((a > b) | (a != a)) ? a : b;
   else
@@ -14,9 +14,9 @@ RT_INLINE T join(T a, T b) {
 }
 
 template <bool kMax>
-void join_runs(const float* x, float* y, int64_t n) {
+void combine_runs(const float* x, float* y, int64_t n) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = join<kMax>(x[i], y[i]);
+  for (int64_t i = 0; i < n; ++i) y[i] = combine<kMax>(x[i], y[i]);
 }
 
 /// Few channels: their count is a compile-time constant.
@@ -29,13 +29,13 @@ void pool_narrow(const float* x, float* y, int64_t n, int64_t stride, int64_t ta
       for (int64_t o = 0; o < n; ++o)
         for (int c = 0; c < kWidth; ++c) {
           const float value = from[o * 2 * kWidth + c];
-          y[o * kWidth + c] = k == 0 ? value : join<kMax>(value, y[o * kWidth + c]);
+          y[o * kWidth + c] = k == 0 ? value : combine<kMax>(value, y[o * kWidth + c]);
         }
     } else {
       for (int64_t o = 0; o < n; ++o)
         for (int c = 0; c < kWidth; ++c) {
           const float value = from[o * stride * kWidth + c];
-          y[o * kWidth + c] = k == 0 ? value : join<kMax>(value, y[o * kWidth + c]);
+          y[o * kWidth + c] = k == 0 ? value : combine<kMax>(value, y[o * kWidth + c]);
         }
     }
   }
@@ -47,7 +47,7 @@ void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride
               int64_t dilation) {
   if (stride == 1) {
     __builtin_memcpy(y, x, static_cast<size_t>(n * width) * sizeof(float));
-    for (int64_t k = 1; k < taps; ++k) join_runs<kMax>(x + k * dilation * width, y, n * width);
+    for (int64_t k = 1; k < taps; ++k) combine_runs<kMax>(x + k * dilation * width, y, n * width);
     return;
   }
   switch (width) {
@@ -65,12 +65,13 @@ void pool_row(const float* x, float* y, int64_t n, int64_t width, int64_t stride
     int64_t c = 0;
     for (; c + kWidth <= width; c += kWidth) {
       V value = load<V>(from + c);
-      for (int64_t k = 1; k < taps; ++k) value = join<kMax>(load<V>(from + k * dilation * width + c), value);
+      for (int64_t k = 1; k < taps; ++k)
+        value = combine<kMax>(load<V>(from + k * dilation * width + c), value);
       store(to + c, value);
     }
     for (; c < width; ++c) {
       float value = from[c];
-      for (int64_t k = 1; k < taps; ++k) value = join<kMax>(from[k * dilation * width + c], value);
+      for (int64_t k = 1; k < taps; ++k) value = combine<kMax>(from[k * dilation * width + c], value);
       to[c] = value;
     }
   }
@@ -81,19 +82,19 @@ template <int kBytes>
 RT_INLINE void max_gradient_at(const float* x, const float* g, float* grad, const int64_t* offsets,
                                int64_t count, int64_t start) {
   using V = Vector<float, kBytes>;
-  using Places = Vector<int32_t, kBytes>;
+  using Indices = Vector<int32_t, kBytes>;
   V best = load<V>(x + offsets[0] + start);
-  Places place = {};
+  Indices best_index = {};
   for (int64_t k = 1; k < count; ++k) {
     const V value = load<V>(x + offsets[k] + start);
-    const Places better = (value > best) | ((value != value) & (best == best));
+    const Indices better = (value > best) | ((value != value) & (best == best));
     best = better ? value : best;
-    place = better ? Places{} + static_cast<int32_t>(k) : place;
+    best_index = better ? Indices{} + static_cast<int32_t>(k) : best_index;
   }
   const V gradient = load<V>(g + start);
   for (int64_t k = 0; k < count; ++k) {
     float* to = grad + offsets[k] + start;
-    const Places here = place == Places{} + static_cast<int32_t>(k);
+    const Indices here = best_index == Indices{} + static_cast<int32_t>(k);
     store(to, load<V>(to) + (here ? gradient : V{}));
   }
 }
@@ -125,10 +126,10 @@ void resize_row(const float* x, const int32_t* index, const float* weight, int64
   resize_taps<1>(x, index, weight, y, n);
   for (int64_t t = 1; t < taps; ++t) {
     const float* weights = weight + t * n;
-    const int32_t* places = index + t * n;
+    const int32_t* indices = index + t * n;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) {
-      const float value = x[places[i]];
+      const float value = x[indices[i]];
       y[i] += weights[i] == 0.0f ? 0.0f : weights[i] * value;
     }
   }
@@ -143,4 +144,4 @@ void fill_window(Simd& table) noexcept {
   table.resize_row = &resize_row;
 }
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

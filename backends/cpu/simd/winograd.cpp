@@ -12,7 +12,7 @@
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
-namespace rt::cpu::RT_SIMD_ISA {
+namespace librt::cpu::RT_SIMD_ISA {
 #if defined(__AVX512F__)
 namespace {
 
@@ -80,7 +80,7 @@ RT_INLINE int64_t patch_step(int64_t channels) {
   return Shape::padded(kTileBlock * channels);
 }
 /// The offset of a channel in patches that are not `across`.
-RT_INLINE int64_t place_of(int64_t channel) {
+RT_INLINE int64_t position_of(int64_t channel) {
   return channel / kInBlock * kInBlock * kTileBlock + channel % kInBlock;
 }
 
@@ -117,7 +117,7 @@ void transform_patches(const Shape& shape, const float* x, float* v, int64_t blo
                        bool across, float* workspace) {
   const int64_t step = patch_step(shape.channels), first = block * kTileBlock;
   v += block * kPoints * step;
-  float* to = across ? workspace : v + place_of(channel);
+  float* to = across ? workspace : v + position_of(channel);
   const int64_t to_row = across ? kLane : kInBlock,
                 to_point = across ? Shape::padded(kTileBlock * kLane) : step;
   for (int64_t t = 0; t < kTileBlock; ++t) {
@@ -141,7 +141,7 @@ void transform_patches(const Shape& shape, const float* x, float* v, int64_t blo
 
 void transform_results(const Shape& shape, const float* dy, float* v, int64_t block, int64_t channel) {
   const int64_t step = patch_step(shape.out_channels), first = block * kTileBlock;
-  float* to = v + block * kPoints * step + place_of(channel);
+  float* to = v + block * kPoints * step + position_of(channel);
   for (int64_t t = 0; t < kTileBlock; ++t) {
     V results[16], points[kPoints];
     if (first + t < shape.tiles()) {
@@ -175,9 +175,9 @@ void store_results(const Shape& shape, const float* points, float* y, int64_t bl
   }
 }
 
-/// u [36][rows][columns] of weight [.., 3, 3, row_length] from its first row and column on; kTurned rotates
+/// u [36][rows][columns] of weight [.., 3, 3, row_length] from its first row and column on; kRotated rotates
 /// the windows by 180 degrees.
-template <bool kTurned>
+template <bool kRotated>
 void transform_weights(const float* weight, int64_t row_length, int64_t rows, int64_t columns, float* u) {
   constexpr int64_t kAhead = 2;  // rows: their pieces are too short for the hardware prefetcher
   for (int64_t i = 0; i < rows; ++i)
@@ -186,7 +186,7 @@ void transform_weights(const float* weight, int64_t row_length, int64_t rows, in
       for (int64_t tap = 0; tap < 9 && i + kAhead < rows; ++tap)
         __builtin_prefetch(weight + ((i + kAhead) * 9 + tap) * row_length + k);
       for (int64_t tap = 0; tap < 9; ++tap)
-        window[kTurned ? 8 - tap : tap] = load<V>(weight + (i * 9 + tap) * row_length + k);
+        window[kRotated ? 8 - tap : tap] = load<V>(weight + (i * 9 + tap) * row_length + k);
       both_ways<3, 6, weight_points>(window, points);
       for (int64_t p = 0; p < kPoints; ++p) store(u + p * kWeightStep + i * columns + k, points[p]);
     }
@@ -261,10 +261,10 @@ void weight_gradient(const Shape& shape, const float* v, const float* dv, float*
   for (int64_t in = 0; in < shape.channels; in += 32) {
     for (int64_t p = 0; p < kPoints; ++p)
       for (int64_t block = 0; block < shape.tile_blocks(); ++block)
-        (block == 0 ? multiply<false> : multiply<true>)(dv + (block * kPoints + p) * out_step + place_of(out),
-                                                        1, kInBlock,
-                                                        v + (block * kPoints + p) * step + place_of(in),
-                                                        kInBlock, workspace + p * kSumStep, kTileBlock);
+        (block == 0 ? multiply<false>
+                    : multiply<true>)(dv + (block * kPoints + p) * out_step + position_of(out), 1, kInBlock,
+                                      v + (block * kPoints + p) * step + position_of(in), kInBlock,
+                                      workspace + p * kSumStep, kTileBlock);
     for (int64_t o = 0; o < kOutBlock; ++o)
       for (int64_t k = 0; k < 32; k += kLane) {
         V points[kPoints], window[9];
@@ -290,4 +290,4 @@ void fill_winograd(Simd& table) noexcept {
 }
 #endif
 
-}  // namespace rt::cpu::RT_SIMD_ISA
+}  // namespace librt::cpu::RT_SIMD_ISA

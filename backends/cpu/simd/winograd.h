@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace rt::cpu {
+namespace librt::cpu {
 
 /// A 3x3 convolution with stride 1 that takes x [batch, height, width, channels] to
 /// [batch, out_height, out_width, out_channels], in tiles of 4x4 results.
@@ -53,4 +53,4 @@ struct WinogradLoops {
                           int64_t first_out, float* workspace);
 };
 
-}  // namespace rt::cpu
+}  // namespace librt::cpu

@@ -8,7 +8,7 @@
 #include "kernels/attention_gradient.h"
 #include "runtime/core/shape.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 enum AttentionInput : size_t { kQuery, kKey, kValue, kMask, kKvLength, kQueryPosition, kOutput, kGradOutput };
@@ -18,11 +18,11 @@ Status supports(const CudaDevice&, const NodeView& node) {
       node.dtype(kMask) != node.dtype(kQuery))
     return unsupported("no masks of type ", name_of(node.dtype(kMask)), " with queries of type ",
                        name_of(node.dtype(kQuery)));
-  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMax = int64_t{1} << 30;
   const Shape &q = node.shape(kQuery), &v = node.shape(kValue);
   const int64_t chunks = (v[3] + 127) / 128, rows = q.elements(0, 3);
-  if (rows >= kMost || v[2] >= kMost || q[3] >= kMost || v[3] >= kMost ||
-      rows / 8 * std::max<int64_t>(chunks, 1) >= kMost)
+  if (rows >= kMax || v[2] >= kMax || q[3] >= kMax || v[3] >= kMax ||
+      rows / 8 * std::max<int64_t>(chunks, 1) >= kMax)
     return unsupported("2^30 rows, keys or columns or more");
   return {};
 }
@@ -77,10 +77,10 @@ AttentionArguments bound(AttentionArguments a, const Call& call) {
   return a;
 }
 
-template <AttentionWay kWay>
+template <AttentionAlgorithm kAlgorithm>
 Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
   AttentionArguments arguments = arguments_of<op::AttentionAttributes>(node);
-  arguments.way = kWay;
+  arguments.algorithm = kAlgorithm;
   arguments.splits = attention_splits(arguments, device.facts().multiprocessors);
   Requirements requirements;
   requirements.scratch = attention_partial_bytes(arguments);
@@ -118,12 +118,12 @@ Result<KernelPtr> create_gradient(CudaDevice&, const NodeView& node) {
 std::span<const KernelRow> rows_attention();
 std::span<const KernelRow> rows_attention() {
   static constexpr KernelRow kRows[] = {
-      row<create<AttentionWay::Tensor>, supports_tensor>(OpKind::Attention, "attention.tensor",
-                                                         DTypeSet{DType::F16, DType::BF16}, 10),
-      row<create<AttentionWay::Plain>, supports>(OpKind::Attention, "attention.plain", kShortFloats),
+      row<create<AttentionAlgorithm::Tensor>, supports_tensor>(OpKind::Attention, "attention.tensor",
+                                                               DTypeSet{DType::F16, DType::BF16}, 10),
+      row<create<AttentionAlgorithm::Plain>, supports>(OpKind::Attention, "attention.plain", kShortFloats),
       row<create_gradient, supports>(OpKind::AttentionGrad, "attention_grad", kShortFloats),
   };
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

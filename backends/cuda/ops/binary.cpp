@@ -1,10 +1,10 @@
 // Arithmetic, comparison, logic, bits and selection with broadcasting.
 #include "kernels/binary.h"
 
-#include "backends/cuda/index_space.h"
 #include "backends/cuda/kernel.h"
+#include "backends/cuda/support/index_space.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// In place over the first operand, from `first` on, that has the result's shape and type.
@@ -87,14 +87,14 @@ std::span<const KernelRow> rows_binary() {
 #define RT_COMPARE(Name, name) row<create_compare<CompareFunction::Name>>(OpKind::Name, name, kAnyDType)
   static constexpr DTypeSet kBool{DType::Bool};
   static constexpr KernelRow kRows[] = {
-      RT_BINARY(Add, "add", kNumbers),
-      RT_BINARY(Sub, "sub", kNumbers),
-      RT_BINARY(Mul, "mul", kNumbers),
-      RT_BINARY(Div, "div", kNumbers),
-      RT_BINARY(Pow, "pow", kNumbers),
-      RT_BINARY(Minimum, "minimum", kNumbers),
-      RT_BINARY(Maximum, "maximum", kNumbers),
-      row<create_mod>(OpKind::Mod, "mod", kNumbers),
+      RT_BINARY(Add, "add", kNumericTypes),
+      RT_BINARY(Sub, "sub", kNumericTypes),
+      RT_BINARY(Mul, "mul", kNumericTypes),
+      RT_BINARY(Div, "div", kNumericTypes),
+      RT_BINARY(Pow, "pow", kNumericTypes),
+      RT_BINARY(Minimum, "minimum", kNumericTypes),
+      RT_BINARY(Maximum, "maximum", kNumericTypes),
+      row<create_mod>(OpKind::Mod, "mod", kNumericTypes),
       RT_COMPARE(Equal, "equal"),
       RT_COMPARE(Less, "less"),
       RT_COMPARE(LessOrEqual, "less_or_equal"),
@@ -114,4 +114,4 @@ std::span<const KernelRow> rows_binary() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

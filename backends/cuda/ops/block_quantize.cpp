@@ -3,28 +3,28 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create_quantize(CudaDevice&, const NodeView& node) {
   const auto& attributes = node.as<op::BlockQuantizeAttributes>();
-  const BlockCodes blocks{.levels = node.input(1).elements(),
-                          .block = attributes.block_size,
-                          .count = node.input(0).elements(),
-                          .keep_positive = attributes.keep_positive};
+  const BlockQuantization blocks{.levels = node.input(1).elements(),
+                                 .block = attributes.block_size,
+                                 .count = node.input(0).elements(),
+                                 .keep_positive = attributes.keep_positive};
   return make_kernel([blocks](const Call& call) {
-    BlockCodes bound = blocks;
+    BlockQuantization bound = blocks;
     bound.codebook = call.in<float>(1);
     return block_quantize(call.in<float>(0), call.out<uint8_t>(0), call.out<float>(1), bound, call.stream);
   });
 }
 
 Result<KernelPtr> create_dequantize(CudaDevice&, const NodeView& node) {
-  const BlockCodes blocks{.levels = node.input(2).elements(),
-                          .block = node.as<op::BlockDequantizeAttributes>().block_size,
-                          .count = node.input(0).elements()};
+  const BlockQuantization blocks{.levels = node.input(2).elements(),
+                                 .block = node.as<op::BlockDequantizeAttributes>().block_size,
+                                 .count = node.input(0).elements()};
   return make_kernel([blocks](const Call& call) {
-    BlockCodes bound = blocks;
+    BlockQuantization bound = blocks;
     bound.codebook = call.in<float>(2);
     return block_dequantize(call.in<uint8_t>(0), call.in<float>(1), call.out<float>(), bound, call.stream);
   });
@@ -41,4 +41,4 @@ std::span<const KernelRow> rows_block_quantize() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
@@ -27,4 +27,4 @@ std::span<const KernelRow> rows_cast() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

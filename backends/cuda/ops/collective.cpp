@@ -6,7 +6,7 @@
 #include "backends/common/ranks.h"
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Status supports_sums(const CudaDevice& device, const NodeView&) {
@@ -86,4 +86,4 @@ std::span<const KernelRow> rows_collective() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

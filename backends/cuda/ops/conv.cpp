@@ -2,10 +2,10 @@
 // groups of few channels, and cuDNN if available.
 #include "kernels/conv.h"
 
-#include "backends/cuda/product_plan.h"
+#include "backends/cuda/support/gemm_plan.h"
 #include "kernels/matmul.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 constexpr ConvForm form_of(OpKind kind) {
@@ -40,28 +40,28 @@ bool lacks_tensor_cores(const CudaDevice& device, DType dtype) {
 Status supports_direct(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const ConvGeometry g, geometry_of(node));
-  constexpr int64_t kFew = 8, kMostGrid = 65535;
+  constexpr int64_t kFew = 8, kMaxGrid = 65535;
   const bool few =
       g.groups > 1 && (g.input_channels_per_group() < kFew || g.output_channels_per_group() < kFew);
   if (!few && !lacks_tensor_cores(device, node.dtype(0)))
     return unsupported("groups of ", g.input_channels_per_group(), " to ", g.output_channels_per_group(),
                        " channels are large enough for implicit GEMM");
   RT_ASSIGN(const ConvWindows w, conv_windows(g));
-  if (node.kind() == OpKind::ConvWeightGrad && w.taps() * w.group_in() > kMostGrid)
-    return unsupported("filters of ", w.taps() * w.group_in(), " elements, at most ", kMostGrid,
+  if (node.kind() == OpKind::ConvWeightGrad && w.taps() * w.group_in() > kMaxGrid)
+    return unsupported("filters of ", w.taps() * w.group_in(), " elements, at most ", kMaxGrid,
                        " are supported");
   return {};
 }
 
-template <MatMulWay kWay>
+template <MatMulAlgorithm kAlgorithm>
 Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  RT_TRY(tensor_cores_take(device, node.dtype(0)));
-  if constexpr (kWay == MatMulWay::Tensor128) {
+  RT_TRY(tensor_cores_support(device, node.dtype(0)));
+  if constexpr (kAlgorithm == MatMulAlgorithm::Tensor128) {
     RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
     RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
-    const Product p = conv_product(windows, form_of(node.kind()));
-    const MatMulTile tile = matmul_tile(kWay);
+    const Gemm p = conv_gemm(windows, form_of(node.kind()));
+    const MatMulTile tile = matmul_tile(kAlgorithm);
     const int64_t tiles =
         (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
     if (tiles < device.facts().multiprocessors)
@@ -71,23 +71,23 @@ Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   return {};
 }
 
-constexpr MatMulTile tile_of(ConvWay way) {
-  return {way == ConvWay::Tensor128 ? 128 : 64, 64};
+constexpr MatMulTile tile_of(ConvAlgorithm algorithm) {
+  return {algorithm == ConvAlgorithm::Tensor128 ? 128 : 64, 64};
 }
 
 const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
   return node.kind() == OpKind::Conv ? node.as<op::ConvAttributes>().epilogue.get() : nullptr;
 }
 
-/// Windows, GEMM shape and activation; way and splits are left open.
+/// Windows, GEMM shape and activation; algorithm and splits are left open.
 Result<ConvArguments> arguments_of(const NodeView& node) {
   RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
   ConvArguments arguments;
   RT_ASSIGN(arguments.windows, conv_windows(geometry));
   arguments.type = element_type(node.dtype(0));
   arguments.form = form_of(node.kind());
-  arguments.product = conv_product(arguments.windows, arguments.form);
-  arguments.product.epilogue.activation = activation_of(epilogue_of(node));
+  arguments.gemm = conv_gemm(arguments.windows, arguments.form);
+  arguments.gemm.epilogue.activation = activation_of(epilogue_of(node));
   return arguments;
 }
 
@@ -98,7 +98,7 @@ EpilogueInputs inputs_of(const NodeView& node) {
 }
 
 /// run(arguments with addresses, stream) launches the node's kernels, with `scratch` bytes as
-/// Product::partial.
+/// Gemm::partial.
 template <class Run>
 KernelPtr conv_kernel(const NodeView& node, const ConvArguments& arguments, size_t scratch, Run run) {
   Requirements requirements;
@@ -109,23 +109,23 @@ KernelPtr conv_kernel(const NodeView& node, const ConvArguments& arguments, size
         ConvArguments a = arguments;
         a.first = call.in(0);
         a.second = call.in(1);
-        bind_product(a.product, inputs, call);
+        bind_gemm(a.gemm, inputs, call);
         return run(a, call.stream);
       },
       requirements);
 }
 
-template <ConvWay kWay>
+template <ConvAlgorithm kAlgorithm>
 Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
   RT_ASSIGN(ConvArguments arguments, arguments_of(node));
-  arguments.way = kWay;
-  Product& p = arguments.product;
+  arguments.algorithm = kAlgorithm;
+  Gemm& p = arguments.gemm;
   const int multiprocessors = device.facts().multiprocessors;
-  if (kWay != ConvWay::Direct)
-    p.splits = product_splits(p, tile_of(kWay).rows, tile_of(kWay).columns, multiprocessors);
+  if (kAlgorithm != ConvAlgorithm::Direct)
+    p.splits = gemm_splits(p, tile_of(kAlgorithm).rows, tile_of(kAlgorithm).columns, multiprocessors);
   else if (arguments.form == ConvForm::Weight)
     p.splits = conv_direct_splits(arguments.windows, multiprocessors);
-  return conv_kernel(node, arguments, product_partial_bytes(p), &conv);
+  return conv_kernel(node, arguments, gemm_partial_bytes(p), &conv);
 }
 
 // --- cuDNN
@@ -161,14 +161,14 @@ Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
 std::span<const KernelRow> rows_conv();
 std::span<const KernelRow> rows_conv() {
   constexpr DTypeSet kF32{DType::F32};
-#define RT_CONV(Name, name)                                                                                \
-  row<create<ConvWay::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30),           \
-      row<create_library, supports_library>(OpKind::Name, name ".cudnn", kShortFloats, 25),                \
-      row<create<ConvWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(                              \
-          OpKind::Name, name ".tensor128", kShortFloats, 20),                                              \
-      row<create<ConvWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(OpKind::Name, name ".tensor64", \
-                                                                           kShortFloats, 15),              \
-      row<create<ConvWay::Plain>, supports>(OpKind::Name, name ".plain", kF32, 10)
+#define RT_CONV(Name, name)                                                                            \
+  row<create<ConvAlgorithm::Direct>, supports_direct>(OpKind::Name, name ".direct", kShortFloats, 30), \
+      row<create_library, supports_library>(OpKind::Name, name ".cudnn", kShortFloats, 25),            \
+      row<create<ConvAlgorithm::Tensor128>, supports_tensor<MatMulAlgorithm::Tensor128>>(              \
+          OpKind::Name, name ".tensor128", kShortFloats, 20),                                          \
+      row<create<ConvAlgorithm::Tensor64>, supports_tensor<MatMulAlgorithm::Tensor64>>(                \
+          OpKind::Name, name ".tensor64", kShortFloats, 15),                                           \
+      row<create<ConvAlgorithm::Plain>, supports>(OpKind::Name, name ".plain", kF32, 10)
   static constexpr KernelRow kRows[] = {
       RT_CONV(Conv, "conv"),
       RT_CONV(ConvTranspose, "conv_transpose"),
@@ -178,4 +178,4 @@ std::span<const KernelRow> rows_conv() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,9 +3,9 @@
 // results are the same in every run.
 #include "kernels/gather.h"
 
-#include "backends/cuda/places.h"
+#include "backends/cuda/support/positions.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 struct Blocks {
@@ -38,7 +38,7 @@ Result<KernelPtr> create_gather(CudaDevice&, const NodeView& node) {
 
 Status supports_scatter(const CudaDevice&, const NodeView& node) {
   const Blocks blocks(node.output(0).shape, node.as<op::ScatterAddAttributes>().axis);
-  return places_fit(node.input(1).elements(), blocks.extent);
+  return positions_fit(node.input(1).elements(), blocks.extent);
 }
 
 Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
@@ -46,30 +46,30 @@ Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
   const int64_t count = node.input(1).elements();
   Requirements requirements;
   requirements.replaced_inputs = known_inputs(node, 0) & 1u;
-  const size_t places = book_scratch(requirements, static_cast<size_t>(count) * sizeof(uint32_t));
+  const size_t positions = reserve_scratch(requirements, static_cast<size_t>(count) * sizeof(uint32_t));
   const SortScratch scratch(requirements, {.type = ElementType::U32, .length = count, .kept = count});
-  const JoinArguments join{.type = element_type(node.dtype(2)),
-                           .outer = blocks.outer,
-                           .extent = blocks.extent,
-                           .inner = blocks.inner,
-                           .count = count};
+  const ScatterReduceArguments scatter{.type = element_type(node.dtype(2)),
+                                       .outer = blocks.outer,
+                                       .extent = blocks.extent,
+                                       .inner = blocks.inner,
+                                       .count = count};
   return make_kernel(
       [=, wide = is_wide(node, 1), bytes = node.output(0).bytes()](const Call& call) {
         if (const cudaError_t error = cudaMemsetAsync(call.out(), 0, bytes, call.stream)) return error;
         if (count == 0) return cudaSuccess;
-        if (const cudaError_t error = gather_places({.indices = call.in(1),
-                                                     .places = call.scratch<uint32_t>(places),
-                                                     .wide_indices = wide,
-                                                     .extent = blocks.extent,
-                                                     .count = count},
-                                                    call.stream))
+        if (const cudaError_t error = resolve_indices({.indices = call.in(1),
+                                                       .positions = call.scratch<uint32_t>(positions),
+                                                       .wide_indices = wide,
+                                                       .extent = blocks.extent,
+                                                       .count = count},
+                                                      call.stream))
           return error;
         SortedRows sorted;
-        if (const cudaError_t error = scratch.sort(call, call.scratch(places), sorted)) return error;
-        JoinArguments a = join;
+        if (const cudaError_t error = scratch.sort(call, call.scratch(positions), sorted)) return error;
+        ScatterReduceArguments a = scatter;
         a.updates = call.in(2);
         a.result = call.out();
-        return join_places(a, sorted, call.stream);
+        return scatter_reduce(a, sorted, call.stream);
       },
       requirements);
 }
@@ -85,4 +85,4 @@ std::span<const KernelRow> rows_gather() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,16 +4,16 @@
 // updates of equal ones combined in order. TensorScatter writes consecutive rows.
 #include "kernels/indexed.h"
 
-#include "backends/common/indexing.h"
-#include "backends/cuda/places.h"
+#include "backends/cuda/support/positions.h"
+#include "runtime/geometry/indexing.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 using op::ScatterReduction;
 
 /// What both kinds of index have in common once the positions are known.
-struct Places {
+struct Positions {
   int64_t count = 0;  ///< indices or tuples
   int64_t rows = 0;   ///< of the data, of `inner` elements
   int64_t inner = 1;
@@ -21,39 +21,39 @@ struct Places {
 
 template <class Attributes>
 struct Elements {
-  ElementPlaces arguments;
-  Places places;
+  ElementPositions arguments;
+  Positions positions;
 
   explicit Elements(const NodeView& node) {
     const Shape& data = node.shape(0);
     const ElementPlan plan =
         element_plan(data, node.shape(1), *normalized_axis(node.as<Attributes>().axis, data.rank()));
-    places = {.count = node.input(1).elements(), .rows = node.input(0).elements()};
+    positions = {.count = node.input(1).elements(), .rows = node.input(0).elements()};
     arguments.wide_indices = is_wide(node, 1);
     arguments.rank = plan.rank;
     arguments.axis = plan.axis;
-    arguments.count = places.count;
+    arguments.count = positions.count;
     std::copy_n(plan.indices.begin(), plan.rank, arguments.index_extents);
     std::copy_n(plan.data.begin(), plan.rank, arguments.data_extents);
   }
   cudaError_t find(const Call& call, uint32_t* to) const {
-    ElementPlaces a = arguments;
+    ElementPositions a = arguments;
     a.indices = call.in(1);
-    return element_places(a, to, call.stream);
+    return element_positions(a, to, call.stream);
   }
 };
 
 template <class Attributes>
 struct Tuples {
-  TuplePlaces arguments;
-  Places places;
+  TuplePositions arguments;
+  Positions positions;
 
   explicit Tuples(const NodeView& node) {
     int batch = 0;
     if constexpr (requires(Attributes a) { a.batch_dimensions; })
       batch = static_cast<int>(node.as<Attributes>().batch_dimensions);
     const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), batch);
-    places = {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner};
+    positions = {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner};
     arguments.wide_indices = is_wide(node, 1);
     arguments.length = plan.length;
     arguments.count = plan.tuples;
@@ -61,38 +61,38 @@ struct Tuples {
     std::copy_n(plan.extent.begin(), plan.length, arguments.extents);
   }
   cudaError_t find(const Call& call, uint32_t* to) const {
-    TuplePlaces a = arguments;
+    TuplePositions a = arguments;
     a.indices = call.in(1);
-    return tuple_places(a, to, call.stream);
+    return tuple_positions(a, to, call.stream);
   }
 };
 
 template <class Indexed>
 Status supports(const CudaDevice&, const NodeView& node) {
-  const Places places = Indexed(node).places;
-  return places_fit(places.count, places.rows);
+  const Positions positions = Indexed(node).positions;
+  return positions_fit(positions.count, positions.rows);
 }
 
-size_t place_bytes(int64_t count) {
+size_t position_bytes(int64_t count) {
   return static_cast<size_t>(count) * sizeof(uint32_t);
 }
 
 template <class Indexed>
 Result<KernelPtr> create_gather(CudaDevice&, const NodeView& node) {
   const Indexed indexed(node);
-  const Places& places = indexed.places;
-  const Units units = units_of(node.dtype(0), places.inner);
+  const Positions& positions = indexed.positions;
+  const Units units = units_of(node.dtype(0), positions.inner);
   Requirements requirements;
-  const size_t found = book_scratch(requirements, place_bytes(places.count));
+  const size_t found = reserve_scratch(requirements, position_bytes(positions.count));
   return make_kernel(
       [=](const Call& call) {
-        if (indexed.places.rows == 0) return cudaSuccess;
+        if (indexed.positions.rows == 0) return cudaSuccess;
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
-        return read_places({.from = call.in(0),
+        return gather_rows({.from = call.in(0),
                             .to = call.out(),
-                            .places = call.scratch<uint32_t>(found),
+                            .positions = call.scratch<uint32_t>(found),
                             .unit = units.bytes,
-                            .count = indexed.places.count,
+                            .count = indexed.positions.count,
                             .inner = units.inner},
                            call.stream);
       },
@@ -107,58 +107,58 @@ cudaError_t copy_data(const Call& call, size_t bytes) {
 /// The last of equal indices writes.
 template <class Indexed>
 KernelPtr make_last(const NodeView& node, const Indexed& indexed) {
-  const Units units = units_of(node.dtype(0), indexed.places.inner);
+  const Units units = units_of(node.dtype(0), indexed.positions.inner);
   Requirements requirements = in_place();
-  const size_t found = book_scratch(requirements, place_bytes(indexed.places.count));
-  const size_t winners = book_scratch(requirements, place_bytes(indexed.places.rows));
+  const size_t found = reserve_scratch(requirements, position_bytes(indexed.positions.count));
+  const size_t winners = reserve_scratch(requirements, position_bytes(indexed.positions.rows));
   return make_kernel(
       [=, bytes = node.input(0).bytes()](const Call& call) {
         if (const cudaError_t error = copy_data(call, bytes)) return error;
-        if (indexed.places.count * indexed.places.inner == 0) return cudaSuccess;
+        if (indexed.positions.count * indexed.positions.inner == 0) return cudaSuccess;
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
-        return write_places({.from = call.in(2),
+        return scatter_rows({.from = call.in(2),
                              .to = call.out(),
-                             .places = call.scratch<uint32_t>(found),
+                             .positions = call.scratch<uint32_t>(found),
                              .unit = units.bytes,
-                             .count = indexed.places.count,
+                             .count = indexed.positions.count,
                              .inner = units.inner},
-                            call.scratch<uint32_t>(winners), indexed.places.rows, call.stream);
+                            call.scratch<uint32_t>(winners), indexed.positions.rows, call.stream);
       },
       requirements);
 }
 
-JoinFunction function_of(ScatterReduction reduction) {
+ScatterFunction function_of(ScatterReduction reduction) {
   switch (reduction) {
-    case ScatterReduction::Mul: return JoinFunction::Mul;
-    case ScatterReduction::Minimum: return JoinFunction::Minimum;
-    case ScatterReduction::Maximum: return JoinFunction::Maximum;
-    default: return JoinFunction::Add;
+    case ScatterReduction::Mul: return ScatterFunction::Mul;
+    case ScatterReduction::Minimum: return ScatterFunction::Minimum;
+    case ScatterReduction::Maximum: return ScatterFunction::Maximum;
+    default: return ScatterFunction::Add;
   }
 }
 
 template <class Indexed>
-KernelPtr make_join(const NodeView& node, const Indexed& indexed, ScatterReduction reduction) {
-  const Places& places = indexed.places;
+KernelPtr make_scatter_reduce(const NodeView& node, const Indexed& indexed, ScatterReduction reduction) {
+  const Positions& positions = indexed.positions;
   Requirements requirements = in_place();
-  const size_t found = book_scratch(requirements, place_bytes(places.count));
+  const size_t found = reserve_scratch(requirements, position_bytes(positions.count));
   const SortScratch scratch(requirements,
-                            {.type = ElementType::U32, .length = places.count, .kept = places.count});
-  const JoinArguments join{.type = element_type(node.dtype(0)),
-                           .function = function_of(reduction),
-                           .extent = places.rows,
-                           .inner = places.inner,
-                           .count = places.count};
+                            {.type = ElementType::U32, .length = positions.count, .kept = positions.count});
+  const ScatterReduceArguments scatter{.type = element_type(node.dtype(0)),
+                                       .function = function_of(reduction),
+                                       .extent = positions.rows,
+                                       .inner = positions.inner,
+                                       .count = positions.count};
   return make_kernel(
       [=, bytes = node.input(0).bytes()](const Call& call) {
         if (const cudaError_t error = copy_data(call, bytes)) return error;
-        if (join.count * join.inner == 0) return cudaSuccess;
+        if (scatter.count * scatter.inner == 0) return cudaSuccess;
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
         SortedRows sorted;
         if (const cudaError_t error = scratch.sort(call, call.scratch(found), sorted)) return error;
-        JoinArguments a = join;
+        ScatterReduceArguments a = scatter;
         a.updates = call.in(2);
         a.result = call.out();
-        return join_places(a, sorted, call.stream);
+        return scatter_reduce(a, sorted, call.stream);
       },
       requirements);
 }
@@ -168,7 +168,7 @@ Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
   const ScatterReduction reduction = node.as<Attributes>().reduction;
   const Indexed indexed(node);
   if (reduction == ScatterReduction::None) return make_last(node, indexed);
-  return make_join(node, indexed, reduction);
+  return make_scatter_reduce(node, indexed, reduction);
 }
 
 Result<KernelPtr> create_tensor_scatter(CudaDevice&, const NodeView& node) {
@@ -217,4 +217,4 @@ std::span<const KernelRow> rows_indexed() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 #include "backends/cuda/kernel.h"
 #include "kernels/ctc.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
@@ -40,7 +40,7 @@ Result<KernelPtr> create_ctc(CudaDevice&, const NodeView& node) {
                                .steps = x[0],
                                .batch = x[1],
                                .classes = x[2],
-                               .most_labels = node.shape(1)[1]};
+                               .max_labels = node.shape(1)[1]};
   Requirements requirements;
   requirements.scratch = ctc_scratch_bytes(arguments);
   return make_kernel(
@@ -69,4 +69,4 @@ std::span<const KernelRow> rows_loss() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -2,10 +2,10 @@
 // GEMV kernel for a row times a matrix. Long, thin GEMMs are split along k.
 #include "kernels/matmul.h"
 
-#include "backends/cuda/product_plan.h"
-#include "runtime/graph/matmul_geometry.h"
+#include "backends/cuda/support/gemm_plan.h"
+#include "runtime/geometry/matmul.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 const op::EpilogueAttributes* epilogue_of(const NodeView& node) {
@@ -34,14 +34,14 @@ BiasPlan bias_plan(const NodeView& node) {
   return plan;
 }
 
-/// Extents, batch, epilogue; the operands as stored. `way` is left open.
+/// Extents, batch, epilogue; the operands as stored. `algorithm` is left open.
 MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
   const auto* epilogue = epilogue_of(node);
   MatMulArguments arguments;
   arguments.type = element_type(node.dtype(0));
   arguments.transposed_first = g.transpose_a;
   arguments.transposed_second = g.transpose_b;
-  Product& p = arguments.product;
+  Gemm& p = arguments.gemm;
   int64_t m = g.m, matrices = g.batch.elements();
   BiasPlan bias;
   if (epilogue != nullptr && epilogue->has_bias) bias = bias_plan(node);
@@ -49,7 +49,7 @@ MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
   p.epilogue.bias_row = bias.rows == 1 ? 0 : bias.columns;
   p.epilogue.bias_column = bias.columns == 1 ? 0 : 1;
   fill_batch<4>(p.batch, broadcast_plan<4>(g.batch, {g.a_batch, g.b_batch, bias.batch, g.batch}),
-                {ProductBatch::First, ProductBatch::Second, ProductBatch::Bias, ProductBatch::Result},
+                {GemmBatch::First, GemmBatch::Second, GemmBatch::Bias, GemmBatch::Result},
                 {g.m * g.k, g.k * g.n, bias.rows * bias.columns, g.m * g.n});
   const bool one_bias = bias.batch.elements() == 1 && p.epilogue.bias_row == 0;
   if (matrices > 1 && g.b_batch.elements() == 1 && g.a_batch.elements() == matrices && !g.transpose_a &&
@@ -68,37 +68,37 @@ MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
 
 /// A column is a row of the transposed matmul.
 void swap_factors(MatMulArguments& arguments) {
-  Product& p = arguments.product;
+  Gemm& p = arguments.gemm;
   arguments.transposed_second = !arguments.transposed_first;
   arguments.transposed_first = false;
   std::swap(p.m, p.n);
   std::swap(p.epilogue.bias_row, p.epilogue.bias_column);
   for (int i = 0; i < p.batch.rank; ++i)
-    std::swap(p.batch.stride[ProductBatch::First][i], p.batch.stride[ProductBatch::Second][i]);
+    std::swap(p.batch.stride[GemmBatch::First][i], p.batch.stride[GemmBatch::Second][i]);
   p.result_row = p.n;
 }
 
 Status supports(const CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  return product_fits(g.m, g.n, g.k, g.batch.elements());
+  return gemm_fits(g.m, g.n, g.k, g.batch.elements());
 }
 
 Status supports_vector(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  const Product p = arguments_of(node, g).product;
+  const Gemm p = arguments_of(node, g).gemm;
   if (p.m != 1 && p.n != 1) return unsupported("neither one row nor one column, but ", p.m, " x ", p.n);
   return {};
 }
 
-template <MatMulWay kWay>
+template <MatMulAlgorithm kAlgorithm>
 Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
-  RT_TRY(tensor_cores_take(device, node.dtype(0)));
-  if constexpr (kWay == MatMulWay::Tensor128) {
+  RT_TRY(tensor_cores_support(device, node.dtype(0)));
+  if constexpr (kAlgorithm == MatMulAlgorithm::Tensor128) {
     RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-    const Product p = arguments_of(node, g).product;
-    const MatMulTile tile = matmul_tile(kWay);
+    const Gemm p = arguments_of(node, g).gemm;
+    const MatMulTile tile = matmul_tile(kAlgorithm);
     const int64_t tiles =
         (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
     if (tiles < device.facts().multiprocessors)
@@ -108,25 +108,25 @@ Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   return {};
 }
 
-template <MatMulWay kWay>
+template <MatMulAlgorithm kAlgorithm>
 Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   MatMulArguments arguments = arguments_of(node, g);
-  arguments.way = kWay;
-  const bool swapped = kWay == MatMulWay::Vector && arguments.product.m != 1;
+  arguments.algorithm = kAlgorithm;
+  const bool swapped = kAlgorithm == MatMulAlgorithm::Vector && arguments.gemm.m != 1;
   if (swapped) swap_factors(arguments);
-  Product& p = arguments.product;
-  const MatMulTile tile = matmul_tile(kWay);
-  p.splits = product_splits(p, tile.rows, tile.columns, device.facts().multiprocessors);
+  Gemm& p = arguments.gemm;
+  const MatMulTile tile = matmul_tile(kAlgorithm);
+  p.splits = gemm_splits(p, tile.rows, tile.columns, device.facts().multiprocessors);
   Requirements requirements;
-  requirements.scratch = product_partial_bytes(p);
+  requirements.scratch = gemm_partial_bytes(p);
   const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
   return make_kernel(
       [arguments, inputs, first = size_t{swapped}](const Call& call) {
         MatMulArguments a = arguments;
         a.first = call.in(first);
         a.second = call.in(1 - first);
-        bind_product(a.product, inputs, call);
+        bind_gemm(a.gemm, inputs, call);
         return matmul(a, call.stream);
       },
       requirements);
@@ -134,10 +134,10 @@ Result<KernelPtr> create(CudaDevice& device, const NodeView& node) {
 
 // --- cuBLASLt
 
-using LibraryProduct = std::shared_ptr<const CublasLtProduct>;
+using LibraryMatmul = std::shared_ptr<const CublasLtMatmul>;
 
-Result<LibraryProduct> library_product(const CudaDevice& device, const NodeView& node,
-                                       const MatMulArguments& arguments) {
+Result<LibraryMatmul> library_matmul(const CudaDevice& device, const NodeView& node,
+                                     const MatMulArguments& arguments) {
   if (device.cublaslt() == nullptr) return device.cublaslt_status();
   RT_TRY(device.activate());
   const auto* epilogue = epilogue_of(node);
@@ -148,23 +148,23 @@ Result<LibraryProduct> library_product(const CudaDevice& device, const NodeView&
 Status supports_library(const CudaDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-  return library_product(device, node, arguments_of(node, g)).status();
+  return library_matmul(device, node, arguments_of(node, g)).status();
 }
 
 Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
   RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
   const MatMulArguments arguments = arguments_of(node, g);
-  RT_ASSIGN(const LibraryProduct product, library_product(device, node, arguments));
+  RT_ASSIGN(const LibraryMatmul planned, library_matmul(device, node, arguments));
   Requirements requirements;
-  requirements.scratch = product->workspace_bytes();
+  requirements.scratch = planned->workspace_bytes();
   const EpilogueInputs inputs = epilogue_inputs(epilogue_of(node), node);
   return make_kernel(
-      [arguments, inputs, product](const Call& call) {
+      [arguments, inputs, planned](const Call& call) {
         MatMulArguments a = arguments;
         a.first = call.in(0);
         a.second = call.in(1);
-        bind_product(a.product, inputs, call);
-        return product->run(a, call.stream);
+        bind_gemm(a.gemm, inputs, call);
+        return planned->run(a, call.stream);
       },
       requirements);
 }
@@ -174,15 +174,16 @@ Result<KernelPtr> create_library(CudaDevice& device, const NodeView& node) {
 std::span<const KernelRow> rows_matmul();
 std::span<const KernelRow> rows_matmul() {
   static constexpr KernelRow kRows[] = {
-      row<create<MatMulWay::Vector>, supports_vector>(OpKind::MatMul, "matmul.vector", kShortFloats, 30),
+      row<create<MatMulAlgorithm::Vector>, supports_vector>(OpKind::MatMul, "matmul.vector", kShortFloats,
+                                                            30),
       row<create_library, supports_library>(OpKind::MatMul, "matmul.cublaslt", kShortFloats, 25),
-      row<create<MatMulWay::Tensor128>, supports_tensor<MatMulWay::Tensor128>>(
+      row<create<MatMulAlgorithm::Tensor128>, supports_tensor<MatMulAlgorithm::Tensor128>>(
           OpKind::MatMul, "matmul.tensor128", kShortFloats, 20),
-      row<create<MatMulWay::Tensor64>, supports_tensor<MatMulWay::Tensor64>>(
+      row<create<MatMulAlgorithm::Tensor64>, supports_tensor<MatMulAlgorithm::Tensor64>>(
           OpKind::MatMul, "matmul.tensor64", kShortFloats, 15),
-      row<create<MatMulWay::Plain>, supports>(OpKind::MatMul, "matmul.plain", kNumbers, 10),
+      row<create<MatMulAlgorithm::Plain>, supports>(OpKind::MatMul, "matmul.plain", kNumericTypes, 10),
   };
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,11 +3,11 @@
 
 #include <numeric>
 
-#include "backends/cuda/index_space.h"
 #include "backends/cuda/kernel.h"
-#include "runtime/graph/movement_geometry.h"
+#include "backends/cuda/support/index_space.h"
+#include "runtime/geometry/movement.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 using Space = IndexSpace<2>;
@@ -258,4 +258,4 @@ std::span<const KernelRow> rows_movement() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

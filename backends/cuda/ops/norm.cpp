@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 struct Channels {
@@ -152,4 +152,4 @@ std::span<const KernelRow> rows_norm() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -6,12 +6,12 @@
 #include "backends/cuda/kernel.h"
 #include "runtime/backend/state_pairs.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 static_assert(static_cast<int>(StepRule::Lion) == static_cast<int>(op::StepRule::Lion) &&
               static_cast<int>(StepRule::Adadelta) == static_cast<int>(op::StepRule::Adadelta));
-static_assert(kMostStates == kMostStepStates);
+static_assert(kMaxStates == kMostStepStates);
 
 Status supports_step(const CudaDevice&, const NodeView& node) {
   return states_are_f32(node);
@@ -32,17 +32,17 @@ struct Step {
   StatePairs pairs;
 
   explicit Step(const NodeView& node) : form(step_form(node)), pairs(form) {
-    const auto keep1 = static_cast<double>(form.keep1), keep2 = static_cast<double>(form.keep2);
+    const auto beta1 = static_cast<double>(form.beta1), beta2 = static_cast<double>(form.beta2);
     arguments = {.rule = static_cast<StepRule>(form.rule),
                  .variant = form.variant,
                  .type = element_type(node.dtype(0)),
                  .count = node.input(0).elements(),
-                 .keep1 = form.keep1,
-                 .keep2 = form.keep2,
-                 .rest1 = static_cast<float>(1 - keep1),
-                 .rest2 = static_cast<float>(1 - keep2),
-                 .log_keep1 = static_cast<float>(std::log(keep1)),
-                 .log_keep2 = static_cast<float>(std::log(keep2)),
+                 .beta1 = form.beta1,
+                 .beta2 = form.beta2,
+                 .one_minus_beta1 = static_cast<float>(1 - beta1),
+                 .one_minus_beta2 = static_cast<float>(1 - beta2),
+                 .log_beta1 = static_cast<float>(std::log(beta1)),
+                 .log_beta2 = static_cast<float>(std::log(beta2)),
                  .share = form.share,
                  .momentum = form.momentum,
                  .epsilon = form.epsilon,
@@ -54,8 +54,8 @@ struct Step {
     Requirements requirements = in_place();
     requirements.more_in_place = pairs.span();
     if (form.rule == op::StepRule::Lamb) {
-      direction = book_scratch(requirements, static_cast<size_t>(arguments.count) * sizeof(float));
-      squares = book_scratch(requirements, 2 * kMostStepBlocks * sizeof(float));
+      direction = reserve_scratch(requirements, static_cast<size_t>(arguments.count) * sizeof(float));
+      squares = reserve_scratch(requirements, 2 * kMaxStepBlocks * sizeof(float));
     }
     return requirements;
   }
@@ -97,9 +97,9 @@ struct Step {
     for (size_t i = 0; i < kMostStepStates; ++i) {
       const StepForm::State& state = form.states[i];
       if (!state.present) continue;
-      states.codes[i] = call.in<uint8_t>(state.input);
+      states.quantized[i] = call.in<uint8_t>(state.input);
       states.scales[i] = call.in<float>(state.scales);
-      states.next_codes[i] = call.out<uint8_t>(state.output);
+      states.next_quantized[i] = call.out<uint8_t>(state.output);
       states.next_scales[i] = call.out<float>(state.next_scales);
       states.negative[i] = state.negative;
       const size_t book = state.negative ? 0 : 1;
@@ -133,4 +133,4 @@ std::span<const KernelRow> rows_optimizer() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

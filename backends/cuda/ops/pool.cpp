@@ -2,19 +2,19 @@
 #include "kernels/pool.h"
 
 #include "backends/cuda/kernel.h"
-#include "runtime/graph/geometry.h"
+#include "runtime/geometry/windows.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Status small_samples(const PoolGeometry& geometry) {
-  constexpr int64_t kMost = (int64_t{1} << 31) - 1;
+  constexpr int64_t kMax = (int64_t{1} << 31) - 1;
   int64_t input = geometry.channels, output = geometry.channels;
   for (const WindowAxis& axis : geometry.axes) {
-    if (axis.pad_begin > kMost / 4 || axis.reach() > kMost / 4)
+    if (axis.pad_begin > kMax / 4 || axis.reach() > kMax / 4)
       return unsupported("windows or padding of 2^29 positions or more");
-    if (input > 0 && axis.input > kMost / input) return unsupported("samples of 2^31 elements or more");
-    if (output > 0 && axis.output > kMost / output)
+    if (input > 0 && axis.input > kMax / input) return unsupported("samples of 2^31 elements or more");
+    if (output > 0 && axis.output > kMax / output)
       return unsupported("results of 2^31 elements or more in a sample");
     input *= axis.input;
     output *= axis.output;
@@ -101,8 +101,8 @@ std::span<const KernelRow> rows_pool() {
 #define RT_POOL(Name, name, dtypes, ...) \
   row<create<op::Name##Attributes, __VA_ARGS__>, supports<op::Name##Attributes>>(OpKind::Name, name, dtypes)
   static constexpr KernelRow kRows[] = {
-      RT_POOL(MaxPool, "max_pool", kNumbers, max_pool),
-      RT_POOL(MaxPoolIndices, "max_pool_indices", kNumbers, max_pool_indices),
+      RT_POOL(MaxPool, "max_pool", kNumericTypes, max_pool),
+      RT_POOL(MaxPoolIndices, "max_pool_indices", kNumericTypes, max_pool_indices),
       RT_POOL(AveragePool, "average_pool", kFloats, average_pool),
       RT_POOL(MaxPoolGrad, "max_pool_grad", kFloats, max_pool_grad),
       RT_POOL(AveragePoolGrad, "average_pool_grad", DTypeSet{DType::I64}, average_pool_grad, 1),
@@ -111,4 +111,4 @@ std::span<const KernelRow> rows_pool() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

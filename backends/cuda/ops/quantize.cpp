@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "backends/cuda/kernel.h"
-#include "backends/cuda/product_plan.h"
-#include "runtime/graph/quantization.h"
+#include "backends/cuda/support/gemm_plan.h"
+#include "runtime/geometry/quantization.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
-constexpr DTypeSet kCodes{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32};
+constexpr DTypeSet kQuantizedTypes{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32};
 
 template <class Attributes>
 Result<Scales> scales_of(const NodeView& node) {
@@ -92,12 +92,12 @@ Result<KernelPtr> create_add(CudaDevice&, const NodeView& node) {
   return make_kernel(
       [arguments](const Call& call) {
         QuantizedAddArguments x = arguments;
-        x.a.codes = call.in(0);
-        x.b.codes = call.in(1);
-        Codes* const codes[] = {&x.a, &x.b, &x.y};
+        x.a.data = call.in(0);
+        x.b.data = call.in(1);
+        QuantizedOperand* const operands[] = {&x.a, &x.b, &x.y};
         for (size_t i = 0; i < 3; ++i) {
-          codes[i]->scale = call.in<float>(2 + 2 * i);
-          codes[i]->zero = call.in(3 + 2 * i);
+          operands[i]->scale = call.in<float>(2 + 2 * i);
+          operands[i]->zero = call.in(3 + 2 * i);
         }
         x.result = call.out();
         return quantized_add(x, call.stream);
@@ -135,7 +135,7 @@ std::span<const KernelRow> rows_quantize() {
       row<create_quantize, supports<op::QuantizeLinearAttributes>>(
           OpKind::QuantizeLinear, "quantize", DTypeSet{DType::F32, DType::F16, DType::BF16, DType::I32}),
       row<create_dequantize, supports<op::DequantizeLinearAttributes>>(OpKind::DequantizeLinear, "dequantize",
-                                                                       kCodes),
+                                                                       kQuantizedTypes),
       row<create_requantize>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
       row<create_add, supports_add>(OpKind::QuantizedAdd, "quantized_add", DTypeSet{DType::I8, DType::U8}),
       row<create_narrow>(OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}),
@@ -143,4 +143,4 @@ std::span<const KernelRow> rows_quantize() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

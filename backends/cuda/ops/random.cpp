@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> make(const NodeView& node, RandomArguments arguments) {
@@ -46,4 +46,4 @@ std::span<const KernelRow> rows_random() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -3,11 +3,11 @@
 #include "kernels/recurrent.h"
 
 #include "backends/cuda/kernel.h"
-#include "backends/cuda/product_plan.h"
+#include "backends/cuda/support/gemm_plan.h"
 #include "kernels/matmul.h"
-#include "runtime/graph/recurrent_geometry.h"
+#include "runtime/geometry/recurrent.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 static_assert(static_cast<int>(CellFunction::Softplus) ==
@@ -51,17 +51,17 @@ RecurrentNet bound(RecurrentNet net, const RecurrentGeometry& g, const Call& cal
 /// x times w for all steps and directions: [steps, batch, directions, gates, hidden].
 cudaError_t multiply_with_w(const RecurrentGeometry& g, const Call& call, float* result) {
   const int64_t rows = g.steps * g.batch, columns = g.directions * g.gates * g.hidden;
-  MatMulArguments product = f32_product(call.in<float>(0), call.in<float>(1), rows, columns, g.input);
-  product.product.result = result;
-  product.product.result_row = columns;
-  return matmul(product, call.stream);
+  MatMulArguments arguments = f32_gemm(call.in<float>(0), call.in<float>(1), rows, columns, g.input);
+  arguments.gemm.result = result;
+  arguments.gemm.result_row = columns;
+  return matmul(arguments, call.stream);
 }
 
 Status supports(const CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
   const int64_t columns = g.gates * g.hidden;
-  RT_TRY(product_fits(g.steps * g.batch, g.directions * columns, g.input, 1));
-  return product_fits(g.steps * g.batch, columns, g.hidden, g.directions);
+  RT_TRY(gemm_fits(g.steps * g.batch, g.directions * columns, g.input, 1));
+  return gemm_fits(g.steps * g.batch, columns, g.hidden, g.directions);
 }
 
 size_t floats(int64_t count) {
@@ -72,11 +72,11 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
   RT_ASSIGN(const RecurrentGeometry g, recurrent_geometry(node));
   const int64_t states = g.directions * g.batch * g.hidden;
   Requirements requirements;
-  const size_t from_x = book_scratch(requirements, floats(g.steps * g.gates * states));
-  const size_t other_h = book_scratch(requirements, floats(states));
-  const bool two_products = g.kind == CellKind::GRU && !g.linear_before_reset;
-  const size_t update = book_scratch(requirements, two_products ? floats(states) : 0);
-  const size_t reset_h = book_scratch(requirements, two_products ? floats(states) : 0);
+  const size_t from_x = reserve_scratch(requirements, floats(g.steps * g.gates * states));
+  const size_t other_h = reserve_scratch(requirements, floats(states));
+  const bool two_gemms = g.kind == CellKind::GRU && !g.linear_before_reset;
+  const size_t update = reserve_scratch(requirements, two_gemms ? floats(states) : 0);
+  const size_t reset_h = reserve_scratch(requirements, two_gemms ? floats(states) : 0);
   return make_kernel(
       [=, net = net_of(g)](const Call& call) {
         RecurrentForward a;
@@ -105,10 +105,10 @@ struct GradientScratch {
   GradientScratch(const RecurrentGeometry& g, Requirements& requirements) {
     const int64_t units = g.directions * g.batch * g.hidden;
     const bool gru = g.kind == CellKind::GRU;
-    pre = book_scratch(requirements, floats(g.steps * g.gates * units));
-    transposed = book_scratch(requirements, floats(g.directions * g.gates * g.hidden * g.hidden));
-    states = book_scratch(requirements, floats(g.kind == CellKind::RNN ? 0 : g.steps * units));
-    partial = book_scratch(requirements, floats(gru ? units : 0));
+    pre = reserve_scratch(requirements, floats(g.steps * g.gates * units));
+    transposed = reserve_scratch(requirements, floats(g.directions * g.gates * g.hidden * g.hidden));
+    states = reserve_scratch(requirements, floats(g.kind == CellKind::RNN ? 0 : g.steps * units));
+    partial = reserve_scratch(requirements, floats(gru ? units : 0));
   }
 };
 
@@ -162,4 +162,4 @@ std::span<const KernelRow> rows_recurrent() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

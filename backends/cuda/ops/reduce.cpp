@@ -1,10 +1,10 @@
 // Reductions over any axes, ArgMax and ArgMin.
 #include "kernels/reduce.h"
 
-#include "backends/common/reduction.h"
 #include "backends/cuda/kernel.h"
+#include "runtime/geometry/reduction.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Axes axes_of(int rank, const std::array<int64_t, kMaxRank>& extents,
@@ -70,7 +70,7 @@ Result<KernelPtr> create_arg(CudaDevice&, const NodeView& node) {
 std::span<const KernelRow> rows_reduce();
 std::span<const KernelRow> rows_reduce() {
 #define RT_REDUCE(Name, name, ...) \
-  row<create<op::Name##Attributes, __VA_ARGS__>>(OpKind::Name, name, kNumbers)
+  row<create<op::Name##Attributes, __VA_ARGS__>>(OpKind::Name, name, kNumericTypes)
   static constexpr KernelRow kRows[] = {
       RT_REDUCE(ReduceSum, "reduce_sum", ReduceFunction::Sum),
       RT_REDUCE(ReduceMean, "reduce_mean", ReduceFunction::Sum, true),
@@ -84,4 +84,4 @@ std::span<const KernelRow> rows_reduce() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

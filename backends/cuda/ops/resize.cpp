@@ -5,9 +5,9 @@
 
 #include "backends/cuda/kernel.h"
 #include "runtime/core/element.h"
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<ResizeGeometry> geometry_of(const NodeView& node) {
@@ -100,4 +100,4 @@ std::span<const KernelRow> rows_resize() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

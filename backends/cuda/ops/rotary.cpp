@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
@@ -35,4 +35,4 @@ std::span<const KernelRow> rows_rotary() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

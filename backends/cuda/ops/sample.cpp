@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Status supports_grid(const CudaDevice&, const NodeView& node) {
@@ -105,4 +105,4 @@ std::span<const KernelRow> rows_sample() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

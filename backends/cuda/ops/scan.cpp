@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 template <class Attributes, bool kProduct>
@@ -35,10 +35,10 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
 std::span<const KernelRow> rows_scan();
 std::span<const KernelRow> rows_scan() {
   static constexpr KernelRow kRows[] = {
-      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumbers),
-      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumbers),
+      row<create<op::CumSumAttributes, false>>(OpKind::CumSum, "cum_sum", kNumericTypes),
+      row<create<op::CumProdAttributes, true>>(OpKind::CumProd, "cum_prod", kNumericTypes),
   };
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -5,7 +5,7 @@
 #include "kernels/constant.h"
 #include "runtime/core/element.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create_shape(CudaDevice&, const NodeView& node) {
@@ -75,9 +75,9 @@ std::span<const KernelRow> rows_shape_ops() {
       row<create_shape>(OpKind::Shape, "shape", kAnyDType),
       row<create_constant, supports_constant>(OpKind::ConstantOfShape, "constant_of_shape",
                                               DTypeSet{DType::I64}),
-      row<create_range, supports_range>(OpKind::Range, "range", kNumbers),
+      row<create_range, supports_range>(OpKind::Range, "range", kNumericTypes),
   };
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

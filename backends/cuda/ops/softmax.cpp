@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 template <class Attributes, bool kLogarithm>
@@ -37,4 +37,4 @@ std::span<const KernelRow> rows_softmax() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

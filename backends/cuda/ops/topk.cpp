@@ -1,13 +1,13 @@
 // TopK by sorting.
 #include "kernels/topk.h"
 
-#include "backends/cuda/places.h"
+#include "backends/cuda/support/positions.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Status supports(const CudaDevice&, const NodeView& node) {
-  return places_fit(node.input(0).elements(), 0);
+  return positions_fit(node.input(0).elements(), 0);
 }
 
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
@@ -41,8 +41,8 @@ Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
 
 std::span<const KernelRow> rows_topk();
 std::span<const KernelRow> rows_topk() {
-  static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumbers)};
+  static constexpr KernelRow kRows[] = {row<create, supports>(OpKind::TopK, "topk", kNumericTypes)};
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

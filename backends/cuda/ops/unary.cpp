@@ -5,7 +5,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 /// The function of a node, with its attributes.
@@ -19,10 +19,10 @@ FunctionCall call_of(Function function, const NodeView& node) {
     }
     case OpKind::Clip: {
       const auto& attributes = node.as<op::ClipAttributes>();
-      constexpr float kMost = std::numeric_limits<float>::max();  // means no limit
+      constexpr float kMax = std::numeric_limits<float>::max();  // means no limit
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
-      return {function, attributes.minimum == -kMost ? -kInfinity : static_cast<double>(attributes.minimum),
-              attributes.maximum == kMost ? kInfinity : static_cast<double>(attributes.maximum)};
+      return {function, attributes.minimum == -kMax ? -kInfinity : static_cast<double>(attributes.minimum),
+              attributes.maximum == kMax ? kInfinity : static_cast<double>(attributes.maximum)};
     }
     case OpKind::Gelu:
       return {node.as<op::GeluAttributes>().tanh_approximation ? Function::GeluTanh : function};
@@ -50,8 +50,8 @@ std::span<const KernelRow> rows_unary();
 std::span<const KernelRow> rows_unary() {
 #define RT_UNARY(Name, name, dtypes) row<create<Function::Name>>(OpKind::Name, name, dtypes)
   static constexpr KernelRow kRows[] = {
-      RT_UNARY(Abs, "abs", kNumbers),
-      RT_UNARY(Neg, "neg", kNumbers),
+      RT_UNARY(Abs, "abs", kNumericTypes),
+      RT_UNARY(Neg, "neg", kNumericTypes),
       RT_UNARY(Exp, "exp", kFloats),
       RT_UNARY(Log, "log", kFloats),
       RT_UNARY(Sqrt, "sqrt", kFloats),
@@ -60,18 +60,18 @@ std::span<const KernelRow> rows_unary() {
       RT_UNARY(Cos, "cos", kFloats),
       RT_UNARY(Tanh, "tanh", kFloats),
       RT_UNARY(Sigmoid, "sigmoid", kFloats),
-      RT_UNARY(Relu, "relu", kNumbers),
+      RT_UNARY(Relu, "relu", kNumericTypes),
       RT_UNARY(Erf, "erf", kFloats),
       RT_UNARY(Floor, "floor", kFloats),
       RT_UNARY(Ceil, "ceil", kFloats),
       RT_UNARY(Round, "round", kFloats),
-      RT_UNARY(Sign, "sign", kNumbers),
+      RT_UNARY(Sign, "sign", kNumericTypes),
       RT_UNARY(Softplus, "softplus", kFloats),
       RT_UNARY(LeakyRelu, "leaky_relu", kFloats),
       RT_UNARY(Elu, "elu", kFloats),
       RT_UNARY(HardSigmoid, "hard_sigmoid", kFloats),
       RT_UNARY(HardSwish, "hard_swish", kFloats),
-      RT_UNARY(Clip, "clip", kNumbers),
+      RT_UNARY(Clip, "clip", kNumericTypes),
       RT_UNARY(Gelu, "gelu", kFloats),
       RT_UNARY(Silu, "silu", kFloats),
       RT_UNARY(Atan, "atan", kFloats),
@@ -81,4 +81,4 @@ std::span<const KernelRow> rows_unary() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

@@ -4,7 +4,7 @@
 
 #include "backends/cuda/kernel.h"
 
-namespace rt::cuda {
+namespace librt::cuda {
 namespace {
 
 Result<KernelPtr> create(CudaDevice&, const NodeView& node) {
@@ -33,7 +33,7 @@ Status supports(const CudaDevice&, const NodeView& node) {
     return unsupported("groups of ", attributes.group_size, " weights, not a multiple of ", whole);
   if (node.output(0).elements() == 0) return unsupported("an empty matmul");
   const int64_t rows = node.input(0).elements() / node.shape(0).back();
-  if (rows > kMostWeightRows) return unsupported(rows, " rows, at most ", kMostWeightRows);
+  if (rows > kMaxWeightRows) return unsupported(rows, " rows, at most ", kMaxWeightRows);
   return {};
 }
 
@@ -47,4 +47,4 @@ std::span<const KernelRow> rows_weight_quantized() {
   return kRows;
 }
 
-}  // namespace rt::cuda
+}  // namespace librt::cuda

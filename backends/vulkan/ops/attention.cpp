@@ -2,38 +2,38 @@
 #include <algorithm>
 #include <cmath>
 
-#include "backends/vulkan/attention_steps.h"
-#include "backends/vulkan/self_test.h"
+#include "backends/vulkan/self_tests/self_test.h"
+#include "backends/vulkan/steps/attention.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(supports_attention(device, node));
   // A workgroup keeps its rows' results in registers.
-  constexpr int64_t kMostColumns = 1 << 14;
-  if (node.shape(kValue)[3] > kMostColumns)
-    return unsupported("values of ", node.shape(kValue)[3], " columns, at most ", kMostColumns,
+  constexpr int64_t kMaxColumns = 1 << 14;
+  if (node.shape(kValue)[3] > kMaxColumns)
+    return unsupported("values of ", node.shape(kValue)[3], " columns, at most ", kMaxColumns,
                        " are supported");
   return {};
 }
 
 /// Tiling of the work; see shaders/attention.comp and, with Load::Subgroup, shaders/attention_lanes.comp.
 struct Tiling {
-  uint32_t rows, columns, lanes, lanes_n, fours;
+  uint32_t rows, columns, lanes, lanes_n, vec4s;
   int64_t blocks, chunks, splits;
   Load load;
 };
 
 /// Rows per lane: as many as registers allow.
 Tiling subgroup_tiling(const AttentionProblem& p, uint32_t lanes) {
-  constexpr int64_t kMostFours = 32, kMostRows = 4;  // more are slow to compile
-  const int64_t fours = ceil_div(p.e, 4);
+  constexpr int64_t kMaxVec4s = 32, kMaxRows = 4;  // more are slow to compile
+  const int64_t vec4s = ceil_div(p.e, 4);
   Tiling tiling{.columns = 16, .lanes = lanes, .lanes_n = lanes, .splits = 1, .load = Load::Subgroup};
-  tiling.chunks = std::max<int64_t>(ceil_div(fours, kMostFours), 1);
-  tiling.fours = static_cast<uint32_t>(std::max<int64_t>(ceil_div(fours, tiling.chunks), 1));
+  tiling.chunks = std::max<int64_t>(ceil_div(vec4s, kMaxVec4s), 1);
+  tiling.vec4s = static_cast<uint32_t>(std::max<int64_t>(ceil_div(vec4s, tiling.chunks), 1));
   tiling.rows = static_cast<uint32_t>(
-      std::clamp<int64_t>(std::min(kMostFours / tiling.fours, ceil_div(p.rows, lanes)), 1, kMostRows));
+      std::clamp<int64_t>(std::min(kMaxVec4s / tiling.vec4s, ceil_div(p.rows, lanes)), 1, kMaxRows));
   tiling.blocks = ceil_div(p.rows, tiling.rows * lanes);
   return tiling;
 }
@@ -53,17 +53,16 @@ Tiling choose_tiling(const AttentionProblem& p, const DevicePlan& plan, Load loa
   const auto block = static_cast<int64_t>(tiling.lanes / tiling.lanes_n * tiling.rows);
   if (block * tiling.lanes_n * tiling.columns > 2048) tiling.columns = 4;
   tiling.blocks = ceil_div(p.rows, block);
-  constexpr int64_t kMostFours = 4;
-  const int64_t lane_fours = ceil_div(ceil_div(p.e, 4), tiling.lanes_n);
-  tiling.chunks = std::max<int64_t>(ceil_div(lane_fours, kMostFours), 1);
-  tiling.fours = static_cast<uint32_t>(std::max<int64_t>(ceil_div(lane_fours, tiling.chunks), 1));
+  constexpr int64_t kMaxVec4s = 4;
+  const int64_t lane_vec4s = ceil_div(ceil_div(p.e, 4), tiling.lanes_n);
+  tiling.chunks = std::max<int64_t>(ceil_div(lane_vec4s, kMaxVec4s), 1);
+  tiling.vec4s = static_cast<uint32_t>(std::max<int64_t>(ceil_div(lane_vec4s, tiling.chunks), 1));
   // Enough workgroups to fill a large device, with several tiles of keys each.
-  constexpr int64_t kWantedGroups = 256, kLeastKeys = 256, kMostSplits = 64;
+  constexpr int64_t kWantedGroups = 256, kMinKeys = 256, kMaxSplits = 64;
   const int64_t groups = std::max<int64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks, 1);
-  tiling.splits =
-      plan.texel_loads
-          ? 1
-          : std::clamp<int64_t>(std::min(kWantedGroups / groups, p.keys / kLeastKeys), 1, kMostSplits);
+  tiling.splits = plan.texel_loads ? 1
+                                   : std::clamp<int64_t>(std::min(kWantedGroups / groups, p.keys / kMinKeys),
+                                                         1, kMaxSplits);
   return tiling;
 }
 
@@ -86,8 +85,8 @@ void add_attention(Program& program, const NodeView& node, const Tiling& tiling,
   const auto groups =
       static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks * tiling.splits);
   Step& step = program.dispatch(shader, groups, tiling.lanes);
-  step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.fours);
-  push_attention(step, node, attention_numbers<op::AttentionAttributes>(node), parts,
+  step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.vec4s);
+  push_attention(step, node, attention_parameters<op::AttentionAttributes>(node), parts,
                  {tiling.blocks, tiling.chunks, tiling.splits});
   const bool texel = tiling.load != Load::Buffer;
   step.matrix(0, q, texel).matrix(1, k, texel).matrix(2, v, texel).write(3, result);
@@ -105,7 +104,7 @@ SelfTest attention_test(Shader shader, Tiling tiling) {
   const bool by_lane = tiling.load == Load::Subgroup;
   const int64_t queries = (by_lane ? tiling.lanes : tiling.lanes / tiling.lanes_n) * tiling.rows + 3;
   const int64_t keys = tiling.splits * (by_lane ? 1 : tiling.lanes_n) * tiling.columns + 5;
-  const int64_t d = 12, e = int64_t{4} * tiling.fours * (by_lane ? 1 : tiling.lanes_n);
+  const int64_t d = 12, e = int64_t{4} * tiling.vec4s * (by_lane ? 1 : tiling.lanes_n);
   Node node;
   op::AttentionAttributes attributes;
   attributes.scale = 1.0f / 64;
@@ -116,7 +115,7 @@ SelfTest attention_test(Shader shader, Tiling tiling) {
   tiling.blocks = 2;
   tiling.chunks = 1;
   SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
-  test.inputs = {whole_numbers(queries * d, 1), whole_numbers(keys * d, 2), whole_numbers(keys * e, 3)};
+  test.inputs = {small_integers(queries * d, 1), small_integers(keys * d, 2), small_integers(keys * e, 3)};
   for (int64_t query = 0; query < queries; ++query) {
     std::vector<double> weights;
     double sum = 0;
@@ -156,7 +155,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
     const Tiling tiling = choose_tiling(p, device.plan(), load);
     const Shader shader = shader_of(bool_mask, tiling.load);
     const Status trusted = device.self_tests().trusted(
-        shader, {tiling.lanes, tiling.rows, tiling.columns, tiling.lanes_n, tiling.fours, tiling.splits > 1},
+        shader, {tiling.lanes, tiling.rows, tiling.columns, tiling.lanes_n, tiling.vec4s, tiling.splits > 1},
         [&] { return attention_test(shader, tiling); });
     if (trusted.ok()) {
       add_attention(*program, node, tiling, shader, q, k, v);
@@ -226,4 +225,4 @@ std::span<const KernelRow> rows_attention() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

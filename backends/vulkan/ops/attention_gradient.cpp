@@ -2,18 +2,18 @@
 // along the rows. The only scratch is three scalars per row.
 #include <algorithm>
 
-#include "backends/vulkan/attention_steps.h"
-#include "backends/vulkan/self_test.h"
+#include "backends/vulkan/self_tests/self_test.h"
+#include "backends/vulkan/steps/attention.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(supports_attention(device, node));
   const int64_t d = node.shape(kQuery)[3], e = node.shape(kValue)[3];
-  constexpr int64_t kMostColumns = 1 << 14;  // a workgroup keeps its results in registers
-  if (std::min(d, e) == 0 || std::max(d, e) > kMostColumns)
-    return unsupported("rows of ", d, " and ", e, " columns, 1 to ", kMostColumns, " are supported");
+  constexpr int64_t kMaxColumns = 1 << 14;  // a workgroup keeps its results in registers
+  if (std::min(d, e) == 0 || std::max(d, e) > kMaxColumns)
+    return unsupported("rows of ", d, " and ", e, " columns, 1 to ", kMaxColumns, " are supported");
   return {};
 }
 
@@ -21,10 +21,10 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 /// side's tile.
 struct Tiling {
   Shader shader;
-  uint32_t rows, columns, lanes, lanes_n, fours;
+  uint32_t rows, columns, lanes, lanes_n, vec4s;
   int64_t blocks, chunks;
 
-  std::vector<uint32_t> constants() const { return {lanes, rows, columns, lanes_n, fours}; }
+  std::vector<uint32_t> constants() const { return {lanes, rows, columns, lanes_n, vec4s}; }
 };
 
 struct Tilings {
@@ -33,15 +33,15 @@ struct Tilings {
 };
 
 Tiling choose_tiling(const DevicePlan& plan, int64_t rows, int64_t columns) {
-  constexpr int64_t kMostFours = 4;
+  constexpr int64_t kMaxVec4s = 4;
   Tiling tiling{};
   tiling.rows = 4, tiling.columns = 4;
   tiling.lanes = plan.tile_lanes;
   tiling.lanes_n = std::min(tiling.lanes, 8u);
   tiling.blocks = ceil_div(rows, int64_t{1} * (tiling.lanes / tiling.lanes_n) * tiling.rows);
-  const int64_t lane_fours = ceil_div(ceil_div(columns, 4), tiling.lanes_n);
-  tiling.chunks = ceil_div(lane_fours, kMostFours);
-  tiling.fours = static_cast<uint32_t>(ceil_div(lane_fours, tiling.chunks));
+  const int64_t lane_vec4s = ceil_div(ceil_div(columns, 4), tiling.lanes_n);
+  tiling.chunks = ceil_div(lane_vec4s, kMaxVec4s);
+  tiling.vec4s = static_cast<uint32_t>(ceil_div(lane_vec4s, tiling.chunks));
   return tiling;
 }
 
@@ -63,7 +63,7 @@ struct Operands {
   Ref grad_query, grad_key, grad_value;
 };
 
-void add_gradients(Program& program, const NodeView& node, const AttentionNumbers& numbers,
+void add_gradients(Program& program, const NodeView& node, const AttentionParameters& parameters,
                    const Tilings& tilings, const Operands& operands) {
   const AttentionProblem p = attention_problem(node);
   const Ref statistics =
@@ -72,8 +72,8 @@ void add_gradients(Program& program, const NodeView& node, const AttentionNumber
     Step& step = program.dispatch(tiling.shader,
                                   static_cast<uint64_t>(p.batch * p.groups * tiling.blocks * tiling.chunks),
                                   tiling.lanes);
-    step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.fours);
-    push_attention(step, node, numbers, false, {tiling.blocks, tiling.chunks, 1});
+    step.spec(tiling.rows).spec(tiling.columns).spec(tiling.lanes_n).spec(tiling.vec4s);
+    push_attention(step, node, parameters, false, {tiling.blocks, tiling.chunks, 1});
     step.matrix(0, operands.query, tilings.texel).matrix(1, operands.key, tilings.texel);
     step.matrix(2, operands.value, tilings.texel).matrix(3, operands.grad_y, tilings.texel);
     return step;
@@ -122,7 +122,7 @@ SelfTest gradient_test(Tilings tilings) {
   for (Tiling* tiling : {&tilings.rows, &tilings.keys}) {
     const int64_t block = int64_t{1} * tiling->lanes / tiling->lanes_n * tiling->rows;
     tiling->blocks = ceil_div(tiling == &tilings.rows ? queries : keys, block);
-    tiling->chunks = ceil_div(kColumns, int64_t{4} * tiling->lanes_n * tiling->fours);
+    tiling->chunks = ceil_div(kColumns, int64_t{4} * tiling->lanes_n * tiling->vec4s);
   }
   Node node;
   op::AttentionGradAttributes attributes;
@@ -134,7 +134,7 @@ SelfTest gradient_test(Tilings tilings) {
   SelfTest test{.program = std::make_unique<Program>("self-test"), .inputs = {}, .expected = {}};
   int64_t seed = 0;
   for (const int64_t rows : {queries, keys, keys, queries, queries})
-    test.inputs.push_back(whole_numbers(rows * kColumns, ++seed));
+    test.inputs.push_back(small_integers(rows * kColumns, ++seed));
   test.expected = expected_gradients(queries, keys, kColumns, 1.0 / 64, test.inputs);
   const auto part = [&](int64_t row, int64_t rows) {
     Ref ref = out(0);
@@ -144,7 +144,7 @@ SelfTest gradient_test(Tilings tilings) {
   };
   const NodeView view{.node = node, .inputs = operands};
   add_gradients(
-      *test.program, view, attention_numbers<op::AttentionGradAttributes>(view), tilings,
+      *test.program, view, attention_parameters<op::AttentionGradAttributes>(view), tilings,
       {in(0), in(1), in(2), in(3), in(4), part(0, queries), part(queries, keys), part(queries + keys, keys)});
   return test;
 }
@@ -171,7 +171,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   for (const Tiling* tiling : {&tilings.rows, &tilings.keys})
     RT_TRY(device.self_tests().trusted(tiling->shader, tiling->constants(),
                                        [&] { return gradient_test(tilings); }));
-  add_gradients(*program, node, attention_numbers<op::AttentionGradAttributes>(node), tilings, operands);
+  add_gradients(*program, node, attention_parameters<op::AttentionGradAttributes>(node), tilings, operands);
   return finish(std::move(program));
 }
 
@@ -185,4 +185,4 @@ std::span<const KernelRow> rows_attention_gradient() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,7 +1,7 @@
 // Arithmetic, comparison, selection and bits of integers with broadcasting.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 /// Function ids of shaders/binary_functions.glsl, binary_integer.comp, compare.comp and bits.comp.
@@ -212,4 +212,4 @@ std::span<const KernelRow> rows_binary() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,7 +1,7 @@
 // BlockQuantize: one workgroup per block; BlockDequantize: one invocation per element.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status supports(const Device& device, const NodeView& node) noexcept {
@@ -52,4 +52,4 @@ std::span<const KernelRow> rows_block_quantize() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

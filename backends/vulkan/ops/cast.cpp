@@ -1,9 +1,9 @@
 // Cast between f32, f16, bf16, i32, i64, u8, i8 and bool.
 #include <optional>
 
-#include "backends/vulkan/repack.h"
+#include "backends/vulkan/steps/repack.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 /// The shader's name for a type; bool is stored as u8.
@@ -76,4 +76,4 @@ std::span<const KernelRow> rows_cast() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

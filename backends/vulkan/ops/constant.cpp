@@ -4,7 +4,7 @@
 #include "backends/vulkan/support.h"
 #include "runtime/core/element.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status shape_supports(const Device& device, const NodeView& node) noexcept {
@@ -81,4 +81,4 @@ std::span<const KernelRow> rows_constant() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

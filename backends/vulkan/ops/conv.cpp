@@ -2,11 +2,11 @@
 // vec4s (or can be padded), depthwise, and a direct kernel for every other shape.
 #include <algorithm>
 
-#include "backends/vulkan/conv_steps.h"
-#include "backends/vulkan/product_steps.h"
-#include "backends/vulkan/reduce_steps.h"
+#include "backends/vulkan/steps/conv.h"
+#include "backends/vulkan/steps/gemm.h"
+#include "backends/vulkan/steps/reduce.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 const void* constant_of(const NodeView& node, size_t i) {
@@ -48,18 +48,18 @@ Result<KernelPtr> build_pointwise(const VulkanDevice& device, const NodeView& no
   RT_ASSIGN(const ConvSides sides, conv_of(node));
   if (!sides.pointwise() || sides.groups != 1 || sides.in_channels % 4 != 0)
     return unsupported("expected a pointwise convolution of one group, channels a multiple of 4");
-  TiledProduct product{.dtype = node.dtype(0),
-                       .matrices = true,
-                       .m = sides.out_pixels(),
-                       .n = sides.out_channels,
-                       .k = sides.in_channels};
-  RT_TRY(matrices_support(device, product.dtype, product.m, product.n));
-  product.a = {.ref = in(0), .row_stride = product.k / 4};
-  product.b = {.ref = in(1), .transposed = true, .row_stride = product.k / 4};
-  product.bias_column = 1;
-  product.epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
+  TiledGemm gemm{.dtype = node.dtype(0),
+                 .matrices = true,
+                 .m = sides.out_pixels(),
+                 .n = sides.out_channels,
+                 .k = sides.in_channels};
+  RT_TRY(matrices_support(device, gemm.dtype, gemm.m, gemm.n));
+  gemm.a = {.ref = in(0), .row_stride = gemm.k / 4};
+  gemm.b = {.ref = in(1), .transposed = true, .row_stride = gemm.k / 4};
+  gemm.bias_column = 1;
+  gemm.epilogue = plan_epilogue(node.as<op::ConvAttributes>().epilogue.get(), node, 2);
   auto program = std::make_unique<Program>("conv");
-  add_product(*program, device, product, out(0));
+  add_gemm(*program, device, gemm, out(0));
   return finish(std::move(program));
 }
 
@@ -238,4 +238,4 @@ std::span<const KernelRow> rows_conv() {
   return kRowsOfConv;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

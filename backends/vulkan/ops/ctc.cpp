@@ -1,21 +1,21 @@
 // CtcLoss and the gradient computed with it, one workgroup per sequence.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 enum CtcInput : size_t { kLogProbabilities, kLabels, kInputLengths, kLabelLengths };
 
 /// Scratch for the shader's forward and backward variables.
 struct CtcScratch {
-  uint64_t alpha, beta, places;
+  uint64_t alpha, beta, states;
 
   explicit CtcScratch(const NodeView& node) {
     const Shape& x = node.shape(kLogProbabilities);
     const auto row = static_cast<uint64_t>(x[1] * (2 * node.shape(kLabels)[1] + 1)) * sizeof(float);
     alpha = static_cast<uint64_t>(x[0]) * row;
     beta = 2 * row;
-    places = row;
+    states = row;
   }
 };
 
@@ -45,7 +45,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
       .read(3, in(kLabelLengths));
   step.write(4, out(0)).write(5, out(1));
   step.write(6, program->scratch(bytes.alpha)).write(7, program->scratch(bytes.beta));
-  step.write(8, program->scratch(bytes.places)).write(9, program->scratch(bytes.places));
+  step.write(8, program->scratch(bytes.states)).write(9, program->scratch(bytes.states));
   return finish(std::move(program));
 }
 
@@ -57,4 +57,4 @@ std::span<const KernelRow> rows_ctc() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

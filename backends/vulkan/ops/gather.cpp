@@ -3,7 +3,7 @@
 
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 struct Blocks {
@@ -53,15 +53,15 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
 }
 
 /// Chaining equal indices compares all pairs.
-constexpr int64_t kMostIndices = 1 << 15;
+constexpr int64_t kMaxIndices = 1 << 15;
 
 Status scatter_supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
   RT_TRY(known_on_host(node, 0, "shape"));
   if (node.dtype(2) != DType::F32 && node.dtype(2) != DType::I32)
     return unsupported("updates of type ", name_of(node.dtype(2)));
-  if (node.input(1).elements() > kMostIndices)
-    return unsupported(node.input(1).elements(), " indices, at most ", kMostIndices, " are supported");
+  if (node.input(1).elements() > kMaxIndices)
+    return unsupported(node.input(1).elements(), " indices, at most ", kMaxIndices, " are supported");
   return blocks_of(node.output(0).shape, node.as<op::ScatterAddAttributes>().axis).status();
 }
 
@@ -108,4 +108,4 @@ std::span<const KernelRow> rows_gather() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -2,18 +2,18 @@
 // first, then rows are read or written there. Scatters give the same result in every run: without a reduction
 // the last of equal indices is selected before anything is written, with one the indices are sorted and the
 // updates of equal ones combined in order.
-#include "backends/common/indexing.h"
-#include "backends/vulkan/sort_steps.h"
+#include "backends/vulkan/steps/sort.h"
+#include "runtime/geometry/indexing.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 using op::ScatterReduction;
 
-constexpr size_t kMostAxes = 6;
+constexpr size_t kMaxIndexAxes = 6;
 
 /// What both kinds of index have in common once the positions are known.
-struct Places {
+struct IndexCounts {
   int64_t count = 0;  ///< indices or tuples
   int64_t rows = 0;   ///< of the data, of `inner` elements
   int64_t inner = 1;
@@ -29,12 +29,12 @@ struct Elements {
     const auto axis = normalized_axis(node.as<Attributes>().axis, node.shape(0).rank());
     if (!axis) return unsupported("an axis outside the rank of x");
     const ElementPlan plan = element_plan(node.shape(0), node.shape(1), *axis);
-    if (plan.rank > static_cast<int>(kMostAxes))
-      return unsupported(plan.rank, " axes along which x and indices differ, at most ", kMostAxes,
+    if (plan.rank > static_cast<int>(kMaxIndexAxes))
+      return unsupported(plan.rank, " axes along which x and indices differ, at most ", kMaxIndexAxes,
                          " are supported");
     return plan;
   }
-  static Places places(const NodeView& node, const ElementPlan&) {
+  static IndexCounts counts(const NodeView& node, const ElementPlan&) {
     return {.count = node.input(1).elements(), .rows = node.input(0).elements(), .inner = 1};
   }
   static void record(Program& program, const NodeView& node, const ElementPlan& plan, const Ref& targets) {
@@ -43,8 +43,8 @@ struct Elements {
         .push(index_words(node))
         .push(plan.rank)
         .push(plan.axis)
-        .push_axes(std::span(plan.indices).first(kMostAxes), 1)
-        .push_axes(std::span(plan.data).first(kMostAxes), 1)
+        .push_axes(std::span(plan.indices).first(kMaxIndexAxes), 1)
+        .push_axes(std::span(plan.data).first(kMaxIndexAxes), 1)
         .read(0, in(1))
         .write(1, targets);
   }
@@ -57,11 +57,11 @@ struct Tuples {
     if constexpr (requires(Attributes a) { a.batch_dimensions; })
       batch = static_cast<int>(node.as<Attributes>().batch_dimensions);
     const TuplePlan plan = tuple_plan(node.shape(0), node.shape(1), batch);
-    if (plan.length > static_cast<int>(kMostAxes))
-      return unsupported("tuples of ", plan.length, " indices, at most ", kMostAxes, " are supported");
+    if (plan.length > static_cast<int>(kMaxIndexAxes))
+      return unsupported("tuples of ", plan.length, " indices, at most ", kMaxIndexAxes, " are supported");
     return plan;
   }
-  static Places places(const NodeView&, const TuplePlan& plan) {
+  static IndexCounts counts(const NodeView&, const TuplePlan& plan) {
     return {.count = plan.tuples, .rows = plan.rows, .inner = plan.inner};
   }
   static void record(Program& program, const NodeView& node, const TuplePlan& plan, const Ref& targets) {
@@ -70,7 +70,7 @@ struct Tuples {
         .push(index_words(node))
         .push(plan.in_batch)
         .push(plan.length)
-        .push_axes(std::span(plan.extent).first(kMostAxes), 1)
+        .push_axes(std::span(plan.extent).first(kMaxIndexAxes), 1)
         .read(0, in(1))
         .write(1, targets);
   }
@@ -106,19 +106,19 @@ Status gather_supports(const Device& device, const NodeView& node) noexcept {
 template <class Kind, class Attributes>
 Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
-  const Places places = Kind::places(node, plan);
+  const IndexCounts counts = Kind::counts(node, plan);
   auto program = std::make_unique<Program>("gather_places");
-  if (places.rows == 0) return finish(std::move(program));
-  const Ref targets = program->scratch(words(places.count));
+  if (counts.rows == 0) return finish(std::move(program));
+  const Ref targets = program->scratch(words(counts.count));
   Kind::record(*program, node, plan, targets);
-  const Units units = units_of(node.dtype(0), places.inner);
+  const Units units = units_of(node.dtype(0), counts.inner);
   const Shader shader = of_size(units.size, Shader::gather_1, Shader::gather_2, Shader::gather_4,
                                 Shader::gather_8, Shader::gather_16);
-  program->dispatch_each(shader, places.count * units.inner, cast(device).plan().elementwise_lanes)
-      .push(places.count * units.inner)
-      .push(places.count)
+  program->dispatch_each(shader, counts.count * units.inner, cast(device).plan().elementwise_lanes)
+      .push(counts.count * units.inner)
+      .push(counts.count)
       .push(units.inner)
-      .push(places.rows)
+      .push(counts.rows)
       .push(1)
       .read(0, in(0))
       .write(1, out(0))
@@ -137,19 +137,19 @@ Status scatter_supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-void record_last(Program& program, const NodeView& node, const Places& places, const Ref& targets,
+void record_last(Program& program, const NodeView& node, const IndexCounts& counts, const Ref& targets,
                  uint32_t lanes) {
-  const Ref winner = program.scratch(words(places.rows));
+  const Ref winner = program.scratch(words(counts.rows));
   program.fill(winner, 0);
-  program.dispatch_each(Shader::scatter_winner, places.count, 64)
-      .push(places.count)
+  program.dispatch_each(Shader::scatter_winner, counts.count, 64)
+      .push(counts.count)
       .read(0, targets)
       .write(1, winner);
-  const Units units = units_of(node.dtype(0), places.inner);
+  const Units units = units_of(node.dtype(0), counts.inner);
   const Shader shader = of_size(units.size, Shader::scatter_last_1, Shader::scatter_last_2,
                                 Shader::scatter_last_4, Shader::scatter_last_8, Shader::scatter_last_16);
-  program.dispatch_each(shader, places.count * units.inner, lanes)
-      .push(places.count * units.inner)
+  program.dispatch_each(shader, counts.count * units.inner, lanes)
+      .push(counts.count * units.inner)
       .push(units.inner)
       .read(0, in(2))
       .write(1, out(0))
@@ -157,25 +157,25 @@ void record_last(Program& program, const NodeView& node, const Places& places, c
       .read(3, winner);
 }
 
-void record_join(Program& program, const NodeView& node, const Places& places, const Ref& targets,
-                 ScatterReduction reduction, const DevicePlan& plan) {
+void record_reduction(Program& program, const NodeView& node, const IndexCounts& counts, const Ref& targets,
+                      ScatterReduction reduction, const DevicePlan& plan) {
   const SortedRows sorted =
-      add_sort(program, plan, Shader::topk_load_u32, targets, {.length = places.count, .kept = places.count});
-  const Shader shader = node.dtype(0) == DType::F32   ? Shader::scatter_join_f32
-                        : node.dtype(0) == DType::I32 ? Shader::scatter_join_i32
-                                                      : Shader::scatter_join_i64;
+      add_sort(program, plan, Shader::topk_load_u32, targets, {.length = counts.count, .kept = counts.count});
+  const Shader shader = node.dtype(0) == DType::F32   ? Shader::scatter_reduce_f32
+                        : node.dtype(0) == DType::I32 ? Shader::scatter_reduce_i32
+                                                      : Shader::scatter_reduce_i64;
   const uint64_t function = reduction == ScatterReduction::Add       ? 0
                             : reduction == ScatterReduction::Maximum ? 1
                             : reduction == ScatterReduction::Minimum ? 2
                                                                      : 3;
-  program.dispatch_each(shader, places.count * places.inner, plan.elementwise_lanes)
+  program.dispatch_each(shader, counts.count * counts.inner, plan.elementwise_lanes)
       .spec(function)
-      .push(places.count * places.inner)
-      .push(places.inner)
+      .push(counts.count * counts.inner)
+      .push(counts.inner)
       .read(0, in(2))
       .write(1, out(0))
       .read(2, sorted.keys)
-      .read(3, sorted.places);
+      .read(3, sorted.positions);
 }
 
 template <class Kind, class Attributes>
@@ -183,17 +183,17 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
   const ScatterReduction reduction = node.as<Attributes>().reduction;
   const DevicePlan& device_plan = cast(device).plan();
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
-  const Places places = Kind::places(node, plan);
+  const IndexCounts counts = Kind::counts(node, plan);
   auto program = std::make_unique<Program>("scatter_places");
   program->in_place(0);
   program->copy(out(0), in(0));
-  if (places.count * places.inner == 0) return finish(std::move(program));
-  const Ref targets = program->scratch(words(places.count));
+  if (counts.count * counts.inner == 0) return finish(std::move(program));
+  const Ref targets = program->scratch(words(counts.count));
   Kind::record(*program, node, plan, targets);
   if (reduction == ScatterReduction::None)
-    record_last(*program, node, places, targets, device_plan.elementwise_lanes);
+    record_last(*program, node, counts, targets, device_plan.elementwise_lanes);
   else
-    record_join(*program, node, places, targets, reduction, device_plan);
+    record_reduction(*program, node, counts, targets, reduction, device_plan);
   return finish(std::move(program));
 }
 
@@ -216,4 +216,4 @@ std::span<const KernelRow> rows_indexed() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

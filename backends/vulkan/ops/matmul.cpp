@@ -2,10 +2,10 @@
 // whole vec4s, batches with broadcasting, the epilogue.
 #include <algorithm>
 
-#include "backends/vulkan/product_steps.h"
-#include "backends/vulkan/repack.h"
+#include "backends/vulkan/steps/gemm.h"
+#include "backends/vulkan/steps/repack.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 struct Factor {
@@ -93,10 +93,10 @@ Result<Problem> describe_problem(const NodeView& node) {
 }
 
 /// Padded to `rows` rows of whole vec4s.
-ProductFactor load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
-                   const Factor& factor, int64_t rows, bool transposed) {
+GemmOperand load(Program& program, const VulkanDevice& device, const NodeView& node, size_t input,
+                 const Factor& factor, int64_t rows, bool transposed) {
   const int64_t columns = round_up4(factor.columns);
-  ProductFactor loaded;
+  GemmOperand loaded;
   loaded.transposed = transposed;
   loaded.ref = in(input);
   loaded.row_stride = columns / 4;
@@ -123,24 +123,24 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   auto program = std::make_unique<Program>("matmul");
   // Along k both operands are padded to whole steps of four, unless k is the outer axis of both.
   const int64_t k = problem.transposed_a && !problem.transposed_b ? problem.k : round_up4(problem.k);
-  const ProductFactor a = load(*program, device, node, 0, problem.a,
-                               problem.transposed_a ? k : problem.a.rows, problem.transposed_a);
-  const ProductFactor b = load(*program, device, node, 1, problem.b,
-                               problem.transposed_b ? problem.b.rows : k, problem.transposed_b);
-  TiledProduct product;
-  product.dtype = node.dtype(0);
-  product.matrices = kMatrices;
-  product.m = problem.m;
-  product.n = problem.n;
-  product.k = k;
-  product.a = a;
-  product.b = b;
-  product.batch = problem.batch;
-  product.bias_batch = problem.bias_batch;
-  product.bias_row = problem.bias_row;
-  product.bias_column = problem.bias_column;
-  product.epilogue = problem.epilogue;
-  add_product(*program, device, product, out(0));
+  const GemmOperand a = load(*program, device, node, 0, problem.a, problem.transposed_a ? k : problem.a.rows,
+                             problem.transposed_a);
+  const GemmOperand b = load(*program, device, node, 1, problem.b, problem.transposed_b ? problem.b.rows : k,
+                             problem.transposed_b);
+  TiledGemm gemm;
+  gemm.dtype = node.dtype(0);
+  gemm.matrices = kMatrices;
+  gemm.m = problem.m;
+  gemm.n = problem.n;
+  gemm.k = k;
+  gemm.a = a;
+  gemm.b = b;
+  gemm.batch = problem.batch;
+  gemm.bias_batch = problem.bias_batch;
+  gemm.bias_row = problem.bias_row;
+  gemm.bias_column = problem.bias_column;
+  gemm.epilogue = problem.epilogue;
+  add_gemm(*program, device, gemm, out(0));
   return finish(std::move(program));
 }
 
@@ -156,4 +156,4 @@ std::span<const KernelRow> rows_matmul() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,9 +1,9 @@
 // Movement of elements: Identity, Reshape, Transpose, Concat, Slice, Expand, Tile as copies between index
 // spaces; Pad.
-#include "backends/vulkan/copy_steps.h"
-#include "runtime/graph/movement_geometry.h"
+#include "runtime/geometry/movement.h"
+#include "backends/vulkan/steps/copy.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 std::vector<int64_t> dense_strides(const Shape& shape) {
@@ -137,9 +137,9 @@ Result<PadSpace> pad_space(const NodeView& node) {
     space.from += geometry.start[axis] * dense[axis];
     const int64_t extent = geometry.result[i];
     const bool whole = geometry.before[axis] == 0 && geometry.extent[axis] == extent;
-    const bool joins = !space.extents.empty() && whole && mode == op::PadMode::Constant &&
-                       space.strides.back() == dense[axis] * extent;
-    if (joins) {
+    const bool mergeable = !space.extents.empty() && whole && mode == op::PadMode::Constant &&
+                           space.strides.back() == dense[axis] * extent;
+    if (mergeable) {
       space.extents.back() *= extent;
       space.before.back() *= extent;
       space.limit.back() *= extent;
@@ -203,4 +203,4 @@ std::span<const KernelRow> rows_movement() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,9 +1,9 @@
 // BatchNorm with given and with batch statistics, its gradient, and LayerNorm. Statistics take two ordered
 // passes: the mean, then the squared deviations.
-#include "backends/vulkan/reduce_steps.h"
-#include "backends/vulkan/split.h"
+#include "backends/vulkan/dispatch/split.h"
+#include "backends/vulkan/steps/reduce.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 struct Channels {
@@ -167,4 +167,4 @@ std::span<const KernelRow> rows_norm() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

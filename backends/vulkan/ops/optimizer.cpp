@@ -5,17 +5,17 @@
 #include <cmath>
 #include <utility>
 
-#include "backends/vulkan/split.h"
-#include "runtime/graph/step_form.h"
+#include "backends/vulkan/dispatch/split.h"
+#include "runtime/geometry/step_form.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
-constexpr int64_t kFour[] = {16};  ///< bytes per invocation
+constexpr int64_t kVec4Bytes[] = {16};  ///< bytes per invocation
 
 /// Parameters, gradients and states in f32.
 Status supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(rows_fit(device, ceil_div(node.input(0).elements(), 4), kFour));
+  RT_TRY(rows_fit(device, ceil_div(node.input(0).elements(), 4), kVec4Bytes));
   for (const StepState& state : step_states(node.kind()))
     if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
       return unsupported("input ", static_cast<int>(state.operand), " of type ",
@@ -29,19 +29,19 @@ Ref input_or(int i, size_t other) {
 }
 
 /// One invocation writes the scalars shared by all elements.
-void add_numbers(Program& program, const StepForm& form, const Ref& numbers) {
+void add_scalars(Program& program, const StepForm& form, const Ref& scalars) {
   const auto rate = static_cast<size_t>(form.learning_rate);
-  const auto logarithm = [](float keep) {
-    return static_cast<float>(std::log(std::max(static_cast<double>(keep), 1e-30)));
+  const auto logarithm = [](float beta) {
+    return static_cast<float>(std::log(std::max(static_cast<double>(beta), 1e-30)));
   };
-  Step& shared = program.dispatch(Shader::optimizer_numbers, 1, 1);
+  Step& shared = program.dispatch(Shader::optimizer_scalars, 1, 1);
   shared.spec(form.step >= 0).spec(form.gradient_scale >= 0).spec(form.skip >= 0);
-  shared.push(logarithm(form.keep1)).push(logarithm(form.keep2)).push(form.share);
+  shared.push(logarithm(form.beta1)).push(logarithm(form.beta2)).push(form.share);
   shared.read(0, in(rate))
       .read(1, input_or(form.step, rate))
       .read(2, input_or(form.gradient_scale, rate))
       .read(3, input_or(form.skip, rate));
-  shared.write(4, numbers);
+  shared.write(4, scalars);
 }
 
 /// The constants and attributes of optimizer.glsl, after the number of elements.
@@ -49,27 +49,27 @@ void set_attributes(Step& step, const StepForm& form) {
   uint32_t present = 0;
   for (uint32_t i = 0; i < kMostStepStates; ++i) present |= form.has(i) ? 1u << i : 0u;
   step.spec(static_cast<uint32_t>(form.rule)).spec(present).spec(form.variant);
-  step.push(form.keep1).push(form.keep2);
-  step.push(static_cast<float>(1 - static_cast<double>(form.keep1)));
-  step.push(static_cast<float>(1 - static_cast<double>(form.keep2)));
+  step.push(form.beta1).push(form.beta2);
+  step.push(static_cast<float>(1 - static_cast<double>(form.beta1)));
+  step.push(static_cast<float>(1 - static_cast<double>(form.beta2)));
   step.push(form.epsilon).push(form.weight_decay).push(form.momentum);
 }
 
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("optimizer_step");
-  const Ref numbers = program->scratch(64);
-  add_numbers(*program, form, numbers);
+  const Ref scalars = program->scratch(64);
+  add_scalars(*program, form, scalars);
   program->in_place(0);
   for (const StepForm::State& state : form.states)
     if (state.present) program->also_in_place(state.input, state.output);
   const VulkanDevice& vulkan = cast(device);
-  for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kFour)) {
-    const auto of = [&](const Ref& whole) { return rows_of(whole, part, kFour[0]); };
+  for (const Rows& part : ranges_of_rows(vulkan, ceil_div(node.input(0).elements(), 4), kVec4Bytes)) {
+    const auto of = [&](const Ref& whole) { return rows_of(whole, part, kVec4Bytes[0]); };
     Step& step = program->dispatch_each(Shader::optimizer_step, part.count, vulkan.plan().elementwise_lanes);
     step.push(part.count);
     set_attributes(step, form);
-    step.read(0, of(in(0))).read(1, of(in(1))).read(5, numbers).write(6, of(out(0)));
+    step.read(0, of(in(0))).read(1, of(in(1))).read(5, scalars).write(6, of(out(0)));
     for (uint32_t i = 0; i < kMostStepStates; ++i) {
       step.read(2 + i, of(in(form.has(i) ? form.states[i].input : 0)));
       step.write(7 + i, of(out(form.states[i].output)));
@@ -81,7 +81,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 constexpr int64_t kLargestBlock =
     1024;  ///< its three states fit into the least shared memory that a device has
 
-constexpr int64_t kTogether = 4;  ///< blocks of a workgroup, which prepares the codebooks once
+constexpr int64_t kBlocksPerGroup = 4;  ///< blocks of a workgroup, which prepares the codebooks once
 
 /// Bytes of a block in a parameter, in quantized values, in scales.
 std::array<int64_t, 3> block_bytes(const NodeView& node) {
@@ -107,15 +107,15 @@ Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
 Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("blockwise_step");
-  constexpr uint64_t kNumbers = 64, kBook = 1024;
-  const Ref table = program->scratch(kNumbers + 2 * kBook);
+  constexpr uint64_t kScalarBytes = 64, kCodebookBytes = 1024;
+  const Ref table = program->scratch(kScalarBytes + 2 * kCodebookBytes);
   const auto part_of_table = [&](uint64_t offset, uint64_t bytes) {
     Ref part = table;
     part.offset += offset;
     part.bytes = bytes;
     return part;
   };
-  add_numbers(*program, form, part_of_table(0, kNumbers));
+  add_scalars(*program, form, part_of_table(0, kScalarBytes));
   program->in_place(0);
   std::array<int32_t, 2> levels{1, 1};
   std::array<bool, 2> copied{};
@@ -131,8 +131,9 @@ Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::sp
     const size_t book = state.negative ? 0 : 1;
     levels[book] = state.levels;
     if (std::exchange(copied[book], true)) continue;
-    program->copy(part_of_table(kNumbers + kBook * book, 4 * static_cast<uint64_t>(state.levels)),
-                  in(state.codebook));
+    program->copy(
+        part_of_table(kScalarBytes + kCodebookBytes * book, 4 * static_cast<uint64_t>(state.levels)),
+        in(state.codebook));
   }
   const VulkanDevice& vulkan = cast(device);
   const std::array<int64_t, 3> bytes = block_bytes(node);
@@ -143,7 +144,7 @@ Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::sp
         program->dispatch(Shader::blockwise_step, static_cast<uint64_t>(part.count), vulkan.plan().row_lanes);
     step.push(std::min(part.count * block, count - first));
     set_attributes(step, form);
-    step.spec(static_cast<uint64_t>(block)).spec(negative).spec(kTogether);
+    step.spec(static_cast<uint64_t>(block)).spec(negative).spec(kBlocksPerGroup);
     step.push(levels[0]).push(levels[1]);
     step.read(0, rows_of(in(0), part, bytes[0])).read(1, rows_of(in(1), part, bytes[0])).read(2, table);
     step.write(3, rows_of(out(0), part, bytes[0]));
@@ -177,4 +178,4 @@ std::span<const KernelRow> rows_optimizer() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

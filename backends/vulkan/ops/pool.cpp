@@ -1,10 +1,10 @@
 // Pools and their gradients, in up to three spatial dimensions.
 #include <algorithm>
 
-#include "backends/vulkan/repack.h"
-#include "runtime/graph/geometry.h"
+#include "backends/vulkan/steps/repack.h"
+#include "runtime/geometry/windows.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 int64_t width_of(const PoolGeometry& geometry) {
@@ -65,7 +65,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return pool_geometry(node.shape(0), node.as<Attributes>()).status();
 }
 
-Status codes_supports(const Device& device, const NodeView& node) noexcept {
+Status quantized_supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
   return pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()).status();
 }
@@ -77,10 +77,12 @@ Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<con
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_max_codes(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node,
+                                       std::span<const LayoutId>) noexcept {
   RT_ASSIGN(PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool_codes");
-  add_windows(*program, cast(device), Shader::pool_codes, 0, geometry, output_elements(geometry), false, 1)
+  add_windows(*program, cast(device), Shader::pool_quantized, 0, geometry, output_elements(geometry), false,
+              1)
       .spec(node.dtype(0) == DType::I8)
       .read(0, in(0))
       .write(1, out(0));
@@ -156,7 +158,8 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
 constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr KernelRow kRows[] = {
     {OpKind::MaxPool, "max_pool", kFloats, supports<op::MaxPoolAttributes>, create_max},
-    {OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}, codes_supports, create_max_codes},
+    {OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}, quantized_supports,
+     create_max_quantized},
     {OpKind::MaxPoolIndices, "max_pool_indices", kF32, supports<op::MaxPoolIndicesAttributes>,
      create_max_indices},
     {OpKind::AveragePool, "average_pool", kFloats, supports<op::AveragePoolAttributes>, create_average},
@@ -171,4 +174,4 @@ std::span<const KernelRow> rows_pool() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,11 +1,11 @@
 // QuantizeLinear, DequantizeLinear, Requantize and NarrowFloat: one element per invocation.
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/quantization.h"
 
 #include <limits>
 
-#include "backends/vulkan/requantize_plan.h"
+#include "backends/vulkan/steps/requantize.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 template <class Attributes>
@@ -149,4 +149,4 @@ std::span<const KernelRow> rows_quantize() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,7 +1,7 @@
 // Uniform and normal random numbers, a block of four per invocation.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Status supports(const Device& device, const NodeView& node) noexcept {
@@ -59,4 +59,4 @@ std::span<const KernelRow> rows_random() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -5,10 +5,10 @@
 // dispatch per step.
 #include <algorithm>
 
-#include "backends/vulkan/copy_steps.h"
-#include "backends/vulkan/recurrent_steps.h"
+#include "backends/vulkan/steps/copy.h"
+#include "backends/vulkan/steps/recurrent.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 /// r as [direction][hidden / 4][gate][unit] vec4; zero-padded columns.
@@ -85,7 +85,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
       program->fill(out(2), 0);
   }
   if (g.steps > 0 && g.batch > 0) {
-    buffers.from_x = product_with_w(*program, device, node, g);
+    buffers.from_x = gemm_with_w(*program, device, node, g);
     buffers.r = packed_r(*program, device, node, g);
     const int64_t halves = resets_before(g) ? 3 : 2;
     const RecurrentForm form = choose_form(g, device.plan(), halves * padded / 4, resets_before(g) ? 2 : 1);
@@ -116,4 +116,4 @@ std::span<const KernelRow> rows_recurrent() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

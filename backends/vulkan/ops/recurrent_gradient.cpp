@@ -2,10 +2,10 @@
 // backward pass over the steps, all in one command buffer.
 #include <algorithm>
 
-#include "backends/vulkan/copy_steps.h"
-#include "backends/vulkan/recurrent_steps.h"
+#include "backends/vulkan/steps/copy.h"
+#include "backends/vulkan/steps/recurrent.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 /// kForm of shaders/recurrent_gates.comp.
@@ -28,7 +28,7 @@ class Gradient {
     find_previous();
     find_gates();
     if (lstm()) find_states();
-    walk();
+    run_steps();
     if (lstm()) sum_peepholes();
   }
 
@@ -70,37 +70,37 @@ class Gradient {
   }
 
   /// Matmul of rows [directions][steps, batch] of `hidden` with `blocks` blocks of r from block `first` on.
-  Ref product_with_r(const Ref& operand, int64_t first, int64_t blocks) {
-    const int64_t columns = blocks * g_.hidden, fours = padded() / 4;
-    TiledProduct product;
-    product.m = rows_;
-    product.n = columns;
-    product.k = padded();
-    product.batch = {1, g_.directions};
-    product.a = {operand, false, fours, {0, rows_ * fours}};
+  Ref gemm_with_r(const Ref& operand, int64_t first, int64_t blocks) {
+    const int64_t columns = blocks * g_.hidden, vec4s = padded() / 4;
+    TiledGemm gemm;
+    gemm.m = rows_;
+    gemm.n = columns;
+    gemm.k = padded();
+    gemm.batch = {1, g_.directions};
+    gemm.a = {operand, false, vec4s, {0, rows_ * vec4s}};
     if (padded() != g_.hidden)
-      product.a.ref = padded_copy(program_, device_, operand,
-                                  {.extents = {g_.directions * rows_, g_.hidden},
-                                   .strides = {g_.hidden, 1},
-                                   .padded_extents = {g_.directions * rows_, padded()}},
-                                  nullptr);
-    product.b = {r_, true, fours, {0, g_.gates * g_.hidden * fours}};
-    product.b.ref.offset += static_cast<uint64_t>(first * g_.hidden * padded()) * sizeof(float);
+      gemm.a.ref = padded_copy(program_, device_, operand,
+                               {.extents = {g_.directions * rows_, g_.hidden},
+                                .strides = {g_.hidden, 1},
+                                .padded_extents = {g_.directions * rows_, padded()}},
+                               nullptr);
+    gemm.b = {r_, true, vec4s, {0, g_.gates * g_.hidden * vec4s}};
+    gemm.b.ref.offset += static_cast<uint64_t>(first * g_.hidden * padded()) * sizeof(float);
     const Ref result = program_.scratch(floats(g_.directions * rows_ * columns));
-    add_product(program_, device_, product, result);
+    add_gemm(program_, device_, gemm, result);
     return result;
   }
 
   void find_gates() {
-    const Ref from_x = product_with_w(program_, device_, node_, g_);
-    gates_ = product_with_r(out(1), 0, g_.gates);
+    const Ref from_x = gemm_with_w(program_, device_, node_, g_);
+    gates_ = gemm_with_r(out(1), 0, g_.gates);
     const bool gru = g_.kind == CellKind::GRU;
     if (gru && g_.linear_before_reset) third_ = program_.scratch(floats(units()));
     const std::pair<uint32_t, Ref> written[] = {
         {2, out(1)}, {3, gates_}, {4, gru ? out(4) : out(2)}, {5, g_.linear_before_reset ? third_ : out(2)}};
     Step& step = part(kBeforeActivation, units(), written).read(0, from_x);
     if (const auto bias = static_cast<size_t>(g_.operands.bias); node_.has(bias)) step.read(1, in(bias));
-    if (resets_before(g_)) third_ = product_with_r(out(4), 2, 1);
+    if (resets_before(g_)) third_ = gemm_with_r(out(4), 2, 1);
   }
 
   void find_states() {
@@ -112,7 +112,7 @@ class Gradient {
   }
 
   /// r as [direction][gate][hidden / 4][unit] vec4 of four rows; zero-padded rows.
-  Ref rows_in_fours() {
+  Ref rows_in_vec4s() {
     const int64_t blocks = g_.directions * g_.gates, hidden = g_.hidden, whole = hidden / 4 * 4;
     const Ref packed = program_.scratch(floats(blocks * padded() * hidden));
     if (whole != hidden) program_.fill(packed, 0);
@@ -130,14 +130,14 @@ class Gradient {
     return packed;
   }
 
-  void walk() {
-    const Ref packed = rows_in_fours();
-    const int64_t fours = 2 * g_.gates * padded() / 4;
+  void run_steps() {
+    const Ref packed = rows_in_vec4s();
+    const int64_t vec4s = 2 * g_.gates * padded() / 4;
     const bool gru = g_.kind == CellKind::GRU;
-    const RecurrentForm form = choose_form(g_, device_.plan(), fours, gru ? 2 : 1);
+    const RecurrentForm form = choose_form(g_, device_.plan(), vec4s, gru ? 2 : 1);
     Ref block = out(2);
     if (form.number != 0) {
-      block = program_.scratch(floats(g_.directions * g_.batch * fours * 4));
+      block = program_.scratch(floats(g_.directions * g_.batch * vec4s * 4));
       program_.fill(block, 0);
     }
     const uint64_t bytes = floats(g_.directions * g_.gates * padded() * g_.hidden);
@@ -197,4 +197,4 @@ std::span<const KernelRow> rows_recurrent_gradient() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -2,10 +2,10 @@
 // kept-reduced-kept is reduced without a copy, any other order is transposed into scratch first.
 #include <algorithm>
 
-#include "backends/vulkan/copy_steps.h"
-#include "backends/vulkan/reduce_steps.h"
+#include "backends/vulkan/steps/copy.h"
+#include "backends/vulkan/steps/reduce.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 struct Request {
@@ -171,4 +171,4 @@ std::span<const KernelRow> rows_reduce() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -3,12 +3,12 @@
 #include <cstring>
 
 #include "backends/vulkan/support.h"
-#include "runtime/graph/resize_geometry.h"
+#include "runtime/geometry/resize.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
-constexpr int kMostSpatial = 3;
+constexpr int kMaxSpatial = 3;
 
 Result<ResizeGeometry> geometry_of(const NodeView& node) {
   std::span<const int64_t> sizes;
@@ -29,7 +29,7 @@ Result<ResizeGeometry> geometry_of(const NodeView& node) {
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
   RT_ASSIGN(const ResizeGeometry geometry, geometry_of(node));
-  if (geometry.rank > kMostSpatial) return unsupported(geometry.rank, " spatial axes");
+  if (geometry.rank > kMaxSpatial) return unsupported(geometry.rank, " spatial axes");
   return {};
 }
 
@@ -37,10 +37,10 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   const auto& attributes = node.as<op::ResizeAttributes>();
   RT_ASSIGN(const ResizeGeometry geometry, geometry_of(node));
   std::vector<uint32_t> words;
-  std::array<int64_t, kMostSpatial> start{};
+  std::array<int64_t, kMaxSpatial> start{};
   const int taps = geometry.taps;
   if (node.output(0).elements() > 0) {
-    for (int i = 0; i < kMostSpatial; ++i) {
+    for (int i = 0; i < kMaxSpatial; ++i) {
       const auto axis = static_cast<size_t>(i);
       start[axis] = static_cast<int64_t>(words.size() / 2);
       ResizeTable table{std::vector<int64_t>(static_cast<size_t>(taps), 0),
@@ -62,8 +62,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
     });
     Step& step = program->dispatch_each(Shader::resize, count, cast(device).plan().elementwise_lanes);
     step.spec(static_cast<uint64_t>(taps)).push(count).push(node.shape(0).back());
-    for (const ResizeAxis& axis : std::span(geometry.axes).first(kMostSpatial)) step.push(axis.input);
-    for (const ResizeAxis& axis : std::span(geometry.axes).first(kMostSpatial)) step.push(axis.output);
+    for (const ResizeAxis& axis : std::span(geometry.axes).first(kMaxSpatial)) step.push(axis.input);
+    for (const ResizeAxis& axis : std::span(geometry.axes).first(kMaxSpatial)) step.push(axis.output);
     for (int64_t first : start) step.push(first);
     step.push(attributes.extrapolation);
     step.read(0, in(0)).write(1, out(0)).read(2, table);
@@ -81,4 +81,4 @@ std::span<const KernelRow> rows_resize() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

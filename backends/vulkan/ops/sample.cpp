@@ -1,15 +1,15 @@
 // GridSample, RoiAlign and its gradient, one invocation per element of the result.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
-constexpr int kMostSpatial = 3;
+constexpr int kMaxSpatial = 3;
 
 Status supports_grid(const Device& device, const NodeView& node) noexcept {
   RT_TRY(fits(device, node));
   if (node.dtype(1) != DType::F32) return unsupported("coordinates of ", name_of(node.dtype(1)));
-  if (node.shape(0).rank() - 2 > kMostSpatial) return unsupported(node.shape(0).rank() - 2, " spatial axes");
+  if (node.shape(0).rank() - 2 > kMaxSpatial) return unsupported(node.shape(0).rank() - 2, " spatial axes");
   return {};
 }
 
@@ -91,4 +91,4 @@ std::span<const KernelRow> rows_sample() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,7 +1,7 @@
 // CumSum and CumProd along any axis.
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Shader by_type(DType dtype, Shader f32, Shader i32, Shader i64) {
@@ -55,4 +55,4 @@ std::span<const KernelRow> rows_scan() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,7 +1,7 @@
 // Softmax and LogSoftmax along any axis.
-#include "backends/vulkan/split.h"
+#include "backends/vulkan/dispatch/split.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 int64_t axis_attribute(const NodeView& node) {
@@ -62,4 +62,4 @@ std::span<const KernelRow> rows_softmax() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

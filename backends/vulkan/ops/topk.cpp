@@ -1,7 +1,7 @@
 // TopK by sorting.
-#include "backends/vulkan/sort_steps.h"
+#include "backends/vulkan/steps/sort.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 Result<SortRows> rows_of(const NodeView& node) {
@@ -59,7 +59,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
       .read(0, in(0))
       .write(1, out(0))
       .write(2, out(1))
-      .read(3, sorted.places);
+      .read(3, sorted.positions);
   return finish(std::move(program));
 }
 
@@ -73,4 +73,4 @@ std::span<const KernelRow> rows_topk() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,8 +1,8 @@
 // Elementwise functions of one input.
-#include "backends/vulkan/functions.h"
+#include "backends/vulkan/steps/functions.h"
 #include "backends/vulkan/support.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 struct Parameters {
@@ -132,4 +132,4 @@ std::span<const KernelRow> rows_unary() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

@@ -1,10 +1,10 @@
 // WeightQuantizedMatMul: weights of 8 or 4 bits are dequantized in registers or, if x has many rows, once per
 // run into scratch. Groups of other sizes than multiples of 32 are left to the node's body.
-#include "backends/vulkan/integer_steps.h"
-#include "backends/vulkan/product_steps.h"
-#include "backends/vulkan/self_test.h"
+#include "backends/vulkan/self_tests/self_test.h"
+#include "backends/vulkan/steps/gemm.h"
+#include "backends/vulkan/steps/integer_gemm.h"
 
-namespace rt::vulkan {
+namespace librt::vulkan {
 namespace {
 
 constexpr int64_t kStep = 32;  ///< extent of k that the shader processes at once
@@ -58,7 +58,7 @@ void add_tiles(Program& program, const Problem& problem, const Operands& operand
 }
 
 /// Two groups, and columns that do not fill the last tile; all scales are 2.
-SelfTest product_test(int64_t bits, const Tile& tile) {
+SelfTest gemm_test(int64_t bits, const Tile& tile) {
   Problem problem{.k = 2 * kStep, .group = kStep, .bits = bits};
   problem.m = tile.rows * (tile.lanes / tile.lanes_n) + 1;
   problem.n = 4 * tile.lanes_n + 3;
@@ -74,7 +74,7 @@ SelfTest product_test(int64_t bits, const Tile& tile) {
     if (bits == 8) return static_cast<int>(static_cast<int8_t>(byte));
     return static_cast<int>(k % 2 == 0 ? byte & 15 : byte >> 4) - 8;
   };
-  const std::vector<float> x = whole_numbers(problem.m * problem.k, 1);
+  const std::vector<float> x = small_integers(problem.m * problem.k, 1);
   for (int64_t m = 0; m < problem.m; ++m)
     for (int64_t n = 0; n < problem.n; ++n) {
       float sum = 0;
@@ -101,13 +101,13 @@ void add_widened(Program& program, const VulkanDevice& device, const Problem& pr
       .read(0, operands.weight)
       .read(1, operands.scale)
       .write(2, wide);
-  TiledProduct product{.m = problem.m, .n = problem.n, .k = problem.k};
-  product.a = {.ref = operands.x, .row_stride = problem.k / 4};
-  product.b = {.ref = wide, .transposed = true, .row_stride = problem.k / 4};
-  product.bias_column = 1;
-  product.epilogue.has_bias = problem.has_bias;
-  product.epilogue.bias = operands.bias.index;
-  add_product(program, device, product, operands.y);
+  TiledGemm gemm{.m = problem.m, .n = problem.n, .k = problem.k};
+  gemm.a = {.ref = operands.x, .row_stride = problem.k / 4};
+  gemm.b = {.ref = wide, .transposed = true, .row_stride = problem.k / 4};
+  gemm.bias_column = 1;
+  gemm.epilogue.has_bias = problem.has_bias;
+  gemm.epilogue.bias = operands.bias.index;
+  add_gemm(program, device, gemm, operands.y);
 }
 
 Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
@@ -152,7 +152,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
     const Tile tile = choose_tile(problem, device.plan(), load);
     const Status trusted = device.self_tests().trusted(
         shader_of(load), {tile.lanes, tile.rows, tile.lanes_n, static_cast<uint32_t>(problem.bits)},
-        [&] { return product_test(problem.bits, tile); });
+        [&] { return gemm_test(problem.bits, tile); });
     if (trusted.ok()) {
       add_tiles(*program, problem, operands, tile);
       return finish(std::move(program));
@@ -171,4 +171,4 @@ std::span<const KernelRow> rows_weight_quantized() {
   return kRows;
 }
 
-}  // namespace rt::vulkan
+}  // namespace librt::vulkan

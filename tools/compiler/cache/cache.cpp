@@ -7,9 +7,9 @@
 #include "tools/compiler/builder.h"
 #include "tools/compiler/cache/growth.h"
 #include "tools/compiler/cache/length.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 enum AttentionOperand : size_t {
@@ -389,4 +389,4 @@ Status add_cache(ModelGraph& model, const CacheOptions& options, CacheReport* re
   return {};
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

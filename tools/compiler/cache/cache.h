@@ -17,7 +17,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 struct CacheOptions {
   int64_t length = 0;  ///< positions that the cache holds
@@ -39,4 +39,4 @@ inline constexpr const char* kCacheLengthState = "cache.length";
 /// afterwards. On an error the model is unchanged, and the message names input or node and the reason.
 Status add_cache(ModelGraph& model, const CacheOptions& options, CacheReport* report);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

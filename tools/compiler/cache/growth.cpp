@@ -8,9 +8,9 @@
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 bool is_constant(const Graph& graph, const Node& node, size_t i) {
@@ -209,4 +209,4 @@ Result<Growths> find_growths(const Graph& graph, const std::vector<State>& state
   return growths;
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -10,7 +10,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// grown = Concat(earlier, fresh) along `axis`; earlier is `past`, or a part of it.
 struct Growth {
@@ -44,4 +44,4 @@ bool is_shape_operand(const Node& node, size_t i);
 Result<Growths> find_growths(const Graph& graph, const std::vector<State>& states,
                              const std::vector<std::pair<std::string, std::string>>& pairs);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -5,10 +5,10 @@
 #include "runtime/core/element.h"
 #include "runtime/graph/node_view.h"
 #include "runtime/ops/evaluate.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 constexpr size_t kMaskOperand = 3;
@@ -254,4 +254,4 @@ const MaskMeaning* LengthValues::mask(ValueId id) const {
   return at == masks_.end() ? nullptr : &at->second;
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

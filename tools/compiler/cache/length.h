@@ -16,7 +16,7 @@
 
 #include "tools/compiler/cache/growth.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// An integer value that holds p + offset + i in its i-th element.
 struct Positions {
@@ -53,4 +53,4 @@ class LengthValues {
   Dim fresh_;
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -12,7 +12,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// A mask value this low or lower hides a key, whatever its score.
@@ -20,7 +20,7 @@ constexpr double kLow = -1e4;
 
 struct Match {
   Interior interior;
-  NodeId product = kNoNode;
+  NodeId matmul = kNoNode;
   double scale = 1;
   double softcap = 0;
   bool causal = false;
@@ -107,10 +107,10 @@ bool keeps_matrices(GraphEdit& edit, ValueId from, ValueId to) {
   return true;
 }
 
-bool leads_to_product(GraphEdit& edit, ValueId value, int depth = 8) {
+bool leads_to_matmul(GraphEdit& edit, ValueId value, int depth = 8) {
   const Node* node = edit.producer(value);
   if (node == nullptr || depth == 0) return false;
-  const auto through = [&](size_t i) { return leads_to_product(edit, node->inputs[i], depth - 1); };
+  const auto through = [&](size_t i) { return leads_to_matmul(edit, node->inputs[i], depth - 1); };
   switch (node->kind()) {
     case OpKind::MatMul: return true;
     case OpKind::Tanh:
@@ -145,7 +145,7 @@ ValueId step_back(GraphEdit& edit, ValueId value, Match& match) {
   if (scaled) return kNoValue;  // a mask below would be scaled
   if (node.kind() == OpKind::Add) {
     for (size_t i = 0; i < 2; ++i)
-      if (edit.same_info(node.inputs[i], value) && leads_to_product(edit, node.inputs[i]))
+      if (edit.same_info(node.inputs[i], value) && leads_to_matmul(edit, node.inputs[i]))
         return add_mask(edit, match, node.inputs[1 - i]) ? node.inputs[i] : kNoValue;
     return kNoValue;
   }
@@ -157,7 +157,7 @@ ValueId step_back(GraphEdit& edit, ValueId value, Match& match) {
   return kNoValue;
 }
 
-bool is_plain_product(const Node& node) {
+bool is_plain_matmul(const Node& node) {
   return node.kind() == OpKind::MatMul && node.as<op::MatMulAttributes>().epilogue == nullptr;
 }
 
@@ -206,8 +206,8 @@ std::optional<Match> match_scores(GraphEdit& edit, ValueId weights, bool transpo
     if (node == nullptr) return std::nullopt;
     match.interior.push_back(edit.producer_id(value));
     if (node->kind() == OpKind::MatMul) {
-      if (!is_plain_product(*node)) return std::nullopt;
-      match.product = edit.producer_id(value);
+      if (!is_plain_matmul(*node)) return std::nullopt;
+      match.matmul = edit.producer_id(value);
       return match;
     }
     value = step_back(edit, value, match);
@@ -321,7 +321,7 @@ ValueId as_matrix(GraphEdit& edit, ValueId mask) {
 }
 
 /// The mask operand: bools, or floats in which masked keys are -infinity.
-ValueId joined_mask(GraphEdit& edit, const Match& match) {
+ValueId combined_mask(GraphEdit& edit, const Match& match) {
   if (match.bias == kNoValue || match.keep == kNoValue)
     return as_matrix(edit, match.bias == kNoValue ? match.keep : match.bias);
   const ValueId hidden =
@@ -331,11 +331,11 @@ ValueId joined_mask(GraphEdit& edit, const Match& match) {
 
 /// Keys [.., T, D] and queries [.., S, D] from the operands of the first MatMul.
 Operands operands_of(GraphEdit& edit, Match& match, const Node& last) {
-  const Node product = edit.node(match.product);
-  const auto flags = product.as<op::MatMulAttributes>();
+  const Node matmul = edit.node(match.matmul);
+  const auto flags = matmul.as<op::MatMulAttributes>();
   const auto values = last.as<op::MatMulAttributes>();
-  ValueId a = unscaled(edit, product.inputs[0], match.scale),
-          b = unscaled(edit, product.inputs[1], match.scale);
+  ValueId a = unscaled(edit, matmul.inputs[0], match.scale),
+          b = unscaled(edit, matmul.inputs[1], match.scale);
   if (flags.transpose_a) a = with_rows_and_columns_swapped(edit, a);
   if (!flags.transpose_b) b = with_rows_and_columns_swapped(edit, b);
   Operands all{a, b, last.inputs[1]};
@@ -346,7 +346,7 @@ Operands operands_of(GraphEdit& edit, Match& match, const Node& last) {
 
 void recognize_attention(GraphEdit& edit, NodeId root) {
   const Node last = edit.node(root);
-  if (!is_plain_product(last) || edit.value(last.outputs[0]).dtype != DType::F32) return;
+  if (!is_plain_matmul(last) || edit.value(last.outputs[0]).dtype != DType::F32) return;
   for (ValueId operand : last.inputs)
     if (edit.value(operand).rank() < 2) return;
   const bool transposed = last.as<op::MatMulAttributes>().transpose_a;  // scores are [keys, queries]
@@ -354,7 +354,7 @@ void recognize_attention(GraphEdit& edit, NodeId root) {
   auto match = match_scores(edit, last.inputs[0], transposed);
   if (!match || !is_closed(edit, root, match->interior)) return;
   if (transposed && (match->causal || match->bias != kNoValue || match->keep != kNoValue)) return;
-  for (ValueId operand : edit.node(match->product).inputs)
+  for (ValueId operand : edit.node(match->matmul).inputs)
     if (edit.value(operand).rank() < 2) return;
   Operands all = operands_of(edit, *match, last);
   const int rank = edit.value(all.q).rank();
@@ -377,7 +377,7 @@ void recognize_attention(GraphEdit& edit, NodeId root) {
   std::vector<ValueId> inputs = {of_rank_4(edit, all.q, leading),
                                  of_rank_4(edit, all.k, leading),
                                  of_rank_4(edit, all.v, leading),
-                                 joined_mask(edit, *match),
+                                 combined_mask(edit, *match),
                                  kNoValue,
                                  first};
   while (inputs.back() == kNoValue) inputs.pop_back();
@@ -397,4 +397,4 @@ Status attention(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

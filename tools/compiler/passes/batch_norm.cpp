@@ -11,10 +11,10 @@
 #include <functional>
 
 #include "runtime/core/element.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// y = factor x + offset, per channel; x is the result of the Conv or MatMul.
@@ -24,7 +24,7 @@ struct Affine {
 
 /// The channel of each element of a weight is (i / inner) % channels, or for ConvTranspose with groups
 /// group(i / outer) channels_per_group + (i % channels_per_group).
-struct Product {
+struct LinearLayer {
   ValueId weight = kNoValue;
   ValueId bias = kNoValue;
   size_t bias_input = 2;
@@ -49,36 +49,36 @@ bool has_plain_epilogue(const op::EpilogueAttributes* epilogue) {
   return epilogue == nullptr || (epilogue->activation == op::Activation::None && !epilogue->has_residual);
 }
 
-std::optional<Product> product_of(GraphEdit& edit, const Node& node) {
-  Product product;
+std::optional<LinearLayer> linear_layer_of(GraphEdit& edit, const Node& node) {
+  LinearLayer layer;
   if (node.inputs.size() < 2 || !edit.is_constant(node.inputs[1])) return std::nullopt;
-  product.weight = node.inputs[1];
-  if (edit.use_count(product.weight) != 1 || !is_float(edit.value(product.weight).dtype)) return std::nullopt;
-  const Shape weight = edit.value(product.weight).info().shape;
+  layer.weight = node.inputs[1];
+  if (edit.use_count(layer.weight) != 1 || !is_float(edit.value(layer.weight).dtype)) return std::nullopt;
+  const Shape weight = edit.value(layer.weight).info().shape;
   const op::EpilogueAttributes* epilogue = nullptr;
   switch (node.kind()) {
     case OpKind::Conv: {
       epilogue = node.as<op::ConvAttributes>().epilogue.get();
-      product.channels = weight[0];
-      product.channel_of = [per = weight.elements(1, weight.rank())](int64_t i) { return i / per; };
+      layer.channels = weight[0];
+      layer.channel_of = [per = weight.elements(1, weight.rank())](int64_t i) { return i / per; };
       break;
     }
     case OpKind::MatMul: {
       const auto& attributes = node.as<op::MatMulAttributes>();
       epilogue = attributes.epilogue.get();
       if (weight.rank() < 2) return std::nullopt;
-      product.channels = weight[weight.rank() - (attributes.transpose_b ? 2 : 1)];
-      product.channel_of = [inner = attributes.transpose_b ? weight.back() : 1,
-                            channels = product.channels](int64_t i) { return i / inner % channels; };
+      layer.channels = weight[weight.rank() - (attributes.transpose_b ? 2 : 1)];
+      layer.channel_of = [inner = attributes.transpose_b ? weight.back() : 1,
+                          channels = layer.channels](int64_t i) { return i / inner % channels; };
       break;
     }
     case OpKind::ConvTranspose: {
       const int64_t groups = node.as<op::ConvTransposeAttributes>().groups;
       const int64_t per_group = weight.back();
-      product.channels = per_group * groups;
-      product.bias_input = 3;
-      product.bias = edit.input(node, 3);
-      product.channel_of = [per_group, each = weight.elements() / std::max<int64_t>(groups, 1)](int64_t i) {
+      layer.channels = per_group * groups;
+      layer.bias_input = 3;
+      layer.bias = edit.input(node, 3);
+      layer.channel_of = [per_group, each = weight.elements() / std::max<int64_t>(groups, 1)](int64_t i) {
         return i / each * per_group + i % per_group;
       };
       break;
@@ -86,11 +86,10 @@ std::optional<Product> product_of(GraphEdit& edit, const Node& node) {
     default: return std::nullopt;
   }
   if (!has_plain_epilogue(epilogue)) return std::nullopt;
-  if (epilogue != nullptr && epilogue->has_bias) product.bias = node.inputs[2];
-  if (product.channels == 0 ||
-      (product.bias != kNoValue && !per_channel(edit, product.bias, product.channels)))
+  if (epilogue != nullptr && epilogue->has_bias) layer.bias = node.inputs[2];
+  if (layer.channels == 0 || (layer.bias != kNoValue && !per_channel(edit, layer.bias, layer.channels)))
     return std::nullopt;
-  return product;
+  return layer;
 }
 
 /// The affine map per channel that a node applies to the preceding result; nullopt for any other node.
@@ -132,25 +131,25 @@ std::optional<Affine> affine_of(GraphEdit& edit, const Node& node, size_t operan
   return affine;
 }
 
-ValueId scaled_weight(GraphEdit& edit, const Product& product, const Affine& affine) {
-  const Value& weight = edit.value(product.weight);
+ValueId scaled_weight(GraphEdit& edit, const LinearLayer& layer, const Affine& affine) {
+  const Value& weight = edit.value(layer.weight);
   const TensorInfo info = weight.info();
   const std::string name = weight.name;
   std::vector<std::byte> bytes(info.bytes());
   for (int64_t i = 0; i < info.elements(); ++i)
     store_element(bytes.data(), info.dtype, i,
                   load_element(weight.data.data, info.dtype, i) *
-                      affine.factor[static_cast<size_t>(product.channel_of(i))]);
+                      affine.factor[static_cast<size_t>(layer.channel_of(i))]);
   const ValueId scaled = edit.builder().constant(info, Blob::own(std::move(bytes)));
   if (scaled != kNoValue) edit.builder().graph()[scaled].name = name;
   return scaled;
 }
 
-ValueId moved_bias(GraphEdit& edit, const Product& product, const Affine& affine, std::string name) {
-  std::vector<double> bias(static_cast<size_t>(product.channels), 0);
-  if (product.bias != kNoValue) bias = *per_channel(edit, product.bias, product.channels);
-  const DType dtype = edit.value(product.bias != kNoValue ? product.bias : product.weight).dtype;
-  const TensorInfo info{.dtype = dtype, .shape = {product.channels}};
+ValueId moved_bias(GraphEdit& edit, const LinearLayer& layer, const Affine& affine, std::string name) {
+  std::vector<double> bias(static_cast<size_t>(layer.channels), 0);
+  if (layer.bias != kNoValue) bias = *per_channel(edit, layer.bias, layer.channels);
+  const DType dtype = edit.value(layer.bias != kNoValue ? layer.bias : layer.weight).dtype;
+  const TensorInfo info{.dtype = dtype, .shape = {layer.channels}};
   std::vector<std::byte> bytes(info.bytes());
   for (size_t i = 0; i < bias.size(); ++i)
     store_element(bytes.data(), dtype, static_cast<int64_t>(i),
@@ -171,25 +170,25 @@ void absorb(GraphEdit& edit, NodeId id) {
   for (size_t operand = 0; operand < 2; ++operand) {
     const Node& node = edit.node(id);
     if (operand >= node.inputs.size() || (operand == 1 && node.kind() == OpKind::BatchNorm)) return;
-    const ValueId product_value = node.inputs[operand];
-    const Node* producer = edit.producer(product_value);
-    if (producer == nullptr || edit.use_count(product_value) != 1 ||
-        !edit.same_info(product_value, node.outputs[0]))
+    const ValueId layer_value = node.inputs[operand];
+    const Node* producer = edit.producer(layer_value);
+    if (producer == nullptr || edit.use_count(layer_value) != 1 ||
+        !edit.same_info(layer_value, node.outputs[0]))
       continue;
-    const auto product = product_of(edit, *producer);
-    if (!product) continue;
-    const auto affine = affine_of(edit, node, operand, product->channels);
+    const auto layer = linear_layer_of(edit, *producer);
+    if (!layer) continue;
+    const auto affine = affine_of(edit, node, operand, layer->channels);
     if (!affine) continue;
     const ValueId result = node.outputs[0];
     OpAttributes op = producer->op;
     std::vector<ValueId> inputs = producer->inputs;
     const std::string bias_name = text(producer->name, ".bias");
-    edit.name_after(edit.producer_id(product_value));
+    edit.name_after(edit.producer_id(layer_value));
     const bool scales =
         std::any_of(affine->factor.begin(), affine->factor.end(), [](double f) { return f != 1; });
-    if (scales) inputs[1] = scaled_weight(edit, *product, *affine);
-    inputs.resize(std::max(inputs.size(), product->bias_input + 1), kNoValue);
-    inputs[product->bias_input] = moved_bias(edit, *product, *affine, bias_name);
+    if (scales) inputs[1] = scaled_weight(edit, *layer, *affine);
+    inputs.resize(std::max(inputs.size(), layer->bias_input + 1), kNoValue);
+    inputs[layer->bias_input] = moved_bias(edit, *layer, *affine, bias_name);
     if (op.type == OpKind::Conv) mark_bias<op::ConvAttributes>(op);
     if (op.type == OpKind::MatMul) mark_bias<op::MatMulAttributes>(op);
     const ValueId fused = edit.builder().emit_many(std::move(op), inputs, 1)[0];
@@ -216,4 +215,4 @@ Status batch_norm(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -1,10 +1,10 @@
 // branches: an If whose condition does not depend on data is replaced by the nodes of its branch.
 #include "runtime/core/element.h"
-#include "tools/compiler/control.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/control.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Status branches(Graph& graph, const PassContext& context) {
   GraphEdit edit(graph, context.states);
@@ -24,4 +24,4 @@ Status branches(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "runtime/ops/page.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/movement.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 ValueId first_input(GraphEdit& edit, NodeId id) {
@@ -337,4 +337,4 @@ Status canonicalize(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -4,7 +4,7 @@
 #include "runtime/core/element.h"
 #include "tools/compiler/passes/pattern.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Positions start, start + 1, .. along one of the last two axes.
@@ -110,4 +110,4 @@ bool is_causal_constant(GraphEdit& edit, ValueId mask) {
          });
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -9,10 +9,10 @@
 
 #include "runtime/ops/page.h"
 #include "schema/ops_generated.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 bool is_commutative(OpKind kind) {
@@ -95,4 +95,4 @@ Status common_subexpr(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

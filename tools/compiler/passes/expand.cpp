@@ -6,12 +6,12 @@
 #include <map>
 
 #include "runtime/ops/control.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/shape/symbols.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 constexpr int kMostNesting = 4;
@@ -61,4 +61,4 @@ Status expand(Graph& graph, const PassContext& context) {
   return expand_composites(graph, context.states);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -8,10 +8,10 @@
 #include <cstring>
 
 #include "runtime/ops/evaluate.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 constexpr size_t kAlwaysFoldBytes = size_t{1} << 20;
@@ -134,4 +134,4 @@ Status fold_known(Graph& graph, const PassContext& context) {
   return fold(graph, context, true);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -5,7 +5,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 using Epilogue = op::EpilogueAttributes;
@@ -99,31 +99,31 @@ ValueId as_bias(GraphEdit& edit, ValueId addend, ValueId y) {
 }
 
 /// The two main inputs, and the bias and residual that are present.
-std::vector<ValueId> operands_of(const Node& product) {
-  std::vector<ValueId> inputs = product.inputs;
+std::vector<ValueId> operands_of(const Node& matmul) {
+  std::vector<ValueId> inputs = matmul.inputs;
   std::erase(inputs, kNoValue);
   return inputs;
 }
 
 /// The MatMul or Conv with another epilogue and other operands.
-ValueId emit_product(GraphEdit& edit, NodeId product, const Epilogue& epilogue,
-                     const std::vector<ValueId>& inputs) {
-  OpAttributes op = edit.node(product).op;
+ValueId emit_matmul(GraphEdit& edit, NodeId matmul, const Epilogue& epilogue,
+                    const std::vector<ValueId>& inputs) {
+  OpAttributes op = edit.node(matmul).op;
   auto owned = std::make_unique<Epilogue>(epilogue);
   if (op.type == OpKind::Conv)
     static_cast<op::ConvAttributes*>(op.value)->epilogue = std::move(owned);
   else
     static_cast<op::MatMulAttributes*>(op.value)->epilogue = std::move(owned);
-  edit.name_after(product);
+  edit.name_after(matmul);
   return edit.builder().emit_many(std::move(op), inputs, 1)[0];
 }
 
 /// Replaces `last` by the node with a new epilogue and operands.
-void put(GraphEdit& edit, NodeId product, NodeId last, const Epilogue& epilogue,
+void put(GraphEdit& edit, NodeId matmul, NodeId last, const Epilogue& epilogue,
          const std::vector<ValueId>& inputs) {
-  const std::string name = edit.node(product).name;
+  const std::string name = edit.node(matmul).name;
   const ValueId old = edit.node(last).outputs[0];
-  const ValueId fused = emit_product(edit, product, epilogue, inputs);
+  const ValueId fused = emit_matmul(edit, matmul, epilogue, inputs);
   if (fused == kNoValue) return;
   edit.replace(old, fused);
   // Profiles should show the name of the MatMul or Conv.
@@ -131,19 +131,19 @@ void put(GraphEdit& edit, NodeId product, NodeId last, const Epilogue& epilogue,
 }
 
 /// Fuses `add`, the only reader of the MatMul or Conv, as bias or residual; false where that is impossible.
-bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
-  const ValueId y = edit.node(product).outputs[0];
+bool absorb_add(GraphEdit& edit, NodeId matmul, NodeId add, bool residuals) {
+  const ValueId y = edit.node(matmul).outputs[0];
   if (!edit.same_info(y, edit.node(add).outputs[0])) return false;
   const ValueId addend = edit.node(add).inputs[edit.node(add).inputs[0] == y ? 1 : 0];
-  const auto& present = *epilogue_of(edit.node(product));
+  const auto& present = *epilogue_of(edit.node(matmul));
   Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
-  std::vector<ValueId> inputs = operands_of(edit.node(product));
+  std::vector<ValueId> inputs = operands_of(edit.node(matmul));
   if (addend == y) return false;
   if (!epilogue.has_bias) {
     if (const ValueId bias = as_bias(edit, addend, y); bias != kNoValue) {
       epilogue.has_bias = true;
       inputs.insert(inputs.begin() + 2, bias);
-      put(edit, product, add, epilogue, inputs);
+      put(edit, matmul, add, epilogue, inputs);
       return true;
     }
   }
@@ -151,50 +151,50 @@ bool absorb_add(GraphEdit& edit, NodeId product, NodeId add, bool residuals) {
     return false;
   epilogue.has_residual = true;
   inputs.push_back(addend);
-  put(edit, product, add, epilogue, inputs);
+  put(edit, matmul, add, epilogue, inputs);
   return true;
 }
 
-bool absorb_activation(GraphEdit& edit, NodeId product, NodeId activation) {
+bool absorb_activation(GraphEdit& edit, NodeId matmul, NodeId activation) {
   const auto wanted = activation_of(edit.node(activation));
   if (!wanted) return false;
-  const auto& present = *epilogue_of(edit.node(product));
+  const auto& present = *epilogue_of(edit.node(matmul));
   Epilogue epilogue = present == nullptr ? Epilogue{} : *present;
   epilogue.activation = wanted->activation;
   epilogue.alpha = wanted->alpha;
   epilogue.beta = wanted->beta;
-  put(edit, product, activation, epilogue, operands_of(edit.node(product)));
+  put(edit, matmul, activation, epilogue, operands_of(edit.node(matmul)));
   return true;
 }
 
 /// Replaces a MatMul or Conv with residual and activation by separate nodes: activation(product + residual).
-void split_residual(GraphEdit& edit, NodeId product) {
-  Epilogue epilogue = **epilogue_of(edit.node(product));
+void split_residual(GraphEdit& edit, NodeId matmul) {
+  Epilogue epilogue = **epilogue_of(edit.node(matmul));
   const OpAttributes activation = activation_node(epilogue);
-  std::vector<ValueId> inputs = operands_of(edit.node(product));
-  const ValueId residual = inputs.back(), old = edit.node(product).outputs[0];
+  std::vector<ValueId> inputs = operands_of(edit.node(matmul));
+  const ValueId residual = inputs.back(), old = edit.node(matmul).outputs[0];
   inputs.pop_back();
   epilogue.has_residual = false;
   epilogue.activation = op::Activation::None;
-  ValueId result = emit_product(edit, product, epilogue, inputs);
+  ValueId result = emit_matmul(edit, matmul, epilogue, inputs);
   if (result != kNoValue) result = edit.emit(op::AddAttributes{}, {result, residual});
   if (result != kNoValue && activation.type != OpKind::Identity)
     result = edit.builder().emit_many(OpAttributes(activation), std::array{result}, 1)[0];
   if (result != kNoValue) edit.replace(old, result);
 }
 
-void fuse_after(GraphEdit& edit, NodeId product, bool residuals) {
-  const auto& present = *epilogue_of(edit.node(product));
-  const ValueId y = edit.node(product).outputs[0];
-  if (!residuals && present != nullptr && present->has_residual) return split_residual(edit, product);
+void fuse_after(GraphEdit& edit, NodeId matmul, bool residuals) {
+  const auto& present = *epilogue_of(edit.node(matmul));
+  const ValueId y = edit.node(matmul).outputs[0];
+  if (!residuals && present != nullptr && present->has_residual) return split_residual(edit, matmul);
   if (present != nullptr && present->activation != op::Activation::None) return;
   if (edit.use_count(y) != 1 || edit.is_output(y) || !is_float(edit.value(y).dtype)) return;
   const NodeId reader = edit.users(y)[0];
   // The new node is visited later and continues from there.
   if (edit.node(reader).kind() == OpKind::Add)
-    absorb_add(edit, product, reader, residuals);
+    absorb_add(edit, matmul, reader, residuals);
   else
-    absorb_activation(edit, product, reader);
+    absorb_activation(edit, matmul, reader);
 }
 
 /// ConvTranspose has a bias but no epilogue.
@@ -223,4 +223,4 @@ Status fuse(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

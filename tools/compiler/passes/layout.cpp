@@ -14,11 +14,11 @@
 #include <numeric>
 
 #include "runtime/ops/page.h"
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/movement.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 using Permutation = std::vector<int64_t>;
@@ -496,4 +496,4 @@ Status layout(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

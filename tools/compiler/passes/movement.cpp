@@ -1,6 +1,6 @@
 #include "tools/compiler/passes/movement.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 op::TransposeAttributes transpose_by(std::vector<int64_t> permutation) {
   op::TransposeAttributes attributes;
@@ -142,4 +142,4 @@ ValueId reshape_to(GraphEdit& edit, ValueId x, const std::vector<Extents>& shape
   return edit.emit(op::ReshapeAttributes{}, {x, target});
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 op::TransposeAttributes transpose_by(std::vector<int64_t> permutation);
 bool is_identity(const std::vector<int64_t>& permutation);
@@ -48,4 +48,4 @@ struct Names {
 Names names_of(GraphEdit& edit, NodeId old);
 void keep_names(GraphEdit& edit, const Names& names, ValueId moved, ValueId movement);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -9,10 +9,10 @@
 #include <queue>
 #include <set>
 
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 class Scheduler {
@@ -145,4 +145,4 @@ Status order(Graph& graph, const PassContext& context) {
   return {};
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

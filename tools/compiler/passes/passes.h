@@ -3,7 +3,7 @@
 
 #include "tools/compiler/pass.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Status dead_code(Graph& graph, const PassContext& context);
 Status canonicalize(Graph& graph, const PassContext& context);
@@ -24,4 +24,4 @@ Status quantize(Graph& graph, const PassContext& context);
 Status expand(Graph& graph, const PassContext& context);
 Status order(Graph& graph, const PassContext& context);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

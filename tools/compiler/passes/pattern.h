@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "tools/compiler/graph_edit.h"
+#include "tools/compiler/edit/graph_edit.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// The nodes of a pattern without its root.
 using Interior = std::vector<NodeId>;
@@ -37,4 +37,4 @@ std::optional<CausalMask> causal_condition(GraphEdit& edit, ValueId condition, b
 /// The same for a constant that is added to scores: 0 where the key is kept, at most -1e4 elsewhere.
 bool is_causal_constant(GraphEdit& edit, ValueId mask);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

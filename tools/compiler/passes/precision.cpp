@@ -13,11 +13,11 @@
 #include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
-#include "tools/compiler/graph_edit.h"
-#include "tools/compiler/half.h"
+#include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
+#include "tools/compiler/quantize/half.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 bool is_narrow(DType dtype) {
@@ -170,4 +170,4 @@ Status half(Graph& graph, const PassContext& context) {
   return retype(graph, context, node_types(graph, context));
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

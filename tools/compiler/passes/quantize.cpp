@@ -12,14 +12,14 @@
 #include <algorithm>
 #include <array>
 
-#include "runtime/graph/quantization.h"
+#include "runtime/geometry/quantization.h"
 #include "runtime/ops/evaluate.h"
 #include "runtime/ops/page.h"
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 #include "tools/compiler/pipeline.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 using Epilogue = op::EpilogueAttributes;
@@ -27,8 +27,8 @@ using Epilogue = op::EpilogueAttributes;
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
 
 /// A quantized tensor: its real values are scale (quantized value - zero); zero may be kNoValue.
-struct Codes {
-  ValueId codes = kNoValue, scale = kNoValue, zero = kNoValue;
+struct Quantized {
+  ValueId quantized = kNoValue, scale = kNoValue, zero = kNoValue;
   int64_t axis = -1;  ///< axis of a vector of scales
 };
 
@@ -42,23 +42,24 @@ bool is_number(GraphEdit& edit, ValueId id) {
 }
 
 /// The operands of a DequantizeLinear from 8 bits to f32.
-std::optional<Codes> codes_of(GraphEdit& edit, ValueId id) {
+std::optional<Quantized> quantized_of(GraphEdit& edit, ValueId id) {
   const Node* node = edit.producer(id, OpKind::DequantizeLinear);
   if (node == nullptr) return std::nullopt;
   const auto& attributes = node->as<op::DequantizeLinearAttributes>();
-  const ValueId codes = node->inputs[0], scale = node->inputs[1], zero = edit.input(*node, 2);
+  const ValueId quantized = node->inputs[0], scale = node->inputs[1], zero = edit.input(*node, 2);
   if (attributes.block_size != 0 || edit.value(id).dtype != DType::F32) return std::nullopt;
-  if (!kBytes.contains(edit.value(codes).dtype) || edit.value(scale).dtype != DType::F32) return std::nullopt;
-  Codes found{codes, scale, zero, -1};
+  if (!kBytes.contains(edit.value(quantized).dtype) || edit.value(scale).dtype != DType::F32)
+    return std::nullopt;
+  Quantized found{quantized, scale, zero, -1};
   if (is_number(edit, scale)) return found;
-  const int rank = edit.value(codes).rank();
+  const int rank = edit.value(quantized).rank();
   found.axis = attributes.axis < 0 ? attributes.axis + rank : attributes.axis;
   return edit.value(scale).rank() == 1 ? std::optional(found) : std::nullopt;
 }
 
 /// The same with one scale for the whole tensor.
-std::optional<Codes> whole_codes(GraphEdit& edit, ValueId id) {
-  auto found = codes_of(edit, id);
+std::optional<Quantized> whole_quantized(GraphEdit& edit, ValueId id) {
+  auto found = quantized_of(edit, id);
   return found && found->axis < 0 ? found : std::nullopt;
 }
 
@@ -97,13 +98,13 @@ ValueId zero_or(GraphEdit& edit, ValueId zero, DType dtype) {
 // --- MatMul and Conv
 
 /// A constant weight as i8, if its zero point is then 0.
-ValueId symmetric_weight(GraphEdit& edit, ValueId codes, ValueId zero) {
-  if (!edit.is_constant(codes)) return kNoValue;
-  const bool flipped = edit.value(codes).dtype == DType::U8;
+ValueId symmetric_weight(GraphEdit& edit, ValueId quantized, ValueId zero) {
+  if (!edit.is_constant(quantized)) return kNoValue;
+  const bool flipped = edit.value(quantized).dtype == DType::U8;
   if (zero == kNoValue ? flipped : edit.uniform(zero).value_or(-1) != (flipped ? 128 : 0)) return kNoValue;
-  if (!flipped) return codes;
-  const Blob data = edit.value(codes).data;
-  TensorInfo info = edit.value(codes).info();
+  if (!flipped) return quantized;
+  const Blob data = edit.value(quantized).data;
+  TensorInfo info = edit.value(quantized).info();
   info.dtype = DType::I8;
   std::vector<std::byte> bytes(data.data, data.data + data.size);
   for (std::byte& byte : bytes) byte ^= std::byte{0x80};
@@ -144,11 +145,11 @@ Attributes with_window(const auto& from) {
 
 /// Replaces a Conv or MatMul of two dequantized tensors, with its bias, by an integer one with an f32 result.
 /// What follows is fused when it is visited.
-void quantize_product(GraphEdit& edit, NodeId id) {
+void quantize_matmul(GraphEdit& edit, NodeId id) {
   const bool is_conv = edit.node(id).kind() == OpKind::Conv;
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   const ValueId y = edit.node(id).outputs[0];
-  const auto x = whole_codes(edit, inputs[0]), weight = codes_of(edit, inputs[1]);
+  const auto x = whole_quantized(edit, inputs[0]), weight = quantized_of(edit, inputs[1]);
   if (!x || !weight || edit.value(y).dtype != DType::F32) return;
   Epilogue epilogue;
   if (const Epilogue* own = epilogue_of(edit.node(id))) epilogue = *own;
@@ -157,8 +158,8 @@ void quantize_product(GraphEdit& edit, NodeId id) {
   if (!is_conv) {
     transpose_x = edit.node(id).as<op::MatMulAttributes>().transpose_a;
     transpose_weight = edit.node(id).as<op::MatMulAttributes>().transpose_b;
-    const int rank = edit.value(weight->codes).rank();
-    if (rank < 2 || edit.value(x->codes).rank() < 2) return;
+    const int rank = edit.value(weight->quantized).rank();
+    if (rank < 2 || edit.value(x->quantized).rank() < 2) return;
     channel_axis = transpose_weight ? rank - 2 : rank - 1;
   }
   if (weight->axis >= 0 && weight->axis != channel_axis) return;
@@ -168,8 +169,8 @@ void quantize_product(GraphEdit& edit, NodeId id) {
     return;
   edit.name_after(id);
   const ValueId scale = edit.builder().mul(x->scale, weight->scale);
-  const ValueId symmetric = symmetric_weight(edit, weight->codes, weight->zero);
-  ValueId left = x->codes, right = symmetric != kNoValue ? symmetric : weight->codes;
+  const ValueId symmetric = symmetric_weight(edit, weight->quantized, weight->zero);
+  ValueId left = x->quantized, right = symmetric != kNoValue ? symmetric : weight->quantized;
   if (transpose_x) left = transposed_last(edit, left);
   if (transpose_weight) right = transposed_last(edit, right);
   // After an addition that is not fused, the activation becomes a separate node again.
@@ -202,13 +203,13 @@ void quantize_product(GraphEdit& edit, NodeId id) {
 
 /// Merges a Requantize into the integer matmul or convolution that only it reads, if its weight is constant
 /// and symmetric.
-void join_requantize(GraphEdit& edit, NodeId id) {
+void fuse_requantize(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
-  const NodeId product = edit.producer_id(inputs[0]);
-  if (product == kNoNode || !is_inner(edit, inputs[0])) return;
-  const bool is_conv = edit.node(product).kind() == OpKind::ConvInteger;
-  if (!is_conv && edit.node(product).kind() != OpKind::MatMulInteger) return;
-  const Node& factors = edit.node(product);
+  const NodeId matmul = edit.producer_id(inputs[0]);
+  if (matmul == kNoNode || !is_inner(edit, inputs[0])) return;
+  const bool is_conv = edit.node(matmul).kind() == OpKind::ConvInteger;
+  if (!is_conv && edit.node(matmul).kind() != OpKind::MatMulInteger) return;
+  const Node& factors = edit.node(matmul);
   const ValueId x = factors.inputs[0], x_zero = edit.input(factors, 2), weight_zero = edit.input(factors, 3);
   const ValueId weight = symmetric_weight(edit, factors.inputs[1], weight_zero);
   if (weight == kNoValue || (x_zero != kNoValue && edit.value(x_zero).rank() != 0)) return;
@@ -221,7 +222,7 @@ void join_requantize(GraphEdit& edit, NodeId id) {
     edit.rewrite(id, std::move(attributes), std::move(joined));
   };
   if (is_conv)
-    finish(with_window<op::QuantizedConvAttributes>(edit.node(product).as<op::ConvIntegerAttributes>()));
+    finish(with_window<op::QuantizedConvAttributes>(edit.node(matmul).as<op::ConvIntegerAttributes>()));
   else
     finish(op::QuantizedMatMulAttributes{});
 }
@@ -251,7 +252,7 @@ struct Open {
   }
 };
 
-std::optional<Open> open_product(GraphEdit& edit, ValueId y) {
+std::optional<Open> open_matmul(GraphEdit& edit, ValueId y) {
   const Node* node = edit.producer(y);
   if (node == nullptr || edit.value(y).dtype != DType::F32 || !is_inner(edit, y)) return std::nullopt;
   const bool sums = node->kind() == OpKind::Requantize;
@@ -263,8 +264,8 @@ std::optional<Open> open_product(GraphEdit& edit, ValueId y) {
 }
 
 /// Replaces `last` by the quantized operator with what was fused into it.
-void put(GraphEdit& edit, Open open, ValueId product, NodeId last) {
-  edit.name_after(edit.producer_id(product));
+void put(GraphEdit& edit, Open open, ValueId matmul, NodeId last) {
+  edit.name_after(edit.producer_id(matmul));
   const ValueId fresh = edit.builder().emit_many(std::move(open.op), open.inputs, 1)[0];
   if (fresh != kNoValue) edit.replace(edit.node(last).outputs[0], fresh);
 }
@@ -287,13 +288,13 @@ void take_scale(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   const ValueId y = edit.node(id).outputs[0];
   for (size_t i = 0; i < 2; ++i) {
-    const ValueId product = inputs[i], factor = inputs[1 - i];
-    if (!edit.same_info(product, y) || !is_inner(edit, product)) continue;
-    const Node* cast = edit.producer(product, OpKind::Cast);
+    const ValueId matmul = inputs[i], factor = inputs[1 - i];
+    if (!edit.same_info(matmul, y) || !is_inner(edit, matmul)) continue;
+    const Node* cast = edit.producer(matmul, OpKind::Cast);
     const ValueId sums = cast == nullptr ? kNoValue : cast->inputs[0];
     const bool of_sums = sums != kNoValue && (edit.producer(sums, OpKind::MatMulInteger) != nullptr ||
                                               edit.producer(sums, OpKind::ConvInteger) != nullptr);
-    auto open = open_product(edit, product);
+    auto open = open_matmul(edit, matmul);
     if (!of_sums && (!open || open->epilogue() != nullptr || open->inputs[open->bias()] != kNoValue))
       continue;
     edit.name_after(id);
@@ -306,7 +307,7 @@ void take_scale(GraphEdit& edit, NodeId id) {
       if (fresh != kNoValue) edit.replace(y, fresh);
     } else {
       open->inputs[open->scale] = edit.builder().mul(open->inputs[open->scale], scale);
-      put(edit, std::move(*open), product, id);
+      put(edit, std::move(*open), matmul, id);
     }
     return;
   }
@@ -315,7 +316,7 @@ void take_scale(GraphEdit& edit, NodeId id) {
 void take_bias(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   for (size_t i = 0; i < 2; ++i) {
-    auto open = open_product(edit, inputs[i]);
+    auto open = open_matmul(edit, inputs[i]);
     if (!open || open->epilogue() != nullptr || open->inputs[open->bias()] != kNoValue ||
         !edit.same_info(inputs[i], edit.node(id).outputs[0]))
       continue;
@@ -331,11 +332,11 @@ void take_bias(GraphEdit& edit, NodeId id) {
 void take_activation(GraphEdit& edit, NodeId id) {
   const auto activation = activation_of(edit.node(id));
   if (!activation) return;
-  const ValueId product = edit.node(id).inputs[0];
-  auto open = open_product(edit, product);
+  const ValueId matmul = edit.node(id).inputs[0];
+  auto open = open_matmul(edit, matmul);
   if (!open || open->epilogue() != nullptr) return;
   open->epilogue() = std::make_unique<Epilogue>(*activation);
-  put(edit, std::move(*open), product, id);
+  put(edit, std::move(*open), matmul, id);
 }
 
 /// QuantizeLinear of a quantized operator's f32 result, also past a MaxPool or movement (then in 8 bits).
@@ -350,7 +351,7 @@ bool take_quantize(GraphEdit& edit, const Target& target) {
     moves.push_back(id);
     at = edit.node(id).inputs[0];
   }
-  auto open = open_product(edit, at);
+  auto open = open_matmul(edit, at);
   if (!open) return false;
   edit.name_after(edit.producer_id(at));
   open->to() = static_cast<uint8_t>(target.to);
@@ -383,23 +384,23 @@ bool moves_one(OpKind kind) {
   }
 }
 
-ValueId dequantized(GraphEdit& edit, const Codes& codes) {
+ValueId dequantized(GraphEdit& edit, const Quantized& quantized) {
   op::DequantizeLinearAttributes attributes;
   attributes.to = static_cast<uint8_t>(DType::F32);
-  return edit.emit(attributes, {codes.codes, codes.scale, codes.zero});
+  return edit.emit(attributes, {quantized.quantized, quantized.scale, quantized.zero});
 }
 
 /// move(DequantizeLinear x) as DequantizeLinear(move x).
-void move_codes(GraphEdit& edit, NodeId id) {
+void move_quantized(GraphEdit& edit, NodeId id) {
   std::vector<ValueId> inputs = edit.node(id).inputs;
   if (edit.producer(inputs[0], OpKind::DequantizeLinear) == nullptr) return;
-  auto x = whole_codes(edit, inputs[0]);
+  auto x = whole_quantized(edit, inputs[0]);
   if (!x) return;
   const ValueId y = edit.node(id).outputs[0];
   edit.name_after(id);
-  inputs[0] = x->codes;
+  inputs[0] = x->quantized;
   OpAttributes op = edit.node(id).op;
-  x->codes = edit.builder().emit_many(std::move(op), inputs, 1)[0];
+  x->quantized = edit.builder().emit_many(std::move(op), inputs, 1)[0];
   const ValueId real = dequantized(edit, *x);
   if (real != kNoValue) edit.replace(y, real);
 }
@@ -421,10 +422,10 @@ bool is_function(GraphEdit& edit, const Node& node, ValueId& x) {
 }
 
 /// The 256 results of the nodes from DequantizeLinear `first` to QuantizeLinear `last`, by the bits of x.
-std::optional<Blob> table_of(GraphEdit& edit, const Codes& x, std::span<const NodeId> chain) {
+std::optional<Blob> table_of(GraphEdit& edit, const Quantized& x, std::span<const NodeId> chain) {
   const std::optional<double> scale = edit.uniform(x.scale);
   if (!scale) return std::nullopt;
-  const DType dtype = edit.value(x.codes).dtype;
+  const DType dtype = edit.value(x.quantized).dtype;
   Graph graph;
   Builder b(graph);
   ValueId at = b.input("x", dtype, {Dim{.extent = 256, .symbol = -1}});
@@ -452,9 +453,9 @@ std::optional<Blob> table_of(GraphEdit& edit, const Codes& x, std::span<const No
   if (at == kNoValue) return std::nullopt;
   b.output(at);
   if (!expand_composites(graph, {}).ok()) return std::nullopt;
-  std::vector<std::byte> codes(256);
-  for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
-  const ConstTensorView view{codes.data(), {.dtype = dtype, .shape = {256}}};
+  std::vector<std::byte> quantized(256);
+  for (size_t i = 0; i < quantized.size(); ++i) quantized[i] = static_cast<std::byte>(i);
+  const ConstTensorView view{quantized.data(), {.dtype = dtype, .shape = {256}}};
   auto results = ops::evaluate_graph(graph, std::span(&view, 1));
   if (!results.ok()) return std::nullopt;
   return Blob::own(std::move((*results)[0].bytes));
@@ -474,20 +475,20 @@ bool quantize_function(GraphEdit& edit, const Target& target) {
   }
   const NodeId source = edit.producer_id(at);
   if (source == kNoNode || edit.node(source).kind() != OpKind::DequantizeLinear) return false;
-  const auto x = whole_codes(edit, at);
-  if (!x || edit.is_constant(x->codes)) return false;
+  const auto x = whole_quantized(edit, at);
+  if (!x || edit.is_constant(x->quantized)) return false;
   const ValueId y = edit.node(target.node).outputs[0];
-  const bool same = edit.value(x->codes).dtype == target.to && same_number(edit, x->scale, target.scale) &&
-                    same_number(edit, x->zero, target.zero);
+  const bool same = edit.value(x->quantized).dtype == target.to &&
+                    same_number(edit, x->scale, target.scale) && same_number(edit, x->zero, target.zero);
   if (chain.size() == 1 && same) {
-    edit.replace(y, x->codes);
+    edit.replace(y, x->quantized);
     return true;
   }
   const auto table = table_of(edit, *x, chain);
   if (!table) return false;
   edit.name_after(chain.front());
   const ValueId entries = edit.builder().constant({.dtype = target.to, .shape = {256}}, *table);
-  const ValueId fresh = edit.emit(op::LookupAttributes{}, {x->codes, entries});
+  const ValueId fresh = edit.emit(op::LookupAttributes{}, {x->quantized, entries});
   if (fresh == kNoValue) return false;
   edit.replace(y, fresh);
   return true;
@@ -509,14 +510,16 @@ bool quantize_sum(GraphEdit& edit, const Target& target) {
   if (node == nullptr || node->kind() != OpKind::Add || !is_inner(edit, sum)) return false;
   const ValueId left = node->inputs[0], right = node->inputs[1];
   if (!edit.same_info(left, right)) return false;
-  const auto a = whole_codes(edit, left), b = whole_codes(edit, right);
+  const auto a = whole_quantized(edit, left), b = whole_quantized(edit, right);
   if (!a || !b) return false;
   edit.name_after(edit.producer_id(sum));
-  const auto zero_of = [&](const Codes& x) { return zero_or(edit, x.zero, edit.value(x.codes).dtype); };
+  const auto zero_of = [&](const Quantized& x) {
+    return zero_or(edit, x.zero, edit.value(x.quantized).dtype);
+  };
   const ValueId y = edit.node(target.node).outputs[0];
   const ValueId fresh =
-      edit.emit(std::move(attributes), {a->codes, b->codes, a->scale, zero_of(*a), b->scale, zero_of(*b),
-                                        target.scale, zero_or(edit, target.zero, target.to)});
+      edit.emit(std::move(attributes), {a->quantized, b->quantized, a->scale, zero_of(*a), b->scale,
+                                        zero_of(*b), target.scale, zero_or(edit, target.zero, target.to)});
   if (fresh == kNoValue) return false;
   edit.replace(y, fresh);
   return true;
@@ -530,7 +533,7 @@ bool quantize_concat(GraphEdit& edit, const Target& target) {
   const op::ConcatAttributes attributes = node->as<op::ConcatAttributes>();
   std::vector<ValueId> parts = node->inputs;
   for (const ValueId part : parts)
-    if (!whole_codes(edit, part)) return false;
+    if (!whole_quantized(edit, part)) return false;
   const op::QuantizeLinearAttributes quantize = edit.node(target.node).as<op::QuantizeLinearAttributes>();
   const ValueId y = edit.node(target.node).outputs[0];
   edit.name_after(edit.producer_id(joined));
@@ -545,10 +548,10 @@ bool quantize_concat(GraphEdit& edit, const Target& target) {
 void visit(GraphEdit& edit, NodeId id) {
   switch (edit.node(id).kind()) {
     case OpKind::Conv:
-    case OpKind::MatMul: return quantize_product(edit, id);
+    case OpKind::MatMul: return quantize_matmul(edit, id);
     case OpKind::Mul: return take_scale(edit, id);
     case OpKind::Add: return take_bias(edit, id);
-    case OpKind::Requantize: return join_requantize(edit, id);
+    case OpKind::Requantize: return fuse_requantize(edit, id);
     case OpKind::QuantizeLinear:
       if (const auto target = target_of(edit, id))
         if (!take_quantize(edit, *target) && !quantize_function(edit, *target) &&
@@ -557,7 +560,7 @@ void visit(GraphEdit& edit, NodeId id) {
       return;
     default:
       if (moves_one(edit.node(id).kind()))
-        move_codes(edit, id);
+        move_quantized(edit, id);
       else
         take_activation(edit, id);
   }
@@ -578,12 +581,12 @@ Status move_constants(Graph& graph, const PassContext& context) {
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     const bool transposes = edit.is_alive(id, OpKind::Transpose);
     if (!transposes && !edit.is_alive(id, OpKind::Reshape)) continue;
-    const auto x = codes_of(edit, edit.node(id).inputs[0]);
-    if (!x || !edit.is_constant(x->codes) || !edit.value(edit.node(id).outputs[0]).is_static()) continue;
+    const auto x = quantized_of(edit, edit.node(id).inputs[0]);
+    if (!x || !edit.is_constant(x->quantized) || !edit.value(edit.node(id).outputs[0]).is_static()) continue;
     op::DequantizeLinearAttributes real;
     real.to = static_cast<uint8_t>(DType::F32);
     if (x->axis >= 0) {
-      const Shape from = edit.value(x->codes).info().shape,
+      const Shape from = edit.value(x->quantized).info().shape,
                   to = edit.value(edit.node(id).outputs[0]).info().shape;
       if (transposes) {
         const auto& moved = edit.node(id).as<op::TransposeAttributes>().permutation;
@@ -595,9 +598,9 @@ Status move_constants(Graph& graph, const PassContext& context) {
     }
     edit.name_after(id);
     std::vector<ValueId> inputs = edit.node(id).inputs;
-    inputs[0] = x->codes;
-    const ValueId codes = edit.builder().emit_many(OpAttributes(edit.node(id).op), inputs, 1)[0];
-    edit.rewrite(id, real, {codes, x->scale, x->zero});
+    inputs[0] = x->quantized;
+    const ValueId quantized = edit.builder().emit_many(OpAttributes(edit.node(id).op), inputs, 1)[0];
+    edit.rewrite(id, real, {quantized, x->scale, x->zero});
   }
   return edit.finish();
 }
@@ -618,4 +621,4 @@ Status quantize(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

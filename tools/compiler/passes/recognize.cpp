@@ -9,7 +9,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 bool is_near(std::optional<double> number, double wanted) {
@@ -295,4 +295,4 @@ Status recognize(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

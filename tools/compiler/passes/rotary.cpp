@@ -10,7 +10,7 @@
 #include "tools/compiler/passes/passes.h"
 #include "tools/compiler/passes/pattern.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// x [.., D] is rotated by tables [.., D / 2], whose other axes broadcast to x's.
@@ -50,7 +50,7 @@ bool are_halves(GraphEdit& edit, ValueId a, ValueId b) {
          second->start == first->end && second->end == first->whole;
 }
 
-bool joins_last_axis(GraphEdit& edit, const Node& concat) {
+bool concatenates_last_axis(GraphEdit& edit, const Node& concat) {
   const int rank = edit.value(concat.outputs[0]).rank();
   return concat.inputs.size() == 2 &&
          normalized_axis(concat.as<op::ConcatAttributes>().axis, rank) == rank - 1;
@@ -67,7 +67,7 @@ ValueId factor_beside(GraphEdit& edit, ValueId product, ValueId x) {
 
 std::optional<Rotation> of_pairs(GraphEdit& edit, NodeId root, Interior& interior) {
   const Node concat = edit.node(root);
-  if (!joins_last_axis(edit, concat)) return std::nullopt;
+  if (!concatenates_last_axis(edit, concat)) return std::nullopt;
   const Node* real = edit.producer(concat.inputs[0], OpKind::Sub);
   const Node* imaginary = edit.producer(concat.inputs[1], OpKind::Add);
   if (real == nullptr || imaginary == nullptr) return std::nullopt;
@@ -102,7 +102,7 @@ bool has_equal_halves(GraphEdit& edit, ValueId table, int depth = 8) {
     return has_equal_halves(edit, input, depth - 1);
   };
   switch (node->kind()) {
-    case OpKind::Concat: return joins_last_axis(edit, *node) && node->inputs[0] == node->inputs[1];
+    case OpKind::Concat: return concatenates_last_axis(edit, *node) && node->inputs[0] == node->inputs[1];
     case OpKind::Sin:
     case OpKind::Cos:
     case OpKind::Cast:
@@ -128,18 +128,18 @@ ValueId first_half(GraphEdit& edit, ValueId table, int64_t half) {
 std::optional<Rotation> of_halves(GraphEdit& edit, NodeId root, Interior& interior) {
   const Node add = edit.node(root);
   for (size_t i = 0; i < 2; ++i) {
-    const Node* turned = edit.producer(add.inputs[1 - i], OpKind::Mul);
-    for (size_t k = 0; turned != nullptr && k < 2; ++k) {
-      const Node* concat = edit.producer(turned->inputs[k], OpKind::Concat);
-      if (concat == nullptr || !joins_last_axis(edit, *concat)) continue;
+    const Node* rotated = edit.producer(add.inputs[1 - i], OpKind::Mul);
+    for (size_t k = 0; rotated != nullptr && k < 2; ++k) {
+      const Node* concat = edit.producer(rotated->inputs[k], OpKind::Concat);
+      if (concat == nullptr || !concatenates_last_axis(edit, *concat)) continue;
       const Node* neg = edit.producer(concat->inputs[0], OpKind::Neg);
       if (neg == nullptr || !are_halves(edit, concat->inputs[1], neg->inputs[0])) continue;
       const Piece piece = *piece_of(edit, neg->inputs[0]);
-      const ValueId sin = turned->inputs[1 - k], cos = factor_beside(edit, add.inputs[i], piece.x);
+      const ValueId sin = rotated->inputs[1 - k], cos = factor_beside(edit, add.inputs[i], piece.x);
       if (cos == kNoValue || !edit.same_info(cos, sin) || !has_equal_halves(edit, cos) ||
           !has_equal_halves(edit, sin))
         continue;
-      for (ValueId inner : {add.inputs[0], add.inputs[1], turned->inputs[k], concat->inputs[0]})
+      for (ValueId inner : {add.inputs[0], add.inputs[1], rotated->inputs[k], concat->inputs[0]})
         interior.push_back(edit.producer_id(inner));
       return Rotation{piece.x, first_half(edit, cos, piece.whole / 2),
                       first_half(edit, sin, piece.whole / 2)};
@@ -267,4 +267,4 @@ Status rotary(Graph& graph, const PassContext& context) {
   return edit.finish();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

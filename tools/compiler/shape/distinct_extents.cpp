@@ -4,7 +4,7 @@
 
 #include "tools/compiler/shape/primes.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Beyond this the product of all extents might exceed what a shape may have.
@@ -106,4 +106,4 @@ void DistinctExtents::run(std::vector<std::vector<Extent>>& dims, std::vector<De
   }
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -11,7 +11,7 @@
 
 #include "tools/compiler/builder.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 class DistinctExtents {
  public:
@@ -45,4 +45,4 @@ class DistinctExtents {
   std::vector<Extent> groups_;  ///< the representative of each group
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

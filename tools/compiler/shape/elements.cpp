@@ -7,7 +7,7 @@
 #include "runtime/ops/evaluate.h"
 #include "tools/compiler/shape/rules.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Types that extents are computed in. A cast to fewer bits would wrap, so those are not followed.
@@ -258,4 +258,4 @@ void infer_elements(ExtentTable& table, const Node& node, std::span<const Known*
   Elements(table, node, inputs, input_types, infos, results).run();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -6,7 +6,7 @@
 #include "tools/compiler/shape/extent_table.h"
 #include "tools/compiler/shape/saturating.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Nesting depth of case distinctions.
@@ -215,4 +215,4 @@ std::optional<std::pair<int32_t, Extent>> ExtentTable::solve(Extent a, const std
   return best;
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

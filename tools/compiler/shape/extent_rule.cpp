@@ -2,7 +2,7 @@
 // missing here does not compile.
 #include "tools/compiler/shape/rules.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 ExtentRule extent_rule(OpKind kind) noexcept {
   using enum op::Op;
@@ -155,4 +155,4 @@ ExtentRule extent_rule(OpKind kind) noexcept {
   return ExtentRule::Unknown;
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -7,7 +7,7 @@
 
 #include "tools/compiler/shape/saturating.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Longer ones are not worth keeping: nobody can use them, and a hostile model could make them grow.
@@ -75,14 +75,14 @@ Extent ExtentTable::intern(Polynomial terms) {
     key.insert(key.end(), term.atoms.begin(), term.atoms.end());
   }
   const auto [entry, fresh] =
-      polynomial_numbers_.try_emplace(std::move(key), static_cast<int32_t>(polynomials_.size()));
+      polynomial_ids_.try_emplace(std::move(key), static_cast<int32_t>(polynomials_.size()));
   if (fresh) polynomials_.push_back(std::move(terms));
   return {0, entry->second};
 }
 
 Extent ExtentTable::atom(Kind kind, Extent a, Extent b, Range range) {
   std::vector<int64_t> key{static_cast<int64_t>(kind), a.constant, a.polynomial, b.constant, b.polynomial};
-  const auto [entry, fresh] = atom_numbers_.try_emplace(std::move(key), static_cast<int32_t>(atoms_.size()));
+  const auto [entry, fresh] = atom_ids_.try_emplace(std::move(key), static_cast<int32_t>(atoms_.size()));
   if (fresh)
     atoms_.push_back({.kind = kind,
                       .symbol = -1,
@@ -196,25 +196,25 @@ std::optional<Extent> ExtentTable::quotient(Extent a, Extent b) {
 
 Extent ExtentTable::floor_by(Extent a, int64_t divisor) {
   if (a.is_unknown()) return a;
-  if (a.is_constant()) return number(rt::floor_divide(a.constant, divisor));
+  if (a.is_constant()) return number(librt::floor_divide(a.constant, divisor));
   // floor((m q + r) / m) = q + floor(r / m), with coefficients of r in [0, m).
   Polynomial whole, rest;
   for (const Monomial& term : polynomial(a)) {
-    const int64_t part = rt::floor_divide(term.coefficient, divisor);
+    const int64_t part = librt::floor_divide(term.coefficient, divisor);
     if (part != 0) whole.push_back({term.atoms, part});
     if (const int64_t left = term.coefficient - part * divisor; left != 0) rest.push_back({term.atoms, left});
   }
   const Extent outside = intern(std::move(whole));
   // floor((g p + c) / (g m)) = floor((p + floor(c / g)) / m)
   if (const int64_t factor = std::gcd(common_factor(rest), divisor); factor > 1) {
-    for (Monomial& term : rest) term.coefficient = rt::floor_divide(term.coefficient, factor);
+    for (Monomial& term : rest) term.coefficient = librt::floor_divide(term.coefficient, factor);
     divisor /= factor;
     if (divisor == 1) return add(outside, intern(std::move(rest)));
     return add(outside, floor_by(intern(std::move(rest)), divisor));
   }
   const Extent inside = intern(rest);
   if (inside.is_unknown()) return inside;
-  if (inside.is_constant()) return add(outside, number(rt::floor_divide(inside.constant, divisor)));
+  if (inside.is_constant()) return add(outside, number(librt::floor_divide(inside.constant, divisor)));
   // floor((floor(p / k) + c) / m) = floor((p + c k) / (k m))
   const int64_t constant = constant_of(rest);
   if (rest.size() == (constant != 0 ? 2u : 1u) && rest.back().coefficient == 1 &&
@@ -229,7 +229,7 @@ Extent ExtentTable::floor_by(Extent a, int64_t divisor) {
   const Range range = range_of(rest);
   if (range.low >= 0 && range.high < divisor) return outside;
   const auto bound = [&](int64_t edge) {
-    return edge <= -kInfinity || edge >= kInfinity ? edge : rt::floor_divide(edge, divisor);
+    return edge <= -kInfinity || edge >= kInfinity ? edge : librt::floor_divide(edge, divisor);
   };
   return add(outside, atom(Kind::Floor, inside, number(divisor), {bound(range.low), bound(range.high)}));
 }
@@ -300,7 +300,7 @@ Extent ExtentTable::is_negative(Extent a) {
   if (is_at_least(scale(a, -1), 1)) return number(1);
   Polynomial terms = polynomial(a);
   if (const int64_t factor = common_factor(terms); factor > 1) {
-    for (Monomial& term : terms) term.coefficient = rt::floor_divide(term.coefficient, factor);
+    for (Monomial& term : terms) term.coefficient = librt::floor_divide(term.coefficient, factor);
     return is_negative(intern(std::move(terms)));
   }
   // a < 0 is not (-a - 1 < 0)
@@ -319,4 +319,4 @@ Extent ExtentTable::broadcast(Extent a, Extent b) {
   return select(is_zero(add(b, number(-1))), a, b);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

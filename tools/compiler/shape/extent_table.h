@@ -20,7 +20,7 @@
 #include "runtime/graph/extent.h"
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// An expression of an ExtentTable: a constant, a polynomial of the table, or something that cannot be
 /// expressed. Cheap to copy; == of two that can be expressed means equal for all symbols.
@@ -91,7 +91,7 @@ class ExtentTable {
   /// How long it is: of two that are equal, the shorter one is preferred.
   size_t length(Extent a) const;
 
-  /// symbols: extents; nullopt as in rt::evaluate().
+  /// symbols: extents; nullopt as in librt::evaluate().
   std::optional<int64_t> evaluate(Extent a, std::span<const int64_t> symbols) const;
   /// Postfix terms, for a symbol's definition; empty when it has too many.
   std::vector<ExtentTerm> terms(Extent a) const;
@@ -150,9 +150,9 @@ class ExtentTable {
 
   mutable size_t proof_steps_ = 0;  ///< of the proof at hand
   std::vector<Polynomial> polynomials_;
-  std::map<std::vector<int64_t>, int32_t> polynomial_numbers_;
+  std::map<std::vector<int64_t>, int32_t> polynomial_ids_;
   std::vector<Atom> atoms_;
-  std::map<std::vector<int64_t>, int32_t> atom_numbers_;
+  std::map<std::vector<int64_t>, int32_t> atom_ids_;
   std::vector<Polynomial> nonnegative_;  ///< arguments of assume_nonnegative()
 };
 
@@ -179,4 +179,4 @@ Extent ExtentTable::from_terms(std::span<const ExtentTerm> terms, OfSymbol&& of_
   return stack.empty() ? Extent::unknown() : stack.back();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -4,7 +4,7 @@
 #include "runtime/core/status.h"
 #include "tools/compiler/shape/extent_table.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// Parts are shared, so a text in full can be exponentially long; it stops after this many.
@@ -83,7 +83,7 @@ std::optional<int64_t> ExtentTable::evaluate_atom(const Atom& atom, std::span<co
     case Kind::Floor: {
       const auto b = evaluate(atom.b, symbols);
       if (!b || *b == 0) return std::nullopt;
-      return rt::floor_divide(*a, *b);
+      return librt::floor_divide(*a, *b);
     }
     case Kind::Positive: return std::max<int64_t>(*a, 0);
     case Kind::IsZero: return *a == 0;
@@ -174,4 +174,4 @@ std::string ExtentTable::text_of(Extent a, std::span<const Symbol> names) const 
   return a.is_unknown() ? "?" : sum_text(polynomial(a), names, budget);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

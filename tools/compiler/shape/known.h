@@ -7,7 +7,7 @@
 
 #include "tools/compiler/shape/extent_table.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// Shape operands have no more entries; larger values are not followed.
 inline constexpr int64_t kMostElements = 64;
@@ -28,4 +28,4 @@ struct Known {
   }
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

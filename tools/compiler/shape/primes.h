@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 inline int64_t nth_prime(int n) {
   static thread_local std::vector<int64_t> primes = {2};
@@ -24,4 +24,4 @@ inline std::array<int64_t, 2> prime_pair(int index, int64_t unit) {
   return {unit * nth_prime(2 * index), unit * nth_prime(2 * index + 1)};
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

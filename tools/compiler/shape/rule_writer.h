@@ -9,7 +9,7 @@
 #include "runtime/core/shape.h"
 #include "tools/compiler/shape/rules.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 class RuleWriter {
  public:
@@ -61,4 +61,4 @@ class RuleWriter {
   std::vector<Demand>& demands_;
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

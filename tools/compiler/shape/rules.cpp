@@ -8,7 +8,7 @@
 #include "tools/compiler/shape/rule_writer.h"
 #include "tools/compiler/shape/saturating.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Extent product_of(ExtentTable& table, std::span<const Extent> extents) {
   Extent product = number(1);
@@ -274,4 +274,4 @@ void infer_extents(ExtentTable& table, const Node& node, std::span<const Known* 
   RuleWriter(table, node, inputs, results, demands).run();
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

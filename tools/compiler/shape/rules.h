@@ -14,7 +14,7 @@
 #include "runtime/graph/graph.h"
 #include "tools/compiler/shape/known.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// How an operator's results get their extents.
 enum class ExtentRule : uint8_t {
@@ -49,4 +49,4 @@ void infer_elements(ExtentTable& table, const Node& node, std::span<const Known*
 /// The product of all extents.
 Extent product_of(ExtentTable& table, std::span<const Extent> extents);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// Larger than any extent and than any product of two.
 inline constexpr int64_t kInfinity = int64_t{1} << 62;
@@ -27,4 +27,4 @@ constexpr int64_t saturated_multiply(int64_t a, int64_t b) noexcept {
   return std::clamp(product, -kInfinity, kInfinity);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

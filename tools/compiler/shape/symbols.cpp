@@ -5,7 +5,7 @@
 
 #include "runtime/ops/control.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 int32_t find_symbol(const Graph& graph, std::string_view name) {
@@ -77,4 +77,4 @@ void drop_unused_symbols(Graph& graph) {
   graph.symbols = std::move(kept);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -6,7 +6,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// Replaces the symbol by an extent, or by the symbol named `other` if that is not empty, everywhere, also in
 /// definitions and in bodies of control flow that use the same name, and drops it: indices of later symbols
@@ -19,4 +19,4 @@ int32_t copy_symbol(const Graph& from, int32_t symbol, Graph& to);
 /// Drops symbols that no value has and no definition of a used one refers to.
 void drop_unused_symbols(Graph& graph);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

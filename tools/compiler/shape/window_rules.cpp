@@ -1,7 +1,7 @@
-// Rules of convolutions and pools: how many windows fit. See runtime/graph/geometry.h for the formulas.
+// Rules of convolutions and pools: how many windows fit. See runtime/geometry/windows.h for the formulas.
 #include "tools/compiler/shape/rule_writer.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 /// An entry of an attribute that may be absent.
@@ -38,9 +38,9 @@ void RuleWriter::conv(std::span<const int64_t> strides, std::span<const int64_t>
     const Extent reach =
         t_.add(t_.scale(t_.add(weight[i + 1], number(-1)), entry(dilations, i, 1)), number(1));
     const Extent padded = t_.add(shape[i + 1], number(entry(pads, i, 0) + entry(pads, i + rank, 0)));
-    const Extent room = t_.subtract(padded, reach);
-    t_.assume_nonnegative(room);
-    shape[i + 1] = t_.add(t_.floor_divide(room, number(entry(strides, i, 1))), number(1));
+    const Extent last_start = t_.subtract(padded, reach);
+    t_.assume_nonnegative(last_start);
+    shape[i + 1] = t_.add(t_.floor_divide(last_start, number(entry(strides, i, 1))), number(1));
   }
   shape.back() = weight[0];
   set(0, shape);
@@ -87,13 +87,13 @@ void RuleWriter::pool(std::span<const int64_t> kernel, std::span<const int64_t> 
     const int64_t stride = entry(strides, i, 1), before = entry(pads, i, 0);
     const int64_t reach = (kernel[i] - 1) * entry(dilations, i, 1) + 1;
     const Extent extent = shape[i + 1];
-    const Extent room = t_.add(extent, number(before + entry(pads, i + rank, 0) - reach));
-    t_.assume_nonnegative(room);
-    const Extent whole = t_.floor_divide(room, number(stride));
+    const Extent last_start = t_.add(extent, number(before + entry(pads, i + rank, 0) - reach));
+    t_.assume_nonnegative(last_start);
+    const Extent whole = t_.floor_divide(last_start, number(stride));
     Extent windows = t_.add(whole, number(1));
     if (ceil_mode) {
       // One more window for a remainder, unless it would start in the padding at the end.
-      const Extent rest = t_.subtract(room, t_.scale(whole, stride));
+      const Extent rest = t_.subtract(last_start, t_.scale(whole, stride));
       const Extent starts_inside =
           t_.is_negative(t_.subtract(t_.scale(windows, stride), t_.add(extent, number(before))));
       windows = t_.add(windows, t_.multiply(t_.negate(t_.is_zero(rest)), starts_inside));
@@ -103,4 +103,4 @@ void RuleWriter::pool(std::span<const int64_t> kernel, std::span<const int64_t> 
   set(0, shape);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -5,7 +5,7 @@
 
 #include "runtime/core/random.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 float SeededUniform::next() noexcept {
   return static_cast<float>(static_cast<int64_t>(split_mix(state_) >> 40) - (1 << 23)) * 0x1p-23f;
@@ -169,4 +169,4 @@ Result<ModelGraph> Layers::finish(const std::vector<std::pair<std::string, Value
   return std::move(model_);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

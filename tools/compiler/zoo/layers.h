@@ -7,7 +7,7 @@
 
 #include "tools/compiler/builder.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// Deterministic uniform values (SplitMix64, Steele, Lea & Flood 2014).
 class SeededUniform {
@@ -69,4 +69,4 @@ class Layers {
   SeededUniform uniform_;
 };
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -2,7 +2,7 @@
 
 #include "tools/compiler/zoo/layers.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 namespace {
 
 constexpr int64_t kWidth = 768;
@@ -171,4 +171,4 @@ Result<ModelGraph> build_text_classifier() {
         net.linear("fc", builder.emit(std::move(concat), {answers[0], answers[1], answers[2]}), 2)}});
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

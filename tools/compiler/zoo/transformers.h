@@ -3,7 +3,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 /// BERT-base encoder: token ids [batch, sequence] -> hidden states [batch, sequence, 768].
 Result<ModelGraph> build_bert_base();
@@ -17,4 +17,4 @@ Result<ModelGraph> build_char_transformer();
 /// Convolutions over bytes [batch, sequence] -> logits [batch, 2].
 Result<ModelGraph> build_text_classifier();
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

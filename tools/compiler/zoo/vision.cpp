@@ -2,7 +2,7 @@
 
 #include "tools/compiler/zoo/layers.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Result<ModelGraph> build_mlp() {
   Layers net("mlp", 1);
@@ -139,4 +139,4 @@ Result<ModelGraph> build_mobilenet_v2() {
   return net.finish({{"logits", net.linear("classifier", net.global_average_pool(x), 1000)}});
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

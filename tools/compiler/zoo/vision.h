@@ -3,7 +3,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 Result<ModelGraph> build_mlp();
 Result<ModelGraph> build_lenet5();
@@ -14,4 +14,4 @@ Result<ModelGraph> build_resnet18_mnist();
 Result<ModelGraph> build_resnet18_cifar();
 Result<ModelGraph> build_mobilenet_v2();
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -3,7 +3,7 @@
 #include "tools/compiler/zoo/transformers.h"
 #include "tools/compiler/zoo/vision.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 std::span<const ZooEntry> zoo() {
   static constexpr ZooEntry kEntries[] = {
@@ -33,4 +33,4 @@ Result<ModelGraph> build_zoo_model(std::string_view name) {
   return Status::make(Code::NotFound, "zoo: there is no model '", name, "'; there are ", names);
 }
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

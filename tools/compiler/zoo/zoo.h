@@ -11,7 +11,7 @@
 
 #include "runtime/graph/graph.h"
 
-namespace rt::compiler {
+namespace librt::compiler {
 
 struct ZooEntry {
   const char* name;         ///< "resnet50", used as zoo:resnet50
@@ -24,4 +24,4 @@ std::span<const ZooEntry> zoo();
 /// A model by name; NotFound lists the names.
 Result<ModelGraph> build_zoo_model(std::string_view name);
 
-}  // namespace rt::compiler
+}  // namespace librt::compiler

@@ -1,0 +1,55 @@
+#include "backends/cpu/device/open.h"
+
+#include <new>
+
+#include "backends/cpu/device/device.h"
+#include "backends/cpu/device/system.h"
+#include "backends/cpu/onednn/kernels.h"
+
+namespace librt::cpu {
+namespace {
+
+DeviceInfo describe_device() {
+  DeviceInfo info;
+  info.backend = "cpu";
+  info.name = cpu_name();
+  info.driver = text("oneDNN ", onednn::version());
+  info.type = DeviceType::Cpu;
+  info.memory_bytes = memory_bytes();
+  info.host_memory = true;
+  info.threads = default_threads();
+  info.features = cpu_features();
+  info.features.emplace_back(text("kernels_", best_simd().name));
+  return info;
+}
+
+}  // namespace
+
+Status probe(std::vector<DeviceInfo>& devices, std::string&) noexcept {
+  try {
+    devices.push_back(describe_device());
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "cpu: no memory to describe the device");
+  }
+}
+
+Result<DevicePtr> open(const DeviceOptions& options) noexcept {
+  try {
+    DeviceInfo info = describe_device();
+    const std::string& wanted = options.device;
+    if (!wanted.empty() && wanted != "0" && info.name.find(wanted) == std::string::npos)
+      return Status(Code::NotFound,
+                    text("cpu: no device '", wanted, "'; there is one, number 0, '", info.name, "'"));
+    if (options.threads < 0)
+      return invalid_argument("cpu: threads must be at least 0, not ", options.threads);
+    if (options.threads > 0) info.threads = options.threads;
+    // Work is split by the thread count alone, so runs with the same count are bitwise identical:
+    // `deterministic` adds nothing.
+    return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "cpu: no memory to open the device");
+  }
+}
+
+}  // namespace librt::cpu

@@ -1,0 +1,126 @@
+#include "backends/cpu/device/system.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "runtime/core/text.h"
+
+namespace librt::cpu {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::vector<int> affinity() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+/// The CPU quota of the cgroup, in CPUs; 0 for no limit.
+double cgroup_cpus() {
+  if (const std::string line = first_line("/sys/fs/cgroup/cpu.max");
+      !line.empty()) {  // version 2: "quota period"
+    char* rest = nullptr;
+    const double quota = std::strtod(line.c_str(), &rest);
+    const double period = std::strtod(rest, nullptr);
+    return rest != line.c_str() && period > 0 ? quota / period : 0;
+  }
+  const double quota = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str());
+  const double period = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str());
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+}  // namespace
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    for (const std::string_view key : {"model name", "Processor", "cpu model"})
+      if (line.compare(0, key.size(), key) == 0)
+        if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
+#if defined(__x86_64__)
+  return "x86-64 CPU";
+#elif defined(__aarch64__)
+  return "AArch64 CPU";
+#else
+  return "CPU";
+#endif
+}
+
+int allowed_cpus() {
+  const size_t cpus = affinity().size();
+  if (cpus > 0) return static_cast<int>(cpus);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int default_threads() {
+  std::set<std::pair<std::string, std::string>> cores;
+  for (const int cpu : affinity()) {
+    const std::string folder = text("/sys/devices/system/cpu/cpu", cpu, "/topology/");
+    std::string core = first_line(folder + "core_id");
+    if (core.empty()) core = text("cpu", cpu);
+    cores.emplace(first_line(folder + "physical_package_id"), std::move(core));
+  }
+  int threads = cores.empty() ? allowed_cpus() : static_cast<int>(cores.size());
+  if (const double quota = cgroup_cpus(); quota > 0)
+    threads = std::min(threads, std::max(1, static_cast<int>(quota)));
+  return threads;
+}
+
+unsigned long long memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  unsigned long long bytes =
+      pages > 0 && page > 0 ? static_cast<unsigned long long>(pages) * static_cast<unsigned long long>(page)
+                            : 0;
+  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    if (const unsigned long long limit = std::strtoull(first_line(path).c_str(), nullptr, 10); limit > 0)
+      bytes = bytes == 0 ? limit : std::min(bytes, limit);
+  return bytes;
+}
+
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> features;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+#define RT_FEATURE(name) \
+  if (__builtin_cpu_supports(name)) features.emplace_back(name)
+  RT_FEATURE("sse4.2");
+  RT_FEATURE("avx2");
+  RT_FEATURE("fma");
+  RT_FEATURE("avx512f");
+  RT_FEATURE("avx512bw");
+  RT_FEATURE("avx512vl");
+  RT_FEATURE("avx512vnni");
+#undef RT_FEATURE
+  std::ifstream file("/proc/cpuinfo");  // features that __builtin_cpu_supports() of older compilers lacks
+  for (std::string line; std::getline(file, line);)
+    if (line.compare(0, 5, "flags") == 0) {
+      line += ' ';
+      for (const char* name : {"avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "avx_vnni"})
+        if (line.find(text(" ", name, " ")) != std::string::npos) features.emplace_back(name);
+      break;
+    }
+#elif defined(__aarch64__)
+  features.emplace_back("neon");
+#endif
+  return features;
+}
+
+}  // namespace librt::cpu

@@ -1,0 +1,53 @@
+// The epilogue of a matmul or convolution, y = activation(y + bias + residual), as a separate pass over y:
+// for kernels whose library cannot fuse it, and for biases with unusual broadcasting.
+#pragma once
+
+#include "backends/cpu/device/device.h"
+#include "backends/cpu/device/parallel.h"
+#include "runtime/geometry/broadcast.h"
+#include "runtime/graph/node_view.h"
+
+namespace librt::cpu {
+
+/// Input indices of the epilogue's operands, or -1.
+struct EpilogueInputs {
+  int bias = -1, residual = -1;
+};
+template <class Attributes>
+EpilogueInputs epilogue_inputs(const NodeView& node) {
+  EpilogueInputs inputs;
+  if (const auto& epilogue = node.as<Attributes>().epilogue) {
+    if (epilogue->has_bias) inputs.bias = 2;
+    if (epilogue->has_residual) inputs.residual = static_cast<int>(node.input_count()) - 1;
+  }
+  return inputs;
+}
+
+/// The vector loop of an activation; null for None.
+Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
+
+/// Whether an activation uses max or min: those of libraries lose NaN.
+bool bounds_values(op::Activation activation) noexcept;
+/// activation_of() in place over n elements of f32 or bf16.
+void activate(const Simd& simd, DType dtype, op::Activation activation, float alpha, float beta, std::byte* y,
+              int64_t n) noexcept;
+/// Of f32 or bf16. Floor: x is read once.
+bool all_finite(DType dtype, const std::byte* x, int64_t n) noexcept;
+
+class Finish {
+ public:
+  Finish() = default;
+  /// bias is the shape that broadcasts to the result; ignored where the epilogue has no bias.
+  Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue, const Shape& bias);
+  /// bias and residual are null where there is none.
+  void run(float* y, const float* bias, const float* residual) const noexcept;
+
+ private:
+  int64_t elements_ = 0;
+  BroadcastPlan<2> plan_;
+  Simd::Binary add_ = nullptr, add_bias_ = nullptr;
+  Simd::Unary activation_ = nullptr;
+  float alpha_ = 0, beta_ = 0;
+};
+
+}  // namespace librt::cpu

@@ -1,0 +1,134 @@
+#include "backends/cpu/support/strided_copy.h"
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "backends/cpu/device/parallel.h"
+#include "backends/cpu/support/elements.h"
+
+namespace librt::cpu {
+
+void StridedCopy::add_axis(int64_t extent, int64_t to_stride, int64_t from_stride) noexcept {
+  if (extent == 0) empty_ = true;
+  if (extent == 1) return;
+  if (rank_ > 0) {
+    Axis& last = axes_[static_cast<size_t>(rank_ - 1)];
+    if (last.to == to_stride * extent && last.from == from_stride * extent) {
+      last = {last.extent * extent, to_stride, from_stride};
+      return;
+    }
+  }
+  axes_[static_cast<size_t>(rank_++)] = {extent, to_stride, from_stride};
+}
+
+void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
+  element_size_ = element_size;
+  simd_ = &simd;
+  if (rank_ == 0) axes_[static_cast<size_t>(rank_++)] = {1, 1, 1};
+  auto bytes = static_cast<int64_t>(element_size);
+  for (int i = 0; i < rank_; ++i) bytes *= axes_[static_cast<size_t>(i)].extent;
+  past_caches_ = bytes >= kPastCaches;
+  // Writes are sequential along the innermost axis. Where reads are not, the axis of sequential reads becomes
+  // the second innermost, and the two are copied as a matrix transpose.
+  const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
+  outer_ = rank_ - 1;
+  if (inner.to == 1 && inner.from == 1) {
+    mode_ = Mode::Bytes;
+  } else if (inner.to == 1 && inner.from == 0) {
+    mode_ = Mode::Fill;
+  } else {
+    mode_ = Mode::Strided;
+    for (int i = rank_ - 2; i >= 0 && inner.to == 1; --i)
+      if (axes_[static_cast<size_t>(i)].from == 1) {
+        std::swap(axes_[static_cast<size_t>(i)], axes_[static_cast<size_t>(rank_ - 2)]);
+        mode_ = Mode::Transpose;
+        outer_ = rank_ - 2;
+        break;
+      }
+  }
+}
+
+template <class T>
+void StridedCopy::run_inner(const T* from, T* to) const noexcept {
+  const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
+  switch (mode_) {
+    case Mode::Bytes: {
+      const size_t bytes = static_cast<size_t>(inner.extent) * sizeof(T);
+      if (past_caches_ && bytes >= 256)
+        simd_->stream_copy(from, to, static_cast<int64_t>(bytes));
+      else
+        std::memcpy(to, from, bytes);
+      return;
+    }
+    case Mode::Fill: {
+      const T value = *from;
+      for (int64_t i = 0; i < inner.extent; ++i) to[i] = value;
+      return;
+    }
+    case Mode::Strided:
+      for (int64_t i = 0; i < inner.extent; ++i) to[i * inner.to] = from[i * inner.from];
+      return;
+    case Mode::Transpose: break;
+  }
+  const Axis columns = axes_[static_cast<size_t>(rank_ - 2)];  // from.stride 1
+  simd_->transpose[std::countr_zero(sizeof(T))](from, inner.from, to, columns.to, inner.extent,
+                                                columns.extent, past_caches_);
+}
+
+template <class T>
+void StridedCopy::run_as(const T* from, T* to) const noexcept {
+  // Where there are no outer axes, the first axis is split among threads, else the product of the outer axes.
+  if (outer_ == 0) {
+    const Axis outer_axis = axes_[0];
+    int64_t inner = 1;
+    for (int i = 1; i < rank_; ++i) inner *= axes_[static_cast<size_t>(i)].extent;
+    parallel_for(outer_axis.extent, inner, 64, [&](int64_t begin, int64_t end) noexcept {
+      StridedCopy part = *this;
+      part.axes_[0].extent = end - begin;
+      part.run_inner(from + begin * outer_axis.from, to + begin * outer_axis.to);
+      if (past_caches_) simd_->finish_streams();
+    });
+    return;
+  }
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < rank_; ++i) (i < outer_ ? outer : inner) *= axes_[static_cast<size_t>(i)].extent;
+  parallel_for(outer, inner, 1, [&](int64_t begin, int64_t end) noexcept {
+    std::array<int64_t, kMaxBoxRank> index{};
+    const T* x = from;
+    T* y = to;
+    int64_t rest = begin;
+    for (int i = outer_ - 1; i >= 0; --i) {
+      const Axis& axis = axes_[static_cast<size_t>(i)];
+      index[static_cast<size_t>(i)] = rest % axis.extent;
+      rest /= axis.extent;
+      x += index[static_cast<size_t>(i)] * axis.from;
+      y += index[static_cast<size_t>(i)] * axis.to;
+    }
+    for (int64_t at = begin; at < end; ++at) {
+      run_inner(x, y);
+      for (int i = outer_ - 1; i >= 0; --i) {
+        const Axis& axis = axes_[static_cast<size_t>(i)];
+        int64_t& coordinate = index[static_cast<size_t>(i)];
+        x += axis.from;
+        y += axis.to;
+        if (++coordinate < axis.extent) break;
+        x -= axis.extent * axis.from;
+        y -= axis.extent * axis.to;
+        coordinate = 0;
+      }
+    }
+    if (past_caches_) simd_->finish_streams();
+  });
+}
+
+void StridedCopy::run(const std::byte* from, std::byte* to) const noexcept {
+  if (empty_) return;
+  with_size(element_size_, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    run_as(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to));
+  });
+}
+
+}  // namespace librt::cpu

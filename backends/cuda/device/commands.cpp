@@ -1,0 +1,201 @@
+#include "backends/cuda/device/commands.h"
+
+#include <new>
+
+#include "backends/cuda/device/errors.h"
+#if defined(RT_CUDA_EMULATED)
+#include "cuda_emulator/emulator.h"
+#endif
+
+namespace librt::cuda {
+namespace {
+
+cudaError_t run_task(Task& task, cudaStream_t stream) noexcept {
+#if defined(RT_CUDA_EMULATED)
+  // Allocating and waiting fail inside a step, also when no graph is captured.
+  const cuda_emulator::StepScope step;
+#endif
+  return task.run(stream);
+}
+
+class CopyTask final : public Task {
+ public:
+  CopyTask(std::byte* to, const std::byte* from, size_t bytes) : to_(to), from_(from), bytes_(bytes) {}
+  cudaError_t run(cudaStream_t stream) noexcept override {
+    return cudaMemcpyAsync(to_, from_, bytes_, cudaMemcpyDeviceToDevice, stream);
+  }
+
+ private:
+  std::byte* to_;
+  const std::byte* from_;
+  size_t bytes_;
+};
+
+}  // namespace
+
+Result<CommandListPtr> CudaCommands::create(CudaDevice& device, const RecordOptions& options) {
+  try {
+    std::unique_ptr<CudaCommands> self(new CudaCommands(device));
+    for (Slab* slab : options.slots)
+      self->slots_.push_back(slab != nullptr ? static_cast<CudaSlab*>(slab)->address() : nullptr);
+    self->spans_ = options.spans;
+    self->profile_ = options.profile;
+    RT_CUDA_TRY(cudaEventCreateWithFlags(&self->done_, cudaEventDisableTiming), "creating an event");
+    return CommandListPtr(std::move(self));
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "beginning a command list: no memory");
+  }
+}
+
+CudaCommands::~CudaCommands() {
+  if (!device_.activate().ok()) return;
+  if (submitted_) cudaEventSynchronize(done_);
+  for (const StepRange& range : ranges_)
+    if (range.graph != nullptr) cudaGraphExecDestroy(range.graph);
+  for (cudaEvent_t event : times_) cudaEventDestroy(event);
+  if (done_ != nullptr) cudaEventDestroy(done_);
+}
+
+std::byte* CudaCommands::address_of(const BufferRef& ref) const noexcept {
+  return ref.present() && ref.slot < slots_.size() ? slots_[ref.slot] + ref.offset : nullptr;
+}
+
+Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
+  if (finished_) return internal_error("a finished command list was recorded into");
+  try {
+    steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "recording a kernel: no memory for the list of steps");
+  }
+  return {};
+}
+
+Status CudaCommands::mark(uint32_t span) noexcept {
+  if (span >= spans_) return internal_error("mark ", span, " of a command list with ", spans_, " spans");
+  span_ = span;
+  return {};
+}
+
+Status CudaCommands::copy(const BufferRef& destination, const BufferRef& source) noexcept {
+  if (destination.bytes < source.bytes)
+    return internal_error("copy of ", source.bytes, " bytes into ", destination.bytes);
+  std::byte *to = address_of(destination), *from = address_of(source);
+  if (source.bytes == 0 || to == from) return {};
+  auto* task = new (std::nothrow) CopyTask(to, from, source.bytes);
+  if (task == nullptr) return Status(Code::OutOfMemory, "recording a copy: no memory");
+  return add(std::unique_ptr<Task>(task));
+}
+
+Status CudaCommands::finish() noexcept {
+  finished_ = true;
+  try {
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (i == 0 || steps_[i].replay != steps_[i - 1].replay) ranges_.push_back({i, i, nullptr});
+      ranges_.back().last = i + 1;
+      steps_[i].begins_span = i == 0 || steps_[i].span != steps_[i - 1].span;
+      steps_[i].time = timed_spans_.size();
+      if (profile_ && steps_[i].begins_span) timed_spans_.push_back(steps_[i].span);
+    }
+    times_.reserve(timed_spans_.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::OutOfMemory, "finishing a command list: no memory");
+  }
+  if (!profile_) return {};
+  RT_TRY(device_.activate());
+  for (size_t i = 0; i <= timed_spans_.size(); ++i) {
+    cudaEvent_t event = nullptr;
+    RT_CUDA_TRY(cudaEventCreateWithFlags(&event, cudaEventDefault), "creating an event");
+    times_.push_back(event);
+  }
+  return {};
+}
+
+Status CudaCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
+  return unsupported("slot ", slot,
+                     ": CUDA kernels do not work on host addresses; copy into the slot's slab");
+}
+
+Status CudaCommands::mark_time(size_t i) {
+  // External: the event is recorded each time the graph runs.
+  cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+  RT_CUDA_TRY(cudaStreamIsCapturing(device_.compute_stream(), &capturing), "profiling");
+  const bool external = capturing == cudaStreamCaptureStatusActive;
+  return check(cudaEventRecordWithFlags(times_[i], device_.compute_stream(),
+                                        external ? cudaEventRecordExternal : cudaEventRecordDefault),
+               "profiling");
+}
+
+Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
+  const cudaStream_t stream = device_.compute_stream();
+  for (size_t i = first; i < last; ++i) {
+    const Step& step = steps_[i];
+    if (profile_ && step.begins_span) RT_TRY(mark_time(step.time));
+    cudaError_t error = run_task(*step.task, stream);
+    if (error == cudaSuccess && validate) error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess) RT_TRY(device_.ranks_status());
+    RT_CUDA_TRY(error, "step ", i, " (span ", step.span, ") on '", device_.info().name, "'");
+  }
+  return {};
+}
+
+Status CudaCommands::capture(StepRange& range) {
+  const cudaStream_t stream = device_.compute_stream();
+  RT_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing a graph");
+  const Status status = run_steps(range.first, range.last, false);
+  cudaGraph_t captured = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
+  if (!status.ok()) {
+    if (captured != nullptr) cudaGraphDestroy(captured);
+    return status;
+  }
+  const size_t steps = range.last - range.first;
+  RT_CUDA_TRY(ended, "capturing a graph of ", steps, " steps");
+  const cudaError_t made = cudaGraphInstantiate(&range.graph, captured, 0);
+  cudaGraphDestroy(captured);
+  return check(made, "instantiating a graph of ", steps, " steps");
+}
+
+Status CudaCommands::submit() noexcept {
+  if (!finished_) return internal_error("submit() before finish()");
+  RT_TRY(device_.activate());
+  for (const StepRange& range : ranges_) {
+    if (range.graph != nullptr)
+      RT_CUDA_TRY(cudaGraphLaunch(range.graph, device_.compute_stream()), "launching a graph of ",
+                  range.last - range.first, " steps");
+    else
+      RT_TRY(run_steps(range.first, range.last, device_.validation()));
+  }
+  if (profile_) RT_TRY(mark_time(timed_spans_.size()));
+  if (!captured_ && !device_.validation()) {
+    for (StepRange& range : ranges_)
+      if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture(range));
+    captured_ = true;
+  }
+  RT_CUDA_TRY(cudaEventRecord(done_, device_.compute_stream()), "recording an event");
+  submitted_ = true;
+  return {};
+}
+
+Status CudaCommands::wait() noexcept {
+  if (!submitted_) return {};
+  submitted_ = false;
+  RT_TRY(device_.activate());
+  const cudaError_t error = cudaEventSynchronize(done_);
+  RT_TRY(device_.ranks_status());
+  return check(error, "running ", steps_.size(), " steps on '", device_.info().name,
+               "' (a session with validation names the step)");
+}
+
+Status CudaCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
+  if (!profile_) return invalid_argument("timings of a command list that was not begun with profile");
+  RT_TRY(device_.activate());
+  for (size_t i = 0; i < timed_spans_.size(); ++i) {
+    float milliseconds = 0;
+    RT_CUDA_TRY(cudaEventElapsedTime(&milliseconds, times_[i], times_[i + 1]), "reading the time of a span");
+    if (timed_spans_[i] < nanoseconds.size())
+      nanoseconds[timed_spans_[i]] += static_cast<uint64_t>(static_cast<double>(milliseconds) * 1e6);
+  }
+  return {};
+}
+
+}  // namespace librt::cuda

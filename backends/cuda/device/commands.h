@@ -1,0 +1,79 @@
+// A recorded list of launches: run step by step at the first submit, replayed as a CUDA graph from then on.
+//
+// Knows: slots, steps, capture, events. Must not know: what a step computes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/cuda/device/device.h"
+
+namespace librt::cuda {
+
+/// Recorded work: enqueues launches on a stream. Also runs while a stream captures, so it must not allocate
+/// device memory nor wait for the device; its operands' addresses never change.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual cudaError_t run(cudaStream_t stream) noexcept = 0;
+};
+
+/// How a task runs after its first run.
+enum class Replay {
+  Graph,  ///< as part of a CUDA graph
+  Queue,  ///< enqueued each time: must not be captured
+};
+
+class CudaCommands final : public CommandList {
+ public:
+  static Result<CommandListPtr> create(CudaDevice& device, const RecordOptions& options);
+  ~CudaCommands() override;
+
+  Status mark(uint32_t span) noexcept override;
+  Status copy(const BufferRef& destination, const BufferRef& source) noexcept override;
+  Status finish() noexcept override;
+  Status bind_host(uint32_t slot, void* address, size_t bytes) noexcept override;
+  Status submit() noexcept override;
+  Status wait() noexcept override;
+  Status timings(std::span<uint64_t> nanoseconds) noexcept override;
+
+  Status add(std::unique_ptr<Task> task, Replay replay = Replay::Graph) noexcept;
+  /// Null for an absent operand.
+  std::byte* address_of(const BufferRef& ref) const noexcept;
+  CudaDevice& device() noexcept { return device_; }
+
+ private:
+  struct Step {
+    std::unique_ptr<Task> task;
+    uint32_t span;
+    Replay replay;
+    bool begins_span = false;
+    size_t time = 0;  ///< index of its event in times_, if begins_span
+  };
+  /// Steps first to last - 1: one graph, or enqueued one by one.
+  struct StepRange {
+    size_t first, last;
+    cudaGraphExec_t graph;
+  };
+  explicit CudaCommands(CudaDevice& device) : device_(device) {}
+  /// Enqueues steps; with validation waits for each, so that an error names its step.
+  Status run_steps(size_t first, size_t last, bool validate);
+  Status mark_time(size_t i);
+  Status capture(StepRange& range);
+
+  CudaDevice& device_;
+  std::vector<std::byte*> slots_;
+  std::vector<Step> steps_;
+  uint32_t spans_ = 0, span_ = 0;
+  bool profile_ = false, finished_ = false, submitted_ = false;
+  std::vector<StepRange> ranges_;
+  bool captured_ = false;
+  cudaEvent_t done_ = nullptr;
+  std::vector<cudaEvent_t> times_;  ///< profile: before each run of steps of one span, and after the last
+  std::vector<uint32_t> timed_spans_;
+};
+
+}  // namespace librt::cuda

@@ -1,0 +1,258 @@
+#include "backends/vulkan/device/device.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "backends/vulkan/dispatch/commands.h"
+#include "backends/vulkan/dispatch/pipeline_cache_file.h"
+#include "backends/vulkan/kernel_families.h"
+#include "backends/vulkan/self_tests/self_test.h"
+
+namespace librt::vulkan {
+namespace {
+
+constexpr size_t kStagingBytes = size_t{8} << 20;
+
+bool software_allowed() {
+  const char* value = std::getenv("RT_VULKAN_ALLOW_SOFTWARE");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+/// RT_VULKAN_MATRICES: 0 disables matmul by cooperative matrices, 1 enables it on software devices too.
+Status request_matrices(DevicePlan& plan) {
+  const char* value = std::getenv("RT_VULKAN_MATRICES");
+  if (value == nullptr) return {};
+  if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
+    return invalid_argument("RT_VULKAN_MATRICES is '", value, "'; expected 0 or 1");
+  plan.use_matrices = *value == '1';
+  return {};
+}
+
+Status create_device(const Instance& instance, VkPhysicalDevice physical, const DeviceFacts& facts,
+                     const DevicePlan& plan, VkDevice* device) {
+  VkPhysicalDevice16BitStorageFeatures storage16{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+  storage16.storageBuffer16BitAccess = facts.features.storage_16bit;
+  VkPhysicalDevice8BitStorageFeatures storage8{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+                                               &storage16};
+  storage8.storageBuffer8BitAccess = facts.features.storage_8bit;
+  VkPhysicalDeviceShaderFloat16Int8Features small{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES, &storage8};
+  small.shaderFloat16 = facts.features.float16;
+  small.shaderInt8 = facts.features.int8;
+  VkPhysicalDeviceFeatures2 features{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+  const bool any_small = facts.features.storage_8bit || facts.features.int8 || facts.features.float16;
+  features.pNext = any_small ? static_cast<void*>(&small) : static_cast<void*>(&storage16);
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES, features.pNext};
+  dot.shaderIntegerDotProduct = VK_TRUE;
+  if (facts.features.integer_dot) features.pNext = &dot;
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES, features.pNext};
+  memory_model.vulkanMemoryModel = VK_TRUE;
+  VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices{
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR, &memory_model, VK_TRUE, VK_FALSE};
+  if (!facts.matrices.empty()) features.pNext = &matrices;
+  features.features.shaderInt16 = facts.features.int16;
+  features.features.shaderInt64 = facts.features.int64;
+
+  std::vector<const char*> extensions;
+  if (any_small && facts.api_version < 102)
+    extensions = {"VK_KHR_8bit_storage", "VK_KHR_shader_float16_int8"};
+  if (facts.features.integer_dot && facts.api_version < 103)
+    extensions.push_back(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+  if (!facts.matrices.empty()) extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  const float priority = 1;
+  VkDeviceQueueCreateInfo queue{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+  queue.queueFamilyIndex = plan.queue_family;
+  queue.queueCount = 1;
+  queue.pQueuePriorities = &priority;
+  VkDeviceCreateInfo create{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &features};
+  create.queueCreateInfoCount = 1;
+  create.pQueueCreateInfos = &queue;
+  create.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+  create.ppEnabledExtensionNames = extensions.data();
+  const VkResult result = instance.api().vkCreateDevice(physical, &create, nullptr, device);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "device '", facts.name, "' cannot be opened: ", result_name(result));
+  return {};
+}
+
+}  // namespace
+
+Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
+  std::unique_ptr<VulkanDevice> self(new VulkanDevice);
+  RT_ASSIGN(self->instance_, Instance::open(options.validation));
+  std::vector<DeviceFacts> facts;
+  std::vector<VkPhysicalDevice> handles;
+  RT_TRY(self->instance_->list(facts, handles));
+  RT_ASSIGN(const size_t index, choose_device(facts, options.device, software_allowed()));
+  self->facts_ = facts[index];
+  RT_ASSIGN(self->plan_, plan_device(self->facts_));
+  RT_TRY(request_matrices(self->plan_));
+  self->info_ = describe_device(self->facts_, static_cast<int>(index));
+  RT_TRY(create_device(*self->instance_, handles[index], self->facts_, self->plan_, &self->device_));
+
+  const auto get = self->instance_->api().vkGetDeviceProcAddr;
+#define RT_VK_LOAD(symbol)                                                         \
+  self->api_.symbol = reinterpret_cast<PFN_##symbol>(get(self->device_, #symbol)); \
+  if (self->api_.symbol == nullptr)                                                \
+    return Status::make(Code::Device, "device '", self->facts_.name, "' has no " #symbol);
+  RT_VK_DEVICE_FUNCTIONS(RT_VK_LOAD)
+#undef RT_VK_LOAD
+  self->api_.vkGetDeviceQueue(self->device_, self->plan_.queue_family, 0, &self->queue_);
+
+  const std::string folder = options.cache_folder.empty() ? default_cache_folder() : options.cache_folder;
+  const std::string key = text(self->facts_.uuid, "-", self->facts_.driver, "-", self->facts_.driver_version,
+                               "-", shader_build_hash());
+  const auto file = [&](const char* suffix) {
+    return folder.empty() ? "" : text(folder, "/vulkan-", self->facts_.uuid, suffix);
+  };
+  self->pipelines_ = std::make_unique<PipelineStore>(self->api_, self->device_);
+  RT_TRY(self->pipelines_->open(file(".pipelines"), key));
+  RT_ASSIGN(self->self_tests_,
+            SelfTests::open(*self, file(".tests"), text(key, "-", self->facts_.subgroup_size)));
+  self->kernels_ = std::make_unique<KernelTable>(kernel_families());
+  RT_ASSIGN(self->placeholder_, VulkanSlab::create(*self, 64, self->plan_.tensor_memory, false));
+  RT_TRY(self->instance_->validation_errors());
+  return DevicePtr(std::move(self));
+}
+
+VulkanDevice::~VulkanDevice() {
+  if (device_ == VK_NULL_HANDLE || api_.vkDestroyDevice == nullptr) return;
+  api_.vkDeviceWaitIdle(device_);
+  staging_.reset();
+  placeholder_.reset();
+  pipelines_.reset();
+  if (transfer_done_ != VK_NULL_HANDLE) api_.vkDestroyFence(device_, transfer_done_, nullptr);
+  if (transfer_pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_, transfer_pool_, nullptr);
+  api_.vkDestroyDevice(device_, nullptr);
+}
+
+Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
+  RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, plan_.mapped));
+  return SlabPtr(std::move(slab));
+}
+
+Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
+  const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
+  RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
+  return SlabPtr(std::move(slab));
+}
+
+Status VulkanDevice::settle() {
+  if (completed_ == submissions_) return {};
+  const VkResult result = api_.vkDeviceWaitIdle(device_);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "waiting for '", info_.name, "' failed: ", result_name(result));
+  completed_ = submissions_;
+  return {};
+}
+
+Result<SlabPtr> VulkanDevice::wrap(void*, size_t) noexcept {
+  return unsupported("the Vulkan backend does not adopt host memory; copy with upload()");
+}
+
+Status VulkanDevice::make_staging() {
+  if (staging_ != nullptr) return {};
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool.queueFamilyIndex = plan_.queue_family;
+  VkResult result = api_.vkCreateCommandPool(device_, &pool, nullptr, &transfer_pool_);
+  if (result == VK_SUCCESS) {
+    VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    allocate.commandPool = transfer_pool_;
+    allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    allocate.commandBufferCount = 1;
+    result = api_.vkAllocateCommandBuffers(device_, &allocate, &transfer_);
+  }
+  VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  if (result == VK_SUCCESS) result = api_.vkCreateFence(device_, &fence, nullptr, &transfer_done_);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "cannot prepare transfers on '", info_.name,
+                        "': ", result_name(result));
+  RT_ASSIGN(staging_, VulkanSlab::create(*this, kStagingBytes, plan_.staging_memory, true));
+  return {};
+}
+
+Status VulkanDevice::copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination,
+                              uint64_t destination_offset, uint64_t bytes) {
+  VkCommandBufferBeginInfo begin_info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin_info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  VkResult result = api_.vkBeginCommandBuffer(transfer_, &begin_info);
+  if (result == VK_SUCCESS) {
+    const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_MEMORY_WRITE_BIT,
+                                 VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT};
+    api_.vkCmdPipelineBarrier(transfer_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                              0, 1, &before, 0, nullptr, 0, nullptr);
+    const VkBufferCopy region{source_offset, destination_offset, bytes};
+    api_.vkCmdCopyBuffer(transfer_, source, destination, 1, &region);
+    const VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_TRANSFER_WRITE_BIT,
+                                VK_ACCESS_HOST_READ_BIT | VK_ACCESS_MEMORY_READ_BIT};
+    api_.vkCmdPipelineBarrier(transfer_, VK_PIPELINE_STAGE_TRANSFER_BIT,
+                              VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1, &after,
+                              0, nullptr, 0, nullptr);
+    result = api_.vkEndCommandBuffer(transfer_);
+  }
+  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &transfer_;
+  if (result == VK_SUCCESS) result = api_.vkQueueSubmit(queue_, 1, &submit, transfer_done_);
+  if (result == VK_SUCCESS) result = api_.vkWaitForFences(device_, 1, &transfer_done_, VK_TRUE, UINT64_MAX);
+  if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &transfer_done_);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "a transfer of ", bytes_text(bytes), " on '", info_.name,
+                        "' failed: ", result_name(result));
+  return instance_->validation_errors();
+}
+
+namespace {
+Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
+  if (offset <= slab && bytes <= slab - offset) return {};
+  return invalid_argument(what, " of ", bytes, " bytes at ", offset, " in a slab of ", slab);
+}
+}  // namespace
+
+Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept {
+  RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
+  auto& slab = static_cast<VulkanSlab&>(destination);
+  if (bytes.empty()) return {};
+  if (slab.host() != nullptr) {
+    if (!slab.exchange()) RT_TRY(settle());
+    std::memcpy(static_cast<std::byte*>(slab.host()) + offset, bytes.data(), bytes.size());
+    return {};
+  }
+  RT_TRY(make_staging());
+  for (size_t done = 0; done < bytes.size();) {
+    const size_t part = std::min(bytes.size() - done, kStagingBytes);
+    std::memcpy(staging_->host(), bytes.data() + done, part);
+    RT_TRY(copy_now(staging_->buffer(), 0, slab.buffer(), offset + done, part));
+    done += part;
+  }
+  return {};
+}
+
+Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept {
+  RT_TRY(check_range("download", source.size(), offset, bytes.size()));
+  const auto& slab = static_cast<const VulkanSlab&>(source);
+  if (bytes.empty()) return {};
+  if (slab.host() != nullptr) {
+    if (!slab.exchange()) RT_TRY(settle());
+    std::memcpy(bytes.data(), static_cast<const std::byte*>(slab.host()) + offset, bytes.size());
+    return {};
+  }
+  RT_TRY(make_staging());
+  for (size_t done = 0; done < bytes.size();) {
+    const size_t part = std::min(bytes.size() - done, kStagingBytes);
+    RT_TRY(copy_now(slab.buffer(), offset + done, staging_->buffer(), 0, part));
+    std::memcpy(bytes.data() + done, staging_->host(), part);
+    done += part;
+  }
+  return {};
+}
+
+Result<CommandListPtr> VulkanDevice::begin(const RecordOptions& options) noexcept {
+  RT_ASSIGN(auto commands, VulkanCommands::create(*this, options));
+  return CommandListPtr(std::move(commands));
+}
+
+}  // namespace librt::vulkan

@@ -1,0 +1,90 @@
+// VulkanDevice: one physical device opened for compute, implementing the backend contract.
+//
+// Knows: VkDevice, queue, slabs, transfers. Must not know: what kernels compute.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/vulkan/device/device_plan.h"
+#include "backends/vulkan/device/loader.h"
+#include "backends/vulkan/device/memory.h"
+#include "backends/vulkan/dispatch/pipeline.h"
+#include "runtime/backend/kernel_table.h"
+
+namespace librt::vulkan {
+
+class SelfTests;
+
+class VulkanDevice final : public Device {
+ public:
+  static Result<DevicePtr> open(const DeviceOptions& options);
+  ~VulkanDevice() override;
+
+  const DeviceInfo& info() const noexcept override { return info_; }
+  const KernelTable& kernels() const noexcept override { return *kernels_; }
+  Result<SlabPtr> allocate(size_t bytes) noexcept override;
+  Result<SlabPtr> allocate_exchange(size_t bytes) noexcept override;
+  Result<SlabPtr> wrap(void* bytes, size_t size) noexcept override;
+  Status upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept override;
+  Status download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept override;
+  Result<CommandListPtr> begin(const RecordOptions& options) noexcept override;
+
+  const DeviceApi& api() const noexcept { return api_; }
+  VkDevice handle() const noexcept { return device_; }
+  VkQueue queue() const noexcept { return queue_; }
+  const DeviceFacts& facts() const noexcept { return facts_; }
+  const DevicePlan& plan() const noexcept { return plan_; }
+  PipelineStore& pipelines() noexcept { return *pipelines_; }
+  /// Lists among the device's features what is not used of it, and why.
+  void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
+  /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first
+  /// requested.
+  SelfTests& self_tests() const noexcept { return *self_tests_; }
+  Instance& instance() noexcept { return *instance_; }
+  /// Command lists report each submission, in order, and each completed wait: all earlier submissions are
+  /// then complete, too.
+  uint64_t count_submission() noexcept { return ++submissions_; }
+  void note_completed(uint64_t submission) noexcept { completed_ = std::max(completed_, submission); }
+  /// Bound to a shader's unused storage bindings: drivers require each one that the code names to be valid.
+  VkBuffer placeholder() const noexcept { return placeholder_->buffer(); }
+
+ private:
+  VulkanDevice() = default;
+  /// Waits for all submitted work.
+  Status settle();
+  /// Runs one copy through the queue and waits for it.
+  Status copy_now(VkBuffer source, uint64_t source_offset, VkBuffer destination, uint64_t destination_offset,
+                  uint64_t bytes);
+  Status make_staging();
+
+  std::shared_ptr<Instance> instance_;
+  DeviceFacts facts_;
+  DevicePlan plan_;
+  DeviceInfo info_;
+  DeviceApi api_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  VkQueue queue_ = VK_NULL_HANDLE;
+  std::unique_ptr<PipelineStore> pipelines_;
+  std::unique_ptr<KernelTable> kernels_;
+  std::unique_ptr<SelfTests> self_tests_;
+  std::unique_ptr<VulkanSlab> placeholder_;
+  uint64_t submissions_ = 0, completed_ = 0;
+  // For transfers to memory that the host cannot map.
+  std::unique_ptr<VulkanSlab> staging_;
+  VkCommandPool transfer_pool_ = VK_NULL_HANDLE;
+  VkCommandBuffer transfer_ = VK_NULL_HANDLE;
+  VkFence transfer_done_ = VK_NULL_HANDLE;
+};
+
+/// The device passed to a kernel's factory or predicate is always ours.
+inline VulkanDevice& cast(Device& device) noexcept {
+  return static_cast<VulkanDevice&>(device);
+}
+inline const VulkanDevice& cast(const Device& device) noexcept {
+  return static_cast<const VulkanDevice&>(device);
+}
+
+}  // namespace librt::vulkan

@@ -1,0 +1,38 @@
+// Slabs: one VkBuffer over one VkDeviceMemory each, persistently mapped if host visible.
+//
+// Knows: buffers and memory. Must not know: kernels, command lists.
+#pragma once
+
+#include "backends/vulkan/device/api.h"
+#include "runtime/backend/backend.h"
+
+namespace librt::vulkan {
+
+class VulkanDevice;
+
+class VulkanSlab final : public Slab {
+ public:
+  /// `size` bytes in memory of type `memory_type`; mapped if `map`. Exchange memory: the host reads and
+  /// writes it while other work is in flight.
+  static Result<std::unique_ptr<VulkanSlab>> create(const VulkanDevice& device, size_t size,
+                                                    uint32_t memory_type, bool map, bool exchange = false);
+  ~VulkanSlab() override;
+  size_t size() const noexcept override { return size_; }
+  void* host() noexcept override { return host_; }
+  const void* host() const noexcept { return host_; }
+  VkBuffer buffer() const noexcept { return buffer_; }
+  bool exchange() const noexcept { return exchange_; }
+
+ private:
+  VulkanSlab(const DeviceApi& api, VkDevice device, size_t size, bool exchange)
+      : api_(api), device_(device), size_(size), exchange_(exchange) {}
+  const DeviceApi& api_;
+  VkDevice device_;
+  size_t size_;
+  bool exchange_;
+  VkBuffer buffer_ = VK_NULL_HANDLE;
+  VkDeviceMemory memory_ = VK_NULL_HANDLE;
+  void* host_ = nullptr;
+};
+
+}  // namespace librt::vulkan

@@ -1,0 +1,340 @@
+#include "backends/vulkan/dispatch/commands.h"
+
+#include <algorithm>
+
+namespace librt::vulkan {
+namespace {
+
+constexpr uint32_t kSetsPerPool = 64;
+constexpr VkPipelineStageFlags kWork = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kAllAccess = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                                     VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+
+uint64_t handle_of(VkBuffer buffer) {
+  return reinterpret_cast<uint64_t>(buffer);
+}
+
+/// Tensors begin at multiples of 64 bytes, so a range may be widened to whole vec4s without overlapping a
+/// neighbour.
+uint64_t bound_bytes(uint64_t bytes) {
+  return std::max<uint64_t>((bytes + 15) & ~uint64_t{15}, 16);
+}
+
+}  // namespace
+
+bool HazardTracker::add(std::span<const Access> accesses) {
+  bool conflict = false;
+  for (const Access& access : accesses)
+    for (const Access& earlier : pending_)
+      conflict = conflict || ((access.write || earlier.write) && access.buffer == earlier.buffer &&
+                              access.begin < earlier.end && earlier.begin < access.end);
+  if (conflict) pending_.clear();
+  pending_.insert(pending_.end(), accesses.begin(), accesses.end());
+  return conflict;
+}
+
+Result<std::unique_ptr<VulkanCommands>> VulkanCommands::create(VulkanDevice& device,
+                                                               const RecordOptions& options) {
+  std::unique_ptr<VulkanCommands> commands(new VulkanCommands(device));
+  RT_TRY(commands->start(options));
+  return commands;
+}
+
+Status VulkanCommands::failed(const char* what, VkResult result) const {
+  return Status::make(result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY
+                          ? Code::OutOfMemory
+                          : Code::Device,
+                      "device '", device_.info().name, "': ", what, " failed with ", result_name(result));
+}
+
+Status VulkanCommands::start(const RecordOptions& options) {
+  slots_.assign(options.slots.begin(), options.slots.end());
+  for (size_t i = 0; i < slots_.size(); ++i)
+    if (slots_[i] == nullptr)
+      return invalid_argument("slot ", i, " has no slab; Vulkan kernels do not work on host addresses");
+  profile_ = options.profile;
+  if (profile_ && !device_.plan().timestamps)
+    return unsupported("device '", device_.info().name, "' has no timestamps, so it cannot be profiled");
+
+  VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  pool.queueFamilyIndex = device_.plan().queue_family;
+  VkResult result = api_.vkCreateCommandPool(device_.handle(), &pool, nullptr, &pool_);
+  if (result != VK_SUCCESS) return failed("creating a command pool", result);
+  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocate.commandPool = pool_;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  result = api_.vkAllocateCommandBuffers(device_.handle(), &allocate, &commands_);
+  if (result != VK_SUCCESS) return failed("allocating a command buffer", result);
+  const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  for (Submission& submission : submissions_) {
+    result = api_.vkCreateFence(device_.handle(), &fence, nullptr, &submission.done);
+    if (result != VK_SUCCESS) return failed("creating a fence", result);
+  }
+  if (profile_) {
+    query_capacity_ = options.spans + 2;
+    VkQueryPoolCreateInfo queries{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+    queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    queries.queryCount = query_capacity_;
+    result = api_.vkCreateQueryPool(device_.handle(), &queries, nullptr, &queries_);
+    if (result != VK_SUCCESS) return failed("creating timestamps", result);
+  }
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  begin.flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  result = api_.vkBeginCommandBuffer(commands_, &begin);
+  if (result != VK_SUCCESS) return failed("beginning a command buffer", result);
+  if (profile_) api_.vkCmdResetQueryPool(commands_, queries_, 0, query_capacity_);
+  // Covers writes of earlier submissions and of the host.
+  const VkMemoryBarrier before{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                               VK_ACCESS_MEMORY_WRITE_BIT | VK_ACCESS_HOST_WRITE_BIT, kAllAccess};
+  api_.vkCmdPipelineBarrier(commands_, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, kWork,
+                            0, 1, &before, 0, nullptr, 0, nullptr);
+  return {};
+}
+
+VulkanCommands::~VulkanCommands() {
+  for (Submission& submission : submissions_) wait_for(submission);
+  for (VkBufferView view : views_) api_.vkDestroyBufferView(device_.handle(), view, nullptr);
+  for (VkDescriptorPool pool : descriptor_pools_)
+    api_.vkDestroyDescriptorPool(device_.handle(), pool, nullptr);
+  if (queries_ != VK_NULL_HANDLE) api_.vkDestroyQueryPool(device_.handle(), queries_, nullptr);
+  for (const Submission& submission : submissions_)
+    if (submission.done != VK_NULL_HANDLE) api_.vkDestroyFence(device_.handle(), submission.done, nullptr);
+  if (pool_ != VK_NULL_HANDLE) api_.vkDestroyCommandPool(device_.handle(), pool_, nullptr);
+}
+
+void VulkanCommands::barrier() {
+  const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                               VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kAllAccess};
+  api_.vkCmdPipelineBarrier(commands_, kWork, kWork, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+void VulkanCommands::order(std::span<const HazardTracker::Access> accesses) {
+  if (hazards_.add(accesses)) barrier();
+}
+
+Status VulkanCommands::mark(uint32_t span) noexcept {
+  if (!profile_) return {};
+  if (marks_.size() + 1 >= query_capacity_)
+    return invalid_argument("more marks were set than RecordOptions::spans announced (", query_capacity_ - 2,
+                            ")");
+  barrier();  // so that the work of one span does not count in the next one's time
+  hazards_.clear();
+  api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
+                           static_cast<uint32_t>(marks_.size()));
+  marks_.push_back(span);
+  return {};
+}
+
+Result<VkBuffer> VulkanCommands::buffer_of(const BufferRef& ref) const {
+  if (ref.slot >= slots_.size())
+    return internal_error("a kernel refers to slot ", ref.slot, " of ", slots_.size());
+  const auto* slab = static_cast<const VulkanSlab*>(slots_[ref.slot]);
+  if (ref.offset > slab->size() || ref.bytes > slab->size() - ref.offset)
+    return internal_error("a kernel refers to ", ref.bytes, " bytes at ", ref.offset, " in a slab of ",
+                          slab->size());
+  return slab->buffer();
+}
+
+Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& source) noexcept {
+  if (source.bytes != destination.bytes)
+    return invalid_argument("copy of ", source.bytes, " bytes to ", destination.bytes);
+  if (source.bytes == 0) return {};
+  RT_ASSIGN(const VkBuffer from, buffer_of(source));
+  RT_ASSIGN(const VkBuffer to, buffer_of(destination));
+  const HazardTracker::Access accesses[] = {
+      {handle_of(from), source.offset, source.offset + source.bytes, false},
+      {handle_of(to), destination.offset, destination.offset + destination.bytes, true}};
+  order(accesses);
+  const VkBufferCopy region{source.offset, destination.offset, source.bytes};
+  api_.vkCmdCopyBuffer(commands_, from, to, 1, &region);
+  return {};
+}
+
+Status VulkanCommands::fill(const BufferRef& destination, uint32_t word) {
+  const uint64_t bytes = (destination.bytes + 3) & ~uint64_t{3};
+  if (bytes == 0) return {};
+  RT_ASSIGN(const VkBuffer to, buffer_of(destination));
+  const HazardTracker::Access accesses[] = {
+      {handle_of(to), destination.offset, destination.offset + bytes, true}};
+  order(accesses);
+  api_.vkCmdFillBuffer(commands_, to, destination.offset, bytes, word);
+  return {};
+}
+
+Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRange> operands) {
+  if (sets_left_ == 0) {
+    const VkDescriptorPoolSize sizes[] = {
+        {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsPerPool * kStorageBindings},
+        {VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER, kSetsPerPool * kTexelBindings}};
+    VkDescriptorPoolCreateInfo create{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    create.maxSets = kSetsPerPool;
+    create.poolSizeCount = 2;
+    create.pPoolSizes = sizes;
+    VkDescriptorPool pool = VK_NULL_HANDLE;
+    const VkResult result = api_.vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool);
+    if (result != VK_SUCCESS) return failed("creating a descriptor pool", result);
+    descriptor_pools_.push_back(pool);
+    sets_left_ = kSetsPerPool;
+  }
+  const VkDescriptorSetLayout layout = device_.pipelines().set_layout();
+  VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+  allocate.descriptorPool = descriptor_pools_.back();
+  allocate.descriptorSetCount = 1;
+  allocate.pSetLayouts = &layout;
+  VkDescriptorSet set = VK_NULL_HANDLE;
+  const VkResult result = api_.vkAllocateDescriptorSets(device_.handle(), &allocate, &set);
+  if (result != VK_SUCCESS) return failed("allocating a descriptor set", result);
+  --sets_left_;
+
+  VkDescriptorBufferInfo buffers[kStorageBindings + kTexelBindings];
+  VkWriteDescriptorSet writes[kStorageBindings + kTexelBindings];
+  uint32_t count = 0;
+  for (const BoundRange& operand : operands) {
+    RT_ASSIGN(const VkBuffer buffer, buffer_of(operand.range));
+    const uint64_t bytes = bound_bytes(operand.range.bytes);
+    if (bytes > device_.plan().max_binding_bytes)
+      return unsupported("an operand of ", bytes_text(bytes), " exceeds what device '", device_.info().name,
+                         "' binds at once (", bytes_text(device_.plan().max_binding_bytes), ")");
+    VkWriteDescriptorSet& write = writes[count];
+    write = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = set;
+    write.dstBinding = operand.texel ? kStorageBindings + operand.binding : operand.binding;
+    write.descriptorCount = 1;
+    if (operand.texel) {
+      VkBufferViewCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+      create.buffer = buffer;
+      create.format = operand.pairs ? VK_FORMAT_R32G32_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
+      create.offset = operand.range.offset;
+      create.range = bytes;
+      VkBufferView view = VK_NULL_HANDLE;
+      const VkResult made = api_.vkCreateBufferView(device_.handle(), &create, nullptr, &view);
+      if (made != VK_SUCCESS) return failed("creating a texel view", made);
+      views_.push_back(view);
+      write.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+      write.pTexelBufferView = nullptr;  // set below: views_ may still move
+    } else {
+      buffers[count] = {buffer, operand.range.offset, bytes};
+      write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+      write.pBufferInfo = &buffers[count];
+    }
+    ++count;
+  }
+  for (uint32_t binding = 0; binding < kStorageBindings; ++binding) {
+    const bool given = std::any_of(operands.begin(), operands.end(), [&](const BoundRange& operand) {
+      return !operand.texel && operand.binding == binding;
+    });
+    if (given) continue;
+    buffers[count] = {device_.placeholder(), 0, 64};
+    writes[count] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    writes[count].dstSet = set;
+    writes[count].dstBinding = binding;
+    writes[count].descriptorCount = 1;
+    writes[count].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    writes[count].pBufferInfo = &buffers[count];
+    ++count;
+  }
+  size_t view =
+      views_.size() - static_cast<size_t>(std::count_if(operands.begin(), operands.end(),
+                                                        [](const BoundRange& o) { return o.texel; }));
+  for (uint32_t i = 0; i < operands.size(); ++i)
+    if (operands[i].texel) writes[i].pTexelBufferView = &views_[view++];
+  api_.vkUpdateDescriptorSets(device_.handle(), count, writes, 0, nullptr);
+  return set;
+}
+
+Status VulkanCommands::dispatch(const Dispatch& work) {
+  if (work.groups == 0) return {};
+  const uint64_t limit = std::min<uint64_t>(device_.facts().max_groups, 65535);
+  const uint64_t x = std::min(work.groups, limit);
+  const uint64_t y = (work.groups + x - 1) / x;
+  if (y > limit)
+    return unsupported("a dispatch of ", work.groups, " groups exceeds what device '", device_.info().name,
+                       "' runs");
+  RT_ASSIGN(const VkPipeline pipeline, device_.pipelines().get(work.shader, work.constants));
+  RT_ASSIGN(const VkDescriptorSet set, descriptor_set(work.operands));
+
+  HazardTracker::Access accesses[kStorageBindings + kTexelBindings];
+  size_t count = 0;
+  for (const BoundRange& operand : work.operands) {
+    const auto* slab = static_cast<const VulkanSlab*>(slots_[operand.range.slot]);
+    accesses[count++] = {handle_of(slab->buffer()), operand.range.offset,
+                         operand.range.offset + bound_bytes(operand.range.bytes), operand.write};
+  }
+  order({accesses, count});
+  api_.vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+  const VkPipelineLayout layout = device_.pipelines().layout();
+  api_.vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &set, 0, nullptr);
+  if (!work.push.empty())
+    api_.vkCmdPushConstants(commands_, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                            static_cast<uint32_t>(work.push.size_bytes()), work.push.data());
+  api_.vkCmdDispatch(commands_, static_cast<uint32_t>(x), static_cast<uint32_t>(y), 1);
+  return {};
+}
+
+Status VulkanCommands::finish() noexcept {
+  if (profile_)
+    api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
+                             static_cast<uint32_t>(marks_.size()));
+  const VkMemoryBarrier after{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr,
+                              VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+                              VK_ACCESS_HOST_READ_BIT};
+  api_.vkCmdPipelineBarrier(commands_, kWork, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &after, 0, nullptr, 0,
+                            nullptr);
+  const VkResult result = api_.vkEndCommandBuffer(commands_);
+  if (result != VK_SUCCESS) return failed("ending a command buffer", result);
+  finished_ = true;
+  return device_.instance().validation_errors();
+}
+
+Status VulkanCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
+  return unsupported("slot ", slot,
+                     ": Vulkan kernels do not work on host addresses; copy into the slot's slab");
+}
+
+Status VulkanCommands::submit() noexcept {
+  if (!finished_) return internal_error("submit() before finish()");
+  Submission& submission = submissions_[next_submission_];
+  if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
+    return failed("waiting for the device", result);
+  VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  submit.commandBufferCount = 1;
+  submit.pCommandBuffers = &commands_;
+  const VkResult result = api_.vkQueueSubmit(device_.queue(), 1, &submit, submission.done);
+  if (result != VK_SUCCESS) return failed("submitting", result);
+  submission.number = device_.count_submission();
+  next_submission_ = 1 - next_submission_;
+  return {};
+}
+
+VkResult VulkanCommands::wait_for(Submission& submission) noexcept {
+  if (submission.number == 0) return VK_SUCCESS;
+  VkResult result = api_.vkWaitForFences(device_.handle(), 1, &submission.done, VK_TRUE, UINT64_MAX);
+  if (result == VK_SUCCESS) result = api_.vkResetFences(device_.handle(), 1, &submission.done);
+  if (result == VK_SUCCESS) device_.note_completed(submission.number);
+  submission.number = 0;
+  return result;
+}
+
+Status VulkanCommands::wait() noexcept {
+  for (Submission& submission : submissions_)
+    if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
+      return failed("waiting for the device", result);
+  return device_.instance().validation_errors();
+}
+
+Status VulkanCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
+  if (!profile_) return invalid_argument("timings of a command list that was not begun with profile");
+  std::vector<uint64_t> ticks(marks_.size() + 1);
+  const VkResult result = api_.vkGetQueryPoolResults(
+      device_.handle(), queries_, 0, static_cast<uint32_t>(ticks.size()), ticks.size() * sizeof(uint64_t),
+      ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+  if (result != VK_SUCCESS) return failed("reading timestamps", result);
+  for (size_t i = 0; i < marks_.size(); ++i)
+    if (marks_[i] < nanoseconds.size())
+      nanoseconds[marks_[i]] += static_cast<uint64_t>(static_cast<double>(ticks[i + 1] - ticks[i]) *
+                                                      device_.facts().timestamp_period);
+  return {};
+}
+
+}  // namespace librt::vulkan

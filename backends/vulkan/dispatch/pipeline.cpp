@@ -1,0 +1,105 @@
+#include "backends/vulkan/dispatch/pipeline.h"
+
+#include "backends/vulkan/device/device_plan.h"
+#include "backends/vulkan/dispatch/pipeline_cache_file.h"
+
+namespace librt::vulkan {
+
+PipelineStore::~PipelineStore() {
+  save();
+  for (const auto& [key, pipeline] : pipelines_) api_.vkDestroyPipeline(device_, pipeline, nullptr);
+  if (cache_ != VK_NULL_HANDLE) api_.vkDestroyPipelineCache(device_, cache_, nullptr);
+  if (layout_ != VK_NULL_HANDLE) api_.vkDestroyPipelineLayout(device_, layout_, nullptr);
+  if (set_layout_ != VK_NULL_HANDLE) api_.vkDestroyDescriptorSetLayout(device_, set_layout_, nullptr);
+}
+
+Status PipelineStore::open(std::string cache_file, std::string key) {
+  // One layout for all shaders: storage buffers first, then texel buffers. Texel bindings that a shader does
+  // not use stay unbound.
+  VkDescriptorSetLayoutBinding bindings[kStorageBindings + kTexelBindings] = {};
+  for (uint32_t i = 0; i < kStorageBindings + kTexelBindings; ++i) {
+    bindings[i].binding = i;
+    bindings[i].descriptorType =
+        i < kStorageBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+    bindings[i].descriptorCount = 1;
+    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = kStorageBindings + kTexelBindings;
+  set.pBindings = bindings;
+  VkResult result = api_.vkCreateDescriptorSetLayout(device_, &set, nullptr, &set_layout_);
+  if (result == VK_SUCCESS) {
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
+    VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    layout.setLayoutCount = 1;
+    layout.pSetLayouts = &set_layout_;
+    layout.pushConstantRangeCount = 1;
+    layout.pPushConstantRanges = &range;
+    result = api_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_);
+  }
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "cannot create the pipeline layout: ", result_name(result));
+
+  cache_file_ = std::move(cache_file);
+  key_ = std::move(key);
+  std::vector<uint8_t> bytes;
+  if (!cache_file_.empty()) bytes = read_cache_file(cache_file_, key_);
+  VkPipelineCacheCreateInfo cache{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  cache.initialDataSize = bytes.size();
+  cache.pInitialData = bytes.data();
+  result = api_.vkCreatePipelineCache(device_, &cache, nullptr, &cache_);
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "cannot create a pipeline cache: ", result_name(result));
+  return {};
+}
+
+void PipelineStore::save() noexcept {
+  if (!dirty_ || cache_file_.empty() || cache_ == VK_NULL_HANDLE) return;
+  size_t size = 0;
+  if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return;
+  constexpr size_t kHeaderOnly = 32;  // drivers without a cache return the header alone
+  if (size <= kHeaderOnly) return;
+  std::vector<uint8_t> bytes(size);
+  if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;
+  bytes.resize(size);
+  if (write_cache_file(cache_file_, key_, bytes)) dirty_ = false;
+}
+
+Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants) {
+  const auto key = std::make_pair(shader, constants);
+  if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
+
+  const ShaderCode& code = shader_code(shader);
+  VkShaderModuleCreateInfo create_module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  create_module.codeSize = code.words.size() * sizeof(uint32_t);
+  create_module.pCode = code.words.data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  VkResult result = api_.vkCreateShaderModule(device_, &create_module, nullptr, &module);
+  VkPipeline pipeline = VK_NULL_HANDLE;
+  if (result == VK_SUCCESS) {
+    std::vector<VkSpecializationMapEntry> entries;
+    for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
+    VkSpecializationInfo specialization{};
+    specialization.mapEntryCount = static_cast<uint32_t>(entries.size());
+    specialization.pMapEntries = entries.data();
+    specialization.dataSize = constants.size() * 4;
+    specialization.pData = constants.data();
+    VkComputePipelineCreateInfo create{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    create.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
+    create.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    create.stage.module = module;
+    create.stage.pName = "main";
+    create.stage.pSpecializationInfo = &specialization;
+    create.layout = layout_;
+    result = api_.vkCreateComputePipelines(device_, cache_, 1, &create, nullptr, &pipeline);
+    api_.vkDestroyShaderModule(device_, module, nullptr);
+  }
+  if (result != VK_SUCCESS)
+    return Status::make(Code::Device, "the driver cannot compile shader ", code.name, ": ",
+                        result_name(result));
+  dirty_ = true;
+  pipelines_.emplace(key, pipeline);
+  return pipeline;
+}
+
+}  // namespace librt::vulkan

@@ -1,0 +1,134 @@
+#include "backends/vulkan/dispatch/program.h"
+
+#include <string_view>
+
+namespace librt::vulkan {
+namespace {
+constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
+  return (bytes + alignment - 1) & ~(alignment - 1);
+}
+/// No device may require a larger alignment of bindings.
+constexpr uint64_t kReservedAlignment = 256;
+}  // namespace
+
+Step& Step::push_axes(std::span<const int64_t> values, int64_t filler) {
+  constexpr size_t kWords = 6;
+  for (size_t i = 0; i < kWords; ++i) push(i < values.size() ? values[i] : filler);
+  return *this;
+}
+
+Step& Program::dispatch(Shader shader, uint64_t groups, uint32_t lanes) {
+  Step& step = steps_.emplace_back();
+  step.shader_ = shader;
+  step.groups_ = groups;
+  step.spec(lanes);
+  return step;
+}
+
+void Program::fill(const Ref& destination, uint32_t word) {
+  Step& step = steps_.emplace_back();
+  step.kind_ = Step::Kind::Fill;
+  step.word_ = word;
+  step.write(0, destination);
+}
+
+void Program::copy(const Ref& destination, const Ref& source) {
+  Step& step = steps_.emplace_back();
+  step.kind_ = Step::Kind::Copy;
+  step.write(0, destination);
+  step.read(1, source);
+}
+
+Ref Program::scratch(uint64_t bytes) {
+  const Ref ref{Ref::Kind::Scratch, 0, requirements_.scratch, bytes};
+  requirements_.scratch += align(bytes, kReservedAlignment);
+  return ref;
+}
+
+Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> write) {
+  const Ref ref{Ref::Kind::Packed, 0, requirements_.packed, bytes};
+  requirements_.packed += align(bytes, kReservedAlignment);
+  packers_.push_back({ref.offset, bytes, std::move(write)});
+  return ref;
+}
+
+Status Program::pack(std::span<std::byte> bytes) noexcept {
+  for (const Packer& packer : packers_) {
+    if (packer.offset + packer.bytes > bytes.size())
+      return internal_error(name_, ": ", requirements_.packed, " packed bytes were reserved, ", bytes.size(),
+                            " were given");
+    packer.write(bytes.subspan(packer.offset, packer.bytes));
+  }
+  return {};
+}
+
+Result<BufferRef> Program::resolve(const Ref& ref, const Bindings& bindings) const {
+  BufferRef whole;
+  switch (ref.kind) {
+    case Ref::Kind::Input:
+      if (ref.index < bindings.inputs.size()) whole = bindings.inputs[ref.index];
+      break;
+    case Ref::Kind::Output:
+      if (ref.index < bindings.outputs.size()) whole = bindings.outputs[ref.index];
+      break;
+    case Ref::Kind::Scratch: whole = bindings.scratch; break;
+    case Ref::Kind::Packed: whole = bindings.packed; break;
+  }
+  if (!whole.present()) return internal_error(name_, ": an operand is not bound");
+  const uint64_t bytes = ref.bytes == 0 ? whole.bytes - ref.offset : ref.bytes;
+  if (ref.offset + bytes > align(whole.bytes))
+    return internal_error(name_, ": an operand of ", whole.bytes, " bytes is bound, ", ref.offset + bytes,
+                          " are needed");
+  return BufferRef{whole.slot, whole.offset + ref.offset, bytes};
+}
+
+Status Program::check_interfaces() const {
+  for (const Step& step : steps_) {
+    if (step.kind_ != Step::Kind::Dispatch) continue;
+    const ShaderCode& code = shader_code(step.shader_);
+    const std::string_view wanted = code.push, found = step.push_types_;
+    bool same = wanted.empty() || wanted.size() == found.size();
+    for (size_t i = 0; same && i < wanted.size(); ++i) same = wanted[i] == found[i] || wanted[i] == '.';
+    if (!same)
+      return internal_error(name_, ": shader ", code.name, ": expected the push constants ", wanted,
+                            ", found ", found);
+    if (step.constants_.size() < code.constants)
+      return internal_error(name_, ": shader ", code.name, ": expected ", code.constants,
+                            " specialization constants, found ", step.constants_.size());
+  }
+  return {};
+}
+
+Status Program::record(CommandList& list, const Bindings& bindings) noexcept {
+  RT_TRY(check_interfaces());
+  auto& commands = static_cast<VulkanCommands&>(list);
+  for (const Step& step : steps_) {
+    BoundRange ranges[kStorageBindings + kTexelBindings];
+    size_t count = 0;
+    for (const Step::Use& use : step.uses_) {
+      RT_ASSIGN(ranges[count].range, resolve(use.ref, bindings));
+      ranges[count].binding = use.binding;
+      ranges[count].texel = use.texel;
+      ranges[count].pairs = use.pairs;
+      ranges[count].write = use.write;
+      ++count;
+    }
+    switch (step.kind_) {
+      case Step::Kind::Fill: RT_TRY(commands.fill(ranges[0].range, step.word_)); break;
+      case Step::Kind::Copy: {
+        const BufferRef& to = ranges[0].range;
+        const BufferRef& from = ranges[1].range;
+        if (to.slot != from.slot || to.offset != from.offset) RT_TRY(commands.copy(to, from));
+        break;
+      }
+      case Step::Kind::Dispatch: {
+        const Dispatch dispatch{step.shader_, step.constants_, step.push_, {ranges, count}, step.groups_};
+        if (Status status = commands.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace librt::vulkan

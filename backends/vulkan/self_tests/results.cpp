@@ -1,0 +1,91 @@
+#include "backends/vulkan/self_tests/results.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "runtime/core/status.h"
+
+namespace librt::vulkan {
+namespace {
+
+constexpr char kBegun[] = "begun", kDropped[] = "dropped", kPassed[] = "right", kFailed[] = "wrong";
+
+/// A file that cannot be written costs tests at the next start, not results.
+void append_line(int file, std::string_view line) {
+  if (file < 0) return;
+  const std::string whole = text(line, "\n");
+  if (write(file, whole.data(), whole.size()) == static_cast<ssize_t>(whole.size())) fsync(file);
+}
+
+}  // namespace
+
+SelfTestResults::SelfTestResults(std::string path, std::string_view key)
+    : path_(std::move(path)), header_(key) {}
+
+void SelfTestResults::read(int file) {
+  std::string all;
+  char buffer[4096];
+  lseek(file, 0, SEEK_SET);
+  for (ssize_t got = 0; (got = ::read(file, buffer, sizeof buffer)) > 0;)
+    all.append(buffer, static_cast<size_t>(got));
+  std::istringstream lines(all);
+  std::string line;
+  if (!std::getline(lines, line) || line != header_) {
+    if (ftruncate(file, 0) == 0) append_line(file, header_);
+    return;
+  }
+  while (std::getline(lines, line)) {
+    std::istringstream fields(line);
+    std::string event, name, reason;
+    std::getline(fields, event, '\t');
+    std::getline(fields, name, '\t');
+    std::getline(fields, reason, '\t');
+    if (event == kBegun)
+      results_[name] = "the process ended during its self-test";
+    else if (event == kDropped)
+      results_.erase(name);
+    else if (event == kPassed || (event == kFailed && !reason.empty()))
+      results_[name] = reason;
+  }
+}
+
+SelfTestResults::Test::Test(SelfTestResults& results, std::string name)
+    : results_(results), name_(std::move(name)) {
+  auto& all = results_.results_;
+  if (const auto found = all.find(name_); found != all.end()) {
+    known_ = found->second;
+    return;
+  }
+  if (results_.path_.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(results_.path_).parent_path(), error);
+  file_ = open(results_.path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_ < 0) return;
+  flock(file_, LOCK_EX);
+  results_.read(file_);
+  if (const auto found = all.find(name_); found != all.end())
+    known_ = found->second;
+  else
+    append_line(file_, text(kBegun, "\t", name_));
+}
+
+void SelfTestResults::Test::end(std::string_view reason) {
+  known_ = reason;
+  for (char& c : *known_)
+    if (c == '\t' || c == '\n') c = ' ';
+  results_.results_[name_] = *known_;
+  append_line(file_,
+              known_->empty() ? text(kPassed, "\t", name_) : text(kFailed, "\t", name_, "\t", *known_));
+}
+
+SelfTestResults::Test::~Test() {
+  if (file_ < 0) return;
+  if (!known_) append_line(file_, text(kDropped, "\t", name_));
+  close(file_);  // which ends the lock
+}
+
+}  // namespace librt::vulkan

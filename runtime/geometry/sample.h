@@ -1,0 +1,40 @@
+// Geometry of GridSample and RoiAlign: the input positions and weights of a sample along one axis.
+//
+// Knows: ONNX's coordinates, paddings and weights. Must not know: values, kernels. The weights along several
+// axes multiply.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "runtime/graph/op.h"
+
+namespace librt {
+
+struct SampleTaps {
+  int count = 0;
+  std::array<int64_t, 4> index{};  ///< inside the extent, or -1 for a zero outside
+  std::array<double, 4> weight{};
+};
+
+/// Taps of a grid coordinate, where -1 to 1 spans the extent. Nearest rounds half to even.
+SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttributes& attributes) noexcept;
+
+/// Along one axis of a region: bin b has `samples` sampling points, point i at
+/// start + (b + (i + 1/2) / samples) bin. In f32, in which the number of points is computed.
+struct RoiAxis {
+  float start = 0;
+  float bin = 0;
+  int64_t samples = 0;
+
+  float position(int64_t b, int64_t i) const noexcept {
+    return start + static_cast<float>(b) * bin +
+           (static_cast<float>(i) + 0.5f) * bin / static_cast<float>(samples);
+  }
+};
+RoiAxis roi_axis(float begin, float end, int64_t bins, const op::RoiAlignAttributes& attributes) noexcept;
+
+/// No taps for a position outside [-1, extent]: such a sample is 0.
+SampleTaps roi_taps(float position, int64_t extent) noexcept;
+
+}  // namespace librt

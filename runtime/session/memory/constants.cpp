@@ -1,0 +1,140 @@
+#include "runtime/session/memory/constants.h"
+
+#include <algorithm>
+
+namespace librt {
+
+namespace {
+size_t aligned(size_t bytes, const Device& device) {
+  return round_up(bytes, std::max(kHostAlignment, device.info().alignment));
+}
+}  // namespace
+
+void ConstantStore::want(Device& device, const std::byte* data, size_t bytes) {
+  if (bytes == 0) return;
+  const auto [entry, added] = locations_.try_emplace({&device, data});
+  if (!added && entry->second.block != nullptr) return;
+  if (!added && std::any_of(wanted_.begin(), wanted_.end(), [&](const Wanted& other) {
+        return other.device == &device && other.data == data;
+      }))
+    return;
+  wanted_.push_back({&device, data, bytes});
+  if (!in_place(device, data)) wanted_bytes_ += aligned(bytes, device);
+}
+
+Status ConstantStore::commit() {
+  std::vector<Wanted> wanted = std::move(wanted_);
+  wanted_.clear();
+  wanted_bytes_ = 0;
+  for (const Wanted& constant : wanted) {
+    if (!in_place(*constant.device, constant.data)) continue;
+    RT_ASSIGN(BlockPtr block, Block::wrap(*constant.device, constant.data, constant.bytes));
+    locations_[{constant.device, constant.data}] = {block.get(), 0};
+    blocks_.push_back(std::move(block));
+  }
+  while (true) {  // one slab per device that needs copies
+    Device* device = nullptr;
+    size_t bytes = 0;
+    for (const Wanted& constant : wanted) {
+      if (locations_[{constant.device, constant.data}].block != nullptr) continue;
+      if (device == nullptr) device = constant.device;
+      if (device == constant.device) bytes += aligned(constant.bytes, *device);
+    }
+    if (device == nullptr) return {};
+    RT_ASSIGN(BlockPtr block, Block::allocate(*device, bytes));
+    allocated_bytes_ += bytes;
+    size_t offset = 0;
+    for (const Wanted& constant : wanted) {
+      MemoryLocation& location = locations_[{constant.device, constant.data}];
+      if (constant.device != device || location.block != nullptr) continue;
+      RT_TRY(block->upload(offset, {constant.data, constant.bytes}));
+      location = {block.get(), offset};
+      offset += aligned(constant.bytes, *device);
+    }
+    blocks_.push_back(std::move(block));
+  }
+}
+
+void ConstantStore::abandon() noexcept {
+  wanted_.clear();
+  wanted_bytes_ = 0;
+}
+
+MemoryLocation ConstantStore::find(Device& device, const std::byte* data) const {
+  const auto found = locations_.find({&device, data});
+  return found == locations_.end() ? MemoryLocation{} : found->second;
+}
+
+bool ConstantStore::reads_host(const std::byte* data) const noexcept {
+  return std::any_of(locations_.begin(), locations_.end(), [&](const auto& location) {
+    return location.first.second == data && location.second.block != nullptr &&
+           location.second.block->host() == reinterpret_cast<const void*>(data);
+  });
+}
+
+size_t PackedStore::want(const Request& request) {
+  const bool shared = request.key.packed_key != 0;
+  for (const Shared& known : shared_)
+    if (shared && known.key == request.key) return known.index;
+  const size_t index = locations_.size();
+  locations_.push_back({});
+  if (shared) shared_.push_back({request.key, index});
+  wanted_.push_back(request);
+  wanted_index_.push_back(index);
+  wanted_bytes_ += aligned(request.bytes, *request.device);
+  return index;
+}
+
+void PackedStore::abandon() noexcept {
+  wanted_.clear();
+  wanted_index_.clear();
+  wanted_bytes_ = 0;
+  std::erase_if(shared_, [&](const Shared& entry) { return locations_[entry.index].block == nullptr; });
+}
+
+Status PackedStore::commit() {
+  const std::vector<Request> wanted = std::move(wanted_);
+  const std::vector<size_t> indices = std::move(wanted_index_);
+  wanted_.clear();
+  wanted_index_.clear();
+  wanted_bytes_ = 0;
+  const auto forget = [&](Status status) {
+    abandon();
+    return status;
+  };
+  AlignedBytes staging;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (locations_[indices[i]].block != nullptr) continue;
+    Device& device = *wanted[i].device;
+    size_t bytes = 0;
+    for (size_t k = i; k < wanted.size(); ++k)
+      if (wanted[k].device == &device) bytes += aligned(wanted[k].bytes, device);
+    auto allocated = Block::allocate(device, bytes);
+    if (!allocated.ok()) return forget(std::move(allocated).status());
+    BlockPtr block = std::move(allocated).value();
+    allocated_bytes_ += bytes;
+    size_t offset = 0;
+    std::vector<std::pair<size_t, MemoryLocation>> filled;
+    for (size_t k = i; k < wanted.size(); ++k) {
+      if (wanted[k].device != &device) continue;
+      const bool direct = device.info().host_memory && block->host() != nullptr;
+      std::byte* target = direct ? block->host() + offset : nullptr;
+      if (!direct) {
+        if (Status status = staging.reserve(wanted[k].bytes); !status.ok()) return forget(std::move(status));
+        target = staging.data();
+      }
+      Status status = wanted[k].kernel->pack({target, wanted[k].bytes});
+      for (const std::span<const std::byte> source : wanted[k].mapped)
+        discard_pages(source.data(), source.size());
+      if (status.ok() && !direct) status = block->upload(offset, {target, wanted[k].bytes});
+      if (!status.ok()) return forget(std::move(status).in("packing weights"));
+      filled.push_back({indices[k], {block.get(), offset}});
+      offset += aligned(wanted[k].bytes, device);
+    }
+    for (const auto& [index, location] : filled) locations_[index] = location;
+    blocks_.push_back(std::move(block));
+  }
+  return {};
+}
+
+}  // namespace librt

@@ -1,0 +1,93 @@
+// Constants where devices can read them: mapped memory in place, uploaded slabs, and packed bytes.
+//
+// Knows: which constant bytes already have a location. Two owners: the session for bytes that live as long as
+// it does, a plan for those computed for its shapes. Must not know: graphs, values.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "runtime/session/device/device_set.h"
+#include "runtime/session/memory/memory.h"
+
+namespace librt {
+
+/// A range of a block.
+struct MemoryLocation {
+  Block* block = nullptr;
+  uint64_t offset = 0;
+};
+
+class ConstantStore {
+ public:
+  /// Registers constant bytes for a device; commit() gives them a location. No-op for bytes that have one.
+  void want(Device& device, const std::byte* data, size_t bytes);
+  /// Device memory that commit() would allocate.
+  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  Status commit();
+  /// Drops what was registered and not committed.
+  void abandon() noexcept;
+  /// Only after commit().
+  MemoryLocation find(Device& device, const std::byte* data) const;
+  /// Whether a device reads these bytes in place.
+  bool reads_host(const std::byte* data) const noexcept;
+  /// Device memory allocated so far, without memory used in place.
+  size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+
+ private:
+  struct Wanted {
+    Device* device;
+    const std::byte* data;
+    size_t bytes;
+  };
+  static bool in_place(Device& device, const std::byte* data) noexcept {
+    return device.info().host_memory && is_aligned(data, kHostAlignment);
+  }
+  std::vector<Wanted> wanted_;
+  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  std::vector<BlockPtr> blocks_;
+  std::map<std::pair<const Device*, const std::byte*>, MemoryLocation> locations_;
+};
+
+/// Packed bytes, shared by kernels of the same row that pack the same constants under the same key.
+class PackedStore {
+ public:
+  struct Key {
+    const Device* device = nullptr;
+    const void* row = nullptr;
+    uint64_t packed_key = 0;
+    std::vector<const void*> constants;
+    bool operator==(const Key& other) const noexcept = default;
+  };
+  struct Request {
+    Key key;
+    Device* device = nullptr;
+    Kernel* kernel = nullptr;
+    size_t bytes = 0;
+    /// Constants in a mapped file that pack() reads; their pages are released afterwards.
+    std::vector<std::span<const std::byte>> mapped = {};
+  };
+  /// Index of the location, which exists after commit().
+  size_t want(const Request& request);
+  size_t wanted_bytes() const noexcept { return wanted_bytes_; }
+  /// Allocates and packs what was registered.
+  Status commit();
+  /// Drops what was registered and not committed.
+  void abandon() noexcept;
+  MemoryLocation find(size_t index) const { return locations_[index]; }
+  size_t allocated_bytes() const noexcept { return allocated_bytes_; }
+
+ private:
+  struct Shared {
+    Key key;
+    size_t index;
+  };
+  std::vector<Request> wanted_;
+  std::vector<size_t> wanted_index_;
+  size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
+  std::vector<BlockPtr> blocks_;
+  std::vector<MemoryLocation> locations_;
+  std::vector<Shared> shared_;
+};
+
+}  // namespace librt

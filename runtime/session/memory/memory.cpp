@@ -1,0 +1,71 @@
+#include "runtime/session/memory/memory.h"
+
+#include <cstring>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+namespace librt {
+
+void discard_pages(const std::byte* data, size_t bytes) noexcept {
+#if defined(__linux__)
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (begin + page - 1) / page * page, last = (begin + bytes) / page * page;
+  if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+#else
+  static_cast<void>(data), static_cast<void>(bytes);
+#endif
+}
+
+Status AlignedBytes::reserve(size_t bytes) noexcept {
+  if (bytes <= capacity_ && data_ != nullptr) return {};
+  const size_t rounded = (bytes + kHostAlignment) & ~(kHostAlignment - 1);
+  void* data = ::operator new (rounded, std::align_val_t{kHostAlignment}, std::nothrow);
+  if (data == nullptr) return Status(Code::OutOfMemory, "out of host memory");
+  release();
+  data_ = static_cast<std::byte*>(data);
+  capacity_ = rounded;
+  return {};
+}
+
+Status AlignedBytes::grow(size_t bytes) noexcept {
+  if (bytes <= capacity_ && data_ != nullptr) return {};
+  AlignedBytes larger;
+  RT_TRY(larger.reserve(bytes));
+  if (data_ != nullptr) std::memcpy(larger.data_, data_, capacity_);
+  swap(larger);
+  return {};
+}
+
+void AlignedBytes::release() noexcept {
+  ::operator delete (data_, std::align_val_t{kHostAlignment});
+  data_ = nullptr;
+  capacity_ = 0;
+}
+
+Result<BlockPtr> Block::allocate(Device& device, size_t bytes) {
+  RT_ASSIGN(SlabPtr slab, device.allocate(bytes > 0 ? bytes : kHostAlignment));
+  return std::make_unique<Block>(device, std::move(slab));
+}
+
+Result<BlockPtr> Block::wrap(Device& device, const void* data, size_t bytes) {
+  RT_ASSIGN(SlabPtr slab, device.wrap(const_cast<void*>(data), bytes));
+  return std::make_unique<Block>(device, std::move(slab));
+}
+
+Result<Slab*> Block::on(Device& device) {
+  if (&device == owner_) return slab_.get();
+  for (auto& [viewer, view] : views_)
+    if (viewer == &device) return view.get();
+  if (slab_->host() == nullptr)
+    return internal_error("memory of ", owner_->info().backend, " has no host address");
+  RT_ASSIGN(SlabPtr view, device.wrap(slab_->host(), slab_->size()));
+  views_.emplace_back(&device, std::move(view));
+  return views_.back().second.get();
+}
+
+}  // namespace librt

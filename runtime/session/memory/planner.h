@@ -1,0 +1,31 @@
+// Memory planning as a pure function: lifetimes in, offsets and peak out.
+//
+// Knows: sizes and live ranges. Must not know: what is stored there, devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace librt {
+
+/// Bytes in use during the steps [first, last], both inclusive.
+struct Lifetime {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  size_t bytes = 0;
+};
+
+struct MemoryPlan {
+  std::vector<size_t> offsets;  ///< one per live range, multiples of the alignment
+  size_t peak = 0;              ///< bytes needed for everything
+  size_t naive = 0;             ///< bytes without memory reuse
+};
+
+/// Places each range at the lowest offset (the tightest gap among those that fit) where it overlaps no other
+/// range that is live at the same time; largest first, earliest first among equals. O(n^2) in the worst case.
+/// alignment: a power of two. Ranges of 0 bytes get offset 0.
+MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment = 64);
+
+}  // namespace librt

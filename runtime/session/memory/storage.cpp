@@ -1,0 +1,239 @@
+#include "runtime/session/memory/storage.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "runtime/session/memory/planner.h"
+
+namespace librt {
+namespace {
+
+using Pin = Storage::Pin;
+
+class Assigner {
+ public:
+  Assigner(const DeviceSet& devices, Program& program) : devices_(devices), p_(program) {}
+
+  void run() {
+    update_states_in_place();
+    make_storages();
+    pin_outputs();
+    share_in_place();
+    add_scratch();
+    plan();
+  }
+
+ private:
+  static bool bound(const Step& step, size_t input) {
+    return step.inputs[input] != kNone && (input >= 32 || ((unbound_inputs(step) >> input) & 1u) == 0);
+  }
+  const PlanValue& root(Ref value) const { return p_.values[root_of(p_, value)]; }
+  bool reads_state(const Step& step, uint32_t state) const {
+    for (size_t i = 0; i < step.inputs.size(); ++i)
+      if (bound(step, i) && root(step.inputs[i]).source == ValueSource::State &&
+          root(step.inputs[i]).index == state)
+        return true;
+    return false;
+  }
+  template <class Function>
+  static void for_pairs(const Step& step, Function function) {
+    if (step.needs.in_place) function(*step.needs.in_place);
+    for (const InPlace& pair : step.needs.more_in_place) function(pair);
+  }
+  bool can_update(const Program::Update& update) const;
+  void update_states_in_place();
+  void make_storages();
+  void pin_outputs();
+  void share_in_place();
+  void add_scratch();
+  void plan();
+
+  uint32_t find(uint32_t storage) {
+    while (parent_[storage] != storage) storage = parent_[storage] = parent_[parent_[storage]];
+    return storage;
+  }
+  uint32_t storage_of(Ref value) {
+    const uint32_t storage = root(value).storage;
+    return storage == kNone ? kNone : find(storage);
+  }
+  uint32_t add(Storage storage) {
+    p_.storages.push_back(storage);
+    parent_.push_back(static_cast<uint32_t>(parent_.size()));
+    return parent_.back();
+  }
+
+  const DeviceSet& devices_;
+  Program& p_;
+  std::vector<uint32_t> parent_;
+  std::vector<std::pair<Ref, uint32_t>> state_roots_;  ///< values that are written to a state's memory
+};
+
+/// Whether the kernel that produces the new value may overwrite the old one: it supports this, and the old
+/// value has no later reader.
+bool Assigner::can_update(const Program::Update& update) const {
+  const Ref value = root_of(p_, update.value);
+  const PlanValue& made = p_.values[value];
+  if (made.source != ValueSource::Step || made.space != 0 || made.layout != kDense) return false;
+  for (const Ref output : p_.outputs)
+    if (root_of(p_, output) == value) return false;
+  for (const auto& [other, state] : state_roots_)
+    if (other == value) return false;
+  const Step& step = p_.steps[made.index];
+  bool allowed = false;
+  for_pairs(step, [&](const InPlace& pair) {
+    if (pair.output >= step.outputs.size() || pair.input >= step.inputs.size()) return;
+    if (step.outputs[pair.output] != value || !bound(step, pair.input)) return;
+    const PlanValue& old = root(step.inputs[pair.input]);
+    if (old.source != ValueSource::State || old.index != update.state || old.bytes != made.bytes) return;
+    const auto times = std::count_if(step.inputs.begin(), step.inputs.end(), [&](Ref input) {
+      return input != kNone && root(input).source == ValueSource::State && root(input).index == update.state;
+    });
+    allowed = times == 1;
+  });
+  if (!allowed) return false;
+  for (size_t i = made.index + size_t{1}; i < p_.steps.size(); ++i)
+    if (reads_state(p_.steps[i], update.state)) return false;
+  return true;
+}
+
+void Assigner::update_states_in_place() {
+  std::vector<uint8_t> drop(p_.steps.size());
+  const size_t first_copy = p_.steps.size() - p_.updates.size();
+  for (size_t i = 0; i < p_.updates.size(); ++i) {
+    Program::Update& update = p_.updates[i];
+    if (!can_update(update)) continue;
+    update.in_place = true;
+    state_roots_.emplace_back(root_of(p_, update.value), update.state);
+    p_.steps[p_.values[root_of(p_, update.value)].index].in_place = true;
+    drop[first_copy + i] = true;
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < p_.steps.size(); ++i) {
+    if (drop[i]) continue;
+    if (next != i) p_.steps[next] = std::move(p_.steps[i]);
+    ++next;
+  }
+  p_.steps.erase(p_.steps.begin() + static_cast<std::ptrdiff_t>(next), p_.steps.end());
+}
+
+void Assigner::make_storages() {
+  const auto end = static_cast<uint32_t>(p_.steps.size());
+  std::vector<std::pair<uint32_t, uint32_t>> states;  // state, storage
+  const auto state_storage = [&](uint32_t state, size_t bytes) {
+    for (const auto& [known, storage] : states)
+      if (known == state) return storage;
+    states.emplace_back(state, add({.pin = Pin::State, .index = state, .bytes = bytes, .last = end}));
+    return states.back().second;
+  };
+  for (PlanValue& value : p_.values) {
+    if (value.source == ValueSource::State) {
+      value.storage = state_storage(value.index, value.bytes);
+    } else if (value.source == ValueSource::Input) {
+      const bool host = devices_.kind(value.space) == SpaceKind::Host;
+      value.storage = add({.pin = host ? Pin::Input : Pin::None,
+                           .index = value.index,
+                           .space = value.space,
+                           .bytes = host ? value.bytes : 0,
+                           .last = host ? end : 0});
+    }
+  }
+  for (const Ref input : p_.inputs_used) p_.storages[p_.values[input].storage].bytes = p_.values[input].bytes;
+  for (const auto& [value, state] : state_roots_)
+    p_.values[value].storage = state_storage(state, p_.values[value].bytes);
+  for (uint32_t i = 0; i < end; ++i)
+    for (const Ref output : p_.steps[i].outputs) {
+      PlanValue& value = p_.values[output];
+      if (value.source == ValueSource::Step && value.storage == kNone)
+        value.storage = add({.space = value.space, .bytes = value.bytes, .first = i, .last = i});
+    }
+  for (uint32_t i = 0; i < end; ++i)
+    for (size_t k = 0; k < p_.steps[i].inputs.size(); ++k)
+      if (bound(p_.steps[i], k))
+        if (const uint32_t storage = storage_of(p_.steps[i].inputs[k]); storage != kNone)
+          p_.storages[storage].last = std::max(p_.storages[storage].last, i);
+}
+
+void Assigner::pin_outputs() {
+  for (uint32_t k = 0; k < p_.outputs.size(); ++k) {
+    const uint32_t storage = storage_of(p_.outputs[k]);
+    if (storage == kNone) continue;
+    Storage& memory = p_.storages[storage];
+    memory.last = static_cast<uint32_t>(p_.steps.size());
+    if (memory.pin == Pin::None && devices_.kind(memory.space) == SpaceKind::Host) {
+      memory.pin = Pin::Output;
+      memory.index = k;
+    }
+  }
+}
+
+void Assigner::share_in_place() {
+  for (uint32_t i = 0; i < p_.steps.size(); ++i) {
+    Step& step = p_.steps[i];
+    for_pairs(step, [&](const InPlace& pair) {
+      if (pair.output >= step.outputs.size() || pair.input >= step.inputs.size()) return;
+      if (!bound(step, pair.input)) return;
+      const uint32_t from = storage_of(step.inputs[pair.input]), to = storage_of(step.outputs[pair.output]);
+      if (from == kNone || to == kNone || from == to) return;
+      Storage& input = p_.storages[from];
+      Storage& output = p_.storages[to];
+      if (input.pin != Pin::None || input.last != i || input.space != output.space || output.first != i)
+        return;
+      if (output.pin != Pin::None && output.pin != Pin::Output) return;
+      if (output.pin == Pin::None ? output.bytes > input.bytes : output.bytes != input.bytes) return;
+      for (size_t k = 0; k < step.inputs.size(); ++k)
+        if (k != pair.input && bound(step, k) && storage_of(step.inputs[k]) == from) return;
+      for (size_t k = 0; k < step.outputs.size(); ++k)
+        if (k != pair.output && storage_of(step.outputs[k]) == from) return;
+      step.in_place = true;
+      if (output.pin == Pin::Output) {
+        output.first = std::min(output.first, input.first);
+        input.bytes = 0;
+        parent_[from] = to;
+      } else {
+        input.last = std::max(input.last, output.last);
+        output.bytes = 0;
+        parent_[to] = from;
+      }
+    });
+  }
+}
+
+void Assigner::add_scratch() {
+  for (uint32_t i = 0; i < p_.steps.size(); ++i) {
+    Step& step = p_.steps[i];
+    if (step.needs.scratch == 0) continue;
+    step.scratch =
+        add({.space = devices_.entry(step.device).space, .bytes = step.needs.scratch, .first = i, .last = i});
+  }
+}
+
+void Assigner::plan() {
+  for (PlanValue& value : p_.values)
+    if (value.storage != kNone) value.storage = find(value.storage);
+  for (uint8_t space = 0; space < devices_.space_count(); ++space) {
+    std::vector<uint32_t> ids;
+    std::vector<Lifetime> lives;
+    for (uint32_t i = 0; i < p_.storages.size(); ++i) {
+      const Storage& storage = p_.storages[i];
+      if (storage.pin != Pin::None || storage.space != space || storage.bytes == 0) continue;
+      ids.push_back(i);
+      lives.push_back({storage.first, storage.last, storage.bytes});
+    }
+    const MemoryPlan planned = plan_memory(lives, devices_.alignment());
+    for (size_t i = 0; i < ids.size(); ++i) p_.storages[ids[i]].offset = planned.offsets[i];
+    p_.arena_bytes.push_back(planned.peak);
+    p_.naive_bytes.push_back(planned.naive);
+  }
+  // An alias shares the storage of its root.
+  for (PlanValue& value : p_.values)
+    if (value.source == ValueSource::Alias)
+      value.storage = root(static_cast<Ref>(&value - p_.values.data())).storage;
+}
+
+}  // namespace
+
+void assign_storage(const DeviceSet& devices, Program& program) {
+  Assigner(devices, program).run();
+}
+
+}  // namespace librt

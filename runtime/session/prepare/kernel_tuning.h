@@ -1,0 +1,47 @@
+// Chooses among the rows that support a node: by static priority, or by timing them.
+//
+// Knows: how to run one kernel alone on synthetic data, and the file that caches winners, per device and
+// driver. Must not know: graphs beyond one node.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "runtime/backend/kernel_table.h"
+
+namespace librt {
+
+struct TuningOptions {
+  bool enabled = false;
+  std::chrono::milliseconds limit{500};  ///< for one plan
+  std::string cache_folder;              ///< see cache.h
+};
+
+class KernelTuner {
+ public:
+  explicit KernelTuner(TuningOptions options) : options_(std::move(options)) {}
+
+  /// Starts the time limit of a plan.
+  void begin_plan() { deadline_ = std::chrono::steady_clock::now() + options_.limit; }
+  /// Index into `rows` (best priority first, never empty). `how` describes the choice in the printed plan.
+  /// Rows that cannot be timed lose; if no row can be timed, priority decides.
+  Result<size_t> choose(Device& device, const NodeView& view, const std::vector<const KernelRow*>& rows,
+                        std::span<const LayoutId> producer_layouts, std::string& how);
+  /// Writes the winners found since the last call.
+  void save();
+
+ private:
+  struct DeviceCache {
+    const Device* device = nullptr;
+    std::string file;
+    std::vector<std::string> winners;  ///< "node key\trow name", as in the file
+    bool changed = false;
+  };
+  DeviceCache& cache_of(const Device& device);
+
+  TuningOptions options_;
+  std::chrono::steady_clock::time_point deadline_{};
+  std::vector<DeviceCache> caches_;
+};
+
+}  // namespace librt

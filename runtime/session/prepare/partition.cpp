@@ -1,0 +1,170 @@
+#include "runtime/session/prepare/partition.h"
+
+#include <algorithm>
+
+#include "runtime/ops/control.h"
+
+namespace librt {
+namespace {
+
+constexpr int64_t kShapeLikeFloats = 8;
+
+/// Looks like a shape: such an input of an entry is read while planning if it determines shapes.
+bool is_shape_like(const Value& value) {
+  if (value.rank() > 1) return false;
+  if (!is_float(value.dtype) || value.rank() == 0) return true;
+  return value.dims[0].is_known() && value.dims[0].extent <= kShapeLikeFloats;
+}
+
+class Partitioner {
+ public:
+  Partitioner(const Graph& graph, GraphKind graph_kind)
+      : graph_(graph),
+        from_data_(graph.values.size()),
+        producers_(producers(graph)),
+        host_(graph.nodes.size()),
+        stage_(graph.nodes.size()) {
+    for (ValueId id = 0; id < graph.values.size(); ++id) {
+      const Value& value = graph[id];
+      from_data_[id] =
+          value.role == Role::State ||
+          (value.role == Role::Input && (graph_kind == GraphKind::Body || !is_shape_like(value)));
+    }
+    for (NodeId id = 0; id < graph.nodes.size(); ++id) visit(id);
+  }
+
+  bool is_needed() const {
+    return std::any_of(stage_.begin(), stage_.end(), [](int stage) { return stage > 0; }) ||
+           std::find(host_.begin(), host_.end(), true) != host_.end();
+  }
+
+  std::vector<PartitionStep> run() {
+    std::vector<PartitionStep> steps;
+    const int last = last_stage();
+    find_crossing(last);
+    for (int stage = 0; stage <= last; ++stage) {
+      PartitionStep segment = make_segment(stage, stage == last);
+      const Graph& made = *segment.segment;
+      if (!made.nodes.empty() || !made.outputs.empty() || !made.state_updates.empty())
+        steps.push_back(std::move(segment));
+      for (NodeId id = 0; id < graph_.nodes.size(); ++id)
+        if (host_[id] && stage_[id] == stage) steps.push_back({.node = &graph_.nodes[id]});
+    }
+    return steps;
+  }
+
+ private:
+  bool is_shape_operand(const Node& node, size_t input) const {
+    const ops::Page* page = ops::page_of(node.kind());
+    return page != nullptr && input < 32 && (page->shape_operands >> input & 1u) != 0;
+  }
+
+  /// Decides where the node runs, and in which stage: after the host nodes of the previous stage that it
+  /// depends on.
+  void visit(NodeId id) {
+    const Node& node = graph_.nodes[id];
+    bool data = false, open = false;  // an input depends on data; a shape operand does
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue || !from_data_[node.inputs[i]]) continue;
+      data = true;
+      open = open || is_shape_operand(node, i);
+    }
+    host_[id] = ops::runs_on_host(node.kind()) || (open && ops::host_value(node.kind()) != nullptr);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue || !producers_[node.inputs[i]]) continue;
+      const NodeId from = *producers_[node.inputs[i]];
+      const bool ends_segment =
+          !host_[id] && (host_[from] || (is_shape_operand(node, i) && from_data_[node.inputs[i]]));
+      stage_[id] = std::max(stage_[id], stage_[from] + (ends_segment ? 1 : 0));
+    }
+    const bool known = node.kind() == OpKind::Shape;  // known when the segment starts
+    for (const ValueId output : node.outputs)
+      if (output != kNoValue) from_data_[output] = (data && !known) || ops::runs_on_host(node.kind());
+  }
+
+  /// State updates come after everything that may read a state.
+  int last_stage() const {
+    int last = 0;
+    for (const int stage : stage_) last = std::max(last, stage);
+    for (NodeId id = 0; id < graph_.nodes.size() && !graph_.state_updates.empty(); ++id)
+      if (host_[id] && stage_[id] == last) return last + 1;
+    return last;
+  }
+
+  /// The stage whose segment has the value; -1 for a graph's input, a constant, or the result of a host node.
+  int home(ValueId id) const {
+    if (graph_[id].role == Role::State) return 0;
+    if (!producers_[id] || host_[*producers_[id]]) return -1;
+    return stage_[*producers_[id]];
+  }
+
+  /// Marks the values that segments must output.
+  void find_crossing(int last) {
+    crossing_.assign(graph_.values.size(), false);
+    const auto read = [&](ValueId id, int stage, bool on_host) {
+      if (id == kNoValue || home(id) < 0) return;
+      // A state can be read by any segment directly.
+      if (on_host || (home(id) != stage && graph_[id].role != Role::State)) crossing_[id] = true;
+    };
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id)
+      for (const ValueId input : graph_.nodes[id].inputs) read(input, stage_[id], host_[id]);
+    for (const ValueId output : graph_.outputs) read(output, -1, true);
+    for (const StateUpdate& update : graph_.state_updates) read(update.value, last, false);
+  }
+
+  PartitionStep make_segment(int stage, bool is_last) {
+    PartitionStep step{.segment = std::make_unique<Graph>()};
+    Graph& made = *step.segment;
+    made.name = text(graph_.name, '/', stage);
+    made.symbols = graph_.symbols;
+    std::vector<ValueId> map(graph_.values.size(), kNoValue);
+    const auto local = [&](ValueId id) {
+      if (id == kNoValue) return id;
+      if (map[id] != kNoValue) return map[id];
+      Value value = graph_[id];
+      const bool inside = value.role == Role::Constant || value.role == Role::State || home(id) == stage;
+      value.role = inside ? value.role : Role::Input;
+      map[id] = made.add_value(std::move(value));
+      if (!inside) {
+        made.inputs.push_back(map[id]);
+        step.inputs.push_back(id);
+      }
+      return map[id];
+    };
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (host_[id] || stage_[id] != stage) continue;
+      Node node = graph_.nodes[id];
+      for (ValueId& input : node.inputs) input = local(input);
+      for (ValueId& output : node.outputs) output = local(output);
+      made.nodes.push_back(std::move(node));
+    }
+    for (ValueId id = 0; id < graph_.values.size(); ++id)
+      if (crossing_[id] && home(id) == stage) {
+        made.outputs.push_back(local(id));
+        step.outputs.push_back(id);
+      }
+    if (is_last)
+      for (const StateUpdate& update : graph_.state_updates)
+        made.state_updates.push_back({local(update.state), local(update.value)});
+    return step;
+  }
+
+  const Graph& graph_;
+  std::vector<uint8_t> from_data_;  ///< by value: not known while planning
+  std::vector<std::optional<NodeId>> producers_;
+  std::vector<uint8_t> host_;  ///< by node
+  std::vector<int> stage_;     ///< by node: of its segment, or of the segment before a host node
+  std::vector<uint8_t> crossing_;
+};
+
+}  // namespace
+
+bool needs_partition(const Graph& graph) {
+  return Partitioner(graph, GraphKind::Entry).is_needed();
+}
+
+std::vector<PartitionStep> partition_graph(const Graph& graph, GraphKind graph_kind) {
+  return Partitioner(graph, graph_kind).run();
+}
+
+}  // namespace librt

@@ -1,0 +1,319 @@
+#include "runtime/session/run/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace librt {
+
+using Pin = Storage::Pin;
+
+/// Assigns slots to the blocks and host ranges that one command list refers to.
+class Plan::SlotTable {
+ public:
+  SlotTable(Device& device, Stage& stage) : device_(device), stage_(stage) {}
+
+  Result<uint32_t> slot(Block& block) {
+    for (const auto& [known, number] : blocks_)
+      if (known == &block) return number;
+    RT_ASSIGN(Slab * slab, block.on(device_));
+    stage_.slots.push_back(slab);
+    blocks_.emplace_back(&block, static_cast<uint32_t>(stage_.slots.size() - 1));
+    return blocks_.back().second;
+  }
+  uint32_t slot(bool output, uint32_t index) {
+    for (const Binding& binding : stage_.bindings)
+      if (binding.output == output && binding.index == index) return binding.slot;
+    stage_.slots.push_back(nullptr);
+    const auto number = static_cast<uint32_t>(stage_.slots.size() - 1);
+    stage_.bindings.push_back({.slot = number, .output = output, .index = index});
+    return number;
+  }
+
+ private:
+  Device& device_;
+  Stage& stage_;
+  std::vector<std::pair<Block*, uint32_t>> blocks_;
+};
+
+void Plan::book(PlanContext& context) {
+  packed_is_own_.assign(program_->steps.size(), false);
+  for (size_t s = 0; s < program_->steps.size(); ++s) {
+    Step& step = program_->steps[s];
+    Device& device = context.devices.device(step.device);
+    const uint32_t unbound = unbound_inputs(step);
+    PackedStore::Request pack{.key = {&device, step.row, step.needs.packed_key, {}},
+                              .device = &device,
+                              .kernel = step.kernel.get(),
+                              .bytes = step.needs.packed};
+    bool stable = true;
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      if (step.inputs[i] == kNone) continue;
+      const PlanValue& value = program_->values[root_of(*program_, step.inputs[i])];
+      if (value.source != ValueSource::Constant) continue;
+      pack.key.constants.push_back(value.host);
+      if (is_within(context.mapped, value.host)) pack.mapped.push_back({value.host, value.bytes});
+      stable = stable && value.stable;
+      // A transfer's constant is read by the host; any other is needed on the device that reads it.
+      if (i < 32 && ((unbound >> i) & 1u) != 0) continue;
+      (value.stable ? context.constants : own_constants_).want(device, value.host, value.bytes);
+    }
+    if (step.needs.packed == 0) continue;
+    packed_is_own_[s] = !stable || step.needs.packed_key == 0;
+    step.packed = static_cast<uint32_t>((packed_is_own_[s] ? own_packed_ : context.packed).want(pack));
+  }
+}
+
+size_t Plan::new_bytes(const PlanContext& context) const noexcept {
+  return context.constants.wanted_bytes() + context.packed.wanted_bytes() + own_constants_.wanted_bytes() +
+         own_packed_.wanted_bytes();
+}
+
+void Plan::abandon(PlanContext& context) noexcept {
+  context.constants.abandon();
+  context.packed.abandon();
+}
+
+Status Plan::commit(PlanContext& context) {
+  RT_TRY(context.packed.commit());
+  RT_TRY(own_packed_.commit());
+  RT_TRY(context.constants.commit());
+  return own_constants_.commit();
+}
+
+MemoryLocation Plan::arena_location(const PlanContext& context, const Storage& storage) const noexcept {
+  return {context.arenas[storage.space].get(), storage.offset};
+}
+
+Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const {
+  const PlanValue& value = program_->values[id];
+  const PlanValue& root = program_->values[root_of(*program_, id)];
+  MemoryLocation location;
+  if (value.bytes == 0) {
+    location = {context.arenas[context.devices.entry(device).space].get(), 0};
+  } else if (root.source == ValueSource::Constant) {
+    location =
+        (root.stable ? context.constants : own_constants_).find(context.devices.device(device), root.host);
+  } else {
+    const Storage& storage = program_->storages[root.storage];
+    switch (storage.pin) {
+      case Pin::None: location = arena_location(context, storage); break;
+      case Pin::State: location = {context.states.block(), context.states.offset(storage.index)}; break;
+      case Pin::Input: return BufferRef{slots.slot(false, storage.index), 0, value.bytes};
+      case Pin::Output: return BufferRef{slots.slot(true, storage.index), 0, value.bytes};
+    }
+  }
+  if (location.block == nullptr) return internal_error("value '", value.name, "' has no memory");
+  RT_ASSIGN(const uint32_t slot, slots.slot(*location.block));
+  return BufferRef{slot, location.offset, value.bytes};
+}
+
+Status Plan::record_stage(PlanContext& context, Stage& stage) {
+  struct Bound {
+    std::vector<BufferRef> inputs, outputs;
+    BufferRef scratch, packed;
+  };
+  Device& device = context.devices.device(stage.device);
+  SlotTable slots(device, stage);
+  std::vector<Bound> bound(stage.last - stage.first);
+  for (uint32_t s = stage.first; s < stage.last; ++s) {
+    const Step& step = program_->steps[s];
+    Bound& refs = bound[s - stage.first];
+    const uint32_t unbound = unbound_inputs(step);
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      refs.inputs.emplace_back();
+      if (step.inputs[i] == kNone || (i < 32 && ((unbound >> i) & 1u) != 0)) continue;
+      RT_ASSIGN(refs.inputs.back(), ref(context, slots, step.inputs[i], stage.device));
+    }
+    for (const Ref output : step.outputs) {
+      refs.outputs.emplace_back();
+      RT_ASSIGN(refs.outputs.back(), ref(context, slots, output, stage.device));
+    }
+    if (step.scratch != kNone) {
+      const MemoryLocation location = arena_location(context, program_->storages[step.scratch]);
+      RT_ASSIGN(refs.scratch.slot, slots.slot(*location.block));
+      refs.scratch.offset = location.offset;
+      refs.scratch.bytes = step.needs.scratch;
+    }
+    if (step.needs.packed > 0) {
+      const MemoryLocation location = (packed_is_own_[s] ? own_packed_ : context.packed).find(step.packed);
+      RT_ASSIGN(refs.packed.slot, slots.slot(*location.block));
+      refs.packed.offset = location.offset;
+      refs.packed.bytes = step.needs.packed;
+    }
+  }
+  RT_ASSIGN(
+      stage.commands,
+      device.begin({.slots = stage.slots, .spans = stage.last - stage.first, .profile = context.profile}));
+  for (uint32_t s = stage.first; s < stage.last; ++s) {
+    const Step& step = program_->steps[s];
+    const Bound& refs = bound[s - stage.first];
+    RT_TRY(stage.commands->mark(s - stage.first));
+    Status status =
+        step.kernel == nullptr
+            ? stage.commands->copy(refs.outputs[0], refs.inputs[0])
+            : step.kernel->record(*stage.commands, {refs.inputs, refs.outputs, refs.scratch, refs.packed});
+    if (!status.ok()) return std::move(status).in("recording '", step.name, "'");
+  }
+  return stage.commands->finish();
+}
+
+void Plan::forget_recording() noexcept {
+  stages_.clear();
+  for (Exchange& exchange : exchanges_) exchange.forget_recording();
+  recorded_ = false;
+}
+
+Status Plan::record(PlanContext& context) {
+  forget_recording();
+  const auto count = static_cast<uint32_t>(program_->steps.size());
+  for (uint32_t s = 0; s < count;) {
+    const Step& step = program_->steps[s];
+    Stage stage{
+        .transfer = step.kind == StepKind::Transfer, .device = step.device, .first = s, .last = s + 1};
+    while (!stage.transfer && stage.last < count && program_->steps[stage.last].kind != StepKind::Transfer &&
+           program_->steps[stage.last].device == step.device)
+      ++stage.last;
+    s = stage.last;
+    if (!stage.transfer) RT_TRY(record_stage(context, stage));
+    stages_.push_back(std::move(stage));
+  }
+  if (context.profile && nanoseconds_.size() != count) nanoseconds_.assign(count, 0);
+  recorded_ = true;
+  return {};
+}
+
+/// Between a device's memory and host memory: one side is addressable by the host.
+Status Plan::transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
+                      std::span<const HostRange> output_ranges) const {
+  const PlanValue& source = program_->values[root_of(*program_, step.inputs[0])];
+  const PlanValue& target = program_->values[step.outputs[0]];
+  const auto location = [&](const PlanValue& value) -> MemoryLocation {
+    const Storage& storage = program_->storages[value.storage];
+    if (storage.pin == Pin::State) return {context.states.block(), context.states.offset(storage.index)};
+    return arena_location(context, storage);
+  };
+  const auto host = [&](const PlanValue& value) -> std::byte* {
+    const Storage& storage = program_->storages[value.storage];
+    if (storage.pin == Pin::Input) return static_cast<std::byte*>(input_ranges[storage.index].data);
+    if (storage.pin == Pin::Output) return static_cast<std::byte*>(output_ranges[storage.index].data);
+    const MemoryLocation in_arena = arena_location(context, storage);
+    return in_arena.block->host() + in_arena.offset;
+  };
+  if (context.devices.kind(source.space) == SpaceKind::Host) {
+    const MemoryLocation to = location(target);
+    return to.block->upload(to.offset, {host(source), target.bytes});
+  }
+  const MemoryLocation from = location(source);
+  return from.block->download(from.offset, {host(target), target.bytes});
+}
+
+Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
+                 std::span<const HostRange> output_ranges) {
+  using Clock = std::chrono::steady_clock;
+  for (const Ref input : program_->inputs_used) {
+    const PlanValue& value = program_->values[input];
+    const MemoryLocation location = arena_location(context, program_->storages[value.storage]);
+    const auto* data = static_cast<const std::byte*>(input_ranges[value.index].data);
+    RT_TRY(location.block->upload(location.offset, {data, value.bytes}));
+  }
+  for (Stage& stage : stages_) {
+    if (stage.transfer) {
+      const auto start = Clock::now();
+      RT_TRY(transfer(context, program_->steps[stage.first], input_ranges, output_ranges));
+      if (context.profile)
+        nanoseconds_[stage.first] += static_cast<uint64_t>(
+            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+      continue;
+    }
+    for (Binding& binding : stage.bindings) {
+      const HostRange& range = (binding.output ? output_ranges : input_ranges)[binding.index];
+      if (range.data == binding.bound) continue;
+      RT_TRY(stage.commands->bind_host(binding.slot, range.data, range.bytes));
+      binding.bound = range.data;
+    }
+    RT_TRY(stage.commands->submit());
+    RT_TRY(stage.commands->wait());
+    if (context.profile)
+      RT_TRY(stage.commands->timings(std::span(nanoseconds_).subspan(stage.first, stage.last - stage.first)));
+  }
+  ++profiled_runs_;
+  return {};
+}
+
+bool Plan::is_asynchronous(const PlanContext& context) const noexcept {
+  const DeviceInfo& device = context.devices.entry(DeviceSet::kChosen).device->info();
+  if (!device.asynchronous || device.host_memory || context.profile) return false;
+  for (const Stage& stage : stages_)
+    if (stage.transfer || stage.device != DeviceSet::kChosen || !stage.bindings.empty()) return false;
+  for (size_t k = 0; k < program_->outputs.size(); ++k) {
+    const PlanValue& root = program_->values[root_of(*program_, program_->outputs[k])];
+    if (root.source != ValueSource::Constant && root.bytes > 0 &&
+        output_location(context, k).block == nullptr)
+      return false;
+  }
+  return true;
+}
+
+std::vector<Exchange::Range> Plan::arriving() const {
+  std::vector<Exchange::Range> ranges;
+  for (const Ref input : program_->inputs_used) {
+    const PlanValue& value = program_->values[input];
+    ranges.push_back({program_->storages[value.storage].offset, value.bytes});
+  }
+  return ranges;
+}
+
+std::vector<Exchange::Range> Plan::leaving(const PlanContext& context) const {
+  std::vector<Exchange::Range> ranges;
+  for (size_t k = 0; k < program_->outputs.size(); ++k) {
+    const MemoryLocation location = output_location(context, k);
+    const size_t bytes = program_->values[program_->outputs[k]].bytes;
+    ranges.push_back(location.block != nullptr ? Exchange::Range{location.offset, bytes} : Exchange::Range{});
+  }
+  return ranges;
+}
+
+size_t Plan::exchange_bytes(const PlanContext& context) const {
+  return Exchange::bytes_of(arriving(), leaving(context), context.devices.alignment());
+}
+
+Status Plan::submit(PlanContext& context, size_t run_slot, std::span<const HostRange> input_ranges) {
+  Exchange& exchange = exchanges_[run_slot];
+  if (!exchange.is_recorded())
+    RT_TRY(exchange.record(context.devices.chosen(), context.devices.alignment(), context.arenas[0]->slab(),
+                           arriving(), leaving(context)));
+  for (size_t i = 0; i < program_->inputs_used.size(); ++i)
+    RT_TRY(exchange.send(i, input_ranges[program_->values[program_->inputs_used[i]].index].data));
+  RT_TRY(exchange.get());
+  for (Stage& stage : stages_) RT_TRY(stage.commands->submit());
+  return exchange.put();
+}
+
+MemoryLocation Plan::output_location(const PlanContext& context, size_t output) const noexcept {
+  const PlanValue& value = program_->values[root_of(*program_, program_->outputs[output])];
+  if (value.source == ValueSource::Constant || value.storage == kNone) return {};
+  const Storage& storage = program_->storages[value.storage];
+  return storage.pin == Pin::None ? arena_location(context, storage) : MemoryLocation{};
+}
+
+void Plan::reset_profile() noexcept {
+  std::fill(nanoseconds_.begin(), nanoseconds_.end(), 0);
+  profiled_runs_ = 0;
+}
+
+size_t Plan::exchanged_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const Exchange& exchange : exchanges_) bytes += exchange.allocated_bytes();
+  return bytes;
+}
+
+size_t Plan::footprint() const noexcept {
+  size_t bytes = sizeof(Plan) + own_bytes() + exchanged_bytes();
+  for (const AlignedBytes& computed : program_->computed) bytes += computed.capacity();
+  bytes += program_->values.size() * (sizeof(PlanValue) + 32);
+  bytes += program_->steps.size() * (sizeof(Step) + 1024);  // kernels, commands: an estimate
+  return bytes;
+}
+
+}  // namespace librt

@@ -1,0 +1,126 @@
+// A plan: one set of input shapes, legalized, planned, recorded; run many times.
+//
+// Knows: how to record a Program into command lists, and the transfers between them. Must not know: where
+// inputs come from, which other plans exist.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/session/memory/constants.h"
+#include "runtime/session/memory/exchange.h"
+#include "runtime/session/memory/states.h"
+#include "runtime/session/prepare/program.h"
+
+namespace librt {
+
+/// Shared by the plans of a session.
+struct PlanContext {
+  DeviceSet& devices;
+  StateStore& states;
+  ConstantStore& constants;
+  PackedStore& packed;
+  std::vector<BlockPtr>& arenas;  ///< one for each memory space
+  bool profile = false;
+  std::span<const std::byte> mapped = {};  ///< the mapped model file, whose pages are read again on demand
+};
+
+/// Host memory of an input or output during one run.
+struct HostRange {
+  void* data = nullptr;
+  size_t bytes = 0;
+};
+
+class Plan {
+ public:
+  /// The key of this plan.
+  std::vector<TensorInfo> inputs;
+  std::vector<std::vector<std::byte>> values;  ///< of inputs that determine shapes; else empty
+  uint64_t last_use = 0;                       ///< on the clock of the workspace
+
+  explicit Plan(std::unique_ptr<Program> program) noexcept : program_(std::move(program)) {}
+
+  const Program& program() const noexcept { return *program_; }
+  /// Registers constants and packed bytes; commit() would allocate new_bytes() for them.
+  void book(PlanContext& context);
+  size_t new_bytes(const PlanContext& context) const noexcept;
+  void abandon(PlanContext& context) noexcept;
+  Status commit(PlanContext& context);
+  /// Records all command lists with the current arenas.
+  Status record(PlanContext& context);
+  bool recorded() const noexcept { return recorded_; }
+  /// The arenas are about to change.
+  void forget_recording() noexcept;
+
+  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing.
+  Status run(PlanContext& context, std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+
+  /// Runs in flight at a time, each with its own slot (turn).
+  static constexpr size_t kRunSlots = 2;
+  /// Whether submit() returns before the run has completed: one device runs all of it, without host memory.
+  bool is_asynchronous(const PlanContext& context) const noexcept;
+  bool has_exchange(size_t run_slot) const noexcept { return exchanges_[run_slot].allocated_bytes() > 0; }
+  /// Device memory allocated by the first submit() of a slot.
+  size_t exchange_bytes(const PlanContext& context) const;
+  /// Starts a run. The caller may reuse the memory of the ranges when this returns.
+  Status submit(PlanContext& context, size_t run_slot, std::span<const HostRange> input_ranges);
+  Status wait(size_t run_slot) noexcept { return exchanges_[run_slot].wait(); }
+  /// After wait(): copies an output to host memory. Not for constants.
+  Status receive(size_t run_slot, size_t output, void* data) const noexcept {
+    return exchanges_[run_slot].receive(output, data);
+  }
+
+  /// Device memory that holds an output after a run; block null if the output is in host memory.
+  MemoryLocation output_location(const PlanContext& context, size_t output) const noexcept;
+
+  std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
+  uint64_t profiled_runs() const noexcept { return profiled_runs_; }
+  void reset_profile() noexcept;
+  /// Device memory of constants owned by this plan, including packed ones.
+  size_t own_bytes() const noexcept {
+    return own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
+  }
+  size_t exchanged_bytes() const noexcept;
+  /// Cost of caching this plan: host and device bytes that it owns.
+  size_t footprint() const noexcept;
+
+ private:
+  struct Binding {
+    uint32_t slot = 0;
+    bool output = false;
+    uint32_t index = 0;
+    void* bound = nullptr;
+  };
+  /// Steps [first, last) on one device, or one transfer.
+  struct Stage {
+    bool transfer = false;
+    uint32_t device = 0;
+    uint32_t first = 0, last = 0;
+    std::vector<Slab*> slots;
+    std::vector<Binding> bindings;
+    CommandListPtr commands;
+  };
+  class SlotTable;
+
+  Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref value, uint32_t device) const;
+  Status record_stage(PlanContext& context, Stage& stage);
+  Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> inputs,
+                  std::span<const HostRange> outputs) const;
+  MemoryLocation arena_location(const PlanContext& context, const Storage& storage) const noexcept;
+  std::vector<Exchange::Range> arriving() const;
+  std::vector<Exchange::Range> leaving(const PlanContext& context) const;
+
+  std::unique_ptr<Program> program_;
+  ConstantStore own_constants_;
+  PackedStore own_packed_;
+  std::vector<uint8_t> packed_is_own_;  ///< by step
+  std::vector<Stage> stages_;  // after everything their commands refer to, so that they are destroyed first
+  std::array<Exchange, kRunSlots> exchanges_;
+  std::vector<uint64_t> nanoseconds_;
+  uint64_t profiled_runs_ = 0;
+  bool recorded_ = false;
+};
+
+}  // namespace librt

@@ -1,0 +1,271 @@
+#include "runtime/session/run/runner.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/session/memory/storage.h"
+#include "runtime/session/prepare/shapes.h"
+
+namespace librt {
+
+namespace {
+
+constexpr uint64_t kPlanCacheBytes = 256u << 20;
+constexpr size_t kMostPlans = 64;  ///< per graph
+
+}  // namespace
+
+// --- Workspace
+
+Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fresh) {
+  if (memory_limit == 0) return {};
+  uint64_t working = 0;
+  for (size_t space = 0; space < plan.program().arena_bytes.size(); ++space) {
+    const size_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
+    working += std::max(have, plan.program().arena_bytes[space]);
+  }
+  uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
+  for (const GraphRunner* runner : runners) kept += runner->own_bytes() + runner->exchanged_bytes();
+  const uint64_t needed = working + fresh + kept;
+  if (needed <= memory_limit) return {};
+  return Status::make(Code::OutOfMemory, "entry '", graph.name, "' at these shapes needs ",
+                      bytes_text(needed), " on ", devices->chosen().info().name, " (working memory ",
+                      bytes_text(working), ", weights and states ", bytes_text(fresh + kept),
+                      "), the memory limit is ", bytes_text(memory_limit),
+                      "; use smaller shapes or a higher limit");
+}
+
+Status Workspace::grow_arenas(const Plan& plan) {
+  if (arenas.size() < devices->space_count()) arenas.resize(devices->space_count());
+  for (uint8_t space = 0; space < arenas.size(); ++space) {
+    const std::vector<size_t>& planned = plan.program().arena_bytes;
+    const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
+    if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
+    // Other plans refer to the old arena: they are re-recorded at their next use.
+    for (const GraphRunner* runner : runners)
+      for (const auto& other : runner->plans_) other->forget_recording();
+    arenas[space].reset();
+    auto grown = Block::allocate(devices->owner(space), needed);
+    if (!grown.ok()) {
+      // The arena stays empty: the next attempt allocates again.
+      return std::move(grown).status().in("working memory of ", bytes_text(needed));
+    }
+    arenas[space] = std::move(grown).value();
+  }
+  return {};
+}
+
+void Workspace::evict(const Plan* keep) {
+  const uint64_t limit = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
+  uint64_t bytes = 0;
+  for (const GraphRunner* runner : runners)
+    for (const auto& plan : runner->plans_) bytes += plan->footprint();
+  for (;;) {
+    GraphRunner* oldest = nullptr;
+    for (GraphRunner* runner : runners) {
+      if (runner->plans_.empty() || runner->plans_.front().get() == keep) continue;
+      if (runner->plans_.size() > kMostPlans) {
+        oldest = runner;
+        break;
+      }
+      if (bytes > limit &&
+          (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use))
+        oldest = runner;
+    }
+    if (oldest == nullptr) return;
+    bytes -= oldest->plans_.front()->footprint();
+    oldest->drop_oldest();
+  }
+}
+
+// --- GraphRunner
+
+GraphRunner::GraphRunner(Workspace& workspace, const Graph& graph)
+    : shared_(workspace), graph_(graph), shape_inputs_(shape_inputs(graph)) {
+  shared_.runners.push_back(this);
+}
+
+GraphRunner::~GraphRunner() {
+  std::erase(shared_.runners, this);
+}
+
+size_t GraphRunner::own_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const auto& plan : plans_) bytes += plan->own_bytes();
+  return bytes;
+}
+
+bool GraphRunner::reads_while_planning() const noexcept {
+  return std::find(shape_inputs_.begin(), shape_inputs_.end(), true) != shape_inputs_.end();
+}
+
+bool GraphRunner::fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!(plan.inputs[i] == inputs[i].info)) return false;
+    if (shape_inputs_[i] && inputs[i].info.bytes() > 0 &&
+        (inputs[i].data == nullptr ||
+         std::memcmp(plan.values[i].data(), inputs[i].data, plan.values[i].size()) != 0))
+      return false;
+  }
+  return true;
+}
+
+bool GraphRunner::is_prepared(std::span<const ConstTensorView> inputs) const noexcept {
+  return current_ != nullptr && current_->recorded() && fits(*current_, inputs);
+}
+
+Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
+  if (is_prepared(inputs)) {
+    current_->last_use = ++shared_.clock;
+    return {};
+  }
+  const auto found =
+      std::find_if(plans_.begin(), plans_.end(), [&](const auto& plan) { return fits(*plan, inputs); });
+  if (found != plans_.end()) {
+    std::rotate(found, found + 1, plans_.end());
+    current_ = plans_.back().get();
+  } else {
+    current_ = nullptr;
+    RT_TRY(build_plan(inputs));
+  }
+  current_->last_use = ++shared_.clock;
+  if (current_->recorded()) return {};
+  PlanContext context = shared_.context();
+  Status status = shared_.grow_arenas(*current_);
+  if (status.ok()) status = current_->record(context);
+  if (!status.ok()) current_ = nullptr;
+  return status;
+}
+
+void Workspace::discard_constants(const Graph& graph) noexcept {
+  for (auto& [key, constant] : converted) {
+    if (!constant.filled || constants.reads_host(constant.bytes.data())) continue;
+    constant.bytes.discard();
+    constant.filled = false;
+  }
+  for (const Value& value : graph.values) {
+    const std::byte* data = value.data.data;
+    if (is_within(mapped, data) && !constants.reads_host(data)) discard_pages(data, value.data.size);
+  }
+}
+
+Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
+  std::vector<TensorInfo> infos;
+  for (const ConstTensorView& input : inputs) infos.push_back(input.info);
+  RT_TRY(check_inputs(graph_, infos));
+  std::vector<const std::byte*> values(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!shape_inputs_[i]) continue;
+    if (inputs[i].data == nullptr)
+      return invalid_argument("input '", graph_[graph_.inputs[i]].name,
+                              "' determines shapes: set it before planning");
+    values[i] = static_cast<const std::byte*>(inputs[i].data);
+  }
+  shared_.kernel_tuner.begin_plan();
+  RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph_,
+                                                        .states = shared_.model->states,
+                                                        .devices = *shared_.devices,
+                                                        .inputs = infos,
+                                                        .values = values,
+                                                        .folded = shared_.folded,
+                                                        .converted = shared_.converted,
+                                                        .kernel_tuner = shared_.kernel_tuner,
+                                                        .strict = shared_.strict,
+                                                        .precision = shared_.precision,
+                                                        .mapped = shared_.mapped}));
+  shared_.kernel_tuner.save();
+  assign_storage(*shared_.devices, *program);
+  auto plan = std::make_unique<Plan>(std::move(program));
+  plan->inputs = std::move(infos);
+  plan->values.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (values[i] != nullptr) plan->values[i].assign(values[i], values[i] + inputs[i].info.bytes());
+  PlanContext context = shared_.context();
+  // Registrations in the shared stores refer to this plan's kernels: they must not outlive a failure or
+  // bad_alloc.
+  struct Booking {
+    Plan& plan;
+    PlanContext& context;
+    bool kept = false;
+    ~Booking() {
+      if (!kept) plan.abandon(context);
+    }
+  } booking{*plan, context};
+  plan->book(context);
+  RT_TRY(shared_.check_limit(graph_, *plan, plan->new_bytes(context)));
+  RT_TRY(plan->commit(context));
+  plans_.reserve(plans_.size() + 1);
+  booking.kept = true;
+  shared_.discard_constants(graph_);
+  plans_.push_back(std::move(plan));
+  current_ = plans_.back().get();
+  shared_.evict(current_);
+  return {};
+}
+
+void GraphRunner::drop_oldest() noexcept {
+  if (plans_.front().get() == current_) current_ = nullptr;
+  plans_.erase(plans_.begin());
+}
+
+Status GraphRunner::run(std::span<const HostRange> inputs, std::span<const HostRange> outputs) {
+  PlanContext context = shared_.context();
+  return current_->run(context, inputs, outputs);
+}
+
+Result<void*> GraphRunner::deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow) {
+  const Program& program = current_->program();
+  const PlanValue& value = output(k);
+  const PlanValue& root = program.values[root_of(program, program.outputs[k])];
+  if (value.bytes == 0) return target;
+  const void* source = nullptr;
+  if (root.source == ValueSource::Constant) {
+    source = root.host;
+  } else if (const MemoryLocation location = current_->output_location(shared_.context(), k);
+             location.block != nullptr) {
+    if (location.block->host() == nullptr) {
+      RT_TRY(location.block->download(location.offset, {static_cast<std::byte*>(target), value.bytes}));
+      return target;
+    }
+    source = location.block->host() + location.offset;
+    if (borrow) return const_cast<void*>(source);
+  } else {
+    source = outputs[program.storages[root.storage].index].data;
+  }
+  if (source != target) std::memcpy(target, source, value.bytes);
+  return target;
+}
+
+bool GraphRunner::is_asynchronous() const noexcept {
+  return current_->is_asynchronous(shared_.context());
+}
+
+Status GraphRunner::submit(size_t run_slot, std::span<const HostRange> inputs) {
+  PlanContext context = shared_.context();
+  if (!current_->has_exchange(run_slot))
+    RT_TRY(shared_.check_limit(graph_, *current_, current_->exchange_bytes(context))
+               .in("a second run in flight"));
+  return current_->submit(context, run_slot, inputs);
+}
+
+Status GraphRunner::receive(size_t run_slot, size_t k, void* target) const {
+  const Program& program = current_->program();
+  const PlanValue& root = program.values[root_of(program, program.outputs[k])];
+  const size_t bytes = output(k).bytes;
+  if (bytes == 0) return {};
+  if (root.source != ValueSource::Constant) return current_->receive(run_slot, k, target);
+  std::memcpy(target, root.host, bytes);
+  return {};
+}
+
+size_t GraphRunner::exchanged_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const auto& plan : plans_) bytes += plan->exchanged_bytes();
+  return bytes;
+}
+
+void GraphRunner::reset_profile() noexcept {
+  for (const auto& plan : plans_) plan->reset_profile();
+}
+
+}  // namespace librt

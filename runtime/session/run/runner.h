@@ -1,0 +1,104 @@
+// Runs a graph whose shapes all follow from its inputs: finds or builds the plan for them.
+//
+// Knows: the order of work (find or build the plan, grow memory, record, run) and the data shared by plans:
+// weights, packed bytes, arenas (Workspace). Must not know: who owns the memory of inputs and outputs.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/session/prepare/legalize.h"
+#include "runtime/session/run/plan.h"
+
+namespace librt {
+
+class GraphRunner;
+
+/// Shared by the graphs of a session: devices, states, weights, the arenas (used by one graph at a time), and
+/// the limits on all of it.
+struct Workspace {
+  std::shared_ptr<DeviceSet> devices;  // first, because members below hold device memory
+  std::shared_ptr<const ModelGraph> model;
+  std::shared_ptr<StateStore> states;
+  FoldedConstants folded;
+  ConvertedConstants converted;
+  ConstantStore constants;
+  PackedStore packed;
+  std::vector<BlockPtr> arenas;
+  KernelTuner kernel_tuner{TuningOptions{}};
+  bool strict = false;
+  std::span<const std::byte> mapped;  ///< see SessionOptions
+  std::optional<DType> precision;
+  bool profile = false;
+  uint64_t memory_limit = 0;
+  uint64_t plan_cache_bytes = 0;
+  uint64_t most_iterations = 0;       ///< of a Loop
+  std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
+  uint64_t clock = 0;                 ///< counts uses of plans
+
+  PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile, mapped}; }
+  /// fresh: device bytes about to be allocated.
+  Status check_limit(const Graph& graph, const Plan& plan, uint64_t fresh);
+  Status grow_arenas(const Plan& plan);
+  /// Discards converted constants, and pages of the file, that have been packed by kernels, copied to
+  /// devices, or folded into plans.
+  void discard_constants(const Graph& graph) noexcept;
+  /// Evicts plans, least recently used first, until they are within the limits.
+  void evict(const Plan* keep);
+};
+
+class GraphRunner {
+ public:
+  GraphRunner(Workspace& workspace, const Graph& graph);
+  ~GraphRunner();
+  GraphRunner(const GraphRunner&) = delete;
+  GraphRunner& operator=(const GraphRunner&) = delete;
+
+  const Graph& graph() const noexcept { return graph_; }
+  /// Shapes depend on the value of this input, not only on its shape: it must be known while planning.
+  bool reads_while_planning(size_t input) const noexcept { return shape_inputs_[input] != 0; }
+  bool reads_while_planning() const noexcept;
+
+  /// Whether the current plan is for these inputs. data is null where only the shape is given.
+  bool is_prepared(std::span<const ConstTensorView> inputs) const noexcept;
+  Status prepare(std::span<const ConstTensorView> inputs);
+  /// Null before the first plan, and after it has been evicted.
+  const Plan* plan() const noexcept { return current_; }
+  /// Only after prepare().
+  const PlanValue& output(size_t k) const noexcept {
+    return current_->program().values[current_->program().outputs[k]];
+  }
+  Status run(std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+
+  /// One asynchronous run, see Plan.
+  bool is_asynchronous() const noexcept;
+  Status submit(size_t run_slot, std::span<const HostRange> inputs);
+  Status wait(size_t run_slot) noexcept { return current_->wait(run_slot); }
+  /// After wait(): copies output k to `target`.
+  Status receive(size_t run_slot, size_t k, void* target) const;
+
+  /// After a run with these outputs: copies output k to `target`, which may be its range, and returns that;
+  /// or, if borrow is set, returns its address, valid until the next run.
+  Result<void*> deliver(size_t k, std::span<const HostRange> outputs, void* target, bool borrow);
+
+  size_t plan_count() const noexcept { return plans_.size(); }
+  /// Device memory owned by the plans.
+  size_t own_bytes() const noexcept;
+  /// Device memory for inputs and outputs of submitted runs in transfer.
+  size_t exchanged_bytes() const noexcept;
+  void reset_profile() noexcept;
+
+ private:
+  friend struct Workspace;
+  bool fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept;
+  Status build_plan(std::span<const ConstTensorView> inputs);
+  void drop_oldest() noexcept;
+
+  Workspace& shared_;
+  const Graph& graph_;
+  std::vector<uint8_t> shape_inputs_;
+  std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
+  Plan* current_ = nullptr;
+};
+
+}  // namespace librt

@@ -1,4 +1,0 @@
-// rt::split_mix for the programs, which use only librt's public headers and this directory.
-#pragma once
-
-#include "runtime/core/random.h"

@@ -1,0 +1,111 @@
+// GraphEdit: the interface through which passes rewrite a graph.
+//
+// Knows: producers and users of values, how to replace a value, and how to restore a topological order
+// afterwards. New nodes go through a Builder, so that their dims are known at once. Must not know: what an
+// operator means.
+//
+// While an edit is open the graph's nodes may be out of order and dead nodes may remain; finish() sorts,
+// drops dead nodes, and closes the edit. Node& and Value& become invalid when a node is emitted: copy what
+// you need.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/compiler/builder.h"
+
+namespace librt::compiler {
+
+class GraphEdit {
+ public:
+  GraphEdit(Graph& graph, const std::vector<State>& states);
+
+  // --- queries
+  Builder& builder() noexcept { return builder_; }
+  const Status& status() const noexcept { return builder_.status(); }
+  /// Grows while nodes are emitted; iterate over ids, not over references.
+  NodeId node_count() const noexcept { return static_cast<NodeId>(graph_.nodes.size()); }
+  const Node& node(NodeId id) const noexcept { return graph_.nodes[id]; }
+  const Value& value(ValueId id) const noexcept { return graph_.values[id]; }
+  bool is_alive(NodeId id);
+  bool is_alive(NodeId id, OpKind kind) { return is_alive(id) && node(id).kind() == kind; }
+  /// The node that produces a value; null for inputs, constants, states, and kNoValue.
+  const Node* producer(ValueId id);
+  /// The producer if it has this kind.
+  const Node* producer(ValueId id, OpKind kind);
+  NodeId producer_id(ValueId id);
+  /// Live nodes that read the value, once for each use.
+  std::vector<NodeId> users(ValueId id);
+  /// Uses by nodes, as graph outputs, and by state updates.
+  size_t use_count(ValueId id);
+  bool is_output(ValueId id) const;
+  bool is_constant(ValueId id) const { return id != kNoValue && value(id).role == Role::Constant; }
+  /// Input i of a node, kNoValue beyond the end.
+  ValueId input(const Node& node, size_t i) const {
+    return i < node.inputs.size() ? node.inputs[i] : kNoValue;
+  }
+  /// The value that all elements of a constant have; nullopt when it is not constant, large, or not uniform.
+  std::optional<double> uniform(ValueId id) const;
+  /// The entries of an i64 value that does not depend on the inputs.
+  std::optional<std::vector<int64_t>> ints(ValueId id) const;
+  /// Extents if all are static.
+  std::optional<Shape> shape(ValueId id) const;
+  /// The same type and provably the same dims.
+  bool same_info(ValueId a, ValueId b) const;
+
+  // --- changes
+  template <class Attributes>
+  ValueId emit(Attributes attributes, std::vector<ValueId> inputs) {
+    return builder_.emit_many(make_op(std::move(attributes)), inputs, 1)[0];
+  }
+  /// New nodes take this node's name (with a suffix, until the old one is gone).
+  void name_after(NodeId id) { builder_.set_scope(graph_.nodes[id].name); }
+  /// All readers of `old` read `replacement`, which has the same type and dims; externally visible names
+  /// stay. Dead nodes are removed.
+  void replace(ValueId old, ValueId replacement);
+  /// Changes one operand to a value; the node's results must keep their dims.
+  void set_input(NodeId id, size_t i, ValueId replacement);
+  /// Replaces the only result of a node by that of a new one with these attributes and inputs.
+  template <class Attributes>
+  ValueId rewrite(NodeId id, Attributes attributes, std::vector<ValueId> inputs) {
+    const ValueId old = graph_.nodes[id].outputs[0];
+    name_after(id);
+    const ValueId fresh = emit(std::move(attributes), std::move(inputs));
+    if (fresh != kNoValue) replace(old, fresh);
+    return fresh;
+  }
+  /// How many values were replaced and inputs changed so far.
+  size_t changes() const noexcept { return changes_; }
+
+  /// Sorts the nodes, removes dead nodes and unused values, and closes the edit.
+  Status finish();
+
+ private:
+  /// The same type and dims as far as that is known: not refuted by any probe.
+  bool may_replace(ValueId old, ValueId replacement) const;
+  void sync();
+  void drop_use(ValueId id, NodeId user);
+  void remove_if_unused(NodeId id);
+
+  Graph& graph_;
+  Builder builder_;
+  NodeId first_new_;
+  std::vector<bool> dead_;
+  std::vector<NodeId> producers_;           ///< by value
+  std::vector<std::vector<NodeId>> users_;  ///< by value
+  size_t indexed_ = 0;                      ///< nodes that the two above cover
+  size_t changes_ = 0;
+};
+
+inline constexpr NodeId kNoNode = 0xffffffffu;
+
+/// Brings nodes into topological order, each new one just before its first reader and the others in their
+/// order, and drops nodes and values that neither outputs nor state updates depend on.
+Status tidy(Graph& graph);
+
+/// Drops unused values and renumbers the rest. Graph inputs stay.
+void compact_values(Graph& graph);
+
+}  // namespace librt::compiler

@@ -1,0 +1,23 @@
+// Which nodes compute in 16 bits, and the rounding that causes.
+//
+// Knows: how the pages classify operators for 16-bit arithmetic, patterns of names. Must not know: how a
+// graph is rewritten (passes/precision.cpp), files, devices.
+#pragma once
+
+#include <vector>
+
+#include "tools/compiler/pass.h"
+
+namespace librt::compiler {
+
+/// The type that each node computes in: context.dtype or F32. In 16 bits: GEMM-like operators, readers of
+/// large constants, and all nodes downstream of these that are not precision-sensitive and that no pattern
+/// keeps, so that no Cast is needed between them. What comes before the first of these keeps f32: gradients
+/// of a loss, for example, which only the loss scale brings into f16's range.
+std::vector<DType> node_types(const Graph& graph, const PassContext& context);
+
+/// The f32 graph with the rounding of these types made explicit: operands and results of nodes that are not
+/// in F32. So every backend shows the effect of 16 bits, even one that would compute such nodes in f32.
+Result<Graph> rounded(const Graph& graph, const std::vector<State>& states, const std::vector<DType>& types);
+
+}  // namespace librt::compiler

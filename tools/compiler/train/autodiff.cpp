@@ -1,0 +1,157 @@
+#include "tools/compiler/train/autodiff.h"
+
+#include <set>
+
+#include "runtime/graph/node_view.h"
+#include "runtime/ops/page.h"
+
+namespace librt::compiler {
+namespace {
+
+class Walker {
+ public:
+  Walker(Builder& builder, ValueId loss, std::span<const ValueId> wanted)
+      : builder_(builder), loss_(loss), node_count_(builder.graph().nodes.size()) {
+    depends_.resize(builder.graph().values.size());
+    gradients_.assign(builder.graph().values.size(), kNoValue);
+    for (ValueId value : wanted) depends_[value] = true;
+    for (size_t i = 0; i < node_count_; ++i) {
+      const Node& node = builder.graph().nodes[i];
+      bool any = false;
+      for (ValueId input : node.inputs) any |= input != kNoValue && depends_[input];
+      // No gradient flows through an integer (a shape, an index).
+      for (ValueId output : node.outputs)
+        if (any && output != kNoValue && is_float(builder.value(output).dtype)) depends_[output] = true;
+    }
+  }
+
+  Result<std::vector<ValueId>> run(std::span<const ValueId> wanted) {
+    RT_TRY(check_coverage());
+    builder_.set_scope("grad");
+    gradients_[loss_] = builder_.scalar_like(1, loss_);
+    for (size_t i = node_count_; i-- > 0;) {
+      RT_TRY(visit(i));
+      RT_TRY(Status(builder_.status()));
+    }
+    std::vector<ValueId> result;
+    for (ValueId value : wanted) result.push_back(gradients_[value]);
+    return result;
+  }
+
+ private:
+  // Names every operator without a gradient on a path from a wanted value to the loss.
+  Status check_coverage() const {
+    std::vector<bool> leads(depends_.size());
+    leads[loss_] = true;
+    std::set<std::string> gaps;
+    for (size_t i = node_count_; i-- > 0;) {
+      const Node& node = builder_.graph().nodes[i];
+      bool on_path = false;
+      for (ValueId output : node.outputs) on_path |= output != kNoValue && leads[output] && depends_[output];
+      if (!on_path) continue;
+      const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
+      if (page == nullptr || page->gradient == nullptr) {
+        const char* reason = page == nullptr                ? "unknown operator"
+                             : page->no_gradient != nullptr ? page->no_gradient
+                                                            : "a composite that was not inlined";
+        // An integer result (ArgMax, Shape) stops the gradient; that is no error.
+        if (!is_float(builder_.value(node.outputs[0]).dtype)) continue;
+        gaps.insert(text(describe(node), ": ", reason));
+        continue;
+      }
+      for (ValueId input : node.inputs)
+        if (input != kNoValue && is_float(builder_.value(input).dtype)) leads[input] = true;
+    }
+    if (gaps.empty()) return {};
+    std::string message = "no gradient for ";
+    const char* separator = "";
+    for (const std::string& gap : gaps) {
+      append(message, text(separator, gap));
+      separator = "; ";
+    }
+    append(message, "; train only what comes after these nodes, or freeze what comes before");
+    return Status(Code::Unsupported, message);
+  }
+
+  Status visit(size_t index) {
+    // The graph grows while rules emit, so the node is copied before its rule runs.
+    std::vector<ValueId> grads;
+    bool any = false;
+    for (ValueId output : builder_.graph().nodes[index].outputs) {
+      grads.push_back(output == kNoValue ? kNoValue : gradients_[output]);
+      any |= grads.back() != kNoValue;
+    }
+    if (!any) return {};
+    const Node node = builder_.graph().nodes[index];
+    const size_t count = node.inputs.size();
+    const auto needed = std::make_unique<bool[]>(count);
+    bool none_needed = true;
+    for (size_t i = 0; i < count; ++i) {
+      const ValueId input = node.inputs[i];
+      needed[i] = input != kNoValue && depends_[input] && is_float(builder_.value(input).dtype);
+      none_needed &= !needed[i];
+    }
+    if (none_needed) return {};
+    const ops::CompilerPage* page = ops::compiler_page_of(node.kind());
+    if (page == nullptr || page->gradient == nullptr)
+      return {};  // check_coverage() let an integer result pass
+    std::vector<ValueId> results(count, kNoValue);
+    builder_.set_scope(text("grad.", node.name));
+    ops::GradContext context{.emit = builder_,
+                             .node = node,
+                             .grad_outputs = grads,
+                             .needed = {needed.get(), count},
+                             .grad_inputs = results};
+    page->gradient(context);
+    RT_TRY(Status(builder_.status()).in(text("gradient of ", describe(node))));
+    for (size_t i = 0; i < count; ++i)
+      if (needed[i] && results[i] != kNoValue) accumulate(node.inputs[i], results[i]);
+    return {};
+  }
+
+  void accumulate(ValueId value, ValueId gradient) {
+    gradient = reduce_to(gradient, value);
+    ValueId& sum = gradients_[value];
+    sum = sum == kNoValue ? gradient : builder_.add(sum, gradient);
+  }
+
+  // Sums over the axes along which `value` was broadcast to the gradient's shape.
+  ValueId reduce_to(ValueId gradient, ValueId value) {
+    if (gradient == kNoValue) return kNoValue;
+    const Shape from = builder_.comparable_shape(gradient), to = builder_.comparable_shape(value);
+    if (from == to) return gradient;
+    const int extra = from.rank() - to.rank();
+    if (extra < 0) {
+      builder_.fail(internal_error("the gradient ", from, " has a lower rank than its value ", to));
+      return kNoValue;
+    }
+    std::vector<int64_t> leading, inner;
+    for (int i = 0; i < extra; ++i) leading.push_back(i);
+    for (int i = 0; i < to.rank(); ++i)
+      if (to[i] == 1 && from[i + extra] != 1) inner.push_back(i);
+    if (!leading.empty()) gradient = builder_.reduce_sum(gradient, leading, false);
+    if (!inner.empty()) gradient = builder_.reduce_sum(gradient, inner, true);
+    // Not proven equal: if an axis was broadcast after all, the shapes do not match and the run reports it.
+    if (builder_.comparable_shape(gradient) != to)
+      gradient = builder_.reshape(gradient, builder_.shape_of(value));
+    return gradient;
+  }
+
+  Builder& builder_;
+  ValueId loss_;
+  size_t node_count_;
+  std::vector<bool> depends_;       ///< on a wanted value; only for values that exist before the walk
+  std::vector<ValueId> gradients_;  ///< by value
+};
+
+}  // namespace
+
+Result<std::vector<ValueId>> differentiate(Builder& builder, ValueId loss, std::span<const ValueId> wanted) {
+  RT_TRY(Status(builder.status()));
+  const Value& value = builder.value(loss);
+  if (builder.probe(loss, 0).info.elements() != 1 || !is_float(value.dtype))
+    return invalid_argument("differentiate: the loss must be one float, found ", builder.probe(loss, 0).info);
+  return Walker(builder, loss, wanted).run(wanted);
+}
+
+}  // namespace librt::compiler

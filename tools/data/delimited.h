@@ -1,0 +1,33 @@
+// Tables in text files: comma-separated (RFC 4180) and tab-separated values.
+//
+// Knows: delimiters, quotes, line ends. Must not know: what the columns mean.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace librt::tools {
+
+struct DelimitedOptions {
+  char delimiter = ',';
+  bool header = true;  ///< the first row names the columns; otherwise they are "0", "1", ...
+  bool quotes = true;  ///< fields may be in double quotes, with "" for a quote inside
+};
+
+struct DelimitedTable {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> rows;  ///< each as long as `names`
+  std::vector<size_t> lines;                   ///< line in the file where each row begins, from 1
+
+  /// Index of a column, by name or, if no name matches, by number from 0.
+  std::optional<size_t> find(const std::string& column) const;
+};
+
+/// Skips empty lines. Returns a message with the line if a row has a different number of fields than the
+/// first.
+std::optional<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options,
+                                             std::string& error);
+
+}  // namespace librt::tools

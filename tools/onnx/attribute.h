@@ -1,0 +1,30 @@
+// A node's attributes by name, for operators imported by the Importer itself (others have NodeContext).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tools/onnx/onnx.pb.h"
+
+namespace librt::onnx {
+
+/// Null where the node does not have it.
+inline const rt_onnx::AttributeProto* find_attribute(const rt_onnx::NodeProto& node, std::string_view name) {
+  for (const auto& attribute : node.attribute())
+    if (attribute.name() == name) return &attribute;
+  return nullptr;
+}
+
+inline std::vector<int64_t> integers_of(const rt_onnx::NodeProto& node, std::string_view name) {
+  const auto* found = find_attribute(node, name);
+  if (found == nullptr) return {};
+  return {found->ints().begin(), found->ints().end()};
+}
+
+inline int64_t integer_of(const rt_onnx::NodeProto& node, std::string_view name, int64_t otherwise) {
+  const auto* found = find_attribute(node, name);
+  return found != nullptr ? found->i() : otherwise;
+}
+
+}  // namespace librt::onnx

@@ -1,0 +1,503 @@
+// If, Loop and Scan: graphs inside nodes.
+//
+// A branch with a known condition is inlined. Other branches become bodies (Importer::Frame). A carried value
+// of a Loop whose extent changes between iterations gets a symbol for it, and the body is imported again.
+// Scan is a Loop that gathers one slice of each scanned input.
+#include <algorithm>
+#include <limits>
+
+#include "runtime/core/element.h"
+#include "runtime/graph/verify.h"
+#include "tools/compiler/shape/symbols.h"
+#include "tools/onnx/attribute.h"
+#include "tools/onnx/importer.h"
+#include "tools/onnx/shapes.h"
+
+namespace librt::onnx {
+
+namespace {
+
+int64_t entry(const std::vector<int64_t>& list, size_t i) {
+  return i < list.size() ? list[i] : 0;
+}
+
+ValueId extent_of(Emitter& emit, ValueId x, int axis) {
+  return reshape_to(emit, dims_product(emit, x, axis, axis + 1), {});
+}
+
+ValueId reversed(Emitter& emit, ValueId x) {
+  op::SliceAttributes attributes;
+  attributes.axes = {0};
+  attributes.steps = {-1};
+  const int64_t start = -1, end = std::numeric_limits<int64_t>::min();
+  return emit.emit(std::move(attributes), {x, emit.ints({&start, 1}), emit.ints({&end, 1})});
+}
+
+}  // namespace
+
+// --- frames
+
+Graph Importer::Frame::body_within(Frame& outer) {
+  Graph body;
+  body.symbols = outer.builder.graph().symbols;
+  return body;
+}
+
+std::vector<Dim> Importer::Frame::dims_of(ValueId outer) {
+  const Graph& graph = parent->builder.graph();
+  std::vector<Dim> dims = graph[outer].dims;
+  for (size_t axis = 0; axis < dims.size(); ++axis) {
+    Dim& dim = dims[axis];
+    if (dim.is_known()) continue;
+    dim.symbol = compiler::copy_symbol(graph, dim.symbol, builder.graph());
+  }
+  return dims;
+}
+
+ValueId Importer::Frame::capture(ValueId outer) {
+  if (outer == kNoValue) return kNoValue;
+  if (const auto found = known.find(outer); found != known.end()) return found->second;
+  const Value& value = parent->builder.value(outer);
+  ValueId id = kNoValue;
+  if (value.role == Role::Constant) {
+    id = builder.constant(value.info(), value.data);
+  } else if (const auto bytes = parent->builder.known_value(outer)) {
+    id = builder.constant(bytes->info, Blob::copy_of(bytes->data, bytes->info.bytes()));
+  } else {
+    id = builder.input(value.name, value.dtype, dims_of(outer));
+    captured.push_back(outer);
+  }
+  if (id != kNoValue) builder.graph()[id].name = value.name;
+  known[outer] = id;
+  if (const auto narrow = parent->narrow_types.find(outer); narrow != parent->narrow_types.end())
+    narrow_types[id] = narrow->second;
+  if (const auto list = parent->strings.find(outer); list != parent->strings.end())
+    strings[id] = list->second;
+  return id;
+}
+
+ValueId Importer::within(Frame& frame, const Frame* from, ValueId id) {
+  if (id == kNoValue || is_sequence(id) || &frame == from || frame.parent == nullptr) return id;
+  return frame.capture(within(*frame.parent, from, id));
+}
+
+// --- shared by the three
+
+int64_t Importer::opset_of(const Scope& scope) {
+  const auto version = scope.opsets->find("");
+  return version != scope.opsets->end() ? version->second : 0;
+}
+
+std::vector<SupportedOp> Importer::walked_ops() {
+  std::vector<SupportedOp> ops;
+  const auto add = [&](std::string_view domain, std::string_view op, int first) {
+    ops.push_back({.domain = domain, .op = op, .first_opset = first, .last_opset = kNewestOpset});
+  };
+  add("ai.onnx", "If", 1);
+  add("ai.onnx", "Loop", 1);
+  add("ai.onnx", "Scan", 8);
+  add("ai.onnx", "SequenceMap", 17);
+  add("ai.onnx.preview", "FlexAttention", 1);
+  for (const SequenceRow& row : sequence_rows()) add("ai.onnx", row.op, row.first_opset);
+  return ops;
+}
+
+Importer::AddControl Importer::control_importer(const std::string& domain, const std::string& op) {
+  if (domain == "ai.onnx.preview" && op == "FlexAttention") return &Importer::add_flex_attention;
+  if (!domain.empty()) return nullptr;
+  if (op == "If") return &Importer::add_if;
+  if (op == "Loop") return &Importer::add_loop;
+  if (op == "Scan") return &Importer::add_scan;
+  if (op == "SequenceMap") return &Importer::add_sequence_map;
+  return sequence_row(op) != nullptr ? &Importer::add_sequence_node : nullptr;
+}
+
+/// Resolves the inputs and checks that the graphs exist; problems have been reported when it returns false.
+bool Importer::check_control(const rt_onnx::NodeProto& node, const std::string& name, const Scope& scope,
+                             std::initializer_list<std::string_view> graphs, std::vector<ValueId>& inputs) {
+  bool complete = true;
+  for (const std::string& input : node.input()) {
+    const bool absent = input.empty() || scope.is_absent(input);
+    const auto found = absent ? std::optional<ValueId>(kNoValue) : lookup(scope, input);
+    if (!found)
+      problem(text("node '", name, "' (", node.op_type(), ") reads '", input, "', which nothing produces"));
+    complete = complete && found && (absent || *found != kNoValue);
+    inputs.push_back(found.value_or(kNoValue));
+  }
+  for (const std::string_view graph : graphs)
+    if (const auto* found = find_attribute(node, graph); found == nullptr || !found->has_g()) {
+      problem(text("node '", name, "' (", node.op_type(), "): it has no ", graph));
+      complete = false;
+    }
+  if (complete && (scope.depth >= kMaxDepth || frame_->depth >= kMaxBodyDepth)) {
+    report_unsupported(node, name, opset_of(scope), inputs,
+                       "graphs are nested too deeply; flatten the model");
+    complete = false;
+  }
+  return complete;
+}
+
+void Importer::finish_control(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope,
+                              std::vector<ValueId> outputs, size_t first_new) {
+  const Status failure = builder().take_failure();
+  if (!failure.ok()) {
+    outputs.clear();
+    if (failure.code() == Code::Unsupported || failure.code() == Code::InvalidArgument)
+      report_unsupported(node, name, opset_of(scope), {}, failure.message());
+    else
+      problem(text("node '", name, "' (", node.op_type(), "): ", failure.message()));
+  } else if (!outputs.empty() && outputs.size() < static_cast<size_t>(node.output_size())) {
+    problem(text("node '", name, "' (", node.op_type(), "): has ", node.output_size(),
+                 " outputs, its graph gives ", outputs.size()));
+  }
+  bind_outputs(node, scope, outputs, first_new);
+}
+
+std::vector<ValueId> Importer::add_graph(const rt_onnx::GraphProto& graph, const std::string& name,
+                                         const Scope& scope, std::span<const ValueId> inputs) {
+  rt_onnx::GraphProto copy = graph;  // its initializers are taken out
+  Scope inner{.parent = &scope,
+              .frame = frame_,
+              .opsets = scope.opsets,
+              .attributes = scope.attributes,
+              .depth = scope.depth + 1,
+              .prefix = name + "/"};
+  const size_t before = troubles();
+  if (copy.sparse_initializer_size() > 0)
+    problem(text("'", name, "': a graph has sparse initializers; store them as dense ones"));
+  if (static_cast<size_t>(copy.input_size()) != inputs.size()) {
+    problem(text("'", name, "': its graph has ", copy.input_size(), " inputs, expected ", inputs.size()));
+    return {};
+  }
+  for (int i = 0; i < copy.input_size(); ++i)
+    bind(inner, copy.input(i).name(), inputs[static_cast<size_t>(i)]);
+  add_initializers(copy, inner);
+  add_nodes(copy.node(), inner);
+  std::vector<ValueId> outputs;
+  for (const auto& output : copy.output()) {
+    const auto found = lookup(inner, output.name());
+    if (!found && troubles() == before)
+      problem(text("'", name, "': nothing produces its graph's output '", output.name(), "'"));
+    outputs.push_back(found.value_or(kNoValue));
+  }
+  if (troubles() != before) return {};
+  if (std::count(outputs.begin(), outputs.end(), kNoValue) > 0) return {};
+  return outputs;
+}
+
+namespace {
+
+/// Sets the outputs of a body: distinct values, each produced by a node.
+void set_outputs(compiler::Builder& builder, std::span<const ValueId> outputs) {
+  Graph& graph = builder.graph();
+  for (ValueId id : outputs) {
+    const bool taken = std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+    if (id != kNoValue && (taken || graph[id].role != Role::Intermediate))
+      id = builder.emit(op::IdentityAttributes{}, {id});
+    if (id != kNoValue) builder.output(id);
+  }
+}
+
+}  // namespace
+
+// --- If
+
+void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
+  std::vector<ValueId> inputs;
+  if (!check_control(node, name, scope, {"then_branch", "else_branch"}, inputs))
+    return bind_nothing(node, scope);
+  if (inputs.size() != 1 || inputs[0] == kNoValue || is_sequence(inputs[0])) {
+    problem(text("node '", name, "' (If): expected one tensor as its input"));
+    return bind_nothing(node, scope);
+  }
+  const rt_onnx::GraphProto* branches[] = {&find_attribute(node, "then_branch")->g(),
+                                           &find_attribute(node, "else_branch")->g()};
+  const size_t first_new = builder().graph().values.size();
+  const auto known = builder().known_value(inputs[0]);
+  if (known && known->info.elements() == 1) {
+    const bool taken = load_element(known->data, known->info.dtype, 0) != 0;
+    return finish_control(node, name, scope, add_graph(*branches[taken ? 0 : 1], name, scope, {}), first_new);
+  }
+  Frame& outer = *frame_;
+  std::unique_ptr<Frame> frames[2];
+  std::vector<ValueId> outputs[2];
+  Packing packings[2];
+  std::vector<UnsupportedNode> refused[2];
+  for (size_t i = 0; i < 2; ++i) {
+    frames[i] = std::make_unique<Frame>(outer);
+    frame_ = frames[i].get();
+    // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
+    frames[i]->builder.fit_symbols(frames[i]->fitted);
+    const size_t problems = problem_count_, entries = report_.unsupported.size();
+    outputs[i] = add_graph(*branches[i], name, scope, {});
+    const bool failed = outputs[i].empty() && branches[i]->output_size() > 0;
+    packings[i] = unpack(outputs[i]);
+    frame_ = &outer;
+    if (!failed) continue;
+    const auto first = report_.unsupported.begin() + static_cast<std::ptrdiff_t>(entries);
+    refused[i].assign(first, report_.unsupported.end());
+    if (problem_count_ != problems || refused[i].empty() ||
+        !std::all_of(first, report_.unsupported.end(), [](const UnsupportedNode& n) { return n.refused; }))
+      return bind_nothing(node, scope);
+    report_.unsupported.erase(first, report_.unsupported.end());
+  }
+  // A branch with invalid shapes does not block the other: a run that takes it fails with the reason.
+  std::string refusal;
+  for (size_t i = 0; i < 2; ++i) {
+    if (refused[i].empty()) continue;
+    if (!refused[1 - i].empty()) {
+      for (const auto& nodes : refused)
+        report_.unsupported.insert(report_.unsupported.end(), nodes.begin(), nodes.end());
+      return bind_nothing(node, scope);
+    }
+    const UnsupportedNode& cause = refused[i][0];
+    refusal = cause.reason.starts_with("node '")
+                  ? cause.reason
+                  : text("node '", cause.name, "' (", cause.op, "): ", cause.reason);
+    report_.warnings.push_back(
+        text("the ", i == 0 ? "then" : "else", " branch of '", name,
+             "' does not fit the shapes, and a run that takes it ends with an error: ", refusal));
+    frames[i] = nullptr;
+  }
+  const bool both = frames[0] != nullptr && frames[1] != nullptr;
+  if (both && packings[0] != packings[1]) {
+    report_unsupported(
+        node, name, opset_of(scope), inputs,
+        "its branches give sequences of different lengths, or an optional that only one of them "
+        "fills; make the condition known with --constant");
+    return bind_nothing(node, scope);
+  }
+  // Both bodies take every value that either captures.
+  std::vector<ValueId> captured;
+  for (const auto& frame : frames)
+    for (const ValueId id : frame == nullptr ? std::vector<ValueId>{} : frame->captured)
+      if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
+  Node made;
+  made.op = make_op(op::IfAttributes{});
+  made.name = name;
+  made.inputs = {inputs[0]};
+  made.inputs.insert(made.inputs.end(), captured.begin(), captured.end());
+  for (size_t i = 0; i < 2; ++i) {
+    if (frames[i] == nullptr) continue;
+    Frame& frame = *frames[i];
+    std::vector<ValueId> own;
+    for (const ValueId id : captured) own.push_back(frame.capture(id));
+    frame.builder.graph().inputs = std::move(own);
+    frame.builder.set_scope(name + "/output");
+    set_outputs(frame.builder, outputs[i]);
+    outer.builder.fail(frame.builder.take_failure());
+    frame.own.name = text(name, i == 0 ? "/then" : "/else");
+    for (const std::string& sentence : frame.fitted)
+      report_.warnings.push_back(
+          text("in the ", i == 0 ? "then" : "else", " branch of '", name, "': ", sentence));
+    made.bodies.push_back(std::move(frame.own));
+  }
+  if (!both) {
+    made.bodies.push_back(made.bodies[0]);
+    made.bodies[frames[0] == nullptr ? 0 : 1].refusal = refusal;
+  }
+  const Packing& packing = packings[frames[0] != nullptr ? 0 : 1];
+  finish_control(node, name, scope, pack(outer.builder.emit_node(std::move(made)), packing), first_new);
+}
+
+// --- Loop
+
+namespace {
+
+/// Axes of carried values whose extents differ from one iteration to the next.
+using Varying = std::vector<std::vector<bool>>;
+
+/// Marks further axes; false when there are none.
+bool find_varying(const compiler::Builder& body, std::span<const ValueId> before,
+                  std::span<const ValueId> after, Varying& varying) {
+  bool found = false;
+  for (size_t i = 0; i < varying.size(); ++i) {
+    const Value& in = body.value(before[i]);
+    const Value& out = body.value(after[i]);
+    if (in.rank() != out.rank()) continue;  // the operator's page refuses that
+    for (size_t axis = 0; axis < in.dims.size(); ++axis) {
+      const bool same =
+          in.dims[axis] == out.dims[axis] && (in.dims[axis].is_known() || in.dims[axis].symbol >= 0);
+      if (same || varying[i][axis]) continue;
+      varying[i][axis] = found = true;
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ValueId> Importer::emit_loop(const LoopParts& parts, const WriteBody& write) {
+  Frame& outer = *frame_;
+  Varying varying;
+  for (const ValueId id : parts.carried) varying.emplace_back(outer.builder.value(id).dims.size());
+  while (outer.builder.status().ok()) {
+    Frame frame(outer);
+    std::vector<ValueId> inputs = {
+        frame.builder.input("iteration", DType::I64,
+                            std::vector<Dim>(static_cast<size_t>(parts.iteration_rank), {.extent = 1})),
+        frame.builder.input("condition", DType::Bool,
+                            std::vector<Dim>(static_cast<size_t>(parts.condition_rank), {.extent = 1}))};
+    for (size_t i = 0; i < parts.carried.size(); ++i) {
+      std::vector<Dim> dims = frame.dims_of(parts.carried[i]);
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        if (varying[i][axis])
+          dims[axis] = {.symbol = frame.builder.graph().symbol(text(parts.name, '@', i, '.', axis))};
+      const Value& initial = outer.builder.value(parts.carried[i]);
+      inputs.push_back(frame.builder.input(initial.name, initial.dtype, std::move(dims)));
+    }
+    frame_ = &frame;
+    const std::vector<ValueId> outputs = write(inputs);
+    frame_ = &outer;
+    outer.builder.fail(frame.builder.take_failure());
+    if (outputs.size() < 1 + parts.carried.size() || !outer.builder.status().ok()) return {};
+    if (std::any_of(outputs.begin(), outputs.end(), is_sequence)) {
+      outer.builder.fail(invalid_model("its body gives a sequence where a tensor is expected"));
+      return {};
+    }
+    if (find_varying(frame.builder, std::span(inputs).subspan(2), std::span(outputs).subspan(1), varying))
+      continue;
+    frame.builder.set_scope(parts.name + "/output");
+    set_outputs(frame.builder, outputs);
+    outer.builder.fail(frame.builder.take_failure());
+    frame.own.name = parts.name + "/body";
+    Node node;
+    op::LoopAttributes attributes;
+    attributes.carried = static_cast<int64_t>(parts.carried.size());
+    node.op = make_op(attributes);
+    node.name = parts.name;
+    node.inputs = {parts.trips, parts.condition};
+    node.inputs.insert(node.inputs.end(), parts.carried.begin(), parts.carried.end());
+    node.inputs.insert(node.inputs.end(), frame.captured.begin(), frame.captured.end());
+    node.outputs.assign(outputs.size() - 1, kNoValue);
+    node.bodies.push_back(std::move(frame.own));
+    return outer.builder.emit_node(std::move(node));
+  }
+  return {};
+}
+
+void Importer::add_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
+  std::vector<ValueId> inputs;
+  if (!check_control(node, name, scope, {"body"}, inputs)) return bind_nothing(node, scope);
+  inputs.resize(std::max<size_t>(inputs.size(), 2), kNoValue);
+  if (std::any_of(inputs.begin(), inputs.end(), is_sequence))
+    return add_sequence_loop(node, name, scope, inputs);
+  const rt_onnx::GraphProto& body = find_attribute(node, "body")->g();
+  LoopParts parts{.name = name,
+                  .trips = inputs[0],
+                  .condition = inputs[1],
+                  .carried = {inputs.begin() + 2, inputs.end()}};
+  const bool absent = std::count(parts.carried.begin(), parts.carried.end(), kNoValue) > 0;
+  if (absent || static_cast<size_t>(body.input_size()) != inputs.size() ||
+      static_cast<size_t>(body.output_size()) < inputs.size() - 1) {
+    problem(text("node '", name, "' (Loop): ", parts.carried.size(),
+                 " carried values do not fit a body with ", body.input_size(), " inputs and ",
+                 body.output_size(), " outputs"));
+    return bind_nothing(node, scope);
+  }
+  const auto rank = [&](int i) { return body.input(i).type().tensor_type().shape().dim_size(); };
+  parts.iteration_rank = rank(0);
+  parts.condition_rank = rank(1);
+  const size_t first_new = builder().graph().values.size();
+  auto outputs =
+      emit_loop(parts, [&](std::span<const ValueId> own) { return add_graph(body, name, scope, own); });
+  finish_control(node, name, scope, std::move(outputs), first_new);
+}
+
+// --- Scan
+
+std::vector<ValueId> Importer::emit_scan(const ScanParts& parts, const rt_onnx::GraphProto& body,
+                                         const Scope& scope) {
+  std::vector<int> axes;
+  for (size_t i = 0; i < parts.scans.size(); ++i) {
+    const auto axis = normalized_axis(entry(parts.input_axes, i), builder().value(parts.scans[i]).rank());
+    if (!axis) {
+      builder().fail(invalid_argument("scan_input_axes: axis ", entry(parts.input_axes, i),
+                                      " is outside the rank ", builder().value(parts.scans[i]).rank()));
+      return {};
+    }
+    axes.push_back(*axis);
+  }
+  builder().set_scope(parts.name);
+  const ValueId trips = parts.trips != kNoValue ? parts.trips : extent_of(builder(), parts.scans[0], axes[0]);
+  const ValueId last = builder().sub(trips, builder().scalar(1, DType::I64));
+  const LoopParts loop{.name = parts.name, .trips = trips, .carried = parts.states};
+  std::vector<ValueId> outputs = emit_loop(loop, [&](std::span<const ValueId> own) -> std::vector<ValueId> {
+    std::vector<ValueId> inputs(own.begin() + 2, own.end());
+    builder().set_scope(parts.name + "/slice");
+    for (size_t i = 0; i < parts.scans.size(); ++i) {
+      const ValueId index =
+          entry(parts.input_reversed, i) != 0 ? builder().sub(frame_->capture(last), own[0]) : own[0];
+      inputs.push_back(take(builder(), frame_->capture(parts.scans[i]), index, axes[i]));
+    }
+    std::vector<ValueId> results = add_graph(body, parts.name, scope, inputs);
+    if (!results.empty()) results.insert(results.begin(), own[1]);
+    return results;
+  });
+  builder().set_scope(parts.name);
+  for (size_t i = parts.states.size(); i < outputs.size(); ++i) {
+    const size_t scanned = i - parts.states.size();
+    if (entry(parts.output_reversed, scanned) != 0) outputs[i] = reversed(builder(), outputs[i]);
+    outputs[i] = move_first_axis(builder(), outputs[i], entry(parts.output_axes, scanned));
+  }
+  return outputs;
+}
+
+/// Before opset 9 the first axis is the batch; each sample is scanned along the second, for its own length.
+std::vector<ValueId> Importer::emit_batched_scan(const ScanParts& parts, ValueId lengths,
+                                                 const rt_onnx::GraphProto& body, const Scope& scope) {
+  builder().set_scope(parts.name);
+  const ValueId longest = extent_of(builder(), parts.scans[0], 1);
+  const LoopParts loop{.name = parts.name, .trips = extent_of(builder(), parts.scans[0], 0)};
+  return emit_loop(loop, [&](std::span<const ValueId> own) -> std::vector<ValueId> {
+    ScanParts sample = parts;
+    sample.name = parts.name + "/sample";
+    builder().set_scope(sample.name);
+    for (ValueId& state : sample.states) state = take(builder(), frame_->capture(state), own[0], 0);
+    for (ValueId& scan : sample.scans) scan = take(builder(), frame_->capture(scan), own[0], 0);
+    if (lengths != kNoValue) sample.trips = take(builder(), frame_->capture(lengths), own[0], 0);
+    std::vector<ValueId> results = emit_scan(sample, body, scope);
+    for (size_t i = parts.states.size(); i < results.size() && lengths != kNoValue; ++i) {
+      const ValueId missing = builder().sub(frame_->capture(longest), sample.trips);
+      const auto rank = static_cast<size_t>(builder().value(results[i]).rank());
+      const std::vector<int64_t> before(rank, 0), after(rank - 1, 0);
+      const ValueId pads = concat_values(
+          builder(), {builder().ints(before), reshape_to(builder(), missing, {1}), builder().ints(after)});
+      results[i] = builder().emit(op::PadAttributes{}, {results[i], pads});
+    }
+    if (!results.empty()) results.insert(results.begin(), own[1]);
+    return results;
+  });
+}
+
+void Importer::add_scan(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
+  std::vector<ValueId> inputs;
+  if (!check_control(node, name, scope, {"body"}, inputs)) return bind_nothing(node, scope);
+  const bool batched = opset_of(scope) < 9;
+  ValueId lengths = kNoValue;
+  if (batched && !inputs.empty()) {
+    lengths = inputs[0];
+    inputs.erase(inputs.begin());
+  }
+  const int64_t scans = integer_of(node, "num_scan_inputs", 0);
+  if (scans < 1 || scans > static_cast<int64_t>(inputs.size()) ||
+      std::count(inputs.begin(), inputs.end(), kNoValue) > 0 || is_sequence(lengths) ||
+      std::any_of(inputs.begin(), inputs.end(), is_sequence)) {
+    problem(text("node '", name, "' (Scan): num_scan_inputs = ", scans, " does not fit ", inputs.size(),
+                 " inputs"));
+    return bind_nothing(node, scope);
+  }
+  const ScanParts parts{.name = name,
+                        .states = {inputs.begin(), inputs.end() - scans},
+                        .scans = {inputs.end() - scans, inputs.end()},
+                        .input_axes = integers_of(node, "scan_input_axes"),
+                        .output_axes = integers_of(node, "scan_output_axes"),
+                        .input_reversed = integers_of(node, batched ? "directions" : "scan_input_directions"),
+                        .output_reversed = integers_of(node, "scan_output_directions")};
+  const rt_onnx::GraphProto& body = find_attribute(node, "body")->g();
+  const size_t first_new = builder().graph().values.size();
+  auto outputs = batched ? emit_batched_scan(parts, lengths, body, scope) : emit_scan(parts, body, scope);
+  finish_control(node, name, scope, std::move(outputs), first_new);
+}
+
+}  // namespace librt::onnx

@@ -1,0 +1,223 @@
+#include "tools/onnx/export.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <numeric>
+
+#include "runtime/core/convert_floats.h"
+#include "runtime/model/atomic_file.h"
+#include "tools/data/array.h"
+#include "tools/onnx/import.h"
+#include "tools/onnx/onnx.pb.h"
+#include "tools/onnx/tensor_proto.h"
+#include "tools/onnx/untie.h"
+
+namespace librt::onnx {
+namespace {
+
+using Weights = std::map<std::string, rt_onnx::TensorProto*, std::less<>>;
+
+// Initializers, and what Constant nodes of the main graph hold, by the names of their values.
+Weights weights_of(rt_onnx::ModelProto& model) {
+  Weights weights;
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  for (auto& tensor : *graph.mutable_initializer()) weights[tensor.name()] = &tensor;
+  for (auto& node : *graph.mutable_node()) {
+    if (node.op_type() != "Constant" || node.output_size() != 1) continue;
+    for (auto& attribute : *node.mutable_attribute())
+      if (attribute.name() == "value" && attribute.has_t()) weights[node.output(0)] = attribute.mutable_t();
+  }
+  return weights;
+}
+
+template <class T>
+void set_elements(rt_onnx::TensorProto& tensor, const std::vector<T>& elements) {
+  tensor.clear_float_data();
+  tensor.clear_int32_data();  // of 16-bit floats
+  tensor.clear_external_data();
+  tensor.clear_data_location();
+  tensor.set_raw_data(elements.data(), elements.size() * sizeof(T));
+}
+
+/// The type of an exportable weight: f32, f16 or bf16.
+std::optional<DType> float_type(DType type) {
+  switch (type) {
+    case DType::F32: return DType::F32;
+    case DType::F16: return DType::F16;
+    case DType::BF16: return DType::BF16;
+    default: return {};
+  }
+}
+
+class Exporter {
+ public:
+  Exporter(std::string folder, const std::vector<State>& states) : folder_(std::move(folder)) {
+    for (const State& state : states)
+      if (state.kind == StateKind::Parameter || state.kind == StateKind::Statistic) states_.push_back(&state);
+  }
+
+  /// Whether the file has a weight for each state.
+  bool finds_all(rt_onnx::ModelProto& model) const {
+    const Weights weights = weights_of(model);
+    return std::all_of(states_.begin(), states_.end(),
+                       [&](const State* state) { return weights.contains(state->name); });
+  }
+
+  Status run(rt_onnx::ModelProto& model) {
+    const Weights weights = weights_of(model);
+    std::string problems;
+    for (const State* state : states_) {
+      const auto found = weights.find(state->name);
+      if (const std::string problem = set_problem(*state, found == weights.end() ? nullptr : found->second);
+          !problem.empty())
+        append(problems, text("\n  '", state->name, "': ", problem));
+    }
+    if (!problems.empty())
+      return invalid_argument("the checkpoint does not belong to this ONNX file", problems,
+                              "\n  give the file that the trained model was converted from");
+    RT_TRY(find_origins(model));
+    for (const State* state : states_) {
+      const std::vector<uint32_t>& origin = origins_[state->name];
+      if (types_[state->name] == DType::F32)
+        set_elements(*weights.at(state->name), moved_back<float>(*state, DType::F32, origin));
+      else
+        set_elements(*weights.at(state->name), moved_back<uint16_t>(*state, types_[state->name], origin));
+    }
+    return {};
+  }
+
+  size_t count() const noexcept { return states_.size(); }
+
+ private:
+  /// The state's elements in the type and order of the file.
+  template <class T>
+  static std::vector<T> moved_back(const State& state, DType type, const std::vector<uint32_t>& origin) {
+    std::vector<T> trained(origin.size()), elements(origin.size());
+    convert_floats(state.initial.data, state.info.dtype, trained.data(), type, state.info.elements());
+    for (size_t i = 0; i < origin.size(); ++i) elements[origin[i]] = trained[i];
+    return elements;
+  }
+
+  std::string set_problem(const State& state, const rt_onnx::TensorProto* tensor) {
+    if (tensor == nullptr) return "there is no initializer of this name";
+    std::string error;
+    const auto outline = tools::outline_of(*tensor, error);
+    if (!outline) return error;
+    const std::optional<DType> type = float_type(outline->type);
+    if (!type || outline->narrow != nullptr || !is_exchangeable(state.info.dtype))
+      return text("expected f32, f16 or bf16, found ", name_of(outline->type));
+    const size_t elements = outline->bytes / size_of(*type);
+    if (elements != static_cast<size_t>(state.info.elements()))
+      return text("the checkpoint has ", state.info, ", the file ", elements, " elements");
+    if (state.initial.size != state.info.bytes()) return "the checkpoint holds no values for it";
+    types_[state.name] = *type;
+    return {};
+  }
+
+  // The importer permutes elements (convolution weights become channels-last). Importing the model with every
+  // weight's elements replaced by their indices gives the permutation. 16-bit types take two imports, one for
+  // each half of the index.
+  Status find_origins(const rt_onnx::ModelProto& model) {
+    RT_TRY(import_numbered(model, 0));
+    const auto is_narrow = [](const auto& pair) { return pair.second != DType::F32; };
+    if (std::any_of(types_.begin(), types_.end(), is_narrow)) RT_TRY(import_numbered(model, 16));
+    for (const auto& [name, origin] : origins_) {
+      std::vector<bool> seen(origin.size());
+      for (uint32_t from : origin) {
+        if (from >= seen.size() || seen[from])
+          return unsupported("weight '", name, "': the import computes with it, which cannot be undone");
+        seen[from] = true;
+      }
+    }
+    return {};
+  }
+
+  /// Fills origins_; for 16-bit types, with 16 bits of the index from `shift` on.
+  Status import_numbered(const rt_onnx::ModelProto& model, int shift) {
+    rt_onnx::ModelProto numbered = model;
+    const Weights places = weights_of(numbered);
+    for (const State* state : states_) {
+      const auto count = static_cast<uint32_t>(state->info.elements());
+      std::vector<uint32_t> numbers(count);
+      std::iota(numbers.begin(), numbers.end(), 0u);
+      if (types_[state->name] == DType::F32) {
+        set_elements(*places.at(state->name), numbers);
+        continue;
+      }
+      std::vector<uint16_t> halves;
+      for (const uint32_t number : numbers) halves.push_back(static_cast<uint16_t>(number >> shift));
+      set_elements(*places.at(state->name), halves);
+    }
+    const std::string bytes = numbered.SerializeAsString();
+    ImportReport report;
+    ImportOptions options;
+    options.external_folder = folder_;
+    RT_ASSIGN(const ModelGraph imported, import_onnx_bytes(std::as_bytes(std::span(bytes)), options, report));
+    std::multimap<std::string_view, const Value*> constants;  // a weight may be there in several layouts
+    for (const Value& value : imported.entry("infer")->values)
+      if (value.role == Role::Constant) constants.emplace(value.name, &value);
+    for (const State* state : states_) {
+      const DType type = types_[state->name];
+      const TensorInfo expected{.dtype = type, .shape = state->info.shape};
+      // Of several matching ones, the last is the trained one.
+      const auto [first, last] = constants.equal_range(state->name);
+      auto found = constants.end();
+      for (auto each = first; each != last; ++each)
+        if (found == constants.end() || each->second->info() == expected) found = each;
+      if (found == constants.end() || found->second->info() != expected)
+        return invalid_argument("weight '", state->name, "': expected ", expected,
+                                " after the import, found ",
+                                found == constants.end() ? "none" : text(found->second->info()),
+                                "; give the file that the trained model was converted from");
+      std::vector<uint32_t>& origin = origins_[state->name];
+      origin.resize(static_cast<size_t>(expected.shape.elements()));
+      const std::byte* numbers = found->second->data.data;
+      if (type == DType::F32) {
+        std::memcpy(origin.data(), numbers, expected.bytes());
+        continue;
+      }
+      for (size_t i = 0; i < origin.size(); ++i) {
+        uint16_t bits = 0;
+        std::memcpy(&bits, numbers + i * sizeof(bits), sizeof(bits));
+        origin[i] |= static_cast<uint32_t>(bits) << shift;
+      }
+    }
+    return {};
+  }
+
+  std::string folder_;
+  std::vector<const State*> states_;
+  std::map<std::string, DType> types_;                    ///< of the file's weights
+  std::map<std::string, std::vector<uint32_t>> origins_;  ///< index in the file by element of the state
+};
+
+}  // namespace
+
+Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
+                              const std::string& target, const std::vector<std::string>& tie) {
+  std::string error;
+  const auto bytes = tools::read_file(source, error);
+  if (!bytes) return Status(Code::Io, error);
+  rt_onnx::ModelProto model;
+  if (bytes->size() > INT_MAX || !model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
+    return invalid_model(source, ": the file is not an ONNX model, is cut short, or exceeds 2 GiB");
+  std::string folder = std::filesystem::path(source).parent_path().string();
+  if (folder.empty()) folder = ".";
+  Exporter exporter(folder, states);
+  if (!exporter.finds_all(model)) untie(model, {.tie = tie, .external_folder = folder});
+  RT_TRY(exporter.run(model).in(source));
+  if (model.ByteSizeLong() > INT_MAX)
+    return unsupported(target, ": the model has ", bytes_text(model.ByteSizeLong()),
+                       ", Protocol Buffers hold 2 GiB");
+  const std::string out = model.SerializeAsString();
+  AtomicFile file(target);
+  RT_TRY(file.open());
+  RT_TRY(file.write(out.data(), out.size()));
+  RT_TRY(file.commit());
+  return exporter.count();
+}
+
+}  // namespace librt::onnx

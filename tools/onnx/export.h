@@ -1,0 +1,23 @@
+// Writes trained weights back into the ONNX file that they came from, for other runtimes.
+//
+// Knows: where an ONNX file stores its weights, and how to recover the importer's changes to each. Must not
+// know: training, passes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/graph/graph.h"
+
+namespace librt::onnx {
+
+/// Writes weights into a copy of `source`: each state that is a parameter or a statistic replaces the
+/// initializer (or Constant node) of its name, in ONNX's layout and the initializer's type (f32, f16 or bf16;
+/// f32 states are rounded to nearest). The rest is unchanged, but external data of these weights moves into
+/// the file. Parameters that the exporter of `source` merged get separate initializers again where the states
+/// have one each; tie: as in training (untie.h). `target` is written completely or not at all. Returns the
+/// number of weights written; errors list every state that cannot be written.
+Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
+                              const std::string& target, const std::vector<std::string>& tie = {});
+
+}  // namespace librt::onnx

@@ -1,0 +1,106 @@
+#include "tools/onnx/lost_weights.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/core/status.h"
+#include "tools/onnx/weight_uses.h"
+
+namespace librt::onnx {
+namespace {
+
+constexpr std::string_view kHowToExport =
+    "export with torch.onnx.export(model.train(), .., dynamo=False, "
+    "training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False) or with "
+    "torch.onnx.export(model.train(), .., dynamo=True, optimize=False)";
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 12;
+  std::string all;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i) append(all, i > 0 ? ", " : "", names[i]);
+  if (names.size() > kMost) append(all, " and ", names.size() - kMost, " more");
+  return all;
+}
+
+std::vector<std::string> initializers_of(const rt_onnx::GraphProto& graph) {
+  std::vector<std::string> names;
+  for (const auto& tensor : graph.initializer()) names.push_back(tensor.name());
+  return names;
+}
+
+/// Parameters and running statistics of the network that are missing in the graph.
+std::vector<std::string> missing(rt_onnx::GraphProto& graph) {
+  const WeightUses uses(graph);
+  const std::vector<std::string> names = initializers_of(graph);
+  std::set<std::string> present(names.begin(), names.end()), read;
+  for (const auto& node : graph.node())
+    for (const std::string& parameter : uses.parameters_of(node)) read.insert(parameter);
+  for (const std::string& name : names)
+    for (const WeightUse& use : uses.of(name)) {
+      if (!use.parameter.empty()) present.insert(use.parameter);
+      // Weights of a recurrent layer are concatenated and reordered; all of them are present.
+      if (use.role.kind == "LSTM" || use.role.kind == "GRU" || use.role.kind == "RNN")
+        for (const std::string& parameter : uses.parameters_of(*use.node)) present.insert(parameter);
+    }
+  std::vector<std::string> lost;
+  for (const auto& [key, name] : signature_of(graph)) {
+    const bool trains =
+        key.starts_with("p_") || name.ends_with("running_mean") || name.ends_with("running_var");
+    if (trains && read.contains(name) && !present.contains(name)) lost.push_back(name);
+  }
+  return lost;
+}
+
+bool is_made_up(const std::string& name, const char* op) {
+  return name.starts_with(text("onnx::", op, "_"));
+}
+
+/// PyTorch's older exporter names a weight that it computed after the operator that reads it:
+/// "onnx::Conv_25".
+void add_computed(const rt_onnx::GraphProto& graph, std::vector<std::string>& sentences) {
+  std::vector<std::string> folded, computed;
+  for (const auto& node : graph.node()) {
+    const bool both = node.op_type().starts_with("Conv") && node.input_size() == 3 &&
+                      is_made_up(node.input(1), node.op_type().c_str()) &&
+                      is_made_up(node.input(2), node.op_type().c_str());
+    if (both) folded.push_back(node.name());
+  }
+  for (const std::string& name : initializers_of(graph))
+    if (is_made_up(name, "MatMul") || is_made_up(name, "Gemm") || is_made_up(name, "Mul") ||
+        is_made_up(name, "Add"))
+      computed.push_back(name);
+  if (!folded.empty())
+    sentences.push_back(
+        text("training: batch normalizations are folded into the weights of ", folded.size(),
+             " convolutions (", some_of(folded),
+             "); their parameters and running statistics are not in the file, and neither are "
+             "dropouts, as it is an export for inference; ",
+             kHowToExport));
+  if (!computed.empty())
+    sentences.push_back(
+        text("training: ", computed.size(), " weights have lost their names (", some_of(computed),
+             "): the exporter computed them, as a rule a transpose; they are trained under these "
+             "names. To keep the names, ",
+             kHowToExport));
+}
+
+}  // namespace
+
+std::vector<std::string> lost_weights(rt_onnx::ModelProto& model) {
+  std::vector<std::string> sentences;
+  if (!model.has_graph()) return sentences;
+  rt_onnx::GraphProto& graph = *model.mutable_graph();
+  if (const std::vector<std::string> lost = missing(graph); !lost.empty())
+    sentences.push_back(
+        text("training: ", lost.size(),
+             " parameters or statistics of the PyTorch model are not in "
+             "the file (",
+             some_of(lost),
+             "): the exporter folded them into others, as it does with batch normalizations and "
+             "biases of zeros; they will not be trained; ",
+             kHowToExport));
+  add_computed(graph, sentences);
+  return sentences;
+}
+
+}  // namespace librt::onnx

@@ -1,0 +1,18 @@
+// Weights that cannot be trained from an ONNX file because the exporter folded them.
+//
+// Knows: what PyTorch's exporters fold unless told that the model will be trained. Must not know: training.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rt_onnx {
+class ModelProto;
+}
+
+namespace librt::onnx {
+
+/// Messages for the user, each with the affected names and how to export instead; for a model after untie().
+std::vector<std::string> lost_weights(rt_onnx::ModelProto& model);
+
+}  // namespace librt::onnx

@@ -1,0 +1,165 @@
+// Sums with their normalization in one node, and the embeddings of BERT, as ONNX Runtime fuses them
+// (com.microsoft).
+#include <limits>
+
+#include "tools/onnx/node.h"
+#include "tools/onnx/norms.h"
+#include "tools/onnx/shapes.h"
+
+namespace librt::onnx {
+namespace {
+
+constexpr float kFusedEpsilon = 1e-12f;
+
+ValueId last_axis_norm(NodeContext& c, ValueId x, ValueId scale, ValueId bias) {
+  op::LayerNormAttributes attributes;
+  attributes.axis = -1;
+  attributes.epsilon = c.real("epsilon", kFusedEpsilon);
+  return c.emit.emit(attributes, {x, scale, bias});
+}
+
+// --- of sums
+
+// Inputs x and skip and the vector `bias`, which may be absent. A skip of fewer rows is broadcast.
+ValueId sum_with_skip(NodeContext& c, size_t bias) {
+  const ValueId sum = c.emit.add(c.input(0), c.input(1));
+  return c.has(bias) ? c.emit.add(sum, c.input(bias)) : sum;
+}
+
+// (x, skip, scale, [shift], [bias]) -> (y, -, -, sum); the mean and deviation are for training.
+Status skip_layer_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 5));
+  const ValueId sum = sum_with_skip(c, 4);
+  c.outputs = {last_axis_norm(c, sum, c.input(2), c.input(3)), kNoValue, kNoValue, sum};
+  return {};
+}
+
+// (x, skip, scale, [bias]) -> (y, -, -, sum)
+Status skip_rms_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(3, 4));
+  const ValueId sum = sum_with_skip(c, 3);
+  const DType type = c.dtype();
+  const RmsNormalized norm =
+      rms_normalized(c, sum, c.input(2), c.rank() - 1, c.real("epsilon", kFusedEpsilon),
+                     type == DType::F16 || type == DType::BF16);
+  c.outputs = {norm.y, kNoValue, kNoValue, sum};
+  return {};
+}
+
+// --- embeddings
+
+/// Per-tensor scale and zero point; none for tensors that are not quantized.
+struct TableScale {
+  ValueId scale = kNoValue, zero = kNoValue;
+};
+
+ValueId scaled_rows(NodeContext& c, ValueId rows, const TableScale& scale) {
+  if (scale.scale == kNoValue) return rows;
+  const auto number = [&](ValueId id) {
+    return id == kNoValue || c.value(id).rank() == 0 ? id : reshape_to(c.emit, id, {});
+  };
+  op::DequantizeLinearAttributes attributes;
+  attributes.to = static_cast<uint8_t>(DType::F32);
+  return c.emit.emit(attributes, {rows, number(scale.scale), number(scale.zero)});
+}
+
+ValueId embedding(NodeContext& c, ValueId table, ValueId ids, const TableScale& scale) {
+  return scaled_rows(c, c.emit.emit(op::GatherAttributes{}, {table, ids}), scale);
+}
+
+// The first rows of the table, one for each of S positions.
+ValueId first_rows(NodeContext& c, ValueId table, const TableScale& scale) {
+  const ValueId end = dims_product(c.emit, c.input(0), 1, 2);
+  const ValueId start = c.emit.ints(std::array<int64_t, 1>{0});
+  return scaled_rows(c, slice_between(c.emit, table, 0, start, end), scale);
+}
+
+// How many entries of each row of input `mask` are 1; 0 without a mask.
+ValueId valid_lengths(NodeContext& c, size_t mask) {
+  op::ReduceSumAttributes along;
+  along.axes = {1};
+  along.keep_dims = false;
+  ValueId ones = kNoValue;
+  if (c.has(mask)) {
+    ones = c.emit.emit(op::EqualAttributes{}, {c.input(mask), c.emit.scalar_like(1, c.input(mask))});
+    ones = c.emit.cast(ones, DType::I32);
+  } else {
+    const ValueId ids = c.emit.cast(c.input(0), DType::I32);
+    ones = c.emit.mul(ids, c.emit.scalar(0, DType::I32));
+  }
+  return c.emit.emit(std::move(along), {ones});
+}
+
+enum EmbeddingInput : size_t {
+  kTokenIds,
+  kSegmentIds,
+  kWordTable,
+  kPositionTable,
+  kSegmentTable,
+  kNormScale,
+  kNormShift,
+  kWordMask
+};
+
+struct EmbeddingScales {
+  TableScale words, positions, segments, gamma, beta;
+  ValueId position_ids = kNoValue;
+};
+
+Status embedded_norm(NodeContext& c, const EmbeddingScales& scales) {
+  c.ignore({"mask_index_type"});  // given by the number of outputs
+  if (c.rank(kTokenIds) != 2) return invalid_model("expected ids [B,S], found rank ", c.rank(kTokenIds));
+  if (c.has(kSegmentIds) != c.has(kSegmentTable))
+    return invalid_model("segment_ids and segment_embedding belong together");
+  ValueId sum = embedding(c, c.input(kWordTable), c.input(kTokenIds), scales.words);
+  if (scales.position_ids != kNoValue)
+    sum = c.emit.add(sum, embedding(c, c.input(kPositionTable), scales.position_ids, scales.positions));
+  else
+    sum = c.emit.add(sum, first_rows(c, c.input(kPositionTable), scales.positions));
+  if (c.has(kSegmentTable))
+    sum = c.emit.add(sum, embedding(c, c.input(kSegmentTable), c.input(kSegmentIds), scales.segments));
+  const ValueId y = last_axis_norm(c, sum, scaled_rows(c, c.input(kNormScale), scales.gamma),
+                                   scaled_rows(c, c.input(kNormShift), scales.beta));
+  c.outputs = {y, c.wants(1) ? valid_lengths(c, kWordMask) : kNoValue, sum};
+  return {};
+}
+
+// (ids, [segment ids], word, position, [segment] tables, scale, shift, [mask], [position ids])
+Status embed_layer_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 9));
+  for (size_t i : {size_t{kWordTable}, size_t{kPositionTable}, size_t{kNormScale}, size_t{kNormShift}})
+    if (!c.has(i)) return invalid_model("input ", i, " is missing");
+  EmbeddingScales scales;
+  scales.position_ids = c.input(8);
+  return embedded_norm(c, scales);
+}
+
+// The same, then five scales and five zero points, of the three tables, scale and shift.
+Status quantized_embed_layer_norm(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 18));
+  if (c.inputs.size() < 13) return invalid_model("expected 18 inputs, found ", c.inputs.size());
+  for (size_t i : {size_t{kWordTable}, size_t{kPositionTable}, size_t{kNormScale}, size_t{kNormShift}})
+    if (!c.has(i)) return invalid_model("input ", i, " is missing");
+  const auto scale = [&](size_t i) { return TableScale{c.input(8 + i), c.input(13 + i)}; };
+  return embedded_norm(c, {.words = scale(0),
+                           .positions = scale(1),
+                           .segments = scale(2),
+                           .gamma = scale(3),
+                           .beta = scale(4),
+                           .position_ids = kNoValue});
+}
+
+constexpr ImportRow kFusedNormRows[] = {
+    {"com.microsoft", "SkipLayerNormalization", 1, kNewestOpset, skip_layer_norm},
+    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, kNewestOpset, skip_rms_norm},
+    {"com.microsoft", "EmbedLayerNormalization", 1, kNewestOpset, embed_layer_norm},
+    {"com.microsoft", "QEmbedLayerNormalization", 1, kNewestOpset, quantized_embed_layer_norm},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_fused_norm() {
+  return kFusedNormRows;
+}
+
+}  // namespace librt::onnx

@@ -1,0 +1,308 @@
+// Resize, Upsample, DepthToSpace and SpaceToDepth: channels-last inside.
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/element.h"
+#include "tools/onnx/node.h"
+#include "tools/onnx/shapes.h"
+
+namespace librt::onnx {
+namespace {
+
+Result<op::ResizeMode> mode_of(NodeContext& c) {
+  const std::string mode = c.string("mode", "nearest");
+  if (mode == "nearest") return op::ResizeMode::Nearest;
+  if (mode == "linear" || mode == "bilinear") return op::ResizeMode::Linear;
+  if (mode == "cubic") return op::ResizeMode::Cubic;
+  return invalid_model("mode: expected nearest, linear or cubic, found ", mode);
+}
+
+Result<op::ResizeCoordinates> coordinates_of(NodeContext& c) {
+  const std::string name = c.string("coordinate_transformation_mode", "half_pixel");
+  if (name == "half_pixel") return op::ResizeCoordinates::HalfPixel;
+  if (name == "pytorch_half_pixel") return op::ResizeCoordinates::PytorchHalfPixel;
+  if (name == "align_corners") return op::ResizeCoordinates::AlignCorners;
+  if (name == "asymmetric") return op::ResizeCoordinates::Asymmetric;
+  if (name == "half_pixel_symmetric") return op::ResizeCoordinates::HalfPixelSymmetric;
+  if (name == "tf_half_pixel_for_nn") return op::ResizeCoordinates::TfHalfPixelForNn;
+  if (name == "tf_crop_and_resize") return op::ResizeCoordinates::TfCropAndResize;
+  return invalid_model("coordinate_transformation_mode: found ", name);
+}
+
+Result<op::ResizeNearest> rounding_of(NodeContext& c) {
+  const std::string name = c.string("nearest_mode", "round_prefer_floor");
+  if (name == "round_prefer_floor") return op::ResizeNearest::RoundPreferFloor;
+  if (name == "round_prefer_ceil") return op::ResizeNearest::RoundPreferCeil;
+  if (name == "floor") return op::ResizeNearest::Floor;
+  if (name == "ceil") return op::ResizeNearest::Ceil;
+  return invalid_model("nearest_mode: found ", name);
+}
+
+// The target: sizes or scales for every axis of the input, as values that may depend on dynamic extents.
+struct Target {
+  ValueId sizes = kNoValue;   // i64 [rank]
+  ValueId scales = kNoValue;  // f32 [rank]
+  std::vector<float> roi{};   // for tf_crop_and_resize: a start for each axis, then an end for each
+};
+
+// Whether entry `axis` leaves the axis as it is, whatever the extents.
+bool keeps(const NodeContext& c, const Target& target, int axis) {
+  const auto at = static_cast<size_t>(axis);
+  if (!target.roi.empty() && (target.roi[at] != 0 || target.roi[at + static_cast<size_t>(c.rank())] != 1))
+    return false;
+  if (target.sizes != kNoValue) {
+    const compiler::Known& sizes = c.emit.known(target.sizes);
+    return sizes.has_elements && sizes.elements[at] == c.emit.known(c.inputs[0]).dims[at];
+  }
+  const auto scales = c.emit.known_value(target.scales);
+  return scales && load_element(scales->data, scales->info.dtype, axis) == 1;
+}
+
+ValueId emit_resize(NodeContext& c, const op::ResizeAttributes& attributes, ValueId x, const Target& target,
+                    int first, int last) {
+  std::vector<ValueId> operands{x, kNoValue, kNoValue};
+  if (target.sizes != kNoValue)
+    operands[1] = slice(c.emit, target.sizes, 0, first, last);
+  else
+    operands[2] = slice(c.emit, target.scales, 0, first, last);
+  if (!target.roi.empty()) {
+    std::vector<float> roi(target.roi.begin() + first, target.roi.begin() + last);
+    roi.insert(roi.end(), target.roi.begin() + c.rank() + first, target.roi.begin() + c.rank() + last);
+    operands.push_back(c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(roi.size())}},
+                                       Blob::copy_of(roi.data(), roi.size() * sizeof(float))));
+  }
+  return c.emit.emit_many(make_op(attributes), operands, 1)[0];
+}
+
+Status resize_to(NodeContext& c, const op::ResizeAttributes& attributes, const Target& target) {
+  const int rank = c.rank();
+  if (target.sizes == kNoValue && target.scales == kNoValue) return {};  // after a failure
+  const ValueId operand = target.sizes != kNoValue ? target.sizes : target.scales;
+  if (c.value(operand).rank() != 1 || c.value(operand).dims[0].extent != rank)
+    return invalid_model("expected ", rank, " sizes or scales");
+  if (rank >= 3 && keeps(c, target, 0) && keeps(c, target, 1)) {
+    const ValueId x = to_channels_last(c.emit, c.input(0));
+    return c.result(to_channels_first(c.emit, emit_resize(c, attributes, x, target, 2, rank)));
+  }
+  // Every axis is spatial, in a single image with one channel, except a first or last axis that stays.
+  const bool batch = rank >= 3 && keeps(c, target, 0);
+  const bool channels = rank >= 3 && keeps(c, target, rank - 1);
+  if (rank + !batch + !channels > kMaxRank)
+    return cannot("resizing ", rank, " axes at once is not supported; resize the spatial axes only");
+  std::vector<int> added;
+  if (!batch) added.push_back(0);
+  if (!channels) added.push_back(rank + !batch);
+  const ValueId x = added.empty() ? c.input(0) : unsqueeze(c.emit, c.input(0), added);
+  const ValueId y = emit_resize(c, attributes, x, target, batch ? 1 : 0, channels ? rank - 1 : rank);
+  return c.result(added.empty() ? y : squeeze(c.emit, y, added));
+}
+
+Status upsample(NodeContext& c) {
+  op::ResizeAttributes attributes;
+  RT_ASSIGN(attributes.mode, mode_of(c));
+  attributes.coordinates = op::ResizeCoordinates::Asymmetric;
+  attributes.nearest = op::ResizeNearest::Floor;
+  Target target;
+  if (c.opset >= 9) {
+    RT_TRY(c.expect_inputs(2, 2));
+    target.scales = c.input(1);
+  } else {
+    RT_TRY(c.expect_inputs(1, 1));
+    std::vector<float> scales = c.reals("scales");
+    if (c.opset < 7) scales = {1, 1, c.real("height_scale", 1), c.real("width_scale", 1)};
+    target.scales = c.emit.constant({.dtype = DType::F32, .shape = {static_cast<int64_t>(scales.size())}},
+                                    Blob::copy_of(scales.data(), scales.size() * sizeof(float)));
+  }
+  return resize_to(c, attributes, target);
+}
+
+// Opset 10: like Upsample, and also down, where nearest rounds up.
+Status resize_10(NodeContext& c) {
+  RT_TRY(c.expect_inputs(2, 2));
+  op::ResizeAttributes attributes;
+  RT_ASSIGN(attributes.mode, mode_of(c));
+  RT_ASSIGN(const std::vector<double> scales, c.known_reals(1, "scales"));
+  const bool down = std::any_of(scales.begin(), scales.end(), [](double scale) { return scale < 1; });
+  const bool up = std::any_of(scales.begin(), scales.end(), [](double scale) { return scale > 1; });
+  if (down && up && attributes.mode == op::ResizeMode::Nearest)
+    return cannot("nearest resizing up along one axis and down along another; export with opset 11 or later");
+  attributes.coordinates = op::ResizeCoordinates::Asymmetric;
+  attributes.nearest = down ? op::ResizeNearest::Ceil : op::ResizeNearest::Floor;
+  return resize_to(c, attributes, {.sizes = kNoValue, .scales = c.input(1)});
+}
+
+// Entries for all axes: those of `axes` are given, the others keep their extents.
+ValueId scatter(NodeContext& c, ValueId entries, std::span<const int> axes, bool sizes) {
+  std::vector<ValueId> all;
+  for (int axis = 0; axis < c.rank(); ++axis) {
+    const auto found = std::find(axes.begin(), axes.end(), axis);
+    if (found != axes.end()) {
+      const int64_t at = found - axes.begin();
+      all.push_back(slice(c.emit, entries, 0, at, at + 1));
+    } else if (sizes) {
+      all.push_back(dims_product(c.emit, c.input(0), axis, axis + 1));
+    } else {
+      const float one = 1;
+      all.push_back(c.emit.constant({.dtype = DType::F32, .shape = {1}}, Blob::copy_of(&one, sizeof one)));
+    }
+  }
+  return concat_values(c.emit, std::move(all));
+}
+
+// keep_aspect_ratio_policy: one scale for all axes, the smallest or largest that a requested size needs.
+Result<ValueId> with_aspect_ratio(NodeContext& c, std::span<const int> axes, bool not_larger) {
+  RT_ASSIGN(std::vector<int64_t> sizes, c.known_integers(3, "sizes"));
+  if (sizes.size() != axes.size())
+    return invalid_model("expected ", axes.size(), " sizes, found ", sizes.size());
+  double scale = not_larger ? INFINITY : 0;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t extent = c.extent(0, axes[i]);
+    if (extent <= 0) return cannot("keep_aspect_ratio_policy needs to know the extents; fix them with --dim");
+    const double wanted = static_cast<double>(sizes[i]) / static_cast<double>(extent);
+    scale = not_larger ? std::min(scale, wanted) : std::max(scale, wanted);
+  }
+  for (size_t i = 0; i < axes.size(); ++i)
+    sizes[i] = static_cast<int64_t>(std::floor(scale * static_cast<double>(c.extent(0, axes[i])) + 0.5));
+  return c.emit.ints(sizes);
+}
+
+// The values of roi for all axes: those that are not in `axes` are taken whole.
+Result<std::vector<float>> roi_of(NodeContext& c, std::span<const int> axes) {
+  if (!c.has(1)) return invalid_model("tf_crop_and_resize without roi");
+  RT_ASSIGN(const std::vector<double> given, c.known_reals(1, "roi"));
+  if (given.size() != 2 * axes.size())
+    return invalid_model("roi: expected ", 2 * axes.size(), " numbers, found ", given.size());
+  const auto rank = static_cast<size_t>(c.rank());
+  std::vector<float> roi(2 * rank, 0);
+  std::fill(roi.begin() + c.rank(), roi.end(), 1.0f);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    roi[axis] = static_cast<float>(given[i]);
+    roi[axis + rank] = static_cast<float>(given[i + axes.size()]);
+  }
+  return roi;
+}
+
+Status resize_11(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 4));
+  op::ResizeAttributes attributes;
+  RT_ASSIGN(attributes.mode, mode_of(c));
+  RT_ASSIGN(attributes.coordinates, coordinates_of(c));
+  RT_ASSIGN(attributes.nearest, rounding_of(c));
+  attributes.cubic_a = c.real("cubic_coeff_a", -0.75f);
+  attributes.exclude_outside = c.integer("exclude_outside", 0) != 0;
+  attributes.extrapolation = c.real("extrapolation_value", 0);
+  attributes.antialias = c.integer("antialias", 0) != 0 && c.opset >= 18;
+  std::vector<int> axes;
+  if (const auto given = c.optional_integers("axes"); given && c.opset >= 18) {
+    for (int64_t axis : *given) {
+      RT_ASSIGN(const int normal, c.axis(axis, c.rank()));
+      axes.push_back(normal);
+    }
+  }
+  const bool some = !axes.empty();
+  if (!some)
+    for (int axis = 0; axis < c.rank(); ++axis) axes.push_back(axis);
+  Target target;
+  if (attributes.coordinates == op::ResizeCoordinates::TfCropAndResize) {
+    RT_ASSIGN(target.roi, roi_of(c, axes));
+  }
+  const std::string policy = c.string("keep_aspect_ratio_policy", "stretch");
+  // Opset 11 passes empty scales if sizes are used.
+  const bool has_scales = c.has(2) && !(c.rank(2) == 1 && c.extent(2, 0) == 0);
+  if (has_scales) {
+    target.scales = some ? scatter(c, c.input(2), axes, false) : c.input(2);
+  } else if (c.has(3)) {
+    ValueId sizes = as_vector(c.emit, c.input(3));
+    if (policy == "not_larger" || policy == "not_smaller") {
+      RT_ASSIGN(sizes, with_aspect_ratio(c, axes, policy == "not_larger"));
+    } else if (policy != "stretch") {
+      return invalid_model("keep_aspect_ratio_policy: found ", policy);
+    }
+    target.sizes = some ? scatter(c, sizes, axes, true) : sizes;
+  } else {
+    return invalid_model("neither scales nor sizes are given");
+  }
+  return resize_to(c, attributes, target);
+}
+
+// --- blocks
+
+// x / block as an entry of a shape.
+ValueId divided(NodeContext& c, ValueId x, int axis, int64_t block) {
+  return c.emit.div(dims_product(c.emit, x, axis, axis + 1), c.emit.ints({&block, 1}));
+}
+
+ValueId reshape_parts(NodeContext& c, ValueId x, std::vector<ValueId> parts) {
+  return c.emit.reshape(x, concat_values(c.emit, std::move(parts)));
+}
+
+Result<int64_t> block_of(NodeContext& c) {
+  const int64_t block = c.integer("blocksize", 0);
+  if (c.rank() != 4) return invalid_model("expected an input [N,C,H,W], found rank ", c.rank());
+  if (block < 1 || block > 1 << 20) return invalid_model("blocksize: found ", block);
+  if (c.extent(0, 1) < 0) return cannot("the number of channels is not known; fix it with --dim");
+  return block;
+}
+
+// NHWC: [N,H,W,b,b,C'] (DCR) or [N,H,W,C',b,b] (CRD) -> [N,H,b,W,b,C'].
+Status depth_to_space(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const int64_t block, block_of(c));
+  const std::string mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return invalid_model("mode: expected DCR or CRD, found ", mode);
+  const int64_t channels = c.extent(0, 1);
+  if (channels % (block * block) != 0)
+    return invalid_model(channels, " channels do not divide by ", block * block);
+  const Extent inner = Extent::of(channels / (block * block));
+  const Extent b = Extent::of(block);
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  const std::vector<Extent> dims = extents_of(c.emit, x);
+  if (dims.size() != 4) return {};
+  const bool dcr = mode == "DCR";
+  const Extent split[] = {dims[0], dims[1], dims[2], dcr ? b : inner, b, dcr ? inner : b};
+  ValueId y = c.emit.reshape(x, shape_vector(c.emit, split));
+  y = c.emit.transpose(y,
+                       dcr ? std::vector<int64_t>{0, 1, 3, 2, 4, 5} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+  const ValueId factor = c.emit.ints({&block, 1});
+  y = reshape_parts(c, y,
+                    {dims_product(c.emit, x, 0, 1), c.emit.mul(dims_product(c.emit, x, 1, 2), factor),
+                     c.emit.mul(dims_product(c.emit, x, 2, 3), factor), c.emit.ints({&inner.number, 1})});
+  return c.result(to_channels_first(c.emit, y));
+}
+
+// NHWC: [N,H/b,b,W/b,b,C] -> [N,H/b,W/b,b,b,C] (DCR) or [N,H/b,W/b,C,b,b] (CRD).
+Status space_to_depth(NodeContext& c) {
+  RT_TRY(c.expect_inputs(1, 1));
+  RT_ASSIGN(const int64_t block, block_of(c));
+  const std::string mode = c.string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") return invalid_model("mode: expected DCR or CRD, found ", mode);
+  const int64_t channels = c.extent(0, 1);
+  const int64_t deep = channels * block * block;
+  const ValueId x = to_channels_last(c.emit, c.input(0));
+  const ValueId batch = dims_product(c.emit, x, 0, 1);
+  const ValueId height = divided(c, x, 1, block);
+  const ValueId width = divided(c, x, 2, block);
+  const ValueId b = c.emit.ints({&block, 1});
+  ValueId y = reshape_parts(c, x, {batch, height, b, width, b, c.emit.ints({&channels, 1})});
+  using Axes = std::vector<int64_t>;
+  y = c.emit.transpose(y, mode == "DCR" ? Axes{0, 1, 3, 2, 4, 5} : Axes{0, 1, 3, 5, 2, 4});
+  y = reshape_parts(c, y, {batch, height, width, c.emit.ints({&deep, 1})});
+  return c.result(to_channels_first(c.emit, y));
+}
+
+constexpr ImportRow kResizeRows[] = {
+    {"", "Upsample", 1, 9, upsample},
+    {"", "Resize", 10, 10, resize_10},
+    {"", "Resize", 11, kNewestOpset, resize_11},
+    {"", "DepthToSpace", 1, kNewestOpset, depth_to_space},
+    {"", "SpaceToDepth", 1, kNewestOpset, space_to_depth},
+};
+
+}  // namespace
+
+std::span<const ImportRow> rows_resize() {
+  return kResizeRows;
+}
+
+}  // namespace librt::onnx

@@ -1,0 +1,357 @@
+#include "tools/onnx/untie.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <set>
+
+#include "runtime/core/status.h"
+#include "tools/onnx/initializer.h"
+#include "tools/onnx/tensor_proto.h"
+#include "tools/onnx/weight_uses.h"
+
+namespace librt::onnx {
+namespace {
+
+/// Uses of one parameter.
+struct Parameter {
+  std::string key, owner;  ///< owner: its module, where known
+  bool is_own = false;     ///< the initializer is named after its module
+  bool stays = false;      ///< keeps the initializer whatever its name is
+  std::vector<const WeightUse*> uses;
+
+  bool is_statistic() const { return uses[0]->role.is_statistic; }
+  const std::string& alias() const { return uses[0]->alias; }
+  std::set<std::string> kinds() const {
+    std::set<std::string> all;
+    for (const WeightUse* use : uses) all.insert(use->role.kind);
+    return all;
+  }
+};
+
+/// A module that is used again is "layers.0_1" in the names of its nodes.
+std::string without_counts(const std::string& module) {
+  std::string plain;
+  for (size_t at = 0; at < module.size(); ++at) {
+    size_t end = at + 1;
+    while (module[at] == '_' && end < module.size() && module[end] >= '0' && module[end] <= '9') ++end;
+    if (end > at + 1 && (end == module.size() || module[end] == '.'))
+      at = end - 1;
+    else
+      plain += module[at];
+  }
+  return plain;
+}
+
+/// Whether a node of module `a` may read a parameter of module `b`: one contains the other.
+bool is_within(const std::string& a, const std::string& b) {
+  const auto nested = [&](const std::string& node) {
+    return node == b || node.empty() || node.starts_with(b + ".") || b.starts_with(node + ".");
+  };
+  return nested(a) || nested(without_counts(a));
+}
+
+/// The module in a parameter's name; none in names that exporters generate ("onnx::MatMul_12").
+std::optional<std::string> module_in(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string::npos || dot == 0 || name.find("::") != std::string::npos) return std::nullopt;
+  return name.substr(0, dot);
+}
+
+bool matches(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+  });
+}
+
+std::string joined(const std::set<std::string>& parts, const char* between) {
+  std::string all;
+  for (const std::string& part : parts) append(all, all.empty() ? "" : between, part);
+  return all;
+}
+
+class Untie {
+ public:
+  Untie(rt_onnx::ModelProto& model, const UntieOptions& options)
+      : graph_(*model.mutable_graph()),
+        options_(options),
+        uses_(graph_),
+        reader_(options.external_folder),
+        signature_(signature_of(graph_)) {}
+
+  std::vector<SharedWeight> run() {
+    for (const auto& [name, tensor] : weights()) split(name, *tensor);
+    remove_unused();
+    return std::move(report_);
+  }
+
+ private:
+  // Float initializers, and Constant nodes, of the main graph. Pointers to them stay valid while others are
+  // added.
+  std::vector<std::pair<std::string, rt_onnx::TensorProto*>> weights() {
+    constexpr int kFloat = 1, kHalf = 10, kBfloat = 16;
+    std::vector<std::pair<std::string, rt_onnx::TensorProto*>> found;
+    const auto add = [&](const std::string& name, rt_onnx::TensorProto* tensor) {
+      const int type = tensor->data_type();
+      if (type == kFloat || type == kHalf || type == kBfloat) found.emplace_back(name, tensor);
+    };
+    for (auto& tensor : *graph_.mutable_initializer()) add(tensor.name(), &tensor);
+    for (auto& node : *graph_.mutable_node()) {
+      if (node.op_type() != "Constant" || node.output_size() != 1) continue;
+      for (auto& attribute : *node.mutable_attribute())
+        if (attribute.name() == "value" && attribute.has_t()) add(node.output(0), attribute.mutable_t());
+    }
+    return found;
+  }
+
+  /// The exporter generated the name ("val_88"), and the parameter's original one is known and not taken.
+  bool has_better_name(const WeightUse& use, const std::string& name) const {
+    return use.alias.empty() && !use.parameter.empty() && use.parameter != name &&
+           !uses_.is_taken(use.parameter) &&
+           std::none_of(signature_.begin(), signature_.end(),
+                        [&](const auto& entry) { return entry.second == name; });
+  }
+
+  // All elements have the same bits.
+  bool is_uniform(rt_onnx::TensorProto tensor) {
+    const auto read = reader_.read(tensor);
+    if (!read.ok() || read->data.size == 0) return false;
+    const size_t element = size_of(read->info.dtype);
+    return std::memcmp(read->data.data, read->data.data + element, read->data.size - element) == 0;
+  }
+
+  static int64_t elements_of(const rt_onnx::TensorProto& tensor) {
+    int64_t count = 1;
+    for (const int64_t extent : tensor.dims()) count = extent <= 0 || count > (1 << 30) ? 0 : count * extent;
+    return count;
+  }
+
+  void split(const std::string& name, const rt_onnx::TensorProto& tensor) {
+    const std::vector<WeightUse> uses = uses_.of(name);
+    if (uses.empty() || (uses.size() == 1 && !has_better_name(uses[0], name))) return;
+    const auto is_layer = [](const WeightUse& use) { return use.role.is_layer; };
+    // A single element is a parameter only if all uses are operands of layers; larger tensors need one such
+    // use or a module in the name.
+    if (elements_of(tensor) == 1 ? !std::all_of(uses.begin(), uses.end(), is_layer)
+                                 : std::none_of(uses.begin(), uses.end(), is_layer) && !module_in(name))
+      return;
+    const bool uniform = is_uniform(tensor);
+    std::vector<Parameter> parameters = group(name, uses, uniform);
+    SharedWeight report{.name = name, .parameters = {}, .kept = why_kept(name, parameters, uniform)};
+    if (!report.kept.empty()) keep_together(parameters);
+    const bool splits = parameters.size() > 1;
+    if (splits) report.kept.clear();
+    if (splits || has_better_name(*parameters[0].uses[0], name))
+      give_each_its_own(name, tensor, parameters, report.parameters);
+    if (!splits) report.parameters.clear();
+    if (parameters.size() > 1 || !report.kept.empty()) report_.push_back(std::move(report));
+  }
+
+  /// In the order of their first use.
+  static std::vector<Parameter> group(const std::string& name, const std::vector<WeightUse>& uses,
+                                      bool uniform) {
+    const std::optional<std::string> own = module_in(name);
+    const bool has_aliases =
+        std::any_of(uses.begin(), uses.end(), [](const WeightUse& use) { return !use.alias.empty(); });
+    std::vector<Parameter> parameters;
+    for (size_t i = 0; i < uses.size(); ++i) {
+      const WeightUse& use = uses[i];
+      Parameter parameter;
+      const bool loose = !use.role.is_layer && !uniform;  // may be a constant of a formula
+      if (!use.alias.empty()) {
+        parameter.key = "alias " + use.alias;
+      } else if (has_aliases || (loose && (!use.module || !own))) {
+        parameter.key = "direct";
+        parameter.is_own = true;
+      } else if (!use.parameter.empty()) {
+        parameter.is_own = use.parameter == name;
+        parameter.key = "parameter " + use.parameter;
+      } else if (use.module) {
+        parameter.is_own = own && is_within(*use.module, *own);
+        parameter.owner = parameter.is_own ? *own : *use.module;
+        parameter.key = "module " + parameter.owner;
+        if (parameter.is_own && !use.role.leaf.empty() && name.ends_with(use.role.leaf))
+          parameter.key = "parameter " + name;  // the same key as from metadata
+        else if (use.role.is_statistic && !use.role.leaf.empty() && !parameter.owner.empty())
+          parameter.key = text("parameter ", parameter.owner, ".", use.role.leaf);
+      } else {
+        parameter.key = text("use ", i);
+      }
+      const bool is_named = !use.alias.empty() || parameter.key.starts_with("parameter ");
+      if (!is_named && (use.role.is_statistic || uniform)) parameter.key += " " + use.role.slot;
+      const auto same = std::find_if(parameters.begin(), parameters.end(),
+                                     [&](const Parameter& other) { return other.key == parameter.key; });
+      if (same == parameters.end()) {
+        parameter.uses.push_back(&use);
+        parameters.push_back(std::move(parameter));
+      } else {
+        same->uses.push_back(&use);
+      }
+    }
+    return parameters;
+  }
+
+  std::string why_kept(const std::string& name, const std::vector<Parameter>& parameters,
+                       bool uniform) const {
+    const auto asked = [&](const Parameter& parameter) { return matches(options_.tie, parameter.alias()); };
+    if (matches(options_.tie, name) || std::any_of(parameters.begin(), parameters.end(), asked))
+      return "by --tie";
+    if (parameters.size() == 1) {
+      const std::vector<const WeightUse*>& uses = parameters[0].uses;
+      const auto same = [&](const WeightUse* use) { return use->role.slot == uses[0]->role.slot; };
+      const auto is_layer = [](const WeightUse* use) { return use->role.is_layer; };
+      if (uses.size() < 2 || !std::all_of(uses.begin(), uses.end(), is_layer)) return "";
+      if (std::all_of(uses.begin(), uses.end(), same))
+        return text("one module is used ", uses.size(), " times");
+      const std::set<std::string> kinds = parameters[0].kinds();
+      return kinds.size() > 1 ? "feeds " + joined(kinds, " and ") : "";
+    }
+    std::set<std::string> kinds, all;
+    for (const Parameter& parameter : parameters) {
+      const std::set<std::string> own = parameter.kinds();
+      kinds.insert(joined(own, ", "));
+      all.insert(own.begin(), own.end());
+    }
+    return kinds.size() > 1 && !uniform ? "feeds " + joined(all, " and ") : "";
+  }
+
+  // Merges all but running statistics, which every node updates.
+  static void keep_together(std::vector<Parameter>& parameters) {
+    const auto together = std::find_if(parameters.begin(), parameters.end(),
+                                       [](const Parameter& each) { return !each.is_statistic(); });
+    if (together == parameters.end()) return;
+    for (auto each = together + 1; each != parameters.end();) {
+      if (each->is_statistic()) {
+        ++each;
+        continue;
+      }
+      together->uses.insert(together->uses.end(), each->uses.begin(), each->uses.end());
+      each = parameters.erase(each);
+    }
+    together->stays = true;
+  }
+
+  void give_each_its_own(const std::string& name, const rt_onnx::TensorProto& tensor,
+                         const std::vector<Parameter>& parameters, std::vector<std::string>& names) {
+    // One keeps the name: the parameter that the name belongs to, else the first without another name.
+    const auto direct = [](const Parameter& each) { return each.alias().empty(); };
+    const auto own = [&](const Parameter& each) { return direct(each) && each.is_own && fits(each, name); };
+    auto keeps =
+        std::find_if(parameters.begin(), parameters.end(), [](const Parameter& each) { return each.stays; });
+    if (keeps == parameters.end()) keeps = std::find_if(parameters.begin(), parameters.end(), own);
+    if (keeps == parameters.end()) keeps = std::find_if(parameters.begin(), parameters.end(), direct);
+    if (keeps != parameters.end() && has_better_name(*keeps->uses[0], name)) keeps = parameters.end();
+    if (keeps == parameters.end()) unread_.insert(name);
+    for (auto each = parameters.begin(); each != parameters.end(); ++each) {
+      const Parameter& parameter = *each;
+      if (each == keeps) {
+        names.insert(names.begin(), name);
+        continue;
+      }
+      if (!direct(parameter)) {
+        names.push_back(parameter.alias());
+        for (rt_onnx::NodeProto* node : parameter.uses[0]->path)
+          if (node->op_type() == "Identity" && node->output(0) == parameter.alias()) removed_.insert(node);
+      } else {
+        names.push_back(unique(name_for(parameter, keeps == parameters.end() ? nullptr : &*keeps, name)));
+        redirect(parameter, parameters, names.back());
+      }
+      rt_onnx::TensorProto* copy = graph_.add_initializer();
+      *copy = tensor;
+      copy->set_name(names.back());
+    }
+  }
+
+  /// Whether the name ends with the role's leaf ("weight").
+  static bool fits(const Parameter& parameter, const std::string& name) {
+    const std::string& leaf = parameter.uses[0]->role.leaf;
+    return leaf.empty() || name.ends_with(leaf);
+  }
+
+  /// What PyTorch would call it. first: the parameter that keeps the name, null if none does.
+  static std::string name_for(const Parameter& parameter, const Parameter* first, const std::string& name) {
+    const WeightUse& use = *parameter.uses[0];
+    if (!use.parameter.empty()) return use.parameter;
+    if (parameter.owner.empty()) return name;
+    const std::optional<std::string> like = first != nullptr ? first->uses[0]->module : std::nullopt;
+    if (use.role.kind != "BatchNormalization" && like && !like->empty() && name.starts_with(*like + "."))
+      return parameter.owner + name.substr(like->size());
+    std::string leaf = use.role.leaf;
+    if (use.role.kind != "BatchNormalization" && module_in(name)) leaf = name.substr(name.rfind('.') + 1);
+    return text(parameter.owner, ".", leaf.empty() ? "weight" : leaf);
+  }
+
+  std::string unique(const std::string& wanted) {
+    std::string name = wanted;
+    for (int copy = 2; uses_.is_taken(name); ++copy) name = text(wanted, ".", copy);
+    uses_.take(name);
+    return name;
+  }
+
+  /// Redirects the uses to the initializer `name`; nodes on the path that other parameters need are copied.
+  void redirect(const Parameter& parameter, const std::vector<Parameter>& all, const std::string& name) {
+    std::map<const rt_onnx::NodeProto*, std::string> made;
+    for (const WeightUse* use : parameter.uses) {
+      std::string source = name;
+      for (rt_onnx::NodeProto* node : use->path) {
+        const auto [entry, fresh] = made.try_emplace(node);
+        if (fresh && is_exclusive(node, parameter, all)) {
+          node->set_input(0, source);
+          entry->second = node->output(0);
+        } else if (fresh) {
+          rt_onnx::NodeProto* copy = graph_.add_node();
+          *copy = *node;
+          copy->set_input(0, source);
+          copy->set_output(0, unique(text(name, ".", node->op_type())));
+          if (!node->name().empty()) copy->set_name(text(node->name(), "/", name));
+          entry->second = copy->output(0);
+        }
+        source = entry->second;
+      }
+      use->node->set_input(use->input, source);
+    }
+  }
+
+  static bool is_exclusive(const rt_onnx::NodeProto* node, const Parameter& parameter,
+                           const std::vector<Parameter>& all) {
+    for (const Parameter& other : all)
+      for (const WeightUse* use : other.uses)
+        if (&other != &parameter && std::find(use->path.begin(), use->path.end(), node) != use->path.end())
+          return false;
+    return true;
+  }
+
+  void remove_unused() {
+    auto& tensors = *graph_.mutable_initializer();
+    int left = 0;
+    for (int i = 0; i < tensors.size(); ++i)
+      if (!unread_.contains(tensors[i].name()) || uses_.is_output(tensors[i].name()))
+        tensors.SwapElements(left++, i);
+    tensors.DeleteSubrange(left, tensors.size() - left);
+    auto& nodes = *graph_.mutable_node();
+    int kept = 0;
+    for (int i = 0; i < nodes.size(); ++i)
+      if (!removed_.contains(&nodes[i])) nodes.SwapElements(kept++, i);
+    nodes.DeleteSubrange(kept, nodes.size() - kept);
+  }
+
+  rt_onnx::GraphProto& graph_;
+  const UntieOptions& options_;
+  WeightUses uses_;
+  InitializerReader reader_;
+  std::map<std::string, std::string> signature_;
+  std::vector<SharedWeight> report_;
+  std::set<const rt_onnx::NodeProto*> removed_;
+  std::set<std::string> unread_;  ///< initializers without any use left
+};
+
+}  // namespace
+
+std::vector<SharedWeight> untie(rt_onnx::ModelProto& model, const UntieOptions& options) {
+  if (!model.has_graph()) return {};
+  return Untie(model, options).run();
+}
+
+}  // namespace librt::onnx

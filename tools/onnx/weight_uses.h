@@ -1,0 +1,69 @@
+// Which nodes read an initializer and in which role, looking through nodes that only reshape it.
+//
+// Knows: which operators have operands that are parameters, how exporters write the module that a node
+// belongs to. Must not know: what the results are used for. Private to the importer's folder.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/onnx/onnx.pb.h"
+
+namespace librt::onnx {
+
+/// The role of an operand in the node that reads it.
+struct WeightRole {
+  std::string kind;  ///< "MatMul", "Conv", "bias", ..: uses of one kind may be of several equal parameters
+  std::string slot;  ///< distinguishes operands of one node
+  std::string leaf;  ///< its name in PyTorch: "weight", "bias", "running_mean"; empty: not known
+  bool is_layer = false;      ///< always a parameter; else it may be a constant of a formula
+  bool is_statistic = false;  ///< a running statistic, which every node updates
+};
+
+struct WeightUse {
+  rt_onnx::NodeProto* node = nullptr;
+  int input = 0;
+  WeightRole role;
+  std::vector<rt_onnx::NodeProto*> path;  ///< nodes from the initializer on that pass it through
+  std::string alias;                      ///< the name that an Identity at the start of the path gives it
+  std::optional<std::string> module;      ///< of the node: "layers.0.linear1"; "" is the whole net
+  std::string parameter;                  ///< the operand's name in PyTorch, from metadata; else empty
+};
+
+/// The parameters and buffers of a net that PyTorch's newer exporter wrote, by its names in the metadata
+/// ("p_fc_weight" is "fc.weight"); empty for other files.
+std::map<std::string, std::string> signature_of(const rt_onnx::GraphProto& graph);
+
+class WeightUses {
+ public:
+  explicit WeightUses(rt_onnx::GraphProto& graph);
+  /// In the order of the nodes of the main graph, then of bodies.
+  std::vector<WeightUse> of(const std::string& name) const;
+  /// The parameters that the PyTorch call of the node reads, from metadata.
+  std::vector<std::string> parameters_of(const rt_onnx::NodeProto& node) const;
+  bool is_taken(const std::string& name) const { return names_.contains(name); }
+  bool is_output(const std::string& name) const { return outputs_.contains(name); }
+  void take(const std::string& name) { names_.insert(name); }
+
+ private:
+  struct Read {
+    rt_onnx::NodeProto* node;
+    int input;
+    bool in_body;
+  };
+  void add_graph(rt_onnx::GraphProto& graph, int depth);
+  void collect(const std::string& name, const WeightUse& so_far, std::vector<WeightUse>& found) const;
+  bool passes_on(const Read& read) const;
+  WeightRole role_of(const rt_onnx::NodeProto& node, int input) const;
+  std::string parameter_of(const rt_onnx::NodeProto& node, const WeightRole& role) const;
+
+  std::map<std::string, std::vector<Read>> reads_;
+  std::map<std::string, std::string> makers_;  ///< the operator that produces a value
+  std::set<std::string> outputs_, names_;
+  std::map<std::string, std::string> signature_;
+};
+
+}  // namespace librt::onnx

@@ -1,0 +1,62 @@
+// Build tool: writes SPIR-V files as C++ arrays with a table of them and their interfaces, in the order
+// given.
+//
+//   embed <output.cpp> <list>     each line of the list: <variant> <file.spv>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tools/shaders/interface.h"
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: embed <output.cpp> <list>\n");
+    return 2;
+  }
+  std::ifstream list(argv[2]);
+  std::ofstream out(argv[1]);
+  out << "#include \"backends/vulkan/dispatch/shaders.h\"\n\nnamespace librt::vulkan {\nnamespace {\n\n";
+  std::string table;
+  uint64_t hash = 1469598103934665603ull;
+  for (std::string name, path; list >> name >> path;) {
+    std::ifstream file(path, std::ios::binary);
+    const std::vector<char> bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (bytes.empty() || bytes.size() % 4 != 0) {
+      std::fprintf(stderr, "embed: %s: expected SPIR-V words, found %zu bytes\n", path.c_str(), bytes.size());
+      return 2;
+    }
+    std::vector<uint32_t> words;
+    for (size_t i = 0; i < bytes.size(); i += 4) {
+      uint32_t word = 0;
+      for (size_t byte = 0; byte < 4; ++byte)
+        word |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i + byte])) << (8 * byte);
+      words.push_back(word);
+    }
+    std::string error;
+    const librt::spirv::Interface interface = librt::spirv::interface_of(words, error);
+    if (!error.empty()) {
+      std::fprintf(stderr, "embed: %s: %s\n", path.c_str(), error.c_str());
+      return 2;
+    }
+    out << "const uint32_t k_" << name << "[] = {";
+    char text[16];
+    for (size_t i = 0; i < words.size(); ++i) {
+      hash = (hash ^ words[i]) * 1099511628211ull;
+      std::snprintf(text, sizeof text, "0x%x,", words[i]);
+      out << (i % 16 == 0 ? "\n    " : "") << text;
+    }
+    out << "\n};\n";
+    table += "    {\"" + name + "\", k_" + name + ", \"" + interface.push + "\", " +
+             std::to_string(interface.constants) + "},\n";
+  }
+  out << "\nconst ShaderCode kCodes[] = {\n" << table;
+  out << "};\n\n}  // namespace\n\n"
+      << "const ShaderCode& shader_code(Shader shader) noexcept { return "
+         "kCodes[static_cast<size_t>(shader)]; }\n"
+      << "uint64_t shader_build_hash() noexcept { return " << hash
+      << "ull; }\n\n}  // namespace librt::vulkan\n";
+  return out.good() ? 0 : 2;
+}
