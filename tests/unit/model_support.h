@@ -10,6 +10,8 @@
 
 namespace librt::testing {
 
+namespace file = ::rt::file;
+
 /// Two entries, a symbol with a bound, a composite with its body, quantization, shared states, metadata.
 ModelGraph sample_model();
 

@@ -7,6 +7,8 @@
 #include "schema/model_generated.h"
 
 namespace librt::compiler {
+
+namespace file = ::rt::file;
 namespace {
 
 using flatbuffers::FlatBufferBuilder;
