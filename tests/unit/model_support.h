@@ -8,9 +8,11 @@
 #include "runtime/graph/graph.h"
 #include "schema/model_generated.h"
 
-namespace librt::testing {
+namespace librt {
 
 namespace file = ::rt::file;
+
+namespace testing {
 
 /// Two entries, a symbol with a bound, a composite with its body, quantization, shared states, metadata.
 ModelGraph sample_model();
@@ -51,4 +53,5 @@ class TemporaryFolder {
   std::string folder_;
 };
 
-}  // namespace librt::testing
+}  // namespace testing
+}  // namespace librt
