@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "backends/cpu/simd/simd.h"
+#include "backends/cpu/simd/transpose.h"
 #include "tests/cpu/cpu_support.h"
 
 namespace librt::test {
@@ -47,15 +48,17 @@ TEST(CpuMovement, TransposePastTheCaches) {
       for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(i * 7 + i / 251);
       T* to = y.data();
       while (reinterpret_cast<uintptr_t>(to) % 64 != 0) ++to;
-      simd.transpose[std::countr_zero(sizeof(T))](x.data(), columns, to, stride, rows, columns, true);
+      simd.loops<cpu::TransposeLoops>().transpose[std::countr_zero(sizeof(T))](x.data(), columns, to, stride,
+                                                                               rows, columns, true);
       int64_t wrong = 0;
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < columns; ++j)
           wrong += to[j * stride + i] != x[static_cast<size_t>(i * columns + j)] ? 1 : 0;
       EXPECT_EQ(wrong, 0);
       std::vector<T> copy(x.size() + 1);
-      simd.stream_copy(x.data(), copy.data() + 1, static_cast<int64_t>(x.size() * sizeof(T)));
-      simd.finish_streams();
+      simd.loops<cpu::TransposeLoops>().stream_copy(x.data(), copy.data() + 1,
+                                                    static_cast<int64_t>(x.size() * sizeof(T)));
+      simd.loops<cpu::TransposeLoops>().finish_streams();
       EXPECT_TRUE(std::equal(x.begin(), x.end(), copy.begin() + 1));
     }
   };

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/onednn/program.h"
+#include "backends/cpu/simd/quantize.h"
 
 namespace librt::cpu::onednn {
 
@@ -19,7 +20,7 @@ Tensor signed_weight(ProgramBuilder& builder, const CpuDevice& device, const Des
   const Tensor flipped = builder.temporary(plain);
   const auto bytes = static_cast<int64_t>(plain.get_size());
   builder.call({input(1), flipped.location},
-               [bytes, flip = device.simd().flip_signs](std::byte* const* buffers) {
+               [bytes, flip = device.simd().loops<QuantizeLoops>().flip_signs](std::byte* const* buffers) {
                  const auto* from = reinterpret_cast<const uint8_t*>(buffers[0]);
                  auto* to = reinterpret_cast<int8_t*>(buffers[1]);
                  parallel_for(bytes, 1, 4096, [&](int64_t begin, int64_t end) noexcept {

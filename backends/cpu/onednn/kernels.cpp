@@ -1,6 +1,7 @@
 #include "backends/cpu/onednn/kernels.h"
 
 #include "backends/cpu/onednn/program.h"
+#include "backends/cpu/simd/rows.h"
 
 namespace librt::cpu::onednn {
 namespace {
@@ -282,7 +283,7 @@ Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const 
     if (const int bias = convolution.epilogue.bias_input; bias >= 0) {
       const int64_t channels = convolution.geometry.input_channels;
       const int64_t points = convolution.geometry.input_shape().elements() / std::max<int64_t>(channels, 1);
-      const auto add = device.simd().accumulate[static_cast<int>(ReduceFunction::Sum)];
+      const auto add = device.simd().loops<RowLoops>().accumulate[static_cast<int>(ReduceFunction::Sum)];
       builder.call({input(bias), output()}, [=](std::byte* const* buffers) {
         const auto* from = reinterpret_cast<const float*>(buffers[0]);
         auto* to = reinterpret_cast<float*>(buffers[1]);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/cpu/simd/attention.h"
 #include "backends/cpu/support/attention_geometry.h"
 
 namespace librt::cpu {
@@ -75,7 +76,7 @@ void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t ind
   task.scratch = call.scratch<float>() + omp_get_thread_num() * scratch.thread_floats;
   if (g.splits > 1) task.partial = parts + index * scratch.part_floats;
   if (g.splits > 1) take_part(task, seen, split, g.splits);
-  simd.attention(task);
+  simd.loops<AttentionLoops>().attention(task);
 }
 
 /// The greatest number of valid keys over the batch: a KV cache has room for more.

@@ -1,6 +1,7 @@
 // Gradients of attention without materializing the score matrix: first blocks of rows, for grad_query and
 // three statistics per row, then blocks of keys, for grad_key and grad_value. No two threads add to the same
 // element, so results do not depend on the thread count.
+#include "backends/cpu/simd/attention_gradient.h"
 #include "backends/cpu/support/attention_geometry.h"
 
 namespace librt::cpu {
@@ -30,7 +31,8 @@ struct Gradient {
 
   void block_of_queries(const Call& call, int64_t item) const {
     SeenBlock seen;
-    simd.attention_grad_rows(block(call, item / g.blocks, spread(item % g.blocks, g.blocks), seen));
+    simd.loops<AttentionGradLoops>().attention_grad_rows(
+        block(call, item / g.blocks, spread(item % g.blocks, g.blocks), seen));
   }
 
   void block_of_keys(const Call& call, int64_t item) const {
@@ -47,7 +49,7 @@ struct Gradient {
       SeenBlock seen;
       task.rows = block(call, pair, i, seen);
       task.first = i == 0, task.last = i + 1 == g.blocks;
-      simd.attention_grad_keys(task);
+      simd.loops<AttentionGradLoops>().attention_grad_keys(task);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/binary.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/elementwise.h"
 #include "runtime/geometry/broadcast.h"
@@ -179,7 +180,7 @@ KernelPtr make_halves(const Simd& simd, const NodeView& node, const Loop (&loops
 template <BinaryFunction kFunction>
 Result<KernelPtr> create_as(CpuDevice& device, const NodeView& node, Producers producers) {
   const DType dtype = node.dtype(0);
-  const auto& loops = device.simd().binary[static_cast<int>(kFunction)];
+  const auto& loops = device.simd().loops<BinaryLoops>().binary[static_cast<int>(kFunction)];
   if (dtype == DType::F32) {
     const auto loop = loops[static_cast<int>(advance_of(plan_of(node)))];
     return make_loop<float, float>(node, kFunction == BinaryFunction::Pow ? 8 : 1, loop,
@@ -220,12 +221,13 @@ template <CompareFunction kFunction>
 Result<KernelPtr> create_compare(CpuDevice& device, const NodeView& node, Producers producers) {
   const DType dtype = node.dtype(0);
   if (dtype == DType::F32) {
-    const auto& loops = device.simd().compare[static_cast<int>(kFunction)];
+    const auto& loops = device.simd().loops<BinaryLoops>().compare[static_cast<int>(kFunction)];
     return make_loop<float, uint8_t>(node, 1, loops[static_cast<int>(advance_of(plan_of(node)))],
                                      elementwise_layouts(node, producers));
   }
   if (kHalves.contains(dtype))
-    return make_halves<uint8_t>(device.simd(), node, device.simd().compare[static_cast<int>(kFunction)]);
+    return make_halves<uint8_t>(device.simd(), node,
+                                device.simd().loops<BinaryLoops>().compare[static_cast<int>(kFunction)]);
   if (dtype == DType::Bool) return make_scalar(node, &erased<Boolean, uint8_t, compare<kFunction, Boolean>>);
   return make_scalar(node, with_number(dtype, [](auto tag) -> ErasedLoop {
                        using T = typename decltype(tag)::type;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/cast.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/elementwise.h"
 
@@ -101,14 +102,16 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
         in_place());
   }
   if (from == DType::F32 && kHalves.contains(to))
-    return make_vector_cast(n, to == DType::F16 ? simd.f32_to_f16 : simd.f32_to_bf16);
+    return make_vector_cast(
+        n, to == DType::F16 ? simd.loops<CastLoops>().f32_to_f16 : simd.loops<CastLoops>().f32_to_bf16);
   if (to == DType::F32 && kHalves.contains(from))
-    return make_vector_cast(n, from == DType::F16 ? simd.f16_to_f32 : simd.bf16_to_f32);
+    return make_vector_cast(
+        n, from == DType::F16 ? simd.loops<CastLoops>().f16_to_f32 : simd.loops<CastLoops>().bf16_to_f32);
   if (kHalves.contains(from) || kHalves.contains(to)) return make_half_cast(simd, n, from, to);
-  if (from == DType::F32 && to == DType::I8) return make_vector_cast(n, simd.f32_to_i8);
-  if (from == DType::F32 && to == DType::U8) return make_vector_cast(n, simd.f32_to_u8);
-  if (from == DType::F32 && to == DType::I16) return make_vector_cast(n, simd.f32_to_i16);
-  if (from == DType::F32 && to == DType::U16) return make_vector_cast(n, simd.f32_to_u16);
+  if (from == DType::F32 && to == DType::I8) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_i8);
+  if (from == DType::F32 && to == DType::U8) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_u8);
+  if (from == DType::F32 && to == DType::I16) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_i16);
+  if (from == DType::F32 && to == DType::U16) return make_vector_cast(n, simd.loops<CastLoops>().f32_to_u16);
   return make_cast(n, from, to);
 }
 

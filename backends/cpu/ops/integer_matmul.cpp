@@ -9,6 +9,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/simd/quantize.h"
 
 namespace librt::cpu {
 namespace {
@@ -76,7 +77,8 @@ struct MatMulPlan {
     const auto* b = static_cast<const std::byte*>(b_bytes);
     for (int64_t matrix = 0; matrix < g.b_batch.elements(); ++matrix, sums += g.n) {
       std::fill(sums, sums + g.n, static_cast<int32_t>(-b_shift * g.k));
-      for (int64_t k = 0; k < g.k; ++k, b += g.n) simd->multiply_add[b_signed ? 0 : 1](sums, b, 1, g.n);
+      for (int64_t k = 0; k < g.k; ++k, b += g.n)
+        simd->loops<QuantizeLoops>().multiply_add[b_signed ? 0 : 1](sums, b, 1, g.n);
     }
   }
   /// Column zero points of b, minus the shift.
@@ -97,9 +99,10 @@ struct MatMulPlan {
                    const int32_t* zeros) const noexcept {
     const int32_t* b_sums = has_a_zero ? sums + g.operand_index(g.b_batch, batch) * g.n : y;
     const int32_t* b_zeros = shifted() ? zeros + g.operand_index(b_zero.batch, batch) * g.n : y;
-    const int32_t a_sum =
-        shifted() ? simd->sum_row[a_signed ? 0 : 1](a_row, g.k) - static_cast<int32_t>(g.k) * za : 0;
-    simd->combine_integers(y, b_sums, -za, b_zeros, -a_sum, g.n);
+    const int32_t a_sum = shifted() ? simd->loops<QuantizeLoops>().sum_row[a_signed ? 0 : 1](a_row, g.k) -
+                                          static_cast<int32_t>(g.k) * za
+                                    : 0;
+    simd->loops<QuantizeLoops>().combine_integers(y, b_sums, -za, b_zeros, -a_sum, g.n);
   }
 };
 
@@ -174,13 +177,13 @@ Result<KernelPtr> create_plain_matmul(CpuDevice& device, const NodeView& node, P
             int32_t* y = call.out<int32_t>() + i * g.n;
             std::fill(y, y + g.n, 0);
             for (int64_t k = 0; k < g.k; ++k)
-              plan.simd->multiply_add[plan.b_signed ? 0 : 1](y, b + k * g.n,
-                                                             byte_at(a, plan.a_signed, k) - za, g.n);
+              plan.simd->loops<QuantizeLoops>().multiply_add[plan.b_signed ? 0 : 1](
+                  y, b + k * g.n, byte_at(a, plan.a_signed, k) - za, g.n);
             if (!plan.has_b_zero) continue;
-            const int32_t a_sum =
-                plan.simd->sum_row[plan.a_signed ? 0 : 1](a, g.k) - static_cast<int32_t>(g.k) * za;
+            const int32_t a_sum = plan.simd->loops<QuantizeLoops>().sum_row[plan.a_signed ? 0 : 1](a, g.k) -
+                                  static_cast<int32_t>(g.k) * za;
             const int32_t* b_zeros = zeros + g.operand_index(plan.b_zero.batch, batch) * g.n;
-            plan.simd->combine_integers(y, b_zeros, -a_sum, b_zeros, 0, g.n);
+            plan.simd->loops<QuantizeLoops>().combine_integers(y, b_zeros, -a_sum, b_zeros, 0, g.n);
           }
         });
       },
@@ -219,7 +222,7 @@ struct ConvFinish {
   void sum_weights(const std::byte* weight, int32_t* sums) const noexcept {
     const int64_t count = window_elements(g);
     for (int64_t o = 0; o < g.output_channels; ++o)
-      sums[o] = simd->sum_row[weight_signed ? 0 : 1](weight + o * count, count) -
+      sums[o] = simd->loops<QuantizeLoops>().sum_row[weight_signed ? 0 : 1](weight + o * count, count) -
                 shift * static_cast<int32_t>(count);
   }
   /// places: the result, two rows of [O], window sums, x, weight, [x_zero], [weight_zero].
@@ -242,8 +245,8 @@ struct ConvFinish {
         for (int64_t group = 0; group < g.groups; ++group) {
           int32_t* row = y + i * g.output_channels + group * channels;
           const int32_t x_sum = sums_windows ? windows[i * g.groups + group] - offset : 0;
-          simd->combine_integers(row, has_x_zero ? w_sums + group * channels : row, -zx,
-                                 zeros + group * channels, -x_sum, channels);
+          simd->loops<QuantizeLoops>().combine_integers(row, has_x_zero ? w_sums + group * channels : row,
+                                                        -zx, zeros + group * channels, -x_sum, channels);
         }
     });
   }
@@ -333,7 +336,7 @@ Result<KernelPtr> create_plain_conv(CpuDevice& device, const NodeView& node, Pro
                        node.has(2),
                        node.has(3),
                        node.has(3) && node.input(3).elements() == 1,
-                       device.simd().dot[table_index(node, 0)][table_index(node, 1)]};
+                       device.simd().loops<QuantizeLoops>().dot[table_index(node, 0)][table_index(node, 1)]};
   const int64_t pixels = g.output_channels == 0 ? 0 : g.output_shape().elements() / g.output_channels;
   return make_kernel([=](const Call& call) noexcept {
     parallel_for(pixels, window_elements(g) * g.output_channels, 1, [&](int64_t begin, int64_t end) noexcept {

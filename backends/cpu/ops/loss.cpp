@@ -1,6 +1,8 @@
 // SoftmaxCrossEntropy in one pass over the logits: the mean over rows of log(sum exp(x - max)) - (x[label] -
 // max). A label outside [0, C) contributes 0. Per-row losses are kept in scratch and summed in order.
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/norm.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/support/elements.h"
 
 namespace librt::cpu {
@@ -25,12 +27,13 @@ KernelPtr make(const Simd& simd, int64_t rows, int64_t classes) {
         parallel_for(rows, classes * 16, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t row = begin; row < end; ++row) {
             float* to = logarithms + row * classes;
-            simd.softmax_row(logits + row * classes, to, classes, true);
+            simd.loops<NormLoops>().softmax_row(logits + row * classes, to, classes, true);
             const auto label = static_cast<int64_t>(labels[row]);
             losses[row] = label >= 0 && label < classes ? -to[label] : 0.0f;
           }
         });
-        const float sum = simd.reduce_row[static_cast<int>(ReduceFunction::Sum)](losses, rows);
+        const float sum =
+            simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Sum)](losses, rows);
         *call.out<float>() = sum / static_cast<float>(rows);
       },
       requirements);

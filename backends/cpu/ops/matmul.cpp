@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/simd/matmul.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/epilogue.h"
 
@@ -96,21 +97,22 @@ Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers)
     auto* y = call.out<float>();
     const int64_t blocks = (g.n + kColumns - 1) / kColumns;
     // A vector instruction multiplies eight or more.
-    parallel_for(g.batch.elements() * blocks, g.k * kColumns / 8, 1,
-                 [&](int64_t begin, int64_t end) noexcept {
-                   while (begin < end) {
-                     const int64_t batch = begin / blocks, first = begin % blocks * kColumns;
-                     const int64_t last = std::min(g.n, (std::min(end - batch * blocks, blocks)) * kColumns);
-                     const float* row = a + g.operand_index(g.a_batch, batch) * g.k;
-                     const float* matrix = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
-                     float* result = y + batch * g.n + first;
-                     if (g.transpose_b)
-                       simd.matrix_vector(matrix + first * g.k, g.k, row, result, last - first, g.k);
-                     else
-                       simd.vector_matrix(row, matrix + first, g.n, result, g.k, last - first);
-                     begin = std::min(end, (batch + 1) * blocks);
-                   }
-                 });
+    parallel_for(
+        g.batch.elements() * blocks, g.k * kColumns / 8, 1, [&](int64_t begin, int64_t end) noexcept {
+          while (begin < end) {
+            const int64_t batch = begin / blocks, first = begin % blocks * kColumns;
+            const int64_t last = std::min(g.n, (std::min(end - batch * blocks, blocks)) * kColumns);
+            const float* row = a + g.operand_index(g.a_batch, batch) * g.k;
+            const float* matrix = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
+            float* result = y + batch * g.n + first;
+            if (g.transpose_b)
+              simd.loops<MatMulLoops>().matrix_vector(matrix + first * g.k, g.k, row, result, last - first,
+                                                      g.k);
+            else
+              simd.loops<MatMulLoops>().vector_matrix(row, matrix + first, g.n, result, g.k, last - first);
+            begin = std::min(end, (batch + 1) * blocks);
+          }
+        });
     finish.run(y, inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
                inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
   });

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/norm.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/support/channels.h"
 
 namespace librt::cpu {
@@ -39,7 +41,7 @@ Result<KernelPtr> create_batch_norm(CpuDevice& device, const NodeView& node, Pro
           const int64_t channel = planes.channel_of(plane);
           for (int64_t row = first; row < end; ++row) {
             const int64_t at = planes.offset(plane, row);
-            simd.scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
+            simd.loops<RowLoops>().scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
           }
         });
       },
@@ -105,12 +107,12 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
         float *mean = call.out<float>(3), *inverse = call.out<float>(4);
         float* sums = call.scratch<float>();
         float *a = sums + 3 * parts * channels, *b = a + channels;
-        for_parts(planes, sums, 3 * channels, parts,
-                  [&](float* own, int64_t plane, int64_t first, int64_t end) {
-                    float* of_plane = own + planes.channel_of(plane);
-                    simd.add_moments(x + planes.offset(plane, first), end - first, planes.width, of_plane,
-                                     of_plane + channels, of_plane + 2 * channels);
-                  });
+        for_parts(
+            planes, sums, 3 * channels, parts, [&](float* own, int64_t plane, int64_t first, int64_t end) {
+              float* of_plane = own + planes.channel_of(plane);
+              simd.loops<NormLoops>().add_moments(x + planes.offset(plane, first), end - first, planes.width,
+                                                  of_plane, of_plane + channels, of_plane + 2 * channels);
+            });
         for (int64_t c = 0; c < channels; ++c) {
           Moments all{};
           for (int part = 0; part < parts; ++part) {
@@ -129,7 +131,7 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
           const int64_t channel = planes.channel_of(plane);
           for (int64_t row = first; row < end; ++row) {
             const int64_t at = planes.offset(plane, row);
-            simd.scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
+            simd.loops<RowLoops>().scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
           }
         });
       },
@@ -156,18 +158,18 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
         float *grad_x = call.out<float>(0), *grad_scale = call.out<float>(1), *grad_bias = call.out<float>(2);
         float* sums = call.scratch<float>();
         float *a = sums + 2 * parts * channels, *b = a + channels, *c = b + channels;
-        for_parts(planes, sums, 2 * channels, parts,
-                  [&](float* own, int64_t plane, int64_t first, int64_t end) {
-                    const int64_t channel = planes.channel_of(plane);
-                    for (int64_t row = first; row < end; ++row) {
-                      const int64_t at = planes.offset(plane, row);
-                      simd.accumulate_products(own + channel, own + channels + channel, g + at, x + at,
-                                               mean + channel, planes.width);
-                    }
-                  });
+        for_parts(
+            planes, sums, 2 * channels, parts, [&](float* own, int64_t plane, int64_t first, int64_t end) {
+              const int64_t channel = planes.channel_of(plane);
+              for (int64_t row = first; row < end; ++row) {
+                const int64_t at = planes.offset(plane, row);
+                simd.loops<RowLoops>().accumulate_products(own + channel, own + channels + channel, g + at,
+                                                           x + at, mean + channel, planes.width);
+              }
+            });
         for (int part = 1; part < parts; ++part)
-          simd.accumulate[static_cast<int>(ReduceFunction::Sum)](sums, sums + part * 2 * channels,
-                                                                 2 * channels);
+          simd.loops<RowLoops>().accumulate[static_cast<int>(ReduceFunction::Sum)](
+              sums, sums + part * 2 * channels, 2 * channels);
         const float n = static_cast<float>(std::max<int64_t>(count, 1));
         for (int64_t k = 0; k < channels; ++k) {
           grad_bias[k] = sums[k];
@@ -180,7 +182,8 @@ Result<KernelPtr> create_grad(CpuDevice& device, const NodeView& node, Producers
           const int64_t channel = planes.channel_of(plane);
           for (int64_t row = first; row < end; ++row) {
             const int64_t at = planes.offset(plane, row);
-            simd.combine(grad_x + at, g + at, x + at, a + channel, b + channel, c + channel, planes.width);
+            simd.loops<RowLoops>().combine(grad_x + at, g + at, x + at, a + channel, b + channel, c + channel,
+                                           planes.width);
           }
         });
       },
@@ -198,7 +201,8 @@ Result<KernelPtr> create_layer_norm(CpuDevice& device, const NodeView& node, Pro
         float* out = call.out<float>();
         parallel_for(rows, width * 4, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t row = begin; row < end; ++row)
-            simd.layer_norm_row(in + row * width, out + row * width, width, scale, bias, epsilon);
+            simd.loops<NormLoops>().layer_norm_row(in + row * width, out + row * width, width, scale, bias,
+                                                   epsilon);
         });
       },
       in_place());

@@ -8,6 +8,8 @@
 #include <optional>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/optimizer.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/support/blocks.h"
 #include "runtime/backend/state_pairs.h"
 
@@ -69,7 +71,8 @@ class OptimizerStep {
   }
   void step_range(const StepOperands& operands, int64_t begin, int64_t end,
                   const StepParameters& numbers) const noexcept {
-    simd_->optimizer_step[static_cast<int>(form_.rule)](operands, begin, end, numbers);
+    simd_->loops<OptimizerLoops>().optimizer_step[static_cast<int>(form_.rule)](operands, begin, end,
+                                                                                numbers);
   }
 
   void step_blocks(const Call& call, const StepOperands& all, const StepParameters& numbers) const noexcept {
@@ -155,7 +158,7 @@ class OptimizerStep {
     const auto factor = static_cast<float>(-ratio * static_cast<double>(rate));
     parallel_for(count_, 2, 64, [&](int64_t begin, int64_t end) noexcept {
       if (p != new_p) std::memcpy(new_p + begin, p + begin, static_cast<size_t>(end - begin) * sizeof(float));
-      simd_->axpy(new_p + begin, direction + begin, factor, end - begin);
+      simd_->loops<RowLoops>().axpy(new_p + begin, direction + begin, factor, end - begin);
     });
   }
 

@@ -7,6 +7,9 @@
 
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/quantized.h"
+#include "backends/cpu/simd/rows.h"
+#include "backends/cpu/simd/window.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/elementwise.h"
 #include "runtime/geometry/windows.h"
@@ -101,7 +104,8 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
       [=, &simd, counts = std::move(counts)](const Call& call) noexcept {
         const WindowAxis &d = pool.axes[0], &h = pool.axes[1], &w = pool.axes[2];
         const auto combine =
-            simd.accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+            simd.loops<RowLoops>()
+                .accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
         const int64_t lines = d.output * h.output;
         parallel_for(
             pool.images * lines, w.output * pool.width * pool.taps, 1,
@@ -133,15 +137,17 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
                     }
                   if (empty) std::fill(middle, middle + count, kNeutral);
                   float* out = call.out<float>() + (line * w.output + first) * pool.width;
-                  simd.pool_row[kMax ? 1 : 0](buffer, out, n, pool.width, w.stride, w.kernel, w.dilation);
+                  simd.loops<WindowLoops>().pool_row[kMax ? 1 : 0](buffer, out, n, pool.width, w.stride,
+                                                                   w.kernel, w.dilation);
                   if (kMax) continue;
                   for (int64_t i = 0; i < n;) {  // windows that hold equally many elements
                     const int64_t same = counts[static_cast<size_t>(first + i)];
                     int64_t last = i + 1;
                     while (last < n && counts[static_cast<size_t>(first + last)] == same) ++last;
                     float* to = out + i * pool.width;
-                    simd.scale(to, to, 1.0f / static_cast<float>(std::max<int64_t>(same * rest, 1)),
-                               (last - i) * pool.width);
+                    simd.loops<RowLoops>().scale(to, to,
+                                                 1.0f / static_cast<float>(std::max<int64_t>(same * rest, 1)),
+                                                 (last - i) * pool.width);
                     i = last;
                   }
                 }
@@ -161,8 +167,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
   if constexpr (!kMax) count_pad = attributes.count_include_pad;
   const DType dtype = node.dtype(0);
   const bool wide = dtype == DType::F32;
-  const auto combine =
-      device.simd().accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
+  const auto combine = device.simd()
+                           .loops<RowLoops>()
+                           .accumulate[static_cast<int>(kMax ? ReduceFunction::Max : ReduceFunction::Sum)];
   constexpr int64_t kFewChannels = 32;
   if (wide &&
       (pool.width < kFewChannels || (pool.axes[2].stride == 1 && pool.axes[2].kernel < pool.axes[2].output)))
@@ -189,7 +196,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers prod
           if (first)
             std::fill(out, out + count, kMax ? -std::numeric_limits<float>::infinity() : 0.0f);
           else if (!kMax)
-            simd.scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)), count);
+            simd.loops<RowLoops>().scale(out, out, 1.0f / static_cast<float>(divisor(pool, point, count_pad)),
+                                         count);
           if (!wide) narrow_block(simd, dtype, out, call.out<uint16_t>() + i * pool.width + channel, count);
         };
         parallel_for(pool.images * pool.out_points, pool.width * pool.taps, 1,
@@ -207,28 +215,28 @@ Result<KernelPtr> create_quantized_max(CpuDevice& device, const NodeView& node, 
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   const Pool pool = make_pool(geometry, kDense);
   const bool is_signed = node.dtype(0) == DType::I8;
-  return make_kernel(
-      [=, combine = device.simd().quantized_max[is_signed ? 0 : 1]](const Call& call) noexcept {
-        const auto* x = call.in<uint8_t>(0);
-        auto* y = call.out<uint8_t>();
-        const auto width = static_cast<size_t>(pool.width);
-        parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
-                     [&](int64_t begin, int64_t end) noexcept {
-                       for (int64_t i = begin; i < end; ++i) {
-                         uint8_t* out = y + i * pool.width;
-                         bool first = true;
-                         for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
-                           const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
-                           if (first)
-                             std::memcpy(out, in, width);
-                           else
-                             combine(out, in, pool.width);
-                           first = false;
-                         });
-                         if (first) std::memset(out, is_signed ? 0x80 : 0, width);
-                       }
+  return make_kernel([=, combine = device.simd().loops<QuantizedLoops>().quantized_max[is_signed ? 0 : 1]](
+                         const Call& call) noexcept {
+    const auto* x = call.in<uint8_t>(0);
+    auto* y = call.out<uint8_t>();
+    const auto width = static_cast<size_t>(pool.width);
+    parallel_for(pool.images * pool.out_points, pool.width * pool.taps / 4, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   for (int64_t i = begin; i < end; ++i) {
+                     uint8_t* out = y + i * pool.width;
+                     bool first = true;
+                     for_taps(pool, i % pool.out_points, [&](int64_t from) noexcept {
+                       const uint8_t* in = x + (i / pool.out_points * pool.in_points + from) * pool.width;
+                       if (first)
+                         std::memcpy(out, in, width);
+                       else
+                         combine(out, in, pool.width);
+                       first = false;
                      });
-      });
+                     if (first) std::memset(out, is_signed ? 0x80 : 0, width);
+                   }
+                 });
+  });
 }
 
 /// Positions in the flattened [N,C,S] of each window's first largest element; -1 for a window in the padding.
@@ -300,7 +308,7 @@ Result<KernelPtr> create_max_grad(CpuDevice& device, const NodeView& node, Produ
                   int64_t count = 0;
                   for_taps(pool, out, [&](int64_t from) noexcept { offsets[count++] = from * pool.width; });
                   const float* from = g + (image * pool.out_points + out) * pool.width + channel;
-                  if (count > 0) simd.max_gradient(in, from, to, offsets, count, width);
+                  if (count > 0) simd.loops<WindowLoops>().max_gradient(in, from, to, offsets, count, width);
                 }
               }
             });
@@ -333,7 +341,7 @@ Result<KernelPtr> create_average_grad(CpuDevice& device, const NodeView& node, P
                            const float* from = g + (image * pool.out_points + out) * pool.width + channel;
                            const float factor = 1.0f / static_cast<float>(divisor(pool, out, count_pad));
                            for_taps(pool, out, [&](int64_t point) noexcept {
-                             simd.axpy(to + point * pool.width, from, factor, width);
+                             simd.loops<RowLoops>().axpy(to + point * pool.width, from, factor, width);
                            });
                          }
                        }

@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/support/elementwise.h"
 
 namespace librt::cpu {
@@ -103,7 +105,8 @@ void divide_halves(const Simd& simd, DType dtype, const uint16_t* x, const float
                    int64_t n, bool each) noexcept {
   uint16_t narrow[kWideBlock];
   widen_block(simd, dtype, x, quotient, n);
-  simd.binary[static_cast<int>(BinaryFunction::Div)][each ? 0 : 1](quotient, scale, quotient, n);
+  simd.loops<BinaryLoops>().binary[static_cast<int>(BinaryFunction::Div)][each ? 0 : 1](quotient, scale,
+                                                                                        quotient, n);
   narrow_block(simd, dtype, quotient, narrow, n);
   widen_block(simd, dtype, narrow, quotient, n);
 }
@@ -117,7 +120,7 @@ constexpr auto kOnes = [] {
 /// 16-bit floats; the scales are widened into the scratch.
 KernelPtr make_quantize_halves(const CpuDevice& device, const NodeView& node, const Runs& runs) {
   const DType from = node.dtype(0), to = node.output(0).dtype;
-  const auto quantize = device.simd().quantize[code_of(to)];
+  const auto quantize = device.simd().loops<QuantizeLoops>().quantize[code_of(to)];
   const auto size = static_cast<int64_t>(size_of(to));
   const int64_t scales = node.input(1).elements();
   return make_kernel(
@@ -151,7 +154,8 @@ Result<KernelPtr> create_quantize(CpuDevice& device, const NodeView& node, Produ
   if (kHalves.contains(node.dtype(0))) return make_quantize_halves(device, node, runs);
   const DType to = node.output(0).dtype;
   const Simd& simd = device.simd();
-  const auto quantize = (node.dtype(0) == DType::I32 ? simd.quantize_sums : simd.quantize)[code_of(to)];
+  const auto quantize = (node.dtype(0) == DType::I32 ? simd.loops<QuantizeLoops>().quantize_sums
+                                                     : simd.loops<QuantizeLoops>().quantize)[code_of(to)];
   const auto size = static_cast<int64_t>(size_of(to));
   const int64_t scales = node.input(1).elements();
   Requirements requirements;
@@ -174,7 +178,7 @@ Result<KernelPtr> create_dequantize(CpuDevice& device, const NodeView& node, Pro
   RT_ASSIGN(const ScaleGroups groups, groups_of<op::DequantizeLinearAttributes>(node));
   const Runs runs(groups);
   const DType from = node.dtype(0), real = node.dtype(1), to = node.output(0).dtype;
-  const auto dequantize = device.simd().dequantize[code_of(from)];
+  const auto dequantize = device.simd().loops<QuantizeLoops>().dequantize[code_of(from)];
   const auto size = static_cast<int64_t>(size_of(from));
   const int64_t scales = node.input(1).elements();
   return make_kernel(
@@ -205,7 +209,7 @@ Result<KernelPtr> create_narrow(CpuDevice& device, const NodeView& node, Produce
   if (attributes.saturate) format.beyond = format.largest;
   const int64_t n = node.input(0).elements();
   return make_kernel(
-      [=, loop = device.simd().narrow_float](const Call& call) noexcept {
+      [=, loop = device.simd().loops<QuantizeLoops>().narrow_float](const Call& call) noexcept {
         parallel_for(n, 2, 64, [&](int64_t begin, int64_t end) noexcept {
           loop(call.in<float>(0) + begin, call.out<float>() + begin, end - begin, format);
         });

@@ -9,6 +9,10 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/quantize.h"
+#include "backends/cpu/simd/quantized.h"
+#include "backends/cpu/simd/rows.h"
 #include "backends/cpu/support/elementwise.h"
 #include "backends/cpu/support/epilogue.h"
 #include "runtime/core/element.h"
@@ -113,7 +117,8 @@ Result<KernelPtr> create_conv(CpuDevice& device, const NodeView& node, Producers
   return onednn::make_quantized_convolution(
       convolution,
       requantization_of<op::QuantizedConvAttributes>(node, g.output_channels, [&](int64_t channel) {
-        return static_cast<int64_t>(device.simd().sum_row[0](weight + channel * count, count));
+        return static_cast<int64_t>(
+            device.simd().loops<QuantizeLoops>().sum_row[0](weight + channel * count, count));
       }));
 }
 
@@ -128,12 +133,13 @@ Result<KernelPtr> create_requantize(CpuDevice& device, const NodeView& node, Pro
   op::EpilogueAttributes epilogue;
   if (attributes.epilogue) epilogue = *attributes.epilogue;
   const auto activation = activation_of(device.simd(), epilogue.activation);
-  const auto quantize = device.simd().quantize[code_of(to)];
+  const auto quantize = device.simd().loops<QuantizeLoops>().quantize[code_of(to)];
   // Long rows are split, so that intermediates stay in L1.
   const int64_t pieces = (channels + kWideBlock - 1) / kWideBlock;
   return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
-    const auto add = simd.binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
-    const auto widen = simd.dequantize[static_cast<int>(IntegerCode::I32)];
+    const auto add = simd.loops<BinaryLoops>()
+                         .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
+    const auto widen = simd.loops<QuantizeLoops>().dequantize[static_cast<int>(IntegerCode::I32)];
     const float y_scale = to == DType::F32 ? 1.0f : *call.in<float>(3), inverse = 1 / y_scale;
     const bool normal = std::isnormal(y_scale) && std::isnormal(inverse);
     parallel_for(rows * pieces, std::min(channels, kWideBlock) * 4, 1,
@@ -167,7 +173,8 @@ Status supports_add(const CpuDevice&, const NodeView& node) {
 
 Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers) {
   const DType a = node.dtype(0), b = node.dtype(1), y = node.output(0).dtype;
-  const auto loop = device.simd().add_quantized[table_index(a)][table_index(b)][table_index(y)];
+  const auto loop =
+      device.simd().loops<QuantizedLoops>().add_quantized[table_index(a)][table_index(b)][table_index(y)];
   op::EpilogueAttributes epilogue;
   if (const auto& fused = node.as<op::QuantizedAddAttributes>().epilogue) epilogue = *fused;
   const int64_t n = node.output(0).elements();
@@ -199,7 +206,10 @@ Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers)
 
 Result<KernelPtr> create_lookup(CpuDevice& device, const NodeView& node, Producers) {
   const size_t size = size_of(node.output(0).dtype);
-  const auto loop = device.simd().look_up[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
+  const auto loop = device.simd().loops<QuantizedLoops>().look_up[size == 1   ? 0
+                                                                  : size == 2 ? 1
+                                                                  : size == 4 ? 2
+                                                                              : 3];
   const auto step = static_cast<int64_t>(size);
   const int64_t n = node.output(0).elements();
   // A negative s8 value, read as u8, indexes from the end of the table.
@@ -225,9 +235,10 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
         parallel_parts(n < kSerialWork ? 1 : parts, [&](int part) noexcept {
           const Range range = part_of(n, part, n < kSerialWork ? 1 : parts, 64);
           const int64_t count = range.end - range.begin;
-          ranges[2 * part] = simd.reduce_row[static_cast<int>(ReduceFunction::Min)](x + range.begin, count);
-          ranges[2 * part + 1] =
-              simd.reduce_row[static_cast<int>(ReduceFunction::Max)](x + range.begin, count);
+          ranges[2 * part] = simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Min)](
+              x + range.begin, count);
+          ranges[2 * part + 1] = simd.loops<RowLoops>().reduce_row[static_cast<int>(ReduceFunction::Max)](
+              x + range.begin, count);
         });
         float low = 0, high = 0;
         for (int part = 0; part < (n < kSerialWork ? 1 : parts); ++part) {
@@ -242,7 +253,7 @@ Result<KernelPtr> create_dynamic(CpuDevice& device, const NodeView& node, Produc
         *call.out<float>(1) = scale;
         *call.out<uint8_t>(2) = zero;
         const bool normal = std::isnormal(scale) && std::isnormal(inverse);
-        const auto quantize = simd.quantize[static_cast<int>(IntegerCode::U8)];
+        const auto quantize = simd.loops<QuantizeLoops>().quantize[static_cast<int>(IntegerCode::U8)];
         parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
           quantize(x + begin, &scale, normal ? &inverse : nullptr, &zero, call.out<uint8_t>() + begin,
                    end - begin, false);

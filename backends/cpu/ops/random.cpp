@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/random.h"
 #include "backends/cpu/support/elementwise.h"
 #include "runtime/core/philox.h"
 
@@ -47,12 +48,13 @@ KernelPtr make_f64(const Numbers& values, int64_t count) {
 
 /// In f32, a group of blocks at a time.
 KernelPtr make_floats(const Simd& simd, const Numbers& values, DType dtype, int64_t count) {
-  constexpr int64_t kGroup = 4 * Simd::kRandomBlocks;
-  return make_kernel([=, random = simd.random[values.normal ? 1 : 0], &simd](const Call& call) noexcept {
+  constexpr int64_t kGroup = 4 * RandomLoops::kBlocks;
+  return make_kernel([=, random = simd.loops<RandomLoops>().random[values.normal ? 1 : 0],
+                      &simd](const Call& call) noexcept {
     parallel_for((count + kGroup - 1) / kGroup, 8 * kGroup, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t i = begin; i < end; ++i) {
         float made[kGroup];
-        random(values.seed, counter_of(call), static_cast<uint64_t>(i * Simd::kRandomBlocks), made);
+        random(values.seed, counter_of(call), static_cast<uint64_t>(i * RandomLoops::kBlocks), made);
 #pragma omp simd
         for (int64_t k = 0; k < kGroup; ++k) made[k] = values.first + values.second * made[k];
         const int64_t first = i * kGroup, here = std::min(kGroup, count - first);

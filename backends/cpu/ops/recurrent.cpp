@@ -25,7 +25,7 @@ struct Recurrence {
   int64_t chunk = 1;  ///< steps of a chunk
 
   Recurrence(const RecurrentGeometry& geometry, const Simd& simd, bool lengths)
-      : g(geometry), weights(geometry), loops(*simd.recurrent), has_lengths(lengths) {
+      : g(geometry), weights(geometry), loops(simd.loops<RecurrentLoops>()), has_lengths(lengths) {
     for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_parameters(g, d);
     chunk = std::max<int64_t>(1, kChunkRows / std::max<int64_t>(1, g.batch));
   }

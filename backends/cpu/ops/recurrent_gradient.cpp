@@ -29,7 +29,7 @@ struct Gradient {
   int parts;              ///< of the rows of one direction
 
   Gradient(const RecurrentGeometry& geometry, const Simd& simd)
-      : g(geometry), weights(geometry), transposed(geometry), loops(*simd.recurrent) {
+      : g(geometry), weights(geometry), transposed(geometry), loops(simd.loops<RecurrentLoops>()) {
     for (int64_t d = 0; d < 2; ++d) numbers[static_cast<size_t>(d)] = cell_parameters(g, d);
     parts = static_cast<int>(std::clamp<int64_t>(max_threads(), 1, std::max<int64_t>(1, g.batch)));
     padded = std::max(weights.padded_hidden(), transposed.panels * TransposedWeights::kColumns);

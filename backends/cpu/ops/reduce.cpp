@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/rows.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/elementwise.h"
 #include "runtime/geometry/reduction.h"
@@ -37,8 +39,8 @@ class FloatReduction {
       : simd_(&simd),
         dtype_(dtype),
         plan_(plan),
-        row_(simd.reduce_row[static_cast<int>(function)]),
-        accumulate_(simd.accumulate[static_cast<int>(function)]),
+        row_(simd.loops<RowLoops>().reduce_row[static_cast<int>(function)]),
+        accumulate_(simd.loops<RowLoops>().accumulate[static_cast<int>(function)]),
         neutral_(neutral_of(function)) {
     const int reduced = plan.reduced_rank, kept = plan.kept_rank;
     inner_ = plan.inner_reduced ? (reduced > 0 ? plan.reduced[static_cast<size_t>(reduced - 1)] : 1)
@@ -111,7 +113,7 @@ class FloatReduction {
     for (int64_t i = begin; i < end; i += kBlock) {
       const int64_t count = std::min(kBlock, end - i);
       for_blocks(x, i * inner_, count * inner_, [&](const float* rows, int64_t, int64_t) noexcept {
-        simd_->transpose[2](rows, inner_, columns, kBlock, count, inner_, false);
+        simd_->loops<TransposeLoops>().transpose[2](rows, inner_, columns, kBlock, count, inner_, false);
       });
       std::fill(y + i, y + i + count, neutral_);
       for (int64_t k = 0; k < inner_; ++k) accumulate_(y + i, columns + k * kBlock, count);
@@ -187,7 +189,7 @@ KernelPtr make_float_reduction(const CpuDevice& device, DType dtype, const Reduc
         float* partial = call.scratch<float>() + (half ? outputs : 0);
         float* y = half ? call.scratch<float>() : call.out<float>();
         const auto finish = [&](int64_t begin, int64_t end) noexcept {
-          if (mean) simd.scale(y + begin, y + begin, factor, end - begin);
+          if (mean) simd.loops<RowLoops>().scale(y + begin, y + begin, factor, end - begin);
           if (half) narrow_block(simd, dtype, y + begin, call.out<uint16_t>() + begin, end - begin);
         };
         if (parts == 1) {
@@ -355,8 +357,8 @@ int64_t arg_of(const std::byte* x, int64_t first, int64_t extent, int64_t inner,
 /// Rows where they are contiguous, else blocks of neighbouring columns.
 KernelPtr make_float_arg(const Simd& simd, bool max, bool last, int64_t outer, int64_t extent,
                          int64_t inner) {
-  const auto row = simd.arg_row[max ? 1 : 0][last ? 1 : 0];
-  const auto columns = simd.arg_columns[max ? 1 : 0][last ? 1 : 0];
+  const auto row = simd.loops<RowLoops>().arg_row[max ? 1 : 0][last ? 1 : 0];
+  const auto columns = simd.loops<RowLoops>().arg_columns[max ? 1 : 0][last ? 1 : 0];
   const int64_t blocks = (inner + Simd::kColumns - 1) / Simd::kColumns;
   return make_kernel([=](const Call& call) noexcept {
     const float* x = call.in<float>(0);

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/rows.h"
+#include "backends/cpu/simd/window.h"
 #include "backends/cpu/support/elements.h"
 #include "runtime/core/element.h"
 
@@ -148,8 +150,8 @@ struct Terms {
   }
   void flush(const Simd& simd, float* y, int64_t n) noexcept {
     if (first && count == 0) std::fill(y, y + n, 0.0f);
-    if (first && count > 0) simd.weighted_sum(from, weight, count, y, n);
-    for (int64_t t = 0; !first && t < count; ++t) simd.axpy(y, from[t], weight[t], n);
+    if (first && count > 0) simd.loops<RowLoops>().weighted_sum(from, weight, count, y, n);
+    for (int64_t t = 0; !first && t < count; ++t) simd.loops<RowLoops>().axpy(y, from[t], weight[t], n);
     first = false;
     count = 0;
   }
@@ -204,7 +206,8 @@ class Interpolation {
   void along(const float* x, float* y) const noexcept {
     const int64_t channels = tables_.channels;
     if (channels < kFewChannels) {
-      simd_->resize_row(x, row_.index.data(), row_.weight.data(), tables_.taps, y, row_elements());
+      simd_->loops<WindowLoops>().resize_row(x, row_.index.data(), row_.weight.data(), tables_.taps, y,
+                                             row_elements());
     } else {
       for (int64_t i = 0; i < points_; ++i) {
         Terms terms;

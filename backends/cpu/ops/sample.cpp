@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/rows.h"
 #include "runtime/geometry/sample.h"
 
 namespace librt::cpu {
@@ -30,8 +31,8 @@ class Sampler {
         weight *= taps[k].weight[tap];
       }
       if (point >= 0 && weight != 0) {
-        (first ? simd_->scale : simd_->axpy)(y, image + point * channels_, static_cast<float>(weight),
-                                             channels_);
+        (first ? simd_->loops<RowLoops>().scale : simd_->loops<RowLoops>().axpy)(
+            y, image + point * channels_, static_cast<float>(weight), channels_);
         first = false;
       }
       int d = rank_;
@@ -122,8 +123,8 @@ struct Roi {
         }
         for (size_t p = 0; p < 2 && v.count > 0 && u.count > 0; ++p)
           for (size_t q = 0; q < 2; ++q)
-            simd.axpy(y, image + (v.index[p] * width + u.index[q]) * channels,
-                      static_cast<float>(v.weight[p] * u.weight[q] * share), channels);
+            simd.loops<RowLoops>().axpy(y, image + (v.index[p] * width + u.index[q]) * channels,
+                                        static_cast<float>(v.weight[p] * u.weight[q] * share), channels);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/scan.h"
 #include "backends/cpu/support/elements.h"
 
 namespace librt::cpu {
@@ -73,8 +74,8 @@ KernelPtr make_vector_scan(const Scan& scan, const Simd& simd, int product, int 
   const auto size = static_cast<int64_t>(size_of(x.dtype));
   const bool past_caches = static_cast<int64_t>(x.bytes()) >= kPastCaches;
   return make_kernel(
-      [=, row = simd.scan_row[product][code],
-       columns = simd.scan_columns[product][code]](const Call& call) noexcept {
+      [=, row = simd.loops<ScanLoops>().scan_row[product][code],
+       columns = simd.loops<ScanLoops>().scan_columns[product][code]](const Call& call) noexcept {
         const auto* from = call.in<std::byte>(0);
         auto* to = call.out<std::byte>();
         const int64_t unit = scan.inner == 1 ? 1 : 16;

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstring>
 
+#include "backends/cpu/simd/select.h"
 #include "backends/cpu/support/elementwise.h"
 #include "runtime/geometry/broadcast.h"
 
@@ -11,7 +12,7 @@ namespace {
 Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers producers) {
   const auto plan = broadcast_plan<3>(node.output(0).shape, {node.shape(0), node.shape(1), node.shape(2)});
   const size_t size = size_of(node.output(0).dtype);
-  const auto select = device.simd().select[std::countr_zero(size)];
+  const auto select = device.simd().loops<SelectLoops>().select[std::countr_zero(size)];
   const auto body = [=, n = node.output(0).elements(),
                      bytes = static_cast<int64_t>(size)](const Call& call) noexcept {
     const uint8_t* condition = call.in<uint8_t>(0);

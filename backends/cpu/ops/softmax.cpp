@@ -1,6 +1,8 @@
 // Softmax and LogSoftmax over any axis: rows when it is the last, else blocks of neighbouring columns. Short
 // rows are transposed first, because a vector holds more than one of them.
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/norm.h"
+#include "backends/cpu/simd/transpose.h"
 
 namespace librt::cpu {
 namespace {
@@ -20,10 +22,12 @@ KernelPtr make_short_rows(const Simd& simd, int64_t rows, int64_t extent, bool l
           float* columns = call.scratch<float>() + omp_get_thread_num() * block;
           for (int64_t i = begin; i < end; i += Simd::kColumns) {
             const int64_t count = std::min(Simd::kColumns, end - i);
-            simd.transpose[2](in + i * extent, extent, columns, Simd::kColumns, count, extent, false);
-            simd.softmax_columns[logarithm ? 1 : 0](columns, columns, extent, Simd::kColumns, count, nullptr,
-                                                    false);
-            simd.transpose[2](columns, Simd::kColumns, out + i * extent, extent, extent, count, false);
+            simd.loops<TransposeLoops>().transpose[2](in + i * extent, extent, columns, Simd::kColumns, count,
+                                                      extent, false);
+            simd.loops<NormLoops>().softmax_columns[logarithm ? 1 : 0](columns, columns, extent,
+                                                                       Simd::kColumns, count, nullptr, false);
+            simd.loops<TransposeLoops>().transpose[2](columns, Simd::kColumns, out + i * extent, extent,
+                                                      extent, count, false);
           }
         });
       },
@@ -45,7 +49,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           float* out = call.out<float>();
           parallel_for(outer, extent * 16, 1, [&](int64_t begin, int64_t end) noexcept {
             for (int64_t i = begin; i < end; ++i)
-              simd.softmax_row(in + i * extent, out + i * extent, extent, kLogarithm);
+              simd.loops<NormLoops>().softmax_row(in + i * extent, out + i * extent, extent, kLogarithm);
           });
         },
         in_place());
@@ -68,9 +72,9 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
                        for (int64_t i = begin; i < end; ++i) {
                          const int64_t column = i % blocks * Simd::kColumns,
                                        first = i / blocks * extent * inner + column;
-                         simd.softmax_columns[kLogarithm ? 1 : 0](in + first, out + first, extent, inner,
-                                                                  std::min(Simd::kColumns, inner - column),
-                                                                  copy, past_caches);
+                         simd.loops<NormLoops>().softmax_columns[kLogarithm ? 1 : 0](
+                             in + first, out + first, extent, inner, std::min(Simd::kColumns, inner - column),
+                             copy, past_caches);
                        }
                      });
       },

@@ -4,6 +4,8 @@
 #include <bit>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/select.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/support/elements.h"
 
 namespace librt::cpu {
@@ -72,11 +74,12 @@ KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t in
             const int64_t columns = std::min(width, inner - first);
             const float* from = x + o * extent * inner + first;
             if (inner > 1) {
-              simd.transpose[2](from, inner, lines, extent, extent, columns, false);
+              simd.loops<TransposeLoops>().transpose[2](from, inner, lines, extent, extent, columns, false);
               from = lines;
             }
             for (int64_t i = 0; i < columns; ++i, from += extent) {
-              const int64_t count = simd.top_candidates(from, extent, k, largest, keys, entries);
+              const int64_t count =
+                  simd.loops<SelectLoops>().top_candidates(from, extent, k, largest, keys, entries);
               select(entries, count, k);
               for (int64_t j = 0; j < k; ++j) {
                 const int64_t to = (o * k + j) * inner + first + i;

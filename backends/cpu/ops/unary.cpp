@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/unary.h"
 #include "backends/cpu/support/elements.h"
 #include "backends/cpu/support/elementwise.h"
 
@@ -140,7 +141,7 @@ Result<KernelPtr> create_as(const CpuDevice& device, const UnaryCall& call, cons
                             Producers producers) {
   const int64_t n = info.elements();
   const Simd& simd = device.simd();
-  const auto loop = simd.unary[static_cast<int>(call.function)];
+  const auto loop = simd.loops<UnaryLoops>().unary[static_cast<int>(call.function)];
   const int64_t work = work_of(call.function);
   if (info.dtype == DType::F32) {
     const bool blocked = !producers.empty() && producers[0] == kBlocked16 && can_block(info);

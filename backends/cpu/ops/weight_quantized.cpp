@@ -4,6 +4,8 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/weight_quantized.h"
 
 namespace librt::cpu {
 namespace {
@@ -31,9 +33,9 @@ void multiply_rows(const Simd& simd, const WeightMatmul& p, std::byte* memory) n
                        .start = reinterpret_cast<int32_t*>(bytes + 4 * half),
                        .scale = reinterpret_cast<float*>(bytes + 5 * half)};
   for (int64_t row = 0; row < p.rows; ++row) {
-    simd.split_row(p.x + row * p.k, p.k, split);
+    simd.loops<WeightQuantizedLoops>().split_row(p.x + row * p.k, p.k, split);
     parallel_for(p.n, p.k, 4, [&](int64_t begin, int64_t end) noexcept {
-      simd.weight_row(p, split, p.y + row * p.n, begin, end);
+      simd.loops<WeightQuantizedLoops>().weight_row(p, split, p.y + row * p.n, begin, end);
     });
   }
 }
@@ -52,7 +54,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul matmul = weight_matmul_of(node);
   Requirements requirements;
   // Few rows in integer arithmetic (split_row), as long as reading the weights is the bottleneck.
-  const bool whole = pairs && matmul.rows < 4 && device.simd().weight_row != nullptr && matmul.k % 128 == 0 &&
+  const bool whole = pairs && matmul.rows < 4 && device.simd().dot_products && matmul.k % 128 == 0 &&
                      (matmul.group == 32 || matmul.group == 64 || matmul.group % 128 == 0);
   if (pairs) requirements.scratch = node.input(0).bytes();
   if (whole) requirements.scratch += static_cast<size_t>(matmul.k * SplitRow::kBytes);
@@ -67,7 +69,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           separate(p.x, call.scratch<float>(), p.rows, p.k);
           p.x = call.scratch<float>();
         }
-        const auto loop = simd.weight_matmul[pairs ? 1 : 0];
+        const auto loop = simd.loops<WeightQuantizedLoops>().weight_matmul[pairs ? 1 : 0];
         if (whole)
           multiply_rows(simd, p,
                         call.scratch<std::byte>() + p.rows * p.k * static_cast<int64_t>(sizeof(float)));
@@ -75,7 +77,8 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           parallel_for(p.n, p.rows * p.k, 4,
                        [&](int64_t begin, int64_t end) noexcept { loop(p, begin, end); });
         if (!has_bias) return;
-        const auto add = simd.binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
+        const auto add = simd.loops<BinaryLoops>()
+                             .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
         parallel_for(p.rows, p.n, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t row = begin; row < end; ++row)
             add(p.y + row * p.n, call.in<float>(3), p.y + row * p.n, p.n);
@@ -140,13 +143,14 @@ class WidenedMatmul final : public Kernel {
 Result<KernelPtr> create_widened(CpuDevice& device, const NodeView& node, Producers) {
   const WeightMatmul matmul = weight_matmul_of(node);
   const int bits = node.as<op::WeightQuantizedMatMulAttributes>().bits == 4 ? 1 : 0;
-  KernelPtr widen = make_kernel([=, loop = device.simd().widen_weights[bits]](const Call& call) noexcept {
-    WeightMatmul p = matmul;
-    p.weight = call.in<uint8_t>(1);
-    p.scale = call.in<float>(2);
-    parallel_for(p.n, p.k, 1,
-                 [&](int64_t begin, int64_t end) noexcept { loop(p, call.out<float>(), begin, end); });
-  });
+  KernelPtr widen = make_kernel(
+      [=, loop = device.simd().loops<WeightQuantizedLoops>().widen_weights[bits]](const Call& call) noexcept {
+        WeightMatmul p = matmul;
+        p.weight = call.in<uint8_t>(1);
+        p.scale = call.in<float>(2);
+        parallel_for(p.n, p.k, 1,
+                     [&](int64_t begin, int64_t end) noexcept { loop(p, call.out<float>(), begin, end); });
+      });
   onednn::MatMul f32;
   f32.m = matmul.rows;
   f32.k = matmul.k;

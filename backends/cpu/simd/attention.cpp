@@ -1,6 +1,8 @@
 // Attention with an online softmax. Tiles are transposed: scores are [key, row] and results [e, row]; queries
 // are packed once, and keys and values are read in place. A few rows (a decode step) are vectorized along d
 // and e instead, at memory bandwidth.
+#include "backends/cpu/simd/attention.h"
+
 #include "backends/cpu/simd/attention_tiles.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
@@ -167,10 +169,14 @@ void attention(const AttentionRows& task) {
     many_rows(task, keys);
 }
 
-}  // namespace
-
-void fill_attention(Simd& table) noexcept {
+constexpr AttentionLoops make_loops() {
+  AttentionLoops table{};
   table.attention = &attention;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(AttentionLoops);

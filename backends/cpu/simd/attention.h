@@ -3,7 +3,7 @@
 // Knows: pointers, counts, maths. Must not know: tensors, threads, where masks come from.
 #pragma once
 
-#include <cstdint>
+#include "backends/cpu/simd/simd.h"
 
 namespace librt::cpu {
 
@@ -38,29 +38,9 @@ constexpr int64_t attention_partial(int64_t e) noexcept {
   return e + 2;
 }
 
-/// The gradients of the same rows in two passes that share no accumulators (Dao 2023: FlashAttention-2):
-/// blocks of rows compute grad_q and the statistics from which blocks of keys recompute their weights.
-struct AttentionGradRows {
-  AttentionRows rows;             ///< y and partial are unused
-  const float* y = nullptr;       ///< [rows, e]
-  const float* grad_y = nullptr;  ///< [rows, e]
-  /// [rows, kAttentionStatistics]: weights are exp(score - first) second; the third is y grad_y.
-  float* statistics = nullptr;
-  float* grad_q = nullptr;  ///< [rows, d]
+struct AttentionLoops {
+  void (*attention)(const AttentionRows& task);
 };
-inline constexpr int64_t kAttentionStatistics = 3;
-
-/// A block of at most kAttentionKeys keys [begin, end), which accumulates the contributions of the blocks of
-/// rows in order.
-struct AttentionGradKeys {
-  AttentionGradRows rows;  ///< grad_q is unused
-  int64_t begin = 0, end = 0;
-  bool first = true, last = true;              ///< whether `rows` is the first or last block
-  float *grad_k = nullptr, *grad_v = nullptr;  ///< [keys, d] and [keys, e]
-};
-
-constexpr int64_t attention_grad_scratch(int64_t d, int64_t e) noexcept {
-  return kAttentionRows * (2 * d + 2 * e + 3 * kAttentionKeys + 4);
-}
+RT_DECLARE_LOOPS(AttentionLoops);
 
 }  // namespace librt::cpu

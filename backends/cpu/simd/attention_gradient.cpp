@@ -4,6 +4,8 @@
 //   grad_v = P' grad_y
 // Blocks of rows have a row in each lane and iterate over the keys with an online softmax, as attention does.
 // Blocks of keys have a key in each lane and iterate over the rows, whose maxima and sums are known by then.
+#include "backends/cpu/simd/attention_gradient.h"
+
 #include "backends/cpu/simd/attention_tiles.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
@@ -120,11 +122,15 @@ void attention_grad_keys(const AttentionGradKeys& task) {
   transpose(grad_v, lanes, task.grad_v + task.begin * rows.e, rows.e, rows.e, count);
 }
 
-}  // namespace
-
-void fill_attention_gradient(Simd& table) noexcept {
+constexpr AttentionGradLoops make_loops() {
+  AttentionGradLoops table{};
   table.attention_grad_rows = &attention_grad_rows;
   table.attention_grad_keys = &attention_grad_keys;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(AttentionGradLoops);

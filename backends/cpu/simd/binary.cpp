@@ -1,4 +1,6 @@
 // Two-operand loops: arithmetic and comparisons.
+#include "backends/cpu/simd/binary.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/power.h"
 
@@ -111,22 +113,21 @@ void remainder(const float* a, const float* b, float* y, int64_t n) {
 }
 
 template <bool kTruncated, class Slot>
-void fill_remainder(Slot (&slots)[3]) {
+constexpr void fill_remainder(Slot (&slots)[3]) {
   slots[static_cast<int>(Advance::Both)] = &remainder<kTruncated, Advance::Both>;
   slots[static_cast<int>(Advance::First)] = &remainder<kTruncated, Advance::First>;
   slots[static_cast<int>(Advance::Second)] = &remainder<kTruncated, Advance::Second>;
 }
 
 template <class Function, class Slot>
-void fill(Slot (&slots)[3]) {
+constexpr void fill(Slot (&slots)[3]) {
   slots[static_cast<int>(Advance::Both)] = &loop<Function, Advance::Both>;
   slots[static_cast<int>(Advance::First)] = &loop<Function, Advance::First>;
   slots[static_cast<int>(Advance::Second)] = &loop<Function, Advance::Second>;
 }
 
-}  // namespace
-
-void fill_binary(Simd& table) noexcept {
+constexpr BinaryLoops make_loops() {
+  BinaryLoops table{};
 #define RT_BINARY(Name) fill<Name>(table.binary[static_cast<int>(BinaryFunction::Name)])
   RT_BINARY(Add);
   RT_BINARY(Sub);
@@ -148,6 +149,11 @@ void fill_binary(Simd& table) noexcept {
   RT_COMPARE(Greater);
   RT_COMPARE(GreaterOrEqual);
 #undef RT_COMPARE
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(BinaryLoops);

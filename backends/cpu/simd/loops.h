@@ -1,31 +1,19 @@
-// Functions with which the sources of this directory fill the table of one instruction set.
+// What the sources of the families share: the definition of a family's loops for one instruction set.
 #pragma once
 
 #include "backends/cpu/simd/simd.h"
 
+/// At the end of FAMILY.cpp: the result of its make_loops().
+#define RT_DEFINE_LOOPS(Loops)                                                     \
+  namespace librt::cpu {                                                           \
+  template <>                                                                      \
+  constinit const Loops LoopTable<Loops>::RT_SIMD_ISA = RT_SIMD_ISA::make_loops(); \
+  }                                                                                \
+  static_assert(true)
+
 namespace librt::cpu::RT_SIMD_ISA {
 
-void fill_unary(Simd& table) noexcept;
-void fill_binary(Simd& table) noexcept;
-void fill_rows(Simd& table) noexcept;
-void fill_scan(Simd& table) noexcept;
-void fill_select(Simd& table) noexcept;
-void fill_norms(Simd& table) noexcept;
-void fill_matmuls(Simd& table) noexcept;
-void fill_convert(Simd& table) noexcept;
-void fill_integer(Simd& table) noexcept;
-void fill_quantized(Simd& table) noexcept;
-void fill_weight_quantized(Simd& table) noexcept;
-void fill_blocks(Simd& table) noexcept;
-void fill_optimizer(Simd& table) noexcept;
-void fill_transpose(Simd& table) noexcept;
-void fill_window(Simd& table) noexcept;
-void fill_winograd(Simd& table) noexcept;
-void fill_random(Simd& table) noexcept;
-void fill_recurrent(Simd& table) noexcept;
-void fill_attention(Simd& table) noexcept;
-void fill_attention_gradient(Simd& table) noexcept;
-
+/// transpose.cpp, for matrices in the caches.
 void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns);
 
 }  // namespace librt::cpu::RT_SIMD_ISA

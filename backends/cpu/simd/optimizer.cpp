@@ -1,4 +1,6 @@
 // Optimizer steps: every tensor is read and written once. The formulas are in schema/ops.fbs.
+#include "backends/cpu/simd/optimizer.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -147,9 +149,8 @@ void lion(const StepOperands& o, int64_t begin, int64_t end, const StepParameter
   }
 }
 
-}  // namespace
-
-void fill_optimizer(Simd& table) noexcept {
+constexpr OptimizerLoops make_loops() {
+  OptimizerLoops table{};
   const auto set = [&](StepFunction function, auto loop) {
     table.optimizer_step[static_cast<int>(function)] = loop;
   };
@@ -160,6 +161,11 @@ void fill_optimizer(Simd& table) noexcept {
   set(StepFunction::Adadelta, &adadelta);
   set(StepFunction::LambDirection, &lamb_direction);
   set(StepFunction::Lion, &lion);
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(OptimizerLoops);

@@ -1,4 +1,6 @@
 // Operators that stay in 8 bits between matmuls: sums of two quantized tensors, maxima, table lookups.
+#include "backends/cpu/simd/quantized.h"
+
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 
@@ -48,14 +50,13 @@ void look_up(const uint8_t* x, const void* table, void* result, int64_t n) {
 }
 
 template <class A, class B>
-void set_add(Simd& table, int a, int b) {
+constexpr void set_add(QuantizedLoops& table, int a, int b) {
   table.add_quantized[a][b][0] = &add_quantized<A, B, int8_t>;
   table.add_quantized[a][b][1] = &add_quantized<A, B, uint8_t>;
 }
 
-}  // namespace
-
-void fill_quantized(Simd& table) noexcept {
+constexpr QuantizedLoops make_loops() {
+  QuantizedLoops table{};
   set_add<int8_t, int8_t>(table, 0, 0);
   set_add<int8_t, uint8_t>(table, 0, 1);
   set_add<uint8_t, int8_t>(table, 1, 0);
@@ -66,6 +67,11 @@ void fill_quantized(Simd& table) noexcept {
   table.look_up[1] = &look_up<uint16_t>;
   table.look_up[2] = &look_up<uint32_t>;
   table.look_up[3] = &look_up<uint64_t>;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(QuantizedLoops);

@@ -1,12 +1,14 @@
 // Philox4x32-10 of runtime/core/philox.h, sixteen blocks at a time, duplicated here because nothing inline
 // may be shared between instruction sets.
+#include "backends/cpu/simd/random.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
 
-constexpr int kBlocks = Simd::kRandomBlocks;
+constexpr int kBlocks = RandomLoops::kBlocks;
 
 struct Words {
   uint32_t of[4][kBlocks];
@@ -67,11 +69,15 @@ void normal(uint64_t seed, uint64_t counter, uint64_t index, float* y) {
     for (int k = 0; k < 4; ++k) y[4 * i + k] = made[k][i];
 }
 
-}  // namespace
-
-void fill_random(Simd& table) noexcept {
+constexpr RandomLoops make_loops() {
+  RandomLoops table{};
   table.random[0] = &uniform;
   table.random[1] = &normal;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(RandomLoops);

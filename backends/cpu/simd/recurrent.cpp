@@ -368,13 +368,13 @@ void rnn_back(const CellParameters& numbers, const float* pre, const float* grad
   }
 }
 
-}  // namespace
-
-void fill_recurrent(Simd& table) noexcept {
-  static constexpr RecurrentLoops kLoops{&matmul,   &lstm,           &gru_gates, &gru,
-                                         &rnn,      &lstm_state,     &lstm_back, &gru_reset,
-                                         &gru_back, &gru_reset_back, &rnn_back};
-  table.recurrent = &kLoops;
+constexpr RecurrentLoops make_loops() {
+  return {&matmul,    &lstm,     &gru_gates,      &gru,     &rnn, &lstm_state, &lstm_back,
+          &gru_reset, &gru_back, &gru_reset_back, &rnn_back};
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(RecurrentLoops);

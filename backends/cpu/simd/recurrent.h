@@ -4,7 +4,7 @@
 // blocks of kUnits; the last block is padded, and results for the padding are never stored.
 #pragma once
 
-#include <cstdint>
+#include "backends/cpu/simd/simd.h"
 
 namespace librt::cpu {
 
@@ -88,5 +88,6 @@ struct RecurrentLoops {
   void (*rnn_back)(const CellParameters& numbers, const float* pre, const float* grad_h, float* grad,
                    int64_t n);
 };
+RT_DECLARE_LOOPS(RecurrentLoops);
 
 }  // namespace librt::cpu

@@ -1,5 +1,7 @@
 // Reductions of a row, column-wise accumulation, and the vector updates used by pooling, resizing and batch
 // normalization. `omp simd` reductions let the compiler keep partial sums per lane.
+#include "backends/cpu/simd/rows.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -182,9 +184,8 @@ void combine(float* y, const float* g, const float* x, const float* a, const flo
   for (int64_t i = 0; i < n; ++i) y[i] = a[i] * g[i] + b[i] * x[i] + c[i];
 }
 
-}  // namespace
-
-void fill_rows(Simd& table) noexcept {
+constexpr RowLoops make_loops() {
+  RowLoops table{};
   constexpr auto kIndex = [](ReduceFunction function) { return static_cast<int>(function); };
   table.reduce_row[kIndex(ReduceFunction::Sum)] = &row_sum;
   table.reduce_row[kIndex(ReduceFunction::Max)] = &row_extreme<true>;
@@ -208,6 +209,11 @@ void fill_rows(Simd& table) noexcept {
   table.scale_shift = &scale_shift;
   table.accumulate_products = &accumulate_products;
   table.combine = &combine;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(RowLoops);

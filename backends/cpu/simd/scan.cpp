@@ -1,5 +1,7 @@
 // Prefix sums and products of a row, and down columns. The log2(lanes) steps within a vector do not depend on
 // earlier vectors; only one addition per vector does.
+#include "backends/cpu/simd/scan.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -94,7 +96,7 @@ void scan_columns(const void* from, void* to, int64_t extent, int64_t stride, in
 }
 
 template <class T>
-void fill(Simd& table, ScanCode code) {
+constexpr void fill(ScanLoops& table, ScanCode code) {
   const int type = static_cast<int>(code);
   table.scan_row[0][type] = &scan_row<T, false>;
   table.scan_row[1][type] = &scan_row<T, true>;
@@ -102,13 +104,17 @@ void fill(Simd& table, ScanCode code) {
   table.scan_columns[1][type] = &scan_columns<T, true>;
 }
 
-}  // namespace
-
-void fill_scan(Simd& table) noexcept {
+constexpr ScanLoops make_loops() {
+  ScanLoops table{};
   fill<float>(table, ScanCode::F32);
   fill<double>(table, ScanCode::F64);
   fill<uint32_t>(table, ScanCode::U32);
   fill<uint64_t>(table, ScanCode::U64);
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(ScanLoops);

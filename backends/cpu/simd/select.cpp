@@ -1,4 +1,6 @@
 // Selection by condition, for elements of every size; candidates for the k largest elements.
+#include "backends/cpu/simd/select.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -93,14 +95,18 @@ int64_t top_candidates(const float* x, int64_t n, int64_t k, bool largest, uint3
   return count;
 }
 
-}  // namespace
-
-void fill_select(Simd& table) noexcept {
+constexpr SelectLoops make_loops() {
+  SelectLoops table{};
   table.top_candidates = &top_candidates;
   table.select[0] = &select_elements<uint8_t>;
   table.select[1] = &select_elements<uint16_t>;
   table.select[2] = &select_elements<uint32_t>;
   table.select[3] = &select_elements<uint64_t>;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(SelectLoops);

@@ -5,18 +5,6 @@
 
 namespace librt::cpu {
 
-namespace baseline {
-const Simd& table() noexcept;
-}
-#if defined(__x86_64__)
-namespace avx2 {
-const Simd& table() noexcept;
-}
-namespace avx512 {
-const Simd& table() noexcept;
-}
-#endif
-
 int available_simd(const Simd* (&sets)[3]) noexcept {
   int count = 0;
 #if defined(__x86_64__)
@@ -25,10 +13,13 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-  if (v4) sets[count++] = &avx512::table();
-  if (v3) sets[count++] = &avx2::table();
+  static const Simd kAvx512{"avx512", 2, __builtin_cpu_supports("avx512vnni") != 0};
+  static constexpr Simd kAvx2{"avx2", 1, false};
+  if (v4) sets[count++] = &kAvx512;
+  if (v3) sets[count++] = &kAvx2;
 #endif
-  sets[count++] = &baseline::table();
+  static constexpr Simd kBaseline{"baseline", 0, false};
+  sets[count++] = &kBaseline;
   return count;
 }
 

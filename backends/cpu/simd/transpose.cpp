@@ -3,6 +3,8 @@
 // The matrix is walked in blocks of a cache line times a cache line, along the rows that are read: the
 // hardware prefetches these streams, and every line is read and written once. A result much larger than the
 // caches is written with non-temporal stores.
+#include "backends/cpu/simd/transpose.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -114,19 +116,23 @@ void transpose_elements(const void* x, int64_t x_stride, void* y, int64_t y_stri
     transpose_blocks<T, kTileBytes<T>, false>(from, x_stride, to, y_stride, rows, columns);
 }
 
-}  // namespace
-
-void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns) {
-  transpose_blocks<float, kVectorBytes, false>(x, x_stride, y, y_stride, rows, columns);
-}
-
-void fill_transpose(Simd& table) noexcept {
+constexpr TransposeLoops make_loops() {
+  TransposeLoops table{};
   table.transpose[0] = &transpose_elements<uint8_t>;
   table.transpose[1] = &transpose_elements<uint16_t>;
   table.transpose[2] = &transpose_elements<uint32_t>;
   table.transpose[3] = &transpose_elements<uint64_t>;
   table.stream_copy = &stream_copy;
   table.finish_streams = [] { finish_streams(); };
+  return table;
+}
+
+}  // namespace
+
+void transpose(const float* x, int64_t x_stride, float* y, int64_t y_stride, int64_t rows, int64_t columns) {
+  transpose_blocks<float, kVectorBytes, false>(x, x_stride, y, y_stride, rows, columns);
 }
 
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(TransposeLoops);

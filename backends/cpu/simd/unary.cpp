@@ -1,4 +1,6 @@
 // y = f(x) for every unary function.
+#include "backends/cpu/simd/unary.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -63,9 +65,8 @@ void trigonometric(const float* in, float* out, int64_t n, float, float) {
   }
 }
 
-}  // namespace
-
-void fill_unary(Simd& table) noexcept {
+constexpr UnaryLoops make_loops() {
+  UnaryLoops table{};
 #define RT_SET(Name) table.unary[static_cast<int>(UnaryFunction::Name)] = &unary_##Name
   RT_SET(Abs);
   RT_SET(Neg);
@@ -94,6 +95,11 @@ void fill_unary(Simd& table) noexcept {
 #undef RT_SET
   table.unary[static_cast<int>(UnaryFunction::Sin)] = &trigonometric<0>;
   table.unary[static_cast<int>(UnaryFunction::Cos)] = &trigonometric<1>;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(UnaryLoops);

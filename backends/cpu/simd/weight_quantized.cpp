@@ -6,6 +6,8 @@
 // odd ones, and a table in a register maps 0..15 to -8..7. For a single row these instructions take longer
 // than reading memory, so such a row is first quantized to 16 bits (with a scale for each 32 elements) and
 // split into two bytes each, for 8-bit dot products: an error of 1.6e-5 of the largest of the 32.
+#include "backends/cpu/simd/weight_quantized.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -218,19 +220,21 @@ void weight_matmul(const WeightMatmul& p, int64_t begin, int64_t end) {
                                                   p.scale + column * groups, p.k, p.group);
 }
 
-}  // namespace
-
-void fill_weight_quantized(Simd& table) noexcept {
+constexpr WeightQuantizedLoops make_loops() {
+  WeightQuantizedLoops table{};
   table.weight_matmul[0] = &weight_matmul<8>;
   table.weight_matmul[1] = &weight_matmul<4>;
   table.widen_weights[0] = &widen_weights<8>;
   table.widen_weights[1] = &widen_weights<4>;
 #if defined(__AVX512F__)
-  if (__builtin_cpu_supports("avx512vnni")) {
-    table.split_row = &split_row;
-    table.weight_row = &weight_row;
-  }
+  table.split_row = &split_row;
+  table.weight_row = &weight_row;
 #endif
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(WeightQuantizedLoops);

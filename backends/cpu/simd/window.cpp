@@ -1,4 +1,6 @@
 // Windows along one line of points, each a run of channels: pooling, its gradient, interpolation.
+#include "backends/cpu/simd/window.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -135,13 +137,17 @@ void resize_row(const float* x, const int32_t* index, const float* weight, int64
   }
 }
 
-}  // namespace
-
-void fill_window(Simd& table) noexcept {
+constexpr WindowLoops make_loops() {
+  WindowLoops table{};
   table.pool_row[0] = &pool_row<false>;
   table.pool_row[1] = &pool_row<true>;
   table.max_gradient = &max_gradient;
   table.resize_row = &resize_row;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(WindowLoops);

@@ -276,18 +276,21 @@ void weight_gradient(const Shape& shape, const float* v, const float* dv, float*
   }
 }
 
-constexpr WinogradLoops kLoops = {&transform_patches, &transform_results, &convolve, &convolve_back,
-                                  &weight_gradient};
+constexpr WinogradLoops make_loops() {
+  return {&transform_patches, &transform_results, &convolve, &convolve_back, &weight_gradient};
+}
 
 }  // namespace
-
-void fill_winograd(Simd& table) noexcept {
-  table.winograd = &kLoops;
-}
 #else
-void fill_winograd(Simd& table) noexcept {
-  table.winograd = nullptr;
+namespace {
+
+constexpr WinogradLoops make_loops() {
+  return {};  // too few registers
 }
+
+}  // namespace
 #endif
 
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(WinogradLoops);

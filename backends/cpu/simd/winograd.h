@@ -1,7 +1,7 @@
 // Winograd's convolution F(4x4, 3x3) (Lavin & Gray 2016) for few tiles: see simd/winograd.cpp.
 #pragma once
 
-#include <cstdint>
+#include "backends/cpu/simd/simd.h"
 
 namespace librt::cpu {
 
@@ -52,5 +52,6 @@ struct WinogradLoops {
   void (*weight_gradient)(const WinogradShape& shape, const float* v, const float* dv, float* dw,
                           int64_t first_out, float* workspace);
 };
+RT_DECLARE_LOOPS(WinogradLoops);
 
 }  // namespace librt::cpu

@@ -1,4 +1,5 @@
 #include "backends/cpu/support/blocks.h"
+#include "backends/cpu/simd/block_quantize.h"
 
 #include <algorithm>
 #include <limits>
@@ -20,8 +21,8 @@ Codebook::Codebook(const float* values, int64_t levels) noexcept {
 
 float Codebook::quantize(const Simd& simd, const float* x, uint8_t* codes, int64_t n,
                          bool keep_positive) const noexcept {
-  const float scale = simd.largest_magnitude(x, n);
-  simd.quantize_block(x, tree_.data(), scale, codes, n, keep_positive);
+  const float scale = simd.loops<BlockQuantizeLoops>().largest_magnitude(x, n);
+  simd.loops<BlockQuantizeLoops>().quantize_block(x, tree_.data(), scale, codes, n, keep_positive);
   return scale;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "backends/cpu/device/parallel.h"
+#include "backends/cpu/simd/block_quantize.h"
 #include "backends/cpu/simd/simd.h"
 
 namespace librt::cpu {
@@ -19,7 +20,7 @@ class Codebook {
 
   /// Dequantizes one block into y[0..n).
   void dequantize(const Simd& simd, const uint8_t* codes, float scale, float* y, int64_t n) const noexcept {
-    simd.dequantize_block(codes, values_.data(), scale, y, n);
+    simd.loops<BlockQuantizeLoops>().dequantize_block(codes, values_.data(), scale, y, n);
   }
   /// Quantizes one block x[0..n); returns its scale. keep_positive: no value above 0 is quantized to 0.
   float quantize(const Simd& simd, const float* x, uint8_t* codes, int64_t n,

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <optional>
 
+#include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/unary.h"
 #include "backends/cpu/support/elementwise.h"
 
 namespace librt::cpu {
@@ -28,9 +30,9 @@ std::optional<UnaryFunction> function_of(op::Activation activation) noexcept {
 
 }  // namespace
 
-Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept {
+UnaryLoops::Unary activation_of(const Simd& simd, op::Activation activation) noexcept {
   const auto function = function_of(activation);
-  return function ? simd.unary[static_cast<int>(*function)] : nullptr;
+  return function ? simd.loops<UnaryLoops>().unary[static_cast<int>(*function)] : nullptr;
 }
 
 bool bounds_values(op::Activation activation) noexcept {
@@ -40,7 +42,7 @@ bool bounds_values(op::Activation activation) noexcept {
 
 void activate(const Simd& simd, DType dtype, op::Activation activation, float alpha, float beta, std::byte* y,
               int64_t n) noexcept {
-  const Simd::Unary loop = activation_of(simd, activation);
+  const UnaryLoops::Unary loop = activation_of(simd, activation);
   parallel_for(n, 4, 64, [&](int64_t begin, int64_t end) noexcept {
     if (dtype == DType::F32) {
       auto* values = reinterpret_cast<float*>(y);
@@ -81,7 +83,7 @@ bool all_finite(DType dtype, const std::byte* x, int64_t n) noexcept {
 Finish::Finish(const Simd& simd, const Shape& result, const op::EpilogueAttributes* epilogue,
                const Shape& bias)
     : elements_(result.elements()) {
-  const auto& add = simd.binary[static_cast<int>(BinaryFunction::Add)];
+  const auto& add = simd.loops<BinaryLoops>().binary[static_cast<int>(BinaryFunction::Add)];
   add_ = add[static_cast<int>(Advance::Both)];
   add_bias_ = add_;
   if (epilogue == nullptr) return;

@@ -4,6 +4,8 @@
 
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/parallel.h"
+#include "backends/cpu/simd/binary.h"
+#include "backends/cpu/simd/unary.h"
 #include "runtime/geometry/broadcast.h"
 #include "runtime/graph/node_view.h"
 
@@ -24,7 +26,7 @@ EpilogueInputs epilogue_inputs(const NodeView& node) {
 }
 
 /// The vector loop of an activation; null for None.
-Simd::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
+UnaryLoops::Unary activation_of(const Simd& simd, op::Activation activation) noexcept;
 
 /// Whether an activation uses max or min: those of libraries lose NaN.
 bool bounds_values(op::Activation activation) noexcept;
@@ -45,8 +47,8 @@ class Finish {
  private:
   int64_t elements_ = 0;
   BroadcastPlan<2> plan_;
-  Simd::Binary add_ = nullptr, add_bias_ = nullptr;
-  Simd::Unary activation_ = nullptr;
+  BinaryLoops::Binary add_ = nullptr, add_bias_ = nullptr;
+  UnaryLoops::Unary activation_ = nullptr;
   float alpha_ = 0, beta_ = 0;
 };
 

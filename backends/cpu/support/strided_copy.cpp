@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/cpu/device/parallel.h"
+#include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/support/elements.h"
 
 namespace librt::cpu {
@@ -57,7 +58,7 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
     case Mode::Bytes: {
       const size_t bytes = static_cast<size_t>(inner.extent) * sizeof(T);
       if (past_caches_ && bytes >= 256)
-        simd_->stream_copy(from, to, static_cast<int64_t>(bytes));
+        simd_->loops<TransposeLoops>().stream_copy(from, to, static_cast<int64_t>(bytes));
       else
         std::memcpy(to, from, bytes);
       return;
@@ -73,8 +74,8 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
     case Mode::Transpose: break;
   }
   const Axis columns = axes_[static_cast<size_t>(rank_ - 2)];  // from.stride 1
-  simd_->transpose[std::countr_zero(sizeof(T))](from, inner.from, to, columns.to, inner.extent,
-                                                columns.extent, past_caches_);
+  simd_->loops<TransposeLoops>().transpose[std::countr_zero(sizeof(T))](
+      from, inner.from, to, columns.to, inner.extent, columns.extent, past_caches_);
 }
 
 template <class T>
@@ -88,7 +89,7 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
       StridedCopy part = *this;
       part.axes_[0].extent = end - begin;
       part.run_inner(from + begin * outer_axis.from, to + begin * outer_axis.to);
-      if (past_caches_) simd_->finish_streams();
+      if (past_caches_) simd_->loops<TransposeLoops>().finish_streams();
     });
     return;
   }
@@ -119,7 +120,7 @@ void StridedCopy::run_as(const T* from, T* to) const noexcept {
         coordinate = 0;
       }
     }
-    if (past_caches_) simd_->finish_streams();
+    if (past_caches_) simd_->loops<TransposeLoops>().finish_streams();
   });
 }
 

@@ -40,7 +40,8 @@ void for_each_patch(const WinogradShape& shape, int64_t channels, float* workspa
 }  // namespace
 
 Status supports_winograd_cached(const CpuDevice& device, const ConvGeometry& g) {
-  if (device.simd().winograd == nullptr) return unsupported("this kernel needs AVX-512");
+  if (device.simd().loops<WinogradLoops>().convolve == nullptr)
+    return unsupported("this kernel needs AVX-512");
   if (g.rank != 2 || g.groups != 1) return unsupported("Winograd needs two spatial axes and one group");
   for (size_t i = 0; i < 2; ++i) {
     const WindowAxis& axis = g.axes[i];
@@ -61,7 +62,7 @@ Status supports_winograd_cached(const CpuDevice& device, const ConvGeometry& g) 
 KernelPtr make_winograd_cached(const CpuDevice& device, OpKind kind, const ConvGeometry& geometry) {
   const bool back = kind == OpKind::ConvTranspose, weights = kind == OpKind::ConvWeightGrad;
   const WinogradShape shape = shape_of(geometry, back);
-  const WinogradLoops* loops = device.simd().winograd;
+  const WinogradLoops* loops = &device.simd().loops<WinogradLoops>();
   const int64_t patches = shape.transformed(shape.channels);
   const int64_t results = weights ? shape.transformed(shape.out_channels) : 0;
   Requirements requirements;

@@ -1,4 +1,6 @@
 // Quantization and dequantization of 8- and 16-bit integers, and dot products of 8-bit integers.
+#include "backends/cpu/simd/quantize.h"
+
 #include "backends/cpu/simd/codes.h"
 #include "backends/cpu/simd/loops.h"
 
@@ -216,9 +218,8 @@ void flip_signs(const uint8_t* x, int8_t* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<int8_t>(x[i] ^ 0x80u);
 }
 
-}  // namespace
-
-void fill_integer(Simd& table) noexcept {
+constexpr QuantizeLoops make_loops() {
+  QuantizeLoops table{};
   using Code = IntegerCode;
   const auto set = [&]<class T>(Code code, T) {
     table.quantize[static_cast<int>(code)] = &quantize<float, T>;
@@ -241,6 +242,11 @@ void fill_integer(Simd& table) noexcept {
   table.dot[1][1] = &dot<uint8_t, uint8_t>;
   table.combine_integers = &combine_integers;
   table.flip_signs = &flip_signs;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(QuantizeLoops);

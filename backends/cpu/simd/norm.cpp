@@ -1,4 +1,6 @@
 // Softmax, layer normalization of a row, mean and variance of columns.
+#include "backends/cpu/simd/norm.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/vector.h"
 
@@ -197,14 +199,18 @@ void add_moments(const float* x, int64_t rows, int64_t n, float* count, float* m
   }
 }
 
-}  // namespace
-
-void fill_norms(Simd& table) noexcept {
+constexpr NormLoops make_loops() {
+  NormLoops table{};
   table.softmax_row = &softmax_row;
   table.softmax_columns[0] = &softmax_columns<false>;
   table.softmax_columns[1] = &softmax_columns<true>;
   table.layer_norm_row = &layer_norm_row;
   table.add_moments = &add_moments;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(NormLoops);

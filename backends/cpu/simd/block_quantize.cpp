@@ -1,4 +1,6 @@
 // Codebook quantization and dequantization.
+#include "backends/cpu/simd/block_quantize.h"
+
 #include <bit>
 #include <type_traits>
 #include <utility>
@@ -199,12 +201,16 @@ void dequantize_block(const uint8_t* codes, const float* codebook, float scale, 
   for (int64_t k = i; k < n; ++k) y[k] = codebook[codes[k]] * scale;
 }
 
-}  // namespace
-
-void fill_blocks(Simd& table) noexcept {
+constexpr BlockQuantizeLoops make_loops() {
+  BlockQuantizeLoops table{};
   table.largest_magnitude = &largest_magnitude;
   table.quantize_block = &quantize_block;
   table.dequantize_block = &dequantize_block;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(BlockQuantizeLoops);

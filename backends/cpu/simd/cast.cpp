@@ -1,6 +1,8 @@
 // f16 and bf16 to f32 and back, rounding to nearest even, and f32 to short integers. F16C instructions where
 // the instruction set has them; elsewhere the bit arithmetic of runtime/core/half.h, duplicated here because
 // nothing inline may be shared between instruction sets.
+#include "backends/cpu/simd/cast.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -86,9 +88,8 @@ void truncate(const float* x, To* y, int64_t n) {
   }
 }
 
-}  // namespace
-
-void fill_convert(Simd& table) noexcept {
+constexpr CastLoops make_loops() {
+  CastLoops table{};
   table.f16_to_f32 = &f16_to_f32;
   table.f32_to_f16 = &f32_to_f16;
   table.bf16_to_f32 = &bf16_to_f32;
@@ -97,6 +98,11 @@ void fill_convert(Simd& table) noexcept {
   table.f32_to_u8 = &truncate<uint8_t, 0, 255>;
   table.f32_to_i16 = &truncate<int16_t, -32768, 32767>;
   table.f32_to_u16 = &truncate<uint16_t, 0, 65535>;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(CastLoops);

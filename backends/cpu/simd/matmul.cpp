@@ -2,6 +2,8 @@
 // that fits in a cache is processed in columns with accumulators in registers, a larger one in rows, long
 // stretches of eight at a time, because jumping from row to row costs more in address translation and
 // prefetching than it saves.
+#include "backends/cpu/simd/matmul.h"
+
 #include "backends/cpu/simd/loops.h"
 #include "backends/cpu/simd/math.h"
 
@@ -122,11 +124,15 @@ void matrix_vector(const float* b, int64_t stride, const float* a, float* y, int
   }
 }
 
-}  // namespace
-
-void fill_matmuls(Simd& table) noexcept {
+constexpr MatMulLoops make_loops() {
+  MatMulLoops table{};
   table.vector_matrix = &vector_matrix;
   table.matrix_vector = &matrix_vector;
+  return table;
 }
 
+}  // namespace
+
 }  // namespace librt::cpu::RT_SIMD_ISA
+
+RT_DEFINE_LOOPS(MatMulLoops);

@@ -1,0 +1,23 @@
+// Operators that stay in 8 bits between matmuls.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace librt::cpu {
+
+/// a factor_a + b factor_b + offset, within [low, high].
+struct QuantizedSum {
+  float factor_a, factor_b, offset, low, high;
+};
+
+struct QuantizedLoops {
+  /// y = round(a factor_a + b factor_b + offset) within [low, high]; by the types of a, b and y.
+  void (*add_quantized[2][2][2])(const void* a, const void* b, void* y, int64_t n, const QuantizedSum& sum);
+  /// y = max(y, x)
+  void (*quantized_max[2])(void* y, const void* x, int64_t n);
+  /// y[i] = table[x[i]], of 256 elements of 1, 2, 4, 8 bytes.
+  void (*look_up[4])(const uint8_t* x, const void* table, void* y, int64_t n);
+};
+RT_DECLARE_LOOPS(QuantizedLoops);
+
+}  // namespace librt::cpu

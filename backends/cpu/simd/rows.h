@@ -1,0 +1,37 @@
+// Reductions of a row or down columns, and vector updates.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace librt::cpu {
+
+enum class ReduceFunction : uint8_t { Sum, Max, Min, Prod, Count };
+
+struct RowLoops {
+  /// The reduction of x[0..n); the neutral element for n = 0.
+  float (*reduce_row[static_cast<int>(ReduceFunction::Count)])(const float* x, int64_t n);
+  /// y[i] = y[i] op x[i]
+  void (*accumulate[static_cast<int>(ReduceFunction::Count)])(float* y, const float* x, int64_t n);
+  /// The position of the least [0] or largest [1] element, of equal ones the first [0] or the last [1]; the
+  /// first NaN counts as either. 0 < n < 2^31.
+  int64_t (*arg_row[2][2])(const float* x, int64_t n);
+  /// The same down `extent` rows that are `stride` apart, for n <= kColumns neighbouring columns.
+  void (*arg_columns[2][2])(const float* x, int64_t* y, int64_t extent, int64_t stride, int64_t n);
+  /// y[i] = sum over k < count of weight[k] x[k][i]
+  void (*weighted_sum)(const float* const* x, const float* weight, int64_t count, float* y, int64_t n);
+  /// y = y + a x
+  void (*axpy)(float* y, const float* x, float a, int64_t n);
+  /// y = a x
+  void (*scale)(float* y, const float* x, float a, int64_t n);
+  /// y[i] = x[i] scale[i] + shift[i]
+  void (*scale_shift)(const float* x, float* y, const float* scale, const float* shift, int64_t n);
+  /// sum_g[i] += g[i]; sum_gx[i] += g[i] (x[i] - mean[i])
+  void (*accumulate_products)(float* sum_g, float* sum_gx, const float* g, const float* x, const float* mean,
+                              int64_t n);
+  /// y[i] = a[i] g[i] + b[i] x[i] + c[i]
+  void (*combine)(float* y, const float* g, const float* x, const float* a, const float* b, const float* c,
+                  int64_t n);
+};
+RT_DECLARE_LOOPS(RowLoops);
+
+}  // namespace librt::cpu

@@ -1,0 +1,19 @@
+// Matrix transpose for every element size, and copies with non-temporal stores.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace librt::cpu {
+
+struct TransposeLoops {
+  /// y[j * y_stride + i] = x[i * x_stride + j] for i < rows, j < columns, of elements of 1, 2, 4, 8 bytes.
+  /// past_caches: y is too large for them and is written with non-temporal stores.
+  void (*transpose[4])(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
+                       int64_t columns, bool past_caches);
+  /// Copies with non-temporal stores. Other threads may read y after finish_streams().
+  void (*stream_copy)(const void* x, void* y, int64_t bytes);
+  void (*finish_streams)();
+};
+RT_DECLARE_LOOPS(TransposeLoops);
+
+}  // namespace librt::cpu

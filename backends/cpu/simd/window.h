@@ -1,0 +1,23 @@
+// Windows along one line of points: pooling, its gradient, interpolation.
+#pragma once
+
+#include "backends/cpu/simd/simd.h"
+
+namespace librt::cpu {
+
+struct WindowLoops {
+  /// y[o width + c] = a sum [0] or the maximum [1] over k < taps of x[(o stride + k dilation) width + c], o <
+  /// n; taps > 0. A NaN is the maximum.
+  void (*pool_row[2])(const float* x, float* y, int64_t n, int64_t width, int64_t stride, int64_t taps,
+                      int64_t dilation);
+  /// grad[offsets[k] + i] += g[i] for the first k < count where x[offsets[k] + i] is largest; a NaN is.
+  void (*max_gradient)(const float* x, const float* g, float* grad, const int64_t* offsets, int64_t count,
+                       int64_t n);
+  /// y[i] = sum over t < taps of weight[t n + i] x[index[t n + i]]; terms of weight 0 are skipped, also for
+  /// NaN.
+  void (*resize_row)(const float* x, const int32_t* index, const float* weight, int64_t taps, float* y,
+                     int64_t n);
+};
+RT_DECLARE_LOOPS(WindowLoops);
+
+}  // namespace librt::cpu
