@@ -1,46 +1,89 @@
-# Compiles the variants of variants.cmake to SPIR-V, one command each, and embeds them; sets RT_SHADER_CODE.
+# Compiles the variants of the shaders to SPIR-V, one command each, and embeds them; sets RT_SHADER_CODE.
+#
+# The head of a shader says which variants it has (shaders/README.md):
+#   // variants: copy_{1 T=uint8_t|4 T=uint}_{buffer|texel TEXEL} WIDE
+# makes copy_1_buffer (-DT=uint8_t -DWIDE=1), copy_1_texel, copy_4_buffer and copy_4_texel. A shader without such a line has one
+# variant with the file's name.
 set(shader_folder "${PROJECT_SOURCE_DIR}/shaders")
 set(shader_tools "${PROJECT_SOURCE_DIR}/tools/shaders")
 set(spirv_folder "${PROJECT_BINARY_DIR}/shaders")
 file(MAKE_DIRECTORY "${spirv_folder}")
 rt_sources(shader_includes "${shader_folder}/*.glsl")
 
-set(shader_names "")
-set(shader_files "")
-macro(rt_shader name source)
-  set(spirv "${spirv_folder}/${name}.spv")
+# rt_shader(<spirv> <source> <definition>...): the command that compiles a variant.
+function(rt_shader spirv source)
   set(validate "")
   if(RT_SPIRV_VAL)
     set(validate COMMAND ${RT_SPIRV_VAL} --target-env vulkan1.1 "${spirv}")
   endif()
   add_custom_command(
     OUTPUT "${spirv}"
-    COMMAND ${RT_GLSLANG} --quiet --target-env vulkan1.1 -S comp "-I${shader_folder}" ${ARGN} -o "${spirv}"
-            "${shader_folder}/${source}"
+    COMMAND ${RT_GLSLANG} --quiet --target-env vulkan1.1 -S comp "-I${shader_folder}" ${ARGN} -o "${spirv}" "${source}"
     ${validate}
-    DEPENDS "${shader_folder}/${source}" ${shader_includes}
-    COMMENT "Shader ${name}" VERBATIM)
-  list(APPEND shader_names "${name}")
-  list(APPEND shader_files "${spirv}")
-endmacro()
+    DEPENDS "${source}" ${shader_includes}
+    COMMENT "Shader ${spirv}" VERBATIM)
+endfunction()
 # A variant with cooperative matrices: compiled and validated as GL_NV_cooperative_matrix, then rewritten.
 add_executable(rt_rewrite_shaders "${shader_tools}/rewrite.cpp" "${shader_tools}/khr_matrices.cpp")
 target_include_directories(rt_rewrite_shaders PRIVATE "${PROJECT_SOURCE_DIR}")
-macro(rt_matrix_shader name source)
-  rt_shader(${name}.nv ${source} ${ARGN})
-  list(POP_BACK shader_names)
-  list(POP_BACK shader_files)
-  set(spirv "${spirv_folder}/${name}.spv")
+function(rt_matrix_shader spirv source)
+  string(REGEX REPLACE "\\.spv$" ".nv.spv" compiled "${spirv}")
+  rt_shader("${compiled}" "${source}" ${ARGN})
   add_custom_command(
     OUTPUT "${spirv}"
-    COMMAND rt_rewrite_shaders "${spirv_folder}/${name}.nv.spv" "${spirv}"
-    DEPENDS rt_rewrite_shaders "${spirv_folder}/${name}.nv.spv"
-    COMMENT "Shader ${name}" VERBATIM)
-  list(APPEND shader_names "${name}")
-  list(APPEND shader_files "${spirv}")
-endmacro()
-include("${shader_folder}/variants.cmake")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${shader_folder}/variants.cmake")
+    COMMAND rt_rewrite_shaders "${compiled}" "${spirv}"
+    DEPENDS rt_rewrite_shaders "${compiled}"
+    COMMENT "Shader ${spirv}" VERBATIM)
+endfunction()
+
+# rt_variants(<command> <source> <name> <definition>...): replaces the braces of the name by each of their alternatives, whose
+# first word is part of the name and whose others are definitions; calls the command for each name without braces.
+function(rt_variants command source name)
+  if(NOT name MATCHES "^([^{]*){([^}]*)}(.*)$")
+    set(definitions "")
+    foreach(definition IN LISTS ARGN)
+      if(NOT definition MATCHES "=")
+        string(APPEND definition "=1")
+      endif()
+      list(APPEND definitions "-D${definition}")
+    endforeach()
+    cmake_language(CALL ${command} "${spirv_folder}/${name}.spv" "${source}" ${definitions})
+    set_property(GLOBAL APPEND PROPERTY RT_SHADERS "${name}")
+    return()
+  endif()
+  set(before "${CMAKE_MATCH_1}")
+  set(after "${CMAKE_MATCH_3}")
+  string(REPLACE "|" ";" alternatives "${CMAKE_MATCH_2}")
+  foreach(alternative IN LISTS alternatives)
+    string(REPLACE " " ";" definitions "${alternative}")
+    list(POP_FRONT definitions word)
+    rt_variants(${command} "${source}" "${before}${word}${after}" ${definitions} ${ARGN})
+  endforeach()
+endfunction()
+
+rt_sources(shader_sources "${shader_folder}/*.comp")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shader_sources})
+foreach(source IN LISTS shader_sources)
+  file(STRINGS "${source}" lines REGEX "^// (matrix )?variants: ")
+  if(NOT lines)
+    get_filename_component(stem "${source}" NAME_WE)
+    set(lines "// variants: ${stem}")
+  endif()
+  foreach(line IN LISTS lines)
+    if(NOT line MATCHES "^// (matrix )?variants: (([^ {]*{[^}]*})*[^ {]+|([^ {]*{[^}]*})+)(( [A-Za-z0-9_]+(=[^ ]+)?)*)$")
+      message(FATAL_ERROR "${source}: expected '// variants: NAME_{A DEFINITION|B}.. DEFINITION..', found '${line}'")
+    endif()
+    set(command rt_shader)
+    if(CMAKE_MATCH_1)
+      set(command rt_matrix_shader)
+    endif()
+    set(name "${CMAKE_MATCH_2}")
+    string(REPLACE " " ";" definitions "${CMAKE_MATCH_5}")
+    rt_variants(${command} "${source}" "${name}" ${definitions})
+  endforeach()
+endforeach()
+get_property(shader_names GLOBAL PROPERTY RT_SHADERS)
+list(TRANSFORM shader_names REPLACE "(.+)" "${spirv_folder}/\\1.spv" OUTPUT_VARIABLE shader_files)
 
 set(list_inc "")
 set(list_txt "")

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // ArgMax (or ArgMin) along the middle axis of x [batch,rows,columns], as i64; NaN beats every number, ties go to the
 // first position, or to the last with kLast. Positions fit in the low word.
+// variants: arg_extreme_{f32 T=float FLOAT|i32 T=int SIGNED}
 #include "common.glsl"
 layout(constant_id = 1) const bool kSmallest = false;
 layout(constant_id = 2) const bool kLast = false;

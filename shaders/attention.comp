@@ -8,6 +8,8 @@
 // attention_merge.comp.
 // GRADIENT: accumulates the query gradient in the same way, sum of exp(score - maximum) (grad_y v - grad_y y) k.
 // `statistics` receives what attention_grad_keys.comp needs per row: maximum, 1 / sum, grad_y y.
+// variants: attention_{float T=float|bool T=uint8_t MASK_BOOL}_{buffer|texel TEXEL}
+// variants: attention_grad_rows_{float T=float|bool T=uint8_t MASK_BOOL}_{buffer|texel TEXEL} GRADIENT
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"

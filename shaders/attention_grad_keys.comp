@@ -4,6 +4,7 @@
 // over tiles of the query rows. `statistics` of attention.comp has the softmax statistics of each row.
 // kLanesN lanes run along query rows and along the results' columns, the others along keys. A lane has kRows keys;
 // kColumns consecutive rows of a tile; kVec4s groups of four columns of both results, kLanesN groups apart.
+// variants: attention_grad_keys_{float T=float|bool T=uint8_t MASK_BOOL}_{buffer|texel TEXEL} GRADIENT
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"

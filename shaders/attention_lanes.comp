@@ -4,6 +4,7 @@
 // so that lanes exchange only loads: keys and values, the same for all lanes, are fetched once, each lane a part of a
 // tile of kKeys, and shuffled from there. The workgroup is one subgroup of kLanes lanes; kKeys is a multiple of kLanes.
 // A workgroup computes kVec4s groups of four result columns.
+// variants: attention_{float T=float|bool T=uint8_t MASK_BOOL}_subgroup TEXEL SUBGROUP
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"

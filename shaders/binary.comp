@@ -2,6 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // y = f(a, b) in f32 with broadcasting; memory types as in elements.glsl. kWidth 4: groups of four along the last axis,
 // where an operand of stride 0 is splat; strides and extents then count groups. kWidth 1: single elements.
+// variants: binary
+// variants: binary_halves HALVES
 #include "common.glsl"
 #include "functions.glsl"
 #include "binary_functions.glsl"

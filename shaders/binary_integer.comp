@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = f(a, b) over integers and bool with broadcasting; overflow wraps. T is the element type.
+// variants: binary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kFunction = 0;

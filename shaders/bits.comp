@@ -2,6 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // Bitwise operators on integers with broadcasting: 0 and, 1 or, 2 xor, 3 shift left, 4 shift right. T is the element
 // type, WIDTH its bits. A shift by WIDTH or more, or by less than 0, gives 0; a right shift of a signed type, its sign.
+// variants: bits_{u8 T=uint8_t WIDTH=8|u16 T=uint16_t WIDTH=16|u32 T=uint32_t WIDTH=32|u64 T=uint64_t WIDTH=64}
+// variants: bits_{i8 T=int8_t WIDTH=8|i16 T=int16_t WIDTH=16|i32 T=int32_t WIDTH=32|i64 T=int64_t WIDTH=64} SIGNED
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kFunction = 0;

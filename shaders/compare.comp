@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // bool y = a (relation) b with broadcasting. T is the operands' type.
+// variants: compare_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kRelation = 0;

@@ -5,6 +5,8 @@
 // Plain: weight [O,KH,KW,C/groups]. TRANSPOSED (the gradient with respect to the data): weight [C,KH,KW,O/groups],
 // pixels are ordered by their phase modulo the stride, so that neighbouring lanes use the same taps.
 // SUBGROUP: the workgroup is one subgroup, all its lanes along pixels, and kColumns a multiple of its size.
+// variants: conv_{buffer|texel TEXEL|subgroup TEXEL SUBGROUP}
+// variants: conv_transposed_{buffer|texel TEXEL|subgroup TEXEL SUBGROUP} TRANSPOSED
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1

@@ -2,6 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // Direct convolution in up to three spatial dimensions with any groups, one output element per invocation: for shapes
 // that the tiled kernels do not support. TRANSPOSED as in conv.comp.
+// variants: conv_direct
+// variants: conv_direct_transposed TRANSPOSED
 #include "common.glsl"
 #include "functions.glsl"
 #include "epilogue.glsl"

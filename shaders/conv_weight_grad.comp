@@ -4,6 +4,7 @@
 // x [pixels,C], one tile of kRows x kColumns per invocation; lanes run along taps and channels. The pixels (K) are cut
 // into `splits` ranges whose partial sums follow each other in y, so that the order of summation is fixed.
 // Operand a: grad_output, operand b: x, both with channels padded to whole vec4s.
+// variants: conv_weight_grad_{buffer|texel TEXEL}
 #include "common.glsl"
 #include "load.glsl"
 layout(constant_id = 1) const uint kRows = 8;

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Copies one index space to another: transposes, slices, concatenations, expansions. T is an unsigned type of the
 // element's size; strides may be negative (as two's complement) or zero.
+// variants: copy_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2|16 T=uvec4}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kRank = 1;

@@ -3,6 +3,7 @@
 // Depthwise convolution over [N,H,W,C], one input channel per output channel: kPixels neighbours in a row times four
 // channels per invocation. Weight [KH,KW,C]. kTaps > 0: the kernel's width, with dilation 1 and the stride kStride;
 // neighbouring pixels then share loads.
+// variants: depthwise_{buffer|texel TEXEL}
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1

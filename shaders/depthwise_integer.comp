@@ -4,6 +4,7 @@
 // requantize of the sum of (x - zx) w; kPixels neighbours in a row times sixteen channels per invocation. Weight
 // [C/16,KH,KW][16], i8. Accumulates in f32, exactly: the host ensures that sums stay below 2^24. kTaps > 0: the
 // kernel's width, with dilation 1 and the stride kStride; neighbouring pixels then share loads.
+// variants: depthwise_integer_{buffer|texel TEXEL}
 #include "common.glsl"
 #include "functions.glsl"
 #define WORDS 1

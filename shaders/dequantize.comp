@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // y = (x - zero) scale. T stores the integer, R is the scale's and the result's type; REAL_BF16: R holds bf16 bits.
 // Scales are indexed as in quantize.comp.
+// variants: dequantize_{f32 R=float|f16 R=float16_t REAL_F16|bf16 R=uint16_t REAL_BF16}_{1 T=uint8_t|2 T=uint16_t|4 T=int}
 #include "common.glsl"
 layout(constant_id = 1) const int kHigh = 255;     // the largest integer, of kRange values
 layout(constant_id = 2) const int kRange = 0;      // 0: T is a 32-bit integer

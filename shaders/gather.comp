@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // y [batch,indices,inner] from x [batch,extent,inner]. Indices are i32, or i64 of which the low word is read
 // (index_words); negative ones count from the end, out-of-range ones are clamped. T has the element's size.
+// variants: gather_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2|16 T=uvec4}
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

@@ -6,6 +6,9 @@
 // four, so that a step of four along k loads whole vec4s in either layout. Rows and columns beyond the edges are
 // clamped when loaded and not stored.
 // SUBGROUP: the workgroup is one subgroup of kLanesN lanes, all of them along N, and kRows a multiple of kLanesN.
+// variants: gemm_{nn|nt TRANSPOSED_B|tn TRANSPOSED_A|tt TRANSPOSED_A TRANSPOSED_B}_buffer
+// variants: gemm_{nn|nt TRANSPOSED_B|tn TRANSPOSED_A|tt TRANSPOSED_A TRANSPOSED_B}_texel TEXEL
+// variants: gemm_{nn|nt TRANSPOSED_B|tn TRANSPOSED_A|tt TRANSPOSED_A TRANSPOSED_B}_subgroup TEXEL SUBGROUP
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1

@@ -10,6 +10,8 @@
 // padding taps read za. Groups are the inner batch axis.
 // DOT: hardware packed dot products. SUBGROUP: the workgroup is one subgroup of kLanesN lanes, and kRows a multiple of
 // kLanesN.
+// variants: gemm_integer_{buffer|texel TEXEL|subgroup TEXEL SUBGROUP|dot DOT}
+// variants: gemm_integer_conv_{buffer|texel TEXEL|subgroup TEXEL SUBGROUP|dot DOT} CONV
 #include "common.glsl"
 #include "functions.glsl"
 #define WORDS 1

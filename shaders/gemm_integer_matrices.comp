@@ -8,6 +8,8 @@
 // Both operands are made signed: u8 of A by flipping the top bit, which moves the zero point by 128.
 // CONV: as in gemm_integer.comp; the workgroup has a multiple of kStep / 16 lanes, so that each computes the tap of what
 // it stages once for all of its rows.
+// matrix variants: gemm_integer_matrices
+// matrix variants: gemm_integer_matrices_conv CONV
 #include "common.glsl"
 #include "functions.glsl"
 #include "requantize.glsl"

@@ -10,6 +10,8 @@
 // CONV: A is an image [N,H,W,C], whose rows are output pixels; k runs over taps and channels, and the workgroup has a
 // multiple of kStep / 4 lanes, so that each computes the tap of what it stages once for all of its rows.
 // rewrite.cpp rewrites the SPIR-V to VK_KHR_cooperative_matrix.
+// matrix variants: gemm_matrices
+// matrix variants: gemm_matrices_conv CONV
 #include "common.glsl"
 #include "functions.glsl"
 #define SIXTEEN_BITS 1

@@ -5,6 +5,7 @@
 // X is [M,K]; W is [K/16][N][16] i8, or [K/32][N][16] bytes of two weights, even k in the low nibble, both stored
 // plus 8; scales are [K/group][N/4] vec4. A group is a multiple of a step's 32 k.
 // SUBGROUP: the workgroup is one subgroup of kLanesN lanes, at most eight.
+// variants: gemm_weights_{buffer|texel TEXEL|subgroup TEXEL SUBGROUP}
 #include "common.glsl"
 #include "load.glsl"
 layout(constant_id = 1) const uint kRows = 8;

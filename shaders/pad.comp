@@ -3,6 +3,7 @@
 // y[i] = x[i - before] where that exists; elsewhere a constant (kMode 0), the reflection (1), the edge (2) or the
 // wrapped value (3). x may have any strides. T is an unsigned type of the element's size; the constant is given as
 // words, or read from binding 2 (kFromBuffer).
+// variants: pad_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kRank = 1;

@@ -2,6 +2,8 @@
 #extension GL_GOOGLE_include_directive : require
 // kMode 0: maximum (NaN wins), 1: average, 2: the flat position of the first maximum in its image, 0xffffffff for
 // a window entirely in the padding.
+// variants: pool_{buffer|texel TEXEL}
+// variants: pool_halves_{buffer|texel TEXEL} HALVES
 #include "common.glsl"
 #include "windows.glsl"
 #define ELEMENT_ID 6

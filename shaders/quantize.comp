@@ -3,6 +3,10 @@
 // y = saturate(round(x / scale) + zero), half to even, NaN as 0. S is x's type, R the scale's, T stores the integer;
 // REAL_F16 or REAL_BF16: the quotient is rounded to that type.
 // Element (o, e, i) of [outer, extent, inner] has scale o outer_stride + e / block block_stride + i inner_stride.
+// variants: quantize_f32_{1 T=uint8_t|2 T=uint16_t} S=float R=float
+// variants: quantize_f16_{1 T=uint8_t|2 T=uint16_t} S=float16_t R=float16_t REAL_F16
+// variants: quantize_bf16_{1 T=uint8_t|2 T=uint16_t} S=uint16_t R=uint16_t REAL_BF16
+// variants: quantize_i32_{1 T=uint8_t|2 T=uint16_t} S=int R=float
 #include "common.glsl"
 layout(constant_id = 1) const int kLow = 0;
 layout(constant_id = 2) const int kHigh = 255;

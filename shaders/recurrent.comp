@@ -5,6 +5,7 @@
 // barriers (kForm 0: h in shared memory), or `units` of them of one step (kForm 1: h in a buffer; a GRU whose reset gate
 // comes before the matmul then takes two dispatches, selected by `phases`).
 // r is [direction][h/4][gate][unit] vec4, so that the lanes, along the units, load contiguously.
+// variants: recurrent_{buffer|texel TEXEL}
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"

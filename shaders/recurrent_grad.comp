@@ -6,6 +6,7 @@
 // completes the following step by the matmul with r, then begins its own; the turn after the last only completes. A
 // GRU's turn has two phases: the reset gate needs the matmul with r's third block.
 // r is [direction][gate][h/4][unit] vec4 of four rows.
+// variants: recurrent_grad_{buffer|texel TEXEL}
 #include "common.glsl"
 #include "functions.glsl"
 #include "load.glsl"

@@ -3,6 +3,9 @@
 // x [batch,rows,columns] to y [batch,splits,columns], one invocation per result, rows in order: partial results in a
 // fixed order. Before reducing, an element may be mapped (f32 only): kMap 1: (x - center[column])^2,
 // 2: x (z - center[column]) factor[column].
+// variants: reduce_columns_f32 T=float FLOAT
+// variants: reduce_columns_i32 T=int SIGNED LOWEST=int(0x80000000) HIGHEST=0x7fffffff
+// variants: reduce_columns_i64 T=int64_t SIGNED LOWEST=(int64_t(1)<<63) HIGHEST=(~(int64_t(1)<<63))
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kReduction = 0;

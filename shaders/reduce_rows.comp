@@ -1,6 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // x [rows,columns] to y [rows], one workgroup per row: lanes stride over the row, then a tree in shared memory.
+// variants: reduce_rows_f32 T=float FLOAT
+// variants: reduce_rows_i32 T=int SIGNED LOWEST=int(0x80000000) HIGHEST=0x7fffffff
+// variants: reduce_rows_i64 T=int64_t SIGNED LOWEST=(int64_t(1)<<63) HIGHEST=(~(int64_t(1)<<63))
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kReduction = 0;

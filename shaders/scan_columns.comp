@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Running sums or products of x [batch,rows,columns] along the middle axis, one invocation per line. y may be x.
+// variants: scan_columns_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED}
 #include "common.glsl"
 layout(constant_id = 1) const bool kProduct = false;
 layout(constant_id = 2) const bool kExclusive = false;

@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Running sums or products along rows of x [rows,columns], one workgroup per row: each lane reduces a segment, the lanes
 // scan their totals, then each scans its segment. y may be x.
+// variants: scan_rows_{f32 T=float FLOAT|i32 T=int SIGNED|i64 T=int64_t SIGNED}
 #include "common.glsl"
 layout(constant_id = 1) const bool kProduct = false;
 layout(constant_id = 2) const bool kExclusive = false;

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // Writes updates [positions,inner] to y [rows,inner], each row from its winner in scatter_winner.comp.
+// variants: scatter_last_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2|16 T=uvec4}
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

@@ -3,6 +3,9 @@
 // Combines updates [positions,inner] into y [rows,inner], which holds the data: y + update (0), y * update (3), the
 // larger (1) or the smaller (2). The positions are sorted by row, so that those of one row are consecutive and in order;
 // the first of them combines them all.
+// variants: scatter_reduce_f32 T=float FLOAT
+// variants: scatter_reduce_i32 T=int SIGNED LOWEST=int(0x80000000) HIGHEST=0x7fffffff
+// variants: scatter_reduce_i64 T=int64_t SIGNED LOWEST=(int64_t(1)<<63) HIGHEST=(~(int64_t(1)<<63))
 #include "common.glsl"
 #include "reduce.glsl"
 layout(constant_id = 1) const uint kFunction = 0;

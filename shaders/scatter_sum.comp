@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Sums the chains of scatter_links.comp: y [batch,extent,inner] at the rows that occur, from updates
 // [batch,indices,inner]. The other rows are initialized before.
+// variants: scatter_sum_{f32 T=float FLOAT|i32 T=int SIGNED}
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer U { T updates[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

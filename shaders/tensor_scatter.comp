@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // Writes update [batch,inner,written,row] into y [batch,inner,positions,row], from a start position of each batch on.
 // Start positions are i32, or i64 of which the low word is read (index_words); T has the element's size.
+// variants: tensor_scatter_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2}
 #include "common.glsl"
 layout(constant_id = 1) const bool kIndexed = false;
 layout(constant_id = 2) const bool kCircular = false;

@@ -5,6 +5,10 @@
 // `size` compares entry i with its mirror image in runs of `size`, then with neighbours at size / 4, size / 8, ..
 // LOAD: entries are made from x [outer,length,inner] along the middle axis. Otherwise they are the row's `length` entries
 // of the input buffers, whose runs of kSorted are sorted already; kSorted = kBlock: the last stage's mirror is done too.
+// variants: topk_load_{f32 T=float FLOAT|f16 T=float16_t FLOAT|u8 T=uint8_t|u32 T=uint} LOAD K=uint
+// variants: topk_load_{i8 T=int8_t|i32 T=int} LOAD K=uint SIGNED SIZE=4
+// variants: topk_load_i64 LOAD K=uint64_t T=int64_t SIGNED SIZE=8
+// variants: topk_merge_{32 K=uint|64 K=uint64_t}
 #include "common.glsl"
 #include "topk.glsl"
 layout(constant_id = 1) const uint kBlock = 1024;

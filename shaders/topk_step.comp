@@ -2,6 +2,7 @@
 #extension GL_GOOGLE_include_directive : require
 // One step of topk_block.comp's network over whole rows of `length` entries, a power of two, in device memory: compares
 // each entry with its mirror image in runs of 2 apart (kMirror), or with the neighbour `apart`.
+// variants: topk_step_{32 K=uint|64 K=uint64_t}
 #include "common.glsl"
 #include "topk.glsl"
 layout(constant_id = 1) const bool kMirror = false;

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // The first k entries of each row: their elements of x [outer,length,inner] along the middle axis, and their positions.
+// variants: topk_store_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2}
 #include "common.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };

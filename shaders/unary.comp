@@ -1,6 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = f(x) in f32, memory types as in elements.glsl, four per invocation; tensors are padded to whole fours.
+// variants: unary
+// variants: unary_halves HALVES
 #include "common.glsl"
 #include "functions.glsl"
 #define ELEMENT_ID 2

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = f(x) over integers and bool; T is the element type.
+// variants: unary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
 #include "common.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };

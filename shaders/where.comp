@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // y = condition ? a : b with broadcasting; T is an unsigned integer of the element's size.
+// variants: where_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2}
 #include "common.glsl"
 #include "axes.glsl"
 layout(constant_id = 1) const uint kRank = 1;

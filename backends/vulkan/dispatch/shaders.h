@@ -1,4 +1,4 @@
-// The shader variants of this build, by name; the list is shaders/variants.cmake.
+// The shader variants of this build, by name; the shaders name their variants (shaders/README.md).
 //
 // Knows: ids and SPIR-V words. Must not know: devices.
 #pragma once

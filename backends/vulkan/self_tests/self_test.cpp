@@ -73,8 +73,8 @@ Result<std::unique_ptr<SelfTests>> SelfTests::open(VulkanDevice& device, std::st
     const std::string name(rest.substr(0, rest.find(',')));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
     if (!matches_any_shader(name))
-      return invalid_argument("RT_VULKAN_QUARANTINE names '", name, "', and no shader is called so; see ",
-                              "shaders/variants.cmake");
+      return invalid_argument("RT_VULKAN_QUARANTINE names '", name, "', and no shader is called so; the ",
+                              "lines `variants:` of shaders/*.comp name them");
     tests->excluded_.push_back(name);
   }
   return tests;
