@@ -456,7 +456,8 @@ RT_PAGE(Attention) = {.kind = OpKind::Attention,
                       .infer = infer_attention,
                       .cost = cost_attention<op::AttentionAttributes>,
                       .composite = true,
-                      .arithmetic = Arithmetic::Matmul};
+                      .arithmetic = Arithmetic::Matmul,
+                      .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(Attention) = {.gradient = gradient_of_attention, .body = body_of_attention};
 
 RT_PAGE(AttentionGrad) = {.kind = OpKind::AttentionGrad,
@@ -465,14 +466,16 @@ RT_PAGE(AttentionGrad) = {.kind = OpKind::AttentionGrad,
                           .infer = infer_attention_grad,
                           .cost = cost_attention<op::AttentionGradAttributes>,
                           .composite = true,
-                          .arithmetic = Arithmetic::Matmul};
+                          .arithmetic = Arithmetic::Matmul,
+                          .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(AttentionGrad) = {.body = body_of_attention_grad};
 
 RT_PAGE(RotaryEmbedding) = {.kind = OpKind::RotaryEmbedding,
                             .inputs = {3, 3},
                             .infer = infer_rotary,
                             .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                            .composite = true};
+                            .composite = true,
+                            .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(RotaryEmbedding) = {.body = body_of_rotary};
 
 }  // namespace librt::ops

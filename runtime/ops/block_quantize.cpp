@@ -84,14 +84,16 @@ RT_PAGE(BlockQuantize) = {.kind = OpKind::BlockQuantize,
                           .outputs = {2, 2},
                           .infer = infer_block_quantize,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 18); },
-                          .arithmetic = Arithmetic::PrecisionSensitive};
+                          .arithmetic = Arithmetic::PrecisionSensitive,
+                          .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(BlockQuantize) = {.eval = eval_block_quantize, .no_gradient = kNoGradient};
 
 RT_PAGE(BlockDequantize) = {.kind = OpKind::BlockDequantize,
                             .inputs = {3, 3},
                             .infer = infer_block_dequantize,
                             .cost = [](const NodeView& node) { return elementwise_cost(node, 1); },
-                            .arithmetic = Arithmetic::PrecisionSensitive};
+                            .arithmetic = Arithmetic::PrecisionSensitive,
+                            .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(BlockDequantize) = {.eval = eval_block_dequantize, .no_gradient = kNoGradient};
 
 }  // namespace librt::ops

@@ -87,7 +87,8 @@ RT_PAGE(BlockwiseStep) = {.kind = OpKind::BlockwiseStep,
                           .infer = infer_blockwise_step,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 50); },
                           .composite = true,
-                          .arithmetic = Arithmetic::PrecisionSensitive};
+                          .arithmetic = Arithmetic::PrecisionSensitive,
+                          .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(BlockwiseStep) = {.no_gradient = "an update of parameters, which comes after all gradients",
                                    .body = body_of_blockwise_step,
                                    .domain = {.low = 0.1, .high = 2}};

@@ -48,7 +48,11 @@ Status eval_cast(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Cast) = {.kind = OpKind::Cast, .inputs = {1, 1}, .infer = infer_cast, .eval = eval_cast};
+RT_PAGE(Cast) = {.kind = OpKind::Cast,
+                 .inputs = {1, 1},
+                 .infer = infer_cast,
+                 .eval = eval_cast,
+                 .extents = ExtentRule::LikeFirst};
 // To an integer type the cast is piecewise constant, from one the input has no gradient: none is emitted.
 RT_COMPILER_PAGE(Cast) = {.gradient = [](GradContext& c) {
   const DType from = c.emit.value(c.input(0)).dtype;

@@ -43,20 +43,21 @@ Status eval_one_rank(const NodeView& node, std::span<const ConstTensorView> inpu
 }
 
 /// Impure: equal nodes are not merged, and none is constant-folded, since every rank must run all of them.
-constexpr Page collective_page(OpKind kind, Status (*infer)(const NodeView&, std::vector<TensorInfo>&)) {
-  return {.kind = kind, .infer = infer, .impure = true};
+constexpr Page collective_page(OpKind kind, Status (*infer)(const NodeView&, std::vector<TensorInfo>&),
+                               ExtentRule extents) {
+  return {.kind = kind, .infer = infer, .impure = true, .extents = extents};
 }
 constexpr const char* kNoGradient = "it runs after the backward pass";
 
 }  // namespace
 
-RT_PAGE(AllReduce) = collective_page(OpKind::AllReduce, infer_all_reduce);
+RT_PAGE(AllReduce) = collective_page(OpKind::AllReduce, infer_all_reduce, ExtentRule::LikeFirst);
 RT_COMPILER_PAGE(AllReduce) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
-RT_PAGE(AllGather) = collective_page(OpKind::AllGather, infer_all_gather);
+RT_PAGE(AllGather) = collective_page(OpKind::AllGather, infer_all_gather, ExtentRule::Own);
 RT_COMPILER_PAGE(AllGather) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
-RT_PAGE(CollectiveWait) = collective_page(OpKind::CollectiveWait, infer_like_first);
+RT_PAGE(CollectiveWait) = collective_page(OpKind::CollectiveWait, infer_like_first, ExtentRule::LikeFirst);
 RT_COMPILER_PAGE(CollectiveWait) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
-RT_PAGE(RankShard) = collective_page(OpKind::RankShard, infer_rank_shard);
+RT_PAGE(RankShard) = collective_page(OpKind::RankShard, infer_rank_shard, ExtentRule::Own);
 RT_COMPILER_PAGE(RankShard) = {.eval = eval_one_rank, .no_gradient = kNoGradient, .tolerance = {0, 0}};
 
 }  // namespace librt::ops

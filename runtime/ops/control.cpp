@@ -250,11 +250,18 @@ Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs
                                    : run_loop(node, inputs, most_iterations, run_body, results);
 }
 
-RT_PAGE(If) = {.kind = OpKind::If, .inputs = {1, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_if};
+RT_PAGE(If) = {.kind = OpKind::If,
+               .inputs = {1, kUnbounded},
+               .outputs = {1, kUnbounded},
+               .infer = infer_if,
+               .extents = ExtentRule::Body};
 RT_NO_GRADIENT(
     If, "its branch is chosen at run time; it has a gradient if the condition does not depend on data");
-RT_PAGE(Loop) = {
-    .kind = OpKind::Loop, .inputs = {0, kUnbounded}, .outputs = {1, kUnbounded}, .infer = infer_loop};
+RT_PAGE(Loop) = {.kind = OpKind::Loop,
+                 .inputs = {0, kUnbounded},
+                 .outputs = {1, kUnbounded},
+                 .infer = infer_loop,
+                 .extents = ExtentRule::Body};
 RT_NO_GRADIENT(Loop,
                "the values of its iterations are not kept; it has a gradient if it can be unrolled: a known "
                "trip count, no early exit and no more than 10,000 nodes; fix the dimensions that determine "

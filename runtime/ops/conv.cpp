@@ -263,20 +263,23 @@ RT_PAGE(Conv) = {.kind = OpKind::Conv,
                  .inputs = {2, 4},
                  .infer = infer_conv,
                  .cost = cost_conv,
-                 .arithmetic = Arithmetic::Matmul};
+                 .arithmetic = Arithmetic::Matmul,
+                 .extents = ExtentRule::Own};
 
 RT_PAGE(ConvTranspose) = {.kind = OpKind::ConvTranspose,
                           .inputs = {2, 4},
                           .shape_operands = 1u << 2,
                           .infer = infer_conv_transpose,
                           .cost = cost_conv_transpose,
-                          .arithmetic = Arithmetic::Matmul};
+                          .arithmetic = Arithmetic::Matmul,
+                          .extents = ExtentRule::Own};
 
 RT_PAGE(ConvWeightGrad) = {.kind = OpKind::ConvWeightGrad,
                            .inputs = {2, 2},
                            .infer = infer_conv_weight_grad,
                            .cost = cost_conv_weight_grad,
-                           .arithmetic = Arithmetic::Matmul};
+                           .arithmetic = Arithmetic::Matmul,
+                           .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(Conv) = {
     .eval = eval_conv, .gradient = conv_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};

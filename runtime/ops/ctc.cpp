@@ -151,7 +151,8 @@ RT_PAGE(CtcLoss) = {.kind = OpKind::CtcLoss,
                                        static_cast<double>(2 * node.shape(1)[1] + 1);
                           return cost;
                         },
-                    .arithmetic = Arithmetic::PrecisionSensitive};
+                    .arithmetic = Arithmetic::PrecisionSensitive,
+                    .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(CtcLoss) = {
     .eval = eval_ctc, .gradient = gradient_of_ctc, .domain = {.low = -3, .high = -0.5}};
 

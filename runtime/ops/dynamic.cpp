@@ -164,7 +164,11 @@ Status run_unique(const NodeView& node, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(NonZero) = {.kind = OpKind::NonZero, .inputs = {1, 1}, .infer = infer_non_zero, .run = run_non_zero};
+RT_PAGE(NonZero) = {.kind = OpKind::NonZero,
+                    .inputs = {1, 1},
+                    .infer = infer_non_zero,
+                    .run = run_non_zero,
+                    .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(NonZero) = {.no_gradient = "integer output", .domain = {-1, 1}};
 
 RT_PAGE(Unique) = {

@@ -131,12 +131,14 @@ RT_PAGE(Gather) = {.kind = OpKind::Gather,
                    .inputs = {2, 2},
                    .infer = infer_gather,
                    .eval = eval_gather,
-                   .cost = cost_gather};
+                   .cost = cost_gather,
+                   .extents = ExtentRule::Copied};
 RT_PAGE(ScatterAdd) = {.kind = OpKind::ScatterAdd,
                        .inputs = {3, 3},
                        .shape_operands = 1u << 0,
                        .infer = infer_scatter_add,
-                       .cost = cost_scatter_add};
+                       .cost = cost_scatter_add,
+                       .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(Gather) = {.gradient = gather_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(ScatterAdd) = {

@@ -83,14 +83,16 @@ RT_PAGE(GlobalNorm) = {.kind = OpKind::GlobalNorm,
                        .inputs = {1, kUnbounded},
                        .infer = infer_global_norm,
                        .composite = true,
-                       .arithmetic = Arithmetic::PrecisionSensitive};
+                       .arithmetic = Arithmetic::PrecisionSensitive,
+                       .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(GlobalNorm) = {.body = body_of_global_norm};
 
 RT_PAGE(AllFinite) = {.kind = OpKind::AllFinite,
                       .inputs = {1, kUnbounded},
                       .infer = infer_all_finite,
                       .composite = true,
-                      .arithmetic = Arithmetic::PrecisionSensitive};
+                      .arithmetic = Arithmetic::PrecisionSensitive,
+                      .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(AllFinite) = {.no_gradient = "boolean output", .body = body_of_all_finite};
 
 RT_PAGE(LossScaleUpdate) = {.kind = OpKind::LossScaleUpdate,
@@ -98,7 +100,8 @@ RT_PAGE(LossScaleUpdate) = {.kind = OpKind::LossScaleUpdate,
                             .outputs = {2, 2},
                             .infer = infer_loss_scale_update,
                             .composite = true,
-                            .arithmetic = Arithmetic::PrecisionSensitive};
+                            .arithmetic = Arithmetic::PrecisionSensitive,
+                            .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(LossScaleUpdate) = {
     .no_gradient = "an update of the loss scale, which comes after all gradients",
     .body = body_of_loss_scale_update};

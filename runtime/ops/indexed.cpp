@@ -385,16 +385,26 @@ void scatter_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(GatherElements) = {
-    .kind = OpKind::GatherElements, .inputs = {2, 2}, .infer = infer_gather_elements, .cost = cost_of_gather};
-RT_PAGE(GatherND) = {
-    .kind = OpKind::GatherND, .inputs = {2, 2}, .infer = infer_gather_nd, .cost = cost_of_gather};
+RT_PAGE(GatherElements) = {.kind = OpKind::GatherElements,
+                           .inputs = {2, 2},
+                           .infer = infer_gather_elements,
+                           .cost = cost_of_gather,
+                           .extents = ExtentRule::Copied};
+RT_PAGE(GatherND) = {.kind = OpKind::GatherND,
+                     .inputs = {2, 2},
+                     .infer = infer_gather_nd,
+                     .cost = cost_of_gather,
+                     .extents = ExtentRule::Copied};
 RT_PAGE(ScatterElements) = {.kind = OpKind::ScatterElements,
                             .inputs = {3, 3},
                             .infer = infer_scatter_elements,
-                            .cost = cost_of_scatter};
-RT_PAGE(ScatterND) = {
-    .kind = OpKind::ScatterND, .inputs = {3, 3}, .infer = infer_scatter_nd, .cost = cost_of_scatter};
+                            .cost = cost_of_scatter,
+                            .extents = ExtentRule::LikeFirst};
+RT_PAGE(ScatterND) = {.kind = OpKind::ScatterND,
+                      .inputs = {3, 3},
+                      .infer = infer_scatter_nd,
+                      .cost = cost_of_scatter,
+                      .extents = ExtentRule::LikeFirst};
 
 RT_COMPILER_PAGE(GatherElements) = {
     .eval = eval_gather_elements, .gradient = gather_elements_gradient, .tolerance = {0, 0}};

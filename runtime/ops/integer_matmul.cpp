@@ -100,7 +100,8 @@ RT_PAGE(MatMulInteger) = {.kind = OpKind::MatMulInteger,
                           .inputs = {2, 4},
                           .infer = infer_matmul_integer,
                           .cost = cost_matmul_integer,
-                          .composite = true};
+                          .composite = true,
+                          .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(MatMulInteger) = {
     .no_gradient = "integer inputs", .body = body_of_matmul_integer, .domain = {0, 31}};
 
@@ -108,7 +109,8 @@ RT_PAGE(ConvInteger) = {.kind = OpKind::ConvInteger,
                         .inputs = {2, 4},
                         .infer = infer_conv_integer,
                         .cost = cost_conv_integer,
-                        .composite = true};
+                        .composite = true,
+                        .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(ConvInteger) = {
     .no_gradient = "integer inputs", .body = body_of_conv_integer, .domain = {0, 31}};
 

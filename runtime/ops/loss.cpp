@@ -54,7 +54,8 @@ RT_PAGE(SoftmaxCrossEntropy) = {.kind = OpKind::SoftmaxCrossEntropy,
                                       return cost;
                                     },
                                 .composite = true,
-                                .arithmetic = Arithmetic::PrecisionSensitive};
+                                .arithmetic = Arithmetic::PrecisionSensitive,
+                                .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(SoftmaxCrossEntropy) = {.body = body_of_cross_entropy};
 
 }  // namespace librt::ops

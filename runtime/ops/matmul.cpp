@@ -160,7 +160,8 @@ RT_PAGE(MatMul) = {.kind = OpKind::MatMul,
                    .inputs = {2, 4},
                    .infer = infer_matmul,
                    .cost = cost_matmul,
-                   .arithmetic = Arithmetic::Matmul};
+                   .arithmetic = Arithmetic::Matmul,
+                   .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(MatMul) = {
     .eval = eval_matmul, .gradient = matmul_gradient, .domain = {-1, 1}, .tolerance = {1e-4, 1e-4}};

@@ -242,26 +242,40 @@ RT_PAGE(Reshape) = {.kind = OpKind::Reshape,
                     .inputs = {2, 2},
                     .shape_operands = 1u << 1,
                     .infer = infer_reshape,
-                    .eval = eval_copy};
-RT_PAGE(Transpose) = {.kind = OpKind::Transpose, .infer = infer_transpose, .eval = eval_transpose};
-RT_PAGE(Concat) = {
-    .kind = OpKind::Concat, .inputs = {1, kUnbounded}, .infer = infer_concat, .eval = eval_concat};
+                    .eval = eval_copy,
+                    .extents = ExtentRule::Own};
+RT_PAGE(Transpose) = {.kind = OpKind::Transpose,
+                      .infer = infer_transpose,
+                      .eval = eval_transpose,
+                      .extents = ExtentRule::Copied};
+RT_PAGE(Concat) = {.kind = OpKind::Concat,
+                   .inputs = {1, kUnbounded},
+                   .infer = infer_concat,
+                   .eval = eval_concat,
+                   .extents = ExtentRule::Own};
 RT_PAGE(Slice) = {.kind = OpKind::Slice,
                   .inputs = {3, 3},
                   .shape_operands = 1u << 1 | 1u << 2,
                   .infer = infer_slice,
-                  .eval = eval_slice};
-RT_PAGE(Pad) = {
-    .kind = OpKind::Pad, .inputs = {2, 3}, .shape_operands = 1u << 1, .infer = infer_pad, .eval = eval_pad};
+                  .eval = eval_slice,
+                  .extents = ExtentRule::Own};
+RT_PAGE(Pad) = {.kind = OpKind::Pad,
+                .inputs = {2, 3},
+                .shape_operands = 1u << 1,
+                .infer = infer_pad,
+                .eval = eval_pad,
+                .extents = ExtentRule::Own};
 RT_PAGE(Expand) = {.kind = OpKind::Expand,
                    .inputs = {2, 2},
                    .shape_operands = 1u << 1,
                    .infer = infer_expand,
-                   .eval = eval_expand};
+                   .eval = eval_expand,
+                   .extents = ExtentRule::Own};
 RT_PAGE(Tile) = {.kind = OpKind::Tile,
                  .inputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_tile,
-                 .eval = eval_tile};
+                 .eval = eval_tile,
+                 .extents = ExtentRule::Own};
 
 }  // namespace librt::ops

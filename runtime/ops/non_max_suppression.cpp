@@ -114,7 +114,8 @@ RT_PAGE(NonMaxSuppression) = {.kind = OpKind::NonMaxSuppression,
                               .inputs = {2, 5},
                               .infer = infer,
                               .run = run,
-                              .arithmetic = Arithmetic::PrecisionSensitive};
+                              .arithmetic = Arithmetic::PrecisionSensitive,
+                              .extents = ExtentRule::Copied};
 RT_NO_GRADIENT(NonMaxSuppression, "integer output");
 
 }  // namespace librt::ops

@@ -219,7 +219,8 @@ RT_PAGE(BatchNorm) = {.kind = OpKind::BatchNorm,
                       .infer = infer_batch_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
                       .composite = true,
-                      .arithmetic = Arithmetic::PrecisionSensitive};
+                      .arithmetic = Arithmetic::PrecisionSensitive,
+                      .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(BatchNorm) = {.body = body_of_batch_norm, .domain = {.low = 0.1, .high = 2}};
 
 RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
@@ -227,7 +228,8 @@ RT_PAGE(BatchNormTrain) = {.kind = OpKind::BatchNormTrain,
                            .outputs = {5, 5},
                            .infer = infer_batch_norm_train,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 7); },
-                           .arithmetic = Arithmetic::PrecisionSensitive};
+                           .arithmetic = Arithmetic::PrecisionSensitive,
+                           .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(BatchNormTrain) = {.eval = eval_batch_norm_train,
                                     .gradient = gradient_of_batch_norm_train,
                                     .domain = {.low = 0.1, .high = 2}};
@@ -237,7 +239,8 @@ RT_PAGE(BatchNormGrad) = {.kind = OpKind::BatchNormGrad,
                           .outputs = {3, 3},
                           .infer = infer_batch_norm_grad,
                           .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
-                          .arithmetic = Arithmetic::PrecisionSensitive};
+                          .arithmetic = Arithmetic::PrecisionSensitive,
+                          .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(BatchNormGrad) = {.eval = eval_batch_norm_grad,
                                    .no_gradient = "is itself a gradient; librt has no second derivatives"};
 
@@ -246,7 +249,8 @@ RT_PAGE(LayerNorm) = {.kind = OpKind::LayerNorm,
                       .infer = infer_layer_norm,
                       .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                       .composite = true,
-                      .arithmetic = Arithmetic::PrecisionSensitive};
+                      .arithmetic = Arithmetic::PrecisionSensitive,
+                      .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(LayerNorm) = {.body = body_of_layer_norm};
 
 }  // namespace librt::ops

@@ -166,7 +166,8 @@ RT_PAGE(SgdStep) = {.kind = OpKind::SgdStep,
                     .outputs = {1, 2},
                     .infer = infer_sgd,
                     .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
-                    .arithmetic = Arithmetic::PrecisionSensitive};
+                    .arithmetic = Arithmetic::PrecisionSensitive,
+                    .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(SgdStep) = {.eval = eval_sgd,
                              .no_gradient = "an update of parameters, which comes after all gradients"};
 
@@ -175,7 +176,8 @@ RT_PAGE(AdamStep) = {.kind = OpKind::AdamStep,
                      .outputs = {3, 4},
                      .infer = infer_adam,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 14); },
-                     .arithmetic = Arithmetic::PrecisionSensitive};
+                     .arithmetic = Arithmetic::PrecisionSensitive,
+                     .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(AdamStep) = {.eval = eval_adam,
                               .no_gradient = "an update of parameters, which comes after all gradients",
                               .domain = {.low = 0.1, .high = 2}};

@@ -222,7 +222,8 @@ RT_PAGE(RmsPropStep) = {.kind = OpKind::RmsPropStep,
                         .infer = infer_rms_prop,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 12); },
                         .composite = true,
-                        .arithmetic = Arithmetic::PrecisionSensitive};
+                        .arithmetic = Arithmetic::PrecisionSensitive,
+                        .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(RmsPropStep) = {
     .no_gradient = kNoGradient, .body = body_of_rms_prop, .domain = {.low = 0.1, .high = 2}};
 
@@ -232,7 +233,8 @@ RT_PAGE(AdagradStep) = {.kind = OpKind::AdagradStep,
                         .infer = infer_adagrad,
                         .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                         .composite = true,
-                        .arithmetic = Arithmetic::PrecisionSensitive};
+                        .arithmetic = Arithmetic::PrecisionSensitive,
+                        .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(AdagradStep) = {
     .no_gradient = kNoGradient, .body = body_of_adagrad, .domain = {.low = 0.1, .high = 2}};
 
@@ -242,7 +244,8 @@ RT_PAGE(AdadeltaStep) = {.kind = OpKind::AdadeltaStep,
                          .infer = infer_adadelta,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 16); },
                          .composite = true,
-                         .arithmetic = Arithmetic::PrecisionSensitive};
+                         .arithmetic = Arithmetic::PrecisionSensitive,
+                         .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(AdadeltaStep) = {
     .no_gradient = kNoGradient, .body = body_of_adadelta, .domain = {.low = 0.1, .high = 2}};
 
@@ -252,7 +255,8 @@ RT_PAGE(LambStep) = {.kind = OpKind::LambStep,
                      .infer = infer_lamb,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
                      .composite = true,
-                     .arithmetic = Arithmetic::PrecisionSensitive};
+                     .arithmetic = Arithmetic::PrecisionSensitive,
+                     .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(LambStep) = {
     .no_gradient = kNoGradient, .body = body_of_lamb, .domain = {.low = 0.1, .high = 2}};
 
@@ -262,7 +266,8 @@ RT_PAGE(LionStep) = {.kind = OpKind::LionStep,
                      .infer = infer_lion,
                      .cost = [](const NodeView& node) { return elementwise_cost(node, 9); },
                      .composite = true,
-                     .arithmetic = Arithmetic::PrecisionSensitive};
+                     .arithmetic = Arithmetic::PrecisionSensitive,
+                     .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(LionStep) = {.no_gradient = kNoGradient, .body = body_of_lion};
 
 }  // namespace librt::ops

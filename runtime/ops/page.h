@@ -77,6 +77,19 @@ enum class Form : uint8_t {
   Broadcast,  ///< one result, element by element from all operands, which broadcast as in NumPy
 };
 
+/// How the extents of a node's results follow from its operands', for graphs with dynamic dimensions. An
+/// operator whose form is Unary or Broadcast need not state it.
+enum class ExtentRule : uint8_t {
+  Unknown,    ///< known only at run time, or not worth a rule
+  LikeFirst,  ///< every result has the first operand's shape
+  Broadcast,  ///< NumPy's broadcasting of all operands
+  /// Every extent of a result is that of an operand or a constant; infer only requires some extents to be
+  /// equal to others or to constants.
+  Copied,
+  Own,   ///< tools/compiler/shape/rules.cpp computes them
+  Body,  ///< inferred from its bodies (control flow)
+};
+
 struct Page {
   OpKind kind;
   Arity inputs;
@@ -102,6 +115,7 @@ struct Page {
   bool impure = false;
   Arithmetic arithmetic = Arithmetic::Plain;
   Form form = Form::Opaque;
+  ExtentRule extents = ExtentRule::Unknown;
 };
 
 /// Marks a page as precision-sensitive: the operator stays in f32.
@@ -115,6 +129,9 @@ const Page* page_of(OpKind kind) noexcept;
 
 /// The operator's form; Opaque for an operator this build does not know.
 Form form_of(OpKind kind) noexcept;
+
+/// By the page's form, or its `extents`.
+ExtentRule extent_rule(OpKind kind) noexcept;
 
 /// Cost by the page, or the default.
 Cost cost_of(const NodeView& node);

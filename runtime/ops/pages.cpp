@@ -7,6 +7,17 @@ namespace librt::ops {
 #include "schema/op_list.inc"
 #undef RT_OP
 
+ExtentRule extent_rule(OpKind kind) noexcept {
+  const Page* page = page_of(kind);
+  if (page == nullptr) return ExtentRule::Unknown;
+  switch (page->form) {
+    case Form::Unary: return ExtentRule::LikeFirst;
+    case Form::Broadcast: return ExtentRule::Broadcast;
+    case Form::Opaque: return page->extents;
+  }
+  return ExtentRule::Unknown;
+}
+
 Form form_of(OpKind kind) noexcept {
   const Page* page = page_of(kind);
   return page == nullptr ? Form::Opaque : page->form;

@@ -312,26 +312,33 @@ void average_pool_grad_gradient(GradContext& context) {
 
 }  // namespace
 
-RT_PAGE(MaxPool) = {
-    .kind = OpKind::MaxPool, .infer = infer_max_pool, .cost = cost_pool<op::MaxPoolAttributes>};
+RT_PAGE(MaxPool) = {.kind = OpKind::MaxPool,
+                    .infer = infer_max_pool,
+                    .cost = cost_pool<op::MaxPoolAttributes>,
+                    .extents = ExtentRule::Own};
 
 RT_PAGE(MaxPoolIndices) = {.kind = OpKind::MaxPoolIndices,
                            .infer = infer_max_pool_indices,
-                           .cost = cost_pool<op::MaxPoolIndicesAttributes>};
+                           .cost = cost_pool<op::MaxPoolIndicesAttributes>,
+                           .extents = ExtentRule::Own};
 
 RT_PAGE(MaxPoolGrad) = {.kind = OpKind::MaxPoolGrad,
                         .inputs = {2, 2},
                         .infer = infer_max_pool_grad,
-                        .cost = cost_pool<op::MaxPoolGradAttributes>};
+                        .cost = cost_pool<op::MaxPoolGradAttributes>,
+                        .extents = ExtentRule::LikeFirst};
 
-RT_PAGE(AveragePool) = {
-    .kind = OpKind::AveragePool, .infer = infer_average_pool, .cost = cost_pool<op::AveragePoolAttributes>};
+RT_PAGE(AveragePool) = {.kind = OpKind::AveragePool,
+                        .infer = infer_average_pool,
+                        .cost = cost_pool<op::AveragePoolAttributes>,
+                        .extents = ExtentRule::Own};
 
 RT_PAGE(AveragePoolGrad) = {.kind = OpKind::AveragePoolGrad,
                             .inputs = {2, 2},
                             .shape_operands = 1u << 0,
                             .infer = infer_average_pool_grad,
-                            .cost = cost_average_pool_grad};
+                            .cost = cost_average_pool_grad,
+                            .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(MaxPool) = {.eval = eval_max_pool, .gradient = max_pool_gradient, .tolerance = {0, 0}};
 RT_COMPILER_PAGE(MaxPoolIndices) = {

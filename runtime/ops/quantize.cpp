@@ -211,7 +211,8 @@ RT_PAGE(QuantizeLinear) = {.kind = OpKind::QuantizeLinear,
                            .inputs = {2, 3},
                            .infer = infer_quantize,
                            .cost = [](const NodeView& node) { return elementwise_cost(node, 3); },
-                           .arithmetic = Arithmetic::PrecisionSensitive};
+                           .arithmetic = Arithmetic::PrecisionSensitive,
+                           .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(QuantizeLinear) = {
     .eval = eval_quantize, .no_gradient = "the result is an integer", .domain = {0.25, 2}};
 
@@ -219,7 +220,8 @@ RT_PAGE(DequantizeLinear) = {.kind = OpKind::DequantizeLinear,
                              .inputs = {2, 3},
                              .infer = infer_dequantize,
                              .cost = [](const NodeView& node) { return elementwise_cost(node, 2); },
-                             .arithmetic = Arithmetic::PrecisionSensitive};
+                             .arithmetic = Arithmetic::PrecisionSensitive,
+                             .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(DequantizeLinear) = {.eval = eval_dequantize, .no_gradient = "integer input"};
 
 RT_PAGE(NarrowFloat) = {.kind = OpKind::NarrowFloat,
@@ -235,7 +237,8 @@ RT_PAGE(FakeQuantize) = {.kind = OpKind::FakeQuantize,
                          .infer = infer_fake,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 6); },
                          .composite = true,
-                         .arithmetic = Arithmetic::PrecisionSensitive};
+                         .arithmetic = Arithmetic::PrecisionSensitive,
+                         .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(FakeQuantize) = {.gradient = gradient_of_fake, .body = body_of_fake};
 
 }  // namespace librt::ops

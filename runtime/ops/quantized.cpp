@@ -282,7 +282,8 @@ RT_PAGE(Requantize) = {.kind = OpKind::Requantize,
                        .infer = infer_requantize,
                        .cost = [](const NodeView& node) { return elementwise_cost(node, 4); },
                        .composite = true,
-                       .arithmetic = Arithmetic::PrecisionSensitive};
+                       .arithmetic = Arithmetic::PrecisionSensitive,
+                       .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(Requantize) = {
     .no_gradient = kInteger, .body = body_of_requantize, .domain = {0.25, 2}, .tolerance = kOneStep};
 
@@ -291,7 +292,8 @@ RT_PAGE(QuantizedConv) = {.kind = OpKind::QuantizedConv,
                           .infer = infer_quantized_conv,
                           .cost = cost_quantized_conv,
                           .composite = true,
-                          .arithmetic = Arithmetic::PrecisionSensitive};
+                          .arithmetic = Arithmetic::PrecisionSensitive,
+                          .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(QuantizedConv) = {
     .no_gradient = kInteger, .body = body_of_quantized_conv, .domain = {0, 31}, .tolerance = kOneStep};
 
@@ -300,7 +302,8 @@ RT_PAGE(QuantizedMatMul) = {.kind = OpKind::QuantizedMatMul,
                             .infer = infer_quantized_matmul,
                             .cost = cost_quantized_matmul,
                             .composite = true,
-                            .arithmetic = Arithmetic::PrecisionSensitive};
+                            .arithmetic = Arithmetic::PrecisionSensitive,
+                            .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(QuantizedMatMul) = {
     .no_gradient = kInteger, .body = body_of_quantized_matmul, .domain = {0, 31}, .tolerance = kOneStep};
 
@@ -309,11 +312,16 @@ RT_PAGE(QuantizedAdd) = {.kind = OpKind::QuantizedAdd,
                          .infer = infer_quantized_add,
                          .cost = [](const NodeView& node) { return elementwise_cost(node, 8); },
                          .composite = true,
-                         .arithmetic = Arithmetic::PrecisionSensitive};
+                         .arithmetic = Arithmetic::PrecisionSensitive,
+                         .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(QuantizedAdd) = {
     .no_gradient = kInteger, .body = body_of_quantized_add, .domain = {0, 31}, .tolerance = kOneStep};
 
-RT_PAGE(Lookup) = {.kind = OpKind::Lookup, .inputs = {2, 2}, .infer = infer_lookup, .composite = true};
+RT_PAGE(Lookup) = {.kind = OpKind::Lookup,
+                   .inputs = {2, 2},
+                   .infer = infer_lookup,
+                   .composite = true,
+                   .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(Lookup) = {.no_gradient = kInteger, .body = body_of_lookup, .domain = {0, 31}};
 
 RT_PAGE(DynamicQuantizeLinear) = {.kind = OpKind::DynamicQuantizeLinear,
@@ -322,7 +330,8 @@ RT_PAGE(DynamicQuantizeLinear) = {.kind = OpKind::DynamicQuantizeLinear,
                                   .infer = infer_dynamic,
                                   .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
                                   .composite = true,
-                                  .arithmetic = Arithmetic::PrecisionSensitive};
+                                  .arithmetic = Arithmetic::PrecisionSensitive,
+                                  .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(DynamicQuantizeLinear) = {
     .no_gradient = "the result is an integer", .body = body_of_dynamic, .tolerance = kOneStep};
 

@@ -97,7 +97,8 @@ constexpr Page random_page(OpKind kind) {
           .shape_operands = 1u << 0,
           .infer = infer_random<Attributes>,
           .cost = [](const NodeView& node) { return elementwise_cost(node, 20); },
-          .impure = true};
+          .impure = true,
+          .extents = ExtentRule::Own};
 }
 
 }  // namespace

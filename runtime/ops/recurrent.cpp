@@ -290,7 +290,8 @@ constexpr Page forward_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
           .cost = cost_recurrent,
-          .arithmetic = Arithmetic::Matmul};
+          .arithmetic = Arithmetic::Matmul,
+          .extents = ExtentRule::Copied};
 }
 
 constexpr Page gradient_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
@@ -298,7 +299,8 @@ constexpr Page gradient_page(OpKind kind, uint8_t inputs, uint8_t outputs) {
           .inputs = {4, inputs},
           .outputs = {outputs, outputs},
           .infer = infer_recurrent,
-          .cost = cost_recurrent};
+          .cost = cost_recurrent,
+          .extents = ExtentRule::Copied};
 }
 
 }  // namespace

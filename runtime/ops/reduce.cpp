@@ -151,11 +151,13 @@ constexpr Page reduce_page(OpKind kind) {
           .inputs = {1, 1},
           .infer = infer_reduce<Attributes, Allowed>,
           .eval = eval_reduce<Attributes, Reduction, kOrdered, kMean>,
-          .cost = [](const NodeView& node) {
-            Cost cost = elementwise_cost(node, 0);
-            cost.flops = static_cast<double>(node.input(0).elements());
-            return cost;
-          }};
+          .cost =
+              [](const NodeView& node) {
+                Cost cost = elementwise_cost(node, 0);
+                cost.flops = static_cast<double>(node.input(0).elements());
+                return cost;
+              },
+          .extents = ExtentRule::Copied};
 }
 
 // --- positions
@@ -214,8 +216,11 @@ Status eval_arg(const NodeView& node, std::span<const ConstTensorView> inputs,
 
 template <class Attributes, bool kLargest>
 constexpr Page arg_page(OpKind kind) {
-  return {
-      .kind = kind, .inputs = {1, 1}, .infer = infer_arg<Attributes>, .eval = eval_arg<Attributes, kLargest>};
+  return {.kind = kind,
+          .inputs = {1, 1},
+          .infer = infer_arg<Attributes>,
+          .eval = eval_arg<Attributes, kLargest>,
+          .extents = ExtentRule::Copied};
 }
 
 // --- gradients

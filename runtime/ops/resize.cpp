@@ -111,7 +111,8 @@ RT_PAGE(Resize) = {.kind = OpKind::Resize,
                    .inputs = {1, 4},
                    .shape_operands = 1u << 1 | 1u << 2 | 1u << 3,
                    .infer = infer_resize,
-                   .cost = cost_resize};
+                   .cost = cost_resize,
+                   .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(Resize) = {.eval = eval_resize, .gradient = resize_gradient};
 

@@ -261,17 +261,20 @@ RT_PAGE(GridSample) = {.kind = OpKind::GridSample,
                        .inputs = {2, 2},
                        .infer = infer_grid_sample,
                        .cost = cost_grid_sample,
-                       .arithmetic = Arithmetic::PrecisionSensitive};
+                       .arithmetic = Arithmetic::PrecisionSensitive,
+                       .extents = ExtentRule::Copied};
 RT_PAGE(RoiAlign) = {.kind = OpKind::RoiAlign,
                      .inputs = {3, 3},
                      .infer = infer_roi_align,
                      .cost = cost_roi_align<op::RoiAlignAttributes>,
-                     .arithmetic = Arithmetic::PrecisionSensitive};
+                     .arithmetic = Arithmetic::PrecisionSensitive,
+                     .extents = ExtentRule::Copied};
 RT_PAGE(RoiAlignGrad) = {.kind = OpKind::RoiAlignGrad,
                          .inputs = {4, 4},
                          .infer = infer_roi_align_grad,
                          .cost = cost_roi_align<op::RoiAlignGradAttributes>,
-                         .arithmetic = Arithmetic::PrecisionSensitive};
+                         .arithmetic = Arithmetic::PrecisionSensitive,
+                         .extents = ExtentRule::Copied};
 
 RT_COMPILER_PAGE(GridSample) = {
     .eval = eval_grid_sample, .gradient = grid_sample_gradient, .domain = {-1, 1}};

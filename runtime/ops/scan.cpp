@@ -91,11 +91,13 @@ void cum_prod_gradient(GradContext& context) {
 RT_PAGE(CumSum) = {.kind = OpKind::CumSum,
                    .infer = infer_scan<op::CumSumAttributes>,
                    .cost = cost_scan,
-                   .arithmetic = Arithmetic::PrecisionSensitive};
+                   .arithmetic = Arithmetic::PrecisionSensitive,
+                   .extents = ExtentRule::LikeFirst};
 RT_PAGE(CumProd) = {.kind = OpKind::CumProd,
                     .infer = infer_scan<op::CumProdAttributes>,
                     .cost = cost_scan,
-                    .arithmetic = Arithmetic::PrecisionSensitive};
+                    .arithmetic = Arithmetic::PrecisionSensitive,
+                    .extents = ExtentRule::LikeFirst};
 
 RT_COMPILER_PAGE(CumSum) = {.eval = eval_scan<op::CumSumAttributes, false>, .gradient = cum_sum_gradient};
 RT_COMPILER_PAGE(CumProd) = {.eval = eval_scan<op::CumProdAttributes, true>, .gradient = cum_prod_gradient};

@@ -134,17 +134,23 @@ Status eval_range(const NodeView&, std::span<const ConstTensorView> inputs,
 
 }  // namespace
 
-RT_PAGE(Shape) = {.kind = OpKind::Shape, .infer = infer_shape, .eval = eval_shape, .cost = cost_shape};
+RT_PAGE(Shape) = {.kind = OpKind::Shape,
+                  .infer = infer_shape,
+                  .eval = eval_shape,
+                  .cost = cost_shape,
+                  .extents = ExtentRule::Copied};
 RT_PAGE(ConstantOfShape) = {.kind = OpKind::ConstantOfShape,
                             .shape_operands = 1u << 0,
                             .infer = infer_constant_of_shape,
-                            .eval = eval_constant_of_shape};
+                            .eval = eval_constant_of_shape,
+                            .extents = ExtentRule::Own};
 RT_PAGE(Range) = {.kind = OpKind::Range,
                   .inputs = {3, 3},
                   .shape_operands = 1u << 0 | 1u << 1 | 1u << 2,
                   .infer = infer_range,
                   .eval = eval_range,
-                  .arithmetic = ops::Arithmetic::PrecisionSensitive};
+                  .arithmetic = ops::Arithmetic::PrecisionSensitive,
+                  .extents = ExtentRule::Own};
 
 RT_COMPILER_PAGE(Shape) = {.no_gradient = "integer output", .tolerance = {0, 0}};
 RT_COMPILER_PAGE(ConstantOfShape) = {.no_gradient = "the result depends on a shape only",

@@ -41,10 +41,11 @@ Status eval_softmax(const NodeView& node, std::span<const ConstTensorView> input
 
 template <class Attributes>
 constexpr Page softmax_page(OpKind kind) {
-  return {
-      .kind = kind, .inputs = {1, 1}, .infer = infer_softmax<Attributes>, .cost = [](const NodeView& node) {
-        return elementwise_cost(node, 5);
-      }};
+  return {.kind = kind,
+          .inputs = {1, 1},
+          .infer = infer_softmax<Attributes>,
+          .cost = [](const NodeView& node) { return elementwise_cost(node, 5); },
+          .extents = ExtentRule::LikeFirst};
 }
 
 }  // namespace

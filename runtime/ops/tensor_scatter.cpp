@@ -123,7 +123,8 @@ void gradient_of_tensor_scatter(GradContext& c) {
 RT_PAGE(TensorScatter) = {.kind = OpKind::TensorScatter,
                           .inputs = {2, 3},
                           .infer = infer_tensor_scatter,
-                          .cost = cost_tensor_scatter};
+                          .cost = cost_tensor_scatter,
+                          .extents = ExtentRule::LikeFirst};
 RT_COMPILER_PAGE(TensorScatter) = {.eval = eval_tensor_scatter, .gradient = gradient_of_tensor_scatter};
 
 }  // namespace librt::ops

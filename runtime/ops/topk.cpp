@@ -96,7 +96,8 @@ RT_PAGE(TopK) = {.kind = OpKind::TopK,
                  .outputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_topk,
-                 .cost = cost_topk};
+                 .cost = cost_topk,
+                 .extents = ExtentRule::Own};
 RT_COMPILER_PAGE(TopK) = {.eval = eval_topk, .gradient = topk_gradient, .tolerance = {0, 0}};
 
 }  // namespace librt::ops

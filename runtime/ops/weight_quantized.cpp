@@ -79,7 +79,8 @@ RT_PAGE(WeightQuantizedMatMul) = {.kind = OpKind::WeightQuantizedMatMul,
                                   .infer = infer_weight_quantized,
                                   .cost = cost_weight_quantized,
                                   .composite = true,
-                                  .arithmetic = Arithmetic::PrecisionSensitive};
+                                  .arithmetic = Arithmetic::PrecisionSensitive,
+                                  .extents = ExtentRule::Copied};
 RT_COMPILER_PAGE(WeightQuantizedMatMul) = {
     .no_gradient = "the weights are integers", .body = body_of_weight_quantized, .tolerance = {1e-4, 1e-4}};
 

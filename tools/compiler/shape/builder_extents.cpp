@@ -155,7 +155,7 @@ void Builder::conclude_extents(const Node& node, const std::vector<Probes>& outp
             extent != ops::kUnknownExtent)
           dims[i][axis] = number(extent);
   }
-  switch (extent_rule(node.kind())) {
+  switch (ops::extent_rule(node.kind())) {
     case ExtentRule::Body: return conclude_from_bodies(node, dims);
     case ExtentRule::Unknown: return;
     case ExtentRule::Copied:
@@ -320,7 +320,7 @@ std::vector<Known> Builder::conclude(const Node& node, std::vector<Probes>& outp
 // --- constraints from a node
 
 std::vector<Demand> Builder::demands_of(const Node& node) {
-  const ExtentRule rule = extent_rule(node.kind());
+  const ExtentRule rule = ops::extent_rule(node.kind());
   std::vector<Demand> demands;
   if (rule != ExtentRule::Own) return demands;
   std::vector<std::vector<Extent>> nothing;

@@ -169,7 +169,7 @@ class Elements {
       case OpKind::ReduceMin: return reduce();
       default: break;
     }
-    const ExtentRule rule = extent_rule(node_.kind());
+    const ExtentRule rule = ops::extent_rule(node_.kind());
     // Others of the first operand's shape have operands that do not broadcast to it (indices, updates).
     const bool is_unary = rule == ExtentRule::LikeFirst && inputs_.size() == 1;
     if (!is_unary && rule != ExtentRule::Broadcast) return;

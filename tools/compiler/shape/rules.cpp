@@ -17,7 +17,7 @@ Extent product_of(ExtentTable& table, std::span<const Extent> extents) {
 }
 
 void RuleWriter::run() {
-  switch (extent_rule(node_.kind())) {
+  switch (ops::extent_rule(node_.kind())) {
     case ExtentRule::LikeFirst:
       for (size_t i = 0; i < results_.size(); ++i)
         if (has(0)) set(i, dims(0));

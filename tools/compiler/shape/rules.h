@@ -12,22 +12,12 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "runtime/ops/page.h"
 #include "tools/compiler/shape/known.h"
 
 namespace librt::compiler {
 
-/// How an operator's results get their extents.
-enum class ExtentRule : uint8_t {
-  LikeFirst,  ///< every result has the first operand's shape
-  Broadcast,  ///< NumPy's broadcasting of all operands
-  /// Every extent of a result is that of an operand or a constant; the page's rule only requires some extents
-  /// to be equal to others or to constants.
-  Copied,
-  Own,      ///< infer_extents() has a rule
-  Body,     ///< inferred from its bodies (control flow)
-  Unknown,  ///< known only at run time, or not worth a rule
-};
-ExtentRule extent_rule(OpKind kind) noexcept;
+using ops::ExtentRule;
 
 /// Two expressions that are equal in every run that the page's rule accepts.
 struct Demand {
