@@ -1,4 +1,4 @@
-// Arithmetic, comparison, logic, bits and selection with broadcasting.
+// Arithmetic, comparison, logic and bits with broadcasting.
 #include "kernels/binary.h"
 
 #include "backends/cuda/kernel.h"
@@ -7,18 +7,11 @@
 namespace librt::cuda {
 namespace {
 
-/// In place over the first operand, from `first` on, that has the result's shape and type.
-Requirements over_operand(const NodeView& node, uint8_t first = 0) {
-  for (uint8_t i = first; i < node.input_count(); ++i)
+/// In place over the first operand that has the result's shape and type.
+Requirements over_operand(const NodeView& node) {
+  for (uint8_t i = 0; i < node.input_count(); ++i)
     if (node.input(i) == node.output(0)) return in_place(i);
   return {};
-}
-
-/// Groups of 16 bytes of elements where the index space allows that, else single elements.
-template <int kOperands>
-int choose_width(IndexSpace<kOperands>& space, DType dtype) {
-  const int width = 16 / static_cast<int>(size_of(dtype));
-  return group_neighbours(space, width) ? width : 1;
 }
 
 BroadcastArguments arguments_of(const NodeView& node) {
@@ -60,25 +53,6 @@ Result<KernelPtr> create_compare(CudaDevice&, const NodeView& node) {
   return make_broadcast(node, compare, kFunction);
 }
 
-Result<KernelPtr> create_where(CudaDevice&, const NodeView& node) {
-  WhereArguments arguments{};
-  arguments.space =
-      index_space(broadcast_plan<3>(node.output(0).shape, {node.shape(0), node.shape(1), node.shape(2)}));
-  arguments.width = choose_width(arguments.space, node.output(0).dtype);
-  arguments.count = node.output(0).elements();
-  arguments.element_bytes = size_of(node.output(0).dtype);
-  return make_kernel(
-      [arguments](const Call& call) {
-        WhereArguments a = arguments;
-        a.condition = call.in(0);
-        a.a = call.in(1);
-        a.b = call.in(2);
-        a.y = call.out();
-        return where(a, call.stream);
-      },
-      over_operand(node, 1));
-}
-
 }  // namespace
 
 std::span<const KernelRow> rows_binary();
@@ -107,7 +81,6 @@ std::span<const KernelRow> rows_binary() {
       RT_BINARY(BitwiseOr, "bitwise_or", kIntegers),
       RT_BINARY(BitwiseXor, "bitwise_xor", kIntegers),
       row<create_shift>(OpKind::BitShift, "bit_shift", kIntegers),
-      row<create_where>(OpKind::Where, "where", kBool),
   };
 #undef RT_BINARY
 #undef RT_COMPARE

@@ -1,7 +1,7 @@
 // GatherElements, GatherND, ScatterElements, ScatterND: flat positions are computed from the indices first,
 // then rows are read or written there. Scatters give the same result in every run: without a reduction the
 // last of equal indices is selected before anything is written, with one the indices are sorted and the
-// updates of equal ones combined in order. TensorScatter writes consecutive rows.
+// updates of equal ones combined in order.
 #include "kernels/indexed.h"
 
 #include "backends/cuda/support/positions.h"
@@ -171,31 +171,6 @@ Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
   return make_scatter_reduce(node, indexed, reduction);
 }
 
-Result<KernelPtr> create_tensor_scatter(CudaDevice&, const NodeView& node) {
-  const auto& attributes = node.as<op::TensorScatterAttributes>();
-  const Shape& cache = node.shape(0);
-  const int axis = *normalized_axis(attributes.axis, cache.rank());
-  const Units units = units_of(node.dtype(0), cache.elements(axis + 1, cache.rank()));
-  const TensorScatterArguments arguments{.wide_indices = is_wide(node, 2),
-                                         .circular = attributes.circular,
-                                         .unit = units.bytes,
-                                         .batch = cache[0],
-                                         .middle = cache.elements(1, axis),
-                                         .positions = cache[axis],
-                                         .written = node.shape(1)[axis],
-                                         .inner = units.inner};
-  return make_kernel(
-      [arguments, bytes = node.input(0).bytes()](const Call& call) {
-        if (const cudaError_t error = copy_data(call, bytes)) return error;
-        TensorScatterArguments a = arguments;
-        a.update = call.in(1);
-        a.write_indices = call.in(2);
-        a.cache = call.out();
-        return tensor_scatter(a, call.stream);
-      },
-      in_place());
-}
-
 }  // namespace
 
 std::span<const KernelRow> rows_indexed();
@@ -212,7 +187,6 @@ std::span<const KernelRow> rows_indexed() {
           OpKind::ScatterElements, "scatter_elements", kAnyDType),
       row<create_scatter<ScatterTuples, op::ScatterNDAttributes>, supports<ScatterTuples>>(
           OpKind::ScatterND, "scatter_nd", kAnyDType),
-      row<create_tensor_scatter>(OpKind::TensorScatter, "tensor_scatter", kAnyDType),
   };
   return kRows;
 }

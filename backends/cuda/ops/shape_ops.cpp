@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "backends/cuda/kernel.h"
-#include "kernels/constant.h"
+#include "kernels/shape_ops.h"
 #include "runtime/core/element.h"
 
 namespace librt::cuda {

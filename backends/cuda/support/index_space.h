@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/index_space.h"
+#include "runtime/core/dtype.h"
 #include "runtime/geometry/broadcast.h"
 
 namespace librt::cuda {
@@ -39,6 +40,13 @@ bool group_neighbours(IndexSpace<kOperands>& space, int64_t width) noexcept {
   space.extents[last] = (space.extents[last] + width - 1) / width;
   for (auto& strides : space.strides) strides[last] *= width;
   return true;
+}
+
+/// Groups of 16 bytes of elements where the index space allows that, else single elements.
+template <int kOperands>
+int choose_width(IndexSpace<kOperands>& space, DType dtype) noexcept {
+  const int width = 16 / static_cast<int>(size_of(dtype));
+  return group_neighbours(space, width) ? width : 1;
 }
 
 /// Removes axes of extent 1 and merges neighbours that every operand traverses with one stride; at least one

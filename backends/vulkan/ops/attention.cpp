@@ -1,4 +1,4 @@
-// Attention in tiles of queries and keys, without materializing the scores; rotary embedding; TensorScatter.
+// Attention in tiles of queries and keys, without materializing the scores.
 #include <algorithm>
 #include <cmath>
 
@@ -166,57 +166,8 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   return Status(Code::Unsupported, reasons);
 }
 
-// --- RotaryEmbedding
-
-Status rotary_supports(const Device& device, const NodeView& node) noexcept {
-  return fits(device, node);
-}
-
-Result<KernelPtr> create_rotary(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const Shape &x = node.shape(0), &table = node.shape(1);
-  const int64_t pairs = table[2], count = x.elements(0, 3) * (x[3] - pairs);
-  auto program = std::make_unique<Program>("rotary");
-  Step& step = program->dispatch_each(Shader::rotary, count, cast(device).plan().elementwise_lanes);
-  step.spec(node.as<op::RotaryEmbeddingAttributes>().interleaved);
-  step.push(count).push(x[1]).push(x[2]).push(x[3]).push(pairs).push(table[0] == 1 ? int64_t{0} : x[2]);
-  step.read(0, in(0)).write(1, out(0)).read(2, in(1)).read(3, in(2));
-  program->in_place(0);
-  return finish(std::move(program));
-}
-
-// --- TensorScatter
-
-Status scatter_supports(const Device& device, const NodeView& node) noexcept {
-  RT_TRY(fits(device, node));
-  return size_of(node.dtype(0)) >= sizeof(uint32_t) ? Status() : storable(device, node.dtype(0));
-}
-
-Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const auto& attributes = node.as<op::TensorScatterAttributes>();
-  const Shape &cache = node.shape(0), &update = node.shape(1);
-  const auto axis = normalized_axis(attributes.axis, cache.rank());
-  if (!axis) return unsupported("axis ", attributes.axis, " of ", cache.rank());
-  const size_t size = size_of(node.dtype(0));
-  const Shader shader = size == 1   ? Shader::tensor_scatter_1
-                        : size == 2 ? Shader::tensor_scatter_2
-                        : size == 4 ? Shader::tensor_scatter_4
-                                    : Shader::tensor_scatter_8;
-  auto program = std::make_unique<Program>("tensor_scatter");
-  program->copy(out(0), in(0));
-  Step& step = program->dispatch_each(shader, update.elements(), cast(device).plan().elementwise_lanes);
-  step.spec(node.has(2)).spec(attributes.circular);
-  step.push(update.elements()).push(cache.elements(1, *axis)).push(cache[*axis]).push(update[*axis]);
-  step.push(cache.elements(*axis + 1, cache.rank())).push(node.has(2) && node.dtype(2) == DType::I64 ? 2 : 1);
-  step.read(0, in(1)).write(1, out(0));
-  if (node.has(2)) step.read(2, in(2));
-  program->in_place(0);
-  return finish(std::move(program));
-}
-
 constexpr KernelRow kRows[] = {
     {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, builds<build>, built<build>},
-    {OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}, rotary_supports, create_rotary},
-    {OpKind::TensorScatter, "tensor_scatter", kAnyDType, scatter_supports, create_scatter},
 };
 
 }  // namespace

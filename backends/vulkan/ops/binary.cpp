@@ -1,4 +1,4 @@
-// Arithmetic, comparison, selection and bits of integers with broadcasting.
+// Arithmetic, comparison and bits of integers with broadcasting.
 #include "backends/vulkan/support.h"
 
 namespace librt::vulkan {
@@ -43,8 +43,8 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 }
 
 /// The result may overwrite input i if it has the output's shape and type.
-void offer_in_place(Program& program, const NodeView& node, size_t first = 0) {
-  for (size_t i = first; i < node.input_count(); ++i)
+void offer_in_place(Program& program, const NodeView& node) {
+  for (size_t i = 0; i < node.input_count(); ++i)
     if (node.input(i) == node.output(0)) {
       program.in_place(static_cast<uint8_t>(i));
       return;
@@ -142,30 +142,6 @@ Result<KernelPtr> create_bits(Device& device, const NodeView& node, std::span<co
   return create_typed(device, node, bits_shader(node.dtype(0)), true);
 }
 
-Result<KernelPtr> create_where(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
-  const StridedSpace space = space_of(node);
-  auto program = std::make_unique<Program>("where");
-  const size_t size = size_of(node.output(0).dtype);
-  const Shader shader = size == 1   ? Shader::where_1
-                        : size == 2 ? Shader::where_2
-                        : size == 4 ? Shader::where_4
-                                    : Shader::where_8;
-  const int64_t count = node.output(0).elements();
-  program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
-      .spec(space.rank())
-      .push(count)
-      .push_axes(space.extents, 1)
-      .push_axes(space.strides[0], 0)
-      .push_axes(space.strides[1], 0)
-      .push_axes(space.strides[2], 0)
-      .read(0, in(0))
-      .read(1, in(1))
-      .read(2, in(2))
-      .write(3, out(0));
-  offer_in_place(*program, node, 1);
-  return finish(std::move(program));
-}
-
 constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 constexpr DTypeSet kBool{DType::Bool};
@@ -203,7 +179,6 @@ constexpr KernelRow kRows[] = {
     RT_BITS(BitwiseOr),
     RT_BITS(BitwiseXor),
     RT_BITS(BitShift),
-    {OpKind::Where, "where", kBool, supports, create_where},
 };
 
 }  // namespace

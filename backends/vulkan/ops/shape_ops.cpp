@@ -77,7 +77,7 @@ constexpr KernelRow kRows[] = {
 
 }  // namespace
 
-std::span<const KernelRow> rows_constant() {
+std::span<const KernelRow> rows_shape_ops() {
   return kRows;
 }
 

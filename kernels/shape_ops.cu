@@ -1,4 +1,4 @@
-#include "kernels/constant.h"
+#include "kernels/shape_ops.h"
 
 #include "kernels/common.cuh"
 
