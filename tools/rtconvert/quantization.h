@@ -1,7 +1,8 @@
 // --precision int8: quantizes a model with ranges observed in sessions on calibration data.
 //
-// Knows: calibration data, how ranges are chosen, accuracy. Must not know: which nodes of a graph are
-// quantized and how (tools/compiler/quantize/calibrate.h).
+// Knows: which nodes stay in f32 for the accuracy that is asked for. Must not know: how data is read
+// (calibration_data.h), observed (calibration_run.h) and errors are measured (quantization_error.h), which
+// nodes of a graph can be quantized and how (tools/compiler/quantize/calibrate.h).
 #pragma once
 
 #include <set>
@@ -11,31 +12,9 @@
 #include "runtime/graph/graph.h"
 #include "tools/data/array.h"
 #include "tools/rtconvert/options.h"
+#include "tools/rtconvert/quantization_report.h"
 
 namespace librt::convert {
-
-struct QuantizationReport {
-  /// A matmul or convolution: the signal-to-noise ratio of its result when only this node is quantized.
-  struct Line {
-    std::string name, op;
-    double decibels = 0;
-    bool kept = false;  ///< stays in f32
-  };
-  std::vector<Line> lines;  ///< worst first
-  size_t matmuls = 0;       ///< matmuls and convolutions computed in integers, or with integer weights
-  size_t tables = 0;        ///< embeddings with quantized rows
-  size_t rows = 0;          ///< of calibration data
-  size_t equalized = 0;     ///< pairs of convolutions
-  bool trained = false;     ///< with ranges from quantization-aware training
-  /// Top-1 accuracies; negative without labels.
-  double accuracy_f32 = -1, accuracy_int8 = -1;
-  /// The largest difference of an output from f32, relative to its largest magnitude; negative if not
-  /// measured.
-  double output_error = -1;
-
-  std::string table() const;
-  std::string summary() const;
-};
 
 /// Inserts fake quantization for training into a model that is not optimized yet; with --calibrate, its
 /// ranges are initialized from data.
