@@ -1,0 +1,172 @@
+// Nodes after a quantized matmul or convolution become part of it: scale, bias, activation, QuantizeLinear.
+//
+// In the pictures QMatMul is any QuantizedMatMul, QuantizedConv or Requantize with an f32 result that one
+// node reads.
+#include <array>
+
+#include "tools/compiler/passes/pattern.h"
+#include "tools/compiler/passes/quantize_rewrites.h"
+
+namespace librt::compiler {
+namespace {
+
+using Epilogue = op::EpilogueAttributes;
+
+/// A Requantize, QuantizedConv or QuantizedMatMul with a result in f32 that one node reads.
+struct Open {
+  OpAttributes op;
+  std::vector<ValueId> inputs;  ///< all seven, or five
+  size_t scale = 1;             ///< index; bias, y_scale and y_zero_point follow
+  size_t bias() const { return scale == 1 ? 2 : 4; }
+
+  template <class F>
+  auto& visit(F f) {
+    switch (op.type) {
+      case OpKind::QuantizedConv: return f(*static_cast<op::QuantizedConvAttributes*>(op.value));
+      case OpKind::QuantizedMatMul: return f(*static_cast<op::QuantizedMatMulAttributes*>(op.value));
+      default: return f(*static_cast<op::RequantizeAttributes*>(op.value));
+    }
+  }
+  std::unique_ptr<Epilogue>& epilogue() {
+    return visit([](auto& a) -> auto& { return a.epilogue; });
+  }
+  uint8_t& to() {
+    return visit([](auto& a) -> auto& { return a.to; });
+  }
+};
+
+std::optional<Open> open_matmul(GraphEdit& edit, ValueId y) {
+  const Node* node = edit.producer(y);
+  if (node == nullptr || edit.value(y).dtype != DType::F32 || !is_inner(edit, y)) return std::nullopt;
+  const bool sums = node->kind() == OpKind::Requantize;
+  if (!sums && node->kind() != OpKind::QuantizedConv && node->kind() != OpKind::QuantizedMatMul)
+    return std::nullopt;
+  Open open{.op = node->op, .inputs = node->inputs, .scale = sums ? 1u : 2u};
+  open.inputs.resize(sums ? 5 : 7, kNoValue);
+  return open;
+}
+
+/// Replaces `last` by the quantized operator with what was fused into it.
+void put(GraphEdit& edit, Open open, ValueId matmul, NodeId last) {
+  edit.name_after(edit.producer_id(matmul));
+  const ValueId fresh = edit.builder().emit_many(std::move(open.op), open.inputs, 1)[0];
+  if (fresh != kNoValue) edit.replace(edit.node(last).outputs[0], fresh);
+}
+
+/// A vector over the last axis of y, or a scalar, as an operand of a quantized operator; kNoValue for
+/// anything else.
+ValueId per_channel(GraphEdit& edit, ValueId id, ValueId y, bool one_number) {
+  const Value& value = edit.value(id);
+  if (!value.is_static() || value.dtype != DType::F32) return kNoValue;
+  const Shape shape = value.info().shape;
+  if (one_number && shape.elements() == 1)
+    return shape.rank() == 0 ? id : edit.builder().reshape(id, edit.builder().ints({}));
+  const int64_t channels = edit.value(y).dims.back().extent;
+  if (shape.rank() == 0 || shape.elements() != channels || shape.back() != channels) return kNoValue;
+  return shape.rank() == 1 ? id : edit.builder().reshape(id, edit.builder().ints(std::array{channels}));
+}
+
+/// Whether the value is a sum of products of integers, cast to f32.
+ValueId integer_sums(GraphEdit& edit, ValueId id) {
+  const Node* cast = edit.producer(id, OpKind::Cast);
+  if (cast == nullptr) return kNoValue;
+  const ValueId sums = cast->inputs[0];
+  const bool found = edit.producer(sums, OpKind::MatMulInteger) != nullptr ||
+                     edit.producer(sums, OpKind::ConvInteger) != nullptr;
+  return found ? sums : kNoValue;
+}
+
+}  // namespace
+
+//   y32 - Cast - Mul by scale        ->        y32 - Requantize(scale)        y32: of MatMulInteger or
+//   ConvInteger QMatMul(s) - Mul by scale        ->        QMatMul(s * scale)             before a bias or an
+//   activation
+void take_scale(GraphEdit& edit, NodeId id) {
+  const std::vector<ValueId> inputs = edit.node(id).inputs;
+  const ValueId y = edit.node(id).outputs[0];
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId matmul = inputs[i], factor = inputs[1 - i];
+    if (!edit.same_info(matmul, y) || !is_inner(edit, matmul)) continue;
+    const ValueId sums = integer_sums(edit, matmul);
+    const bool of_sums = sums != kNoValue;
+    auto open = open_matmul(edit, matmul);
+    if (!of_sums && (!open || open->epilogue() != nullptr || open->inputs[open->bias()] != kNoValue))
+      continue;
+    edit.name_after(id);
+    const ValueId scale = per_channel(edit, factor, y, true);
+    if (scale == kNoValue) continue;
+    if (of_sums) {
+      op::RequantizeAttributes attributes;
+      attributes.to = static_cast<uint8_t>(DType::F32);
+      const ValueId fresh = edit.emit(std::move(attributes), {sums, scale});
+      if (fresh != kNoValue) edit.replace(y, fresh);
+    } else {
+      open->inputs[open->scale] = edit.builder().mul(open->inputs[open->scale], scale);
+      put(edit, std::move(*open), matmul, id);
+    }
+    return;
+  }
+}
+
+//   QMatMul - Add a vector over the channels        ->        QMatMul(bias)
+void take_bias(GraphEdit& edit, NodeId id) {
+  const std::vector<ValueId> inputs = edit.node(id).inputs;
+  for (size_t i = 0; i < 2; ++i) {
+    auto open = open_matmul(edit, inputs[i]);
+    if (!open || open->epilogue() != nullptr || open->inputs[open->bias()] != kNoValue ||
+        !edit.same_info(inputs[i], edit.node(id).outputs[0]))
+      continue;
+    edit.name_after(id);
+    const ValueId bias = per_channel(edit, inputs[1 - i], inputs[i], false);
+    if (bias == kNoValue) continue;
+    open->inputs[open->bias()] = bias;
+    put(edit, std::move(*open), inputs[i], id);
+    return;
+  }
+}
+
+//   QMatMul - Relu (or another activation of an epilogue)        ->        QMatMul(activation)
+void take_activation(GraphEdit& edit, NodeId id) {
+  const auto activation = activation_of(edit.node(id));
+  if (!activation) return;
+  const ValueId matmul = edit.node(id).inputs[0];
+  auto open = open_matmul(edit, matmul);
+  if (!open || open->epilogue() != nullptr) return;
+  open->epilogue() = std::make_unique<Epilogue>(*activation);
+  put(edit, std::move(*open), matmul, id);
+}
+
+//   QMatMul - Q - y8                      ->        QMatMul(scale and zero point of y8) - y8
+//   QMatMul - MaxPool - Reshape - Q - y8  ->        QMatMul(scale and zero point of y8) - MaxPool - Reshape -
+//   y8
+//
+// with any chain of MaxPool, Reshape and Transpose, which then moves 8 bits.
+bool take_quantize(GraphEdit& edit, const Target& target) {
+  std::vector<NodeId> moves;
+  ValueId at = edit.node(target.node).inputs[0];
+  for (;;) {
+    const NodeId id = edit.producer_id(at);
+    if (id == kNoNode || !is_inner(edit, at)) return false;
+    const OpKind kind = edit.node(id).kind();
+    if (kind != OpKind::MaxPool && kind != OpKind::Reshape && kind != OpKind::Transpose) break;
+    moves.push_back(id);
+    at = edit.node(id).inputs[0];
+  }
+  auto open = open_matmul(edit, at);
+  if (!open) return false;
+  edit.name_after(edit.producer_id(at));
+  open->to() = static_cast<uint8_t>(target.to);
+  open->inputs[open->bias() + 1] = target.scale;
+  open->inputs[open->bias() + 2] = target.zero;
+  ValueId y = edit.builder().emit_many(std::move(open->op), open->inputs, 1)[0];
+  for (size_t i = moves.size(); i-- > 0;) {
+    std::vector<ValueId> inputs = edit.node(moves[i]).inputs;
+    inputs[0] = y;
+    edit.name_after(moves[i]);
+    y = edit.builder().emit_many(OpAttributes(edit.node(moves[i]).op), inputs, 1)[0];
+  }
+  if (y != kNoValue) edit.replace(edit.node(target.node).outputs[0], y);
+  return y != kNoValue;
+}
+
+}  // namespace librt::compiler
