@@ -78,9 +78,10 @@ ValueId integer_sums(GraphEdit& edit, ValueId id) {
 
 }  // namespace
 
-//   y32 - Cast - Mul by scale        ->        y32 - Requantize(scale)        y32: of MatMulInteger or
-//   ConvInteger QMatMul(s) - Mul by scale        ->        QMatMul(s * scale)             before a bias or an
-//   activation
+//   y32 - Cast - Mul by scale        ->        y32 - Requantize(scale)
+//   QMatMul(s) - Mul by scale        ->        QMatMul(s * scale)
+//
+// with y32 of ConvInteger or MatMulInteger, and a QMatMul that has no bias and no activation yet.
 void take_scale(GraphEdit& edit, NodeId id) {
   const std::vector<ValueId> inputs = edit.node(id).inputs;
   const ValueId y = edit.node(id).outputs[0];
