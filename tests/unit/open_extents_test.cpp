@@ -137,6 +137,23 @@ TEST(OpenExtents, OtherSymbolsAreOtherExtents) {
   EXPECT_EQ(net.build.value(sum).dims[1], net.build.value(x).dims[1]);
 }
 
+TEST(OpenExtents, SymbolsThatShareAProbeStayTwo) {
+  Net net;
+  const ValueId x = net.input({"b", "n"}), y = net.input({"c", "n"});
+  const ValueId sum = net.build.add(x, y);
+  // The addition fits at no extents with b and c different (and above 1), so both got the same.
+  for (int probe = 0; probe < kProbes; ++probe)
+    ASSERT_EQ(net.build.probe(x, probe).info.shape, net.build.probe(y, probe).info.shape);
+  EXPECT_FALSE(net.build.same_info(x, y));
+  EXPECT_FALSE(net.build.same_elements(x, y));
+  EXPECT_NE(net.build.comparable_shape(x), net.build.comparable_shape(y));
+  // Derived from b or from c, not from what the probes have in common.
+  EXPECT_EQ(net.dims(net.concat({x, x}, 0)), "2*b; n");
+  EXPECT_EQ(net.dims(net.concat({y, y}, 0)), "2*c; n");
+  EXPECT_EQ(net.dims(net.concat({x, y}, 0)), "b + c; n");
+  EXPECT_FALSE(net.build.same_info(sum, x));
+}
+
 TEST(OpenExtents, WhatANodeDemandsIsSolved) {
   Net net;
   net.build.fit_symbols(net.fitted);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/ops/page.h"
+
 #include "tools/compiler/shape/primes.h"
 
 namespace librt::compiler {

@@ -9,13 +9,13 @@
 #include <span>
 #include <vector>
 
-#include "tools/compiler/builder.h"
+#include "tools/compiler/shape/probe.h"
+#include "tools/compiler/shape/rules.h"
 
 namespace librt::compiler {
 
 class DistinctExtents {
  public:
-  using Probes = std::array<ProbeValue, kProbes>;
   /// Runs the shape rule on these inputs; false where it refuses them.
   using Infer = std::function<bool(const std::vector<Probes>& inputs, std::vector<Probes>& outputs)>;
 

@@ -1,6 +1,8 @@
-#include "tools/compiler/shape/assume.h"
+#include "tools/compiler/shape/assumed_extents.h"
 
 #include <algorithm>
+
+#include "runtime/ops/page.h"
 
 namespace librt::compiler {
 namespace {
@@ -15,16 +17,16 @@ void add(std::vector<Extent>& list, const Extent& extent) {
 
 }  // namespace
 
-void Assumptions::open(size_t input, int axis) {
+void AssumedExtents::open(size_t input, int axis) {
   add(open_, at(given_[input], axis));
 }
 
-bool Assumptions::is_open(const Extent& extent) const {
+bool AssumedExtents::is_open(const Extent& extent) const {
   return std::find(open_.begin(), open_.end(), extent) != open_.end();
 }
 
 /// Infers with each extent `first` replaced by `second`.
-bool Assumptions::infer(const Changes& changes, std::vector<Probes>& results) const {
+bool AssumedExtents::infer(const Changes& changes, std::vector<Probes>& results) const {
   std::vector<Probes> inputs = given_;
   for (Probes& input : inputs)
     for (int axis = 0; axis < input[0].info.shape.rank(); ++axis)
@@ -37,7 +39,7 @@ bool Assumptions::infer(const Changes& changes, std::vector<Probes>& results) co
 }
 
 /// Drops the changes that are not needed.
-Assumptions::Changes Assumptions::without_idle(Changes changes) const {
+AssumedExtents::Changes AssumedExtents::without_idle(Changes changes) const {
   std::vector<Probes> results;
   if (!infer(changes, results)) return changes;
   for (size_t i = 0; i < changes.size();) {
@@ -51,7 +53,7 @@ Assumptions::Changes Assumptions::without_idle(Changes changes) const {
   return changes;
 }
 
-void Assumptions::attempt(const Changes& changes) {
+void AssumedExtents::attempt(const Changes& changes) {
   std::vector<Probes> results;
   if (!infer(changes, results)) return;
   if (!found_) results_ = results;
@@ -67,7 +69,7 @@ void Assumptions::attempt(const Changes& changes) {
 
 /// All dynamic extents on an axis (counted from the last) become the axis's known extent, or else its first
 /// or last one.
-Assumptions::Changes Assumptions::equal_by_axis(bool first) const {
+AssumedExtents::Changes AssumedExtents::equal_by_axis(bool first) const {
   Changes changes;
   for (int back = 1; back <= kMaxRank; ++back) {
     std::vector<Extent> here;
@@ -84,7 +86,7 @@ Assumptions::Changes Assumptions::equal_by_axis(bool first) const {
   return changes;
 }
 
-bool Assumptions::run(std::vector<Probes>& outputs) {
+bool AssumedExtents::run(std::vector<Probes>& outputs) {
   if (open_.empty() || open_.size() > kMostOpen) return false;
   candidates_ = {{1, 1}};
   for (const Probes& input : given_)

@@ -19,7 +19,7 @@ using SymbolChange = std::pair<int32_t, Dim>;
 /// The changes that `fits` requires: of the smallest set under which it is true (up to four), those that an
 /// extent of 1, by broadcasting, cannot replace. open: symbols that may change. dims: candidate replacements,
 /// the likeliest first; an extent of 1 is tried last.
-std::vector<SymbolChange> fit_symbols(std::span<const int32_t> open, std::vector<Dim> dims,
-                                      const std::function<bool(std::span<const SymbolChange>)>& fits);
+std::vector<SymbolChange> required_changes(std::span<const int32_t> open, std::vector<Dim> dims,
+                                           const std::function<bool(std::span<const SymbolChange>)>& fits);
 
 }  // namespace librt::compiler

@@ -17,7 +17,7 @@ using Entries = std::vector<std::optional<int64_t>>;
 
 /// operands: at concrete shapes, value null where an operand is not known. entries: for each input, if it is
 /// such a shape operand. x: the first input's value in the graph, whose static extents hold in any case.
-Status infer_unknown(const NodeView& node, std::span<const Entries> entries, const Value& x,
-                     std::vector<TensorInfo>& outputs);
+Status infer_with_unknown_operands(const NodeView& node, std::span<const Entries> entries, const Value& x,
+                                   std::vector<TensorInfo>& outputs);
 
 }  // namespace librt::compiler

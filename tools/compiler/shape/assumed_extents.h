@@ -8,18 +8,16 @@
 #include <functional>
 #include <vector>
 
-#include "tools/compiler/builder.h"
+#include "tools/compiler/shape/probe.h"
 
 namespace librt::compiler {
 
-using Probes = std::array<ProbeValue, kProbes>;
-
-class Assumptions {
+class AssumedExtents {
  public:
   /// Runs the shape rule on these inputs; false where it refuses them.
   using Infer = std::function<bool(const std::vector<Probes>& inputs, std::vector<Probes>& outputs)>;
 
-  Assumptions(std::vector<Probes> inputs, Infer infer)
+  AssumedExtents(std::vector<Probes> inputs, Infer infer)
       : given_(std::move(inputs)), infer_(std::move(infer)) {}
   /// Axis `axis` of input `input` depends on data. Such axes with the same extent are treated as one.
   void open(size_t input, int axis);

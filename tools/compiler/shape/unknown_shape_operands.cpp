@@ -1,4 +1,4 @@
-#include "tools/compiler/shape/unknown_extents.h"
+#include "tools/compiler/shape/unknown_shape_operands.h"
 
 #include <algorithm>
 #include <limits>
@@ -105,8 +105,8 @@ Status infer_reshape(const NodeView& node, const Entries& entries, std::vector<T
 
 }  // namespace
 
-Status infer_unknown(const NodeView& node, std::span<const Entries> entries, const Value& x,
-                     std::vector<TensorInfo>& outputs) {
+Status infer_with_unknown_operands(const NodeView& node, std::span<const Entries> entries, const Value& x,
+                                   std::vector<TensorInfo>& outputs) {
   if (node.kind() == OpKind::Reshape) return infer_reshape(node, entries[1], outputs);
   std::vector<Operand> operands(node.inputs.begin(), node.inputs.end());
   std::vector<ops::HostTensor> samples(operands.size());

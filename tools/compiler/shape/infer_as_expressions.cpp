@@ -1,29 +1,14 @@
-// Builder: what is proven of a node's results, and the constraints it puts on symbols. See builder.h for the
-// idea.
+// ShapeInference: what is proven of a node's results, as expressions of the graph's symbols.
 #include <algorithm>
 #include <cstring>
 
 #include "runtime/core/element.h"
 #include "runtime/ops/control.h"
-#include "tools/compiler/builder.h"
 #include "tools/compiler/shape/distinct_extents.h"
-#include "tools/compiler/shape/symbols.h"
+#include "tools/compiler/shape/shape_inference.h"
 
 namespace librt::compiler {
 namespace {
-
-constexpr size_t kMostDemandTexts = 8;
-
-/// By symbol: whether an input of the graph carries it and it has no definition.
-std::vector<bool> input_symbols(const Graph& graph) {
-  std::vector<bool> carried(graph.symbols.size());
-  for (const ValueId input : graph.inputs)
-    for (const Dim& dim : graph.values[input].dims)
-      if (!dim.is_known() && dim.symbol >= 0)
-        carried[static_cast<size_t>(dim.symbol)] =
-            graph.symbols[static_cast<size_t>(dim.symbol)].definition.empty();
-  return carried;
-}
 
 /// The elements of a small integer value whose bytes are known.
 void take_elements(Known& known, const TensorInfo& info) {
@@ -38,7 +23,7 @@ void take_elements(Known& known, const TensorInfo& info) {
 
 // --- extents and the graph's dims
 
-Extent Builder::symbol_extent(int32_t symbol) {
+Extent ShapeInference::symbol_extent(int32_t symbol) {
   const auto index = static_cast<size_t>(symbol);
   if (symbol_extents_.size() < graph_.symbols.size()) symbol_extents_.resize(graph_.symbols.size());
   if (symbol_extents_[index]) return *symbol_extents_[index];
@@ -54,12 +39,12 @@ Extent Builder::symbol_extent(int32_t symbol) {
   return extent;
 }
 
-Extent Builder::extent_of(const Dim& dim) {
+Extent ShapeInference::extent_of(const Dim& dim) {
   if (dim.is_known()) return number(dim.extent);
   return dim.symbol >= 0 ? symbol_extent(dim.symbol) : Extent::unknown();
 }
 
-Dim Builder::dim_of(Extent extent) {
+Dim ShapeInference::dim_of(Extent extent) {
   if (extent.is_constant()) return extent.constant >= 0 ? Dim{.extent = extent.constant} : Dim{};
   if (extent.is_unknown()) return {};
   if (const auto symbol = extents_.as_symbol(extent)) return {.symbol = *symbol};
@@ -83,23 +68,23 @@ Dim Builder::dim_of(Extent extent) {
   return {.symbol = symbol};
 }
 
-bool Builder::same_info(ValueId a, ValueId b) const {
+bool ShapeInference::same_info(ValueId a, ValueId b) const {
   return graph_.values[a].dtype == graph_.values[b].dtype && known_[a].dims == known_[b].dims;
 }
 
-Shape Builder::comparable_shape(ValueId id) const {
+Shape ShapeInference::comparable_shape(ValueId id) const {
   Shape shape;
   for (const Extent& extent : known_[id].dims)
     shape.push_back(extent.is_constant() ? extent.constant : (int64_t{1} << 31) + extent.polynomial);
   return shape;
 }
 
-bool Builder::same_elements(ValueId a, ValueId b) {
+bool ShapeInference::same_elements(ValueId a, ValueId b) {
   const Extent first = product_of(extents_, known_[a].dims);
   return !first.is_unknown() && first == product_of(extents_, known_[b].dims);
 }
 
-Known Builder::known_source(ValueId id) {
+Known ShapeInference::known_source(ValueId id) {
   Known known;
   for (size_t axis = 0; axis < graph_.values[id].dims.size(); ++axis) {
     const Dim& dim = graph_.values[id].dims[axis];
@@ -117,7 +102,7 @@ Known Builder::known_source(ValueId id) {
   return known;
 }
 
-std::vector<const Known*> Builder::known_inputs(const Node& node) const {
+std::vector<const Known*> ShapeInference::known_inputs(const Node& node) const {
   std::vector<const Known*> inputs;
   for (const ValueId input : node.inputs) inputs.push_back(input == kNoValue ? nullptr : &known_[input]);
   return inputs;
@@ -125,7 +110,7 @@ std::vector<const Known*> Builder::known_inputs(const Node& node) const {
 
 // --- results of a node
 
-bool Builder::refutes(Extent extent, const Probes& output, int axis) const {
+bool ShapeInference::refutes(Extent extent, const Probes& output, int axis) const {
   for (int probe = 0; probe < kProbes; ++probe) {
     const int64_t found = output[static_cast<size_t>(probe)].info.shape[axis];
     const auto claimed = extents_.evaluate(extent, symbol_probes_[static_cast<size_t>(probe)]);
@@ -135,8 +120,8 @@ bool Builder::refutes(Extent extent, const Probes& output, int axis) const {
   return false;
 }
 
-void Builder::conclude_extents(const Node& node, const std::vector<Probes>& outputs,
-                               std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands) {
+void ShapeInference::conclude_extents(const Node& node, const std::vector<Probes>& outputs,
+                                      std::vector<std::vector<Extent>>& dims, std::vector<Demand>& demands) {
   const std::vector<const Known*> inputs = known_inputs(node);
   const uint32_t shape_operands = ops::page_of(node.kind())->shape_operands;
   bool is_static = true;
@@ -166,8 +151,8 @@ void Builder::conclude_extents(const Node& node, const std::vector<Probes>& outp
   }
 }
 
-void Builder::conclude_copied(const Node& node, std::vector<std::vector<Extent>>& dims,
-                              std::vector<Demand>& demands) {
+void ShapeInference::conclude_copied(const Node& node, std::vector<std::vector<Extent>>& dims,
+                                     std::vector<Demand>& demands) {
   std::vector<Probes> given(node.inputs.size());
   std::vector<const Known*> inputs = known_inputs(node);
   for (size_t i = 0; i < given.size(); ++i)
@@ -179,7 +164,7 @@ void Builder::conclude_copied(const Node& node, std::vector<std::vector<Extent>>
   distinct.run(dims, demands);
 }
 
-Extent Builder::from_body(const Graph& body, const Dim& dim) {
+Extent ShapeInference::from_body(const Graph& body, const Dim& dim) {
   if (dim.is_known()) return number(dim.extent);
   if (dim.symbol < 0) return Extent::unknown();
   // Only symbols that the body's inputs brought in from this graph are known here by the same name.
@@ -202,7 +187,7 @@ Extent Builder::from_body(const Graph& body, const Dim& dim) {
   return symbol.definition.empty() ? outside(dim.symbol) : extents_.from_terms(symbol.definition, outside);
 }
 
-void Builder::conclude_from_bodies(const Node& node, std::vector<std::vector<Extent>>& dims) {
+void ShapeInference::conclude_from_bodies(const Node& node, std::vector<std::vector<Extent>>& dims) {
   const bool loop = node.kind() == OpKind::Loop;
   const size_t carried = loop ? static_cast<size_t>(node.as<op::LoopAttributes>().carried) : 0;
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -232,8 +217,8 @@ void Builder::conclude_from_bodies(const Node& node, std::vector<std::vector<Ext
   }
 }
 
-void Builder::conclude_values(const Node& node, const std::vector<Probes>& outputs,
-                              std::vector<Known>& results) {
+void ShapeInference::conclude_values(const Node& node, const std::vector<Probes>& outputs,
+                                     std::vector<Known>& results) {
   const std::vector<const Known*> inputs = known_inputs(node);
   const bool constant = std::all_of(inputs.begin(), inputs.end(), [&](const Known* input) {
     return input == nullptr || input->bytes != nullptr ||
@@ -263,7 +248,7 @@ void Builder::conclude_values(const Node& node, const std::vector<Probes>& outpu
   }
 }
 
-Dim Builder::name_extent(const Node& node, size_t output, int axis, const Probes& probes) {
+Dim ShapeInference::name_extent(const Node& node, size_t output, int axis, const Probes& probes) {
   const std::array<int64_t, kProbes> extents = {probes[0].info.shape[axis], probes[1].info.shape[axis]};
   const bool from_data = extents[0] == ops::kUnknownExtent || extents[1] == ops::kUnknownExtent;
   int32_t symbol = -1;
@@ -272,7 +257,7 @@ Dim Builder::name_extent(const Node& node, size_t output, int axis, const Probes
     if (const Value& value = graph_[id]; axis < value.rank())
       if (const int32_t before = value.dims[static_cast<size_t>(axis)].symbol; before >= 0)
         if (graph_.symbols[static_cast<size_t>(before)].definition.empty() &&
-            !input_symbols(graph_)[static_cast<size_t>(before)])
+            !input_symbols()[static_cast<size_t>(before)])
           symbol = before;
   if (symbol < 0) {
     std::string name;
@@ -293,8 +278,8 @@ Dim Builder::name_extent(const Node& node, size_t output, int axis, const Probes
   return {.symbol = symbol};
 }
 
-std::vector<Known> Builder::conclude(const Node& node, std::vector<Probes>& outputs,
-                                     std::vector<Demand>& demands) {
+std::vector<Known> ShapeInference::conclude(const Node& node, std::vector<Probes>& outputs,
+                                            std::vector<Demand>& demands) {
   std::vector<std::vector<Extent>> dims;
   for (const Probes& output : outputs)
     dims.emplace_back(static_cast<size_t>(output[0].info.shape.rank()), Extent::unknown());
@@ -315,53 +300,6 @@ std::vector<Known> Builder::conclude(const Node& node, std::vector<Probes>& outp
   }
   conclude_values(node, outputs, results);
   return results;
-}
-
-// --- constraints from a node
-
-std::vector<Demand> Builder::demands_of(const Node& node) {
-  const ExtentRule rule = ops::extent_rule(node.kind());
-  std::vector<Demand> demands;
-  if (rule != ExtentRule::Own) return demands;
-  std::vector<std::vector<Extent>> nothing;
-  const std::vector<const Known*> inputs = known_inputs(node);
-  const ops::Page& page = *ops::page_of(node.kind());
-  if (inputs.size() < page.inputs.least) return demands;
-  for (size_t i = 0; i < page.inputs.least; ++i)
-    if (inputs[i] == nullptr) return demands;
-  infer_extents(extents_, node, inputs, nothing, demands);
-  return demands;
-}
-
-bool Builder::meet_demands(const Node& node, const std::vector<Demand>& demands) {
-  for (const Demand& demand : demands) {
-    const Extent difference = extents_.primitive(extents_.subtract(demand.a, demand.b));
-    if (difference.polynomial < 0) continue;
-    if (fitted_ != nullptr) {
-      const auto solution = extents_.solve(difference, input_symbols(graph_));
-      if (solution && replace_by_solution(node, solution->first, solution->second)) return true;
-    }
-    std::string sentence =
-        text(extents_.equation_text(difference, graph_.symbols), ": ", describe(node), " requires it");
-    const bool is_new =
-        std::find(demand_texts_.begin(), demand_texts_.end(), sentence) == demand_texts_.end();
-    if (is_new && demand_texts_.size() < kMostDemandTexts) demand_texts_.push_back(std::move(sentence));
-  }
-  return false;
-}
-
-bool Builder::replace_by_solution(const Node& node, int32_t symbol, Extent solution) {
-  const auto other = extents_.as_symbol(solution);
-  if (!other && !(solution.is_constant() && solution.constant >= 1)) return false;
-  if (other && !graph_.symbols[static_cast<size_t>(*other)].definition.empty()) return false;
-  const std::string name = graph_.symbols[static_cast<size_t>(symbol)].name;
-  const std::string by = other ? graph_.symbols[static_cast<size_t>(*other)].name : std::string();
-  replace_symbol(graph_, name, solution.constant, by);
-  fitted_->push_back(text("dimension '", name, "' is ",
-                          other ? text('\'', by, '\'') : text(solution.constant), ": ", describe(node),
-                          " accepts nothing else"));
-  infer_again();
-  return true;
 }
 
 }  // namespace librt::compiler

@@ -1,4 +1,4 @@
-#include "tools/compiler/shape/fit_symbols.h"
+#include "tools/compiler/shape/required_changes.h"
 
 #include <algorithm>
 
@@ -32,8 +32,8 @@ bool search(std::span<const int32_t> open, std::span<const Dim> dims, size_t fir
 
 }  // namespace
 
-std::vector<SymbolChange> fit_symbols(std::span<const int32_t> open, std::vector<Dim> dims,
-                                      const Fits& fits) {
+std::vector<SymbolChange> required_changes(std::span<const int32_t> open, std::vector<Dim> dims,
+                                           const Fits& fits) {
   if (open.empty() || open.size() > kMostOpen) return {};
   const Dim one{.extent = 1};
   std::erase(dims, one);
