@@ -33,7 +33,9 @@ struct Growths {
   bool is_present(ValueId id) const;
 };
 
-/// Only copies bytes to other positions: Reshape, Transpose, Gather or Slice by constants... Input 0 is data.
+/// Copies the elements of input 0 to other positions that are known beforehand, or changes their type. Not
+/// every operator that moves data: the rows that a past grows by must stay rows, so Expand and Tile do not
+/// count, nor does a Gather or Slice by anything but constants.
 bool is_movement(const Graph& graph, const Node& node);
 
 /// Whether input i must be known for shape inference.

@@ -20,7 +20,8 @@ struct Lengths {
   int64_t past, fresh;
 };
 
-/// Whether only the shape of the result depends on shape operands, not its elements.
+/// Whether only the shape of the result depends on shape operands, not its elements: Slice and Pad, which
+/// have shape operands as well, select elements by them.
 bool shapes_only(OpKind kind) {
   return kind == OpKind::Reshape || kind == OpKind::Expand || kind == OpKind::Tile ||
          kind == OpKind::ConstantOfShape;

@@ -107,6 +107,7 @@ bool keeps_matrices(GraphEdit& edit, ValueId from, ValueId to) {
   return true;
 }
 
+/// Through what exporters put between Q K^T and the Softmax: scale, soft cap, bias and mask.
 bool leads_to_matmul(GraphEdit& edit, ValueId value, int depth = 8) {
   const Node* node = edit.producer(value);
   if (node == nullptr || depth == 0) return false;

@@ -15,6 +15,7 @@
 namespace librt::compiler {
 namespace {
 
+/// A fact of algebra that no other pass needs.
 bool is_commutative(OpKind kind) {
   switch (kind) {
     case OpKind::Add:

@@ -23,6 +23,8 @@ namespace {
 
 using Permutation = std::vector<int64_t>;
 
+/// How a Transpose moves through an operator. Elementwise operators have it from the page's form; the others
+/// need a rule of their own (an axis, or an operand to permute), which is why they are listed in class_of().
 enum class Class : uint8_t {
   Barrier,
   Elementwise,

@@ -32,7 +32,8 @@ int64_t moved_axis(GraphEdit& edit, const Node& node, const Quantized& x) {
 
 }  // namespace
 
-// Operators whose results hold elements of the first operand, in whatever order.
+// Operators whose results hold elements of the first operand, in whatever order: a function of each element,
+// as DequantizeLinear is one, may as well come after them. Also MaxPool: the function is increasing.
 bool moves_quantized(OpKind kind) {
   switch (kind) {
     case OpKind::MaxPool:

@@ -101,6 +101,7 @@ bool has_equal_halves(GraphEdit& edit, ValueId table, int depth = 8) {
     if (from.rank() == 0 || to.rank() == 0 || from.back() != to.back()) return false;
     return has_equal_halves(edit, input, depth - 1);
   };
+  // The operators of which exporters make tables of sines and cosines.
   switch (node->kind()) {
     case OpKind::Concat: return concatenates_last_axis(edit, *node) && node->inputs[0] == node->inputs[1];
     case OpKind::Sin:

@@ -12,11 +12,13 @@ bool same_dims(const Graph& graph, ValueId a, ValueId b) {
   return graph[a].dims == graph[b].dims && graph[a].dtype == graph[b].dtype;
 }
 
+/// Only those that quantize_epilogue.cpp moves behind a QuantizeLinear, and Identity, which is gone by then.
 bool moves(OpKind kind) {
   return kind == OpKind::MaxPool || kind == OpKind::Reshape || kind == OpKind::Transpose ||
          kind == OpKind::Identity;
 }
 
+/// Activations that every epilogue of an integer operator has, QuantizedAdd included.
 bool bounds(OpKind kind) {
   return kind == OpKind::Relu || kind == OpKind::Clip;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/ops/page.h"
-
 #include "tools/compiler/shape/primes.h"
 
 namespace librt::compiler {

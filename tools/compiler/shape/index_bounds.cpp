@@ -8,7 +8,7 @@
 namespace librt::compiler {
 namespace {
 
-// Operators whose result holds only elements of their first operand.
+// Operators whose result holds only elements of their first operand; a Cast of indices keeps their values.
 bool moves_first_operand(OpKind kind) {
   switch (kind) {
     case OpKind::Identity:

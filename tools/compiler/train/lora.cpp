@@ -33,7 +33,8 @@ struct Weight {
   int64_t rank(const LoraOptions& options) const { return std::min({options.rank, in, out / groups}); }
 };
 
-/// Whether the node may be on the path from a constant to a MatMul's or Conv's weight operand.
+/// Whether the node may be on the path from a constant to a MatMul's or Conv's weight operand: what exporters
+/// put there, and what A B can be added behind.
 bool is_on_the_way(const Node& node) {
   switch (node.kind()) {
     case OpKind::Identity:
