@@ -12,7 +12,7 @@ bool same_dims(const Graph& graph, ValueId a, ValueId b) {
   return graph[a].dims == graph[b].dims && graph[a].dtype == graph[b].dtype;
 }
 
-/// Only those that quantize_epilogue.cpp moves behind a QuantizeLinear, and Identity, which is gone by then.
+/// Only those that quantize_epilogue.cpp moves after a QuantizeLinear, and Identity, which is gone by then.
 bool moves(OpKind kind) {
   return kind == OpKind::MaxPool || kind == OpKind::Reshape || kind == OpKind::Transpose ||
          kind == OpKind::Identity;

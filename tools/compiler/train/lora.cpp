@@ -34,7 +34,7 @@ struct Weight {
 };
 
 /// Whether the node may be on the path from a constant to a MatMul's or Conv's weight operand: what exporters
-/// put there, and what A B can be added behind.
+/// put there.
 bool is_on_the_way(const Node& node) {
   switch (node.kind()) {
     case OpKind::Identity:
