@@ -202,6 +202,81 @@ void set_outputs(compiler::Builder& builder, std::span<const ValueId> outputs) {
 
 // --- If
 
+bool Importer::add_branch(const rt_onnx::GraphProto& graph, const std::string& name, Scope& scope,
+                          Branch& branch) {
+  Frame& outer = *frame_;
+  branch.frame = std::make_unique<Frame>(outer);
+  frame_ = branch.frame.get();
+  // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
+  branch.frame->builder.fit_symbols(branch.frame->fitted);
+  const size_t problems = problem_count_, entries = report_.unsupported.size();
+  branch.outputs = add_graph(graph, name, scope, {});
+  const bool failed = branch.outputs.empty() && graph.output_size() > 0;
+  branch.packing = unpack(branch.outputs);
+  frame_ = &outer;
+  if (!failed) return true;
+  const auto first = report_.unsupported.begin() + static_cast<std::ptrdiff_t>(entries);
+  branch.refused.assign(first, report_.unsupported.end());
+  if (problem_count_ != problems || branch.refused.empty() ||
+      !std::all_of(first, report_.unsupported.end(), [](const UnsupportedNode& n) { return n.refused; }))
+    return false;
+  report_.unsupported.erase(first, report_.unsupported.end());
+  return true;
+}
+
+bool Importer::drop_refused(std::array<Branch, 2>& branches, const std::string& name, std::string& refusal) {
+  for (size_t i = 0; i < 2; ++i) {
+    if (branches[i].refused.empty()) continue;
+    if (!branches[1 - i].refused.empty()) {
+      for (const Branch& branch : branches)
+        report_.unsupported.insert(report_.unsupported.end(), branch.refused.begin(), branch.refused.end());
+      return false;
+    }
+    const UnsupportedNode& cause = branches[i].refused[0];
+    refusal = cause.reason.starts_with("node '")
+                  ? cause.reason
+                  : text("node '", cause.name, "' (", cause.op, "): ", cause.reason);
+    report_.warnings.push_back(
+        text("the ", i == 0 ? "then" : "else", " branch of '", name,
+             "' does not fit the shapes, and a run that takes it ends with an error: ", refusal));
+    branches[i].frame = nullptr;
+  }
+  return true;
+}
+
+Node Importer::make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
+                       const std::string& refusal) {
+  std::vector<ValueId> captured;
+  for (const Branch& branch : branches)
+    for (const ValueId id : branch.frame == nullptr ? std::vector<ValueId>{} : branch.frame->captured)
+      if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
+  Node made;
+  made.op = make_op(op::IfAttributes{});
+  made.name = name;
+  made.inputs = {condition};
+  made.inputs.insert(made.inputs.end(), captured.begin(), captured.end());
+  for (size_t i = 0; i < 2; ++i) {
+    if (branches[i].frame == nullptr) continue;
+    Frame& frame = *branches[i].frame;
+    std::vector<ValueId> own;
+    for (const ValueId id : captured) own.push_back(frame.capture(id));
+    frame.builder.graph().inputs = std::move(own);
+    frame.builder.set_scope(name + "/output");
+    set_outputs(frame.builder, branches[i].outputs);
+    builder().fail(frame.builder.take_failure());
+    frame.own.name = text(name, i == 0 ? "/then" : "/else");
+    for (const std::string& sentence : frame.fitted)
+      report_.warnings.push_back(
+          text("in the ", i == 0 ? "then" : "else", " branch of '", name, "': ", sentence));
+    made.bodies.push_back(std::move(frame.own));
+  }
+  if (made.bodies.size() == 1) {
+    made.bodies.push_back(made.bodies[0]);
+    made.bodies[branches[0].frame == nullptr ? 0 : 1].refusal = refusal;
+  }
+  return made;
+}
+
 void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope) {
   std::vector<ValueId> inputs;
   if (!check_control(node, name, scope, {"then_branch", "else_branch"}, inputs))
@@ -210,94 +285,30 @@ void Importer::add_if(const rt_onnx::NodeProto& node, const std::string& name, S
     problem(text("node '", name, "' (If): expected one tensor as its input"));
     return bind_nothing(node, scope);
   }
-  const rt_onnx::GraphProto* branches[] = {&find_attribute(node, "then_branch")->g(),
-                                           &find_attribute(node, "else_branch")->g()};
+  const rt_onnx::GraphProto* graphs[] = {&find_attribute(node, "then_branch")->g(),
+                                         &find_attribute(node, "else_branch")->g()};
   const size_t first_new = builder().graph().values.size();
   const auto known = builder().known_value(inputs[0]);
   if (known && known->info.elements() == 1) {
     const bool taken = load_element(known->data, known->info.dtype, 0) != 0;
-    return finish_control(node, name, scope, add_graph(*branches[taken ? 0 : 1], name, scope, {}), first_new);
+    return finish_control(node, name, scope, add_graph(*graphs[taken ? 0 : 1], name, scope, {}), first_new);
   }
-  Frame& outer = *frame_;
-  std::unique_ptr<Frame> frames[2];
-  std::vector<ValueId> outputs[2];
-  Packing packings[2];
-  std::vector<UnsupportedNode> refused[2];
-  for (size_t i = 0; i < 2; ++i) {
-    frames[i] = std::make_unique<Frame>(outer);
-    frame_ = frames[i].get();
-    // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
-    frames[i]->builder.fit_symbols(frames[i]->fitted);
-    const size_t problems = problem_count_, entries = report_.unsupported.size();
-    outputs[i] = add_graph(*branches[i], name, scope, {});
-    const bool failed = outputs[i].empty() && branches[i]->output_size() > 0;
-    packings[i] = unpack(outputs[i]);
-    frame_ = &outer;
-    if (!failed) continue;
-    const auto first = report_.unsupported.begin() + static_cast<std::ptrdiff_t>(entries);
-    refused[i].assign(first, report_.unsupported.end());
-    if (problem_count_ != problems || refused[i].empty() ||
-        !std::all_of(first, report_.unsupported.end(), [](const UnsupportedNode& n) { return n.refused; }))
-      return bind_nothing(node, scope);
-    report_.unsupported.erase(first, report_.unsupported.end());
-  }
-  // A branch with invalid shapes does not block the other: a run that takes it fails with the reason.
+  std::array<Branch, 2> branches;
+  for (size_t i = 0; i < 2; ++i)
+    if (!add_branch(*graphs[i], name, scope, branches[i])) return bind_nothing(node, scope);
   std::string refusal;
-  for (size_t i = 0; i < 2; ++i) {
-    if (refused[i].empty()) continue;
-    if (!refused[1 - i].empty()) {
-      for (const auto& nodes : refused)
-        report_.unsupported.insert(report_.unsupported.end(), nodes.begin(), nodes.end());
-      return bind_nothing(node, scope);
-    }
-    const UnsupportedNode& cause = refused[i][0];
-    refusal = cause.reason.starts_with("node '")
-                  ? cause.reason
-                  : text("node '", cause.name, "' (", cause.op, "): ", cause.reason);
-    report_.warnings.push_back(
-        text("the ", i == 0 ? "then" : "else", " branch of '", name,
-             "' does not fit the shapes, and a run that takes it ends with an error: ", refusal));
-    frames[i] = nullptr;
-  }
-  const bool both = frames[0] != nullptr && frames[1] != nullptr;
-  if (both && packings[0] != packings[1]) {
+  if (!drop_refused(branches, name, refusal)) return bind_nothing(node, scope);
+  const bool both = branches[0].frame != nullptr && branches[1].frame != nullptr;
+  if (both && branches[0].packing != branches[1].packing) {
     report_unsupported(
         node, name, opset_of(scope), inputs,
         "its branches give sequences of different lengths, or an optional that only one of them "
         "fills; make the condition known with --constant");
     return bind_nothing(node, scope);
   }
-  // Both bodies take every value that either captures.
-  std::vector<ValueId> captured;
-  for (const auto& frame : frames)
-    for (const ValueId id : frame == nullptr ? std::vector<ValueId>{} : frame->captured)
-      if (std::find(captured.begin(), captured.end(), id) == captured.end()) captured.push_back(id);
-  Node made;
-  made.op = make_op(op::IfAttributes{});
-  made.name = name;
-  made.inputs = {inputs[0]};
-  made.inputs.insert(made.inputs.end(), captured.begin(), captured.end());
-  for (size_t i = 0; i < 2; ++i) {
-    if (frames[i] == nullptr) continue;
-    Frame& frame = *frames[i];
-    std::vector<ValueId> own;
-    for (const ValueId id : captured) own.push_back(frame.capture(id));
-    frame.builder.graph().inputs = std::move(own);
-    frame.builder.set_scope(name + "/output");
-    set_outputs(frame.builder, outputs[i]);
-    outer.builder.fail(frame.builder.take_failure());
-    frame.own.name = text(name, i == 0 ? "/then" : "/else");
-    for (const std::string& sentence : frame.fitted)
-      report_.warnings.push_back(
-          text("in the ", i == 0 ? "then" : "else", " branch of '", name, "': ", sentence));
-    made.bodies.push_back(std::move(frame.own));
-  }
-  if (!both) {
-    made.bodies.push_back(made.bodies[0]);
-    made.bodies[frames[0] == nullptr ? 0 : 1].refusal = refusal;
-  }
-  const Packing& packing = packings[frames[0] != nullptr ? 0 : 1];
-  finish_control(node, name, scope, pack(outer.builder.emit_node(std::move(made)), packing), first_new);
+  const Packing packing = branches[branches[0].frame != nullptr ? 0 : 1].packing;
+  Node made = make_if(branches, name, inputs[0], refusal);
+  finish_control(node, name, scope, pack(builder().emit_node(std::move(made)), packing), first_new);
 }
 
 // --- Loop

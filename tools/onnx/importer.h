@@ -4,8 +4,10 @@
 // folder; users include import.h.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -207,6 +209,21 @@ class Importer {
   /// Null for an operator without bodies or sequences.
   static AddControl control_importer(const std::string& domain, const std::string& op);
   void add_if(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
+  /// A branch of an If whose condition is known only at run time.
+  struct Branch {
+    std::unique_ptr<Frame> frame;  ///< null: its nodes refuse their shapes
+    std::vector<ValueId> outputs;
+    Packing packing;
+    std::vector<UnsupportedNode> refused;
+  };
+  /// False after an error that concerns both branches.
+  bool add_branch(const rt_onnx::GraphProto& graph, const std::string& name, Scope& scope, Branch& branch);
+  /// A branch with invalid shapes does not block the other: a run that takes it fails with `refusal`. False
+  /// where both are invalid, which is reported.
+  bool drop_refused(std::array<Branch, 2>& branches, const std::string& name, std::string& refusal);
+  /// Both bodies take every value that either captures; that of a refused branch is a copy of the other.
+  Node make_if(std::array<Branch, 2>& branches, const std::string& name, ValueId condition,
+               const std::string& refusal);
   void add_loop(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   void add_scan(const rt_onnx::NodeProto& node, const std::string& name, Scope& scope);
   /// Adds the nodes of an attribute's graph to the current frame; returns its outputs, or none after a
