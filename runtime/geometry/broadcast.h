@@ -1,12 +1,15 @@
-// NumPy broadcasting, with adjacent dimensions collapsed where the strides of every operand allow it.
+// NumPy broadcasting, with adjacent axes merged where the strides of every operand allow it.
 //
 // Pure arithmetic on shapes, shared by backends. Must not know: dtypes, devices.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "runtime/core/shape.h"
+#include "runtime/geometry/merge_axes.h"
 
 namespace librt {
 
@@ -29,34 +32,32 @@ struct BroadcastPlan {
   }
 };
 
+/// The strides of a dense operand along the `rank` axes of a result that it broadcasts to.
+inline std::array<int64_t, kMaxRank> broadcast_strides(const Shape& shape, int rank) noexcept {
+  std::array<int64_t, kMaxRank> strides{};
+  const auto own = strides_of(shape);
+  for (int i = 0; i < shape.rank(); ++i)
+    if (shape[i] != 1) strides[static_cast<size_t>(i + rank - shape.rank())] = own[static_cast<size_t>(i)];
+  return strides;
+}
+
 /// Every shape must broadcast to `result`.
 template <int kOperands>
 BroadcastPlan<kOperands> broadcast_plan(const Shape& result,
                                         const std::array<Shape, kOperands>& shapes) noexcept {
   BroadcastPlan<kOperands> plan;
-  plan.rank = 0;
-  std::array<std::array<int64_t, kMaxRank>, kOperands> strides{};
+  std::array<int64_t*, kOperands> strides;
   for (size_t k = 0; k < kOperands; ++k) {
-    const auto own = strides_of(shapes[k]);
-    const int offset = result.rank() - shapes[k].rank();
-    for (int i = 0; i < shapes[k].rank(); ++i)
-      strides[k][static_cast<size_t>(i + offset)] = shapes[k][i] == 1 ? 0 : own[static_cast<size_t>(i)];
+    plan.stride[k] = broadcast_strides(shapes[k], result.rank());
+    strides[k] = plan.stride[k].data();
   }
-  for (int i = 0; i < result.rank(); ++i) {
-    const auto axis = static_cast<size_t>(i);
-    if (result[i] == 1) continue;
-    bool merge = plan.rank > 0;
-    for (size_t k = 0; merge && k < kOperands; ++k)
-      merge = plan.stride[k][static_cast<size_t>(plan.rank - 1)] == strides[k][axis] * result[i];
-    if (!merge) {
-      plan.extent[static_cast<size_t>(plan.rank)] = 1;
-      ++plan.rank;
-    }
-    const auto last = static_cast<size_t>(plan.rank - 1);
-    plan.extent[last] *= result[i];
-    for (size_t k = 0; k < kOperands; ++k) plan.stride[k][last] = strides[k][axis];
+  std::copy(result.begin(), result.end(), plan.extent.begin());
+  plan.rank = merge_axes(std::span(plan.extent).first(static_cast<size_t>(result.rank())), strides);
+  if (plan.rank == 0) {
+    plan.rank = 1;
+    plan.extent[0] = 1;
+    for (auto& stride : plan.stride) stride[0] = 0;
   }
-  if (plan.rank == 0) plan.rank = 1;
   return plan;
 }
 

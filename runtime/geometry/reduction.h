@@ -1,4 +1,4 @@
-// A reduction over any axes; adjacent kept axes and adjacent reduced axes are collapsed.
+// A reduction over any axes; adjacent kept axes and adjacent reduced axes are merged.
 //
 // Pure arithmetic on shapes, shared by backends. Must not know: dtypes, devices.
 #pragma once
@@ -8,6 +8,7 @@
 #include <span>
 
 #include "runtime/core/shape.h"
+#include "runtime/geometry/merge_axes.h"
 
 namespace librt {
 
@@ -50,26 +51,22 @@ inline ReductionPlan reduction_plan(const Shape& shape, std::span<const int64_t>
       is_reduced[static_cast<size_t>(*normal)] = true;
   const auto strides = strides_of(shape);
   ReductionPlan plan;
-  int last_kind = -1;  // 1 reduced, 0 kept
   for (int i = 0; i < shape.rank(); ++i) {
     const auto axis = static_cast<size_t>(i);
     const bool reduce = is_reduced[axis];
+    const auto at = static_cast<size_t>(reduce ? plan.reduced_rank++ : plan.kept_rank++);
+    (reduce ? plan.reduced : plan.kept)[at] = shape[i];
+    (reduce ? plan.reduced_stride : plan.kept_stride)[at] = strides[axis];
     (reduce ? plan.count : plan.outputs) *= shape[i];
-    if (shape[i] == 1) continue;
-    auto& extents = reduce ? plan.reduced : plan.kept;
-    auto& steps = reduce ? plan.reduced_stride : plan.kept_stride;
-    int& rank = reduce ? plan.reduced_rank : plan.kept_rank;
-    if (last_kind == (reduce ? 1 : 0)) {
-      extents[static_cast<size_t>(rank - 1)] *= shape[i];
-      steps[static_cast<size_t>(rank - 1)] = strides[axis];
-    } else {
-      extents[static_cast<size_t>(rank)] = shape[i];
-      steps[static_cast<size_t>(rank)] = strides[axis];
-      ++rank;
-    }
-    last_kind = reduce ? 1 : 0;
+    if (shape[i] != 1) plan.inner_reduced = reduce;
   }
-  plan.inner_reduced = last_kind != 0;
+  const auto merge = [](std::array<int64_t, kMaxRank>& extents, std::array<int64_t, kMaxRank>& stride,
+                        int& rank) {
+    int64_t* const operand[] = {stride.data()};
+    rank = merge_axes(std::span(extents).first(static_cast<size_t>(rank)), operand);
+  };
+  merge(plan.kept, plan.kept_stride, plan.kept_rank);
+  merge(plan.reduced, plan.reduced_stride, plan.reduced_rank);
   return plan;
 }
 

@@ -8,32 +8,30 @@
 #include "backends/cpu/device/parallel.h"
 #include "backends/cpu/simd/transpose.h"
 #include "backends/cpu/support/elements.h"
+#include "runtime/geometry/merge_axes.h"
 
 namespace librt::cpu {
 
 void StridedCopy::add_axis(int64_t extent, int64_t to_stride, int64_t from_stride) noexcept {
   if (extent == 0) empty_ = true;
-  if (extent == 1) return;
-  if (rank_ > 0) {
-    Axis& last = axes_[static_cast<size_t>(rank_ - 1)];
-    if (last.to == to_stride * extent && last.from == from_stride * extent) {
-      last = {last.extent * extent, to_stride, from_stride};
-      return;
-    }
-  }
-  axes_[static_cast<size_t>(rank_++)] = {extent, to_stride, from_stride};
+  const auto i = static_cast<size_t>(rank_++);
+  extents_[i] = extent;
+  to_[i] = to_stride;
+  from_[i] = from_stride;
 }
 
 void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
   element_size_ = element_size;
   simd_ = &simd;
-  if (rank_ == 0) axes_[static_cast<size_t>(rank_++)] = {1, 1, 1};
+  int64_t* const strides[] = {to_.data(), from_.data()};
+  rank_ = merge_axes(std::span(extents_).first(static_cast<size_t>(rank_)), strides);
+  if (rank_ == 0) add_axis(1, 1, 1);
   auto bytes = static_cast<int64_t>(element_size);
-  for (int i = 0; i < rank_; ++i) bytes *= axes_[static_cast<size_t>(i)].extent;
+  for (int i = 0; i < rank_; ++i) bytes *= extents_[static_cast<size_t>(i)];
   past_caches_ = bytes >= kPastCaches;
   // Writes are sequential along the innermost axis. Where reads are not, the axis of sequential reads becomes
   // the second innermost, and the two are copied as a matrix transpose.
-  const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
+  const Axis inner = axis(rank_ - 1);
   outer_ = rank_ - 1;
   if (inner.to == 1 && inner.from == 1) {
     mode_ = Mode::Bytes;
@@ -42,8 +40,9 @@ void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
   } else {
     mode_ = Mode::Strided;
     for (int i = rank_ - 2; i >= 0 && inner.to == 1; --i)
-      if (axes_[static_cast<size_t>(i)].from == 1) {
-        std::swap(axes_[static_cast<size_t>(i)], axes_[static_cast<size_t>(rank_ - 2)]);
+      if (axis(i).from == 1) {
+        for (auto* values : {&extents_, &to_, &from_})
+          std::swap((*values)[static_cast<size_t>(i)], (*values)[static_cast<size_t>(rank_ - 2)]);
         mode_ = Mode::Transpose;
         outer_ = rank_ - 2;
         break;
@@ -53,7 +52,7 @@ void StridedCopy::prepare(size_t element_size, const Simd& simd) noexcept {
 
 template <class T>
 void StridedCopy::run_inner(const T* from, T* to) const noexcept {
-  const Axis inner = axes_[static_cast<size_t>(rank_ - 1)];
+  const Axis inner = axis(rank_ - 1);
   switch (mode_) {
     case Mode::Bytes: {
       const size_t bytes = static_cast<size_t>(inner.extent) * sizeof(T);
@@ -73,7 +72,7 @@ void StridedCopy::run_inner(const T* from, T* to) const noexcept {
       return;
     case Mode::Transpose: break;
   }
-  const Axis columns = axes_[static_cast<size_t>(rank_ - 2)];  // from.stride 1
+  const Axis columns = axis(rank_ - 2);  // from.stride 1
   simd_->loops<TransposeLoops>().transpose[std::countr_zero(sizeof(T))](
       from, inner.from, to, columns.to, inner.extent, columns.extent, past_caches_);
 }
@@ -82,41 +81,42 @@ template <class T>
 void StridedCopy::run_as(const T* from, T* to) const noexcept {
   // Where there are no outer axes, the first axis is split among threads, else the product of the outer axes.
   if (outer_ == 0) {
-    const Axis outer_axis = axes_[0];
+    const Axis first = axis(0);
     int64_t inner = 1;
-    for (int i = 1; i < rank_; ++i) inner *= axes_[static_cast<size_t>(i)].extent;
-    parallel_for(outer_axis.extent, inner, 64, [&](int64_t begin, int64_t end) noexcept {
+    for (int i = 1; i < rank_; ++i) inner *= axis(i).extent;
+    parallel_for(first.extent, inner, 64, [&](int64_t begin, int64_t end) noexcept {
       StridedCopy part = *this;
-      part.axes_[0].extent = end - begin;
-      part.run_inner(from + begin * outer_axis.from, to + begin * outer_axis.to);
+      part.extents_[0] = end - begin;
+      part.run_inner(from + begin * first.from, to + begin * first.to);
       if (past_caches_) simd_->loops<TransposeLoops>().finish_streams();
     });
     return;
   }
   int64_t outer = 1, inner = 1;
-  for (int i = 0; i < rank_; ++i) (i < outer_ ? outer : inner) *= axes_[static_cast<size_t>(i)].extent;
+  for (int i = 0; i < rank_; ++i) (i < outer_ ? outer : inner) *= axis(i).extent;
   parallel_for(outer, inner, 1, [&](int64_t begin, int64_t end) noexcept {
     std::array<int64_t, kMaxBoxRank> index{};
     const T* x = from;
     T* y = to;
     int64_t rest = begin;
     for (int i = outer_ - 1; i >= 0; --i) {
-      const Axis& axis = axes_[static_cast<size_t>(i)];
-      index[static_cast<size_t>(i)] = rest % axis.extent;
-      rest /= axis.extent;
-      x += index[static_cast<size_t>(i)] * axis.from;
-      y += index[static_cast<size_t>(i)] * axis.to;
+      const Axis outer_axis = axis(i);
+      int64_t& coordinate = index[static_cast<size_t>(i)];
+      coordinate = rest % outer_axis.extent;
+      rest /= outer_axis.extent;
+      x += coordinate * outer_axis.from;
+      y += coordinate * outer_axis.to;
     }
     for (int64_t at = begin; at < end; ++at) {
       run_inner(x, y);
       for (int i = outer_ - 1; i >= 0; --i) {
-        const Axis& axis = axes_[static_cast<size_t>(i)];
+        const Axis outer_axis = axis(i);
         int64_t& coordinate = index[static_cast<size_t>(i)];
-        x += axis.from;
-        y += axis.to;
-        if (++coordinate < axis.extent) break;
-        x -= axis.extent * axis.from;
-        y -= axis.extent * axis.to;
+        x += outer_axis.from;
+        y += outer_axis.to;
+        if (++coordinate < outer_axis.extent) break;
+        x -= outer_axis.extent * outer_axis.from;
+        y -= outer_axis.extent * outer_axis.to;
         coordinate = 0;
       }
     }

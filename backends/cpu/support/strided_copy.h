@@ -19,9 +19,10 @@ inline constexpr int kMaxBoxRank = 16;
 /// or negative.
 class StridedCopy {
  public:
-  /// Adds an axis, outermost first; merges it with the one before where strides allow.
+  /// Adds an axis, outermost first.
   void add_axis(int64_t extent, int64_t to_stride, int64_t from_stride) noexcept;
-  /// Call after the last axis: chooses the loop. simd must outlive the copy.
+  /// Call after the last axis: merges axes where the strides allow, and chooses the loop. simd must outlive
+  /// the copy.
   void prepare(size_t element_size, const Simd& simd) noexcept;
   /// from and to are the addresses of index 0. Uses all threads where it pays.
   void run(const std::byte* from, std::byte* to) const noexcept;
@@ -37,7 +38,12 @@ class StridedCopy {
   template <class T>
   void run_inner(const T* from, T* to) const noexcept;
 
-  std::array<Axis, kMaxBoxRank> axes_{};
+  Axis axis(int i) const noexcept {
+    const auto k = static_cast<size_t>(i);
+    return {extents_[k], to_[k], from_[k]};
+  }
+
+  std::array<int64_t, kMaxBoxRank> extents_{}, to_{}, from_{};
   int rank_ = 0;
   int outer_ = 0;  ///< axes before the inner one or two
   Mode mode_ = Mode::Strided;

@@ -3,11 +3,10 @@
 // Pure arithmetic. Must not know: operators, devices.
 #pragma once
 
-#include <algorithm>
-
 #include "kernels/index_space.h"
 #include "runtime/core/dtype.h"
 #include "runtime/geometry/broadcast.h"
+#include "runtime/geometry/merge_axes.h"
 
 namespace librt::cuda {
 
@@ -49,29 +48,17 @@ int choose_width(IndexSpace<kOperands>& space, DType dtype) noexcept {
   return group_neighbours(space, width) ? width : 1;
 }
 
-/// Removes axes of extent 1 and merges neighbours that every operand traverses with one stride; at least one
-/// axis remains. Merged inner extents stay within 32 bits: kernels divide by them.
+/// merge_axes(), but at least one axis remains. Merged inner extents stay within 32 bits: kernels divide by
+/// them.
 template <int kOperands>
 void collapse(IndexSpace<kOperands>& space) noexcept {
-  int rank = 0;
-  for (int axis = 0; axis < space.rank; ++axis) {
-    if (space.extents[axis] == 1) continue;
-    constexpr int64_t kMax = 0xffffffff;
-    bool mergeable = rank == 1 || (rank > 1 && space.extents[rank - 1] <=
-                                                   kMax / std::max<int64_t>(space.extents[axis], 1));
-    for (int k = 0; mergeable && k < kOperands; ++k)
-      mergeable = space.strides[k][rank - 1] == space.strides[k][axis] * space.extents[axis];
-    const int64_t extent = space.extents[axis];
-    if (!mergeable) space.extents[rank++] = 1;
-    space.extents[rank - 1] *= extent;
-    for (int k = 0; k < kOperands; ++k) space.strides[k][rank - 1] = space.strides[k][axis];
-  }
-  if (rank == 0) {
-    rank = 1;
-    space.extents[0] = 1;
-    for (auto& strides : space.strides) strides[0] = 0;
-  }
-  space.rank = rank;
+  int64_t* strides[kOperands];
+  for (int k = 0; k < kOperands; ++k) strides[k] = space.strides[k];
+  space.rank = merge_axes({space.extents, static_cast<size_t>(space.rank)}, strides, 0xffffffff);
+  if (space.rank > 0) return;
+  space.rank = 1;
+  space.extents[0] = 1;
+  for (auto& stride : space.strides) stride[0] = 0;
 }
 
 }  // namespace librt::cuda

@@ -1,43 +1,29 @@
 #include "backends/vulkan/dispatch/strided.h"
 
+#include "runtime/geometry/broadcast.h"
+#include "runtime/geometry/merge_axes.h"
+
 namespace librt::vulkan {
 
 void StridedSpace::collapse() {
-  std::vector<int64_t> merged;
-  std::vector<std::vector<int64_t>> merged_strides(strides.size());
-  for (size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] == 1) continue;
-    bool mergeable = !merged.empty();
-    for (size_t operand = 0; mergeable && operand < strides.size(); ++operand)
-      mergeable = merged_strides[operand].back() == strides[operand][axis] * extents[axis];
-    if (mergeable) {
-      merged.back() *= extents[axis];
-      for (size_t operand = 0; operand < strides.size(); ++operand)
-        merged_strides[operand].back() = strides[operand][axis];
-    } else {
-      merged.push_back(extents[axis]);
-      for (size_t operand = 0; operand < strides.size(); ++operand)
-        merged_strides[operand].push_back(strides[operand][axis]);
-    }
+  std::vector<int64_t*> operands;
+  for (auto& operand : strides) operands.push_back(operand.data());
+  auto rank = static_cast<size_t>(merge_axes(extents, operands));
+  if (rank == 0) {
+    rank = 1;
+    extents.assign(1, 1);
+    for (auto& operand : strides) operand.assign(1, 0);
   }
-  if (merged.empty()) {
-    merged.push_back(1);
-    for (auto& operand : merged_strides) operand.push_back(0);
-  }
-  extents = std::move(merged);
-  strides = std::move(merged_strides);
+  extents.resize(rank);
+  for (auto& operand : strides) operand.resize(rank);
 }
 
 StridedSpace broadcast_space(const Shape& output, std::span<const Shape> operands) {
   StridedSpace space;
   space.extents.assign(output.begin(), output.end());
   for (const Shape& operand : operands) {
-    const auto dense = strides_of(operand);
-    const int missing = output.rank() - operand.rank();
-    std::vector<int64_t> strides(static_cast<size_t>(output.rank()), 0);
-    for (int axis = 0; axis < operand.rank(); ++axis)
-      if (operand[axis] != 1) strides[static_cast<size_t>(axis + missing)] = dense[static_cast<size_t>(axis)];
-    space.strides.push_back(std::move(strides));
+    const auto strides = broadcast_strides(operand, output.rank());
+    space.strides.emplace_back(strides.begin(), strides.begin() + output.rank());
   }
   space.collapse();
   return space;

@@ -1,8 +1,6 @@
-// Index spaces with strides, collapsed: the shaders' view of broadcasting, transposes, slices,
-// concatenations.
+// Index spaces with strides: the shaders' view of broadcasting, transposes, slices, concatenations.
 //
-// Knows: extents and strides. Must not know: devices, operators. Adjacent axes that every operand traverses
-// with one stride become one axis, so that most tensors need one or two.
+// Knows: extents and strides. Must not know: devices, operators.
 #pragma once
 
 #include <array>
@@ -28,7 +26,7 @@ struct StridedSpace {
     for (int64_t extent : extents) product *= extent;
     return product;
   }
-  /// Removes axes of extent 1 and merges neighbours; at least one axis remains.
+  /// merge_axes(), but at least one axis remains; most tensors need one or two.
   void collapse();
 };
 

@@ -1,9 +1,10 @@
-// Reductions over any axes, and ArgMax/ArgMin. Axes are collapsed into kept and reduced ones; up to
+// Reductions over any axes, and ArgMax/ArgMin. Axes are merged into kept and reduced ones; up to
 // kept-reduced-kept is reduced without a copy, any other order is transposed into scratch first.
 #include <algorithm>
 
 #include "backends/vulkan/steps/copy.h"
 #include "backends/vulkan/steps/reduce.h"
+#include "runtime/geometry/reduction.h"
 
 namespace librt::vulkan {
 namespace {
@@ -24,38 +25,13 @@ Request request_of(const NodeView& node) {
   }
 }
 
-/// Runs of neighbouring axes that are all kept or all reduced.
-struct Run {
-  int64_t extent;
-  bool reduced;
-};
-
-Result<std::vector<Run>> runs_of(const Shape& shape, const std::vector<int64_t>& axes) {
-  std::array<bool, kMaxRank> reduced{};
-  reduced.fill(axes.empty());
-  for (int64_t given : axes) {
-    const auto axis = normalized_axis(given, shape.rank());
-    if (!axis) return unsupported("axis ", given, " of ", shape.rank());
-    reduced[static_cast<size_t>(*axis)] = true;
-  }
-  std::vector<Run> runs;
-  for (int i = 0; i < shape.rank(); ++i) {
-    const bool is_reduced = reduced[static_cast<size_t>(i)];
-    if (shape[i] == 1) continue;
-    if (!runs.empty() && runs.back().reduced == is_reduced)
-      runs.back().extent *= shape[i];
-    else
-      runs.push_back({shape[i], is_reduced});
-  }
-  return runs;
-}
-
 Status supports(const Device& device, const NodeView& node) noexcept {
   RT_TRY(all_storable(device, node));
   const Request request = request_of(node);
   if (request.mean && node.dtype(0) != DType::F32) return unsupported("the mean of ", name_of(node.dtype(0)));
-  RT_ASSIGN(const auto runs, runs_of(node.shape(0), request.axes));
-  if (runs.size() > kMaxAxes) return unsupported("axes in ", runs.size(), " alternating runs");
+  const ReductionPlan plan = reduction_plan(node.shape(0), request.axes);
+  const auto runs = static_cast<size_t>(plan.kept_rank + plan.reduced_rank);
+  if (runs > kMaxAxes) return unsupported("axes in ", runs, " alternating runs");
   return {};
 }
 
@@ -63,25 +39,20 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   const VulkanDevice& vulkan = cast(device);
   const Request request = request_of(node);
   const DType dtype = node.dtype(0);
-  RT_ASSIGN(const auto runs, runs_of(node.shape(0), request.axes));
-  int64_t kept = 1, reduced = 1;
-  for (const Run& run : runs) (run.reduced ? reduced : kept) *= run.extent;
-  const float scale = request.mean ? 1.0f / static_cast<float>(reduced) : 1.0f;
+  const ReductionPlan plan = reduction_plan(node.shape(0), request.axes);
+  const auto kept = static_cast<size_t>(plan.kept_rank), reduced = static_cast<size_t>(plan.reduced_rank);
+  const float scale = request.mean ? 1.0f / static_cast<float>(plan.count) : 1.0f;
   auto program = std::make_unique<Program>("reduce");
 
-  size_t first = 0;
-  while (first < runs.size() && !runs[first].reduced) ++first;
-  const bool in_order = first <= 1 && runs.size() <= first + 2;
-  if (in_order) {
-    const int64_t batch = first == 1 ? runs[0].extent : 1;
-    const int64_t columns = first + 1 < runs.size() ? runs[first + 1].extent : 1;
-    if (columns == 1)
-      add_row_reduce(*program, vulkan, batch, reduced, request.reduction, dtype, scale, in(0), out(0));
+  if (reduced <= 1) {  // the kept axes around the reduced one are at most two
+    if (reduced == 0 || plan.inner_reduced)
+      add_row_reduce(*program, vulkan, plan.outputs, plan.count, request.reduction, dtype, scale, in(0),
+                     out(0));
     else
       add_column_reduce(*program, vulkan,
-                        {.batch = batch,
-                         .rows = reduced,
-                         .columns = columns,
+                        {.batch = kept == 2 ? plan.kept[0] : 1,
+                         .rows = plan.count,
+                         .columns = plan.kept[kept - 1],
                          .reduction = request.reduction,
                          .dtype = dtype,
                          .scale = scale},
@@ -92,20 +63,16 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   const Ref ordered = program->scratch(node.input(0).bytes());
   StridedCopy copy;
   copy.size = size_of(dtype);
-  copy.space.strides.resize(2);
-  std::vector<int64_t> strides(runs.size(), 1);
-  for (size_t i = runs.size(); i-- > 1;) strides[i - 1] = strides[i] * runs[i].extent;
-  for (const bool want_reduced : {false, true})
-    for (size_t i = 0; i < runs.size(); ++i)
-      if (runs[i].reduced == want_reduced) {
-        copy.space.extents.push_back(runs[i].extent);
-        copy.space.strides[0].push_back(strides[i]);
-      }
-  copy.space.strides[1].assign(runs.size(), 1);
-  for (size_t i = runs.size(); i-- > 1;)
-    copy.space.strides[1][i - 1] = copy.space.strides[1][i] * copy.space.extents[i];
+  std::vector<int64_t>& extents = copy.space.extents;
+  extents.assign(plan.kept.begin(), plan.kept.begin() + kept);
+  extents.insert(extents.end(), plan.reduced.begin(), plan.reduced.begin() + reduced);
+  std::vector<int64_t> from(plan.kept_stride.begin(), plan.kept_stride.begin() + kept), to(extents.size(), 1);
+  from.insert(from.end(), plan.reduced_stride.begin(), plan.reduced_stride.begin() + reduced);
+  for (size_t i = extents.size(); i-- > 1;) to[i - 1] = to[i] * extents[i];
+  copy.space.strides = {std::move(from), std::move(to)};
   add_copy(*program, vulkan, copy, in(0), ordered);
-  add_row_reduce(*program, vulkan, kept, reduced, request.reduction, dtype, scale, ordered, out(0));
+  add_row_reduce(*program, vulkan, plan.outputs, plan.count, request.reduction, dtype, scale, ordered,
+                 out(0));
   return finish(std::move(program));
 }
 
