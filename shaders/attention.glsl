@@ -1,5 +1,17 @@
-// Shared by the attention shaders: operands, key windows, scores.
-// Query, key and value rows are whole vec4s. The query heads that share a key head (GQA) are rows of a matrix [rows, D].
+// Shared by the attention shaders: operands, key windows, scores, the online softmax.
+//
+// FlashAttention (Dao et al. 2022): keys come in tiles, and the score matrix is never stored. For each query row q,
+// over the keys t that it sees:
+//   score[t] = scale q k[t] + mask[t], with a soft cap c: c tanh(scale q k[t] / c) + mask[t]
+//   most = max score[t],  sum = sum exp(score[t] - most),  y = sum exp(score[t] - most) v[t] / sum
+// When a tile raises the running maximum, the running sum and result are multiplied by exp(old most - new most).
+// Gradients (Dao 2023: FlashAttention-2), with weight[t] = exp(score[t] - most) / sum and D = grad_y y:
+//   grad_score[t] = weight[t] (grad_y v[t] - D) slope[t],  slope = 1, with a soft cap 1 - tanh^2
+//   grad_q = scale sum over t of grad_score[t] k[t]
+//   grad_k[t] = scale sum over rows of grad_score[t] q,  grad_v[t] = sum over rows of weight[t] grad_y
+//
+// Query, key and value rows are whole vec4s. The query heads that share a key head (GQA) are rows of a matrix
+// [rows, D].
 layout(constant_id = 5) const bool kSoftcap = false;
 layout(constant_id = 6) const bool kMasked = false;
 layout(constant_id = 7) const bool kLengths = false;
@@ -117,3 +129,20 @@ float score_of(float product, Query query, int key, int end) {
   }
   return key < end && key >= query.visible.begin && key < query.visible.end ? score : -kInfinity;
 }
+
+/// exp(score - base_of(most)) needs a finite number to subtract even where no key is visible.
+float base_of(float most) { return most == -kInfinity ? 0.0 : most; }
+float inverse_of(float sum) { return sum == 0.0 ? 0.0 : 1.0 / sum; }
+
+#ifndef GRADIENT
+/// Stores the running maximum and sum of a row that is one of several splits, and returns where its result begins in y.
+uint store_statistics(Work work, uint row, float most, float sum, bool first_lane) {
+  if (!kParts) return (work.pair * rows + row) * e;
+  uint at = ((work.pair * rows + row) * splits + work.split) * (e + 2) + 2;
+  if (first_lane && work.chunk == 0) {
+    y[at - 2] = most;
+    y[at - 1] = sum;
+  }
+  return at;
+}
+#endif

@@ -1,6 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// Merges the splits of attention.comp, [rows, splits, maximum, sum, sum * y], into y [rows,e].
+// Merges the splits of attention.comp, [rows, splits, maximum, sum, sum * y], into y [rows,e]:
+//   y = sum over the splits of exp(maximum - overall maximum) (sum * y) / the same sum of the splits' sums.
 #include "common.glsl"
 #include "functions.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
