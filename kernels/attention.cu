@@ -1,120 +1,70 @@
-// Attention with FMAs on CUDA cores, and the merge of the splits' partial results. The tensor core kernel is
-// in attention_tensor.cu.
+// Attention with FMAs on CUDA cores, and the merge of the splits' partial results; the equations are in
+// attention.cuh. The tensor core kernel is in attention_tensor.cu.
 #include "kernels/attention.cuh"
 
 #include <algorithm>
 
 #include "kernels/attention_tensor.h"
+#include "kernels/attention_tiles.cuh"
 
 namespace librt::cuda {
 namespace {
 
-/// A block has 32 rows, eight per warp; 32 keys, one per lane; columns of y in chunks of 128, four per lane.
-constexpr int kRows = 32, kKeys = 32, kThreads = 128, kWarpRows = kRows / (kThreads / kWarpSize);
-constexpr int kColumns = 128, kLaneColumns = kColumns / kWarpSize;
-constexpr int kDepth = 32, kKeyLead = kDepth + 4;
+/// Writes row `row` of y, or with splits its partial result.
+template <class T>
+RT_DEVICE void store_row(const AttentionArguments& a, const AttentionBlock& b, int row, int lane,
+                         const RunningSoftmax& running, const float (&result)[kTileLaneColumns]) {
+  const bool parts = a.splits > 1;
+  float* partial = parts ? partial_row(a, b, row) : nullptr;
+  if (parts && lane == 0 && b.chunk == 0) partial[0] = running.row_max, partial[1] = running.sum;
+  const float factor = inverse_of(running.sum);
+  RT_UNROLL
+  for (int c = 0; c < kTileLaneColumns; ++c) {
+    const int column = b.chunk * kTileColumns + c * kWarpSize + lane;
+    if (column >= a.e) continue;
+    if (parts)
+      partial[2 + column] = result[c];
+    else
+      static_cast<T*>(a.y)[(b.pair * b.rows + row) * a.e + column] = from_float<T>(result[c] * factor);
+  }
+}
 
-struct Shared {
-  float query[kRows][kDepth];
-  float key[kKeys][kKeyLead];
-  float value[kKeys][kColumns];
-  float weight[kRows][kKeys];
-};
-
+/// A block has 32 rows, eight per warp; 32 keys at a time, one per lane; 128 columns of y, four per lane.
 /// More than 128 registers per thread: 32 results, scores and statistics of eight rows, and the mask state of
 /// eight rows.
 template <class T>
-__global__ void __launch_bounds__(kThreads, 2) attention_kernel(AttentionArguments a) {
-  auto& shared = *dynamic_shared<Shared>();
-  const int chunks = (a.e + kColumns - 1) / kColumns;
-  const AttentionBlock b = attention_block<kRows>(a, chunks);
-  const int lane = static_cast<int>(threadIdx.x) % kWarpSize,
-            warp = static_cast<int>(threadIdx.x) / kWarpSize;
-  const int own_row = warp * kWarpRows;
+__global__ void __launch_bounds__(kTileThreads, 2) attention_kernel(AttentionArguments a) {
+  auto& tiles = *dynamic_shared<AttentionTiles>();
+  const AttentionBlock b = attention_block<kTileRows>(a, column_chunks(a.e));
+  const TileLane at;
   const T* query = static_cast<const T*>(a.query) + b.pair * b.rows * a.d;
   const T* key = static_cast<const T*>(a.key) + b.pair * a.keys * a.d;
   const T* value = static_cast<const T*>(a.value) + b.pair * a.keys * a.e;
-  float row_max[kWarpRows], sum[kWarpRows], result[kWarpRows][kLaneColumns] = {};
-  RT_UNROLL
-  for (int i = 0; i < kWarpRows; ++i) row_max[i] = -INFINITY, sum[i] = 0;
+  RunningSoftmax running[kTileWarpRows];
+  float result[kTileWarpRows][kTileLaneColumns] = {};
 
-  for (int first = b.begin; first < b.end; first += kKeys) {
-    float score[kWarpRows] = {};
-    for (int d0 = 0; d0 < a.d; d0 += kDepth) {
-      __syncthreads();
-      for (int i = static_cast<int>(threadIdx.x); i < kRows * kDepth; i += kThreads) {
-        const int r = i / kDepth, d = d0 + i % kDepth;
-        const bool row_inside = d < a.d && b.row + r < b.rows, key_inside = d < a.d && first + r < b.end;
-        shared.query[r][i % kDepth] =
-            row_inside ? to_float(query[static_cast<int64_t>(b.row + r) * a.d + d]) : 0.0f;
-        shared.key[r][i % kDepth] =
-            key_inside ? to_float(key[static_cast<int64_t>(first + r) * a.d + d]) : 0.0f;
-      }
-      __syncthreads();
-      RT_UNROLL
-      for (int d = 0; d < kDepth; d += 4) {
-        const auto k = load_vector<4>(&shared.key[lane][d]);
-        RT_UNROLL
-        for (int i = 0; i < kWarpRows; ++i) {
-          const auto q = load_vector<4>(&shared.query[own_row + i][d]);
-          RT_UNROLL
-          for (int c = 0; c < 4; ++c) score[i] += q[c] * k[c];
-        }
-      }
-    }
+  for (int first = b.begin; first < b.end; first += kTileRows) {
+    float score[kTileWarpRows] = {};
+    multiply_tiles(score, tiles, at, TileRows<T>{query, b.row, b.rows}, TileRows<T>{key, first, b.end}, a.d);
     // The values of the previous keys are no longer read: all threads have passed the barriers above, unless
     // d is 0.
     if (a.d == 0) __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < kKeys * kColumns; i += kThreads) {
-      const int t = first + i / kColumns, column = b.chunk * kColumns + i % kColumns;
-      shared.value[i / kColumns][i % kColumns] =
-          t < b.end && column < a.e ? to_float(value[static_cast<int64_t>(t) * a.e + column]) : 0.0f;
-    }
+    load_columns(tiles, TileRows<T>{value, first, b.end}, a.e, b.chunk);
     RT_UNROLL
-    for (int i = 0; i < kWarpRows; ++i) {
-      const float own = ScoreRow<T>(a, b, b.row + own_row + i).score(a, score[i], first + lane);
-      const float next = Maximum{}(row_max[i], warp_reduce(own, Maximum{}));
-      const float factor = expf(row_max[i] - base_of(next)), weight = expf(own - base_of(next));
-      row_max[i] = next;
-      sum[i] = sum[i] * factor + warp_sum(weight);
-      shared.weight[own_row + i][lane] = weight;
+    for (int i = 0; i < kTileWarpRows; ++i) {
+      float weight = ScoreRow<T>(a, b, b.row + at.row + i).score(a, score[i], first + at.lane);
+      const float factor = running[i].add(weight);
+      tiles.weight[at.row + i][at.lane] = weight;
       RT_UNROLL
-      for (int c = 0; c < kLaneColumns; ++c) result[i][c] *= factor;
+      for (int c = 0; c < kTileLaneColumns; ++c) result[i][c] *= factor;
     }
     __syncthreads();
-    for (int t = 0; t < kKeys; t += 4) {
-      float v[4][kLaneColumns];
-      RT_UNROLL
-      for (int q = 0; q < 4; ++q) RT_UNROLL
-      for (int c = 0; c < kLaneColumns; ++c) v[q][c] = shared.value[t + q][c * kWarpSize + lane];
-      RT_UNROLL
-      for (int i = 0; i < kWarpRows; ++i) {
-        const auto weight = load_vector<4>(&shared.weight[own_row + i][t]);
-        RT_UNROLL
-        for (int q = 0; q < 4; ++q) RT_UNROLL
-        for (int c = 0; c < kLaneColumns; ++c) result[i][c] += weight[q] * v[q][c];
-      }
-    }
+    add_columns(result, tiles, at);
   }
 
   RT_UNROLL
-  for (int i = 0; i < kWarpRows; ++i) {
-    const int row = b.row + own_row + i;
-    if (row >= b.rows) continue;
-    const bool parts = a.splits > 1;
-    float* partial = parts ? partial_row(a, b, row) : nullptr;
-    if (parts && lane == 0 && b.chunk == 0) partial[0] = row_max[i], partial[1] = sum[i];
-    const float factor = sum[i] == 0 ? 0.0f : 1.0f / sum[i];
-    RT_UNROLL
-    for (int c = 0; c < kLaneColumns; ++c) {
-      const int column = b.chunk * kColumns + c * kWarpSize + lane;
-      if (column >= a.e) continue;
-      if (parts)
-        partial[2 + column] = result[i][c];
-      else
-        static_cast<T*>(a.y)[(b.pair * b.rows + row) * a.e + column] = from_float<T>(result[i][c] * factor);
-    }
-  }
+  for (int i = 0; i < kTileWarpRows; ++i)
+    if (b.row + at.row + i < b.rows) store_row<T>(a, b, b.row + at.row + i, at.lane, running[i], result[i]);
 }
 
 /// y = sum over the splits of exp(split maximum - overall maximum) result / the same sum of the splits' sums.
@@ -144,9 +94,9 @@ int64_t rows_of(const AttentionArguments& a) {
 }  // namespace
 
 int attention_splits(const AttentionArguments& a, int multiprocessors) {
-  const int block = a.algorithm == AttentionAlgorithm::Tensor ? kTensorAttentionRows : kRows;
+  const int block = a.algorithm == AttentionAlgorithm::Tensor ? kTensorAttentionRows : kTileRows;
   const int64_t rows = a.groups == 0 ? 0 : int64_t{1} * a.heads / a.groups * a.queries;
-  const int64_t chunks = a.algorithm == AttentionAlgorithm::Tensor ? 1 : ceil_div(a.e, kColumns);
+  const int64_t chunks = a.algorithm == AttentionAlgorithm::Tensor ? 1 : column_chunks(a.e);
   const int64_t blocks = std::max<int64_t>(ceil_div(rows, block) * a.batch * a.groups * chunks, 1);
   return static_cast<int>(
       std::clamp<int64_t>(std::min<int64_t>(2 * multiprocessors / blocks, a.keys / 256), 1, 64));
@@ -165,13 +115,13 @@ cudaError_t attention(const AttentionArguments& a, cudaStream_t stream) {
   if (a.algorithm == AttentionAlgorithm::Tensor) {
     error = attention_tensor(a, stream);
   } else {
-    const int64_t blocks = ceil_div(int64_t{1} * a.heads / a.groups * a.queries, kRows) * a.batch * a.groups *
-                           ceil_div(a.e, kColumns) * a.splits;
+    const int64_t blocks = ceil_div(int64_t{1} * a.heads / a.groups * a.queries, kTileRows) * a.batch *
+                           a.groups * column_chunks(a.e) * a.splits;
     error = with_float(a.type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       return launch(attention_kernel<T>,
-                    {dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
-                     static_cast<unsigned>(sizeof(Shared)), stream},
+                    {dim3(static_cast<unsigned>(blocks)), dim3(kTileThreads),
+                     static_cast<unsigned>(sizeof(AttentionTiles)), stream},
                     a);
     });
   }

@@ -1,8 +1,17 @@
-// Shared by both attention kernels: the work of each block, the keys visible to each row, masked scores.
+// Shared by the attention kernels: the work of each block, the keys visible to each row, masked scores, the
+// online softmax.
 //
-// Online softmax (Milakov, Gimelshein: Online normalizer calculation for softmax, 2018): a row keeps its
-// running maximum and the sum of exp(score - maximum), and rescales when the maximum grows. The score matrix
-// is never written (Dao et al.: FlashAttention, 2022).
+// For each query row q, over its visible keys t:
+//   S[t] = scale q key[t] + mask[t], with a soft cap c: c tanh(scale q key[t] / c) + mask[t]
+//   m = max S[t],  l = sum exp(S[t] - m),  y = sum exp(S[t] - m) value[t] / l
+// Keys come in tiles and the score matrix is never written (Dao et al.: FlashAttention, 2022): a row keeps
+// its running m and l, and when a tile raises m to m', l and the accumulated y are multiplied by exp(m - m')
+// (Milakov, Gimelshein: Online normalizer calculation for softmax, 2018).
+//
+// Gradients, with P[t] = exp(S[t] - m) / l and D = grad_y y, one number per row:
+//   grad_S[t] = P[t] (grad_y value[t] - D) S'[t],  S' = 1, with a soft cap 1 - tanh^2
+//   grad_query = scale sum over t of grad_S[t] key[t]
+//   grad_key[t] = scale sum over rows of grad_S[t] q,  grad_value[t] = sum over rows of P[t] grad_y
 #pragma once
 
 #include "kernels/attention.h"
@@ -116,6 +125,25 @@ struct ScoreRow {
 RT_DEVICE float base_of(float row_max) {
   return row_max == -INFINITY ? 0.0f : row_max;
 }
+RT_DEVICE float inverse_of(float sum) {
+  return sum == 0 ? 0.0f : 1.0f / sum;
+}
+
+/// The online softmax of a row whose scores are spread over the lanes of a warp.
+struct RunningSoftmax {
+  float row_max = -INFINITY, sum = 0;
+
+  /// The scores of 32 more keys, one in each lane, become exp(score - row_max). Returns the factor by which
+  /// what was accumulated before must be multiplied.
+  RT_DEVICE float add(float& score) {
+    const float next = Maximum{}(row_max, warp_reduce(score, Maximum{}));
+    const float factor = expf(row_max - base_of(next));
+    score = expf(score - base_of(next));
+    row_max = next;
+    sum = sum * factor + warp_sum(score);
+    return factor;
+  }
+};
 
 /// Address of a row's partial result: the maximum score, the sum, e values.
 RT_DEVICE float* partial_row(const AttentionArguments& a, const AttentionBlock& b, int row) {

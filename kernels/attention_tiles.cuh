@@ -66,15 +66,17 @@ RT_DEVICE void multiply_tiles(float (&products)[kTileWarpRows], AttentionTiles& 
   }
 }
 
-/// sums[i] += tiles.weight[at.row + i] times the rows' columns of `chunk`. Begins and ends with a barrier:
-/// weights may be written right before and right after.
+/// tiles.columns = the rows' columns of `chunk`.
 template <class T>
-RT_DEVICE void add_weighted(float (&sums)[kTileWarpRows][kTileLaneColumns], AttentionTiles& tiles,
-                            const TileLane& at, const TileRows<T>& rows, int width, int chunk) {
+RT_DEVICE void load_columns(AttentionTiles& tiles, const TileRows<T>& rows, int width, int chunk) {
   for (int i = static_cast<int>(threadIdx.x); i < kTileRows * kTileColumns; i += kTileThreads)
     tiles.columns[i / kTileColumns][i % kTileColumns] =
         rows.at(i / kTileColumns, chunk * kTileColumns + i % kTileColumns, width);
-  __syncthreads();
+}
+
+/// sums[i] += tiles.weight[at.row + i] times tiles.columns
+RT_DEVICE void add_columns(float (&sums)[kTileWarpRows][kTileLaneColumns], const AttentionTiles& tiles,
+                           const TileLane& at) {
   for (int t = 0; t < kTileRows; t += 4) {
     float v[4][kTileLaneColumns];
     RT_UNROLL
@@ -88,6 +90,16 @@ RT_DEVICE void add_weighted(float (&sums)[kTileWarpRows][kTileLaneColumns], Atte
       for (int c = 0; c < kTileLaneColumns; ++c) sums[i][c] += weight[q] * v[q][c];
     }
   }
+}
+
+/// sums[i] += tiles.weight[at.row + i] times the rows' columns of `chunk`. Begins and ends with a barrier:
+/// weights may be written right before and right after.
+template <class T>
+RT_DEVICE void add_weighted(float (&sums)[kTileWarpRows][kTileLaneColumns], AttentionTiles& tiles,
+                            const TileLane& at, const TileRows<T>& rows, int width, int chunk) {
+  load_columns(tiles, rows, width, chunk);
+  __syncthreads();
+  add_columns(sums, tiles, at);
   __syncthreads();
 }
 
