@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "backends/vulkan/device/device_plan.h"
-#include "backends/vulkan/device/loader.h"
+#include "backends/vulkan/device/instance.h"
 #include "backends/vulkan/device/memory.h"
 #include "backends/vulkan/dispatch/pipeline.h"
 #include "runtime/backend/kernel_table.h"

@@ -1,51 +1,26 @@
-// libvulkan.so.1, opened at run time, and the VkInstance on it: device facts, validation messages.
+// libvulkan.so.1, opened at run time.
 //
-// Knows: instance-level Vulkan. Must not know: memory, kernels. Without loader, driver or device it returns
-// an error message, never crashes.
+// Knows: where entry points come from. Must not know: instances, devices.
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
-
 #include "backends/vulkan/device/api.h"
-#include "backends/vulkan/device/device_plan.h"
+#include "runtime/core/status.h"
 
 namespace librt::vulkan {
 
-class Instance {
- public:
-  /// Opens the loader and creates an instance; with `validation` under the Khronos layer including
-  /// synchronization validation, which must then be installed.
-  static Result<std::shared_ptr<Instance>> open(bool validation);
-  ~Instance();
-  Instance(const Instance&) = delete;
-  Instance& operator=(const Instance&) = delete;
+struct Loader {
+  PFN_vkGetInstanceProcAddr get = nullptr;
+  GlobalApi api;
 
-  const InstanceApi& api() const noexcept { return api_; }
-  bool validation() const noexcept { return validation_; }
-  /// Facts of every physical device, in the driver's order.
-  Status list(std::vector<DeviceFacts>& facts, std::vector<VkPhysicalDevice>& handles) const;
-  /// Ok, or the validation errors reported since the last call.
-  Status validation_errors();
-
- private:
-  Instance() = default;
-  static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
-                                                   VkDebugUtilsMessageTypeFlagsEXT types,
-                                                   const VkDebugUtilsMessengerCallbackDataEXT* data,
-                                                   void* self);
-  InstanceApi api_;
-  VkInstance instance_ = VK_NULL_HANDLE;
-  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
-  PFN_vkDestroyDebugUtilsMessengerEXT destroy_messenger_ = nullptr;
-  bool validation_ = false;
-  bool matrices_ = true;  ///< cooperative matrices may be used
-  std::atomic<uint32_t> error_count_{0};
-  std::mutex mutex_;
-  std::string errors_;
+  /// Opens the library, which stays loaded until the process ends; NotFound if it is missing or older
+  /// than 1.1.
+  static Result<Loader> open();
+  InstanceApi instance_api(VkInstance instance) const;
+  /// Null if the function does not exist. `Function` is its PFN_ type.
+  template <class Function>
+  Function function(VkInstance instance, const char* name) const {
+    return reinterpret_cast<Function>(get(instance, name));
+  }
 };
 
 }  // namespace librt::vulkan
