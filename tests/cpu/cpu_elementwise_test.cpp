@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/support/blocks.h"
+#include "backends/cpu/support/block_quantization.h"
 
 namespace librt::test {
 namespace {

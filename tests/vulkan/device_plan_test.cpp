@@ -5,7 +5,7 @@
 
 #include "backends/vulkan/dispatch/commands.h"
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
-#include "backends/vulkan/dispatch/strided.h"
+#include "backends/vulkan/dispatch/strided_space.h"
 
 namespace librt::vulkan {
 namespace {

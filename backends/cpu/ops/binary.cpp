@@ -6,8 +6,9 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/binary.h"
-#include "backends/cpu/support/elements.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/element_types.h"
+#include "backends/cpu/support/elementwise_layouts.h"
+#include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/broadcast.h"
 
 namespace librt::cpu {

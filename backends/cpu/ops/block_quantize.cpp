@@ -1,6 +1,6 @@
 // BlockQuantize and BlockDequantize, block by block: a scale and all quantized values of the block.
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/support/blocks.h"
+#include "backends/cpu/support/block_quantization.h"
 
 namespace librt::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 
 namespace librt::cpu {
 namespace {

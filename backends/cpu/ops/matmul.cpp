@@ -4,7 +4,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "backends/cpu/simd/matmul.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/epilogue.h"
 
 namespace librt::cpu {

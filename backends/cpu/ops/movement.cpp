@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/strided_copy.h"
 
 namespace librt::cpu {

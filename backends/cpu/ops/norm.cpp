@@ -7,7 +7,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/norm.h"
 #include "backends/cpu/simd/rows.h"
-#include "backends/cpu/support/channels.h"
+#include "backends/cpu/support/channel_planes.h"
 
 namespace librt::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/optimizer.h"
 #include "backends/cpu/simd/rows.h"
-#include "backends/cpu/support/blocks.h"
+#include "backends/cpu/support/block_quantization.h"
 #include "runtime/backend/state_pairs.h"
 
 namespace librt::cpu {

@@ -10,8 +10,8 @@
 #include "backends/cpu/simd/quantized.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/window.h"
-#include "backends/cpu/support/elements.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/element_types.h"
+#include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/windows.h"
 
 namespace librt::cpu {

@@ -10,7 +10,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/quantize.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/widen_blocks.h"
 
 namespace librt::cpu {
 namespace {

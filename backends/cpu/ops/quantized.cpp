@@ -13,8 +13,8 @@
 #include "backends/cpu/simd/quantize.h"
 #include "backends/cpu/simd/quantized.h"
 #include "backends/cpu/simd/rows.h"
-#include "backends/cpu/support/elementwise.h"
 #include "backends/cpu/support/epilogue.h"
+#include "backends/cpu/support/widen_blocks.h"
 #include "runtime/core/element.h"
 
 namespace librt::cpu {

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/random.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/widen_blocks.h"
 #include "runtime/core/philox.h"
 
 namespace librt::cpu {

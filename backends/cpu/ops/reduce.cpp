@@ -10,8 +10,8 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/transpose.h"
-#include "backends/cpu/support/elements.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/element_types.h"
+#include "backends/cpu/support/widen_blocks.h"
 #include "runtime/geometry/reduction.h"
 
 namespace librt::cpu {

@@ -8,7 +8,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/rows.h"
 #include "backends/cpu/simd/window.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 #include "runtime/core/element.h"
 
 namespace librt::cpu {

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/scan.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 
 namespace librt::cpu {
 namespace {

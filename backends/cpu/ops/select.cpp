@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/simd/select.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/elementwise_layouts.h"
 #include "runtime/geometry/broadcast.h"
 
 namespace librt::cpu {

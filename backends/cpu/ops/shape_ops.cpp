@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 
 namespace librt::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/select.h"
 #include "backends/cpu/simd/transpose.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 
 namespace librt::cpu {
 namespace {

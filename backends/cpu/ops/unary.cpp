@@ -5,8 +5,8 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/unary.h"
-#include "backends/cpu/support/elements.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/element_types.h"
+#include "backends/cpu/support/widen_blocks.h"
 
 namespace librt::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/unary.h"
-#include "backends/cpu/support/elementwise.h"
+#include "backends/cpu/support/widen_blocks.h"
 
 namespace librt::cpu {
 namespace {

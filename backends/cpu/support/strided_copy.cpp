@@ -7,7 +7,7 @@
 
 #include "backends/cpu/device/parallel.h"
 #include "backends/cpu/simd/transpose.h"
-#include "backends/cpu/support/elements.h"
+#include "backends/cpu/support/element_types.h"
 #include "runtime/geometry/merge_axes.h"
 
 namespace librt::cpu {

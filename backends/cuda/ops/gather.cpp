@@ -3,7 +3,7 @@
 // results are the same in every run.
 #include "kernels/gather.h"
 
-#include "backends/cuda/support/positions.h"
+#include "backends/cuda/support/gather_scatter.h"
 
 namespace librt::cuda {
 namespace {

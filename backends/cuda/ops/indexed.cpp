@@ -4,7 +4,7 @@
 // updates of equal ones combined in order.
 #include "kernels/indexed.h"
 
-#include "backends/cuda/support/positions.h"
+#include "backends/cuda/support/gather_scatter.h"
 #include "runtime/geometry/indexing.h"
 
 namespace librt::cuda {

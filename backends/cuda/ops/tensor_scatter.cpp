@@ -2,7 +2,7 @@
 #include "kernels/indexed.h"
 
 #include "backends/cuda/support/index_space.h"
-#include "backends/cuda/support/positions.h"
+#include "backends/cuda/support/gather_scatter.h"
 
 namespace librt::cuda {
 namespace {

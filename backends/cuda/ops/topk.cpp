@@ -1,7 +1,7 @@
 // TopK by sorting.
 #include "kernels/topk.h"
 
-#include "backends/cuda/support/positions.h"
+#include "backends/cuda/support/gather_scatter.h"
 
 namespace librt::cuda {
 namespace {

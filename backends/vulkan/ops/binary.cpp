@@ -1,5 +1,5 @@
 // Arithmetic, comparison and bits of integers with broadcasting.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

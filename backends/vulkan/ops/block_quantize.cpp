@@ -1,5 +1,5 @@
 // BlockQuantize: one workgroup per block; BlockDequantize: one invocation per element.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

@@ -1,5 +1,5 @@
 // CtcLoss and the gradient computed with it, one workgroup per sequence.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

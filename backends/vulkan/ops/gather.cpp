@@ -1,7 +1,7 @@
 // Gather, and ScatterAdd in a fixed order without atomics.
 #include <algorithm>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

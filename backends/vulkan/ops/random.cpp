@@ -1,5 +1,5 @@
 // Uniform and normal random numbers, a block of four per invocation.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

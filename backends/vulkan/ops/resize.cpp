@@ -2,7 +2,7 @@
 #include <bit>
 #include <cstring>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 #include "runtime/geometry/resize.h"
 
 namespace librt::vulkan {

@@ -1,5 +1,5 @@
 // Rotary embedding in one pass over x, in place.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

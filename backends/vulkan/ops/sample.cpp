@@ -1,5 +1,5 @@
 // GridSample, RoiAlign and its gradient, one invocation per element of the result.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

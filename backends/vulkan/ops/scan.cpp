@@ -1,5 +1,5 @@
 // CumSum and CumProd along any axis.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

@@ -1,5 +1,5 @@
 // Selection by condition, with broadcasting.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

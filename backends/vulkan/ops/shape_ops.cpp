@@ -1,7 +1,7 @@
 // Results known on the host at planning time: Shape, ConstantOfShape, Range. Packed once, copied in each run.
 #include <algorithm>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 #include "runtime/core/element.h"
 
 namespace librt::vulkan {

@@ -1,5 +1,5 @@
 // TensorScatter: writes rows into a cache, in place.
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 namespace {

@@ -1,6 +1,6 @@
 // Elementwise functions of one input.
+#include "backends/vulkan/kernel.h"
 #include "backends/vulkan/steps/functions.h"
-#include "backends/vulkan/support.h"
 
 namespace librt::vulkan {
 namespace {

@@ -1,7 +1,7 @@
 // Copies between index spaces as dispatches of the copy shader, in elements as wide as the strides allow.
 #pragma once
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

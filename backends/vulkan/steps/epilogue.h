@@ -1,7 +1,7 @@
 // The epilogue of MatMul and Conv as shaders/epilogue.glsl takes it.
 #pragma once
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

@@ -4,7 +4,7 @@
 // timing.
 #pragma once
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

@@ -1,7 +1,7 @@
 // How i32 accumulators of integer GEMM become results, as shaders/requantize.glsl takes it.
 #pragma once
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

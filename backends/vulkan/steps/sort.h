@@ -3,7 +3,7 @@
 // Knows: the shaders topk_*.comp. Must not know: what is sorted and why.
 #pragma once
 
-#include "backends/vulkan/support.h"
+#include "backends/vulkan/kernel.h"
 
 namespace librt::vulkan {
 

@@ -1,4 +1,5 @@
-// Shared by the predicates and factories of ops/*.cpp.
+// How kernels of this backend are written: predicates that compare operands with the device's limits, and
+// factories from Programs.
 //
 // Knows: limits of the device against a node's operands. Must not know: single operators.
 #pragma once
@@ -6,7 +7,7 @@
 #include <memory>
 
 #include "backends/vulkan/dispatch/program.h"
-#include "backends/vulkan/dispatch/strided.h"
+#include "backends/vulkan/dispatch/strided_space.h"
 
 namespace librt::vulkan {
 

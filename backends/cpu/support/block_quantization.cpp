@@ -1,5 +1,5 @@
-#include "backends/cpu/support/blocks.h"
 #include "backends/cpu/simd/block_quantize.h"
+#include "backends/cpu/support/block_quantization.h"
 
 #include <algorithm>
 #include <limits>

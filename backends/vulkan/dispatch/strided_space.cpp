@@ -1,4 +1,4 @@
-#include "backends/vulkan/dispatch/strided.h"
+#include "backends/vulkan/dispatch/strided_space.h"
 
 #include "runtime/geometry/broadcast.h"
 #include "runtime/geometry/merge_axes.h"
