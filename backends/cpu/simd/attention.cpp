@@ -1,6 +1,6 @@
-// Attention with an online softmax. Tiles are transposed: scores are [key, row] and results [e, row]; queries
-// are packed once, and keys and values are read in place. A few rows (a decode step) are vectorized along d
-// and e instead, at memory bandwidth.
+// Attention with an online softmax; the equations are in attention.h. Tiles are transposed: scores are [key,
+// row] and results [e, row]; queries are packed once, and keys and values are read in place. A few rows (a
+// decode step) are vectorized along d and e instead, at memory bandwidth.
 #include "backends/cpu/simd/attention.h"
 
 #include "backends/cpu/simd/attention_tiles.h"
@@ -13,20 +13,9 @@ constexpr int64_t kFewRows = 6;
 
 // --- many rows
 
-void many_rows(const AttentionRows& task, Keys keys) {
-  Scratch scratch{task.scratch};
-  float *queries = scratch.take(task.d), *y = scratch.take(task.e);
-  const Tile tile = scratch.tile(task.rows);
+/// Writes the results [e, row] of a tile, divided by the rows' sums, or the partial results of a split.
+void store_rows(const AttentionRows& task, const Tile& tile, float* y) {
   const int64_t lanes = tile.lanes;
-  pack(task.q, task.rows, task.d, task.scale, queries, lanes);
-  for (int64_t i = 0; i < task.e * lanes; ++i) y[i] = 0;
-  for (int64_t t = keys.begin; t < keys.end; t += kAttentionKeys) {
-    const Keys block{t, smaller(t + kAttentionKeys, keys.end)};
-    const int64_t count = block.end - block.begin;
-    score(task, tile, queries, block);
-    soften(tile, count, y, task.e);
-    matmul<true>({task.v + t * task.e, 1, task.e, tile.scores, y, count, lanes}, task.e);
-  }
   if (task.partial != nullptr) {
     const int64_t stride = attention_partial(task.e);
     for (int64_t i = 0; i < task.rows; ++i) {
@@ -42,6 +31,22 @@ void many_rows(const AttentionRows& task, Keys keys) {
 #pragma omp simd
     for (int64_t i = 0; i < lanes; ++i) y[e * lanes + i] *= tile.factor[i];
   transpose(y, lanes, task.y, task.e, task.e, task.rows);
+}
+
+void many_rows(const AttentionRows& task, Keys keys) {
+  Scratch scratch{task.scratch};
+  float *queries = scratch.take(task.d), *y = scratch.take(task.e);
+  const Tile tile = scratch.tile(task.rows);
+  pack(task.q, task.rows, task.d, task.scale, queries, tile.lanes);
+  for (int64_t i = 0; i < task.e * tile.lanes; ++i) y[i] = 0;
+  for (int64_t t = keys.begin; t < keys.end; t += kAttentionKeys) {
+    const Keys block{t, smaller(t + kAttentionKeys, keys.end)};
+    const int64_t count = block.end - block.begin;
+    score(task, tile, queries, block);
+    soften(tile, count, y, task.e);
+    matmul<true>({task.v + t * task.e, 1, task.e, tile.scores, y, count, tile.lanes}, task.e);
+  }
+  store_rows(task, tile, y);
 }
 
 // --- few rows
@@ -104,33 +109,50 @@ void weigh(float* y, float factor, const float* weights, const float* v, int64_t
   }
 }
 
+/// The online softmax of one row.
 struct Running {
   float most = -__builtin_inff(), sum = 0;
+
+  /// Scores become exp(score - most). Returns the factor for what was accumulated before.
+  float soften(float* scores, int64_t count) {
+    float next = most;
+    for (int64_t t = 0; t < count; ++t) next = scores[t] > next ? scores[t] : next;
+    const float base = base_of(next);
+    const float factor = exp_down(most - base);
+    float added = 0;
+#pragma omp simd reduction(+ : added)
+    for (int64_t t = 0; t < count; ++t) {
+      scores[t] = exp_down(scores[t] - base);
+      added += scores[t];
+    }
+    most = next;
+    sum = sum * factor + added;
+    return factor;
+  }
 };
 
-void one_row_block(const AttentionRows& task, int64_t row, Keys keys, float* weights, float* mask, float* y,
-                   Running& running) {
+/// The scores of one row, whose query in the scratch has the scale already.
+void score_row(const AttentionRows& task, int64_t row, Keys keys, float* scores, float* mask) {
   const int64_t count = keys.end - keys.begin;
-  dots(task.scratch + row * task.d, task.k + keys.begin * task.d, task.d, count, weights);
-  if (task.softcap != 0) cap(weights, count, task.softcap);
-  if (has_mask(task)) {
-    mask_row(task, row, keys, mask, 1);
+  dots(task.scratch + row * task.d, task.k + keys.begin * task.d, task.d, count, scores);
+  if (task.softcap != 0) cap(scores, count, task.softcap);
+  if (!has_mask(task)) return;
+  mask_row(task, row, keys, mask, 1);
 #pragma omp simd
-    for (int64_t t = 0; t < count; ++t) weights[t] = with_mask(weights[t], mask[t]);
+  for (int64_t t = 0; t < count; ++t) scores[t] = with_mask(scores[t], mask[t]);
+}
+
+/// Writes one row's result, divided by its sum, or the partial result of a split.
+void store_row(const AttentionRows& task, int64_t row, const Running& running, const float* y) {
+  float* to = task.y + row * task.e;
+  float factor = reciprocal_or_zero(running.sum);
+  if (task.partial != nullptr) {
+    to = task.partial + row * attention_partial(task.e);
+    *to++ = running.most;
+    *to++ = running.sum;
+    factor = 1;
   }
-  float most = running.most;
-  for (int64_t t = 0; t < count; ++t) most = weights[t] > most ? weights[t] : most;
-  const float base = base_of(most);
-  const float factor = exp_down(running.most - base);
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t t = 0; t < count; ++t) {
-    weights[t] = exp_down(weights[t] - base);
-    sum += weights[t];
-  }
-  running.most = most;
-  running.sum = running.sum * factor + sum;
-  weigh(y, factor, weights, task.v + keys.begin * task.e, task.e, count);
+  for (int64_t i = 0; i < task.e; ++i) to[i] = y[i] * factor;
 }
 
 void few_rows(const AttentionRows& task, Keys keys) {
@@ -145,20 +167,13 @@ void few_rows(const AttentionRows& task, Keys keys) {
     for (int64_t row = 0; row < task.rows; ++row) {
       const Keys block{larger(t, task.first[row]),
                        smaller(smaller(t + kAttentionKeys, keys.end), task.last[row])};
-      if (block.begin < block.end)
-        one_row_block(task, row, block, weights, mask, results + row * task.e, running[row]);
+      if (block.begin >= block.end) continue;
+      const int64_t count = block.end - block.begin;
+      score_row(task, row, block, weights, mask);
+      const float factor = running[row].soften(weights, count);
+      weigh(results + row * task.e, factor, weights, task.v + block.begin * task.e, task.e, count);
     }
-  for (int64_t row = 0; row < task.rows; ++row) {
-    float* to = task.y + row * task.e;
-    float factor = reciprocal_or_zero(running[row].sum);
-    if (task.partial != nullptr) {
-      to = task.partial + row * attention_partial(task.e);
-      *to++ = running[row].most;
-      *to++ = running[row].sum;
-      factor = 1;
-    }
-    for (int64_t i = 0; i < task.e; ++i) to[i] = results[row * task.e + i] * factor;
-  }
+  for (int64_t row = 0; row < task.rows; ++row) store_row(task, row, running[row], results + row * task.e);
 }
 
 void attention(const AttentionRows& task) {

@@ -1,4 +1,16 @@
-// Attention of a few query rows over the keys of one head, one block of keys after another (Dao et al. 2022).
+// Attention of a few query rows over the keys of one head, one block of keys after another.
+//
+// For each row q, over the keys t that it sees:
+//   score[t] = scale q k[t] + mask[t], with a soft cap c: c tanh(scale q k[t] / c) + mask[t]
+//   most = max score[t],  sum = sum exp(score[t] - most),  y = sum exp(score[t] - most) v[t] / sum
+// The score matrix is never stored (Dao et al. 2022: FlashAttention): a row keeps its running maximum and
+// sum, and when a block raises the maximum, the sum and the accumulated y are multiplied by exp(old most -
+// new most).
+//
+// Gradients (Dao 2023: FlashAttention-2), with weight[t] = exp(score[t] - most) / sum and D = grad_y y:
+//   grad_score[t] = weight[t] (grad_y v[t] - D) slope[t],  slope = 1, with a soft cap 1 - tanh^2
+//   grad_q = scale sum over t of grad_score[t] k[t]
+//   grad_k[t] = scale sum over rows of grad_score[t] q,  grad_v[t] = sum over rows of weight[t] grad_y
 //
 // Knows: pointers, counts, maths. Must not know: tensors, threads, where masks come from.
 #pragma once

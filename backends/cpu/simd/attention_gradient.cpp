@@ -1,7 +1,4 @@
-// Gradients of attention without materializing the score matrix (Dao 2023: FlashAttention-2). With weights P,
-// scores s:
-//   grad_s = P (grad_y v' - grad_y y) s',  grad_q = scale grad_s k,  grad_k = scale grad_s' q,
-//   grad_v = P' grad_y
+// Gradients of attention without materializing the score matrix; the equations are in attention.h.
 // Blocks of rows have a row in each lane and iterate over the keys with an online softmax, as attention does.
 // Blocks of keys have a key in each lane and iterate over the rows, whose maxima and sums are known by then.
 #include "backends/cpu/simd/attention_gradient.h"
@@ -13,7 +10,7 @@ namespace {
 
 // --- a row in each lane
 
-/// dots[lane] = y grad_y
+/// dots[lane] = D = y grad_y
 void multiply_results(const AttentionGradRows& task, float* dots, int64_t lanes) {
   for (int64_t lane = 0; lane < lanes; ++lane) dots[lane] = 0;
   for (int64_t i = 0; i < task.rows.rows; ++i) {
@@ -23,6 +20,33 @@ void multiply_results(const AttentionGradRows& task, float* dots, int64_t lanes)
     for (int64_t e = 0; e < task.rows.e; ++e) dot += y[e] * grad_y[e];
     dots[i] = dot;
   }
+}
+
+/// grad [key, lane] = grad_y v - D of a block of keys
+void multiply_values(const AttentionRows& rows, Keys keys, const float* grad_y, const float* dots,
+                     float* grad, int64_t lanes) {
+  const int64_t count = keys.end - keys.begin;
+  matmul<false>({rows.v + keys.begin * rows.e, rows.e, 1, grad_y, grad, rows.e, lanes}, count);
+  for (int64_t k = 0; k < count; ++k)
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; ++i) grad[k * lanes + i] -= dots[i];
+}
+
+/// Writes the statistics of the rows and their grad_q, scaled.
+void store_rows(const AttentionGradRows& task, const Tile& tile, const float* dots, float* grad_q) {
+  const AttentionRows& rows = task.rows;
+  const int64_t lanes = tile.lanes;
+  for (int64_t i = 0; i < lanes; ++i) tile.factor[i] = reciprocal_or_zero(tile.sum[i]);
+  for (int64_t i = 0; i < rows.rows; ++i) {
+    float* own = task.statistics + i * kAttentionStatistics;
+    own[0] = base_of(tile.most[i]);
+    own[1] = tile.factor[i];
+    own[2] = dots[i];
+  }
+  for (int64_t d = 0; d < rows.d; ++d)
+#pragma omp simd
+    for (int64_t i = 0; i < lanes; ++i) grad_q[d * lanes + i] *= tile.factor[i] * rows.scale;
+  transpose(grad_q, lanes, task.grad_q, rows.d, rows.d, rows.rows);
 }
 
 void attention_grad_rows(const AttentionGradRows& task) {
@@ -41,10 +65,7 @@ void attention_grad_rows(const AttentionGradRows& task) {
   for (int64_t t = keys.begin; t < keys.end; t += kAttentionKeys) {
     const Keys block{t, smaller(t + kAttentionKeys, keys.end)};
     const int64_t count = block.end - block.begin;
-    matmul<false>({rows.v + t * rows.e, rows.e, 1, grad_y, grad, rows.e, lanes}, count);
-    for (int64_t k = 0; k < count; ++k)
-#pragma omp simd
-      for (int64_t i = 0; i < lanes; ++i) grad[k * lanes + i] -= dots[i];
+    multiply_values(rows, block, grad_y, dots, grad, lanes);
     score(rows, tile, queries, block, grad);
     soften(tile, count, grad_q, rows.d);
 #pragma omp simd
@@ -52,17 +73,7 @@ void attention_grad_rows(const AttentionGradRows& task) {
     matmul<true>({rows.k + t * rows.d, 1, rows.d, grad, grad_q, count, lanes}, rows.d);
   }
 
-  for (int64_t i = 0; i < lanes; ++i) tile.factor[i] = reciprocal_or_zero(tile.sum[i]);
-  for (int64_t i = 0; i < rows.rows; ++i) {
-    float* own = task.statistics + i * kAttentionStatistics;
-    own[0] = base_of(tile.most[i]);
-    own[1] = tile.factor[i];
-    own[2] = dots[i];
-  }
-  for (int64_t d = 0; d < rows.d; ++d)
-#pragma omp simd
-    for (int64_t i = 0; i < lanes; ++i) grad_q[d * lanes + i] *= tile.factor[i] * rows.scale;
-  transpose(grad_q, lanes, task.grad_q, rows.d, rows.d, rows.rows);
+  store_rows(task, tile, dots, grad_q);
 }
 
 // --- a key in each lane

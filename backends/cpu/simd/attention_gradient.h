@@ -13,7 +13,7 @@ struct AttentionGradRows {
   AttentionRows rows;             ///< y and partial are unused
   const float* y = nullptr;       ///< [rows, e]
   const float* grad_y = nullptr;  ///< [rows, e]
-  /// [rows, kAttentionStatistics]: weights are exp(score - first) second; the third is y grad_y.
+  /// [rows, kAttentionStatistics]: weights are exp(score - first) second; the third is D = y grad_y.
   float* statistics = nullptr;
   float* grad_q = nullptr;  ///< [rows, d]
 };
