@@ -1,4 +1,4 @@
-// One API for oneDNN 2.6 to 3.x. Included through onednn_program.h alone.
+// One API for oneDNN 2.6 to 3.x. Included through program.h alone.
 //
 // Version 3 has no operation descriptors: the arguments go straight into the primitive descriptor, engine
 // first, attributes last. Memory descriptors became opaque, and element-wise post-operations lost their

@@ -1,7 +1,8 @@
 // Kernels that call oneDNN: matmuls, and convolutions with their gradients.
 //
 // Knows: how to describe these operations to oneDNN 2.6 to 3.x, and to run the primitives without allocating.
-// Only the files onednn* see oneDNN's types and exceptions. Must not know: graphs, attributes of operators.
+// Only the files of onednn/ see oneDNN's types and exceptions. Must not know: graphs, attributes of
+// operators.
 #pragma once
 
 #include <functional>

@@ -2,7 +2,7 @@
 // allocating.
 //
 // Knows: operand locations, scratch, constants packed once. Must not know: which operation it is. Only
-// included by the files onednn*.cpp, which see oneDNN's types and exceptions.
+// included by the files of onednn/, which see oneDNN's types and exceptions.
 #pragma once
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Runs a graph that is cut (cut.h): segments with their plans, host nodes between them, bodies of control
-// flow.
+// Runs a graph that is cut (partition.h): segments with their plans, host nodes between them, bodies of
+// control flow.
 //
 // Knows: the order of the steps, and the values that cross from one to another: in host memory, kept from run
 // to run, so that a run allocates only where a size grows. Must not know: what an operator means.
