@@ -1,4 +1,4 @@
-// indexed, scan, topk.
+// Gathers and scatters by tensors of indices.
 #include "tests/cases/case.h"
 
 namespace librt::test {
@@ -23,22 +23,6 @@ op::ScatterElementsAttributes scattered(int64_t axis, ScatterReduction reduction
 op::ScatterNDAttributes scattered_rows(ScatterReduction reduction) {
   op::ScatterNDAttributes attributes;
   attributes.reduction = reduction;
-  return attributes;
-}
-
-template <class Attributes>
-Attributes scan(int64_t axis, bool exclusive, bool reverse) {
-  Attributes attributes;
-  attributes.axis = axis;
-  attributes.exclusive = exclusive;
-  attributes.reverse = reverse;
-  return attributes;
-}
-
-op::TopKAttributes top(int64_t axis, bool largest) {
-  op::TopKAttributes attributes;
-  attributes.axis = axis;
-  attributes.largest = largest;
   return attributes;
 }
 
@@ -125,70 +109,12 @@ void add_gather(std::vector<Case>& cases) {
   cases.back().gradient = false;
 }
 
-template <class Attributes>
-void add_scan(std::vector<Case>& cases, const char* name, double low, double high) {
-  const auto add = [&](const char* variant, int64_t axis, bool exclusive, bool reverse, CaseInput x) {
-    cases.push_back(
-        make_case(text(name, "_", variant), scan<Attributes>(axis, exclusive, reverse), {std::move(x)}));
-  };
-  const auto x = [&](Shape shape) { return in_range(f32(shape), low, high); };
-  add("last", -1, false, false, x({3, 7}));
-  add("first", 0, false, true, x({5, 6}));
-  add("middle", 1, true, false, x({2, 5, 3}));
-  add("exclusive_reverse", 1, true, true, x({2, 6}));
-  add("i64", 0, false, false, in_range(tensor(DType::I64, {9}), -1, 1));
-  add("i32", 1, true, true, in_range(tensor(DType::I32, {2, 9}), -1, 1));
-  add("long", 1, false, false, x({2, 700}));
-  cases.back().gradient = false;
-  add("long_reverse", 0, true, true, x({333}));
-  cases.back().gradient = false;
-}
-
-void add_topk(std::vector<Case>& cases) {
-  const auto add = [&](const char* name, op::TopKAttributes attributes, CaseInput x, double k) {
-    cases.push_back(with_outputs(make_case(name, attributes, {std::move(x), ints({k})}), 2));
-  };
-  add("topk_last", top(-1, true), f32({3, 10}), 4);
-  add("topk_smallest", top(-1, false), f32({3, 10}), 4);
-  add("topk_first_axis", top(0, true), f32({9, 3, 2}), 3);
-  add("topk_all", top(1, false), f32({2, 33}), 33);
-  add("topk_one", top(1, true), f32({5, 1}), 1);
-  add("topk_none", top(1, true), f32({5, 4}), 0);
-  add("topk_i64", top(-1, true), tensor(DType::I64, {2, 50}), 7);
-  add("topk_i32", top(-1, false), tensor(DType::I32, {50}), 7);
-  add("topk_u8", top(-1, true), in_range(tensor(DType::U8, {200}), 0, 60), 9);
-  add("topk_f16", top(-1, true), tensor(DType::F16, {40}), 9);
-  cases.back().gradient = false;
-  add("topk_ties", top(0, true), with_values(f32({8}), {1, 3, 3, -0.0, 0.0, 3, -2, 1}), 7);
-  cases.back().gradient = false;
-  add("topk_ties_smallest", top(0, false), with_values(f32({8}), {1, 3, 3, 0.0, -0.0, 3, -2, 1}), 8);
-  cases.back().gradient = false;
-  add("topk_long", top(1, true), f32({2, 5000}), 300);
-  cases.back().gradient = false;
-  add("topk_long_columns", top(0, false), f32({3000, 2}), 100);
-  cases.back().gradient = false;
-  add("topk_long_many", top(0, true), f32({5000}), 4000);
-  cases.back().gradient = false;
-  add("topk_long_i64", top(0, false), tensor(DType::I64, {3000}), 2500);
-}
-
 }  // namespace
 
 std::vector<Case> cases_indexed() {
   std::vector<Case> cases;
   add_gather(cases);
   add_scatter(cases);
-  add_scan<op::CumSumAttributes>(cases, "cum_sum", -1, 1);
-  add_scan<op::CumProdAttributes>(cases, "cum_prod", 0.95, 1.05);
-  cases.push_back(make_case("cum_sum_very_long", scan<op::CumSumAttributes>(1, false, false),
-                            {tensor(DType::I32, {2, 40000})}));
-  cases.push_back(make_case("cum_sum_very_long_reverse", scan<op::CumSumAttributes>(0, true, true),
-                            {tensor(DType::I64, {33000})}));
-  cases.push_back(make_case("cum_prod_zero", scan<op::CumProdAttributes>(0, false, false),
-                            {with_values(f32({5}), {2, 3, 0, 5, 0.5})}));
-  cases.push_back(make_case("cum_prod_zeros", scan<op::CumProdAttributes>(0, true, true),
-                            {with_values(f32({6}), {2, 0, 3, 0, 5, 0.5})}));
-  add_topk(cases);
   return cases;
 }
 
