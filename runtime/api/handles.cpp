@@ -68,6 +68,24 @@ rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept {
   }
 }
 
+SessionUse::SessionUse(const rt_session* session) noexcept : is_null_(session == nullptr) {
+  if (!is_null_ && !session->in_use->exchange(true, std::memory_order_acquire))
+    in_use_ = session->in_use.get();
+}
+
+SessionUse::~SessionUse() {
+  if (in_use_ != nullptr) in_use_->store(false, std::memory_order_release);
+}
+
+Status SessionUse::status() const {
+  if (in_use_ != nullptr) return {};
+  return invalid_argument(
+      is_null_ ? "the session is null"
+               : "session: expected one thread at a time, it is in use by another thread (or a "
+                 "session that shares its states is); create a session for each thread, or "
+                 "use a lock");
+}
+
 Result<TensorInfo> info_of(const rt_tensor& tensor) {
   if (tensor.dtype < 0 || tensor.dtype >= kDTypeCount)
     return invalid_argument("tensor: ", static_cast<int>(tensor.dtype), " is no dtype");

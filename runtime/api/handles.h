@@ -3,6 +3,7 @@
 // Knows: Status and exceptions on one side, rt_status on the other. Must not know: what a function does.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <new>
 #include <string>
@@ -23,6 +24,8 @@ struct rt_model {
 
 struct rt_session {
   std::unique_ptr<librt::Session> session;
+  /// True while a function of rt.h works on the session, or on one that shares its states.
+  std::shared_ptr<std::atomic<bool>> in_use = std::make_shared<std::atomic<bool>>(false);
   std::string plan_text;
   std::string features;
 };
@@ -41,6 +44,22 @@ namespace librt::api {
 rt_status* make_status(const Status& status) noexcept;
 rt_status* out_of_memory() noexcept;
 
+/// One call's use of a session. Not a lock: a second thread gets an error.
+class SessionUse {
+ public:
+  explicit SessionUse(const rt_session* session) noexcept;
+  ~SessionUse();
+  SessionUse(const SessionUse&) = delete;
+  SessionUse& operator=(const SessionUse&) = delete;
+  bool ok() const noexcept { return in_use_ != nullptr; }
+  /// An error if the session is null, or in use by another thread.
+  Status status() const;
+
+ private:
+  std::atomic<bool>* in_use_ = nullptr;  ///< set by this call; null if it was set already
+  bool is_null_;
+};
+
 /// Runs run(context) and catches everything.
 rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept;
 
@@ -48,6 +67,15 @@ rt_status* run_guarded(Status (*run)(void* context), void* context) noexcept;
 template <class Function>
 rt_status* guarded(Function function) noexcept {
   return run_guarded([](void* context) -> Status { return (*static_cast<Function*>(context))(); }, &function);
+}
+/// The same for a function that uses a session; an error if the session is null or in use.
+template <class Function>
+rt_status* guarded(const rt_session* session, Function function) noexcept {
+  return guarded([&]() -> Status {
+    const SessionUse use(session);
+    RT_TRY(use.status());
+    return function();
+  });
 }
 
 /// Copies between library and caller structs; the first member, struct_size, is the caller's size.

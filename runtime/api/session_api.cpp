@@ -6,13 +6,14 @@ namespace {
 using librt::Status;
 using librt::api::check;
 using librt::api::guarded;
+using librt::api::SessionUse;
 
 std::string string(const char* chars) {
   return chars != nullptr ? chars : "";
 }
 
 Status create(const rt_model* model, const rt_session_options* given, const char* default_entry,
-              rt_session& made, rt_session* share_default = nullptr) {
+              rt_session& made) {
   if (model == nullptr) return librt::invalid_argument("the model is null");
   rt_session_options c;
   RT_TRY(librt::api::take_in(given, c, "rt_session_options"));
@@ -33,9 +34,15 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .cache_folder = string(c.cache_folder),
                                 .communicator = c.communicator,
                                 .mapped = model->mapped};
-  rt_session* share = c.share_states_with != nullptr ? c.share_states_with : share_default;
-  RT_ASSIGN(made.session, librt::Session::create(model->graph, std::move(options),
-                                                 share != nullptr ? share->session.get() : nullptr));
+  rt_session* share = c.share_states_with;
+  if (share == nullptr) {
+    RT_ASSIGN(made.session, librt::Session::create(model->graph, options));
+    return {};
+  }
+  const SessionUse use(share);
+  RT_TRY(use.status());
+  RT_ASSIGN(made.session, librt::Session::create(model->graph, options, share->session.get()));
+  made.in_use = share->in_use;
   return {};
 }
 
@@ -66,7 +73,6 @@ Status find(const rt_session* session, const char* name, bool input, size_t* ind
 }
 
 Status give_input(rt_session* session, size_t index, const rt_tensor* given, bool bind) {
-  RT_TRY(check(session));
   if (given == nullptr) return librt::invalid_argument("the tensor is null");
   rt_tensor tensor;
   RT_TRY(librt::api::take_in(given, tensor, "rt_tensor"));
@@ -76,10 +82,14 @@ Status give_input(rt_session* session, size_t index, const rt_tensor* given, boo
               : session->session->set_input(index, view, tensor.bytes);
 }
 
+rt_status* null_trainer() noexcept {
+  return guarded([]() -> Status { return librt::invalid_argument("the trainer is null"); });
+}
+
 /// A step, or its submit or wait, and the loss of the completed step if requested.
 rt_status* advance(rt_trainer* trainer, float* loss, Status (librt::Session::*function)()) {
-  return guarded([&]() -> Status {
-    if (trainer == nullptr) return librt::invalid_argument("the trainer is null");
+  if (trainer == nullptr) return null_trainer();
+  return guarded(&trainer->session, [&]() -> Status {
     librt::Session& session = *trainer->session.session;
     if (loss != nullptr && !trainer->has_loss)
       return Status::make(librt::Code::NotFound, "entry '", session.graph().name,
@@ -132,14 +142,13 @@ rt_status* rt_session_find_output(const rt_session* session, const char* name, s
 }
 
 rt_status* rt_session_set_input(rt_session* session, size_t index, const rt_tensor* tensor) {
-  return guarded([&] { return give_input(session, index, tensor, false); });
+  return guarded(session, [&] { return give_input(session, index, tensor, false); });
 }
 rt_status* rt_session_bind_input(rt_session* session, size_t index, const rt_tensor* tensor) {
-  return guarded([&] { return give_input(session, index, tensor, true); });
+  return guarded(session, [&] { return give_input(session, index, tensor, true); });
 }
 rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_tensor* given) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (given == nullptr) return session->session->bind_output(index, nullptr, 0);
     rt_tensor tensor;
     RT_TRY(librt::api::take_in(given, tensor, "rt_tensor"));
@@ -154,8 +163,7 @@ rt_status* rt_session_bind_output(rt_session* session, size_t index, const rt_te
 }
 
 rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size_t count) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (shapes == nullptr) return session->session->prepare();
     std::vector<librt::TensorInfo> infos;
     const auto* at = reinterpret_cast<const char*>(shapes);
@@ -169,26 +177,16 @@ rt_status* rt_session_prepare(rt_session* session, const rt_tensor* shapes, size
   });
 }
 rt_status* rt_session_run(rt_session* session) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
-    return session->session->run();
-  });
+  return guarded(session, [&]() -> Status { return session->session->run(); });
 }
 rt_status* rt_session_submit(rt_session* session) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
-    return session->session->submit();
-  });
+  return guarded(session, [&]() -> Status { return session->session->submit(); });
 }
 rt_status* rt_session_wait(rt_session* session) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
-    return session->session->wait();
-  });
+  return guarded(session, [&]() -> Status { return session->session->wait(); });
 }
 rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     RT_ASSIGN(const librt::TensorView view, session->session->output(index));
     rt_tensor out = RT_TENSOR_INIT;
     librt::api::fill(out, view.info, view.data);
@@ -197,8 +195,7 @@ rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tenso
 }
 
 rt_status* rt_session_device(const rt_session* session, rt_device_info* info) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     auto* owner = const_cast<rt_session*>(session);
     return librt::api::hand_out(
         librt::api::device_of(owner->session->devices().chosen().info(), owner->features), info,
@@ -216,8 +213,7 @@ const char* rt_session_collectives(const rt_session* session, const char** reaso
   return info.collectives.c_str();
 }
 rt_status* rt_session_plan_text(rt_session* session, const char** text) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (text == nullptr) return librt::invalid_argument("rt_session_plan_text: the pointer is null");
     session->plan_text = session->session->plan_text();
     *text = session->plan_text.c_str();
@@ -225,15 +221,15 @@ rt_status* rt_session_plan_text(rt_session* session, const char** text) {
   });
 }
 size_t rt_session_fallback_count(const rt_session* session) {
+  const SessionUse use(session);
   size_t count = 0;
-  if (session != nullptr)
+  if (use.ok())
     for (const librt::Plan* plan : session->session->plans()) count += plan->program().fallbacks;
   return count;
 }
 
 rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     const librt::MemoryStats m = session->session->memory();
     const rt_memory_stats out{sizeof(rt_memory_stats), m.states, m.weights, m.packed, m.arena,
                               m.peak_planned,          m.naive,  m.staging, m.plans};
@@ -242,11 +238,11 @@ rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats) 
 }
 
 size_t rt_session_profile_count(const rt_session* session) {
-  return session != nullptr ? session->session->profile().size() : 0;
+  const SessionUse use(session);
+  return use.ok() ? session->session->profile().size() : 0;
 }
 rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     const std::vector<librt::Executor::Timing> timings = session->session->profile();
     if (index >= timings.size())
       return librt::invalid_argument(
@@ -278,15 +274,15 @@ rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profil
   });
 }
 uint64_t rt_session_profile_runs(const rt_session* session) {
+  const SessionUse use(session);
   uint64_t runs = 0;
-  if (session != nullptr)
+  if (use.ok())
     for (const librt::Executor::Timing& timing : session->session->profile())
       runs = std::max(runs, timing.runs);
   return runs;
 }
 rt_status* rt_session_profile_reset(rt_session* session) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     session->session->reset_profile();
     return {};
   });
@@ -326,8 +322,8 @@ rt_session* rt_trainer_session(rt_trainer* trainer) {
 }
 
 rt_status* rt_trainer_set_learning_rate(rt_trainer* trainer, float learning_rate) {
-  return guarded([&]() -> Status {
-    if (trainer == nullptr) return librt::invalid_argument("the trainer is null");
+  if (trainer == nullptr) return null_trainer();
+  return guarded(&trainer->session, [&]() -> Status {
     librt::Session& session = *trainer->session.session;
     if (!trainer->has_learning_rate)
       return Status::make(librt::Code::NotFound, "entry '", session.graph().name,
@@ -348,14 +344,15 @@ rt_status* rt_trainer_wait(rt_trainer* trainer, float* loss) {
 }
 
 rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** session) {
-  return guarded([&]() -> Status {
-    if (trainer == nullptr || session == nullptr)
-      return librt::invalid_argument("rt_trainer_open: a pointer is null");
+  if (trainer == nullptr) return null_trainer();
+  return guarded(&trainer->session, [&]() -> Status {
+    if (session == nullptr) return librt::invalid_argument("rt_trainer_open: the pointer is null");
     *session = nullptr;
     librt::Session& training = *trainer->session.session;
     librt::SessionOptions options = training.options();
     options.entry = entry != nullptr ? entry : "infer";
     auto made = std::make_unique<rt_session>();
+    made->in_use = trainer->session.in_use;
     RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), std::move(options), &training));
     *session = made.release();
     return {};

@@ -5,8 +5,8 @@
 namespace {
 
 using librt::Status;
-using librt::api::check;
 using librt::api::guarded;
+using librt::api::SessionUse;
 
 using Wanted = bool (*)(const librt::State&);
 bool every_state(const librt::State&) {
@@ -39,8 +39,7 @@ Status compare(const librt::StateStore& states, const librt::Checkpoint& checkpo
 }
 
 rt_status* load(rt_session* session, const char* path, Wanted wanted) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (path == nullptr) return librt::invalid_argument("rt_session_load: the path is null");
     auto checkpoint = librt::read_checkpoint(path);
     if (!checkpoint.ok()) return std::move(checkpoint).status();
@@ -69,8 +68,7 @@ size_t rt_session_state_count(const rt_session* session) {
 }
 rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_tensor_spec* spec,
                                  rt_state_kind* kind) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     const auto& states = session->session->model().states;
     if (index >= states.size())
       return librt::invalid_argument("state ", index, ": the model has ", states.size());
@@ -80,8 +78,7 @@ rt_status* rt_session_state_spec(const rt_session* session, size_t index, rt_ten
 }
 
 rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tensor* tensor) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (name == nullptr || tensor == nullptr)
       return librt::invalid_argument("rt_session_read_state: a pointer is null");
     rt_tensor given;
@@ -102,8 +99,7 @@ rt_status* rt_session_read_state(rt_session* session, const char* name, rt_tenso
 }
 
 rt_status* rt_session_write_state(rt_session* session, const char* name, const rt_tensor* tensor) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (name == nullptr || tensor == nullptr)
       return librt::invalid_argument("rt_session_write_state: a pointer is null");
     rt_tensor given;
@@ -122,16 +118,12 @@ rt_status* rt_session_write_state(rt_session* session, const char* name, const r
 }
 
 rt_status* rt_session_reset_states(rt_session* session) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
-    return session->session->states().reset();
-  });
+  return guarded(session, [&]() -> Status { return session->session->states().reset(); });
 }
 
 rt_status* rt_session_save_checkpoint(rt_session* session, const char* path, const char* const* keys,
                                       const char* const* values, size_t count) {
-  return guarded([&]() -> Status {
-    RT_TRY(check(session));
+  return guarded(session, [&]() -> Status {
     if (path == nullptr || (count > 0 && (keys == nullptr || values == nullptr)))
       return librt::invalid_argument("rt_session_save_checkpoint: a pointer is null");
     librt::StateStore& states = session->session->states();
@@ -161,7 +153,8 @@ rt_status* rt_session_load_adapter(rt_session* session, const char* path) {
 }
 
 const char* rt_session_checkpoint_value(const rt_session* session, const char* key) {
-  if (session == nullptr || key == nullptr) return nullptr;
+  const SessionUse use(session);
+  if (!use.ok() || key == nullptr) return nullptr;
   for (const auto& [name, value] : session->session->checkpoint_metadata)
     if (name == key) return value.c_str();
   return nullptr;

@@ -1,14 +1,18 @@
-// Sessions on concurrent threads, on one device and on two: they share nothing but the model. argv[1]: the
-// backend, argv[2]: how many of its devices to use.
+// Sessions on concurrent threads, on one device and on two: they share nothing but the model; and one session
+// on two threads, which is refused. argv[1]: the backend, argv[2]: how many of its devices to use.
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <cstdlib>
 #include <latch>
 #include <thread>
 
+#include "rt/rt.h"
 #include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
 #include "tools/compiler/builder.h"
+#include "tools/compiler/writer.h"
 
 namespace librt {
 namespace {
@@ -109,6 +113,65 @@ TEST(Threads, NeedNotBeOneForEachDevice) {
       EXPECT_EQ(output(*session, 1), Floats(kColumns, static_cast<float>(-run)));
     }
   }
+}
+
+/// The message of a status, which it frees; "" for success.
+std::string take(rt_status* status) {
+  std::string message = rt_status_message(status);
+  rt_status_free(status);
+  return message;
+}
+
+/// Two threads run one session of rt.h until one was refused: every call succeeds or is refused, and the
+/// session still works.
+TEST(Threads, MustNotShareASession) {
+  const auto bytes = compiler::serialize_model(*accumulator());
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  rt_model* model = nullptr;
+  ASSERT_EQ(take(rt_model_load_from_memory(bytes->data(), bytes->size(), 1, &model)), "");
+  rt_session_options options = RT_SESSION_OPTIONS_INIT;
+  options.backend = backend_name.c_str();
+  rt_session* session = nullptr;
+  ASSERT_EQ(take(rt_session_create(model, &options, &session)), "");
+  rt_model_free(model);
+  constexpr int64_t kRows = 512;
+  Floats x(kRows * kColumns, 1.0f);
+  rt_tensor tensor = RT_TENSOR_INIT;
+  tensor.rank = 2;
+  tensor.dims[0] = kRows;
+  tensor.dims[1] = kColumns;
+  tensor.data = x.data();
+  tensor.bytes = x.size() * sizeof(float);
+  ASSERT_EQ(take(rt_session_set_input(session, 0, &tensor)), "");
+
+  constexpr int kMostRuns = 100000;
+  std::atomic<int> succeeded = 0, refused = 0;
+  std::array<std::string, 2> unexpected;
+  std::latch start(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::string& other : unexpected)
+      threads.emplace_back([&] {
+        start.arrive_and_wait();
+        for (int run = 0; run < kMostRuns && refused == 0; ++run) {
+          const std::string message = take(rt_session_run(session));
+          if (message.empty())
+            ++succeeded;
+          else if (message.find("in use by another thread") != std::string::npos)
+            ++refused;
+          else
+            other = message;
+        }
+      });
+  }
+  for (const std::string& message : unexpected) EXPECT_EQ(message, "");
+  EXPECT_GT(refused, 0) << succeeded << " runs";
+  EXPECT_EQ(take(rt_session_run(session)), "");
+  rt_tensor sum = RT_TENSOR_INIT;
+  ASSERT_EQ(take(rt_session_output(session, 1, &sum)), "");
+  // Each successful run added the sum of the rows once.
+  EXPECT_EQ(static_cast<const float*>(sum.data)[0], -static_cast<float>(succeeded * kRows));
+  rt_session_free(session);
 }
 
 }  // namespace

@@ -14,7 +14,9 @@
  *     as it does, unless stated otherwise.
  *   - Tensors are dense and row-major. Dynamic dimensions are -1 in specs.
  *   - A session is used by one thread at a time; different sessions may run in parallel, unless they share
- *     states.
+ *     states. A call while another thread's call on the session is running does nothing and returns the error
+ *     "session ... is in use by another thread" (RT_INVALID_ARGUMENT); functions that return no status return
+ *     0 or NULL then. Freeing a session that is in use is not detected.
  *   - Nothing throws, aborts or prints.
  */
 #ifndef RT_RT_H
