@@ -1,6 +1,7 @@
 #include "tools/rtrun/inputs.h"
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -66,6 +67,51 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
     if (values->size() != 1 && values->size() != (how.channels == librt::tools::Channels::Gray ? 1u : 3u))
       return bad("--mean and --std take one value or one per channel");
   return librt::tools::image_to_array(*image, how);
+}
+
+/// [samples], or [1,...,1,samples] where the input has more dimensions.
+rt::Result<Array> read_sound(const std::string& path, std::span<const std::byte> bytes,
+                             const rt::TensorSpec& spec, const InputOptions& options) {
+  std::string error;
+  const auto sound = librt::tools::parse_wav(bytes, error);
+  if (!sound) return bad(path + ": " + error);
+  const std::string found = std::to_string(sound->rate) + " Hz";
+  if (options.sample_rate > 0 && sound->rate != options.sample_rate)
+    return bad(path + ": expected " + std::to_string(options.sample_rate) + " Hz (--sample-rate), found " +
+               found + "; resample it");
+  if (sound->channels > 1 && !options.mix)
+    return bad(path + ": expected one channel, found " + std::to_string(sound->channels) +
+               "; add --audio-channels first or mean");
+  const size_t rank = spec.dims.size();
+  for (size_t i = 0; i + 1 < rank; ++i)
+    if (spec.dims[i].extent > 1)
+      return bad(path + ": a sound needs an input of shape [samples] or [1,...,1,samples], '" + spec.name +
+                 "' has extent " + std::to_string(spec.dims[i].extent) + " in dimension " +
+                 std::to_string(i));
+  if (rank == 0)
+    return bad(path + ": a sound needs an input with a dimension, '" + spec.name + "' is a scalar");
+  if (const int64_t wanted = spec.dims.back().extent; wanted >= 0 && wanted != sound->frames())
+    return bad(path + ": has " + std::to_string(sound->frames()) + " samples, input '" + spec.name +
+               "' expects " + std::to_string(wanted));
+  if (options.sample_rate == 0)
+    std::fprintf(stderr, "rtrun: %s: %s, %ld samples; --sample-rate checks the rate\n", path.c_str(),
+                 found.c_str(), static_cast<long>(sound->frames()));
+  Array array = librt::tools::sound_to_array(*sound, options.mix.value_or(librt::tools::Mix::First));
+  array.dims.insert(array.dims.begin(), rank - 1, 1);
+  return array;
+}
+
+/// A picture, a sound or an array, by the file's first bytes.
+rt::Result<Array> read_input(const std::string& path, const rt::TensorSpec& spec,
+                             const InputOptions& options) {
+  if (librt::tools::is_image_file(path)) return read_picture(path, spec, options);
+  std::string error;
+  const auto bytes = librt::tools::read_file(path, error);
+  if (!bytes) return rt::Status(rt::Code::Io, error);
+  if (librt::tools::is_wav(*bytes)) return read_sound(path, *bytes, spec, options);
+  auto array = librt::tools::read_array(path, error);
+  if (!array) return rt::Status(rt::Code::Io, error);
+  return std::move(*array);
 }
 
 rt::Status check_dims(const std::vector<rt::TensorSpec>& specs, const InputOptions& options) {
@@ -149,16 +195,8 @@ rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& 
       if (specs[i].name == name) index = i;
     if (index == specs.size())
       return bad("there is no input '" + name + "'; the inputs are: " + names_of(specs));
-    std::optional<Array> array;
-    if (librt::tools::is_image_file(path)) {
-      auto picture = read_picture(path, specs[index], options);
-      if (!picture) return picture.status();
-      array = std::move(*picture);
-    } else {
-      std::string error;
-      array = librt::tools::read_array(path, error);
-      if (!array) return rt::Status(rt::Code::Io, error);
-    }
+    auto array = read_input(path, specs[index], options);
+    if (!array) return array.status();
     if (rt::Status status = put(index, std::move(*array), path); !status) return status;
   }
   std::vector<Array> inputs;

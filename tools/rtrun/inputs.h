@@ -1,13 +1,15 @@
-// Sources of a run's inputs: files, images, a test folder, a seed.
+// Sources of a run's inputs: files, images, sounds, a test folder, a seed.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rt/rt.hpp"
 #include "tools/data/array.h"
 #include "tools/data/image.h"
+#include "tools/data/wav.h"
 
 namespace rt::run {
 
@@ -20,6 +22,8 @@ struct InputOptions {
   librt::tools::ImageOptions image;
   bool layout_given = false;  ///< image.channels_first was chosen by the user
   bool resize = false;
+  int64_t sample_rate = 0;               ///< that sounds must have; 0: any
+  std::optional<librt::tools::Mix> mix;  ///< of sounds with several channels
 };
 
 /// One array for each input of the session, in order, converted to the input's element type where that is

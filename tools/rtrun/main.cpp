@@ -1,23 +1,30 @@
 // rtrun: runs a model on files and checks it against expected outputs.
 //
 // Knows: the command line and how results are shown. librt is used through its public headers.
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <new>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
 #include "tools/data/compare.h"
 #include "tools/data/npy.h"
 #include "tools/onnx/array_file.h"
 #include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
+#include "tools/rtrun/inspect.h"
+#include "tools/rtrun/top_scores.h"
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using librt::tools::Array;
 
 struct Options {
@@ -31,9 +38,14 @@ struct Options {
   double rtol = 1e-3;
   double atol = 1e-4;
   bool plan = false;
+  bool inspect = false;
   bool json = false;
   bool quiet = false;
+  int repeat = 0;
+  int64_t top_k = 0;        ///< largest scores to show; 0: the first values
+  std::string label_names;  ///< file
   std::string channels = "rgb";
+  std::string audio_channels;
   std::string layout;
   std::vector<std::string> dims;
 };
@@ -132,6 +144,89 @@ int check(const Options& options, const std::vector<Array>& outputs,
   return code;
 }
 
+constexpr int64_t kDefaultTop = 5;  ///< with --label-names alone
+
+struct Times {
+  double load = 0, session = 0, first_run = 0;  ///< seconds
+  double median = 0;                            ///< of the repeated runs; 0: none
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+rt::Status repeat_runs(rt::Session& session, int count, Times& times) {
+  std::vector<double> seconds;
+  for (int i = 0; i < count; ++i) {
+    const Clock::time_point start = Clock::now();
+    if (rt::Status status = session.run(); !status) return status;
+    seconds.push_back(seconds_since(start));
+  }
+  if (seconds.empty()) return {};
+  std::nth_element(seconds.begin(), seconds.begin() + count / 2, seconds.end());
+  times.median = seconds[static_cast<size_t>(count / 2)];
+  return {};
+}
+
+/// The device with the reason for it, and the times; stdout is for the results.
+void print_run(const rt::Session& session, const Times& times, int repeat) {
+  const rt::DeviceInfo device = session.device();
+  const std::string reason = session.device_reason();
+  std::fprintf(stderr, "device      %s %d (%s), %s\n", device.backend.c_str(), device.index,
+               device.name.c_str(), reason.c_str());
+  std::fprintf(stderr, "time        load %.3g ms, session %.3g ms, first run %.3g ms", 1e3 * times.load,
+               1e3 * times.session, 1e3 * times.first_run);
+  if (repeat > 0) std::fprintf(stderr, ", median of %d more %.3g ms", repeat, 1e3 * times.median);
+  std::fputs("\n", stderr);
+}
+
+/// Whether an output's last axis can be that of classes.
+bool has_classes(const Array& array) {
+  return librt::is_float(array.type) && !array.dims.empty() && array.dims.back() > 0;
+}
+
+/// The names of the classes, which must be those of an output.
+rt::Result<std::vector<std::string>> label_names(const Options& options, const std::vector<Array>& outputs) {
+  if (options.label_names.empty()) return std::vector<std::string>();
+  auto names = rt::run::read_label_names(options.label_names);
+  if (!names) return names;
+  std::string found;
+  for (const Array& output : outputs) {
+    if (!has_classes(output)) continue;
+    if (output.dims.back() == static_cast<int64_t>(names->size())) return names;
+    found += (found.empty() ? "" : ", ") + output.name + " has " + std::to_string(output.dims.back());
+  }
+  return failed(rt::Code::InvalidArgument, options.label_names +
+                                               ": expected a name for each class of an output (" + found +
+                                               "), found " + std::to_string(names->size()));
+}
+
+nlohmann::ordered_json top_json(const Array& output, int64_t count, const std::vector<std::string>& names) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const bool named = names.size() == static_cast<size_t>(output.dims.back());
+  for (const auto& row : rt::run::top_scores(output, static_cast<size_t>(count))) {
+    nlohmann::ordered_json scores = nlohmann::ordered_json::array();
+    for (const rt::run::Score& score : row) {
+      scores.push_back({{"class", score.index}, {"score", score.value}});
+      if (named) scores.back()["name"] = names[score.index];
+    }
+    rows.push_back(std::move(scores));
+  }
+  return rows;
+}
+
+void print_top(const Array& output, int64_t count, const std::vector<std::string>& names) {
+  std::printf("%s %s, the largest:\n", output.name.c_str(), librt::tools::describe(output).c_str());
+  const bool named = names.size() == static_cast<size_t>(output.dims.back());
+  const auto rows = rt::run::top_scores(output, static_cast<size_t>(count));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows.size() > 1) std::printf("  row %zu\n", i);
+    for (const rt::run::Score& score : rows[i])
+      std::printf("  %10.6g  %zu%s%s\n", score.value, score.index, named ? " " : "",
+                  named ? names[score.index].c_str() : "");
+  }
+}
+
 int print_plan(rt::Session& session) {
   const auto plan = session.plan_text();
   if (!plan) return librt::tools::report_failure("rtrun", plan.status());
@@ -141,10 +236,21 @@ int print_plan(rt::Session& session) {
 
 int run(const Options& options) {
   using librt::tools::report_failure;
-  const auto model = rt::Model::load(options.model);
+  const librt::tools::CompiledPath compiled = librt::tools::compiled_path("rtrun", options.model);
+  if (compiled.failed != librt::tools::kFine) return compiled.failed;
+  Times times;
+  Clock::time_point start = Clock::now();
+  const auto model = rt::Model::load(compiled.path);
   if (!model) return report_failure("rtrun", model.status());
+  times.load = seconds_since(start);
+  if (options.inspect) {
+    rt::run::inspect(*model, compiled.path, options.json);
+    return librt::tools::kFine;
+  }
+  start = Clock::now();
   auto session = rt::Session::create(*model, options.session);
   if (!session) return report_failure("rtrun", session.status());
+  times.session = seconds_since(start);
   if (!options.checkpoint.empty())
     if (rt::Status status = session->load_checkpoint(options.checkpoint); !status)
       return report_failure("rtrun", status);
@@ -168,13 +274,15 @@ int run(const Options& options) {
     return report_failure("rtrun",
                           failed(rt::Code::InvalidArgument,
                                  options.inputs.test_data + ": holds no output_I.pb to compare with"));
+  start = Clock::now();
   if (rt::Status status = session->run(); !status) return report_failure("rtrun", status);
+  times.first_run = seconds_since(start);
   if (options.plan)
     if (const int code = print_plan(*session); code != librt::tools::kFine) return code;
   std::vector<Array> outputs;
   nlohmann::ordered_json json;
   const rt::DeviceInfo device = session->device();
-  json["device"] = {{"backend", device.backend}, {"name", device.name}};
+  json["device"] = {{"backend", device.backend}, {"name", device.name}, {"reason", session->device_reason()}};
   for (size_t i = 0; i < specs.size(); ++i) {
     auto output = session->output(i);
     if (!output) return report_failure("rtrun", output.status());
@@ -188,11 +296,26 @@ int run(const Options& options) {
     json["outputs"].push_back(std::move(entry));
   }
   if (rt::Status status = save_outputs(options, outputs); !status) return report_failure("rtrun", status);
+  // The outputs are those of the first run: further ones may change states.
+  if (rt::Status status = repeat_runs(*session, options.repeat, times); !status)
+    return report_failure("rtrun", status);
+  json["seconds"] = {{"load", times.load}, {"session", times.session}, {"first_run", times.first_run}};
+  if (options.repeat > 0) json["seconds"]["median"] = times.median;
+  const auto names = label_names(options, outputs);
+  if (!names) return report_failure("rtrun", names.status());
+  const int64_t top = options.top_k > 0 ? options.top_k : names->empty() ? 0 : kDefaultTop;
+  for (size_t i = 0; top > 0 && i < outputs.size(); ++i)
+    if (has_classes(outputs[i])) json["outputs"][i]["top"] = top_json(outputs[i], top, *names);
   const int code = check(options, outputs, *expected, json);
   if (options.json)
-    std::printf("%s\n", json.dump(2).c_str());
-  else if (!options.quiet && expected->empty())
-    for (const Array& output : outputs) print_values(output);
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  if (options.json || options.quiet) return code;
+  print_run(*session, times, options.repeat);
+  for (const Array& output : outputs)
+    if (top > 0 && has_classes(output))
+      print_top(output, top, *names);
+    else if (expected->empty())
+      print_values(output);
   return code;
 }
 
@@ -212,10 +335,6 @@ void declare_generation(CLI::App& app, Options& options) {
   app.add_option("--tokenizer", generate.tokenizer, "Tokenizer file of llama2.c (.bin); without: print ids")
       ->group(group);
   app.add_option("--temperature", generate.sampler.temperature, "0: always the most probable token")
-      ->check(librt::tools::non_negative())
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--top-k", generate.sampler.top_k, "Sample among the K most probable; 0: all")
       ->check(librt::tools::non_negative())
       ->capture_default_str()
       ->group(group);
@@ -241,7 +360,9 @@ int main(int argc, char** argv) {
   librt::tools::spin_briefly();
   CLI::App app("Runs a compiled model on files and optionally compares the outputs with expected ones.");
   Options options;
-  app.add_option("model", options.model, "Compiled model (.rt)")->required();
+  app.add_option("model", options.model,
+                 "Compiled model (.rt), or an ONNX file, which rtconvert compiles into the cache folder")
+      ->required();
   app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
   app.add_option("--device", options.session.device,
                  "Device of the backend: index, part of its name, or UUID");
@@ -253,7 +374,7 @@ int main(int argc, char** argv) {
   app.add_flag("--strict", options.session.strict, "Fail if the device cannot run a node itself");
   app.add_flag("--validation", options.session.validation,
                "Vulkan validation layers; their messages are errors");
-  app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG or JPEG");
+  app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG, JPEG or WAV");
   app.add_option("--test-data", options.inputs.test_data, "Folder with input_I.pb and output_I.pb");
   app.add_flag("--random-input", options.inputs.random, "Seeded random values for inputs without data");
   app.add_option("--seed", options.inputs.seed, "Seed of --random-input and of sampling")
@@ -269,6 +390,22 @@ int main(int argc, char** argv) {
   app.add_option("--channels", options.channels, "Images: rgb, bgr or gray")
       ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
   app.add_flag("--resize", options.inputs.resize, "Images: scale to the input's size (bilinear)");
+  app.add_option("--sample-rate", options.inputs.sample_rate,
+                 "WAV: the rate in Hz that the model expects; another one is an error")
+      ->check(librt::tools::positive());
+  app.add_option("--audio-channels", options.audio_channels,
+                 "WAV with several channels: take the first, or the mean of all")
+      ->check(CLI::IsMember({"first", "mean"}));
+  app.add_option(
+         "--top-k", options.top_k,
+         "Print the K largest scores of each row of float outputs; with --generate: sample among the K "
+         "most probable (0: all)")
+      ->check(librt::tools::non_negative());
+  app.add_option("--label-names", options.label_names,
+                 "Text file with the name of a class per line, for --top-k (default with it: 5)");
+  app.add_option("--repeat", options.repeat,
+                 "After the first run, run N more times and print the median time")
+      ->check(librt::tools::positive());
   app.add_option("--expect", options.expect, "NAME=FILE: compare this output; exit 1 when it differs");
   app.add_option("--rtol", options.rtol, "Relative tolerance")->capture_default_str();
   app.add_option("--atol", options.atol, "Absolute tolerance")->capture_default_str();
@@ -278,20 +415,29 @@ int main(int argc, char** argv) {
       "--adapter", options.adapter,
       "Take only the parameters from an adapter of rtconvert --save-adapter, or from a checkpoint");
   app.add_flag("--plan", options.plan, "Print the plan on stderr: every node, its kernel and device");
-  app.add_flag("--json", options.json, "Results as JSON");
-  app.add_flag("--quiet", options.quiet, "Do not print values");
+  app.add_flag("--inspect", options.inspect,
+               "Print the entries, inputs, outputs, states and metadata of the model, without running it");
+  app.add_flag("--json", options.json, "Results as JSON; also of --inspect");
+  app.add_flag("--quiet", options.quiet, "Print neither values nor times");
   declare_generation(app, options);
   librt::tools::set_up_help(
       app,
       {.program = "rtrun",
-       .examples = {
-           "rtrun resnet50.rt --input image=cat.jpg --mean 123.7,116.3,103.5 --std 58.4,57.1,57.4 --resize",
-           "rtrun net.rt --input x=x.npy --expect y=y.npy --backend vulkan",
-           "rtrun decoder.rt --generate 200 --tokenizer tok512.bin --prompt \"Once upon a time\""}});
+       .examples =
+           {"rtrun resnet50.rt --input image=cat.jpg --mean 123.7,116.3,103.5 --std 58.4,57.1,57.4 --resize "
+            "--label-names classes.txt",
+            "rtrun speech.rt --input samples=speech.wav --sample-rate 16000",
+            "rtrun net.rt --input x=x.npy --expect y=y.npy --backend vulkan",
+            "rtrun decoder.rt --generate 200 --tokenizer tok512.bin --prompt \"Once upon a time\""},
+       .notes = {librt::tools::kCacheHelp}});
   if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
   options.generate.sampler.seed = options.inputs.seed;
+  options.generate.sampler.top_k = options.top_k;
   options.generate.json = options.json;
   options.generate.quiet = options.quiet;
+  if (!options.audio_channels.empty())
+    options.inputs.mix =
+        options.audio_channels == "first" ? librt::tools::Mix::First : librt::tools::Mix::Mean;
   options.inputs.layout_given = !options.layout.empty();
   options.inputs.image.channels_first = options.layout != "nhwc";
   options.inputs.image.channels = options.channels == "bgr"    ? librt::tools::Channels::Bgr

@@ -1,0 +1,72 @@
+#include "tools/cli/cache_folder.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+namespace librt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Kind {
+  const char* name;
+  const char* folder;  ///< below the cache folder
+  std::string_view prefix, suffix;
+};
+constexpr Kind kKinds[] = {{"tuning results", "", "tuning-", ".txt"},
+                           {"device profiles", "", "device-", ".txt"},
+                           {"Vulkan self-tests", "", "vulkan-", ".tests"},
+                           {"Vulkan pipelines", "", "vulkan-", ".pipelines"},
+                           {"converted models", "converted", "", ".rt"}};
+
+bool is_of(const Kind& kind, const fs::path& relative) {
+  const std::string name = relative.filename().string();
+  return relative.parent_path().string() == kind.folder && name.starts_with(kind.prefix) &&
+         name.ends_with(kind.suffix);
+}
+
+}  // namespace
+
+std::string cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
+    return std::string(xdg) + "/librt";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.cache/librt";
+  return {};
+}
+
+Cleared clear_cache(const std::string& folder) {
+  Cleared cleared;
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (const char* part : {"", "converted"})
+    for (fs::directory_iterator at(fs::path(folder) / part, error), end; !error && at != end;
+         at.increment(error))
+      if (std::error_code ignored; !at->is_directory(ignored)) files.push_back(at->path());
+  std::vector<CacheGroup> groups;
+  for (const Kind& kind : kKinds) groups.push_back({kind.name});
+  for (const fs::path& file : files) {
+    size_t kind = 0;
+    while (kind < groups.size() && !is_of(kKinds[kind], file.lexically_relative(folder))) ++kind;
+    if (kind == groups.size()) {
+      cleared.remained.push_back(file.string() + ": not a file of librt");
+      continue;
+    }
+    const uintmax_t bytes = fs::file_size(file, error);
+    const bool has_size = !error;
+    if (!fs::remove(file, error) || error) {
+      cleared.remained.push_back(file.string() + ": " + error.message());
+      continue;
+    }
+    ++groups[kind].files;
+    groups[kind].bytes += has_size ? bytes : 0;
+  }
+  for (const CacheGroup& group : groups)
+    if (group.files > 0) cleared.deleted.push_back(group);
+  fs::remove(fs::path(folder) / "converted", error);  // only if it is empty
+  fs::remove(folder, error);
+  return cleared;
+}
+
+}  // namespace librt::tools

@@ -1,0 +1,34 @@
+// The folder that librt and the programs keep results in: $XDG_CACHE_HOME/librt, or ~/.cache/librt.
+//
+// Knows: where it is and what lies in it. Must not know: what is in the files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace librt::tools {
+
+/// librt's default cache folder (rt.h); empty if neither XDG_CACHE_HOME nor HOME is an absolute path.
+std::string cache_folder();
+
+struct CacheGroup {
+  std::string name;  ///< "tuning results"
+  int files = 0;
+  uint64_t bytes = 0;
+};
+struct Cleared {
+  std::vector<CacheGroup> deleted;    ///< kinds of files of which there were some
+  std::vector<std::string> remained;  ///< files of other programs, and what could not be deleted, with why
+};
+
+/// Deletes librt's files in the folder and the empty folders; other files stay.
+Cleared clear_cache(const std::string& folder);
+
+/// Paragraph for --help.
+inline constexpr const char* kCacheHelp =
+    "Cache folder: $XDG_CACHE_HOME/librt, or ~/.cache/librt: kernel timings, device rates, Vulkan pipelines "
+    "and "
+    "self-tests, ONNX files converted on the fly. `rtbench --clear-cache` empties it.";
+
+}  // namespace librt::tools

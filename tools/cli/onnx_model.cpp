@@ -1,0 +1,175 @@
+#include "tools/cli/onnx_model.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "tools/cli/cache_folder.h"
+
+extern char** environ;
+
+namespace librt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file mapped for reading; empty if it cannot be.
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat info {};
+    if (descriptor >= 0 && fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+      size_ = static_cast<size_t>(info.st_size);
+      data_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+      if (data_ == MAP_FAILED) size_ = 0;
+    }
+    if (descriptor >= 0) close(descriptor);
+  }
+  ~Mapping() {
+    if (size_ > 0) munmap(data_, size_);
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+/// FNV-1a over what a conversion depends on.
+class Key {
+ public:
+  void add(std::string_view bytes) {
+    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+    hash_ = (hash_ ^ 0x100u) * 0x100000001b3u;
+  }
+  /// The path, size and time of the last change of a file.
+  void add_file(const std::string& path) {
+    struct stat info {};
+    if (stat(path.c_str(), &info) != 0) info = {};
+    add(path);
+    add(std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + " " +
+        std::to_string(info.st_mtim.tv_nsec));
+  }
+  std::string hex() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash_));
+    return text;
+  }
+
+ private:
+  uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
+/// Adds the files with external data: pairs of the key "location" and a name, as protobuf writes them.
+void add_external_data(Key& key, const std::string& path) {
+  constexpr std::string_view kLocation("\x0a\x08location\x12", 11);
+  const Mapping file(path);
+  const std::string_view bytes = file.bytes();
+  const fs::path folder = fs::path(path).parent_path();
+  std::string_view last;  // the names of consecutive tensors are usually equal
+  for (size_t at = bytes.find(kLocation); at != bytes.npos; at = bytes.find(kLocation, at + 1)) {
+    const size_t begin = at + kLocation.size() + 1;
+    if (begin > bytes.size()) return;
+    const auto length = static_cast<unsigned char>(bytes[begin - 1]);
+    if (length >= 128 || length > bytes.size() - begin) continue;  // no name of a file is longer
+    const std::string_view name = bytes.substr(begin, length);
+    if (name == last) continue;
+    last = name;
+    key.add_file((folder / name).string());
+  }
+}
+
+/// rtconvert beside this program, or in PATH; empty if there is none.
+std::string find_rtconvert() {
+  const auto is_program = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (!error && is_program(self.parent_path() / "rtconvert"))
+    return (self.parent_path() / "rtconvert").string();
+  const char* variable = std::getenv("PATH");
+  for (std::string_view rest = variable != nullptr ? variable : ""; !rest.empty();) {
+    const size_t end = std::min(rest.find(':'), rest.size());
+    if (const fs::path path = fs::path(rest.substr(0, end)) / "rtconvert"; end > 0 && is_program(path))
+      return path.string();
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+/// Runs rtconvert, its report on stderr; its exit code.
+int run_rtconvert(const std::string& rtconvert, const std::string& source, const std::string& target) {
+  posix_spawn_file_actions_t actions;
+  if (posix_spawn_file_actions_init(&actions) != 0) return kBadMachine;
+  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+  std::string arguments[] = {rtconvert, source, "-o", target};
+  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(),
+                  nullptr};
+  pid_t child = 0;
+  const int error = posix_spawn(&child, rtconvert.c_str(), &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    std::fprintf(stderr, "%s: %s\n", rtconvert.c_str(), std::strerror(error));
+    return kBadMachine;
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) return kBadMachine;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(kBadMachine);
+}
+
+}  // namespace
+
+bool is_onnx_file(const std::string& path) {
+  const Mapping file(path);
+  const std::string_view bytes = file.bytes();
+  // ModelProto as protobuf: field 1, a small integer, then another of its fields.
+  return bytes.size() > 3 && bytes[0] == 0x08 && static_cast<unsigned char>(bytes[1]) < 32 &&
+         std::string_view("\x12\x1a\x22\x28\x32\x3a\x42").find(bytes[2]) != std::string_view::npos;
+}
+
+CompiledPath compiled_path(const char* program, const std::string& path) {
+  if (!is_onnx_file(path)) return {path};
+  std::error_code error;
+  const fs::path source = fs::canonical(path, error);
+  const std::string cache = cache_folder(), rtconvert = find_rtconvert();
+  if (error || cache.empty() || rtconvert.empty()) return {path};
+  Key key;
+  key.add_file(source.string());
+  add_external_data(key, source.string());
+  key.add_file(rtconvert);
+  const fs::path folder = fs::path(cache) / "converted";
+  const std::string target = (folder / (source.stem().string() + "-" + key.hex() + ".rt")).string();
+  if (fs::exists(target, error)) {
+    std::fprintf(stderr, "%s: %s is an ONNX file; using %s, converted earlier\n", program, path.c_str(),
+                 target.c_str());
+    return {target};
+  }
+  std::fprintf(stderr, "%s: %s is an ONNX file; converting it to %s\n", program, path.c_str(),
+               target.c_str());
+  fs::create_directories(folder, error);
+  // rtconvert replaces the target when it is complete.
+  const int code = run_rtconvert(rtconvert, source.string(), target);
+  if (code != kFine)
+    std::fprintf(
+        stderr,
+        "%s: %s could not be converted; run `rtconvert %s -o MODEL.rt` with the options that it needs, "
+        "and give MODEL.rt\n",
+        program, path.c_str(), path.c_str());
+  return {target, code};
+}
+
+}  // namespace librt::tools
