@@ -38,16 +38,16 @@ awk -v bound="$between" '{ for (i = 1; i <= NF; ++i) if ($i == "now") got = $(i 
   fail "not within $between: $(cat "$scratch/between.txt")"
 grep -qE 'kept ([0-9]+) of \1 nodes' "$scratch/between.txt" && fail "all nodes are kept for $between"
 
-"$bin/rtbench" zoo:lenet5 --backends reference --batch 1 --time 0.01 --precision fp32,bf16,fp16,int8 --json \
+"$bin/rtbench" zoo:lenet5 --backend reference --batch 1 --time 0.01 --precision fp32,bf16,fp16,int8 --json \
   > "$scratch/bench.json"
 [[ $(grep -c '"precision": "' "$scratch/bench.json") == 4 ]] || fail "rtbench shows not four precisions"
 
-"$bin/rtbench" zoo:lenet5 --backends cpu --batch 1 --time 0.01 --precision fp32,fp16 --json > "$scratch/bench.json"
+"$bin/rtbench" zoo:lenet5 --backend cpu --batch 1 --time 0.01 --precision fp32,fp16 --json > "$scratch/bench.json"
 [[ $(grep -c '"only_stored": "' "$scratch/bench.json") == 1 ]] || fail "rtbench does not report that the CPU only stores fp16"
 grep -q '"failure"' "$scratch/bench.json" && fail "fp16 is not measured: $(grep failure "$scratch/bench.json")"
 
 # The file pages read for packing do not stay in memory.
-"$bin/rtbench" zoo:bert_layer --dim sequence=16 --backends cpu --batch 1 --time 0.01 --precision fp32,bf16,int8 --check none --json \
+"$bin/rtbench" zoo:bert_layer --dim sequence=16 --backend cpu --batch 1 --time 0.01 --precision fp32,bf16,int8 --check none --json \
   > "$scratch/memory.json"
 number() { # NAME ROW
   grep "\"$1\"" "$scratch/memory.json" | sed -n "$2p" | tr -dc 0-9
@@ -63,5 +63,5 @@ else
       fail "row $row takes $(number memory_bytes $row) bytes, f32 $(number memory_bytes 1)"
   done
 fi
-"$bin/rtbench" --mode train zoo:lenet5 --backends cpu --batch 1 --time 0.01 --precision int8 2> "$scratch/error.txt" && fail "int8 trains"
+"$bin/rtbench" --mode train zoo:lenet5 --backend cpu --batch 1 --time 0.01 --precision int8 2> "$scratch/error.txt" && fail "int8 trains"
 grep -q "fp16 or bf16" "$scratch/error.txt" || fail "int8 in training is refused without an offer: $(cat "$scratch/error.txt")"

@@ -23,10 +23,10 @@ printf '\0\0\x08\x01\0\0\0\x08\1\2\3\4\5\6\7\0' >labels
 data=(--data images --labels labels --batch 4 --epochs 1)
 echo "--- backends and devices"
 refuses 2 "unknown backend 'gpu'; expected cpu" rtrun "$model" --random-input --backend gpu
-refuses 2 "unknown backend 'gpu'; expected all" rtbench "$model" --backends gpu
+refuses 2 "unknown backend 'gpu'; expected all" rtbench "$model" --backend gpu
 refuses 2 "unknown backend 'gpu'; expected cpu" rttrain trained.rt "${data[@]}" --backend gpu
 refuses 3 "no device '7'" rtrun "$model" --random-input --backend cpu --device 7
-refuses 3 "there is no such device" rtbench "$model" --backends cpu:7
+refuses 3 "there is no such device" rtbench "$model" --backend cpu:7
 refuses 3 "was not found" env RT_MODULE_PATH="$scratch" "$bin/rtrun" "$model" --random-input --backend cpu
 
 echo "--- numbers and names"

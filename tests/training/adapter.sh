@@ -51,12 +51,12 @@ run merged.rt --expect $output=beside.npy --rtol 1e-4 --atol 1e-2 || fail "merge
 "$bin/rtconvert" "$model" --merge-adapter adapter --export-onnx merged.onnx
 "$bin/rtconvert" merged.onnx -o back.rt >/dev/null
 run back.rt --expect $output=beside.npy --rtol 1e-4 --atol 1e-2 || fail "the ONNX file with the adapter and beside differ"
-"$bin/rtbench" beside.rt --adapter adapter --backends "$backend" --time 0.01 --batch 1 --no-tuning >/dev/null || fail "rtbench --adapter"
+"$bin/rtbench" beside.rt --adapter adapter --backend "$backend" --time 0.01 --batch 1 --no-tuning >/dev/null || fail "rtbench --adapter"
 
 echo "--- refused"
 "$bin/rtconvert" "$model" -o other.rt --lora rank=2 >/dev/null
 refused 'expected f32\[2' run other.rt --adapter adapter
-refused 'expected f32\[2' "$bin/rtbench" other.rt --adapter adapter --backends cpu --batch 1
+refused 'expected f32\[2' "$bin/rtbench" other.rt --adapter adapter --backend cpu --batch 1
 refused 'the model has none' run plain.rt --adapter adapter
 refused 'has a weight of this name' "$bin/rtconvert" zoo:lenet5 --merge-adapter adapter -o wrong.rt
 refused 'needs the source' "$bin/rtconvert" lora.rt --merge-adapter adapter -o wrong.rt

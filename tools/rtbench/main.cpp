@@ -5,11 +5,14 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/report.h"
@@ -33,6 +36,7 @@ struct Options {
   bool devices = false;
   bool measure_devices = false;
   bool list_zoo = false;
+  bool clear_cache = false;
   bool json = false;
 };
 
@@ -57,7 +61,7 @@ rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& device
         if (device.backend == "reference") continue;
         if (device.type == RT_SOFTWARE_GPU && !software_counts())
           std::fprintf(stderr,
-                       "rtbench: %s:%d (%s) is a software device; name it with --backends %s to measure it\n",
+                       "rtbench: %s:%d (%s) is a software device; name it with --backend %s to measure it\n",
                        device.backend.c_str(), device.index, device.name.c_str(), device.backend.c_str());
         else
           chosen.push_back(device);
@@ -187,6 +191,69 @@ int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& o
   return librt::tools::kFine;
 }
 
+int clear_cache() {
+  const std::string folder = librt::tools::cache_folder();
+  if (folder.empty()) {
+    std::fprintf(stderr, "rtbench: --clear-cache: neither XDG_CACHE_HOME nor HOME is an absolute path\n");
+    return librt::tools::kBadInput;
+  }
+  const librt::tools::Cleared cleared = librt::tools::clear_cache(folder);
+  for (const librt::tools::CacheGroup& group : cleared.deleted)
+    std::printf("deleted     %s: %d files, %.1f KiB\n", group.name.c_str(), group.files,
+                static_cast<double>(group.bytes) / 1024);
+  for (const std::string& file : cleared.remained) std::printf("not deleted %s\n", file.c_str());
+  if (cleared.deleted.empty()) std::printf("nothing to delete in %s\n", folder.c_str());
+  return librt::tools::kFine;
+}
+
+/// Every --dim must name a dynamic dimension of one of the models.
+rt::Status check_dims(const std::vector<BenchModel>& models, const Options& options) {
+  std::set<std::string> symbols;
+  for (const BenchModel& model : models) {
+    const auto loaded = load(model);
+    if (!loaded) return loaded.status();
+    for (const rt::TensorSpec& input : loaded->inputs(model.entry))
+      for (const rt::Dim& dim : input.dims)
+        if (dim.extent < 0) symbols.insert(dim.symbol);
+  }
+  for (const auto& [name, extent] : options.measure.dims) {
+    if (symbols.contains(name)) continue;
+    std::string known;
+    for (const std::string& symbol : symbols) known += (known.empty() ? "" : ", ") + symbol;
+    return rt::Status(rt::Code::InvalidArgument, "--dim: expected a dynamic dimension of the model (" +
+                                                     (known.empty() ? "none" : known) + "), found '" + name +
+                                                     "'");
+  }
+  return {};
+}
+
+/// A model by its name on the command line; an ONNX file is compiled. An exit code if it is none.
+std::optional<BenchModel> open(const std::string& source, Mode mode, int& code) {
+  code = librt::tools::kBadInput;
+  librt::tools::CompiledPath compiled{source};
+  if (mode == Mode::Infer && !source.starts_with("zoo:"))
+    compiled = librt::tools::compiled_path("rtbench", source);
+  else if (librt::tools::is_onnx_file(source)) {
+    std::fprintf(
+        stderr,
+        "rtbench: %s is an ONNX file, without a training step; compile it with `rtconvert %s -o MODEL.rt "
+        "--train --loss cross_entropy --optimizer adam`\n",
+        source.c_str(), source.c_str());
+    return std::nullopt;
+  }
+  if (compiled.failed != librt::tools::kFine) {
+    code = compiled.failed;
+    return std::nullopt;
+  }
+  std::string error;
+  auto model = open_model(compiled.path, mode, error);
+  if (!model)
+    std::fprintf(stderr, "rtbench: %s\n", error.c_str());
+  else if (compiled.path != source)
+    model->name = std::filesystem::path(source).stem().string();
+  return model;
+}
+
 int finish(const std::vector<Measurement>& results, const Options& options) {
   int code = librt::tools::kFine;
   for (const Measurement& m : results) {
@@ -224,6 +291,7 @@ int run(Options& options) {
     std::fputs(zoo_text().c_str(), stdout);
     return librt::tools::kFine;
   }
+  if (options.clear_cache) return clear_cache();
   const auto devices = rt::Devices::list();
   if (!devices) return report_failure("rtbench", devices.status());
   if (options.devices) return list_devices(*devices, options);
@@ -234,28 +302,31 @@ int run(Options& options) {
     std::fprintf(stderr, "rtbench: name a MODEL.rt or zoo:NAME (rtbench --list-zoo), or use --devices\n");
     return librt::tools::kBadInput;
   }
-  std::vector<Measurement> results;
+  std::vector<BenchModel> models;
   for (const std::string& source : options.models) {
+    int code = 0;
+    auto model = open(source, options.mode == "train" ? Mode::Train : Mode::Infer, code);
+    if (!model) return code;
+    models.push_back(std::move(*model));
+  }
+  if (rt::Status status = check_dims(models, options); !status) return report_failure("rtbench", status);
+  std::vector<Measurement> results;
+  for (const BenchModel& model : models) {
     std::string error;
-    const auto model = open_model(source, options.mode == "train" ? Mode::Train : Mode::Infer, error);
-    if (!model) {
-      std::fprintf(stderr, "rtbench: %s\n", error.c_str());
-      return librt::tools::kBadInput;
-    }
     Expected want;
     std::vector<librt::tools::Array> rows;
     if (std::find(options.precisions.begin(), options.precisions.end(), "int8") != options.precisions.end()) {
-      auto made = calibration_rows(*model, options.measure);
+      auto made = calibration_rows(model, options.measure);
       if (!made) return report_failure("rtbench", made.status());
       rows = std::move(*made);
     }
     for (const std::string& precision : options.precisions) {
-      const auto typed = in_precision(*model, precision, rows, error);
+      const auto typed = in_precision(model, precision, rows, error);
       if (!typed) {
         std::fprintf(stderr, "rtbench: %s\n", error.c_str());
         return librt::tools::kBadInput;
       }
-      if (rt::Status status = bench_model(*typed, *model, *chosen, options, want, results); !status)
+      if (rt::Status status = bench_model(*typed, model, *chosen, options, want, results); !status)
         return report_failure("rtbench", status);
     }
   }
@@ -270,10 +341,12 @@ int main(int argc, char** argv) {
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");
   Options options;
-  app.add_option("models", options.models, "MODEL.rt or zoo:NAME");
-  app.add_option("--backends", options.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda, reference")
+  app.add_option("models", options.models,
+                 "MODEL.rt, zoo:NAME, or MODEL.onnx, which rtconvert compiles into the cache folder");
+  app.add_option("--backend", options.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda, reference")
       ->delimiter(',')
       ->capture_default_str();
+  app.add_option("--backends", options.backends)->delimiter(',')->group("");  // its earlier name
   app.add_option("--batch", options.batches, "Batch sizes")
       ->delimiter(',')
       ->check(librt::tools::positive())
@@ -318,14 +391,17 @@ int main(int argc, char** argv) {
   app.add_flag("--devices", options.devices, "List devices, what they can do, and what is missing");
   app.add_flag("--measure-devices", options.measure_devices,
                "Measure the devices' peak rates again and store them");
+  app.add_flag("--clear-cache", options.clear_cache,
+               "Delete librt's files in the cache folder; while no other program uses librt");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
   librt::tools::set_up_help(
       app, {.program = "rtbench",
-            .examples = {"rtbench resnet50.rt --backends all --batch 1,8,32",
+            .examples = {"rtbench resnet50.rt --backend all --batch 1,8,32",
                          "rtbench zoo:lenet5 --precision fp32,bf16,int8",
                          "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
-            .notes = {"Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
+            .notes = {librt::tools::kCacheHelp,
+                      "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
   if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");

@@ -143,7 +143,7 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
   std::error_code missing;
   const auto bytes = std::filesystem::file_size(source, missing);
   if (missing) {
-    error = text(source, ": ", missing.message(), "; expected a .rt file or zoo:NAME");
+    error = text(source, ": ", missing.message(), "; expected a .rt or .onnx file, or zoo:NAME");
     return std::nullopt;
   }
   BenchModel model{.name = std::filesystem::path(source).stem().string(), .path = source};

@@ -10,6 +10,7 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
 #include "tools/data/array.h"
 #include "tools/rttrain/data.h"
@@ -334,6 +335,11 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   if (rt::Status status = check(options); !status) return status;
   const auto augmentation = parse_augmentation(options.augment);
   if (!augmentation) return augmentation.status();
+  if (librt::tools::is_onnx_file(options.model))
+    return bad_data(options.model + " is an ONNX file, without a training step; compile it with `rtconvert " +
+                    options.model +
+                    " -o MODEL.rt --train --loss cross_entropy --optimizer adam` (or another "
+                    "loss and optimizer), and give MODEL.rt");
   const auto model = rt::Model::load(options.model);
   if (!model) return model.status();
   const std::vector<rt::TensorSpec> inputs = data_inputs(*model);
