@@ -16,6 +16,7 @@
 #include "tools/compiler/report.h"
 #include "tools/compiler/writer.h"
 #include "tools/compiler/zoo/zoo.h"
+#include "tools/onnx/graph_export.h"
 #include "tools/onnx/import.h"
 #include "tools/rtconvert/constants.h"
 #include "tools/rtconvert/coverage.h"
@@ -479,6 +480,20 @@ int write_trained(const Options& options) {
   return librt::tools::kFine;
 }
 
+/// zoo:NAME as an ONNX file.
+int export_zoo(const Options& options) {
+  librt::onnx::ImportReport unused;
+  const auto model = load(options, unused);
+  if (!model.ok()) return librt::tools::report_failure("rtconvert", model.status());
+  const auto nodes = librt::onnx::write_onnx(*model, options.output);
+  if (!nodes.ok()) return librt::tools::report_failure("rtconvert", nodes.status());
+  if (options.json)
+    print_line(Json({{"output", options.output}, {"onnx_nodes", *nodes}}).dump(2));
+  else
+    print_line(librt::text("file        ", options.output, ", ", *nodes, " ONNX nodes"));
+  return librt::tools::kFine;
+}
+
 int convert(const Options& options) {
   librt::onnx::ImportReport import;
   if (options.verbose) progress("reading " + options.input);
@@ -507,7 +522,8 @@ int main(int argc, char** argv) {
   if (parsed.options.list_passes) return list_passes();
   try {
     const bool writes_weights = !parsed.options.export_onnx.empty() || !parsed.options.save_adapter.empty();
-    return writes_weights ? write_trained(parsed.options) : convert(parsed.options);
+    if (writes_weights) return write_trained(parsed.options);
+    return parsed.options.writes_onnx() ? export_zoo(parsed.options) : convert(parsed.options);
   } catch (const std::bad_alloc&) {
     std::fputs("rtconvert: not enough memory\n", stderr);
     return librt::tools::kBadMachine;

@@ -4,6 +4,7 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
+#include "tools/rtconvert/option_rules.h"
 #include "tools/rtconvert/training_options.h"
 
 namespace librt::convert {
@@ -65,7 +66,8 @@ compiler::LoraOptions parse_lora(const std::string& given) {
 
 void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("model", options.input, "MODEL.onnx, MODEL.rt, or zoo:NAME");
-  app.add_option("-o,--output", options.output, "Where to write the compiled model");
+  app.add_option("-o,--output", options.output,
+                 "Where to write the compiled model; zoo:NAME -o MODEL.onnx writes ONNX");
   app.add_option("--dim", raw.dims, "NAME=N: fix a symbolic dimension, for example batch=8")->take_all();
   app.add_flag("--open-batch", options.open_batch,
                "ONNX models exported with batch 1: make the batch dynamic (dimension batch)");
@@ -198,31 +200,6 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
-/// Checks options that write something other than a compiled model; returns whether one was given.
-bool check_other_output(const Options& options) {
-  const bool is_file = !options.input.starts_with("zoo:"), is_rt = is_file && options.input.ends_with(".rt");
-  const bool has_checkpoint = !options.checkpoint.empty(), merges = !options.merge_adapter.empty();
-  const bool compiles =
-      !options.output.empty() || options.inspect || options.verify || options.train || options.lora;
-  if (merges && (is_rt || has_checkpoint))
-    throw CLI::ValidationError("--merge-adapter",
-                               "needs the source of the model (.onnx, zoo:NAME), and no --checkpoint");
-  if (!options.save_adapter.empty()) {
-    if (!is_rt || !has_checkpoint)
-      throw CLI::ValidationError("--save-adapter", "needs the MODEL.rt that was trained, and --checkpoint");
-    if (compiles || !options.export_onnx.empty())
-      throw CLI::ValidationError("--save-adapter", "writes the adapter alone; compile in another call");
-  }
-  if (!options.export_onnx.empty()) {
-    if (!is_file || is_rt || has_checkpoint == merges)
-      throw CLI::ValidationError(
-          "--export-onnx", "needs the MODEL.onnx that was trained, and --checkpoint or --merge-adapter");
-    if (compiles)
-      throw CLI::ValidationError("--export-onnx", "writes the ONNX file alone; compile in another call");
-  }
-  return !options.save_adapter.empty() || !options.export_onnx.empty();
-}
-
 void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
   const std::string group = "Quantization";
   app.add_option("--calibrate", options.calibrate,
@@ -268,76 +245,6 @@ double share_of(const std::string& text) {
   if (end != text.data() + text.size() - (percent ? 1 : 0) || share < 0)
     throw CLI::ValidationError("--max-drop", "expected a share such as 0.5%, found " + text);
   return percent ? share / 100 : share;
-}
-
-void check_quantization(const Options& options) {
-  const bool calibrates = !options.calibrate.empty(), aware = options.training.quantize_aware;
-  if (calibrates && options.precision != "int8" && !aware)
-    throw CLI::ValidationError("--calibrate", "needs --precision int8, or --train --quantize-aware");
-  if ((!calibrates || aware) && (options.quant_report || !options.labels.empty()))
-    throw CLI::ValidationError(options.quant_report ? "--quant-report" : "--labels",
-                               "needs --precision int8 --calibrate");
-  if (aware && options.lora)
-    throw CLI::ValidationError("--quantize-aware", "trains whole weights, not adapters; leave out --lora");
-  if (!calibrates && options.calibration != "minmax")
-    throw CLI::ValidationError("--calibration", "needs --calibrate");
-  if (options.group_size != Options().group_size && !options.precision.ends_with("-weights"))
-    throw CLI::ValidationError("--group-size", "needs --precision int8-weights or int4-weights");
-  if (!options.evaluate.empty() && options.labels.empty())
-    throw CLI::ValidationError("--evaluate", "needs --labels to measure the accuracy");
-  if (options.max_drop >= 0 && options.labels.empty())
-    throw CLI::ValidationError("--max-drop", "needs --labels to measure the accuracy");
-  if (options.quantizes() && options.train)
-    throw CLI::ValidationError("--precision", options.precision + " is for inference, not for --train");
-}
-
-bool measures_accuracy(const Options& options) {
-  return (options.keep_accuracy && options.computes_in_16_bits()) || options.measures_accuracy();
-}
-
-void check(const Options& options) {
-  if (options.list_ops || options.list_passes) return;
-  if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
-  if (check_other_output(options)) return;
-  if (options.output.empty() && !options.inspect && !options.verify)
-    throw CLI::ValidationError("--output", "say where to write the model, or use --inspect or --verify");
-  if (!options.verify &&
-      ((!options.verify_inputs.empty() && !measures_accuracy(options)) || !options.verify_backend.empty()))
-    throw CLI::ValidationError("--input",
-                               "--input is for --verify and for measuring the error of a --precision other "
-                               "than fp32, --verify-backend for --verify");
-  if (options.accuracy != "auto" && (options.precision == "fp32" || options.train))
-    throw CLI::ValidationError("--accuracy", "is for a --precision other than fp32, without --train");
-  if (options.open_batch && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
-    throw CLI::ValidationError("--open-batch", "is for ONNX models");
-  if (!options.constants.empty() && (options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
-    throw CLI::ValidationError("--constant", "is for ONNX models");
-  if (!options.tie.empty() &&
-      (!options.changes_weights() || options.input.ends_with(".rt") || options.input.starts_with("zoo:")))
-    throw CLI::ValidationError("--tie", "is for --train, --lora and --export-onnx of ONNX models");
-  if (options.lora && options.input.ends_with(".rt"))
-    throw CLI::ValidationError("--lora", "needs the source of the model (.onnx, zoo:NAME)");
-  if (options.lora && options.lora->dropout > 0 && !options.train)
-    throw CLI::ValidationError("--lora", "dropout is for --train");
-  if (!options.checkpoint.empty() && (options.train || !options.input.ends_with(".rt")))
-    throw CLI::ValidationError("--checkpoint", "needs the MODEL.rt that was trained, and no --train");
-  if (options.memory > 0 && (!options.train || options.batch == 0 || options.verify))
-    throw CLI::ValidationError("--memory", "needs --train and --batch, and no --verify");
-  if (options.precision == "fp32" && !options.keep_fp32.empty() && !options.training.quantize_aware)
-    throw CLI::ValidationError("--keep-fp32", "needs a --precision other than fp32, or --quantize-aware");
-  if (options.keep_accuracy && !options.computes_in_16_bits() &&
-      (options.precision != "int8" || options.calibrate.empty()))
-    throw CLI::ValidationError("--keep-accuracy",
-                               "needs --precision fp16 or bf16, or --precision int8 with --calibrate");
-  if (options.keep_accuracy && (options.train || options.cache_length > 0))
-    throw CLI::ValidationError("--keep-accuracy", "is for inference, without --train and --cache-length");
-  if (options.cache_length == 0 && !options.cache_pairs.empty())
-    throw CLI::ValidationError("--cache", "needs --cache-length");
-  if (options.cache_length > 0 && options.train)
-    throw CLI::ValidationError("--cache-length", "is for inference, not for --train");
-  if (options.cache_length > 0 && options.verify)
-    throw CLI::ValidationError("--verify",
-                               "the model's inputs change with --cache-length; verify without it");
 }
 
 }  // namespace
@@ -396,13 +303,10 @@ Parsed parse_options(int argc, char** argv) {
     if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
     if (!raw.max_drop.empty()) parsed.options.max_drop = share_of(raw.max_drop);
     parsed.options.training = training.checked(parsed.options.train, parsed.options.precision == "fp16");
-    check(parsed.options);
-    check_quantization(parsed.options);
+    check_rules(parsed.options);
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();
-    if (parsed.options.memory > 0 && parsed.options.training.optimizer.shards > 0)
-      throw CLI::ValidationError("--memory", "plans one process, not the ranks of --shard-optimizer");
   } catch (const CLI::ParseError& error) {
     parsed.leave = true;
     parsed.exit_code = tools::leave(app, error);

@@ -16,7 +16,7 @@ namespace librt::convert {
 
 struct Options {
   std::string input;   ///< MODEL.onnx, MODEL.rt or zoo:NAME
-  std::string output;  ///< MODEL.rt; empty: nothing is written
+  std::string output;  ///< MODEL.rt, or MODEL.onnx of a network of the zoo; empty: nothing is written
   std::map<std::string, int64_t> dims;
   bool open_batch = false;                       ///< a batch of 1 becomes a dynamic batch
   std::map<std::string, std::string> constants;  ///< input -> values as text, or a .npy, .npz or .pb file
@@ -64,11 +64,13 @@ struct Options {
   std::optional<double> rtol, atol;  ///< none: what the precision allows
 
   bool computes_in_16_bits() const { return precision == "fp16" || precision == "bf16"; }
+  bool writes_onnx() const { return output.ends_with(".onnx"); }
   bool quantizes() const { return precision.starts_with("int"); }
   /// Whether to measure the effect of the precision on the outputs.
   bool measures_accuracy() const {
     return precision != "fp32" && accuracy != "never" && !train && cache_length == 0;
   }
+  bool keeps_accuracy_of_16_bits() const { return keep_accuracy && computes_in_16_bits(); }
   /// Whether weights will change, so that equal ones must not share an initializer.
   bool changes_weights() const { return train || lora || !merge_adapter.empty(); }
 };
