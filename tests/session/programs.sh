@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # programs.sh BIN SCRATCH MODEL: the programs refuse the same mistake with the same exit code: 2 for the input, 3 for the machine.
+#
+# And what rtrun and rtbench do beside running a compiled model: classes, sounds, ONNX files, the cache folder.
 set -euo pipefail
 bin=$1 scratch=$2 model=$3
 rm -rf "$scratch"
@@ -14,6 +16,11 @@ refuses() {
   "$program" "${@:4}" >out.txt 2>error.txt || code=$?
   [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
   grep -qF -- "$text" error.txt || fail "${*:3}: expected '$text', found: $(cat error.txt)"
+}
+
+# Python code on stdin, with arguments.
+python() {
+  if command -v python3 >/dev/null; then python3 - "$@"; else echo "skipped: there is no python3, which reads JSON" && cat >/dev/null; fi
 }
 
 "$bin/rtconvert" zoo:lenet5 -o trained.rt --train >/dev/null
@@ -34,14 +41,121 @@ refuses 2 "--batch: expected a number above 0, found 0" rtbench "$model" --batch
 refuses 2 "--lr: expected a number of at least 0, found -1" rttrain trained.rt "${data[@]}" --lr -1
 refuses 2 "--lr: expected a number of at least 0, found nan" rttrain trained.rt "${data[@]}" --lr nan
 refuses 2 "expected a dynamic dimension of the model (batch), found 'btach'" rtrun "$model" --random-input --dim btach=4
+refuses 2 "expected a dynamic dimension of the model (batch), found 'btach'" rtbench "$model" --dim btach=4
+
+echo "--- classes, times, the contents of a model"
+run=("$bin/rtrun" "$model" --random-input --seed 3 --backend cpu)
+printf '%s\n' zero one two three four five six seven eight nine >names
+"${run[@]}" --top-k 3 --label-names names --repeat 3 >top.txt 2>error.txt
+grep -Eq '^ +[-0-9.e+]+  [0-9] (zero|one|two|three|four|five|six|seven|eight|nine)$' top.txt || fail "no names: $(cat top.txt)"
+[[ $(grep -c '^  ' top.txt) == 3 ]] || fail "expected three scores: $(cat top.txt)"
+grep -Eq '^device +cpu 0 \(.*\), requested$' error.txt || fail "no device: $(cat error.txt)"
+grep -Eq '^time +load .* ms, session .* ms, first run .* ms, median of 3 more .* ms$' error.txt || fail "no times: $(cat error.txt)"
+"$bin/rtrun" "$model" --random-input >/dev/null 2>error.txt
+grep -Eq '^device .*auto: cpu 0, the shortest predicted time' error.txt || fail "no reason of auto: $(cat error.txt)"
+"${run[@]}" --top-k 3 --label-names names --repeat 3 --json >top.json
+# The three largest of the values, with their names, in the order of the scores.
+python top.json names <<'END'
+import json, sys
+result = json.load(open(sys.argv[1]))
+names = open(sys.argv[2]).read().split()
+values = result["outputs"][0]["values"]
+wanted = sorted(range(10), key=lambda i: -values[i])[:3]
+top = result["outputs"][0]["top"][0]
+assert [score["class"] for score in top] == wanted, (top, values)
+assert [score["name"] for score in top] == [names[i] for i in wanted], top
+assert [score["score"] for score in top] == [values[i] for i in wanted], top
+assert result["seconds"]["median"] > 0 and result["device"]["reason"] == "requested", result
+END
+head -9 names >nine
+refuses 2 "expected a name for each class of an output" rtrun "$model" --random-input --label-names nine
+refuses 2 "expected one name per line, found none" rtrun "$model" --random-input --label-names /dev/null
+"$bin/rtrun" "$model" --inspect --json >inspect.json
+python inspect.json "$(stat -c %s "$model")" <<'END'
+import json, sys
+model = json.load(open(sys.argv[1]))
+entry = model["entries"][0]
+assert entry["inputs"][0]["dims"][0] == "batch" and entry["inputs"][0]["dtype"] == "f32", entry
+assert entry["outputs"][0]["dims"][-1] == 10, entry
+assert model["bytes"] == int(sys.argv[2]) and "metadata" in model and model["producer"], model
+END
+"$bin/rtrun" trained.rt --inspect >inspect.txt
+grep -q '^entry       train_step$' inspect.txt || fail "no train_step: $(cat inspect.txt)"
+grep -q '^  parameter conv1.weight f32' inspect.txt || fail "no weights: $(cat inspect.txt)"
+
+echo "--- sounds"
+# wav CHANNELS BITS SAMPLES: zeros at 16000 Hz.
+le() { local i; for ((i = 0; i < $2; ++i)); do printf '\\x%02x' $(($1 >> (8 * i) & 255)); done; }
+wav() {
+  local bytes=$(($1 * $2 / 8 * $3))
+  printf 'RIFF%bWAVEfmt %b%b%b%b%b%b%bdata%b' "$(le $((bytes + 36)) 4)" "$(le 16 4)" "$(le 1 2)" "$(le "$1" 2)" "$(le 16000 4)" \
+    "$(le $((16000 * $1 * $2 / 8)) 4)" "$(le $(($1 * $2 / 8)) 2)" "$(le "$2" 2)" "$(le $bytes 4)"
+  head -c $bytes /dev/zero
+}
+"$bin/rtconvert" zoo:mlp -o mlp.rt >/dev/null
+wav 1 16 1000 >mono.wav
+wav 2 24 1000 >stereo.wav
+"$bin/rtrun" mlp.rt --input input=mono.wav --backend cpu --quiet 2>error.txt || fail "mono.wav: $(cat error.txt)"
+grep -q "16000 Hz, 1000 samples" error.txt || fail "the rate is not reported: $(cat error.txt)"
+"$bin/rtrun" mlp.rt --input input=stereo.wav --audio-channels mean --sample-rate 16000 --backend cpu --quiet
+refuses 2 "expected one channel, found 2; add --audio-channels" rtrun mlp.rt --input input=stereo.wav
+refuses 2 "expected 8000 Hz (--sample-rate), found 16000 Hz" rtrun mlp.rt --input input=mono.wav --sample-rate 8000
+wav 1 16 999 >short.wav
+refuses 2 "has 999 samples, input 'input' expects 1000" rtrun mlp.rt --input input=short.wav
+head -c 600 mono.wav >cut.wav
+refuses 2 "the file is cut short" rtrun mlp.rt --input input=cut.wav
+refuses 2 "a sound needs an input of shape" rtrun "$model" --input "$("$bin/rtrun" "$model" --inspect | sed -n 's/^  input     \([^ ]*\) .*/\1/p')=mono.wav"
+
+echo "--- ONNX files"
+export XDG_CACHE_HOME=$scratch/cache
+"$bin/rtconvert" zoo:lenet5 -o lenet.onnx >/dev/null
+"$bin/rtconvert" zoo:lenet5 -o lenet.rt >/dev/null
+onnx=("$bin/rtrun" lenet.onnx --random-input --dim batch=2 --backend cpu)
+"$bin/rtrun" lenet.rt --random-input --dim batch=2 --backend cpu --save logits=logits.npy --quiet
+"${onnx[@]}" --expect logits=logits.npy >out.txt 2>error.txt || fail "lenet.onnx: $(cat out.txt error.txt)"
+grep -q "lenet.onnx is an ONNX file; converting it to $XDG_CACHE_HOME/librt/converted/lenet-" error.txt || fail "no word of it: $(cat error.txt)"
+"${onnx[@]}" --quiet 2>error.txt
+grep -q "converted earlier" error.txt || fail "converted again: $(cat error.txt)"
+"$bin/rtbench" lenet.onnx --backend cpu --batch 1 --time 0.01 --no-tuning >out.txt 2>error.txt || fail "rtbench lenet.onnx: $(cat error.txt)"
+grep -q "converted earlier" error.txt || fail "converted again: $(cat error.txt)"
+grep -q '^lenet ' out.txt || fail "rtbench names the model otherwise: $(cat out.txt)"
+touch -d '2001-01-01' lenet.onnx
+"${onnx[@]}" --quiet 2>error.txt
+grep -q "converting it" error.txt || fail "a changed file was not converted again: $(cat error.txt)"
+refuses 2 "rtconvert lenet.onnx -o MODEL.rt --train" rttrain lenet.onnx "${data[@]}"
+refuses 2 "rtconvert lenet.onnx -o MODEL.rt --train" rtbench lenet.onnx --mode train
+# Without rtconvert: the message of the reader.
+mkdir -p alone/bin
+cp "$bin/rtrun" alone/bin/
+refuses 2 "compile it with \`rtconvert" env PATH=/usr/bin:/bin LD_LIBRARY_PATH="$bin/../lib/librt:$bin/../lib" alone/bin/rtrun lenet.onnx --random-input
+printf '\x08\x08\x12\x07pytorch%4096s' '' >net.onnx
+refuses 2 "net.onnx could not be converted" rtrun net.onnx
+refuses 2 "net.onnx could not be converted" rtbench net.onnx
+# same NAME OUTPUT DIM ...: the network compiled from the ONNX file computes what the one compiled directly does.
+same() {
+  local name=$1 output=$2 options=(--random-input --backend cpu "${@:3}")
+  "$bin/rtconvert" "zoo:$name" -o net.onnx >/dev/null
+  "$bin/rtconvert" "zoo:$name" -o net.rt >/dev/null
+  "$bin/rtrun" net.rt "${options[@]}" --save "$output=output.npy" --quiet
+  "$bin/rtrun" net.onnx "${options[@]}" --expect "$output=output.npy" >out.txt 2>error.txt || fail "zoo:$name as ONNX: $(cat out.txt error.txt)"
+}
+same mlp logits --dim batch=2
+same text_classifier logits --dim batch=2 --dim sequence=12
+same char_transformer logits --dim batch=2 --dim sequence=5
+same bert_layer output --dim batch=1 --dim sequence=5
+same resnet18_mnist logits --dim batch=1
+refuses 2 "a MODEL.onnx is written only of zoo:NAME" rtconvert lenet.rt -o other.onnx
+refuses 2 "a MODEL.onnx is written only of zoo:NAME" rtconvert zoo:lenet5 -o other.onnx --train
+
+echo "--- the cache folder"
+touch "$XDG_CACHE_HOME/librt/mine"
+"$bin/rtbench" --clear-cache >out.txt
+grep -Eq '^deleted     converted models: [0-9]+ files, [0-9.]+ KiB$' out.txt || fail "no converted models: $(cat out.txt)"
+grep -q "not deleted .*/mine: not a file of librt" out.txt || fail "no word of the other file: $(cat out.txt)"
+[[ $(find "$XDG_CACHE_HOME/librt" -type f) == "$XDG_CACHE_HOME/librt/mine" ]] || fail "still there: $(find "$XDG_CACHE_HOME/librt")"
+"$bin/rtbench" --clear-cache | grep -q "nothing to delete in $XDG_CACHE_HOME/librt" || fail "cleared twice"
 
 echo "--- other files"
-printf '\x08\x08\x12\x07pytorch%4096s' '' >net.onnx
-for program in rtrun rtbench rttrain; do
-  arguments=()
-  [[ $program != rttrain ]] || arguments=("${data[@]}")
-  refuses 2 "compile it with \`rtconvert" $program net.onnx "${arguments[@]}"
-done
 refuses 2 "No space left" rtconvert zoo:lenet5 -o /dev/full
 [[ -c /dev/full ]] || fail "/dev/full is no device any more"
 echo "all of it"
