@@ -14,8 +14,6 @@ namespace file = ::rt::file;
 
 namespace testing {
 
-namespace file = ::rt::file;
-
 /// Two entries, a symbol with a bound, a composite with its body, quantization, shared states, metadata.
 ModelGraph sample_model();
 

@@ -1,5 +1,5 @@
-#include "backends/cpu/simd/block_quantize.h"
 #include "backends/cpu/support/block_quantization.h"
+#include "backends/cpu/simd/block_quantize.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,8 @@
 // TensorScatter: writes rows into a cache, in place.
 #include "kernels/indexed.h"
 
-#include "backends/cuda/support/index_space.h"
 #include "backends/cuda/support/gather_scatter.h"
+#include "backends/cuda/support/index_space.h"
 
 namespace librt::cuda {
 namespace {
