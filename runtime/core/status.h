@@ -25,7 +25,7 @@ enum class Code : uint8_t {
   Unsupported = 3,      ///< a valid request that this build, backend or device cannot do
   NotFound = 4,         ///< no such file, entry, value
   OutOfMemory = 5,      ///< an allocation failed or a memory limit would be exceeded
-  Device = 6,           ///< no such backend or device here, or an error of its driver
+  Device = 6,           ///< no such backend or device here, an error of its driver or of a disk
   Io = 7,               ///< reading or writing a file failed
   Internal = 8,         ///< a bug in librt
 };

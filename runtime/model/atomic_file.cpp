@@ -19,6 +19,23 @@ std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
 }
+/// The caller can name another path; else the machine is at fault, such as a full disk.
+bool is_about_the_path(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case EISDIR:
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENXIO:
+    case ETXTBSY:
+    case EEXIST: return true;
+    default: return false;
+  }
+}
 }  // namespace
 
 AtomicFile::~AtomicFile() {
@@ -27,7 +44,9 @@ AtomicFile::~AtomicFile() {
 }
 
 Status AtomicFile::failure(const char* what) const {
-  return Status::make(Code::Io, path_, ": cannot ", what, ": ", std::strerror(errno));
+  const int error = errno;
+  return Status::make(is_about_the_path(error) ? Code::Io : Code::Device, path_, ": cannot ", what, ": ",
+                      std::strerror(error));
 }
 
 Status AtomicFile::open() {

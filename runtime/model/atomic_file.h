@@ -21,6 +21,8 @@ class AtomicFile {
   /// Removes the temporary file unless it was committed.
   ~AtomicFile();
 
+  /// Errors of all three: Code::Io if the path is at fault (no such folder, no permission), Code::Device if
+  /// the machine is (a full or broken disk).
   Status open();
   Status write(const void* bytes, size_t size);
   /// Nothing may be written after this.

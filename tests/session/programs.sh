@@ -156,6 +156,6 @@ grep -q "not deleted .*/mine: not a file of librt" out.txt || fail "no word of t
 "$bin/rtbench" --clear-cache | grep -q "nothing to delete in $XDG_CACHE_HOME/librt" || fail "cleared twice"
 
 echo "--- other files"
-refuses 2 "No space left" rtconvert zoo:lenet5 -o /dev/full
+refuses 3 "No space left" rtconvert zoo:lenet5 -o /dev/full
 [[ -c /dev/full ]] || fail "/dev/full is no device any more"
 echo "all of it"

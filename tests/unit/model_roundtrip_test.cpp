@@ -212,7 +212,7 @@ TEST(ModelWriter, FailureLeavesTheOldFile) {
   const Status status = write_model(model, folder.path("model.rt"));
   const bool clean = folder.list().empty();
   std::filesystem::remove_all(folder.path(""));  // _exit() runs no destructors
-  _exit(status.code() == Code::Io && clean ? 0 : 1);
+  _exit(status.code() == Code::Device && clean ? 0 : 1);
 }
 
 TEST(ModelWriter, FullDiskIsAnError) {
@@ -232,7 +232,7 @@ TEST(ModelWriter, DevicesAndLinksStayWhatTheyAre) {
   const ModelGraph model = sample_model();
   EXPECT_TRUE(write_model(model, "/dev/null").ok());
   const Status full = write_model(model, "/dev/full");
-  EXPECT_EQ(full.code(), Code::Io) << full.message();
+  EXPECT_EQ(full.code(), Code::Device) << full.message();
   for (const char* device : {"/dev/null", "/dev/full"})
     EXPECT_TRUE(std::filesystem::is_character_file(device));
   const std::filesystem::path target = folder.path("target.rt"), link = folder.path("link.rt");

@@ -53,7 +53,7 @@ typedef enum rt_code {
   RT_UNSUPPORTED = 3,      /**< a valid request that this build, backend or device does not support */
   RT_NOT_FOUND = 4,        /**< no such file, entry, value */
   RT_OUT_OF_MEMORY = 5,    /**< an allocation failed or a memory limit would be exceeded */
-  RT_DEVICE = 6,           /**< no such backend or device here, or an error of its driver */
+  RT_DEVICE = 6,           /**< no such backend or device here, an error of its driver or of a disk */
   RT_IO = 7,               /**< reading or writing a file failed */
   RT_INTERNAL = 8          /**< a bug in librt */
 } rt_code;

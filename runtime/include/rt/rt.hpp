@@ -42,7 +42,7 @@ enum class Code : uint8_t {
   Unsupported = RT_UNSUPPORTED,           ///< valid, but not supported by this build, backend or device
   NotFound = RT_NOT_FOUND,                ///< no such file, entry or value
   OutOfMemory = RT_OUT_OF_MEMORY,         ///< an allocation failed, or a memory limit would be exceeded
-  Device = RT_DEVICE,                     ///< no such backend or device, or an error of its driver
+  Device = RT_DEVICE,                     ///< no such backend or device, an error of its driver or of a disk
   Io = RT_IO,                             ///< reading or writing a file failed
   Internal = RT_INTERNAL,                 ///< a bug in librt
 };
