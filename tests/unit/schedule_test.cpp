@@ -69,15 +69,31 @@ TEST(Schedule, OneCycleRisesAndFalls) {
   EXPECT_NEAR(schedule("one_cycle,steps=10,rise=1").factor(10), 1e-4, 1e-12);
 }
 
+TEST(Schedule, WithoutStepsItIsAsLongAsTheTraining) {
+  for (const char* text : {"linear", "cosine,warmup=10", "one_cycle,rise=0.25"}) {
+    Schedule s = schedule(text);
+    EXPECT_EQ(s.set_length(80), "");
+    const Schedule same = schedule((std::string(text) + ",steps=80").c_str());
+    for (uint64_t step = 0; step <= 90; ++step) EXPECT_EQ(s.factor(step), same.factor(step)) << text;
+  }
+  Schedule given = schedule("linear,steps=100"), constant = schedule("constant,warmup=200");
+  EXPECT_EQ(given.set_length(50), "");
+  EXPECT_DOUBLE_EQ(given.factor(50), 0.5);
+  EXPECT_EQ(constant.set_length(50), "");
+  Schedule short_run = schedule("cosine,warmup=10");
+  EXPECT_NE(short_run.set_length(10).find("shorter than the schedule's 10 steps"), std::string::npos);
+}
+
 TEST(Schedule, ErrorsSayWhatIsExpected) {
   EXPECT_NE(error_of("sine").find("constant, step, linear, cosine, one_cycle"), std::string::npos);
-  EXPECT_NE(error_of("cosine").find("needs steps=N"), std::string::npos);
+  EXPECT_NE(error_of("step").find("needs every=N"), std::string::npos);
   EXPECT_NE(error_of("cosine,steps=0").find("a whole number from 1"), std::string::npos);
   EXPECT_NE(error_of("cosine,steps=2.5").find("found 'steps=2.5'"), std::string::npos);
   EXPECT_NE(error_of("cosine,steps").find("found 'steps'"), std::string::npos);
   EXPECT_NE(error_of("linear,steps=10,end=2").find("from 0 to 1"), std::string::npos);
   EXPECT_NE(error_of("linear,steps=10,gamma=2").find("one of steps, end, warmup"), std::string::npos);
-  EXPECT_NE(error_of("cosine,steps=10,warmup=10").find("shorter than steps"), std::string::npos);
+  EXPECT_NE(error_of("cosine,steps=10,warmup=10").find("shorter than the schedule's 10 steps"),
+            std::string::npos);
   EXPECT_NE(error_of("constant,").find("found ''"), std::string::npos);
   EXPECT_NE(error_of("linear,steps=nan").find("found 'steps=nan'"), std::string::npos);
 }

@@ -25,7 +25,7 @@ struct ScheduleParser {
   static std::span<const Form> forms() {
     constexpr double kMost = 1e15;
     static constexpr Field kWarmup = {"warmup", &Schedule::warmup_, 0, kMost, true, false};
-    static constexpr Field kSteps = {"steps", &Schedule::steps_, 1, kMost, true, true};
+    static constexpr Field kSteps = {"steps", &Schedule::steps_, 1, kMost, true, false};
     static constexpr Field kEnd = {"end", &Schedule::end_, 0, 1, false, false};
     static constexpr Field kConstant[] = {kWarmup};
     static constexpr Field kStep[] = {{"every", &Schedule::every_, 1, kMost, true, true},
@@ -94,9 +94,13 @@ struct ScheduleParser {
     for (size_t i = 0; i < form->fields.size(); ++i)
       if (form->fields[i].required && (given >> i & 1u) == 0)
         return std::string(form->name) + " needs " + std::string(form->fields[i].name) + "=N";
-    if (schedule.steps_ > 0 && schedule.warmup_ >= schedule.steps_)
-      return "expected a warmup shorter than steps, found '" + std::string(text) + "'";
-    return {};
+    return schedule.steps_ > 0 ? check_warmup(schedule) : std::string();
+  }
+
+  static std::string check_warmup(const Schedule& schedule) {
+    if (schedule.warmup_ < schedule.steps_) return {};
+    return "expected a warmup shorter than the schedule's " +
+           std::to_string(static_cast<uint64_t>(schedule.steps_)) + " steps, found '" + schedule.text_ + "'";
   }
 };
 
@@ -107,6 +111,13 @@ std::optional<Schedule> Schedule::parse(std::string_view text, std::string& erro
     return std::nullopt;
   }
   return schedule;
+}
+
+std::string Schedule::set_length(uint64_t steps) {
+  const bool has_length = kind_ == Kind::Linear || kind_ == Kind::Cosine || kind_ == Kind::OneCycle;
+  if (!has_length || steps_ > 0) return {};
+  steps_ = static_cast<double>(steps);
+  return ScheduleParser::check_warmup(*this);
 }
 
 namespace {

@@ -15,9 +15,9 @@ namespace librt::tools {
 /// Written as KIND[,NAME=NUMBER...]:
 ///   constant
 ///   step,every=N[,gamma=0.1]        times gamma after every N steps
-///   linear,steps=N[,end=0]          a straight line from 1 to `end` at step N, then `end`
-///   cosine,steps=N[,end=0]          half a cosine from 1 to `end` (Loshchilov & Hutter 2017, without
-///   restarts) one_cycle,steps=N[,rise=0.3][,start=0.04][,end=0.0001]
+///   linear[,steps=N][,end=0]        a straight line from 1 to `end` at step N, then `end`
+///   cosine[,steps=N][,end=0]        half a cosine from 1 to `end` (Loshchilov & Hutter 2017, no restarts)
+///   one_cycle[,steps=N][,rise=0.3][,start=0.04][,end=0.0001]
 ///                                   half a cosine from `start` up to 1 over the share `rise` of the steps,
 ///                                   and down to `end` (Smith & Topin 2018)
 /// Every kind but one_cycle takes warmup=N: a straight line from 1 / N at the first step to 1 at the N-th;
@@ -27,6 +27,9 @@ class Schedule {
   /// nullopt with a message that names the invalid part and what is expected there.
   static std::optional<Schedule> parse(std::string_view text, std::string& error);
 
+  /// Sets `steps` where the text does not: the length of the training. The error if the warm-up is not
+  /// shorter; else empty. Call it before factor().
+  std::string set_length(uint64_t steps);
   /// The factor for step 0, 1, ... In [0, 1] as long as `end`, `gamma` and `start` are.
   double factor(uint64_t step) const noexcept;
   /// The base rate times the factor.
