@@ -12,4 +12,4 @@ mkdir -p "$scratch"
   --precision "$precision"
 "$bin/rttrain" "$scratch/lenet5-$backend-$precision.rt" --data "$folder"/train-images-part?-idx3-ubyte.gz --labels "$folder/train-labels-idx1-ubyte.gz" \
   --validate "$folder/t10k-images-idx3-ubyte.gz" --validate-labels "$folder/t10k-labels-idx1-ubyte.gz" --scale 0.00392157 \
-  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend-$precision.ckpt" --target accuracy=0.985
+  --epochs "$epochs" --batch 64 --lr 0.001 --backend "$backend" --checkpoint "$scratch/$backend-$precision.ckpt" --overwrite --target accuracy=0.985

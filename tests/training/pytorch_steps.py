@@ -187,7 +187,7 @@ def train_in_librt(binaries, folder, backend, x):
                "--momentum", "0.9", "--batch-norm-unbiased")
     run(binaries / "rttrain", folder / "net.rt", "--data", folder / "data.npz", "--batch", SAMPLES, "--epochs", STEPS,
         "--lr", "0.05", "--backend", backend, "--log", folder / "log.jsonl", "--log-every", 1, "--checkpoint",
-        folder / "net.ckpt")
+        folder / "net.ckpt", "--overwrite")
     run(binaries / "rtconvert", folder / "net.onnx", "--checkpoint", folder / "net.ckpt", "--export-onnx",
         folder / "trained.onnx")
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]

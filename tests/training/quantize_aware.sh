@@ -27,7 +27,7 @@ for net in zoo:lenet5 zoo:resnet18_mnist; do
   "$bin/rtconvert" "$net" -o net.rt --train --optimizer adam --quantize-aware >convert.log
   grep -q "^quantized " convert.log || fail "no line on quantization: $(cat convert.log)"
   "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --batch 32 --lr 0.0005 --steps 6 --backend "$backend" \
-    --checkpoint net.ckpt >/dev/null
+    --checkpoint net.ckpt --overwrite >/dev/null
   "$bin/rtconvert" net.rt --checkpoint net.ckpt -o fake.rt >/dev/null
   "$bin/rtconvert" net.rt --checkpoint net.ckpt -o int8.rt --precision int8 >int8.log
   "$bin/rtconvert" int8.rt --inspect >graph

@@ -151,7 +151,7 @@ go_on() {
   steps=$(steps_of "$count" "$model" "$checkpoint")
   [[ -n $steps ]] || fail "$checkpoint cannot be continued"
   ranks "$count" "$model" --batch 50 --epochs 100000 --checkpoint "$checkpoint" --resume --steps $((steps + 2)) >/dev/null 2>&1
-  ranks "$count" "$model" --batch 50 --epochs 100000 --checkpoint straight --steps $((steps + 2)) >/dev/null 2>&1
+  ranks "$count" "$model" --batch 50 --epochs 100000 --checkpoint straight --overwrite --steps $((steps + 2)) >/dev/null 2>&1
   same straight "$checkpoint" "$4 after step $steps"
 }
 

@@ -30,16 +30,16 @@ Used used() {
   return now;
 }
 
-int failed(const librt::Status& status) {
+int failed(const rt::Status& status) {
   std::printf("FAILED: %s\n", status.message().c_str());
   return 1;
 }
 
-std::vector<librt::train::Column> columns_of(const librt::Model& model) {
-  std::vector<librt::train::Column> columns;
-  for (const librt::TensorSpec& input : model.inputs("train_step")) {
+std::vector<rt::train::Column> columns_of(const rt::Model& model) {
+  std::vector<rt::train::Column> columns;
+  for (const rt::TensorSpec& input : model.inputs("train_step")) {
     if (input.dims.empty()) continue;
-    librt::train::Column column{.input = input.name, .dtype = input.dtype};
+    rt::train::Column column{.input = input.name, .dtype = input.dtype};
     for (size_t i = 1; i < input.dims.size(); ++i) column.dims.push_back(input.dims[i].extent);
     columns.push_back(std::move(column));
   }
@@ -51,39 +51,39 @@ std::vector<librt::train::Column> columns_of(const librt::Model& model) {
 int main(int argc, char** argv) {
   librt::tools::spin_briefly();
   if (argc != 4) return 2;
-  const auto model = librt::Model::load(argv[1]);
+  const auto model = rt::Model::load(argv[1]);
   if (!model) return failed(model.status());
   const auto number = [&](const char* key) { return std::stoull(model->metadata(key).value_or("0")); };
   const uint64_t batch = number("train.batch"), micro = number("train.micro_batch"),
                  planned = std::stoull(argv[3]);
-  const std::vector<librt::train::Column> columns = columns_of(*model);
-  librt::SessionOptions options{.backend = argv[2], .memory_limit = number("train.memory")};
+  const std::vector<rt::train::Column> columns = columns_of(*model);
+  rt::SessionOptions options{.backend = argv[2], .memory_limit = number("train.memory")};
   // Excludes the device, its threads and libraries from the measurement.
-  const auto warm = librt::Session::create(*model, {.backend = argv[2], .entry = "infer"});
+  const auto warm = rt::Session::create(*model, {.backend = argv[2], .entry = "infer"});
   if (!warm) return failed(warm.status());
   const Used before = used();
 
-  auto trainer = librt::Trainer::create(*model, options);
+  auto trainer = rt::Trainer::create(*model, options);
   if (!trainer) return failed(trainer.status());
-  librt::train::Budget budget(*model, *trainer, options, options.memory_limit);
-  std::vector<librt::Session> sessions;
+  rt::train::Budget budget(*model, *trainer, options, options.memory_limit);
+  std::vector<rt::Session> sessions;
   std::vector<std::string> entries = {"infer"};
   if (micro < batch) entries = {"accumulate", "update", "infer"};
   if (micro == batch)
-    if (librt::Status status = budget.prepare("train_step", trainer->session(), columns, micro); !status)
+    if (rt::Status status = budget.prepare("train_step", trainer->session(), columns, micro); !status)
       return failed(status);
   for (const std::string& entry : entries) {
     auto session = budget.open(entry);
     if (!session) return failed(session.status());
     sessions.push_back(std::move(*session));
-    if (librt::Status status = budget.prepare(entry, sessions.back(), columns, micro); !status)
+    if (rt::Status status = budget.prepare(entry, sessions.back(), columns, micro); !status)
       return failed(status);
   }
   for (int step = 0; step < 3; ++step) {
     if (micro == batch)
       if (auto loss = trainer->step(); !loss) return failed(loss.status());
-    for (librt::Session& session : sessions)
-      if (librt::Status status = session.run(); !status) return failed(status);
+    for (rt::Session& session : sessions)
+      if (rt::Status status = session.run(); !status) return failed(status);
   }
   const Used after = used();
   const uint64_t heap = after.heap - before.heap, resident = after.resident - before.resident;

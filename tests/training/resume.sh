@@ -33,6 +33,18 @@ same whole parts "stopped after 4 and 12 steps"
 seed=6 train --epochs 3 --checkpoint other >/dev/null
 ! cmp -s whole other || fail "another seed must give another result"
 
+echo "--- a checkpoint of an earlier run is not replaced by mistake"
+cp whole kept
+for option in --checkpoint --best; do
+  code=0
+  train --epochs 1 --validate-fraction 0.1 $option kept --log kept.log >/dev/null 2>kept.err || code=$?
+  [[ $code == 2 ]] && grep -q 'kept: a file of this name exists; .*--resume.*--overwrite' kept.err || fail "$option: exit code $code, $(cat kept.err)"
+  [[ ! -e kept.log ]] || fail "$option: the refused run began"
+done
+same whole kept "after a run without --resume"
+train --epochs 1 --checkpoint kept --overwrite >/dev/null
+! cmp -s whole kept || fail "--overwrite replaced nothing"
+
 echo "--- with an optimizer's state in 8 bits"
 mv model.rt full.rt
 "$bin/rtconvert" "$model" -o model.rt --train --optimizer adam --optimizer-state u8 >/dev/null
@@ -52,7 +64,7 @@ wait $process || fail "exit code $? after SIGTERM"
 steps=$(sed -n 's/.*stopped after step \([0-9]*\);.*/\1/p' stopped.err)
 [[ -n $steps ]] || fail "no step in: $(cat stopped.err)"
 train --epochs 100000 --checkpoint stopped --resume --steps $((steps + 2)) >/dev/null
-train --epochs 100000 --checkpoint straight --steps $((steps + 2)) >/dev/null
+train --epochs 100000 --checkpoint straight --overwrite --steps $((steps + 2)) >/dev/null
 same straight stopped "SIGTERM after step $steps"
 
 echo "--- SIGKILL at any moment"
@@ -77,7 +89,7 @@ cmp killed before || fail "a run without a step changed the checkpoint"
 steps=$(sed -n 's/.*continues after step \([0-9]*\)$/\1/p' killed.err)
 ((steps > 5)) || fail "killed six times, and the training is only at step $steps"
 train --epochs 100000 --checkpoint killed --resume --steps $((steps + 2)) >/dev/null
-train --epochs 100000 --checkpoint straight --steps $((steps + 2)) >/dev/null
+train --epochs 100000 --checkpoint straight --overwrite --steps $((steps + 2)) >/dev/null
 same straight killed "killed six times, the last time at step $steps"
 
 echo "--- a full disk"

@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/rttrain/arrays.h"
 #include "tools/rttrain/data.h"
 #include "tools/rttrain/event_file.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/metrics.h"
 #include "tools/rttrain/text.h"
 
-namespace librt::train {
+namespace rt::train {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,13 +59,13 @@ class Folder : public ::testing::Test {
   fs::path folder_;
 };
 
-librt::TensorSpec spec(const char* name, librt::DType dtype, std::vector<int64_t> dims) {
-  librt::TensorSpec result{name, dtype, {}};
+rt::TensorSpec spec(const char* name, rt::DType dtype, std::vector<int64_t> dims) {
+  rt::TensorSpec result{name, dtype, {}};
   for (int64_t dim : dims) result.dims.push_back({.extent = dim});
   return result;
 }
 
-const librt::TensorSpec kLabels = spec("labels", librt::DType::I64, {-1});
+const rt::TensorSpec kLabels = spec("labels", rt::DType::I64, {-1});
 
 // Every sample of one column as values.
 template <class T>
@@ -74,7 +75,7 @@ std::vector<T> all_of(const Source& source, size_t column) {
   std::vector<std::byte*> targets;
   for (const Column& each : source.columns()) targets.push_back(memory.emplace_back(each.bytes).data());
   for (size_t i = 0; i < source.size(); ++i) {
-    const librt::Status status = source.read(i, targets);
+    const rt::Status status = source.read(i, targets);
     EXPECT_TRUE(status) << status.message();
     const auto* first = reinterpret_cast<const T*>(targets[column]);
     numbers.insert(numbers.end(), first, first + source.columns()[column].elements());
@@ -82,13 +83,12 @@ std::vector<T> all_of(const Source& source, size_t column) {
   return numbers;
 }
 
-librt::Result<SourcePtr> open(const DataFiles& files, const DataOptions& options,
-                              const std::vector<librt::TensorSpec>& inputs, int64_t classes,
-                              DataFacts& facts) {
+rt::Result<SourcePtr> open(const DataFiles& files, const DataOptions& options,
+                           const std::vector<rt::TensorSpec>& inputs, int64_t classes, DataFacts& facts) {
   return open_source(files, options, {}, inputs, classes, facts);
 }
 
-std::string error_of(const librt::Result<SourcePtr>& result) {
+std::string error_of(const rt::Result<SourcePtr>& result) {
   return result ? "" : result.status().message();
 }
 
@@ -99,7 +99,7 @@ using Tables = Folder;
 TEST_F(Tables, NumbersAndNamedClasses) {
   const std::string path = write(
       "data.csv", "width,\"the \"\"height\"\"\",class\r\n1,2,dog\r\n3, 4.5 ,\"cat\"\r\n\r\n5,-6e1,dog\r\n");
-  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const auto source = open({{path}, {}}, {}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -119,7 +119,7 @@ TEST_F(Tables, NumbersAndNamedClasses) {
 }
 
 TEST_F(Tables, ErrorsNameTheLocation) {
-  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
   const auto message = [&](const std::string& text, const DataOptions& options = {}) {
     DataFacts facts;
     return error_of(open({{write("bad.csv", text)}, {}}, options, inputs, 3, facts));
@@ -133,11 +133,12 @@ TEST_F(Tables, ErrorsNameTheLocation) {
   EXPECT_NE(message("a,b,label\n1,2,3\n").find("label 3, the model has 3 classes"), std::string::npos);
   EXPECT_NE(message("a,label\n1,0\n").find("samples of [2]"), std::string::npos);
   EXPECT_NE(message("").find("has no rows"), std::string::npos);
+  EXPECT_EQ(message("a,b,label\n1,2,-5\n1,2,0\n", {.ignored_label = -5}), "");
   EXPECT_EQ(message("a,b,label\n1,,0\n1,2,0\n", {.skip_missing = true}), "");
 }
 
 TEST_F(Tables, StandardizesByTheTrainingData) {
-  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const DataOptions options{.standardize = true};
   const auto source = open({{write("a.csv", "a,b,y\n1,7,0\n3,7,1\n")}, {}}, options, inputs, 2, facts);
@@ -150,7 +151,7 @@ TEST_F(Tables, StandardizesByTheTrainingData) {
 
 TEST_F(Tables, TextsBecomeTokens) {
   const std::string path = write("sms.tsv", "ham\tHi \"you\nspam\tWIN!!\n");
-  const std::vector<librt::TensorSpec> inputs = {spec("ids", librt::DType::I64, {-1, 4}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("ids", rt::DType::I64, {-1, 4}), kLabels};
   DataFacts facts;
   const auto source = open({{path}, {}}, {.header = false, .label_column = "0"}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -167,7 +168,7 @@ TEST_F(Idx, PartsOneAfterAnother) {
   const std::string labels_head("\0\0\x08\x01\0\0\0\x04", 8);
   const DataFiles files{{write("a", head + "abcd"), write_gz("b.gz", head + "efgh")},
                         write_gz("labels.gz", labels_head + std::string("\1\0\2\1", 4))};
-  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 1, 2, 1}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 1, 2, 1}), kLabels};
   DataFacts facts;
   const auto source = open(files, {}, inputs, 3, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -186,7 +187,7 @@ TEST_F(Idx, PartsOneAfterAnother) {
 TEST_F(Idx, NumbersThatAreNotFiniteAreRefused) {
   const std::string head("\0\0\x0d\x02\0\0\0\x02\0\0\0\x02", 12), one("\x3f\x80\0\0", 4);
   const std::string labels = write("labels", std::string("\0\0\x08\x01\0\0\0\x02\1\0", 10));
-  const std::vector<librt::TensorSpec> inputs = {spec("x", librt::DType::F32, {-1, 2}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("x", rt::DType::F32, {-1, 2}), kLabels};
   DataFacts facts;
   const auto with = [&](const std::string& number, bool allowed) {
     DataOptions options;
@@ -206,7 +207,7 @@ TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
   const std::string head("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16);
   const std::string labels_head("\0\0\x08\x01\0\0\0\x02", 8);
   const DataFiles files{{write("a", head + "aacc")}, write("labels", labels_head + std::string("\1\0", 2))};
-  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 3, 2, 2}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 3, 2, 2}), kLabels};
   DataFacts facts;
   const auto source = open(files, {}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -218,6 +219,38 @@ TEST_F(Idx, GrayPicturesAreScaledToTheInput) {
             std::string::npos);
 }
 
+// --- labels
+
+TEST(Labels, ClassesAndTheIgnoredOne) {
+  EXPECT_EQ(label_problem(9, 10, {}), "");
+  EXPECT_EQ(label_problem(10, 10, {}), "label 10, the model has 10 classes");
+  EXPECT_EQ(label_problem(255, 10, 255), "");
+  EXPECT_EQ(label_problem(-100, 10, -100), "");
+  EXPECT_NE(label_problem(-100, 10, -1).find("--ignore-index -100"), std::string::npos);
+  EXPECT_NE(label_problem(-1, 0, {}).find("expected a class, counted from 0"), std::string::npos);
+}
+
+librt::tools::Array whole_numbers(const char* name, std::vector<int64_t> dims,
+                                  const std::vector<int64_t>& values) {
+  librt::tools::Array array{.name = name, .type = librt::DType::I64, .dims = std::move(dims), .bytes = {}};
+  array.bytes.resize(values.size() * sizeof(int64_t));
+  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+TEST(Labels, PaddingOfSequences) {
+  const std::vector<rt::TensorSpec> inputs = {spec("labels", rt::DType::I64, {-1, 3}),
+                                              spec("label_lengths", rt::DType::I64, {-1})};
+  const auto error = [&](const std::vector<int64_t>& labels, const std::vector<int64_t>& lengths) {
+    return error_of(
+        source_of({whole_numbers("labels", {2, 3}, labels), whole_numbers("label_lengths", {2}, lengths)},
+                  "data", inputs, {.class_count = 5}));
+  };
+  EXPECT_EQ(error({1, 2, -1, 4, -1, 99}, {2, 1}), "");
+  EXPECT_NE(error({1, 2, -1, 4, -1, 99}, {2, 2}).find("sample 1, position 1: label -1"), std::string::npos);
+  EXPECT_NE(error({1, 2, -1, 4, -1, 99}, {2, 4}).find("a length from 0 to 3, found 4"), std::string::npos);
+}
+
 // --- images
 
 using Pictures = Folder;
@@ -227,7 +260,7 @@ TEST_F(Pictures, AFolderForEachClass) {
   write_png("set/cat/2.PNG", 20);
   write_png("set/cat/1.png", 30, 8, 6);  // scaled down
   write("set/cat/notes.txt", "not a picture");
-  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 3, 4, 1}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 3, 4, 1}), kLabels};
   const DataFiles files{{(folder_ / "set").string()}, {}};
   for (size_t cache : {size_t{0}, size_t{100}, size_t{1} << 20}) {
     DataFacts facts;
@@ -260,8 +293,8 @@ using Texts = Folder;
 
 TEST_F(Texts, WindowsAndWhatFollows) {
   const std::string path = write("book.txt", "abcdefgh");
-  const std::vector<librt::TensorSpec> inputs = {spec("ids", librt::DType::I64, {-1, -1}),
-                                                 spec("labels", librt::DType::I64, {-1, -1})};
+  const std::vector<rt::TensorSpec> inputs = {spec("ids", rt::DType::I64, {-1, -1}),
+                                              spec("labels", rt::DType::I64, {-1, -1})};
   DataFacts facts;
   const auto source = open({{path}, {}}, {.sequence = 3}, inputs, 256, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -313,7 +346,7 @@ TEST_F(Batches, DoNotDependOnThreads) {
   std::string labels("\0\0\x08\x01\0\0\0\x0b", 8);
   for (int i = 0; i < 11 * 25; ++i) pixels.push_back(static_cast<char>(i * 37 + 1));
   for (int i = 0; i < 11; ++i) labels.push_back(static_cast<char>(i));
-  const std::vector<librt::TensorSpec> inputs = {spec("image", librt::DType::F32, {-1, 5, 5, 1}), kLabels};
+  const std::vector<rt::TensorSpec> inputs = {spec("image", rt::DType::F32, {-1, 5, 5, 1}), kLabels};
   DataFacts facts;
   const auto source = open({{write("images", pixels)}, write("labels", labels)}, {}, inputs, 11, facts);
   ASSERT_TRUE(source) << error_of(source);
@@ -485,6 +518,29 @@ TEST(MetricsTest, ClassesBeforeOtherAxes) {
               1e-12);
 }
 
+TEST(MetricsTest, NamesAreThoseOfTheResults) {
+  const auto names_of = [](const Metrics& metrics) {
+    std::vector<std::string> names;
+    for (const Measured& measured : metrics.results()) names.push_back(measured.name);
+    return names;
+  };
+  const std::vector<float> values = {1, 2, 0.5f};
+  const std::vector<int64_t> label = {1};
+  for (size_t top_k : {size_t{2}, size_t{3}}) {
+    const Scoring scoring{.top_k = top_k};
+    Metrics classes(scoring);
+    classes.add(values, label);
+    EXPECT_EQ(metric_names(scoring, true, 3), names_of(classes));
+  }
+  for (const Scoring& scoring : {Scoring{}, Scoring{.binary = true}}) {
+    Metrics numbers(scoring);
+    numbers.add(values, values);
+    EXPECT_EQ(metric_names(scoring, false, 0), names_of(numbers));
+  }
+  const Scoring sequences{.blank = 0};
+  EXPECT_EQ(metric_names(sequences, true, 3), names_of(Metrics(sequences)));
+}
+
 // --- sequences
 
 TEST(Sequences, TheBestPathDropsRepeatsAndBlanks) {
@@ -610,4 +666,4 @@ TEST_F(EventFiles, RecordsOfScalars) {
 }
 
 }  // namespace
-}  // namespace librt::train
+}  // namespace rt::train

@@ -21,7 +21,7 @@ void store(std::byte* target, size_t i, T value) noexcept {
 
 class ArraySource final : public Source {
  public:
-  explicit ArraySource(bool allow_nonfinite) : allow_nonfinite_(allow_nonfinite) {}
+  ArraySource(const ValueRules& rules, bool are_sequences) : rules_(rules), are_sequences_(are_sequences) {}
 
   size_t size() const noexcept override { return size_; }
 
@@ -30,15 +30,35 @@ class ArraySource final : public Source {
     return {};
   }
 
-  rt::Status add(Array array, Column column, const std::string& where, int64_t class_count) {
+  rt::Status add(Array array, Column column, const std::string& where) {
     const auto rows = static_cast<size_t>(array.dims[0]);
     if (!columns_.empty() && rows != size_)
       return bad_data(where + ": array '" + array.name + "': expected " + std::to_string(size_) +
                       " samples as in the other arrays, found " + std::to_string(rows));
     size_ = rows;
-    if (rt::Status status = check(array, column, where, class_count); !status) return status;
+    if (rt::Status status = check(array, column, where); !status) return status;
     arrays_.push_back(std::move(array));
     columns_.push_back(std::move(column));
+    return {};
+  }
+
+  // Labels of sequences, as far as label_lengths says; what comes after that is padding.
+  rt::Status check_sequences(const std::string& where) const {
+    const auto labels = index_of("labels"), lengths = index_of("label_lengths");
+    if (!labels || !lengths) return {};
+    const size_t most = columns_[*labels].elements();
+    for (size_t i = 0; i < size_; ++i) {
+      const std::string at = where + ": array '" + arrays_[*labels].name + "', sample " + std::to_string(i);
+      const double count = librt::tools::element_of(arrays_[*lengths], i);
+      if (count < 0 || count > static_cast<double>(most))
+        return bad_data(at + ": expected a length from 0 to " + std::to_string(most) + ", found " +
+                        std::to_string(static_cast<int64_t>(count)));
+      for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
+        const auto label = static_cast<int64_t>(librt::tools::element_of(arrays_[*labels], i * most + k));
+        if (const std::string problem = label_problem(label, rules_.class_count, {}); !problem.empty())
+          return bad_data(at + ", position " + std::to_string(k) + ": " + problem);
+      }
+    }
     return {};
   }
 
@@ -47,8 +67,7 @@ class ArraySource final : public Source {
  private:
   // Checks that give clearer errors here than while reading: values outside the input type's range, labels
   // out of range.
-  rt::Status check(const Array& array, const Column& column, const std::string& where,
-                   int64_t class_count) const {
+  rt::Status check(const Array& array, const Column& column, const std::string& where) const {
     const bool integers = column.dtype == rt::DType::I64 || column.dtype == rt::DType::I32;
     if (column.dtype != rt::DType::F32 && !integers &&
         static_cast<int>(array.type) != static_cast<int>(column.dtype))
@@ -56,18 +75,21 @@ class ArraySource final : public Source {
                                          std::string(rt::name_of(column.dtype)) + ", array '" + array.name +
                                          "' " + std::string(librt::name_of(array.type)) +
                                          "; convert the data"};
-    if (!integers) return allow_nonfinite_ ? rt::Status() : check_finite(array, column, where);
+    if (!integers) return rules_.allow_nonfinite ? rt::Status() : check_finite(array, column, where);
     const size_t elements = column.elements();
     const size_t count = static_cast<size_t>(array.dims[0]) * elements;
+    const auto at = [&](size_t i) {
+      return where + ": array '" + array.name + "', sample " + std::to_string(i / elements) + ": ";
+    };
     for (size_t i = 0; i < count; ++i) {
       const double value = librt::tools::element_of(array, i);
-      const std::string at = where + ": array '" + array.name + "', sample " + std::to_string(i / elements);
       if (!std::isfinite(value) || value != std::floor(value))
-        return bad_data(at + ": expected a whole number for input '" + column.input + "', found " +
+        return bad_data(at(i) + "expected a whole number for input '" + column.input + "', found " +
                         std::to_string(value));
-      if (column.is_label && class_count > 0 && value >= static_cast<double>(class_count))
-        return bad_data(at + ": label " + std::to_string(static_cast<int64_t>(value)) + ", the model has " +
-                        std::to_string(class_count) + " classes");
+      if (!column.is_label || are_sequences_) continue;
+      const std::string problem =
+          label_problem(static_cast<int64_t>(value), rules_.class_count, rules_.ignored_label);
+      if (!problem.empty()) return bad_data(at(i) + problem);
     }
     return {};
   }
@@ -107,8 +129,15 @@ class ArraySource final : public Source {
     }
   }
 
+  std::optional<size_t> index_of(std::string_view input) const {
+    for (size_t c = 0; c < columns_.size(); ++c)
+      if (columns_[c].input == input) return c;
+    return std::nullopt;
+  }
+
   size_t size_ = 0;
-  bool allow_nonfinite_ = false;
+  const ValueRules rules_;
+  const bool are_sequences_;   ///< labels have lengths, and padding after them
   std::vector<Array> arrays_;  ///< one per column
 };
 
@@ -126,6 +155,17 @@ Array* find_array(std::vector<Array>& arrays, const std::string& input) {
 }
 
 }  // namespace
+
+std::string label_problem(int64_t label, int64_t class_count, const std::optional<int64_t>& ignored) {
+  if (label == ignored || (label >= 0 && (class_count == 0 || label < class_count))) return {};
+  std::string out = "label " + std::to_string(label);
+  out += class_count > 0 ? ", the model has " + std::to_string(class_count) + " classes"
+                         : ", expected a class, counted from 0";
+  if (label < 0)
+    out += "; to leave such samples out of the loss, compile with rtconvert --train --ignore-index " +
+           std::to_string(label);
+  return out;
+}
 
 std::string shape_text(std::span<const int64_t> dims) {
   std::string out = "[";
@@ -166,9 +206,11 @@ rt::Result<rt::TensorSpec> only_data_input(const std::vector<rt::TensorSpec>& in
 }
 
 rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const std::string& where,
-                                const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
-                                bool allow_nonfinite, std::vector<std::string> classes) {
-  auto source = std::make_unique<ArraySource>(allow_nonfinite);
+                                const std::vector<rt::TensorSpec>& inputs, const ValueRules& rules,
+                                std::vector<std::string> classes) {
+  auto source = std::make_unique<ArraySource>(
+      rules, std::any_of(inputs.begin(), inputs.end(),
+                         [](const rt::TensorSpec& input) { return input.name == "label_lengths"; }));
   for (const rt::TensorSpec& input : inputs) {
     Array* array = find_array(arrays, input.name);
     if (array == nullptr) {
@@ -184,9 +226,9 @@ rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const s
         elements != static_cast<size_t>(array->dims[0]) * column->elements())
       return bad_data(where + ": array '" + array->name + "' is " + shape_text(array->dims) + ", input '" +
                       input.name + "' expects samples of " + shape_text(column->dims));
-    if (rt::Status status = source->add(*array, std::move(*column), where, class_count); !status)
-      return status;
+    if (rt::Status status = source->add(*array, std::move(*column), where); !status) return status;
   }
+  if (rt::Status status = source->check_sequences(where); !status) return status;
   source->set_classes(std::move(classes));
   return SourcePtr(std::move(source));
 }

@@ -55,7 +55,8 @@ rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& option
   std::string error;
   auto arrays = librt::tools::read_npz(files.paths[0], error);
   if (!arrays) return rt::Status(rt::Code::Io, error);
-  return source_of(std::move(*arrays), files.paths[0], inputs, class_count, options.allow_nonfinite);
+  return source_of(std::move(*arrays), files.paths[0], inputs,
+                   {class_count, options.ignored_label, options.allow_nonfinite});
 }
 
 // Grayscale images [N,H,W] for an image input of another size or with three channels.
@@ -76,9 +77,9 @@ rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt:
   std::vector<int64_t> labels;
   for (size_t i = 0; i < static_cast<size_t>(pictures.dims[0]); ++i) {
     labels.push_back(static_cast<int64_t>(librt::tools::element_of(values, i)));
-    if (labels.back() < 0 || (class_count > 0 && labels.back() >= class_count))
-      return bad_data(where + ": sample " + std::to_string(i) + ": label " + std::to_string(labels.back()) +
-                      ", the model has " + std::to_string(class_count) + " classes");
+    if (const std::string problem = label_problem(labels.back(), class_count, options.ignored_label);
+        !problem.empty())
+      return bad_data(where + ": sample " + std::to_string(i) + ": " + problem);
   }
   const auto read = [gray = std::move(pictures)](size_t index) -> rt::Result<librt::tools::Image> {
     librt::tools::Image image{
@@ -126,7 +127,8 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
   const std::string where = files.paths[0] + " with " + files.labels;
   if (are_pictures_to_scale(arrays[0], *input))
     return scaled_pictures(std::move(arrays[0]), arrays[1], where, options, inputs, class_count);
-  return source_of(std::move(arrays), where, inputs, class_count, options.allow_nonfinite);
+  return source_of(std::move(arrays), where, inputs,
+                   {class_count, options.ignored_label, options.allow_nonfinite});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // Knows: the command line's data options. Must not know: the training loop.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,9 @@ namespace rt::train {
 
 /// How files are read; the same for training and validation.
 struct DataOptions {
-  std::string format = "auto";   ///< auto, npz, csv, tsv, idx, images, text
-  bool allow_nonfinite = false;  ///< accept NaN and infinities in arrays
+  std::string format = "auto";           ///< auto, npz, csv, tsv, idx, images, text
+  bool allow_nonfinite = false;          ///< accept NaN and infinities in arrays
+  std::optional<int64_t> ignored_label;  ///< accepted though it is no class: the loss ignores it
   // Tables.
   bool header = true;
   std::string label_column;  ///< name or number; empty: the one named label, labels, target, class or y

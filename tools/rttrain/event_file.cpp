@@ -121,7 +121,8 @@ rt::Status EventFile::flush() {
 }
 
 rt::Status EventFile::failure() const {
-  return {rt::Code::Io, path_ + ": cannot write: " + std::strerror(errno)};
+  // It could be opened: a failure now is one of the disk.
+  return {rt::Code::Device, path_ + ": cannot write: " + std::strerror(errno)};
 }
 
 }  // namespace rt::train

@@ -12,9 +12,11 @@ using Json = nlohmann::ordered_json;
 Json object_of(const EpochRecord& record) {
   Json line = {{"epoch", record.epoch}, {"step", record.step}, {"loss", record.loss}};
   for (const Measured& measured : record.validation) line["validation_" + measured.name] = measured.value;
+  line["learning_rate"] = record.learning_rate;
   line["samples_per_second"] = record.samples_per_second;
   line["seconds"] = record.seconds;
   line["data_wait_seconds"] = record.data_wait_seconds;
+  line["total_seconds"] = record.total_seconds;
   return line;
 }
 
@@ -43,7 +45,8 @@ rt::Result<RunLog> RunLog::open(const std::string& json_file, const std::string&
 rt::Status RunLog::line(const std::string& text) {
   if (json_ == nullptr) return {};
   if (std::fputs((text + "\n").c_str(), json_.get()) >= 0 && std::fflush(json_.get()) == 0) return {};
-  return {rt::Code::Io, json_path_ + ": cannot write: " + std::strerror(errno)};
+  // It could be opened: a failure now is one of the disk.
+  return {rt::Code::Device, json_path_ + ": cannot write: " + std::strerror(errno)};
 }
 
 rt::Status RunLog::write(const StepRecord& record) {

@@ -20,9 +20,11 @@ struct StepRecord {
 
 struct EpochRecord {
   uint64_t epoch = 0, step = 0;
-  double loss = 0;  ///< mean over the epoch's samples
+  double loss = 0;           ///< mean over the epoch's samples
+  double learning_rate = 0;  ///< of its last step
   double samples_per_second = 0;
   double seconds = 0, data_wait_seconds = 0;
+  double total_seconds = 0;  ///< since the run began
   std::vector<Measured> validation;
 };
 

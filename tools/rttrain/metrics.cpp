@@ -9,6 +9,16 @@ bool larger_is_better(const std::string& metric) noexcept {
   return metric.ends_with("accuracy") || metric == "f1_macro" || metric.starts_with("top");
 }
 
+std::vector<std::string> metric_names(const Scoring& scoring, bool class_labels, size_t classes) {
+  if (scoring.blank) return {"loss", "label_error_rate", "sequence_accuracy"};
+  if (!class_labels && !scoring.binary) return {"mse", "mae"};
+  if (!class_labels) return {"loss", "accuracy", "f1_macro"};
+  std::vector<std::string> names = {"loss", "accuracy"};
+  if (classes > scoring.top_k) names.push_back("top" + std::to_string(scoring.top_k));
+  names.insert(names.end(), {"f1_macro", "perplexity"});
+  return names;
+}
+
 void Metrics::count_class(size_t label, size_t predicted) {
   ++counted_;
   ++labelled_[label];

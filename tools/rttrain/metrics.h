@@ -20,6 +20,10 @@ struct Measured {
 /// False for losses, errors and perplexity.
 bool larger_is_better(const std::string& metric) noexcept;
 
+struct Scoring;
+/// The names of what Metrics measures, in its order. class_labels: labels are classes, else numbers.
+std::vector<std::string> metric_names(const Scoring& scoring, bool class_labels, size_t classes);
+
 /// Interpretation of a model's outputs and labels; from its loss.
 struct Scoring {
   bool probabilities = false;  ///< outputs are probabilities (softmax or sigmoid), else logits

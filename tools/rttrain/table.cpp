@@ -65,8 +65,8 @@ class TableReader {
     if (!labels) return labels.status();
     arrays.push_back(std::move(*data));
     arrays.push_back(std::move(*labels));
-    return source_of(std::move(arrays), path_, inputs_, class_count, options_.allow_nonfinite,
-                     facts_.classes);
+    return source_of(std::move(arrays), path_, inputs_,
+                     {class_count, options_.ignored_label, options_.allow_nonfinite}, facts_.classes);
   }
 
  private:
@@ -202,7 +202,7 @@ class TableReader {
     std::vector<int64_t> labels;
     const bool numbers = facts_.classes.empty() && std::all_of(rows_.begin(), rows_.end(), [&](size_t row) {
                            const auto value = number<int64_t>(table_.rows[row][label_]);
-                           return value && *value >= 0;
+                           return value && (*value >= 0 || *value == options_.ignored_label);
                          });
     if (!numbers && facts_.classes.empty()) {
       std::set<std::string> names;

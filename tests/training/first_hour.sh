@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# first_hour.sh BIN SCRATCH: what rttrain refuses before its first step, what it chooses where options are left out, and what it
+# prints.
+set -euo pipefail
+bin=$1 scratch=$2/first-hour
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+fail() { echo "FAILED: $*"; exit 1; }
+
+# 100 images from the bytes of a program; labels 0 to 9, of bytes and of other numbers.
+{ printf '\0\0\x08\x03\0\0\0\x64\0\0\0\x1c\0\0\0\x1c'; head -c $((100 * 28 * 28)) "$bin/rtconvert"; } >images
+{ printf '\0\0\x08\x01\0\0\0\x64'; for i in {1..100}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
+{ printf '\0\0\x08\x01\0\0\0\x64'; for i in {1..99}; do printf '\0'; done; printf '\x0a'; } >ten
+{ printf '\0\0\x09\x01\0\0\0\x64'; for i in {1..99}; do printf '\0'; done; printf '\xff'; } >minus_one
+"$bin/rtconvert" zoo:lenet5 -o net.rt --train --optimizer adam --accumulate >/dev/null
+train() { "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --backend cpu --deterministic "$@"; }
+# WORDS OPTION ..: exit code 2 and these words, before anything is printed.
+refuses() {
+  local words=$1 code=0
+  shift
+  "$bin/rttrain" net.rt --data images --scale 0.00392157 --backend cpu "$@" >out 2>err || code=$?
+  [[ $code == 2 ]] && grep -qF -- "$words" err || fail "$*: expected '$words' and exit code 2, found $code: $(cat err)"
+  [[ ! -s out ]] || fail "$*: refused after an epoch: $(cat out)"
+}
+
+echo "--- refused before the first step"
+validated=(--labels labels --validate images --validate-labels labels)
+refuses "sample 99: label 10, the model has 10 classes" --labels ten
+refuses "sample 99: label -1, the model has 10 classes" --labels minus_one
+refuses "--ignore-index -1" --labels minus_one
+refuses "--target: there is no metric 'acuracy'; this model's are loss, accuracy, top5, f1_macro, perplexity" "${validated[@]}" --target acuracy=1
+refuses "--monitor: there is no metric 'mse'" "${validated[@]}" --patience 2 --monitor mse
+refuses "need --validate" --labels labels --monitor loss
+refuses "--lr: expected a number of at least 0, found -0.1" --labels labels --lr -0.1
+refuses "--epochs" --labels labels --epochs -1
+refuses "warmup shorter than the schedule's 8 steps" --labels labels --epochs 2 --batch 25 --schedule cosine,warmup=8
+refuses "expected a divisor of --batch 32" --labels labels --micro-batch 10
+"$bin/rtconvert" zoo:lenet5 -o ignoring.rt --train --ignore-index -1 >/dev/null
+"$bin/rttrain" ignoring.rt --data images --labels minus_one --steps 1 --backend cpu >/dev/null 2>err || fail "the ignored label: $(cat err)"
+
+echo "--- what is left out"
+train --epochs 2 --batch 25 >/dev/null 2>default.err
+grep -q 'learning rate 0.001, the default for adam; --lr' default.err || fail "no learning rate: $(cat default.err)"
+rates() { sed -n 's/.*"kind":"step".*"learning_rate":\([0-9.e-]*\).*/\1/p' "$1"; }
+train --epochs 2 --batch 25 --schedule linear --log chosen.jsonl --log-every 1 >/dev/null 2>&1
+train --epochs 2 --batch 25 --lr 0.001 --schedule linear,steps=8 --log given.jsonl --log-every 1 >/dev/null 2>&1
+[[ $(rates chosen.jsonl | wc -l) == 8 && $(rates chosen.jsonl) == "$(rates given.jsonl)" ]] || fail "a schedule without steps: $(rates chosen.jsonl)"
+
+echo "--- a last batch that is no multiple of the micro-batch: the same step"
+loss() { tail -n 1 "$1" | sed 's/.*"loss":\([0-9.e-]*\).*/\1/'; }
+train --epochs 2 --batch 32 --json >whole.json 2>/dev/null                    # 32, 32, 32, 4
+train --epochs 2 --batch 32 --micro-batch 8 --json >micro.json 2>micro.err || fail "micro-batches: $(cat micro.err)"
+awk -v a="$(loss whole.json)" -v b="$(loss micro.json)" 'BEGIN { d = a - b; exit d < 1e-4 && d > -1e-4 && a > 0 ? 0 : 1 }' ||
+  fail "the loss is $(loss whole.json), with micro-batches $(loss micro.json)"
+grep -q '"learning_rate":0.001.*"total_seconds":' micro.json || fail "fields of --json: $(cat micro.json)"
+
+echo "--- early stopping, the table and the time"
+train --epochs 50 --batch 25 --lr 0 --validate-fraction 0.2 --patience 3 >stop.out 2>stop.err
+[[ $(grep -c '^epoch ' stop.out) == 4 ]] || fail "patience 3 at a constant loss: $(cat stop.out)"
+grep -q 'stopped after epoch 4: no better validation loss in 3 epochs (--patience)' stop.err || fail "no reason: $(cat stop.err)"
+grep -Eq 'the best epoch is 1: validation loss [0-9.]+$' stop.err || fail "no best epoch: $(cat stop.err)"
+grep -Eq '^rttrain: 16 steps, total time [0-9.]+ s$' stop.err || fail "no time: $(cat stop.err)"
+[[ $(grep -A 4 '^ epoch  *loss  *validation loss  *validation accuracy  *learning rate  *samples/s  *time$' stop.err |
+  grep -cE '^ +[1-4] +[0-9.]+ +[0-9.]+ +[0-9.]+ +0 +[0-9]+ +[0-9.]+ s( \*)?$') == 4 ]] || fail "no table: $(cat stop.err)"
+[[ $(grep -c ' \*$' stop.err) == 1 ]] || fail "one best epoch: $(cat stop.err)"
+train --epochs 9 --batch 25 --validate-fraction 0.2 --target loss=1000 >target.out 2>target.err
+grep -q 'stopped after epoch 1: the target loss=1000 is reached' target.err || fail "no reason: $(cat target.err)"
+
+echo "--- progress stays on its line"
+command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
+python3 - "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --backend cpu --batch 1 --epochs 10 <<'END'
+import fcntl, os, pty, re, struct, sys, termios
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
+    os.execv(sys.argv[1], sys.argv[1:])
+output = b""
+while True:
+    try:
+        output += os.read(terminal, 4096)
+    except OSError:
+        break
+lines = re.findall(r"\r\x1b\[K(epoch [^\r]*)", output.decode())
+assert os.waitpid(pid, 0)[1] == 0, output
+assert lines and max(map(len, lines)) == 39, (lines, output)
+END
+echo "all of it"

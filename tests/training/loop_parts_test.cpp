@@ -1,0 +1,94 @@
+// The parts of rttrain's loop that need no model: when to stop, equal micro-batches, what is printed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tools/rttrain/progress.h"
+#include "tools/rttrain/steps.h"
+#include "tools/rttrain/stop_rule.h"
+
+namespace rt::train {
+namespace {
+
+// --- when to stop
+
+EpochRecord epoch_with(double loss, double accuracy) {
+  EpochRecord record;
+  record.validation = {{"loss", loss}, {"accuracy", accuracy}};
+  return record;
+}
+
+// Epochs with these losses and accuracies, up to the one after which the rule stops.
+uint64_t stops_after(StopRule& rule, Position& position,
+                     const std::vector<std::pair<double, double>>& epochs) {
+  for (const auto& [loss, accuracy] : epochs) {
+    ++position.epoch;
+    rule.judge(epoch_with(loss, accuracy), position);
+    if (rule.is_reached() || rule.is_out_of_patience(position)) break;
+  }
+  return position.epoch;
+}
+
+TEST(StopRuleTest, PatienceCountsEpochsSinceTheBest) {
+  LoopOptions options;
+  options.patience = 2;
+  StopRule rule(options, {"loss", "accuracy"});
+  Position position;
+  EXPECT_EQ(rule.monitor(), "loss");
+  EXPECT_EQ(stops_after(rule, position, {{3, 0}, {2, 0}, {2, 0}, {1, 0}, {4, 1}, {5, 1}, {0, 1}}), 6u);
+  EXPECT_EQ(position.best_epoch(), 4u);
+  EXPECT_EQ(rule.best_text(position), "validation loss 1.000000");
+  EXPECT_EQ(rule.reason(position), "no better validation loss in 2 epochs (--patience)");
+}
+
+TEST(StopRuleTest, TheTargetAndItsMetric) {
+  LoopOptions options;
+  options.target = {"accuracy", 0.9};
+  StopRule rule(options, {"loss", "accuracy"});
+  Position position;
+  EXPECT_TRUE(rule.check());
+  EXPECT_EQ(stops_after(rule, position, {{3, 0.5}, {1, 0.4}, {2, 0.9}, {0, 1}}), 3u);
+  EXPECT_EQ(rule.best_text(position), "validation accuracy 0.900000");
+  EXPECT_EQ(rule.reason(position), "the target accuracy=0.9 is reached");
+  options.monitor = "f1";
+  const rt::Status unknown = StopRule(options, {"loss", "accuracy"}).check();
+  EXPECT_EQ(unknown.message(), "--monitor: there is no metric 'f1'; this model's are loss, accuracy");
+}
+
+// --- steps, progress
+
+TEST(StepsTest, EqualParts) {
+  EXPECT_EQ(equal_part(64, 16), 16u);
+  EXPECT_EQ(equal_part(58, 16), 2u);
+  EXPECT_EQ(equal_part(5, 16), 5u);
+  EXPECT_EQ(equal_part(37, 16), 1u);
+  EXPECT_EQ(equal_part(0, 16), 1u);
+}
+
+TEST(ProgressTest, DurationsAndWidths) {
+  EXPECT_EQ(duration_text(0.04), "0.0 s");
+  EXPECT_EQ(duration_text(59.94), "59.9 s");
+  EXPECT_EQ(duration_text(125), "2 min 05 s");
+  EXPECT_EQ(duration_text(7380), "2 h 03 min");
+  EXPECT_EQ(fitted("0123456789", 8), "0123456");
+  EXPECT_EQ(fitted("0123456789", 11), "0123456789");
+  EXPECT_EQ(fitted("0123456789", 0), "0123456789");
+}
+
+TEST(ProgressTest, TheTableHasTheLastEpochsAndAStar) {
+  std::vector<EpochRecord> epochs;
+  for (uint64_t epoch = 1; epoch <= 5; ++epoch) {
+    epochs.push_back(epoch_with(2, 0.5));
+    epochs.back().epoch = epoch;
+  }
+  const std::string table = epoch_table(epochs, "accuracy", 4, 3);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 4);
+  EXPECT_EQ(table.find("\n     2 "), std::string::npos) << table;
+  const size_t best = table.find("\n     4 ");
+  ASSERT_NE(best, std::string::npos) << table;
+  EXPECT_EQ(table.find('*'), table.find('\n', best + 1) - 1) << table;
+  EXPECT_EQ(epoch_table({}, "", 0, 3), "");
+}
+
+}  // namespace
+}  // namespace rt::train

@@ -1,0 +1,38 @@
+// rttrain's command line.
+//
+// Knows: option names, their help and checks. Must not know: how anything is done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/cli/command_line.h"
+#include "tools/rttrain/data.h"
+#include "tools/rttrain/loop_options.h"
+
+namespace rt::train {
+
+struct Options {
+  std::string model;
+  DataFiles training, validation;
+  double validate_fraction = 0;
+  DataOptions data;
+  Normalization normalization;
+  std::vector<std::string> augment;
+  rt::SessionOptions session;
+  LoopOptions loop;
+  bool no_header = false, no_shuffle = false;
+  std::string target, log, tensorboard;
+  std::string schedule = "constant";
+  CLI::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;
+
+  bool validates() const { return !validation.paths.empty() || validate_fraction > 0; }
+};
+
+void declare(CLI::App& app, Options& options);
+/// Checks options against each other and completes the settings of the loop.
+rt::Status check(Options& options);
+/// Settings besides the seed that determine the batches: compared when a run is resumed.
+std::string data_text(const Options& options);
+
+}  // namespace rt::train
