@@ -10,6 +10,21 @@ set(spirv_folder "${PROJECT_BINARY_DIR}/shaders")
 file(MAKE_DIRECTORY "${spirv_folder}")
 rt_sources(shader_includes "${shader_folder}/*.glsl")
 
+# kFunctionRelu, ...: the values of Function for the shaders. Macros, because constants would be part of every SPIR-V module.
+set(function_list "${PROJECT_SOURCE_DIR}/runtime/core/function_list.inc")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${function_list}")
+file(STRINGS "${function_list}" functions REGEX "^RT_FUNCTION")
+set(function_numbers "")
+set(number 0)
+foreach(row IN LISTS functions)
+  string(REGEX REPLACE "^RT_FUNCTION.([A-Za-z]+),.*" "#define kFunction\\1 ${number}\n" row "${row}")
+  string(APPEND function_numbers "${row}")
+  math(EXPR number "${number} + 1")
+endforeach()
+set(generated_shaders "${PROJECT_BINARY_DIR}/generated/shaders")
+file(GENERATE OUTPUT "${generated_shaders}/function_numbers.glsl" CONTENT "${function_numbers}")
+list(APPEND shader_includes "${generated_shaders}/function_numbers.glsl")
+
 # rt_shader(<spirv> <source> <definition>...): the command that compiles a variant.
 function(rt_shader spirv source)
   set(validate "")
@@ -18,7 +33,7 @@ function(rt_shader spirv source)
   endif()
   add_custom_command(
     OUTPUT "${spirv}"
-    COMMAND ${RT_GLSLANG} --quiet --target-env vulkan1.1 -S comp "-I${shader_folder}" ${ARGN} -o "${spirv}" "${source}"
+    COMMAND ${RT_GLSLANG} --quiet --target-env vulkan1.1 -S comp "-I${shader_folder}" "-I${generated_shaders}" ${ARGN} -o "${spirv}" "${source}"
     ${validate}
     DEPENDS "${source}" ${shader_includes}
     COMMENT "Shader ${spirv}" VERBATIM)

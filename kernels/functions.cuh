@@ -2,15 +2,16 @@
 #pragma once
 
 #include "kernels/common.cuh"
-#include "kernels/functions.h"
+#include "runtime/core/function.h"
 
 namespace librt::cuda {
 
-/// y = f(x) for the functions of epilogues, F = float or double; `alpha` and `beta` as in FunctionCall.
-/// Separate from the others, so that GEMM kernels do not carry their code.
-template <class F>
-RT_DEVICE F activation_value(Function function, F x, F alpha, F beta) {
-  switch (function) {
+/// y = f(x), F = float or double; alpha and beta as in FunctionCall. A function without a formula does not
+/// compile (-Wswitch).
+template <Function kFunction, class F>
+RT_DEVICE F formula(F x, [[maybe_unused]] F alpha, [[maybe_unused]] F beta) {
+  switch (kFunction) {
+    case Function::Identity: return x;
     case Function::Relu: return x < F(0) ? F(0) : x;
     case Function::Clip: return x < alpha ? (alpha < beta ? alpha : beta) : x > beta ? beta : x;
     case Function::Sigmoid: return F(1) / (F(1) + exp(-x));
@@ -28,14 +29,6 @@ RT_DEVICE F activation_value(Function function, F x, F alpha, F beta) {
       const F y = alpha * x + beta;
       return y < F(0) ? F(0) : y > F(1) ? F(1) : y;
     }
-    default: return x;
-  }
-}
-
-/// y = f(x) for every function.
-template <class F>
-RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
-  switch (function) {
     case Function::Abs: return fabs(x);
     case Function::Neg: return -x;
     case Function::Exp: return exp(x);
@@ -51,10 +44,66 @@ RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
     case Function::Sign: return x > F(0) ? F(1) : x < F(0) ? F(-1) : x;
     case Function::Softplus: return (x > F(0) ? x : F(0)) + log1p(exp(-fabs(x))) + (x != x ? x : F(0));
     case Function::Elu: return x < F(0) ? alpha * expm1(x) : x;
+    case Function::Not: return x == F(0) ? F(1) : F(0);
     case Function::Atan: return atan(x);
-    default: return activation_value(function, x, alpha, beta);
+    case Function::Affine: return alpha * x + beta;
+    case Function::ThresholdedRelu: return x <= alpha ? F(0) : x;
+    case Function::ScaledTanh: return alpha * tanh(beta * x);
+    case Function::Softsign: return x / (F(1) + fabs(x));
+  }
+  return x;
+}
+
+// What kernels choose from at run time. Each of these carries the code of its own functions only.
+#define RT_FORMULA(Name) \
+  case Function::Name: return formula<Function::Name>(x, alpha, beta)
+
+/// The functions of epilogues.
+template <class F>
+RT_DEVICE F activation_value(Function function, F x, F alpha, F beta) {
+  switch (function) {
+    RT_FORMULA(Relu);
+    RT_FORMULA(Clip);
+    RT_FORMULA(Sigmoid);
+    RT_FORMULA(Tanh);
+    RT_FORMULA(HardSwish);
+    RT_FORMULA(Silu);
+    RT_FORMULA(Gelu);
+    RT_FORMULA(GeluTanh);
+    RT_FORMULA(LeakyRelu);
+    RT_FORMULA(HardSigmoid);
+    default: return x;
   }
 }
+
+/// The functions of recurrent cells.
+RT_DEVICE float cell_value(Function function, float x, float alpha, float beta) {
+  switch (function) {
+    RT_FORMULA(Relu);
+    RT_FORMULA(Sigmoid);
+    RT_FORMULA(Affine);
+    RT_FORMULA(LeakyRelu);
+    RT_FORMULA(ThresholdedRelu);
+    RT_FORMULA(ScaledTanh);
+    RT_FORMULA(HardSigmoid);
+    RT_FORMULA(Elu);
+    RT_FORMULA(Softsign);
+    RT_FORMULA(Softplus);
+    default: return formula<Function::Tanh>(x, alpha, beta);
+  }
+}
+
+/// Every function.
+template <class F>
+RT_DEVICE F function_value(Function function, F x, F alpha, F beta) {
+  switch (function) {
+#define RT_FUNCTION(Name, operands) RT_FORMULA(Name);
+#include "runtime/core/function_list.inc"
+#undef RT_FUNCTION
+  }
+  return x;
+}
+#undef RT_FORMULA
 
 /// The functions defined on integers: Abs, Neg, Relu, Sign, Clip (with bounds of type T), Not. Negation
 /// wraps.

@@ -6,8 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/functions.h"
 #include "kernels/types.h"
+#include "runtime/core/function.h"
 
 namespace librt::cuda {
 

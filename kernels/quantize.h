@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "kernels/functions.h"
 #include "kernels/types.h"
+#include "runtime/core/function.h"
 
 namespace librt::cuda {
 

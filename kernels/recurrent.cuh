@@ -1,7 +1,8 @@
-// Dot products of rows, and the activation functions of recurrent cells, for both directions.
+// Dot products of rows, and the activations of recurrent cells, for both directions.
 #pragma once
 
 #include "kernels/common.cuh"
+#include "kernels/functions.cuh"
 #include "kernels/recurrent.h"
 #include "kernels/reduce.cuh"
 
@@ -11,53 +12,35 @@ namespace librt::cuda {
 inline constexpr int kCellRows = 8;
 inline constexpr int kCellThreads = 128;
 
-RT_DEVICE float cell_value(const CellActivation& f, float x) {
+RT_DEVICE float cell_slope(const FunctionCall& f, float x) {
+  const float y = cell_value(f.function, x, f.alpha, f.beta);
   switch (f.function) {
-    case CellFunction::Relu: return x < 0 ? 0.0f : x;
-    case CellFunction::Sigmoid: return 1 / (1 + expf(-x));
-    case CellFunction::Affine: return f.alpha * x + f.beta;
-    case CellFunction::LeakyRelu: return x < 0 ? f.alpha * x : x;
-    case CellFunction::ThresholdedRelu: return x <= f.alpha ? 0.0f : x;
-    case CellFunction::ScaledTanh: return f.alpha * tanhf(f.beta * x);
-    case CellFunction::HardSigmoid: {
-      const float y = f.alpha * x + f.beta;
-      return y < 0 ? 0.0f : y > 1 ? 1.0f : y;  // keeps NaN
-    }
-    case CellFunction::Elu: return x < 0 ? f.alpha * expm1f(x) : x;
-    case CellFunction::Softsign: return x / (1 + fabsf(x));
-    case CellFunction::Softplus: return (x < 0 ? 0.0f : x) + log1pf(expf(-fabsf(x)));
-    default: return tanhf(x);
-  }
-}
-
-RT_DEVICE float cell_slope(const CellActivation& f, float x) {
-  const float y = cell_value(f, x);
-  switch (f.function) {
-    case CellFunction::Relu: return x > 0 ? 1.0f : 0.0f;
-    case CellFunction::Sigmoid: return y * (1 - y);
-    case CellFunction::Affine: return f.alpha;
-    case CellFunction::LeakyRelu: return x < 0 ? f.alpha : 1.0f;
-    case CellFunction::ThresholdedRelu: return x > f.alpha ? 1.0f : 0.0f;
-    case CellFunction::ScaledTanh: {
+    case Function::Relu: return x > 0 ? 1.0f : 0.0f;
+    case Function::Sigmoid: return y * (1 - y);
+    case Function::Affine: return f.alpha;
+    case Function::LeakyRelu: return x < 0 ? f.alpha : 1.0f;
+    case Function::ThresholdedRelu: return x > f.alpha ? 1.0f : 0.0f;
+    case Function::ScaledTanh: {
       const float t = tanhf(f.beta * x);
       return f.alpha * f.beta * (1 - t * t);
     }
-    case CellFunction::HardSigmoid: return y > 0 && y < 1 ? f.alpha : 0.0f;
-    case CellFunction::Elu: return x < 0 ? y + f.alpha : 1.0f;
-    case CellFunction::Softsign: return 1 / ((1 + fabsf(x)) * (1 + fabsf(x)));
-    case CellFunction::Softplus: return 1 / (1 + expf(-x));
+    case Function::HardSigmoid: return y > 0 && y < 1 ? f.alpha : 0.0f;
+    case Function::Elu: return x < 0 ? y + f.alpha : 1.0f;
+    case Function::Softsign: return 1 / ((1 + fabsf(x)) * (1 + fabsf(x)));
+    case Function::Softplus: return 1 / (1 + expf(-x));
     default: return 1 - y * y;
   }
 }
 
 /// The activations of one direction, applied after clipping their operand.
 struct CellFunctions {
-  const CellActivation* activations;
+  const FunctionCall* activations;
   float clip;
 
   RT_DEVICE float value(int slot, float x) const {
     if (clip > 0 && x == x) x = fmaxf(-clip, fminf(x, clip));
-    return cell_value(activations[slot], x);
+    const FunctionCall& f = activations[slot];
+    return cell_value(f.function, x, f.alpha, f.beta);
   }
   RT_DEVICE float slope(int slot, float x) const {
     return clip > 0 && fabsf(x) > clip ? 0.0f : cell_slope(activations[slot], x);

@@ -9,30 +9,11 @@
 
 #include <cstdint>
 
+#include "runtime/core/function.h"
+
 namespace librt::cuda {
 
 enum class CellType : uint8_t { LSTM, GRU, RNN };
-
-/// In the order of op::RecurrentActivation (backends/cuda/ops/recurrent.cpp checks that).
-enum class CellFunction : uint8_t {
-  Default,
-  Relu,
-  Tanh,
-  Sigmoid,
-  Affine,
-  LeakyRelu,
-  ThresholdedRelu,
-  ScaledTanh,
-  HardSigmoid,
-  Elu,
-  Softsign,
-  Softplus
-};
-
-struct CellActivation {
-  CellFunction function = CellFunction::Tanh;
-  float alpha = 0, beta = 0;
-};
 
 /// Shared by all kernels of one node.
 struct RecurrentNet {
@@ -40,7 +21,7 @@ struct RecurrentNet {
   bool starts_reversed = false;  ///< direction 0 runs backward; direction 1 always does
   bool input_forget = false, linear_before_reset = false;
   float clip = 0;
-  CellActivation activations[6];  ///< three per direction
+  FunctionCall activations[6];  ///< three per direction
   int64_t directions = 1, steps = 0, batch = 0, hidden = 0, gates = 4;
   const float* r = nullptr;          ///< [D, G H, H]
   const float* bias = nullptr;       ///< [D, 2 G H], may be null

@@ -1,5 +1,6 @@
-// Elementary functions of one f32, with the ids of backends/vulkan/steps/functions.h. Some drivers' exp, log and tanh have few
-// correct bits; where the reference needs more, the formula is our own.
+// Elementary functions of one f32. Some drivers' exp, log and tanh have few correct bits; where the reference needs more, the
+// formula is our own. kFunctionElu and so on are the values of Function in runtime/core/function.h.
+#include "function_numbers.glsl"
 float exact_exp(float x) {
   // 2^k times a polynomial of degree 6 on [-ln2/2, ln2/2]; relative error below 2e-7.
   if (is_nan(x)) return x;
@@ -144,33 +145,33 @@ float clip(float x, float low, float high) { return is_nan(x) ? x : (x < low ? l
 
 float apply_function(uint f, float x, float alpha, float beta) {
   switch (f) {
-    case 0: return x;
-    case 1: return is_nan(x) ? x : (x > 0.0 ? x : 0.0);                       // Relu
-    case 2: return clip(x, alpha, beta);
-    case 3: return sigmoid(x);
-    case 4: return exact_tanh(x);
-    case 5: return x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0);                 // HardSwish
-    case 6: return x * sigmoid(x);                                            // Silu
-    case 7: return 0.5 * x * (1.0 + exact_erf(x * 0.70710678));               // Gelu
-    case 8: return 0.5 * x * (1.0 + exact_tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
-    case 9: return x < 0.0 ? alpha * x : x;                                   // LeakyRelu
-    case 10: return clip(alpha * x + beta, 0.0, 1.0);                         // HardSigmoid
-    case 11: return abs(x);
-    case 12: return -x;
-    case 13: return exact_exp(x);
-    case 14: return exact_log(x);
-    case 15: return sqrt(x);
-    case 16: return 1.0 / x;
-    case 17: return sin(x);
-    case 18: return cos(x);
-    case 19: return exact_erf(x);
-    case 20: return floor(x);
-    case 21: return ceil(x);
-    case 22: return round_half_even(x);
-    case 23: return is_nan(x) ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
-    case 24: return is_nan(x) ? x : (x > 0.0 ? x : 0.0) + exact_log(1.0 + exact_exp(-abs(x)));  // Softplus
-    case 25: return x < 0.0 ? alpha * (exact_exp(x) - 1.0) : x;               // Elu
-    case 27: return exact_atan(x);
+    case kFunctionIdentity: return x;
+    case kFunctionRelu: return is_nan(x) ? x : (x > 0.0 ? x : 0.0);
+    case kFunctionClip: return clip(x, alpha, beta);
+    case kFunctionSigmoid: return sigmoid(x);
+    case kFunctionTanh: return exact_tanh(x);
+    case kFunctionHardSwish: return x * clip(x * (1.0 / 6.0) + 0.5, 0.0, 1.0);
+    case kFunctionSilu: return x * sigmoid(x);
+    case kFunctionGelu: return 0.5 * x * (1.0 + exact_erf(x * 0.70710678));
+    case kFunctionGeluTanh: return 0.5 * x * (1.0 + exact_tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
+    case kFunctionLeakyRelu: return x < 0.0 ? alpha * x : x;
+    case kFunctionHardSigmoid: return clip(alpha * x + beta, 0.0, 1.0);
+    case kFunctionAbs: return abs(x);
+    case kFunctionNeg: return -x;
+    case kFunctionExp: return exact_exp(x);
+    case kFunctionLog: return exact_log(x);
+    case kFunctionSqrt: return sqrt(x);
+    case kFunctionReciprocal: return 1.0 / x;
+    case kFunctionSin: return sin(x);
+    case kFunctionCos: return cos(x);
+    case kFunctionErf: return exact_erf(x);
+    case kFunctionFloor: return floor(x);
+    case kFunctionCeil: return ceil(x);
+    case kFunctionRound: return round_half_even(x);
+    case kFunctionSign: return is_nan(x) ? x : (x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : 0.0));
+    case kFunctionSoftplus: return is_nan(x) ? x : (x > 0.0 ? x : 0.0) + exact_log(1.0 + exact_exp(-abs(x)));
+    case kFunctionElu: return x < 0.0 ? alpha * (exact_exp(x) - 1.0) : x;
+    case kFunctionAtan: return exact_atan(x);
   }
   return x;
 }

@@ -3,12 +3,12 @@ layout(constant_id = 1) const uint kCell = 0;  // 0: LSTM, 1: GRU, 2: RNN
 layout(constant_id = 2) const uint kForm = 0;
 layout(constant_id = 3) const uint kRows = 1;
 layout(constant_id = 4) const uint kFlags = 0;
-layout(constant_id = 5) const uint kF0 = 3;
-layout(constant_id = 6) const uint kG0 = 4;
-layout(constant_id = 7) const uint kH0 = 4;
-layout(constant_id = 8) const uint kF1 = 3;
-layout(constant_id = 9) const uint kG1 = 4;
-layout(constant_id = 10) const uint kH1 = 4;
+layout(constant_id = 5) const uint kF0 = kFunctionSigmoid;
+layout(constant_id = 6) const uint kG0 = kFunctionTanh;
+layout(constant_id = 7) const uint kH0 = kFunctionTanh;
+layout(constant_id = 8) const uint kF1 = kFunctionSigmoid;
+layout(constant_id = 9) const uint kG1 = kFunctionTanh;
+layout(constant_id = 10) const uint kH1 = kFunctionTanh;
 layout(constant_id = 11) const uint kSharedVec4s = 1;
 const bool kBias = (kFlags & 1u) != 0;
 const bool kLengths = (kFlags & 2u) != 0;
@@ -48,10 +48,10 @@ float activate(uint direction, uint slot, float x) {
   float b = beta[direction * 3 + slot];
   uint f = function_of(direction, slot);
   switch (f) {
-    case 100: return a * x + b;                            // Affine
-    case 101: return is_nan(x) || x > a ? x : 0.0;         // ThresholdedRelu
-    case 102: return a * exact_tanh(b * x);                // ScaledTanh
-    case 103: return x / (1.0 + abs(x));                   // Softsign
+    case kFunctionAffine: return a * x + b;
+    case kFunctionThresholdedRelu: return is_nan(x) || x > a ? x : 0.0;
+    case kFunctionScaledTanh: return a * exact_tanh(b * x);
+    case kFunctionSoftsign: return x / (1.0 + abs(x));
   }
   return apply_function(f, x, a, b);
 }
@@ -62,16 +62,16 @@ float slope(uint direction, uint slot, float x) {
   float b = beta[direction * 3 + slot];
   float y = activate(direction, slot, x);
   switch (function_of(direction, slot)) {
-    case 1: return x > 0.0 ? 1.0 : 0.0;                    // Relu
-    case 3: return y * (1.0 - y);                          // Sigmoid
-    case 9: return x < 0.0 ? a : 1.0;                      // LeakyRelu
-    case 10: return y > 0.0 && y < 1.0 ? a : 0.0;          // HardSigmoid
-    case 24: return sigmoid(x);                            // Softplus
-    case 25: return x < 0.0 ? y + a : 1.0;                 // Elu
-    case 100: return a;
-    case 101: return x > a ? 1.0 : 0.0;
-    case 102: y = exact_tanh(b * x); return a * b * (1.0 - y * y);
-    case 103: return 1.0 / ((1.0 + abs(x)) * (1.0 + abs(x)));
+    case kFunctionRelu: return x > 0.0 ? 1.0 : 0.0;
+    case kFunctionSigmoid: return y * (1.0 - y);
+    case kFunctionLeakyRelu: return x < 0.0 ? a : 1.0;
+    case kFunctionHardSigmoid: return y > 0.0 && y < 1.0 ? a : 0.0;
+    case kFunctionSoftplus: return sigmoid(x);
+    case kFunctionElu: return x < 0.0 ? y + a : 1.0;
+    case kFunctionAffine: return a;
+    case kFunctionThresholdedRelu: return x > a ? 1.0 : 0.0;
+    case kFunctionScaledTanh: y = exact_tanh(b * x); return a * b * (1.0 - y * y);
+    case kFunctionSoftsign: return 1.0 / ((1.0 + abs(x)) * (1.0 + abs(x)));
   }
-  return 1.0 - y * y;                                      // Tanh
+  return 1.0 - y * y;  // Tanh
 }

@@ -3,6 +3,7 @@
 // y = f(x) over integers and bool; T is the element type.
 // variants: unary_{i32 T=int SIGNED|i64 T=int64_t SIGNED|u8 T=uint8_t}
 #include "common.glsl"
+#include "function_numbers.glsl"
 layout(constant_id = 1) const uint kFunction = 0;
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
@@ -14,10 +15,10 @@ void main() {
   T v = x[i];
   T zero = T(0);
   T r = v;
-  if (kFunction == 1) r = v > zero ? v : zero;
-  else if (kFunction == 11) r = v < zero ? T(zero - v) : v;
-  else if (kFunction == 12) r = T(zero - v);
-  else if (kFunction == 23) r = v > zero ? T(1) : (v < zero ? T(zero - T(1)) : zero);
-  else if (kFunction == 26) r = v == zero ? T(1) : zero;
+  if (kFunction == kFunctionRelu) r = v > zero ? v : zero;
+  else if (kFunction == kFunctionAbs) r = v < zero ? T(zero - v) : v;
+  else if (kFunction == kFunctionNeg) r = T(zero - v);
+  else if (kFunction == kFunctionSign) r = v > zero ? T(1) : (v < zero ? T(zero - T(1)) : zero);
+  else if (kFunction == kFunctionNot) r = v == zero ? T(1) : zero;
   y[i] = r;
 }

@@ -2,13 +2,13 @@
 
 #include <span>
 
+#include "runtime/geometry/function.h"
+
 namespace librt {
 namespace {
 
-using Function = op::RecurrentActivation;
-
 /// A function with its default alpha and beta: those of ONNX's operators of the same names.
-CellActivation with_defaults(Function function) {
+FunctionCall with_defaults(Function function) {
   switch (function) {
     case Function::Affine: return {function, 1, 0};
     case Function::LeakyRelu: return {function, 0.01f, 0};
@@ -25,7 +25,7 @@ struct Common {
   int64_t hidden;
   op::Direction direction;
   float clip;
-  std::span<const Function> activations;
+  std::span<const op::RecurrentActivation> activations;
   std::span<const float> alphas, betas;
 };
 
@@ -42,10 +42,10 @@ Status read_common(const Common& given, RecurrentGeometry& g) {
                             given.activations.size(), ", ", given.alphas.size(), " and ", given.betas.size());
   for (size_t i = 0; i < count; ++i) {
     const size_t slot = i % slots;
-    Function function = given.activations.empty() ? Function::Default : given.activations[i];
-    if (function == Function::Default)
+    Function function = given.activations.empty() ? Function::Identity : function_of(given.activations[i]);
+    if (function == Function::Identity)
       function = slot == 0 && g.kind != CellKind::RNN ? Function::Sigmoid : Function::Tanh;
-    CellActivation& activation = g.activations[i / slots * 3 + slot];
+    FunctionCall& activation = g.activations[i / slots * 3 + slot];
     activation = with_defaults(function);
     if (!given.alphas.empty()) activation.alpha = given.alphas[i];
     if (!given.betas.empty()) activation.beta = given.betas[i];
@@ -114,6 +114,7 @@ bool RecurrentGeometry::plain() const noexcept {
 
 Result<RecurrentGeometry> recurrent_geometry(const NodeView& node) {
   RecurrentGeometry g;
+  g.activations.fill({Function::Tanh});
   RT_TRY(read_attributes(node, g));
   const Shape &x = node.shape(0), &w = node.shape(1), &r = node.shape(2);
   if (x.rank() != 3) return invalid_argument("expected x [T,N,I], found ", x);

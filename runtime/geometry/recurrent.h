@@ -7,18 +7,11 @@
 #include <array>
 #include <cstdint>
 
+#include "runtime/core/function.h"
 #include "runtime/core/status.h"
 #include "runtime/graph/node_view.h"
 
 namespace librt {
-
-/// y = function(x) with its parameters; never RecurrentActivation::Default.
-struct CellActivation {
-  op::RecurrentActivation function = op::RecurrentActivation::Tanh;
-  float alpha = 0;
-  float beta = 0;
-  bool operator==(const CellActivation&) const noexcept = default;
-};
 
 enum class CellKind : uint8_t { LSTM = 0, GRU = 1, RNN = 2 };
 
@@ -38,11 +31,11 @@ struct RecurrentGeometry {
   bool input_forget = false;
   bool linear_before_reset = false;
   bool peepholes = false;  ///< without them a gate has no term of c: 0 times infinity would be NaN
-  std::array<CellActivation, 6> activations;  ///< three a direction: f, g, h
+  std::array<FunctionCall, 6> activations;  ///< three a direction: f, g, h
   RecurrentOperands operands;
 
   bool reversed(int64_t direction) const noexcept { return starts_reversed || direction == 1; }
-  const CellActivation& activation(int64_t direction, int slot) const noexcept {
+  const FunctionCall& activation(int64_t direction, int slot) const noexcept {
     return activations[static_cast<size_t>(direction * 3 + slot)];
   }
   /// f sigmoid, g and h tanh (RNN: f tanh), no bound, gates not coupled.

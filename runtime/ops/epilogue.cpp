@@ -1,9 +1,7 @@
 #include "runtime/ops/epilogue.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numbers>
-
+#include "runtime/geometry/function.h"
+#include "runtime/geometry/function_value.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
@@ -21,25 +19,7 @@ EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, size_t in
 }
 
 double activate(const op::EpilogueAttributes& epilogue, double x) noexcept {
-  const double alpha = static_cast<double>(epilogue.alpha);
-  const double beta = static_cast<double>(epilogue.beta);
-  switch (epilogue.activation) {
-    case Activation::None: return x;
-    case Activation::Relu: return x < 0 ? 0 : x;  // keeps NaN
-    case Activation::Clip: return x < alpha ? alpha : x > beta ? beta : x;
-    case Activation::Sigmoid: return 1 / (1 + std::exp(-x));
-    case Activation::Tanh: return std::tanh(x);
-    case Activation::HardSwish: return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
-    case Activation::Silu: return x / (1 + std::exp(-x));
-    case Activation::Gelu: return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
-    case Activation::GeluTanh: {
-      constexpr double kScale = 0.7978845608028654;  // sqrt(2 / pi)
-      return 0.5 * x * (1 + std::tanh(kScale * (x + 0.044715 * x * x * x)));
-    }
-    case Activation::LeakyRelu: return x < 0 ? alpha * x : x;
-    case Activation::HardSigmoid: return std::clamp(alpha * x + beta, 0.0, 1.0);
-  }
-  return x;
+  return function_value(function_call(&epilogue), x);
 }
 
 Status check_epilogue(const NodeView& node, const op::EpilogueAttributes* epilogue, DType dtype,

@@ -1,6 +1,7 @@
 // Fused quantized arithmetic: 8-bit matmul and convolution whose i32 accumulators are requantized in the same
 // kernel, and the operators that stay in 8 bits between them. All are composites of integer matmuls or
 // convolutions, QuantizeLinear and DequantizeLinear.
+#include "runtime/geometry/function.h"
 #include "runtime/geometry/matmul.h"
 #include "runtime/geometry/quantization.h"
 
@@ -62,38 +63,9 @@ Status infer_requantized(const NodeView& node, const Requantized& at, const Shap
 }
 
 ValueId activated(Emitter& e, const op::EpilogueAttributes* epilogue, ValueId x) {
-  using op::Activation;
-  const auto numbers = [&](auto attributes) {
-    attributes.alpha = epilogue->alpha;
-    return attributes;
-  };
-  switch (epilogue == nullptr ? Activation::None : epilogue->activation) {
-    case Activation::None: return x;
-    case Activation::Relu: return e.emit(op::ReluAttributes{}, {x});
-    case Activation::Sigmoid: return e.emit(op::SigmoidAttributes{}, {x});
-    case Activation::Tanh: return e.emit(op::TanhAttributes{}, {x});
-    case Activation::HardSwish: return e.emit(op::HardSwishAttributes{}, {x});
-    case Activation::Silu: return e.mul(x, e.emit(op::SigmoidAttributes{}, {x}));
-    case Activation::LeakyRelu: return e.emit(numbers(op::LeakyReluAttributes{}), {x});
-    case Activation::Clip: {
-      op::ClipAttributes clip;
-      clip.minimum = epilogue->alpha;
-      clip.maximum = epilogue->beta;
-      return e.emit(clip, {x});
-    }
-    case Activation::HardSigmoid: {
-      auto attributes = numbers(op::HardSigmoidAttributes{});
-      attributes.beta = epilogue->beta;
-      return e.emit(attributes, {x});
-    }
-    case Activation::Gelu:
-    case Activation::GeluTanh: {
-      op::GeluAttributes gelu;
-      gelu.tanh_approximation = epilogue->activation == Activation::GeluTanh;
-      return e.emit(gelu, {x});
-    }
-  }
-  return x;
+  const FunctionCall call = function_call(epilogue);
+  if (call.function == Function::Identity) return x;
+  return e.emit_many(operator_of(call), std::array{x}, 1)[0];
 }
 
 ValueId quantized(Emitter& e, ValueId x, DType to, ValueId scale, ValueId zero) {

@@ -3,33 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/geometry/function_value.h"
 #include "runtime/ops/values.h"
 
 namespace librt::ops {
 namespace {
 
-using Function = op::RecurrentActivation;
-
-double value_of(const CellActivation& f, double x) {
+double slope_of(const FunctionCall& f, double x) {
   const auto alpha = static_cast<double>(f.alpha), beta = static_cast<double>(f.beta);
-  switch (f.function) {
-    case Function::Relu: return x < 0 ? 0 : x;
-    case Function::Sigmoid: return 1 / (1 + std::exp(-x));
-    case Function::Affine: return alpha * x + beta;
-    case Function::LeakyRelu: return x < 0 ? alpha * x : x;
-    case Function::ThresholdedRelu: return x <= alpha ? 0 : x;
-    case Function::ScaledTanh: return alpha * std::tanh(beta * x);
-    case Function::HardSigmoid: return std::clamp(alpha * x + beta, 0.0, 1.0);  // keeps NaN
-    case Function::Elu: return x < 0 ? alpha * std::expm1(x) : x;
-    case Function::Softsign: return x / (1 + std::fabs(x));
-    case Function::Softplus: return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::fabs(x)));
-    default: return std::tanh(x);
-  }
-}
-
-double slope_of(const CellActivation& f, double x) {
-  const auto alpha = static_cast<double>(f.alpha), beta = static_cast<double>(f.beta);
-  const double y = value_of(f, x);
+  const double y = function_value(f, x);
   switch (f.function) {
     case Function::Relu: return x > 0 ? 1 : 0;
     case Function::Sigmoid: return y * (1 - y);
@@ -87,7 +69,7 @@ Cell::Cell(const RecurrentGeometry& geometry, int64_t direction, std::span<const
 double Cell::apply(int slot, double x) const {
   const auto clip = static_cast<double>(geometry_.clip);
   if (clip > 0 && !std::isnan(x)) x = std::clamp(x, -clip, clip);
-  return value_of(geometry_.activation(direction_, slot), x);
+  return function_value(geometry_.activation(direction_, slot), x);
 }
 
 double Cell::slope(int slot, double x) const {

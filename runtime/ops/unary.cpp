@@ -1,6 +1,5 @@
 // Elementary functions of one input: y = f(x), same shape and type. NaN stays NaN; integers are exact and
 // wrap.
-#include <cmath>
 #include <numbers>
 
 #include "runtime/ops/unary_support.h"
@@ -28,33 +27,32 @@ constexpr DTypeSet only_bool() {
 
 // Derivatives use the output y where they can, so that the input need not be kept.
 
-RT_PAGE(Abs) = number_page<numbers, [](double x) { return std::fabs(x); },
-                           [](int64_t x, bool is_unsigned) {
-                             return is_unsigned || x >= 0 ? x : wrapped_negative(x);
-                           }>(OpKind::Abs);
+RT_PAGE(Abs) = number_page<numbers, Function::Abs, [](int64_t x, bool is_unsigned) {
+  return is_unsigned || x >= 0 ? x : wrapped_negative(x);
+}>(OpKind::Abs);
 RT_COMPILER_PAGE(Abs) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SignAttributes{}, {c.input(0)})));
 }};
 
-RT_PAGE(Neg) = number_page<signed_types, [](double x) { return -x; },
-                           [](int64_t x, bool) { return wrapped_negative(x); }>(OpKind::Neg);
+RT_PAGE(Neg) = number_page<signed_types, Function::Neg, [](int64_t x, bool) { return wrapped_negative(x); }>(
+    OpKind::Neg);
 RT_COMPILER_PAGE(Neg) = {.gradient = [](GradContext& c) { c.set(0, c.emit.neg(c.grad())); }};
 
-RT_PAGE(Exp) = precision_sensitive(float_page<[](double x) { return std::exp(x); }>(OpKind::Exp));
+RT_PAGE(Exp) = precision_sensitive(float_page<Function::Exp>(OpKind::Exp));
 RT_COMPILER_PAGE(Exp) = {.gradient = [](GradContext& c) { c.set(0, c.emit.mul(c.grad(), c.output())); }};
 
-RT_PAGE(Log) = precision_sensitive(float_page<[](double x) { return std::log(x); }>(OpKind::Log));
+RT_PAGE(Log) = precision_sensitive(float_page<Function::Log>(OpKind::Log));
 RT_COMPILER_PAGE(Log) = {.gradient = [](GradContext& c) { c.set(0, c.emit.div(c.grad(), c.input(0))); },
                          .domain = {.low = 0.1, .high = 4}};
 
-RT_PAGE(Sqrt) = float_page<[](double x) { return std::sqrt(x); }>(OpKind::Sqrt);
+RT_PAGE(Sqrt) = float_page<Function::Sqrt>(OpKind::Sqrt);
 RT_COMPILER_PAGE(Sqrt) = {.gradient =
                               [](GradContext& c) {  // g / (2 y)
                                 c.set(0, c.emit.div(c.grad(), c.emit.add(c.output(), c.output())));
                               },
                           .domain = {.low = 0.1, .high = 4}};
 
-RT_PAGE(Reciprocal) = float_page<[](double x) { return 1 / x; }>(OpKind::Reciprocal);
+RT_PAGE(Reciprocal) = float_page<Function::Reciprocal>(OpKind::Reciprocal);
 RT_COMPILER_PAGE(Reciprocal) = {
     .gradient =
         [](GradContext& c) {  // -g y^2
@@ -62,17 +60,17 @@ RT_COMPILER_PAGE(Reciprocal) = {
         },
     .domain = {.low = 0.5, .high = 4}};
 
-RT_PAGE(Sin) = precision_sensitive(float_page<[](double x) { return std::sin(x); }>(OpKind::Sin));
+RT_PAGE(Sin) = precision_sensitive(float_page<Function::Sin>(OpKind::Sin));
 RT_COMPILER_PAGE(Sin) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::CosAttributes{}, {c.input(0)})));
 }};
 
-RT_PAGE(Cos) = precision_sensitive(float_page<[](double x) { return std::cos(x); }>(OpKind::Cos));
+RT_PAGE(Cos) = precision_sensitive(float_page<Function::Cos>(OpKind::Cos));
 RT_COMPILER_PAGE(Cos) = {.gradient = [](GradContext& c) {
   c.set(0, c.emit.neg(c.emit.mul(c.grad(), c.emit.emit(op::SinAttributes{}, {c.input(0)}))));
 }};
 
-RT_PAGE(Erf) = float_page<[](double x) { return std::erf(x); }>(OpKind::Erf);
+RT_PAGE(Erf) = float_page<Function::Erf>(OpKind::Erf);
 RT_COMPILER_PAGE(Erf) = {.gradient = [](GradContext& c) {  // g 2/sqrt(pi) exp(-x^2)
   Emitter& e = c.emit;
   const ValueId x = c.input(0);
@@ -81,7 +79,7 @@ RT_COMPILER_PAGE(Erf) = {.gradient = [](GradContext& c) {  // g 2/sqrt(pi) exp(-
 }};
 
 RT_PAGE(Atan) = float_page(OpKind::Atan);
-RT_COMPILER_PAGE(Atan) = {.eval = eval_unary<[](double x) { return std::atan(x); }, nullptr>,
+RT_COMPILER_PAGE(Atan) = {.eval = eval_unary<Function::Atan>,
                           .gradient = [](GradContext& c) {  // g / (1 + x^2)
                             Emitter& e = c.emit;
                             const ValueId x = c.input(0);
@@ -89,23 +87,18 @@ RT_COMPILER_PAGE(Atan) = {.eval = eval_unary<[](double x) { return std::atan(x);
                           }};
 
 // Steps: constant almost everywhere.
-RT_PAGE(Floor) = float_page<[](double x) { return std::floor(x); }>(OpKind::Floor);
+RT_PAGE(Floor) = float_page<Function::Floor>(OpKind::Floor);
 RT_COMPILER_PAGE(Floor) = {.gradient = zero_gradient};
 
-RT_PAGE(Ceil) = float_page<[](double x) { return std::ceil(x); }>(OpKind::Ceil);
+RT_PAGE(Ceil) = float_page<Function::Ceil>(OpKind::Ceil);
 RT_COMPILER_PAGE(Ceil) = {.gradient = zero_gradient};
 
-RT_PAGE(Round) = float_page<[](double x) {
-  // Half to even, whatever the thread's rounding mode is.
-  return std::fabs(x - std::trunc(x)) == 0.5 ? 2 * std::round(x / 2) : std::round(x);
-}>(OpKind::Round);
+RT_PAGE(Round) = float_page<Function::Round>(OpKind::Round);
 RT_COMPILER_PAGE(Round) = {.gradient = zero_gradient};
 
-RT_PAGE(Sign) =
-    number_page<numbers, [](double x) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); },
-                [](int64_t x, bool is_unsigned) {
-                  return static_cast<int64_t>(is_unsigned ? x != 0 : (x > 0) - (x < 0));
-                }>(OpKind::Sign);
+RT_PAGE(Sign) = number_page<numbers, Function::Sign, [](int64_t x, bool is_unsigned) {
+  return static_cast<int64_t>(is_unsigned ? x != 0 : (x > 0) - (x < 0));
+}>(OpKind::Sign);
 RT_COMPILER_PAGE(Sign) = {.gradient = zero_gradient};
 
 RT_PAGE(Not) = {.kind = OpKind::Not,

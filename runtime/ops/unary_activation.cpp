@@ -17,24 +17,10 @@ ValueId where(Emitter& emit, ValueId condition, ValueId yes, ValueId no) {
   return emit.emit(op::WhereAttributes{}, {condition, yes, no});
 }
 
-/// The limits as given, except that f32's largest finite value means no limit for f64: the schema has f32
-/// only.
-struct Limits {
-  double low;
-  double high;
-};
-Limits limits_of(const op::ClipAttributes& clip, DType dtype) {
-  constexpr float kMost = std::numeric_limits<float>::max();
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const bool wide = dtype == DType::F64;
-  return {.low = wide && clip.minimum == -kMost ? -kInfinity : static_cast<double>(clip.minimum),
-          .high = wide && clip.maximum == kMost ? kInfinity : static_cast<double>(clip.maximum)};
-}
-
 template <class Integer>
-void clip_integers(const ConstTensorView& x, const TensorView& y, Limits limits) {
-  const auto low = detail::to_integer<Integer>(std::ceil(limits.low));
-  const auto high = detail::to_integer<Integer>(std::floor(limits.high));
+void clip_integers(const ConstTensorView& x, const TensorView& y, const FunctionCall& clip) {
+  const auto low = detail::to_integer<Integer>(std::ceil(static_cast<double>(clip.alpha)));
+  const auto high = detail::to_integer<Integer>(std::floor(static_cast<double>(clip.beta)));
   const int64_t count = x.info.elements();
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<Integer>(load_integer(x.data, x.info.dtype, i));
@@ -52,17 +38,17 @@ Status infer_clip(const NodeView& node, std::vector<TensorInfo>& outputs) {
 Status eval_clip(const NodeView& node, std::span<const ConstTensorView> inputs,
                  std::span<const TensorView> outputs) {
   const ConstTensorView& x = inputs[0];
-  const Limits limits = limits_of(node.as<op::ClipAttributes>(), x.info.dtype);
+  FunctionCall clip = function_call(node.node);
+  if (x.info.dtype == DType::F64) clip = with_open_bounds(clip);
   if (x.info.dtype == DType::U64) {
-    clip_integers<uint64_t>(x, outputs[0], limits);
+    clip_integers<uint64_t>(x, outputs[0], clip);
   } else if (is_integer(x.info.dtype)) {
-    clip_integers<int64_t>(x, outputs[0], limits);
+    clip_integers<int64_t>(x, outputs[0], clip);
   } else {
     const int64_t count = x.info.elements();
-    for (int64_t i = 0; i < count; ++i) {
-      const double value = load(x, i);
-      store(outputs[0], i, std::isnan(value) ? value : std::min(std::max(value, limits.low), limits.high));
-    }
+    const auto low = static_cast<double>(clip.alpha), high = static_cast<double>(clip.beta);
+    for (int64_t i = 0; i < count; ++i)
+      store(outputs[0], i, function_value<Function::Clip>(load(x, i), low, high));
   }
   return {};
 }
@@ -78,10 +64,6 @@ void gradient_of_clip(GradContext& c) {
                                 {e.emit(at_least, {x, e.scalar_like(static_cast<double>(clip.minimum), x)}),
                                  e.emit(at_most, {x, e.scalar_like(static_cast<double>(clip.maximum), x)})});
   c.set(0, keep_where(e, inside, c.grad()));
-}
-
-double clamp01(double x) {
-  return std::isnan(x) ? x : std::min(std::max(x, 0.0), 1.0);
 }
 
 /// x/2 (1 + erf(x / sqrt 2)), or x/2 (1 + tanh(sqrt(2/pi) x (1 + 0.044715 x^2))).
@@ -107,7 +89,7 @@ std::vector<ValueId> body_of_silu(Emitter& e, const Node&, std::span<const Value
 }  // namespace
 
 RT_PAGE(Tanh) = float_page(OpKind::Tanh);
-RT_COMPILER_PAGE(Tanh) = {.eval = eval_unary<[](double x) { return std::tanh(x); }, nullptr>,
+RT_COMPILER_PAGE(Tanh) = {.eval = eval_unary<Function::Tanh>,
                           .gradient = [](GradContext& c) {  // g (1 - y^2)
                             Emitter& e = c.emit;
                             const ValueId y = c.output();
@@ -115,19 +97,14 @@ RT_COMPILER_PAGE(Tanh) = {.eval = eval_unary<[](double x) { return std::tanh(x);
                           }};
 
 RT_PAGE(Sigmoid) = float_page(OpKind::Sigmoid);
-RT_COMPILER_PAGE(Sigmoid) = {.eval = eval_unary<[](double x) {
-                               if (x >= 0) return 1 / (1 + std::exp(-x));
-                               const double power = std::exp(x);
-                               return power / (1 + power);
-                             },
-                                                nullptr>,
+RT_COMPILER_PAGE(Sigmoid) = {.eval = eval_unary<Function::Sigmoid>,
                              .gradient = [](GradContext& c) {  // g y (1 - y)
                                Emitter& e = c.emit;
                                const ValueId y = c.output();
                                c.set(0, e.mul(c.grad(), e.mul(y, e.sub(e.scalar_like(1, y), y))));
                              }};
 
-RT_PAGE(Relu) = number_page<signed_types, [](double x) { return x < 0 ? 0 : x; },
+RT_PAGE(Relu) = number_page<signed_types, Function::Relu,
                             [](int64_t x, bool) { return x < 0 ? int64_t{0} : x; }>(OpKind::Relu);
 RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
   c.set(0, keep_where(c.emit, greater(c.emit, c.output(), 0), c.grad()));
@@ -135,18 +112,12 @@ RT_COMPILER_PAGE(Relu) = {.gradient = [](GradContext& c) {
 
 RT_PAGE(Softplus) = precision_sensitive(float_page(OpKind::Softplus));
 RT_COMPILER_PAGE(Softplus) = {
-    .eval =
-        eval_unary<[](double x) { return (x > 0 ? x : 0) + std::log1p(std::exp(-std::fabs(x))); }, nullptr>,
-    .gradient = [](GradContext& c) {
+    .eval = eval_unary<Function::Softplus>, .gradient = [](GradContext& c) {
       c.set(0, c.emit.mul(c.grad(), c.emit.emit(op::SigmoidAttributes{}, {c.input(0)})));
     }};
 
 RT_PAGE(LeakyRelu) = float_page(OpKind::LeakyRelu);
-RT_COMPILER_PAGE(LeakyRelu) = {.eval = eval_with<op::LeakyReluAttributes,
-                                                 [](double x, const op::LeakyReluAttributes& a) {
-                                                   return x < 0 ? static_cast<double>(a.alpha) * x : x;
-                                                 }>,
-                               .gradient = [](GradContext& c) {
+RT_COMPILER_PAGE(LeakyRelu) = {.eval = eval_unary<Function::LeakyRelu>, .gradient = [](GradContext& c) {
                                  Emitter& e = c.emit;
                                  const double alpha =
                                      static_cast<double>(c.node.as<op::LeakyReluAttributes>().alpha);
@@ -155,10 +126,7 @@ RT_COMPILER_PAGE(LeakyRelu) = {.eval = eval_with<op::LeakyReluAttributes,
                                }};
 
 RT_PAGE(Elu) = float_page(OpKind::Elu);
-RT_COMPILER_PAGE(Elu) = {.eval = eval_with<op::EluAttributes,
-                                           [](double x, const op::EluAttributes& a) {
-                                             return x < 0 ? static_cast<double>(a.alpha) * std::expm1(x) : x;
-                                           }>,
+RT_COMPILER_PAGE(Elu) = {.eval = eval_unary<Function::Elu>,
                          .gradient = [](GradContext& c) {  // below zero alpha e^x = y + alpha
                            Emitter& e = c.emit;
                            const double alpha = static_cast<double>(c.node.as<op::EluAttributes>().alpha);
@@ -169,11 +137,7 @@ RT_COMPILER_PAGE(Elu) = {.eval = eval_with<op::EluAttributes,
 
 RT_PAGE(HardSigmoid) = float_page(OpKind::HardSigmoid);
 RT_COMPILER_PAGE(HardSigmoid) = {
-    .eval = eval_with<op::HardSigmoidAttributes,
-                      [](double x, const op::HardSigmoidAttributes& a) {
-                        return clamp01(static_cast<double>(a.alpha) * x + static_cast<double>(a.beta));
-                      }>,
-    .gradient = [](GradContext& c) {
+    .eval = eval_unary<Function::HardSigmoid>, .gradient = [](GradContext& c) {
       Emitter& e = c.emit;
       const double alpha = static_cast<double>(c.node.as<op::HardSigmoidAttributes>().alpha);
       const ValueId y = c.output();
@@ -184,7 +148,7 @@ RT_COMPILER_PAGE(HardSigmoid) = {
 
 RT_PAGE(HardSwish) = float_page(OpKind::HardSwish);
 RT_COMPILER_PAGE(HardSwish) = {
-    .eval = eval_unary<[](double x) { return x == 0 ? x : x * clamp01(x / 6 + 0.5); }, nullptr>,
+    .eval = eval_unary<Function::HardSwish>,
     .gradient = [](GradContext& c) {  // 0 | x/3 + 1/2 | 1
       Emitter& e = c.emit;
       const ValueId x = c.input(0);

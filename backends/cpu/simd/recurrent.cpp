@@ -1,7 +1,7 @@
 #include "backends/cpu/simd/recurrent.h"
 
+#include "backends/cpu/simd/functions.h"
 #include "backends/cpu/simd/loops.h"
-#include "backends/cpu/simd/math.h"
 
 namespace librt::cpu::RT_SIMD_ISA {
 namespace {
@@ -118,36 +118,39 @@ void matmul(const float* a, int64_t a_stride, const float* b, int64_t b_stride, 
 // --- cells
 // -----------------------------------------------------------------------------------------------
 
-#define RT_APPLY(expression)                            \
-  _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) { \
-    const float x = bounded(in[i], bound);              \
-    out[i] = (expression);                              \
-  }                                                     \
-  return
-
 RT_INLINE float bounded(float x, float bound) {
   const float raised = pick(x < -bound, -bound, x);
   return pick(raised > bound, bound, raised);
 }
 
+template <Function kFunction>
+RT_INLINE void apply(const FunctionCall& call, float bound, const float* in, float* out, int64_t n) {
+  const float alpha = call.alpha, beta = call.beta;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = function_value<kFunction>(bounded(in[i], bound), alpha, beta);
+}
+
 /// Any activation, after clipping.
-void apply(const CellFunction& function, float clip, const float* in, float* out, int64_t n) {
-  const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
-  switch (function.kind) {
-    case CellFunctionKind::Relu: RT_APPLY(pick(x < 0.0f, 0.0f, x));
-    case CellFunctionKind::Tanh: RT_APPLY(tanh(x));
-    case CellFunctionKind::Sigmoid: RT_APPLY(sigmoid(x));
-    case CellFunctionKind::Affine: RT_APPLY(alpha * x + beta);
-    case CellFunctionKind::LeakyRelu: RT_APPLY(pick(x < 0.0f, alpha * x, x));
-    case CellFunctionKind::ThresholdedRelu: RT_APPLY(pick((x > alpha) | (x != x), x, 0.0f));
-    case CellFunctionKind::ScaledTanh: RT_APPLY(alpha * tanh(beta * x));
-    case CellFunctionKind::HardSigmoid: RT_APPLY(clamp_unit(alpha * x + beta));
-    case CellFunctionKind::Elu: RT_APPLY(pick(x < 0.0f, alpha * expm1(x), x));
-    case CellFunctionKind::Softsign: RT_APPLY(x / (1.0f + absolute(x)));
-    case CellFunctionKind::Softplus: RT_APPLY(softplus(x));
+void apply(const FunctionCall& call, float clip, const float* in, float* out, int64_t n) {
+  const float bound = clip > 0.0f ? clip : __builtin_inff();
+  switch (call.function) {
+#define RT_APPLY(Name) \
+  case Function::Name: return apply<Function::Name>(call, bound, in, out, n)
+    RT_APPLY(Relu);
+    RT_APPLY(Tanh);
+    RT_APPLY(Sigmoid);
+    RT_APPLY(Affine);
+    RT_APPLY(LeakyRelu);
+    RT_APPLY(ThresholdedRelu);
+    RT_APPLY(ScaledTanh);
+    RT_APPLY(HardSigmoid);
+    RT_APPLY(Elu);
+    RT_APPLY(Softsign);
+    RT_APPLY(Softplus);
+#undef RT_APPLY
+    default: break;
   }
 }
-#undef RT_APPLY
 
 /// A gate's peephole term of the cell's state c: 0 without peepholes, even where c is infinite.
 inline float peephole_term(bool any, float peephole, float c) {
@@ -240,9 +243,9 @@ void rnn(const CellParameters& numbers, const float* pre, float* h, int64_t n) {
 // -----------------------------------------------------------------------------------------------
 
 /// f'(x), where y is f(x); 0 beyond the clip bound.
-void apply_slope(const CellFunction& function, float clip, const float* in, const float* values, float* out,
+void apply_slope(const FunctionCall& call, float clip, const float* in, const float* values, float* out,
                  int64_t n) {
-  const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = function.alpha, beta = function.beta;
+  const float bound = clip > 0.0f ? clip : __builtin_inff(), alpha = call.alpha, beta = call.beta;
 #define RT_SLOPE(expression)                                \
   _Pragma("omp simd") for (int64_t i = 0; i < n; ++i) {     \
     const float x = in[i];                                  \
@@ -250,18 +253,19 @@ void apply_slope(const CellFunction& function, float clip, const float* in, cons
     out[i] = pick(absolute(x) > bound, 0.0f, (expression)); \
   }                                                         \
   return
-  switch (function.kind) {
-    case CellFunctionKind::Relu: RT_SLOPE(pick(x > 0.0f, 1.0f, 0.0f));
-    case CellFunctionKind::Tanh: RT_SLOPE(1.0f - y * y);
-    case CellFunctionKind::Sigmoid: RT_SLOPE(y * (1.0f - y));
-    case CellFunctionKind::Affine: RT_SLOPE(alpha);
-    case CellFunctionKind::LeakyRelu: RT_SLOPE(pick(x < 0.0f, alpha, 1.0f));
-    case CellFunctionKind::ThresholdedRelu: RT_SLOPE(pick(x > alpha, 1.0f, 0.0f));
-    case CellFunctionKind::ScaledTanh: RT_SLOPE(alpha * beta * (1.0f - tanh(beta * x) * tanh(beta * x)));
-    case CellFunctionKind::HardSigmoid: RT_SLOPE(pick((y > 0.0f) & (y < 1.0f), alpha, 0.0f));
-    case CellFunctionKind::Elu: RT_SLOPE(pick(x < 0.0f, y + alpha, 1.0f));
-    case CellFunctionKind::Softsign: RT_SLOPE(1.0f / ((1.0f + absolute(x)) * (1.0f + absolute(x))));
-    case CellFunctionKind::Softplus: RT_SLOPE(sigmoid(x));
+  switch (call.function) {
+    case Function::Relu: RT_SLOPE(pick(x > 0.0f, 1.0f, 0.0f));
+    case Function::Tanh: RT_SLOPE(1.0f - y * y);
+    case Function::Sigmoid: RT_SLOPE(y * (1.0f - y));
+    case Function::Affine: RT_SLOPE(alpha);
+    case Function::LeakyRelu: RT_SLOPE(pick(x < 0.0f, alpha, 1.0f));
+    case Function::ThresholdedRelu: RT_SLOPE(pick(x > alpha, 1.0f, 0.0f));
+    case Function::ScaledTanh: RT_SLOPE(alpha * beta * (1.0f - tanh(beta * x) * tanh(beta * x)));
+    case Function::HardSigmoid: RT_SLOPE(pick((y > 0.0f) & (y < 1.0f), alpha, 0.0f));
+    case Function::Elu: RT_SLOPE(pick(x < 0.0f, y + alpha, 1.0f));
+    case Function::Softsign: RT_SLOPE(1.0f / ((1.0f + absolute(x)) * (1.0f + absolute(x))));
+    case Function::Softplus: RT_SLOPE(sigmoid(x));
+    default: break;
   }
 #undef RT_SLOPE
 }
@@ -270,20 +274,19 @@ void apply_slope(const CellFunction& function, float clip, const float* in, cons
 struct Gate {
   float x[kUnits], y[kUnits], slope[kUnits];
 
-  void set(const CellFunction& function, float clip, const float* pre, const float* peephole,
-           const float* c) {
+  void set(const FunctionCall& call, float clip, const float* pre, const float* peephole, const float* c) {
 #pragma omp simd
     for (int j = 0; j < kUnits; ++j) x[j] = pre[j] + peephole[j] * c[j];
-    finish(function, clip);
+    finish(call, clip);
   }
-  void set(const CellFunction& function, float clip, const float* pre) {
+  void set(const FunctionCall& call, float clip, const float* pre) {
 #pragma omp simd
     for (int j = 0; j < kUnits; ++j) x[j] = pre[j];
-    finish(function, clip);
+    finish(call, clip);
   }
-  void finish(const CellFunction& function, float clip) {
-    apply(function, clip, x, y, kUnits);
-    apply_slope(function, clip, x, y, slope, kUnits);
+  void finish(const FunctionCall& call, float clip) {
+    apply(call, clip, x, y, kUnits);
+    apply_slope(call, clip, x, y, slope, kUnits);
   }
 };
 

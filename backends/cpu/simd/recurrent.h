@@ -6,30 +6,12 @@
 
 #include "backends/cpu/simd/simd.h"
 
+#include "runtime/core/function.h"
+
 namespace librt::cpu {
 
-/// Numbered as op::RecurrentActivation.
-enum class CellFunctionKind : uint8_t {
-  Relu = 1,
-  Tanh = 2,
-  Sigmoid = 3,
-  Affine = 4,
-  LeakyRelu = 5,
-  ThresholdedRelu = 6,
-  ScaledTanh = 7,
-  HardSigmoid = 8,
-  Elu = 9,
-  Softsign = 10,
-  Softplus = 11
-};
-
-struct CellFunction {
-  CellFunctionKind kind = CellFunctionKind::Tanh;
-  float alpha = 0, beta = 0;
-};
-
 struct CellParameters {
-  CellFunction f, g, h;
+  FunctionCall f, g, h;
   float clip = 0;  ///< 0: none
   bool input_forget = false;
   bool peepholes = false;

@@ -2,37 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <optional>
 
 #include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/unary.h"
 #include "backends/cpu/support/widen_blocks.h"
+#include "runtime/geometry/function.h"
 
 namespace librt::cpu {
-namespace {
-
-std::optional<UnaryFunction> function_of(op::Activation activation) noexcept {
-  switch (activation) {
-    case op::Activation::None: break;
-    case op::Activation::Relu: return UnaryFunction::Relu;
-    case op::Activation::Clip: return UnaryFunction::Clip;
-    case op::Activation::Sigmoid: return UnaryFunction::Sigmoid;
-    case op::Activation::Tanh: return UnaryFunction::Tanh;
-    case op::Activation::HardSwish: return UnaryFunction::HardSwish;
-    case op::Activation::Silu: return UnaryFunction::Silu;
-    case op::Activation::Gelu: return UnaryFunction::Gelu;
-    case op::Activation::GeluTanh: return UnaryFunction::GeluTanh;
-    case op::Activation::LeakyRelu: return UnaryFunction::LeakyRelu;
-    case op::Activation::HardSigmoid: return UnaryFunction::HardSigmoid;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 UnaryLoops::Unary activation_of(const Simd& simd, op::Activation activation) noexcept {
-  const auto function = function_of(activation);
-  return function ? simd.loops<UnaryLoops>().unary[static_cast<int>(*function)] : nullptr;
+  return activation == op::Activation::None
+             ? nullptr
+             : simd.loops<UnaryLoops>().unary[static_cast<int>(function_of(activation))];
 }
 
 bool bounds_values(op::Activation activation) noexcept {

@@ -3,16 +3,12 @@
 namespace librt::cpu {
 namespace {
 constexpr int64_t kUnits = RecurrentLoops::kUnits;
-
-CellFunction function_of(const CellActivation& activation) noexcept {
-  return {static_cast<CellFunctionKind>(activation.function), activation.alpha, activation.beta};
-}
 }  // namespace
 
 CellParameters cell_parameters(const RecurrentGeometry& g, int64_t direction) noexcept {
-  return {function_of(g.activation(direction, 0)),
-          function_of(g.activation(direction, 1)),
-          function_of(g.activation(direction, 2)),
+  return {g.activation(direction, 0),
+          g.activation(direction, 1),
+          g.activation(direction, 2),
           g.clip,
           g.input_forget,
           g.peepholes,

@@ -241,10 +241,12 @@ class Builder {
     constexpr const char* kWhat = "describing an activation";
     const Descriptor function = pointwise(mode_of(activation.function), kWhat);
     if (activation.function == Function::Clip) {
-      to_.set(Attribute::PointwiseReluLowerClip, AttributeType::Double, activation.alpha);
-      to_.set(Attribute::PointwiseReluUpperClip, AttributeType::Double, activation.beta);
+      to_.set(Attribute::PointwiseReluLowerClip, AttributeType::Double,
+              static_cast<double>(activation.alpha));
+      to_.set(Attribute::PointwiseReluUpperClip, AttributeType::Double, static_cast<double>(activation.beta));
     } else if (activation.function == Function::LeakyRelu) {
-      to_.set(Attribute::PointwiseReluLowerClipSlope, AttributeType::Double, activation.alpha);
+      to_.set(Attribute::PointwiseReluLowerClipSlope, AttributeType::Double,
+              static_cast<double>(activation.alpha));
     } else if (activation.function == Function::Silu) {
       to_.set(Attribute::PointwiseSwishBeta, AttributeType::Double, 1.0);
     }

@@ -87,7 +87,7 @@ Result<ConvArguments> arguments_of(const NodeView& node) {
   arguments.type = element_type(node.dtype(0));
   arguments.form = form_of(node.kind());
   arguments.gemm = conv_gemm(arguments.windows, arguments.form);
-  arguments.gemm.epilogue.activation = activation_of(epilogue_of(node));
+  arguments.gemm.epilogue.activation = function_call(epilogue_of(node));
   return arguments;
 }
 

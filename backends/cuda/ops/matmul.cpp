@@ -45,7 +45,7 @@ MatMulArguments arguments_of(const NodeView& node, const MatMulGeometry& g) {
   int64_t m = g.m, matrices = g.batch.elements();
   BiasPlan bias;
   if (epilogue != nullptr && epilogue->has_bias) bias = bias_plan(node);
-  p.epilogue.activation = activation_of(epilogue);
+  p.epilogue.activation = function_call(epilogue);
   p.epilogue.bias_row = bias.rows == 1 ? 0 : bias.columns;
   p.epilogue.bias_column = bias.columns == 1 ? 0 : 1;
   fill_batch<4>(p.batch, broadcast_plan<4>(g.batch, {g.a_batch, g.b_batch, bias.batch, g.batch}),

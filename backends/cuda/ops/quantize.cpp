@@ -87,7 +87,7 @@ Result<KernelPtr> create_add(CudaDevice&, const NodeView& node) {
   arguments.a.type = element_type(node.dtype(0));
   arguments.b.type = element_type(node.dtype(1));
   arguments.y.type = element_type(node.output(0).dtype);
-  arguments.activation = activation_of(node.as<op::QuantizedAddAttributes>().epilogue.get());
+  arguments.activation = function_call(node.as<op::QuantizedAddAttributes>().epilogue.get());
   arguments.count = node.output(0).elements();
   return make_kernel(
       [arguments](const Call& call) {

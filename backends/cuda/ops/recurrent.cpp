@@ -2,6 +2,8 @@
 // recorded list.
 #include "kernels/recurrent.h"
 
+#include <algorithm>
+
 #include "backends/cuda/kernel.h"
 #include "backends/cuda/support/gemm_plan.h"
 #include "kernels/matmul.h"
@@ -10,11 +12,6 @@
 namespace librt::cuda {
 namespace {
 
-static_assert(static_cast<int>(CellFunction::Softplus) ==
-                  static_cast<int>(op::RecurrentActivation::Softplus) &&
-              static_cast<int>(CellFunction::Sigmoid) == static_cast<int>(op::RecurrentActivation::Sigmoid) &&
-              static_cast<int>(CellFunction::Elu) == static_cast<int>(op::RecurrentActivation::Elu) &&
-              static_cast<int>(CellFunction::Softplus) == static_cast<int>(op::RecurrentActivation::MAX));
 static_assert(static_cast<int>(CellType::RNN) == static_cast<int>(CellKind::RNN) &&
               static_cast<int>(CellType::GRU) == static_cast<int>(CellKind::GRU));
 
@@ -29,9 +26,7 @@ RecurrentNet net_of(const RecurrentGeometry& g) {
                    .batch = g.batch,
                    .hidden = g.hidden,
                    .gates = g.gates};
-  for (size_t i = 0; i < g.activations.size(); ++i)
-    net.activations[i] = {static_cast<CellFunction>(g.activations[i].function), g.activations[i].alpha,
-                          g.activations[i].beta};
+  std::copy(g.activations.begin(), g.activations.end(), net.activations);
   return net;
 }
 

@@ -15,14 +15,6 @@ EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, const Nod
   return inputs;
 }
 
-FunctionCall activation_of(const op::EpilogueAttributes* epilogue) {
-  static_assert(static_cast<int>(Function::HardSigmoid) == static_cast<int>(op::Activation::HardSigmoid) &&
-                static_cast<int>(Function::Gelu) == static_cast<int>(op::Activation::Gelu));
-  if (epilogue == nullptr) return {};
-  return {static_cast<Function>(epilogue->activation), static_cast<double>(epilogue->alpha),
-          static_cast<double>(epilogue->beta)};
-}
-
 void bind_gemm(Gemm& gemm, const EpilogueInputs& inputs, const Call& call) {
   gemm.result = call.out();
   if (inputs.bias != EpilogueInputs::kNone) gemm.epilogue.bias = call.in(inputs.bias);

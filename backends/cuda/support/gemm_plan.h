@@ -7,6 +7,7 @@
 #include "kernels/conv.h"
 #include "kernels/quantize.h"
 #include "runtime/geometry/broadcast.h"
+#include "runtime/geometry/function.h"
 #include "runtime/geometry/windows.h"
 
 namespace librt::cuda {
@@ -19,7 +20,6 @@ struct EpilogueInputs {
 
 /// Bias is input 2, residual the last one.
 EpilogueInputs epilogue_inputs(const op::EpilogueAttributes* epilogue, const NodeView& node);
-FunctionCall activation_of(const op::EpilogueAttributes* epilogue);
 
 /// Sets the addresses of one recorded node: bias, residual, result, partial sums at the start of the scratch.
 void bind_gemm(Gemm& gemm, const EpilogueInputs& inputs, const Call& call);
@@ -32,7 +32,7 @@ struct RequantizeInputs {
 template <class Attributes>
 Requantization requantization_of(const NodeView& node, const RequantizeInputs& inputs) {
   return {.to = element_type(node.output(0).dtype),
-          .activation = activation_of(node.as<Attributes>().epilogue.get()),
+          .activation = function_call(node.as<Attributes>().epilogue.get()),
           .one_scale = node.input(inputs.scale).elements() == 1};
 }
 void bind_requantization(Requantization& requantization, const RequantizeInputs& inputs, const Call& call);

@@ -127,7 +127,7 @@ void add_tiles(Program& program, const ConvSides& sides, const ConvOperands& ope
       .push(sides.group_out())
       .push(sides.out_channels);
   push_axis_pairs(step, sides);
-  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
+  step.push(row_tiles).push(column_groups).push(epilogue.activation.alpha).push(epilogue.activation.beta);
   const bool texel = tile.load != Load::Buffer;
   const size_t element = size_of(operands.dtype);
   step.matrix(0, operands.x, texel, element).matrix(1, operands.weight, texel, element).write(2, operands.y);
@@ -221,7 +221,7 @@ void add_matrices(Program& program, const MatrixPlan& plan, const ConvSides& sid
   step.push(sides.in_channels / 4);
   step.push(sides.out_extent[0]).push(sides.out_extent[1]).push(sides.in_extent[0]).push(sides.in_extent[1]);
   push_axis_pairs(step, sides);
-  step.push(row_tiles).push(column_groups).push(epilogue.alpha).push(epilogue.beta);
+  step.push(row_tiles).push(column_groups).push(epilogue.activation.alpha).push(epilogue.activation.beta);
   const size_t element = size_of(operands.dtype);
   step.matrix(0, operands.x, false, element).matrix(1, operands.weight, false, element).write(2, operands.y);
   epilogue.bind(step);
@@ -414,7 +414,7 @@ void add_depthwise_conv(Program& program, const VulkanDevice& device, const Conv
   epilogue.specialize(step);
   specialize_types(step, operands.dtype, operands.dtype);
   tile.push(step, sides);
-  step.push(epilogue.alpha).push(epilogue.beta);
+  step.push(epilogue.activation.alpha).push(epilogue.activation.beta);
   step.matrix(0, operands.x, texel, element).matrix(1, weight, texel, element).write(2, operands.y);
   epilogue.bind(step);
 }
@@ -443,7 +443,7 @@ void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSid
   step.spec(0).spec(0).spec(0).spec(0);
   epilogue.specialize(step);
   push_sides(step, sides, count);
-  step.push(epilogue.alpha).push(epilogue.beta);
+  step.push(epilogue.activation.alpha).push(epilogue.activation.beta);
   step.read(0, operands.x).read(1, operands.weight).write(2, operands.y);
   epilogue.bind(step);
 }

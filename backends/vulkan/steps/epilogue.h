@@ -2,20 +2,21 @@
 #pragma once
 
 #include "backends/vulkan/kernel.h"
+#include "runtime/geometry/function.h"
 
 namespace librt::vulkan {
 
 struct EpiloguePlan {
-  uint32_t activation = 0;
-  float alpha = 0;
-  float beta = 0;
+  FunctionCall activation;
   bool has_bias = false;
   bool has_residual = false;
   size_t bias = 0;      ///< input index
   size_t residual = 0;  ///< input index
 
   /// Constants 5 to 7 of the shader.
-  void specialize(Step& step) const { step.spec(activation).spec(has_bias).spec(has_residual); }
+  void specialize(Step& step) const {
+    step.spec(static_cast<uint32_t>(activation.function)).spec(has_bias).spec(has_residual);
+  }
   /// Bindings 3 and 4; absent operands are not bound.
   void bind(Step& step) const {
     if (has_bias) step.read(3, in(bias));
@@ -28,9 +29,7 @@ inline EpiloguePlan plan_epilogue(const op::EpilogueAttributes* attributes, cons
                                   size_t first) {
   EpiloguePlan plan;
   if (attributes == nullptr) return plan;
-  plan.activation = static_cast<uint32_t>(attributes->activation);
-  plan.alpha = attributes->alpha;
-  plan.beta = attributes->beta;
+  plan.activation = function_call(attributes);
   plan.has_bias = attributes->has_bias;
   plan.has_residual = attributes->has_residual;
   plan.bias = first;

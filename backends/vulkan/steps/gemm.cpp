@@ -96,7 +96,7 @@ void add_part(Program& program, const VulkanDevice& device, const TiledGemm& gem
   epilogue.has_residual = epilogue.has_residual || !opens;
   if (!closes) {
     epilogue.has_bias = false;
-    epilogue.activation = 0;
+    epilogue.activation = {};
   }
   TiledGemm sizes;
   sizes.dtype = gemm.dtype;
@@ -141,7 +141,7 @@ void add_part(Program& program, const VulkanDevice& device, const TiledGemm& gem
   push_strides(operands.bias);
   step.push(gemm.n).push(gemm.bias_row).push(gemm.bias_column);
   step.push(a.first / 4).push(b.first / 4).push(result.first).push(bias.first);
-  step.push(epilogue.alpha).push(epilogue.beta);
+  step.push(epilogue.activation.alpha).push(epilogue.activation.beta);
   const Window residual = epilogue.has_residual ? window(added) : result;
   step.push(residual.first - result.first);
   const bool through_views = tile.load != Load::Buffer;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/steps/functions.h"
-
 namespace librt::vulkan {
 namespace {
 
@@ -12,24 +10,6 @@ constexpr int64_t kSharedBytes = 16384;
 /// A workgroup reads an r smaller than this faster than a barrier between dispatches takes.
 constexpr int64_t kLargeMatrix = 512 * 1024;
 constexpr int64_t kMaxStepDispatches = 1024;
-
-/// Ids beyond Function's are the shader's own.
-uint32_t function_id(op::RecurrentActivation function) {
-  using Cell = op::RecurrentActivation;
-  switch (function) {
-    case Cell::Relu: return static_cast<uint32_t>(Function::Relu);
-    case Cell::Sigmoid: return static_cast<uint32_t>(Function::Sigmoid);
-    case Cell::LeakyRelu: return static_cast<uint32_t>(Function::LeakyRelu);
-    case Cell::HardSigmoid: return static_cast<uint32_t>(Function::HardSigmoid);
-    case Cell::Elu: return static_cast<uint32_t>(Function::Elu);
-    case Cell::Softplus: return static_cast<uint32_t>(Function::Softplus);
-    case Cell::Affine: return 100;
-    case Cell::ThresholdedRelu: return 101;
-    case Cell::ScaledTanh: return 102;
-    case Cell::Softsign: return 103;
-    default: return static_cast<uint32_t>(Function::Tanh);
-  }
-}
 
 bool has(const NodeView& node, int input) {
   return input >= 0 && node.has(static_cast<size_t>(input));
@@ -51,7 +31,7 @@ void specialize(Step& step, const NodeView& node, const RecurrentGeometry& g, co
   uint32_t flags = 0;
   for (size_t i = 0; i < std::size(given); ++i) flags |= given[i] ? 1u << i : 0u;
   step.spec(static_cast<uint32_t>(g.kind)).spec(form.number).spec(form.rows).spec(flags);
-  for (const CellActivation& activation : g.activations) step.spec(function_id(activation.function));
+  for (const FunctionCall& call : g.activations) step.spec(static_cast<uint32_t>(call.function));
   step.spec(static_cast<uint64_t>(form.shared_vec4s));
 }
 
@@ -59,8 +39,8 @@ void push(Step& step, const RecurrentGeometry& g, const RecurrentRange& range, i
           int64_t unit_groups) {
   step.push(g.steps).push(g.batch).push(g.directions).push(g.hidden).push(round_up4(g.hidden) / 4);
   step.push(range.first).push(range.last).push(units).push(unit_groups).push(range.phases).push(g.clip);
-  for (const CellActivation& activation : g.activations) step.push(activation.alpha);
-  for (const CellActivation& activation : g.activations) step.push(activation.beta);
+  for (const FunctionCall& call : g.activations) step.push(call.alpha);
+  for (const FunctionCall& call : g.activations) step.push(call.beta);
 }
 
 }  // namespace

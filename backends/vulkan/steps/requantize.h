@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/vulkan/kernel.h"
+#include "runtime/geometry/function.h"
 
 namespace librt::vulkan {
 
@@ -9,17 +10,20 @@ namespace librt::vulkan {
 struct RequantizePlan {
   uint32_t result = 0;  ///< 0: accumulators, 1: floats, 2: quantized
   int32_t low = 0;      ///< the least quantized value
-  uint32_t activation = 0;
-  float alpha = 0, beta = 0;
+  FunctionCall activation;
   bool has_bias = false, has_zero = false, per_channel = false;
   size_t scale = 0, bias = 0, y_scale = 0, y_zero = 0;  ///< input indices
 
   /// Constants 1 to 5 of the shader.
   void specialize(Step& step) const {
-    step.spec(result).spec(static_cast<uint64_t>(low)).spec(activation).spec(has_bias).spec(has_zero);
+    step.spec(result)
+        .spec(static_cast<uint64_t>(low))
+        .spec(static_cast<uint32_t>(activation.function))
+        .spec(has_bias)
+        .spec(has_zero);
   }
   /// scale_step, alpha, beta.
-  void push(Step& step) const { step.push(per_channel ? 1 : 0).push(alpha).push(beta); }
+  void push(Step& step) const { step.push(per_channel ? 1 : 0).push(activation.alpha).push(activation.beta); }
   /// Bindings 2 to 6; absent operands are not bound.
   void bind(Step& step, const Ref& to) const {
     step.write(2, to);
@@ -40,11 +44,7 @@ RequantizePlan plan_requantize(const NodeView& node, size_t scale, size_t bias, 
   const DType to = node.output(0).dtype;
   plan.result = to == DType::F32 ? 1 : 2;
   plan.low = to == DType::I8 ? -128 : 0;
-  if (const auto* epilogue = node.as<Attributes>().epilogue.get()) {
-    plan.activation = static_cast<uint32_t>(epilogue->activation);
-    plan.alpha = epilogue->alpha;
-    plan.beta = epilogue->beta;
-  }
+  plan.activation = function_call(node.as<Attributes>().epilogue.get());
   plan.has_bias = node.has(bias);
   plan.has_zero = node.has(y_zero);
   plan.per_channel = node.input(scale).elements() != 1;

@@ -13,70 +13,14 @@ using Epilogue = op::EpilogueAttributes;
 }  // namespace
 
 std::optional<op::EpilogueAttributes> activation_of(const Node& node) {
+  const FunctionCall call = function_call(node);
+  const auto activation = activation_of(call.function);
+  if (!activation || *activation == op::Activation::None) return std::nullopt;
   Epilogue epilogue;
-  const auto set = [&](op::Activation activation, float alpha = 0, float beta = 0) {
-    epilogue.activation = activation;
-    epilogue.alpha = alpha;
-    epilogue.beta = beta;
-  };
-  switch (node.kind()) {
-    case OpKind::Relu: set(op::Activation::Relu); break;
-    case OpKind::Sigmoid: set(op::Activation::Sigmoid); break;
-    case OpKind::Tanh: set(op::Activation::Tanh); break;
-    case OpKind::HardSwish: set(op::Activation::HardSwish); break;
-    case OpKind::Silu: set(op::Activation::Silu); break;
-    case OpKind::Gelu:
-      set(node.as<op::GeluAttributes>().tanh_approximation ? op::Activation::GeluTanh : op::Activation::Gelu);
-      break;
-    case OpKind::LeakyRelu: set(op::Activation::LeakyRelu, node.as<op::LeakyReluAttributes>().alpha); break;
-    case OpKind::HardSigmoid: {
-      const auto& attributes = node.as<op::HardSigmoidAttributes>();
-      set(op::Activation::HardSigmoid, attributes.alpha, attributes.beta);
-      break;
-    }
-    case OpKind::Clip: {
-      const auto& attributes = node.as<op::ClipAttributes>();
-      set(op::Activation::Clip, attributes.minimum, attributes.maximum);
-      break;
-    }
-    default: return std::nullopt;
-  }
+  epilogue.activation = *activation;
+  epilogue.alpha = call.alpha;
+  epilogue.beta = call.beta;
   return epilogue;
-}
-
-OpAttributes activation_node(const op::EpilogueAttributes& epilogue) {
-  switch (epilogue.activation) {
-    case op::Activation::Relu: return make_op(op::ReluAttributes{});
-    case op::Activation::Sigmoid: return make_op(op::SigmoidAttributes{});
-    case op::Activation::Tanh: return make_op(op::TanhAttributes{});
-    case op::Activation::HardSwish: return make_op(op::HardSwishAttributes{});
-    case op::Activation::Silu: return make_op(op::SiluAttributes{});
-    case op::Activation::Gelu: return make_op(op::GeluAttributes{});
-    case op::Activation::None: return make_op(op::IdentityAttributes{});
-    case op::Activation::GeluTanh: {
-      op::GeluAttributes gelu;
-      gelu.tanh_approximation = true;
-      return make_op(gelu);
-    }
-    case op::Activation::LeakyRelu: {
-      op::LeakyReluAttributes leaky;
-      leaky.alpha = epilogue.alpha;
-      return make_op(leaky);
-    }
-    case op::Activation::HardSigmoid: {
-      op::HardSigmoidAttributes hard;
-      hard.alpha = epilogue.alpha;
-      hard.beta = epilogue.beta;
-      return make_op(hard);
-    }
-    case op::Activation::Clip: {
-      op::ClipAttributes clip;
-      clip.minimum = epilogue.alpha;
-      clip.maximum = epilogue.beta;
-      return make_op(clip);
-    }
-  }
-  return make_op(op::IdentityAttributes{});
 }
 
 namespace {
@@ -170,7 +114,7 @@ bool absorb_activation(GraphEdit& edit, NodeId matmul, NodeId activation) {
 /// Replaces a MatMul or Conv with residual and activation by separate nodes: activation(product + residual).
 void split_residual(GraphEdit& edit, NodeId matmul) {
   Epilogue epilogue = **epilogue_of(edit.node(matmul));
-  const OpAttributes activation = activation_node(epilogue);
+  const OpAttributes activation = operator_of(function_call(&epilogue));
   std::vector<ValueId> inputs = operands_of(edit.node(matmul));
   const ValueId residual = inputs.back(), old = edit.node(matmul).outputs[0];
   inputs.pop_back();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/geometry/function.h"
 #include "tools/compiler/edit/graph_edit.h"
 
 namespace librt::compiler {
@@ -25,8 +26,6 @@ inline bool is_closed(GraphEdit& edit, NodeId root, const Interior& interior) {
 
 /// The activation that a node applies to its only input, as an epilogue; nullopt for any other node.
 std::optional<op::EpilogueAttributes> activation_of(const Node& node);
-/// The node for an epilogue's activation; Identity without one.
-OpAttributes activation_node(const op::EpilogueAttributes& epilogue);
 
 /// A causal mask: key j of row i is masked if j > first + i.
 struct CausalMask {

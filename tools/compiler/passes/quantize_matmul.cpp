@@ -109,7 +109,8 @@ void quantize_matmul(GraphEdit& edit, NodeId id) {
   }
   if (epilogue.has_residual) {
     result = edit.builder().add(result, inputs.back());
-    if (is_active) result = edit.builder().emit_many(activation_node(epilogue), std::array{result}, 1)[0];
+    if (is_active)
+      result = edit.builder().emit_many(operator_of(function_call(&epilogue)), std::array{result}, 1)[0];
   }
   if (result != kNoValue) edit.replace(y, result);
 }

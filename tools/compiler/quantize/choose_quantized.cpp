@@ -23,21 +23,10 @@ bool bounds(OpKind kind) {
   return kind == OpKind::Relu || kind == OpKind::Clip;
 }
 
-/// Functions that nets put between layers: their operand is quantized too, so that one Lookup computes them.
-bool is_activation(OpKind kind) {
-  switch (kind) {
-    case OpKind::Relu:
-    case OpKind::Clip:
-    case OpKind::Sigmoid:
-    case OpKind::Tanh:
-    case OpKind::LeakyRelu:
-    case OpKind::Elu:
-    case OpKind::HardSigmoid:
-    case OpKind::HardSwish:
-    case OpKind::Gelu:
-    case OpKind::Silu: return true;
-    default: return false;
-  }
+/// Functions that nets put between layers, those of epilogues and Elu: their operand is quantized too, so
+/// that one Lookup computes them.
+bool is_activation(const Node& node) {
+  return node.kind() == OpKind::Elu || activation_of(node);
 }
 
 class KernelTuner {
@@ -120,7 +109,7 @@ class KernelTuner {
       for (const ValueId part : node->inputs)
         if (is_constant(part)) return;
       for (const ValueId part : node->inputs) parent_[root(want(part))] = root(value);
-    } else if (is_activation(node->kind())) {
+    } else if (is_activation(*node)) {
       want(node->inputs[0]);
     }
   }

@@ -61,7 +61,7 @@ int code_of(float number, float scale, int low, int high) {
 void finish(GraphEdit& edit, const Matmul& matmul, ValueId y) {
   if (matmul.residual != kNoValue) y = edit.builder().add(y, matmul.residual);
   if (matmul.activation.activation != op::Activation::None)
-    y = edit.builder().emit_many(activation_node(matmul.activation), std::array{y}, 1)[0];
+    y = edit.builder().emit_many(operator_of(function_call(&matmul.activation)), std::array{y}, 1)[0];
   if (y != kNoValue) edit.replace(matmul.y, y);
 }
 
