@@ -166,21 +166,20 @@ TEST(Precision, HalfModelComputesInFloat) {
 }
 
 /// softmax(relu(x a) b) with node names.
-Net classifier() {
-  Net net;
-  Builder& b = net.b;
-  const ValueId x = net.input({net.symbol("batch"), {.extent = 8}});
-  b.set_scope("first");
-  ValueId y =
-      net.unary(op::ReluAttributes{}, b.emit(op::MatMulAttributes{}, {x, random_constant(b, {8, 16}, 1)}));
-  b.set_scope("second");
-  y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {16, 4}, 2)});
-  op::SoftmaxAttributes softmax;
-  softmax.axis = -1;
-  b.set_scope("softmax");
-  net.output(b.emit(std::move(softmax), {y}));
-  return net;
-}
+struct Classifier : Net {
+  Classifier() {
+    const ValueId x = input({symbol("batch"), {.extent = 8}});
+    b.set_scope("first");
+    ValueId y =
+        unary(op::ReluAttributes{}, b.emit(op::MatMulAttributes{}, {x, random_constant(b, {8, 16}, 1)}));
+    b.set_scope("second");
+    y = b.emit(op::MatMulAttributes{}, {y, random_constant(b, {16, 4}, 2)});
+    op::SoftmaxAttributes softmax;
+    softmax.axis = -1;
+    b.set_scope("softmax");
+    output(b.emit(std::move(softmax), {y}));
+  }
+};
 
 ModelGraph model_of(const Graph& graph) {
   ModelGraph model;
@@ -197,7 +196,7 @@ DType type_of(const Graph& graph, std::string_view node) {
 
 TEST(Half, MatmulsAndTheOperatorsBetweenThem) {
   for (const DType dtype : {DType::F16, DType::BF16}) {
-    const Net net = classifier();
+    const Classifier net;
     const auto want = results_of(net.graph);
     ModelGraph model = model_of(net.graph);
     const Status status = optimize(model, {.precision = dtype}, nullptr);
@@ -240,7 +239,7 @@ TEST(Half, LargeTablesAreHalved) {
 
 /// Both round at the same points, so they differ only by the rounding of the reference's accumulation.
 TEST(Half, RoundingMadeExplicitIsTheSame) {
-  const Net net = classifier();
+  const Classifier net;
   ModelGraph model = model_of(net.graph);
   ASSERT_TRUE(optimize(model, {.precision = DType::BF16}, nullptr).ok());
   const auto types = node_types(net.graph, {.states = {}, .dtype = DType::BF16});
@@ -254,11 +253,11 @@ TEST(Half, RoundingMadeExplicitIsTheSame) {
 }
 
 TEST(Half, KeepsWhatIsNamed) {
-  ModelGraph model = model_of(classifier().graph);
+  ModelGraph model = model_of(Classifier().graph);
   ASSERT_TRUE(optimize(model, {.precision = DType::BF16, .keep_fp32 = {"sec*"}}, nullptr).ok());
   EXPECT_EQ(type_of(model.entries[0].graph, "first"), DType::BF16);
   EXPECT_EQ(type_of(model.entries[0].graph, "second"), DType::F32);
-  model = model_of(classifier().graph);
+  model = model_of(Classifier().graph);
   const Status status = optimize(model, {.precision = DType::BF16, .keep_fp32 = {"third"}}, nullptr);
   EXPECT_NE(status.message().find("'third'"), std::string::npos) << status.message();
 }
