@@ -76,7 +76,7 @@ inline const CudnnChain kCudnnChains[] = {
      .activation = {Function::Relu},
      .built = true},
     {.name = "Clip(forward + bias)", .bias = true, .activation = {Function::Clip, 0, 6}},
-    {.name = "LeakyRelu(forward + bias)", .bias = true, .activation = {Function::LeakyRelu, 0.1}},
+    {.name = "LeakyRelu(forward + bias)", .bias = true, .activation = {Function::LeakyRelu, 0.1f}},
     {.name = "Sigmoid(forward + bias)", .bias = true, .activation = {Function::Sigmoid}},
     {.name = "Tanh(forward + bias)", .bias = true, .activation = {Function::Tanh}},
     {.name = "Silu(forward + residual + bias)",
