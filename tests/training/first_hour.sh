@@ -20,7 +20,7 @@ train() { "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157
 refuses() {
   local words=$1 code=0
   shift
-  "$bin/rttrain" net.rt --data images --scale 0.00392157 --backend cpu "$@" >out 2>err || code=$?
+  timeout 120 "$bin/rttrain" net.rt --data images --scale 0.00392157 --backend cpu "$@" >out 2>err || code=$?
   [[ $code == 2 ]] && grep -qF -- "$words" err || fail "$*: expected '$words' and exit code 2, found $code: $(cat err)"
   [[ ! -s out ]] || fail "$*: refused after an epoch: $(cat out)"
 }
@@ -34,7 +34,11 @@ refuses "--target: there is no metric 'acuracy'; this model's are loss, accuracy
 refuses "--monitor: there is no metric 'mse'" "${validated[@]}" --patience 2 --monitor mse
 refuses "need --validate" --labels labels --monitor loss
 refuses "--lr: expected a number of at least 0, found -0.1" --labels labels --lr -0.1
-refuses "--epochs" --labels labels --epochs -1
+refuses "--epochs: expected a number above 0, found -1" --labels labels --epochs -1
+for option in --steps --seed --patience --threads; do
+  refuses "$option: expected a number of at least 0, found -1" --labels labels --epochs 1 $option -1
+done
+refuses "--checkpoint-every: expected a number of at least 0, found -1" --labels labels --epochs 1 --checkpoint x.ckpt --checkpoint-every -1
 refuses "warmup shorter than the schedule's 8 steps" --labels labels --epochs 2 --batch 25 --schedule cosine,warmup=8
 refuses "expected a divisor of --batch 32" --labels labels --micro-batch 10
 "$bin/rtconvert" zoo:lenet5 -o ignoring.rt --train --ignore-index -1 >/dev/null

@@ -80,8 +80,14 @@ void declare_training(CLI::App& app, Options& options) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->group(group);
   };
-  add("--epochs", loop.epochs, "Passes over the training data")->capture_default_str();
-  add("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
+  // CLI11 would take -1 for the largest unsigned number.
+  const auto add_count = [&](const char* name, auto& value, const char* help) {
+    return add(name, value, help)->check(librt::tools::non_negative());
+  };
+  add("--epochs", loop.epochs, "Passes over the training data")
+      ->check(librt::tools::positive())
+      ->capture_default_str();
+  add_count("--steps", loop.steps, "Stop after so many steps; 0: --epochs decides")->capture_default_str();
   options.batch = add("--batch", loop.batch, "Samples in a step; default: that of rtconvert --memory, or 32")
                       ->check(librt::tools::positive());
   options.micro_batch =
@@ -109,14 +115,14 @@ void declare_training(CLI::App& app, Options& options) {
                "Continue if data, a loss or the weights to save are NaN or infinite. Default: an error that "
                "names the sample, the step or the weights and keeps the last good checkpoint")
       ->group(group);
-  add("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
+  add_count("--seed", loop.seed, "Order of the samples, and augmentation")->capture_default_str();
   add("--top-k", loop.scoring.top_k, "K of the metric topK")
       ->check(librt::tools::positive())
       ->capture_default_str();
   add("--target", options.target,
       "METRIC=VALUE, for example accuracy=0.985: stop when the validation reaches it; exit code 1 when it "
       "never does");
-  add("--patience", loop.patience, "Stop after so many epochs without a better value of --monitor");
+  add_count("--patience", loop.patience, "Stop after so many epochs without a better value of --monitor");
   add("--monitor", loop.monitor,
       "Validation metric for --patience and --best: loss, accuracy, topK, f1_macro, perplexity; mse, mae; "
       "loss, label_error_rate, sequence_accuracy (ctc). "
@@ -125,7 +131,7 @@ void declare_training(CLI::App& app, Options& options) {
   add("--device", options.session.device,
       "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
       "GPU for each rank on this machine");
-  add("--threads", options.session.threads, "CPU threads; 0: all this process may use");
+  add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic", options.session.deterministic, "Equal results from run to run")
       ->group(group);
 }
@@ -139,7 +145,9 @@ void declare_files(CLI::App& app, Options& options) {
   auto* checkpoint =
       add("--checkpoint", loop.checkpoint,
           "Written after each epoch, and on Ctrl-C or SIGTERM: weights, optimizer, position in the data");
-  add("--checkpoint-every", loop.checkpoint_every, "Also after so many steps")->needs(checkpoint);
+  add("--checkpoint-every", loop.checkpoint_every, "Also after so many steps")
+      ->check(librt::tools::non_negative())
+      ->needs(checkpoint);
   app.add_flag("--resume", loop.resume,
                "Continue from --checkpoint; with the same options the result is the same, bit for bit")
       ->needs(checkpoint)
