@@ -9,9 +9,12 @@ cd "$scratch"
 
 fail() { echo "FAILED: $*"; exit 1; }
 
-# 250 samples: the last batch is not a multiple of most micro-batches.
-{ printf '\0\0\x08\x03\0\0\0\xfa\0\0\0\x1c\0\0\0\x1c'; head -c $((250 * 28 * 28)) "$bin/rtconvert"; } >images
-{ printf '\0\0\x08\x01\0\0\0\xfa'; for i in {1..250}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
+# data SAMPLES: images and labels.
+data() {
+  { printf '\0\0\x08\x03\0\0'; printf "\\x$(printf %02x $(($1 / 256)))\\x$(printf %02x $(($1 % 256)))"; printf '\0\0\0\x1c\0\0\0\x1c'; head -c $(($1 * 28 * 28)) "$bin/rtconvert"; } >images
+  { printf '\0\0\x08\x01\0\0'; printf "\\x$(printf %02x $(($1 / 256)))\\x$(printf %02x $(($1 % 256)))"; for ((i = 1; i <= $1; ++i)); do printf "\\x0$((i * 7 % 10))"; done; } >labels
+}
+data 256
 compile() { "$bin/rtconvert" "zoo:${net:-lenet5}" -o "$1" --train --optimizer adam --memory-backend "$backend" --batch 64 --memory "$2" --json "${@:3}"; }
 field() { sed -n "s/.*\"$1\": *\"\\?\\([0-9a-z]*\\)\"\\?,\\?$/\\1/p" | tail -n 1; }  # of the last object that has it
 train() {
@@ -36,6 +39,12 @@ for part in 100 70 45; do
   train whole.rt --memory 1GiB >whole.log 2>/dev/null
   awk -v a="$(loss part.log)" -v b="$(loss whole.log)" 'BEGIN { d = a - b; exit d < 1e-4 && d > -1e-4 && a > 0 ? 0 : 1 }' ||
     fail "micro-batches of $micro: the loss is $(loss part.log), of whole batches $(loss whole.log)"
+  # A last batch that is no multiple of the micro-batch stays within the budget too, in training and in validation.
+  data 250
+  train part.rt >part.log 2>part.err || fail "250 samples with micro-batches of $micro: $(cat part.err)"
+  taken=$(sed -n 's/.*takes \([0-9]*\) bytes.*/\1/p' part.err)
+  ((taken <= bytes)) || fail "250 samples take $taken bytes, planned were $bytes"
+  data 256
 done
 
 echo "--- too little"
