@@ -6,8 +6,6 @@
 
 namespace librt {
 
-using Pin = Storage::Pin;
-
 /// Assigns slots to the blocks and host ranges that one command list refers to.
 class Plan::SlotTable {
  public:
@@ -97,10 +95,12 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
   } else {
     const Storage& storage = program_->storages[root.storage];
     switch (storage.pin) {
-      case Pin::None: location = arena_location(context, storage); break;
-      case Pin::State: location = {context.states.block(), context.states.offset(storage.index)}; break;
-      case Pin::Input: return BufferRef{slots.slot(false, storage.index), 0, value.bytes};
-      case Pin::Output: return BufferRef{slots.slot(true, storage.index), 0, value.bytes};
+      case Storage::Pin::None: location = arena_location(context, storage); break;
+      case Storage::Pin::State:
+        location = {context.states.block(), context.states.offset(storage.index)};
+        break;
+      case Storage::Pin::Input: return BufferRef{slots.slot(false, storage.index), 0, value.bytes};
+      case Storage::Pin::Output: return BufferRef{slots.slot(true, storage.index), 0, value.bytes};
     }
   }
   if (location.block == nullptr) return internal_error("value '", value.name, "' has no memory");
@@ -190,13 +190,15 @@ Status Plan::transfer(PlanContext& context, const Step& step, std::span<const Ho
   const PlanValue& target = program_->values[step.outputs[0]];
   const auto location = [&](const PlanValue& value) -> MemoryLocation {
     const Storage& storage = program_->storages[value.storage];
-    if (storage.pin == Pin::State) return {context.states.block(), context.states.offset(storage.index)};
+    if (storage.pin == Storage::Pin::State)
+      return {context.states.block(), context.states.offset(storage.index)};
     return arena_location(context, storage);
   };
   const auto host = [&](const PlanValue& value) -> std::byte* {
     const Storage& storage = program_->storages[value.storage];
-    if (storage.pin == Pin::Input) return static_cast<std::byte*>(input_ranges[storage.index].data);
-    if (storage.pin == Pin::Output) return static_cast<std::byte*>(output_ranges[storage.index].data);
+    if (storage.pin == Storage::Pin::Input) return static_cast<std::byte*>(input_ranges[storage.index].data);
+    if (storage.pin == Storage::Pin::Output)
+      return static_cast<std::byte*>(output_ranges[storage.index].data);
     const MemoryLocation in_arena = arena_location(context, storage);
     return in_arena.block->host() + in_arena.offset;
   };
@@ -294,7 +296,7 @@ MemoryLocation Plan::output_location(const PlanContext& context, size_t output) 
   const PlanValue& value = program_->values[root_of(*program_, program_->outputs[output])];
   if (value.source == ValueSource::Constant || value.storage == kNone) return {};
   const Storage& storage = program_->storages[value.storage];
-  return storage.pin == Pin::None ? arena_location(context, storage) : MemoryLocation{};
+  return storage.pin == Storage::Pin::None ? arena_location(context, storage) : MemoryLocation{};
 }
 
 void Plan::reset_profile() noexcept {
