@@ -5,7 +5,7 @@
 namespace librt::vulkan {
 
 Result<Loader> Loader::open() {
-  // Drivers leave threads and thread-local destructors behind, so the library is never unloaded.
+  // Drivers leave threads and thread-local destructors in the process, so the library is never unloaded.
   void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr)
     return Status::make(Code::NotFound, "the Vulkan loader libvulkan.so.1 is not installed (", dlerror(),
