@@ -1,7 +1,7 @@
 // rt_devices_list, rt_backend_*, rt_device_profile_* of rt.h.
 #include "runtime/api/handles.h"
 #include "runtime/backend/registry.h"
-#include "runtime/session/device/cache.h"
+#include "runtime/core/cache_folder.h"
 #include "runtime/session/device/device_profile.h"
 
 struct rt_device_list {

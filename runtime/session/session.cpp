@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/cache_folder.h"
 #include "runtime/core/convert_floats.h"
 #include "runtime/ops/control.h"
-#include "runtime/session/device/cache.h"
 #include "runtime/session/device/rank_handshake.h"
 #include "runtime/session/prepare/device_choice.h"
 #include "runtime/session/prepare/shapes.h"

@@ -1,6 +1,5 @@
 #include "tools/cli/cache_folder.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
@@ -27,14 +26,6 @@ bool is_of(const Kind& kind, const fs::path& relative) {
 }
 
 }  // namespace
-
-std::string cache_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
-    return std::string(xdg) + "/librt";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return std::string(home) + "/.cache/librt";
-  return {};
-}
 
 Cleared clear_cache(const std::string& folder) {
   Cleared cleared;

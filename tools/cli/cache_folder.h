@@ -1,6 +1,7 @@
 // The folder that librt and the programs keep results in: $XDG_CACHE_HOME/librt, or ~/.cache/librt.
 //
-// Knows: where it is and what lies in it. Must not know: what is in the files.
+// Knows: which files lie in it. Must not know: what is in the files; where it is
+// (runtime/core/cache_folder.h).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,6 @@
 #include <vector>
 
 namespace librt::tools {
-
-/// librt's default cache folder (rt.h); empty if neither XDG_CACHE_HOME nor HOME is an absolute path.
-std::string cache_folder();
 
 struct CacheGroup {
   std::string name;  ///< "tuning results"

@@ -15,7 +15,8 @@
 #include <filesystem>
 #include <string_view>
 
-#include "tools/cli/cache_folder.h"
+#include "runtime/core/cache_folder.h"
+#include "runtime/core/hash.h"
 
 extern char** environ;
 
@@ -49,13 +50,9 @@ class Mapping {
   size_t size_ = 0;
 };
 
-/// FNV-1a over what a conversion depends on.
+/// What a conversion depends on, as a hash.
 class Key {
  public:
-  void add(std::string_view bytes) {
-    for (const char byte : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-    hash_ = (hash_ ^ 0x100u) * 0x100000001b3u;
-  }
   /// The path, size and time of the last change of a file.
   void add_file(const std::string& path) {
     struct stat info {};
@@ -64,14 +61,12 @@ class Key {
     add(std::to_string(info.st_size) + " " + std::to_string(info.st_mtim.tv_sec) + " " +
         std::to_string(info.st_mtim.tv_nsec));
   }
-  std::string hex() const {
-    char text[17];
-    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash_));
-    return text;
-  }
+  std::string text() const { return hex(hash_); }
 
  private:
-  uint64_t hash_ = 0xcbf29ce484222325u;
+  void add(const std::string& bytes) { hash_ = hash_bytes(bytes.c_str(), bytes.size() + 1, hash_); }
+
+  uint64_t hash_ = kHashSeed;
 };
 
 /// Adds the files with external data: pairs of the key "location" and a name, as protobuf writes them.
@@ -152,7 +147,7 @@ CompiledPath compiled_path(const char* program, const std::string& path) {
   add_external_data(key, source.string());
   key.add_file(rtconvert);
   const fs::path folder = fs::path(cache) / "converted";
-  const std::string target = (folder / (source.stem().string() + "-" + key.hex() + ".rt")).string();
+  const std::string target = (folder / (source.stem().string() + "-" + key.text() + ".rt")).string();
   if (fs::exists(target, error)) {
     std::fprintf(stderr, "%s: %s is an ONNX file; using %s, converted earlier\n", program, path.c_str(),
                  target.c_str());

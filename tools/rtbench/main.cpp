@@ -9,6 +9,7 @@
 #include <fstream>
 #include <set>
 
+#include "runtime/core/cache_folder.h"
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -192,7 +193,7 @@ int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& o
 }
 
 int clear_cache() {
-  const std::string folder = librt::tools::cache_folder();
+  const std::string folder = librt::cache_folder();
   if (folder.empty()) {
     std::fprintf(stderr, "rtbench: --clear-cache: neither XDG_CACHE_HOME nor HOME is an absolute path\n");
     return librt::tools::kBadInput;

@@ -7,6 +7,7 @@
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
 #include "backends/vulkan/kernel_families.h"
 #include "backends/vulkan/self_tests/self_test.h"
+#include "runtime/core/cache_folder.h"
 
 namespace librt::vulkan {
 namespace {
@@ -101,7 +102,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
 #undef RT_VK_LOAD
   self->api_.vkGetDeviceQueue(self->device_, self->plan_.queue_family, 0, &self->queue_);
 
-  const std::string folder = options.cache_folder.empty() ? default_cache_folder() : options.cache_folder;
+  const std::string folder = cache_folder(options.cache_folder);
   const std::string key = text(self->facts_.uuid, "-", self->facts_.driver, "-", self->facts_.driver_version,
                                "-", shader_build_hash());
   const auto file = [&](const char* suffix) {

@@ -2,11 +2,12 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "runtime/core/hash.h"
 
 namespace librt::vulkan {
 namespace {
@@ -20,12 +21,8 @@ struct Header {
   uint64_t checksum;
 };
 
-/// FNV-1a: guards against torn and unrelated files, not against an attacker.
-uint64_t fnv(const void* data, size_t size) {
-  uint64_t hash = 1469598103934665603ull;
-  const auto* bytes = static_cast<const uint8_t*>(data);
-  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 1099511628211ull;
-  return hash;
+uint64_t checksum_of(const void* data, size_t size) {
+  return hash_bytes(data, size, 1469598103934665603u);
 }
 
 }  // namespace
@@ -38,8 +35,8 @@ std::vector<uint8_t> read_cache_file(const std::string& path, std::string_view k
   std::memcpy(&header, all.data(), sizeof header);
   std::vector<uint8_t> bytes(all.begin() + sizeof header, all.end());
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
-      header.key_hash != fnv(key.data(), key.size()) || header.bytes != bytes.size() ||
-      header.checksum != fnv(bytes.data(), bytes.size()))
+      header.key_hash != checksum_of(key.data(), key.size()) || header.bytes != bytes.size() ||
+      header.checksum != checksum_of(bytes.data(), bytes.size()))
     return {};
   return bytes;
 }
@@ -52,9 +49,9 @@ bool write_cache_file(const std::string& path, std::string_view key, const std::
     std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
     Header header{};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
-    header.key_hash = fnv(key.data(), key.size());
+    header.key_hash = checksum_of(key.data(), key.size());
     header.bytes = bytes.size();
-    header.checksum = fnv(bytes.data(), bytes.size());
+    header.checksum = checksum_of(bytes.data(), bytes.size());
     file.write(reinterpret_cast<const char*>(&header), sizeof header);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     file.flush();
@@ -68,14 +65,6 @@ bool write_cache_file(const std::string& path, std::string_view key, const std::
   if (!error) return true;
   std::filesystem::remove(temporary, error);
   return false;
-}
-
-std::string default_cache_folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-    return std::string(cache) + "/librt";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-    return std::string(home) + "/.cache/librt";
-  return {};
 }
 
 }  // namespace librt::vulkan

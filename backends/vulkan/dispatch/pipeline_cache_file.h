@@ -14,8 +14,4 @@ namespace librt::vulkan {
 std::vector<uint8_t> read_cache_file(const std::string& path, std::string_view key);
 /// Replaces the file atomically: a reader sees the old or the new one. False if it cannot be written.
 bool write_cache_file(const std::string& path, std::string_view key, const std::vector<uint8_t>& bytes);
-/// The folder for caches if the caller gives none: $XDG_CACHE_HOME/librt, or ~/.cache/librt; empty without a
-/// home.
-std::string default_cache_folder();
-
 }  // namespace librt::vulkan

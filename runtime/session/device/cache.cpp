@@ -3,22 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "runtime/core/text.h"
 #include "runtime/model/atomic_file.h"
 #include "runtime/model/mapped_file.h"
 
 namespace librt {
-
-std::string cache_folder(std::string_view asked) {
-  if (!asked.empty()) return std::string(asked);
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
-    return text(xdg, "/librt");
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
-    return text(home, "/.cache/librt");
-  return {};
-}
 
 std::vector<std::string> read_cache(const std::string& folder, const std::string& file) {
   std::vector<std::string> lines;
@@ -45,18 +35,6 @@ bool write_cache(const std::string& folder, const std::string& file, const std::
   for (const std::string& line : lines) append(all, line, "\n");
   AtomicFile out(text(folder, "/", file));
   return out.open().ok() && out.write(all.data(), all.size()).ok() && out.commit().ok();
-}
-
-uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed) noexcept {
-  const auto* p = static_cast<const unsigned char*>(data);
-  for (size_t i = 0; i < bytes; ++i) seed = (seed ^ p[i]) * 0x100000001b3u;
-  return seed;
-}
-
-std::string hex(uint64_t number) {
-  std::string out(16, '0');
-  for (size_t i = 16; i-- > 0; number >>= 4) out[i] = "0123456789abcdef"[number & 15];
-  return out;
 }
 
 }  // namespace librt

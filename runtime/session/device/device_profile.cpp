@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "runtime/core/hash.h"
 #include "runtime/session/device/cache.h"
 
 namespace librt {

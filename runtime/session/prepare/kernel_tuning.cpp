@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "runtime/core/element.h"
+#include "runtime/core/hash.h"
 #include "runtime/graph/attributes.h"
 #include "runtime/session/device/cache.h"
 #include "runtime/session/memory/memory.h"

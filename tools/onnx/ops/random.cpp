@@ -3,6 +3,7 @@
 #include <bit>
 #include <optional>
 
+#include "runtime/core/hash.h"
 #include "tools/compiler/train/training_graph.h"
 #include "tools/onnx/narrow.h"
 #include "tools/onnx/node.h"
@@ -12,12 +13,10 @@
 namespace librt::onnx {
 namespace {
 
-/// FNV-1a hash of the node's name and its first output.
+/// Hash of the node's name and its first output.
 int64_t seed_of_name(const NodeContext& c) {
-  uint64_t hash = 0xcbf29ce484222325u;
   const std::string name = c.node.name() + '\n' + (c.node.output_size() > 0 ? c.node.output(0) : "");
-  for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-  return static_cast<int64_t>(hash);
+  return static_cast<int64_t>(hash_bytes(name.data(), name.size()));
 }
 
 int64_t float_seed(NodeContext& c) {
