@@ -304,7 +304,7 @@ int run(const Options& options) {
   const auto names = label_names(options, outputs);
   if (!names) return report_failure("rtrun", names.status());
   const int64_t top = options.top_k > 0 ? options.top_k : names->empty() ? 0 : kDefaultTop;
-  for (size_t i = 0; top > 0 && i < outputs.size(); ++i)
+  for (size_t i = 0; options.json && top > 0 && i < outputs.size(); ++i)
     if (has_classes(outputs[i])) json["outputs"][i]["top"] = top_json(outputs[i], top, *names);
   const int code = check(options, outputs, *expected, json);
   if (options.json)
