@@ -38,6 +38,7 @@ if(RT_FUZZ)
   if(NOT RT_SANITIZE)
     set(RT_SANITIZE address,undefined)
   endif()
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1")  # half the time to build
   add_compile_options(-fsanitize=fuzzer-no-link -UNDEBUG)
 endif()
 # A shared library must link completely, except for the sanitizers' runtime, which clang links only into programs.

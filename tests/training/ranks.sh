@@ -12,6 +12,7 @@ cd "$scratch"
 # A container may forbid processes to read each other's memory.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 [[ $carrier == mpi ]] || export RT_EMULATOR_LIBRARIES=nccl RT_FAKE_NCCL=counts
+export OMPI_MCA_mpi_yield_when_idle=1  # ranks share the cores with other tests
 export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 fail() { echo "FAILED: $*"; exit 1; }

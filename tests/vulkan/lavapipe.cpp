@@ -23,6 +23,7 @@ Result<DevicePtr> open() {
   setenv("VK_ICD_FILENAMES", icd.c_str(), 0);
   setenv("RT_VULKAN_MATRICES", "1", 0);  // if the driver supports them
   setenv("LP_NUM_THREADS", "0", 0);      // tiny dispatches run in the queue's thread, without waking workers
+  setenv("GALLIVM_PERF", "nopt", 0);     // compilation takes longer than the dispatches
   setenv("MESA_SHADER_CACHE_DIR", RT_SHADER_CACHE, 0);
   DeviceOptions options;
   options.device = "llvmpipe";
