@@ -460,6 +460,58 @@ TEST(FarSession, CopiesAtTheBordersOnly) {
   EXPECT_EQ(far.device->recordings, 3);
 }
 
+/// y[i] = x[i] + n - i: the constant n, n - 1 .. 1 is computed for each shape.
+std::shared_ptr<const ModelGraph> counting_down() {
+  Graph graph;
+  Builder build(graph);
+  const ValueId x = build.input("x", DType::F32, {{.symbol = graph.symbol("n")}});
+  const ValueId n = build.reshape(build.shape_of(x), build.ints({}));
+  const ValueId down =
+      build.emit(op::RangeAttributes{}, {n, build.scalar(0, DType::I64), build.scalar(-1, DType::I64)});
+  build.output(build.add(x, build.cast(down, DType::F32)));
+  EXPECT_TRUE(build.status().ok()) << build.status().message();
+  return model_of(std::move(graph));
+}
+
+TEST(FarSession, PlansOfOtherShapesTakeTurnsWithTheirConstants) {
+  SessionOptions options;
+  const auto run = [](Session& session, int64_t n) {
+    ASSERT_OK(set(session, 0, {n}, std::vector<float>(static_cast<size_t>(n), 0.5f)));
+    ASSERT_OK(session.run());
+    for (int64_t i = 0; i < n; ++i)
+      ASSERT_EQ(floats(session, 0)[static_cast<size_t>(i)], 0.5f + static_cast<float>(n - i))
+          << n << " " << i;
+  };
+  Far far = open_far(counting_down(), {OpKind::Add});
+  run(*far.session, 100);
+  MemoryStats stats = far.session->memory();
+  EXPECT_EQ(stats.weights, 512u);
+  const uint64_t planned = stats.weights + stats.arena;
+  // With a limit of exactly this, other shapes that need no more run too, in any order.
+  options.memory_limit = planned;
+  for (const std::vector<int64_t>& order :
+       {std::vector<int64_t>{100, 70, 100, 70, 3}, {70, 100, 70, 3, 100}}) {
+    far = open_far(counting_down(), {OpKind::Add}, {}, options);
+    for (const int64_t n : order) run(*far.session, n);
+    stats = far.session->memory();
+    EXPECT_EQ(stats.plans, 3u);
+    EXPECT_EQ(stats.weights + stats.arena, planned);
+  }
+  run(*far.session, 70);  // the order of the last session: all are recorded where nothing grows any more
+  const int recordings = far.device->recordings;
+  const size_t allocated = far.device->allocated;
+  for (const int64_t n : {3, 100, 70}) run(*far.session, n);
+  EXPECT_EQ(far.device->recordings, recordings);
+  EXPECT_EQ(far.device->allocated, allocated);
+  // A larger plan does not fit; without a limit it grows the memory, which the others use then.
+  ASSERT_OK(set(*far.session, 0, {200}, std::vector<float>(200, 1)));
+  EXPECT_EQ(far.session->run().code(), Code::OutOfMemory);
+  run(*far.session, 70);
+  far = open_far(counting_down(), {OpKind::Add});
+  for (const int64_t n : {100, 200, 70, 100, 200}) run(*far.session, n);
+  EXPECT_EQ(far.session->memory().weights, 1024u);
+}
+
 TEST(FarSession, FallsBackNodeByNodeAndSaysSo) {
   Far far = open_far(linear(), {OpKind::MatMul, OpKind::Relu});
   ASSERT_OK(set(*far.session, 0, {1, 3}, {1, 1, 1}));

@@ -63,7 +63,8 @@ Result<PlannedMemory> planned_memory(const Graph& graph, const std::vector<State
   PackedStore packed;
   std::vector<BlockPtr> arenas;
   PlanContext context{*devices, no_states, constants, packed, arenas};
-  Plan plan(std::move(program));
+  PlanConstants::Slabs slabs;
+  Plan plan(std::move(program), slabs);
   plan.book(context);
   memory.constants = plan.new_bytes(context);
   plan.abandon(context);

@@ -1,12 +1,16 @@
 #include "runtime/session/memory/constants.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace librt {
 
 namespace {
 size_t aligned(size_t bytes, const Device& device) {
   return round_up(bytes, std::max(kHostAlignment, device.info().alignment));
+}
+bool in_place(Device& device, const std::byte* data) noexcept {
+  return device.info().host_memory && is_aligned(data, kHostAlignment);
 }
 }  // namespace
 
@@ -70,6 +74,81 @@ bool ConstantStore::reads_host(const std::byte* data) const noexcept {
     return location.first.second == data && location.second.block != nullptr &&
            location.second.block->host() == reinterpret_cast<const void*>(data);
   });
+}
+
+size_t PlanConstants::allocated_bytes(const Slabs& slabs) noexcept {
+  size_t bytes = 0;
+  for (const auto& [device, block] : slabs) bytes += block != nullptr ? block->size() : 0;
+  return bytes;
+}
+
+void PlanConstants::want(Device& device, const std::byte* data, size_t bytes) {
+  if (bytes == 0) return;
+  const auto [entry, added] = places_.try_emplace({&device, data});
+  if (!added) return;
+  entry->second.bytes = bytes;
+  if (in_place(device, data)) return;
+  auto image = std::find_if(images_.begin(), images_.end(),
+                            [&](const Image& known) { return known.device == &device; });
+  if (image == images_.end()) image = images_.insert(images_.end(), Image{.device = &device});
+  entry->second.offset = image->size;
+  image->size += aligned(bytes, device);
+}
+
+Status PlanConstants::commit() {
+  for (Image& image : images_) {
+    RT_TRY(image.bytes.reserve(image.size));
+    std::memset(image.bytes.data(), 0, image.size);
+  }
+  for (auto& [key, place] : places_) {
+    const auto& [device, data] = key;
+    if (in_place(*device, data)) {
+      RT_ASSIGN(place.in_place, Block::wrap(*device, data, place.bytes));
+      continue;
+    }
+    for (Image& image : images_)
+      if (image.device == device) std::memcpy(image.bytes.data() + place.offset, data, place.bytes);
+  }
+  return {};
+}
+
+Block* PlanConstants::slab_of(const Device& device) const noexcept {
+  for (const auto& [owner, block] : slabs_)
+    if (owner == &device) return block.get();
+  return nullptr;
+}
+
+size_t PlanConstants::missing_bytes() const noexcept {
+  size_t bytes = 0;
+  for (const Image& image : images_) {
+    const Block* slab = slab_of(*image.device);
+    const size_t have = slab != nullptr ? slab->size() : 0;
+    bytes += image.size > have ? image.size - have : 0;
+  }
+  return bytes;
+}
+
+Status PlanConstants::load() {
+  for (const Image& image : images_) {
+    auto slab = std::find_if(slabs_.begin(), slabs_.end(),
+                             [&](const auto& known) { return known.first == image.device; });
+    if (slab == slabs_.end()) slab = slabs_.insert(slabs_.end(), {image.device, nullptr});
+    BlockPtr& block = slab->second;
+    if (block == nullptr || block->size() < image.size) {
+      block.reset();
+      RT_ASSIGN(block, Block::allocate(*image.device, image.size));
+    }
+    RT_TRY(block->upload(0, {image.bytes.data(), image.size}));
+  }
+  return {};
+}
+
+MemoryLocation PlanConstants::find(Device& device, const std::byte* data) const {
+  const auto found = places_.find({&device, data});
+  if (found == places_.end()) return {};
+  const Place& place = found->second;
+  if (place.in_place != nullptr) return {place.in_place.get(), 0};
+  return {slab_of(device), place.offset};
 }
 
 size_t PackedStore::want(const Request& request) {

@@ -1,7 +1,8 @@
 // Constants where devices can read them: mapped memory in place, uploaded slabs, and packed bytes.
 //
 // Knows: which constant bytes already have a location. Two owners: the session for bytes that live as long as
-// it does, a plan for those computed for its shapes. Must not know: graphs, values.
+// it does (ConstantStore), a plan for those computed for its shapes (PlanConstants). Must not know: graphs,
+// values.
 #pragma once
 
 #include <map>
@@ -40,13 +41,48 @@ class ConstantStore {
     const std::byte* data;
     size_t bytes;
   };
-  static bool in_place(Device& device, const std::byte* data) noexcept {
-    return device.info().host_memory && is_aligned(data, kHostAlignment);
-  }
   std::vector<Wanted> wanted_;
   size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   std::map<std::pair<const Device*, const std::byte*>, MemoryLocation> locations_;
+};
+
+/// Constants computed for the shapes of one plan. Of a graph's plans one runs at a time, so they take turns
+/// in the same device memory: load() before the first run after another plan's.
+class PlanConstants {
+ public:
+  /// The memory of all plans of a graph, for each device as large as the largest plan needs.
+  using Slabs = std::vector<std::pair<Device*, BlockPtr>>;
+  static size_t allocated_bytes(const Slabs& slabs) noexcept;
+
+  explicit PlanConstants(Slabs& slabs) noexcept : slabs_(slabs) {}
+  /// No-op for bytes that were registered before. They must stay valid.
+  void want(Device& device, const std::byte* data, size_t bytes);
+  Status commit();
+  /// Device memory that load() would allocate. Other plans' locations become invalid if it is not 0.
+  size_t missing_bytes() const noexcept;
+  /// No run may be in flight.
+  Status load();
+  /// Only after load().
+  MemoryLocation find(Device& device, const std::byte* data) const;
+
+ private:
+  struct Place {
+    size_t bytes = 0;
+    uint64_t offset = 0;  ///< in the device's slab
+    BlockPtr in_place;    ///< where the device reads host memory
+  };
+  /// What the device's slab holds while this plan runs.
+  struct Image {
+    Device* device;
+    size_t size = 0;
+    AlignedBytes bytes = {};
+  };
+  Block* slab_of(const Device& device) const noexcept;
+
+  Slabs& slabs_;
+  std::map<std::pair<Device*, const std::byte*>, Place> places_;
+  std::vector<Image> images_;
 };
 
 /// Packed bytes, shared by kernels of the same row that pack the same constants under the same key.

@@ -54,7 +54,10 @@ void Plan::book(PlanContext& context) {
       stable = stable && value.stable;
       // A transfer's constant is read by the host; any other is needed on the device that reads it.
       if (i < 32 && ((unbound >> i) & 1u) != 0) continue;
-      (value.stable ? context.constants : own_constants_).want(device, value.host, value.bytes);
+      if (value.stable)
+        context.constants.want(device, value.host, value.bytes);
+      else
+        own_constants_.want(device, value.host, value.bytes);
     }
     if (step.needs.packed == 0) continue;
     packed_is_own_[s] = !stable || step.needs.packed_key == 0;
@@ -63,7 +66,7 @@ void Plan::book(PlanContext& context) {
 }
 
 size_t Plan::new_bytes(const PlanContext& context) const noexcept {
-  return context.constants.wanted_bytes() + context.packed.wanted_bytes() + own_constants_.wanted_bytes() +
+  return context.constants.wanted_bytes() + context.packed.wanted_bytes() + own_constants_.missing_bytes() +
          own_packed_.wanted_bytes();
 }
 
@@ -90,8 +93,9 @@ Result<BufferRef> Plan::ref(PlanContext& context, SlotTable& slots, Ref id, uint
   if (value.bytes == 0) {
     location = {context.arenas[context.devices.entry(device).space].get(), 0};
   } else if (root.source == ValueSource::Constant) {
+    Device& reader = context.devices.device(device);
     location =
-        (root.stable ? context.constants : own_constants_).find(context.devices.device(device), root.host);
+        root.stable ? context.constants.find(reader, root.host) : own_constants_.find(reader, root.host);
   } else {
     const Storage& storage = program_->storages[root.storage];
     switch (storage.pin) {

@@ -40,14 +40,20 @@ class Plan {
   std::vector<std::vector<std::byte>> values;  ///< of inputs that determine shapes; else empty
   uint64_t last_use = 0;                       ///< on the clock of the workspace
 
-  explicit Plan(std::unique_ptr<Program> program) noexcept : program_(std::move(program)) {}
+  /// slabs: shared by the plans of a graph, outlive them.
+  Plan(std::unique_ptr<Program> program, PlanConstants::Slabs& slabs) noexcept
+      : program_(std::move(program)), own_constants_(slabs) {}
 
   const Program& program() const noexcept { return *program_; }
-  /// Registers constants and packed bytes; commit() would allocate new_bytes() for them.
+  /// Registers constants and packed bytes; commit() and load_constants() would allocate new_bytes() for them.
   void book(PlanContext& context);
   size_t new_bytes(const PlanContext& context) const noexcept;
   void abandon(PlanContext& context) noexcept;
   Status commit(PlanContext& context);
+  /// Before the first run after another plan of the graph, with no run in flight. If it allocates, recordings
+  /// of the graph's plans become invalid.
+  Status load_constants() { return own_constants_.load(); }
+  bool allocates_constants() const noexcept { return own_constants_.missing_bytes() > 0; }
   /// Records all command lists with the current arenas.
   Status record(PlanContext& context);
   bool recorded() const noexcept { return recorded_; }
@@ -78,10 +84,8 @@ class Plan {
   std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
   uint64_t profiled_runs() const noexcept { return profiled_runs_; }
   void reset_profile() noexcept;
-  /// Device memory of constants owned by this plan, including packed ones.
-  size_t own_bytes() const noexcept {
-    return own_constants_.allocated_bytes() + own_packed_.allocated_bytes();
-  }
+  /// Device memory owned by this plan: constants packed for its shapes.
+  size_t own_bytes() const noexcept { return own_packed_.allocated_bytes(); }
   size_t exchanged_bytes() const noexcept;
   /// Cost of caching this plan: host and device bytes that it owns.
   size_t footprint() const noexcept;
@@ -113,7 +117,7 @@ class Plan {
   std::vector<Exchange::Range> leaving(const PlanContext& context) const;
 
   std::unique_ptr<Program> program_;
-  ConstantStore own_constants_;
+  PlanConstants own_constants_;
   PackedStore own_packed_;
   std::vector<uint8_t> packed_is_own_;  ///< by step
   std::vector<Stage> stages_;  // after everything their commands refer to, so that they are destroyed first

@@ -90,7 +90,7 @@ GraphRunner::~GraphRunner() {
 }
 
 size_t GraphRunner::own_bytes() const noexcept {
-  size_t bytes = 0;
+  size_t bytes = PlanConstants::allocated_bytes(slabs_);
   for (const auto& plan : plans_) bytes += plan->own_bytes();
   return bytes;
 }
@@ -129,12 +129,20 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
     RT_TRY(build_plan(inputs));
   }
   current_->last_use = ++shared_.clock;
-  if (current_->recorded()) return {};
   PlanContext context = shared_.context();
-  Status status = shared_.grow_arenas(*current_);
-  if (status.ok()) status = current_->record(context);
+  Status status = load_constants();
+  if (status.ok() && !current_->recorded()) {
+    status = shared_.grow_arenas(*current_);
+    if (status.ok()) status = current_->record(context);
+  }
   if (!status.ok()) current_ = nullptr;
   return status;
+}
+
+Status GraphRunner::load_constants() {
+  if (current_->allocates_constants())
+    for (const auto& plan : plans_) plan->forget_recording();
+  return current_->load_constants().in("constants computed for these shapes");
 }
 
 void Workspace::discard_constants(const Graph& graph) noexcept {
@@ -175,7 +183,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                                                         .mapped = shared_.mapped}));
   shared_.kernel_tuner.save();
   assign_storage(*shared_.devices, *program);
-  auto plan = std::make_unique<Plan>(std::move(program));
+  auto plan = std::make_unique<Plan>(std::move(program), slabs_);
   plan->inputs = std::move(infos);
   plan->values.resize(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)

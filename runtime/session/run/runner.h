@@ -92,11 +92,13 @@ class GraphRunner {
   friend struct Workspace;
   bool fits(const Plan& plan, std::span<const ConstTensorView> inputs) const noexcept;
   Status build_plan(std::span<const ConstTensorView> inputs);
+  Status load_constants();
   void drop_oldest() noexcept;
 
   Workspace& shared_;
   const Graph& graph_;
   std::vector<uint8_t> shape_inputs_;
+  PlanConstants::Slabs slabs_;                ///< the plans take turns in them
   std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
   Plan* current_ = nullptr;
 };
