@@ -1,4 +1,4 @@
-// attention, tensor_scatter.
+// Attention and its gradients: masks, lengths, positions, windows, groups of heads.
 #include <limits>
 
 #include "tests/cases/case.h"
@@ -113,54 +113,12 @@ void add_attention_grad(std::vector<Case>& cases) {
   cases.insert(cases.end(), gradients.begin(), gradients.end());
 }
 
-void add_rotary(std::vector<Case>& cases) {
-  const auto rotary = [](bool interleaved, int64_t dimension) {
-    op::RotaryEmbeddingAttributes attributes;
-    attributes.interleaved = interleaved;
-    attributes.rotary_dimension = dimension;
-    return attributes;
-  };
-  cases.push_back(
-      make_case("rotary_embedding", rotary(false, 0), {f32({2, 3, 5, 8}), f32({2, 5, 4}), f32({2, 5, 4})}));
-  cases.push_back(make_case("rotary_embedding_interleaved", rotary(true, 0),
-                            {f32({2, 3, 5, 8}), f32({1, 5, 4}), f32({1, 5, 4})}));
-  cases.push_back(make_case("rotary_embedding_part", rotary(false, 4),
-                            {f32({2, 3, 5, 10}), f32({2, 5, 2}), f32({2, 5, 2})}));
-  cases.push_back(make_case("rotary_embedding_interleaved_part", rotary(true, 6),
-                            {f32({2, 3, 5, 7}), f32({1, 5, 3}), f32({1, 5, 3})}));
-}
-
-void add_tensor_scatter(std::vector<Case>& cases) {
-  const auto scatter = [](int64_t axis, bool circular) {
-    op::TensorScatterAttributes attributes;
-    attributes.axis = axis;
-    attributes.circular = circular;
-    return attributes;
-  };
-  cases.push_back(make_case("tensor_scatter", scatter(-2, false),
-                            {f32({3, 2, 7, 4}), f32({3, 2, 3, 4}), lengths({0, 4, 2})}));
-  cases.push_back(
-      make_case("tensor_scatter_start", scatter(1, false), {f32({2, 5, 3, 2}), f32({2, 2, 3, 2})}));
-  cases.push_back(make_case("tensor_scatter_circular", scatter(-2, true),
-                            {f32({2, 3, 5, 4}), f32({2, 3, 4, 4}), lengths({3, 9})}));
-  cases.push_back(make_case("tensor_scatter_last", scatter(-1, false),
-                            {f32({2, 3, 5}), f32({2, 3, 2}), with_values(tensor(DType::I32, {2}), {1, 3})}));
-  cases.push_back(no_gradient(
-      make_case("tensor_scatter_f16", scatter(1, false),
-                {tensor(DType::F16, {2, 5, 3}), tensor(DType::F16, {2, 1, 3}), lengths({4, 0})})));
-  cases.push_back(make_case("tensor_scatter_u8", scatter(1, true),
-                            {in_range(tensor(DType::U8, {2, 5, 3}), 0, 50),
-                             in_range(tensor(DType::U8, {2, 2, 3}), 0, 50), lengths({4, 0})}));
-}
-
 }  // namespace
 
 std::vector<Case> cases_attention() {
   std::vector<Case> cases;
   add_attention(cases);
   add_attention_grad(cases);
-  add_rotary(cases);
-  add_tensor_scatter(cases);
   return cases;
 }
 

@@ -1,6 +1,6 @@
 // Test cases of operators: graphs of one node with shapes, types and values, for every harness.
 //
-// One file per group of families; each defines cases_STEM(), and the build collects them.
+// One file per family, with the stem of its page; each defines cases_STEM(), and the build collects them.
 // A case defines what to compute; the expected values come from the operator's page.
 #pragma once
 
@@ -63,6 +63,18 @@ inline CaseInput in_range(CaseInput input, double low, double high) {
 inline CaseInput with_values(CaseInput input, std::vector<double> values) {
   input.values = std::move(values);
   return input;
+}
+inline CaseInput constant(CaseInput input) {
+  input.constant = true;
+  return input;
+}
+inline CaseInput number(DType dtype, double value) {
+  return with_values(tensor(dtype, {}), {value});
+}
+/// 8-bit values of moderate size.
+inline CaseInput quantized(DType dtype, Shape shape) {
+  return is_signed_integer(dtype) ? in_range(tensor(dtype, shape), -32, 31.9)
+                                  : in_range(tensor(dtype, shape), 0, 63.9);
 }
 /// An i64 shape operand: a constant vector.
 inline CaseInput ints(std::vector<double> values) {

@@ -1,4 +1,4 @@
-// dynamic, non_max_suppression: operators with data-dependent result shapes.
+// Operators with data-dependent result shapes.
 #include <cmath>
 
 #include "tests/cases/case.h"
@@ -24,24 +24,6 @@ CaseInput few(DType dtype, Shape shape) {
   return in_range(tensor(dtype, shape), 0, 2.4);
 }
 
-CaseInput scalar(DType dtype, double value) {
-  CaseInput input = tensor(dtype, {});
-  input.values = {value};
-  return input;
-}
-
-std::vector<double> overlapping_boxes(bool center) {
-  std::vector<double> corners = {0, 0,  1, 1,  0, 0.1, 1, 1.1,  0, -0.1, 1, 0.9,
-                                 0, 10, 1, 11, 1, 11,  0, 10.1, 0, 100,  1, 101};
-  for (size_t i = 0; center && i < corners.size(); i += 4)
-    for (size_t axis = i; axis < i + 2; ++axis) {
-      const double a = corners[axis], b = corners[axis + 2];
-      corners[axis] = (a + b) / 2;
-      corners[axis + 2] = b > a ? b - a : a - b;
-    }
-  return corners;
-}
-
 }  // namespace
 
 std::vector<Case> cases_dynamic() {
@@ -50,7 +32,7 @@ std::vector<Case> cases_dynamic() {
     cases.push_back(
         make_case(text("non_zero_", name_of(dtype)), op::NonZeroAttributes{}, {few(dtype, {4, 3, 5})}));
   cases.push_back(make_case("non_zero_vector", op::NonZeroAttributes{}, {few(DType::I32, {17})}));
-  cases.push_back(make_case("non_zero_scalar", op::NonZeroAttributes{}, {scalar(DType::F32, 3)}));
+  cases.push_back(make_case("non_zero_scalar", op::NonZeroAttributes{}, {number(DType::F32, 3)}));
   cases.push_back(
       make_case("non_zero_none", op::NonZeroAttributes{}, {with_values(f32({2, 2}), {0, 0, 0, 0})}));
   cases.push_back(make_case("non_zero_empty", op::NonZeroAttributes{}, {f32({0, 3})}));
@@ -66,21 +48,7 @@ std::vector<Case> cases_dynamic() {
   unique("unique_rows", unique_along(0, true), few(DType::U8, {9, 2}));
   unique("unique_columns_unsorted", unique_along(-1, false), few(DType::I8, {2, 2, 9}));
   unique("unique_empty", unique_of(true), f32({0}));
-  unique("unique_scalar", unique_of(true), scalar(DType::F32, 3));
-  for (const bool center : {false, true}) {
-    op::NonMaxSuppressionAttributes attributes;
-    attributes.center_point_box = center;
-    cases.push_back(make_case(
-        center ? "nms_center" : "nms_corners", attributes,
-        {with_values(f32({1, 6, 4}), overlapping_boxes(center)),
-         with_values(f32({1, 2, 6}), {0.9, 0.75, 0.6, 0.95, 0.5, 0.3, 0.9, 0.9, 0.9, 0.1, 0.2, 0.2}),
-         scalar(DType::I64, 3), scalar(DType::F32, 0.5), scalar(DType::F32, 0.15)}));
-  }
-  cases.push_back(make_case("nms_batches", op::NonMaxSuppressionAttributes{},
-                            {in_range(f32({2, 20, 4}), 0, 1), in_range(f32({2, 3, 20}), 0, 1),
-                             scalar(DType::I64, 100), scalar(DType::F32, 0.3)}));
-  cases.push_back(make_case("nms_without_limits", op::NonMaxSuppressionAttributes{},
-                            {in_range(f32({1, 5, 4}), 0, 1), in_range(f32({1, 1, 5}), 0, 1)}));
+  unique("unique_scalar", unique_of(true), number(DType::F32, 3));
   return cases;
 }
 

@@ -8,7 +8,7 @@ namespace librt::test {
 
 std::vector<Case> cases_conv();
 std::vector<Case> cases_matmul();
-std::vector<Case> cases_normalization();
+std::vector<Case> cases_softmax();
 std::vector<Case> cases_pool();
 
 namespace {
@@ -73,7 +73,7 @@ std::vector<Case> cases_half() {
     add_typed(cases_conv(), dtype, cases);
     add_typed(cases_matmul(), dtype, cases);
     add_typed(cases_pool(), dtype, cases);
-    add_typed(cases_normalization(), dtype, cases);
+    add_typed(cases_softmax(), dtype, cases);
   }
   return cases;
 }

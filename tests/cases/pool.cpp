@@ -14,6 +14,27 @@ Attributes window(std::vector<int64_t> kernel, std::vector<int64_t> strides, std
   return attributes;
 }
 
+void add_positions(std::vector<Case>& cases) {
+  op::MaxPoolIndicesAttributes attributes;
+  attributes.kernel = {3, 2};
+  attributes.strides = {2, 1};
+  attributes.pads = {1, 0, 1, 1};
+  attributes.dilations = {1, 2};
+  cases.push_back(make_case("max_pool_indices", attributes, {f32({2, 7, 6, 4})}));
+  attributes.column_major = true;
+  attributes.ceil_mode = true;
+  cases.push_back(make_case("max_pool_indices_column_major", attributes, {f32({2, 6, 7, 3})}));
+  op::MaxPoolIndicesAttributes one;
+  one.kernel = {2};
+  cases.push_back(make_case("max_pool_indices_1d", one, {f32({2, 9, 3})}));
+  one.kernel = {2, 2, 2};
+  one.column_major = true;
+  cases.push_back(make_case("max_pool_indices_3d", one, {f32({1, 3, 4, 5, 2})}));
+  one.kernel = {2, 2};
+  cases.push_back(
+      make_case("max_pool_indices_ties", one, {with_values(f32({1, 2, 3, 1}), {1, 1, 1, 1, 1, 1})}));
+}
+
 }  // namespace
 
 std::vector<Case> cases_pool() {
@@ -46,6 +67,7 @@ std::vector<Case> cases_pool() {
   cases.push_back(no_gradient(make_case("average_pool_grad",
                                         window<op::AveragePoolGradAttributes>({3, 3}, {2, 2}, {1, 1, 1, 1}),
                                         {ints({1, 7, 7, 8}), f32({1, 4, 4, 8})})));
+  add_positions(cases);
   return cases;
 }
 

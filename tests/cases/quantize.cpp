@@ -1,3 +1,4 @@
+// Quantization, its inverse, narrow floats.
 #include <limits>
 
 #include "tests/cases/case.h"
@@ -15,17 +16,6 @@ op::NarrowFloatAttributes narrow(op::NarrowFormat format, bool saturate) {
 
 CaseInput wide(CaseInput input) {
   return in_range(std::move(input), -40, 40);
-}
-CaseInput quantized(DType dtype, Shape shape) {
-  return is_signed_integer(dtype) ? in_range(tensor(dtype, shape), -32, 31.9)
-                                  : in_range(tensor(dtype, shape), 0, 63.9);
-}
-CaseInput constant(CaseInput input) {
-  input.constant = true;
-  return input;
-}
-CaseInput number(DType dtype, double value) {
-  return with_values(tensor(dtype, {}), {value});
 }
 
 void add(std::vector<Case>& cases, Case test_case) {
@@ -104,67 +94,6 @@ void add_narrow(std::vector<Case>& cases) {
                            {with_values(f32({24}), corners)}));
 }
 
-void add_matmuls(std::vector<Case>& cases) {
-  const op::MatMulIntegerAttributes matmul;
-  for (const DType a : {DType::U8, DType::I8})
-    for (const DType b : {DType::U8, DType::I8}) {
-      const std::string types = std::string(name_of(a)).append("_").append(name_of(b));
-      add(cases, make_case("matmul_integer_" + types, matmul,
-                           {quantized(a, {5, 70}), quantized(b, {70, 9}), number(a, 3), number(b, 11)}));
-      add(cases,
-          make_case("matmul_integer_constant_" + types, matmul,
-                    {quantized(a, {6, 64}), constant(quantized(b, {64, 32})), number(a, 3), number(b, 11)}));
-      add(cases,
-          make_case("conv_integer_" + types, conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
-                    {quantized(a, {2, 6, 5, 4}), constant(quantized(b, {8, 3, 3, 4})), number(a, 5),
-                     number(b, 2)}));
-    }
-  const CaseInput a = quantized(DType::U8, {4, 17}), b = quantized(DType::I8, {17, 6});
-  add(cases, make_case("matmul_integer_plain", matmul, {a, b}));
-  add(cases, make_case("matmul_integer_fours", matmul,
-                       {quantized(DType::U8, {3, 2, 12}), constant(quantized(DType::I8, {12, 20})),
-                        number(DType::U8, 7), constant(number(DType::I8, 0))}));
-  add(cases, make_case("matmul_integer_rows", matmul, {a, b, quantized(DType::U8, {4, 1})}));
-  add(cases, make_case("matmul_integer_columns", matmul, {a, b, std::nullopt, quantized(DType::I8, {6})}));
-  add(cases, make_case("matmul_integer_extremes", matmul,
-                       {with_values(tensor(DType::U8, {1, 4}), {255, 255, 255, 255}),
-                        with_values(tensor(DType::U8, {4, 1}), {255, 255, 0, 255}), number(DType::U8, 0),
-                        number(DType::U8, 255)}));
-  add(cases, make_case("matmul_integer_batch", matmul,
-                       {quantized(DType::U8, {2, 3, 4, 5}), quantized(DType::U8, {3, 5, 6}),
-                        quantized(DType::U8, {3, 4, 1}), quantized(DType::U8, {3, 1, 6})}));
-  add(cases, make_case("matmul_integer_shared", matmul,
-                       {quantized(DType::I8, {2, 3, 8}), constant(quantized(DType::I8, {8, 4})),
-                        quantized(DType::I8, {2, 3, 1})}));
-  add(cases, make_case("matmul_integer_empty", matmul,
-                       {quantized(DType::U8, {2, 0}), quantized(DType::U8, {0, 3})}));
-
-  const CaseInput x = quantized(DType::U8, {1, 7, 8, 4});
-  add(cases, make_case("conv_integer_plain", conv<op::ConvIntegerAttributes>({2, 1}, {0, 0, 0, 0}, {1, 1}),
-                       {x, quantized(DType::I8, {6, 3, 2, 4})}));
-  add(cases, make_case("conv_integer_channels", conv<op::ConvIntegerAttributes>({1, 1}, {1, 0, 2, 1}, {1, 2}),
-                       {x, constant(quantized(DType::U8, {6, 3, 3, 4})), number(DType::U8, 7),
-                        quantized(DType::U8, {6})}));
-  add(cases,
-      make_case("conv_integer_grouped", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 2),
-                {x, constant(quantized(DType::U8, {6, 3, 3, 2})), number(DType::U8, 7),
-                 quantized(DType::U8, {6})}));
-  add(cases,
-      make_case("conv_integer_depthwise", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}, 16),
-                {quantized(DType::U8, {1, 6, 6, 16}), constant(quantized(DType::I8, {16, 3, 3, 1})),
-                 number(DType::U8, 7)}));
-  add(cases, make_case("conv_integer_wide", conv<op::ConvIntegerAttributes>({1, 1}, {1, 1, 1, 1}, {1, 1}),
-                       {quantized(DType::U8, {1, 8, 8, 32}), constant(quantized(DType::I8, {32, 3, 3, 32})),
-                        number(DType::U8, 7)}));
-  add(cases,
-      make_case("conv_integer_1d", conv<op::ConvIntegerAttributes>({2}, {1, 1}, {1}),
-                {quantized(DType::I8, {2, 9, 3}), quantized(DType::I8, {5, 3, 3}), number(DType::I8, 4)}));
-  add(cases,
-      make_case("conv_integer_3d", conv<op::ConvIntegerAttributes>({1, 1, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}),
-                {quantized(DType::U8, {1, 4, 5, 4, 3}), constant(quantized(DType::I8, {4, 2, 3, 2, 3})),
-                 number(DType::U8, 4)}));
-}
-
 /// The gradient is not the derivative of the function; pages_quantize_test.cpp tests its values.
 void add_fake(std::vector<Case>& cases) {
   const auto fake = [&](const char* name, int64_t levels, CaseInput low, CaseInput high) {
@@ -187,7 +116,6 @@ std::vector<Case> cases_quantize() {
   add_quantize(cases);
   add_dequantize(cases);
   add_narrow(cases);
-  add_matmuls(cases);
   add_fake(cases);
   return cases;
 }

@@ -1,4 +1,4 @@
-// resize's special coordinates, sample, argmax positions.
+// Elements at computed positions: grids and regions of interest.
 #include "tests/cases/case.h"
 
 namespace librt::test {
@@ -64,51 +64,24 @@ void add_roi_align(std::vector<Case>& cases) {
   add("roi_align_max_adaptive", 0, true, false, DType::I64);
 }
 
-void add_positions(std::vector<Case>& cases) {
-  op::MaxPoolIndicesAttributes attributes;
-  attributes.kernel = {3, 2};
-  attributes.strides = {2, 1};
-  attributes.pads = {1, 0, 1, 1};
-  attributes.dilations = {1, 2};
-  cases.push_back(make_case("max_pool_indices", attributes, {f32({2, 7, 6, 4})}));
-  attributes.column_major = true;
-  attributes.ceil_mode = true;
-  cases.push_back(make_case("max_pool_indices_column_major", attributes, {f32({2, 6, 7, 3})}));
-  op::MaxPoolIndicesAttributes one;
-  one.kernel = {2};
-  cases.push_back(make_case("max_pool_indices_1d", one, {f32({2, 9, 3})}));
-  one.kernel = {2, 2, 2};
-  one.column_major = true;
-  cases.push_back(make_case("max_pool_indices_3d", one, {f32({1, 3, 4, 5, 2})}));
-  one.kernel = {2, 2};
-  cases.push_back(
-      make_case("max_pool_indices_ties", one, {with_values(f32({1, 2, 3, 1}), {1, 1, 1, 1, 1, 1})}));
-}
-
-void add_resize(std::vector<Case>& cases) {
-  const auto add = [&](const char* name, ResizeMode mode, op::ResizeCoordinates coordinates,
-                       std::vector<double> roi, bool antialias, std::vector<double> sizes) {
-    op::ResizeAttributes attributes;
-    attributes.mode = mode;
-    attributes.coordinates = coordinates;
-    attributes.antialias = antialias;
-    attributes.extrapolation = 1.5f;
-    std::vector<std::optional<CaseInput>> inputs{f32({2, 6, 7, 3}), ints(std::move(sizes)), std::nullopt};
-    if (!roi.empty()) inputs.emplace_back(with_values(weight({4}), std::move(roi)));
-    cases.push_back(make_case(name, attributes, std::move(inputs)));
-    // Gradients are tested in f64, a type that roi does not support.
-    cases.back().gradient = cases.back().inputs.size() == 3;
+/// The gradient of the feature map.
+void add_roi_align_grad(std::vector<Case>& cases) {
+  const auto roi = [&](const char* name, int64_t ratio, bool maximum) {
+    op::RoiAlignGradAttributes attributes;
+    attributes.height = 3;
+    attributes.width = 2;
+    attributes.sampling_ratio = ratio;
+    attributes.spatial_scale = 0.5f;
+    attributes.maximum = maximum;
+    const CaseInput rois =
+        with_values(f32({3, 4}), {0.3, 1.2, 9.1, 7.7, 2.2, 3.1, 13.4, 17.9, -5.5, -3.2, 4.4, 2.1});
+    cases.push_back(no_gradient(make_case(
+        name, attributes,
+        {f32({2, 8, 7, 5}), rois, with_values(tensor(DType::I64, {3}), {0, 1, 0}), f32({3, 3, 2, 5})})));
   };
-  using enum op::ResizeCoordinates;
-  const std::vector<double> inside{0.1, 0.2, 0.8, 0.9}, outside{-0.3, 0.4, 0.7, 1.6};
-  add("resize_crop", ResizeMode::Linear, TfCropAndResize, inside, false, {4, 5});
-  add("resize_crop_outside", ResizeMode::Linear, TfCropAndResize, outside, false, {5, 9});
-  add("resize_crop_nearest", ResizeMode::Nearest, TfCropAndResize, outside, false, {5, 9});
-  add("resize_crop_cubic", ResizeMode::Cubic, TfCropAndResize, outside, false, {5, 1});
-  add("resize_antialias_linear", ResizeMode::Linear, HalfPixel, {}, true, {3, 2});
-  add("resize_antialias_cubic", ResizeMode::Cubic, HalfPixel, {}, true, {4, 3});
-  add("resize_antialias_mixed", ResizeMode::Linear, HalfPixel, {}, true, {2, 11});
-  add("resize_half_pixel_for_nearest", ResizeMode::Nearest, TfHalfPixelForNn, {}, false, {3, 4});
+  roi("roi_align_grad", 2, false);
+  roi("roi_align_grad_adaptive", 0, false);
+  roi("roi_align_grad_max", 2, true);
 }
 
 }  // namespace
@@ -117,8 +90,7 @@ std::vector<Case> cases_sample() {
   std::vector<Case> cases;
   add_grid_sample(cases);
   add_roi_align(cases);
-  add_positions(cases);
-  add_resize(cases);
+  add_roi_align_grad(cases);
   return cases;
 }
 

@@ -1,6 +1,4 @@
-// optimizer steps, gradient checks of a training step, ctc.
-#include <limits>
-
+// Optimizer steps: in one kernel, made of others, with states in blocks of 8 bits.
 #include "tests/cases/case.h"
 
 namespace librt::test {
@@ -10,14 +8,6 @@ using Inputs = std::vector<std::optional<CaseInput>>;
 
 CaseInput state(Shape shape) {
   return in_range(f32(std::move(shape)), 0.01, 1);
-}
-
-CaseInput scalar(double value) {
-  return with_values(f32({}), {value});
-}
-
-CaseInput truth(bool value) {
-  return with_values(tensor(DType::Bool, {}), {value ? 1.0 : 0.0});
 }
 
 template <class Attributes>
@@ -33,17 +23,43 @@ void add_forms(std::vector<Case>& cases, const std::string& name, Attributes att
                size_t operands, size_t outputs) {
   add(cases, name, attributes, inputs, outputs);
   inputs.resize(operands);
-  inputs.push_back(scalar(0.25));
+  inputs.push_back(number(DType::F32, 0.25));
   add(cases, name + "_scaled", attributes, inputs, outputs);
-  inputs.push_back(truth(false));
+  inputs.push_back(number(DType::Bool, 0));
   add(cases, name + "_not_skipped", attributes, inputs, outputs);
-  inputs.back() = truth(true);
+  inputs.back() = number(DType::Bool, 1);
   add(cases, name + "_skipped", attributes, inputs, outputs);
+}
+
+/// The least that a step needs.
+void add_first(std::vector<Case>& cases) {
+  op::SgdStepAttributes sgd;
+  sgd.momentum = 0.9f;
+  sgd.weight_decay = 0.01f;
+  const CaseInput rate = with_values(f32({}), {0.05});
+  cases.push_back(with_outputs(make_case("sgd_step", sgd, {f32({7, 9}), f32({7, 9}), f32({7, 9}), rate}), 2));
+  sgd.nesterov = true;
+  cases.push_back(
+      with_outputs(make_case("sgd_step_nesterov", sgd, {f32({63}), f32({63}), f32({63}), rate}), 2));
+  cases.push_back(
+      make_case("sgd_step_plain", op::SgdStepAttributes{}, {f32({5}), f32({5}), std::nullopt, rate}));
+  const CaseInput step = with_values(tensor(DType::I32, {}), {3});
+  op::AdamStepAttributes adam;
+  cases.push_back(with_outputs(
+      make_case("adam_step", adam,
+                {f32({7, 9}), f32({7, 9}), f32({7, 9}), in_range(f32({7, 9}), 0.01, 1), step, rate}),
+      3));
+  adam.weight_decay = 0.1f;
+  adam.decoupled = true;
+  cases.push_back(
+      with_outputs(make_case("adam_step_decoupled", adam,
+                             {f32({65}), f32({65}), f32({65}), in_range(f32({65}), 0.01, 1), step, rate}),
+                   3));
 }
 
 void add_steps(std::vector<Case>& cases) {
   const Shape shape{7, 9};
-  const CaseInput p = f32(shape), s = state(shape), rate = scalar(0.05);
+  const CaseInput p = f32(shape), s = state(shape), rate = number(DType::F32, 0.05);
   const CaseInput third = with_values(tensor(DType::I32, {}), {3}),
                   first = with_values(tensor(DType::I32, {}), {1});
 
@@ -113,7 +129,7 @@ CaseInput quantized_states(int most) {
 
 /// Adam and Lamb with element and block counts around the sizes by which kernels divide their work.
 void add_blockwise_shapes(std::vector<Case>& cases) {
-  const CaseInput real = levels(255, true), squares = levels(256, false), rate = scalar(0.05);
+  const CaseInput real = levels(255, true), squares = levels(256, false), rate = number(DType::F32, 0.05);
   const CaseInput third = with_values(tensor(DType::I32, {}), {3});
   const auto add_shape = [&](const char* name, op::StepRule rule, DType dtype, int64_t count, int64_t block,
                              Inputs more = {}) {
@@ -140,12 +156,13 @@ void add_blockwise_shapes(std::vector<Case>& cases) {
   add_shape("f16", Adam, DType::F16, 700, 256);
   add_shape("lamb_many", Lamb, DType::F32, 5000, 256);
   add_shape("lamb_f16", Lamb, DType::F16, 700, 256);
-  add_shape("lamb_not_skipped", Lamb, DType::F32, 300, 256, {scalar(0.25), truth(false)});
+  add_shape("lamb_not_skipped", Lamb, DType::F32, 300, 256,
+            {number(DType::F32, 0.25), number(DType::Bool, 0)});
 }
 
 /// Steps whose states are quantized in blocks of 32 elements.
 void add_blockwise_steps(std::vector<Case>& cases) {
-  const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = scalar(0.05);
+  const CaseInput p = f32({7, 19}), scales = in_range(f32({5}), 0.1, 1), rate = number(DType::F32, 0.05);
   const CaseInput quantized = in_range(tensor(DType::U8, {7, 19}), 1, 254.9);
   const CaseInput third = with_values(tensor(DType::I32, {}), {3});
   const CaseInput real = levels(255, true), squares = levels(256, false);
@@ -169,12 +186,12 @@ void add_blockwise_steps(std::vector<Case>& cases) {
            {p, p, real, squares, in_range(f32({1}), 0.1, 1), in_range(f32({1}), 0.1, 1), std::nullopt,
             quantized, quantized, third, rate},
            5, 1024);
-  adam.insert(adam.end(), {std::nullopt, scalar(0.25), truth(true)});
+  adam.insert(adam.end(), {std::nullopt, number(DType::F32, 0.25), number(DType::Bool, 1)});
   adam[7] = quantized_states(254),
   adam[8] = quantized_states(255);  // a kernel may keep them or requantize them
   add_step("adam_skipped", step, adam, 5);
   adam[7] = adam[8] = quantized;
-  adam.back() = truth(false);
+  adam.back() = number(DType::Bool, 0);
   adam[6] = scales, adam[11] = quantized;
   step.decoupled = true;
   add_step("adam_largest", step, adam, 7);
@@ -201,92 +218,13 @@ void add_blockwise_steps(std::vector<Case>& cases) {
   add_blockwise_shapes(cases);
 }
 
-void add_gradient_checks(std::vector<Case>& cases) {
-  const double infinity = std::numeric_limits<double>::infinity();
-  cases.push_back(make_case("global_norm", op::GlobalNormAttributes{}, {f32({3, 5}), f32({7}), f32({})}));
-  cases.push_back(make_case("global_norm_one", op::GlobalNormAttributes{}, {f32({300})}));
-  add(cases, "all_finite", op::AllFiniteAttributes{}, {f32({3, 5}), f32({40})}, 1);
-  add(cases, "all_finite_infinity", op::AllFiniteAttributes{},
-      {f32({3, 5}), with_values(f32({3}), {1, -infinity, 2})}, 1);
-  add(cases, "all_finite_nan", op::AllFiniteAttributes{},
-      {with_values(f32({2}), {std::numeric_limits<double>::quiet_NaN(), 1}), f32({3, 5})}, 1);
-  op::LossScaleUpdateAttributes update;
-  update.interval = 3;
-  const auto scale = [&](const char* name, double value, double steps, bool finite) {
-    add(cases, name, update, {scalar(value), with_values(tensor(DType::I32, {}), {steps}), truth(finite)}, 2);
-  };
-  scale("loss_scale_good", 1024, 1, true);
-  scale("loss_scale_grows", 1024, 2, true);
-  scale("loss_scale_overflow", 1024, 2, false);
-  scale("loss_scale_least", 1, 2, false);
-}
-
-void add_ctc(std::vector<Case>& cases) {
-  const CaseInput labels = with_values(tensor(DType::I64, {3, 4}), {1, 2, 2, 3, 4, 4, 0, 0, 3, 1, 2, 4});
-  const auto lengths = [](DType dtype, std::vector<double> values) {
-    return with_values(tensor(dtype, {3}), std::move(values));
-  };
-  op::CtcLossAttributes ctc;
-  const CaseInput x = in_range(f32({9, 3, 5}), -3, -0.2);
-  cases.push_back(with_outputs(
-      make_case("ctc_loss", ctc, {x, labels, lengths(DType::I64, {9, 7, 9}), lengths(DType::I64, {4, 2, 3})}),
-      2));
-  ctc.blank = 4;
-  const CaseInput without_blank =
-      with_values(tensor(DType::I32, {3, 4}), {1, 2, 2, 3, 0, 0, 3, 3, 3, 1, 2, 0});
-  cases.push_back(with_outputs(
-      make_case("ctc_loss_last_blank", ctc,
-                {x, without_blank, lengths(DType::I32, {9, 5, 1}), lengths(DType::I32, {4, 2, 0})}),
-      2));
-  ctc.blank = 0;
-  ctc.zero_infinity = true;  // the second label sequence is too long for its input
-  cases.push_back(
-      with_outputs(make_case("ctc_loss_too_short", ctc,
-                             {x, labels, lengths(DType::I64, {9, 2, 8}), lengths(DType::I64, {4, 2, 4})}),
-                   2));
-}
-
-void add_roi_align_grad(std::vector<Case>& cases) {
-  const auto roi = [&](const char* name, int64_t ratio, bool maximum) {
-    op::RoiAlignGradAttributes attributes;
-    attributes.height = 3;
-    attributes.width = 2;
-    attributes.sampling_ratio = ratio;
-    attributes.spatial_scale = 0.5f;
-    attributes.maximum = maximum;
-    const CaseInput rois =
-        with_values(f32({3, 4}), {0.3, 1.2, 9.1, 7.7, 2.2, 3.1, 13.4, 17.9, -5.5, -3.2, 4.4, 2.1});
-    cases.push_back(no_gradient(make_case(
-        name, attributes,
-        {f32({2, 8, 7, 5}), rois, with_values(tensor(DType::I64, {3}), {0, 1, 0}), f32({3, 3, 2, 5})})));
-  };
-  roi("roi_align_grad", 2, false);
-  roi("roi_align_grad_adaptive", 0, false);
-  roi("roi_align_grad_max", 2, true);
-}
-
-/// With a single rank.
-void add_collectives(std::vector<Case>& cases) {
-  const auto one = [&](const char* name, auto attributes, const CaseInput& x) {
-    cases.push_back(no_gradient(make_case(name, attributes, {x})));
-  };
-  one("all_reduce", op::AllReduceAttributes{}, f32({5, 7}));
-  one("all_reduce_f64", op::AllReduceAttributes{}, tensor(DType::F64, {3}));
-  one("all_gather", op::AllGatherAttributes{}, f32({9}));
-  one("collective_wait", op::CollectiveWaitAttributes{}, f32({4, 3}));
-  one("rank_shard", op::RankShardAttributes{}, f32({5, 7}));
-}
-
 }  // namespace
 
-std::vector<Case> cases_training() {
+std::vector<Case> cases_optimizer() {
   std::vector<Case> cases;
+  add_first(cases);
   add_steps(cases);
   add_blockwise_steps(cases);
-  add_gradient_checks(cases);
-  add_ctc(cases);
-  add_roi_align_grad(cases);
-  add_collectives(cases);
   return cases;
 }
 

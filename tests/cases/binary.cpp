@@ -1,0 +1,74 @@
+// Arithmetic, comparisons and logic of two tensors, element by element, with broadcasting.
+#include "tests/cases/case.h"
+
+namespace librt::test {
+namespace {
+
+template <class Attributes>
+void add_binary(std::vector<Case>& cases, const char* name) {
+  cases.push_back(make_case(text(name, "_same"), Attributes{}, {f32({3, 4, 5}), f32({3, 4, 5})}));
+  cases.push_back(make_case(text(name, "_channel"), Attributes{}, {f32({2, 3, 4, 8}), f32({8})}));
+  cases.push_back(make_case(text(name, "_both"), Attributes{}, {f32({4, 1, 5}), f32({3, 1})}));
+  cases.push_back(make_case(text(name, "_scalar"), Attributes{}, {f32({}), f32({7, 3})}));
+  cases.push_back(make_case(text(name, "_middle"), Attributes{}, {f32({2, 3, 4, 5}), f32({2, 3, 1, 5})}));
+}
+
+template <class Attributes>
+void add_integer_binary(std::vector<Case>& cases, const char* name) {
+  for (DType dtype : {DType::I32, DType::I64})
+    cases.push_back(make_case(text(name, "_", name_of(dtype)), Attributes{},
+                              {in_range(tensor(dtype, {5, 6}), -9, 9), in_range(tensor(dtype, {6}), 1, 9)}));
+}
+
+template <class Attributes>
+void add_compare(std::vector<Case>& cases, const char* name) {
+  cases.push_back(
+      make_case(text(name, "_f32"), Attributes{},
+                {with_values(f32({2, 3}), {1, 2, 3, -1, 0, 5}), with_values(f32({3}), {1, 2, 4})}));
+  cases.push_back(make_case(
+      text(name, "_i64"), Attributes{},
+      {with_values(tensor(DType::I64, {4}), {1, 2, 3, -1}), with_values(tensor(DType::I64, {1}), {2})}));
+}
+
+template <class Attributes>
+void add_logical(std::vector<Case>& cases, const char* name) {
+  cases.push_back(
+      make_case(text(name, "_bool"), Attributes{}, {tensor(DType::Bool, {3, 4}), tensor(DType::Bool, {4})}));
+}
+
+}  // namespace
+
+std::vector<Case> cases_binary() {
+  std::vector<Case> cases;
+  add_binary<op::AddAttributes>(cases, "add");
+  add_binary<op::SubAttributes>(cases, "sub");
+  add_binary<op::MulAttributes>(cases, "mul");
+  add_binary<op::MinimumAttributes>(cases, "minimum");
+  add_binary<op::MaximumAttributes>(cases, "maximum");
+  cases.push_back(make_case("div", op::DivAttributes{}, {f32({4, 6}), in_range(f32({6}), 0.5, 3)}));
+  cases.push_back(
+      make_case("pow", op::PowAttributes{}, {in_range(f32({4, 6}), 0.5, 3), in_range(f32({6}), -2, 3)}));
+  cases.push_back(
+      no_gradient(make_case("pow_square", op::PowAttributes{}, {f32({3, 9}), with_values(weight({}), {2})})));
+  add_integer_binary<op::AddAttributes>(cases, "add");
+  add_integer_binary<op::SubAttributes>(cases, "sub");
+  add_integer_binary<op::MulAttributes>(cases, "mul");
+  add_integer_binary<op::DivAttributes>(cases, "div");
+  add_integer_binary<op::ModAttributes>(cases, "mod");
+  add_integer_binary<op::MaximumAttributes>(cases, "maximum");
+  op::ModAttributes truncated;
+  truncated.truncated = true;
+  cases.push_back(no_gradient(make_case("mod_f32", truncated, {f32({8}), in_range(f32({8}), 0.5, 2)})));
+
+  add_compare<op::EqualAttributes>(cases, "equal");
+  add_compare<op::LessAttributes>(cases, "less");
+  add_compare<op::LessOrEqualAttributes>(cases, "less_or_equal");
+  add_compare<op::GreaterAttributes>(cases, "greater");
+  add_compare<op::GreaterOrEqualAttributes>(cases, "greater_or_equal");
+  add_logical<op::AndAttributes>(cases, "and");
+  add_logical<op::OrAttributes>(cases, "or");
+  add_logical<op::XorAttributes>(cases, "xor");
+  return cases;
+}
+
+}  // namespace librt::test

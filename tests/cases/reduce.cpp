@@ -1,0 +1,48 @@
+// Sums, means, products, extrema and their positions along axes.
+#include "tests/cases/case.h"
+
+namespace librt::test {
+namespace {
+
+template <class Attributes>
+void add_reduce(std::vector<Case>& cases, const char* name) {
+  auto reduce = [&](const char* variant, std::vector<int64_t> axes, bool keep, Shape shape) {
+    Attributes attributes;
+    attributes.axes = std::move(axes);
+    attributes.keep_dims = keep;
+    cases.push_back(
+        make_case(text(name, "_", variant), std::move(attributes), {in_range(f32(shape), 0.5, 1.5)}));
+  };
+  reduce("last", {-1}, true, {3, 4, 17});
+  reduce("first", {0}, false, {9, 12});
+  reduce("middle", {1}, true, {3, 5, 8});
+  reduce("spatial", {1, 2}, false, {2, 5, 6, 8});
+  reduce("outer", {0, 1, 2}, false, {2, 3, 4, 8});
+  reduce("all", {}, false, {4, 5, 3});
+}
+
+template <class Attributes>
+Attributes on_axis(int64_t axis, bool keep) {
+  Attributes attributes;
+  attributes.axis = axis;
+  attributes.keep_dims = keep;
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<Case> cases_reduce() {
+  std::vector<Case> cases;
+  add_reduce<op::ReduceSumAttributes>(cases, "reduce_sum");
+  add_reduce<op::ReduceMeanAttributes>(cases, "reduce_mean");
+  add_reduce<op::ReduceMaxAttributes>(cases, "reduce_max");
+  add_reduce<op::ReduceMinAttributes>(cases, "reduce_min");
+  add_reduce<op::ReduceProdAttributes>(cases, "reduce_prod");
+  cases.push_back(make_case("reduce_sum_i64", op::ReduceSumAttributes{}, {tensor(DType::I64, {3, 4})}));
+  cases.push_back(make_case("arg_max", on_axis<op::ArgMaxAttributes>(-1, false), {f32({5, 9})}));
+  cases.push_back(make_case("arg_max_first_axis", on_axis<op::ArgMaxAttributes>(0, true), {f32({5, 9})}));
+  cases.push_back(make_case("arg_min", on_axis<op::ArgMinAttributes>(1, true), {f32({2, 5, 3})}));
+  return cases;
+}
+
+}  // namespace librt::test
