@@ -132,7 +132,8 @@ RT_PAGE(Gather) = {.kind = OpKind::Gather,
                    .infer = infer_gather,
                    .eval = eval_gather,
                    .cost = cost_gather,
-                   .extents = ExtentRule::Copied};
+                   .extents = ExtentRule::Copied,
+                   .moves = true};
 RT_PAGE(ScatterAdd) = {.kind = OpKind::ScatterAdd,
                        .inputs = {3, 3},
                        .shape_operands = 1u << 0,

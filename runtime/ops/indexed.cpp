@@ -389,12 +389,14 @@ RT_PAGE(GatherElements) = {.kind = OpKind::GatherElements,
                            .inputs = {2, 2},
                            .infer = infer_gather_elements,
                            .cost = cost_of_gather,
-                           .extents = ExtentRule::Copied};
+                           .extents = ExtentRule::Copied,
+                           .moves = true};
 RT_PAGE(GatherND) = {.kind = OpKind::GatherND,
                      .inputs = {2, 2},
                      .infer = infer_gather_nd,
                      .cost = cost_of_gather,
-                     .extents = ExtentRule::Copied};
+                     .extents = ExtentRule::Copied,
+                     .moves = true};
 RT_PAGE(ScatterElements) = {.kind = OpKind::ScatterElements,
                             .inputs = {3, 3},
                             .infer = infer_scatter_elements,

@@ -237,17 +237,19 @@ Status eval_tile(const NodeView&, std::span<const ConstTensorView> inputs,
 }  // namespace
 
 RT_PAGE(Identity) = {
-    .kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy, .form = Form::Unary};
+    .kind = OpKind::Identity, .infer = infer_identity, .eval = eval_copy, .form = Form::Unary, .moves = true};
 RT_PAGE(Reshape) = {.kind = OpKind::Reshape,
                     .inputs = {2, 2},
                     .shape_operands = 1u << 1,
                     .infer = infer_reshape,
                     .eval = eval_copy,
-                    .extents = ExtentRule::Own};
+                    .extents = ExtentRule::Own,
+                    .moves = true};
 RT_PAGE(Transpose) = {.kind = OpKind::Transpose,
                       .infer = infer_transpose,
                       .eval = eval_transpose,
-                      .extents = ExtentRule::Copied};
+                      .extents = ExtentRule::Copied,
+                      .moves = true};
 RT_PAGE(Concat) = {.kind = OpKind::Concat,
                    .inputs = {1, kUnbounded},
                    .infer = infer_concat,
@@ -258,7 +260,8 @@ RT_PAGE(Slice) = {.kind = OpKind::Slice,
                   .shape_operands = 1u << 1 | 1u << 2,
                   .infer = infer_slice,
                   .eval = eval_slice,
-                  .extents = ExtentRule::Own};
+                  .extents = ExtentRule::Own,
+                  .moves = true};
 RT_PAGE(Pad) = {.kind = OpKind::Pad,
                 .inputs = {2, 3},
                 .shape_operands = 1u << 1,
@@ -270,12 +273,14 @@ RT_PAGE(Expand) = {.kind = OpKind::Expand,
                    .shape_operands = 1u << 1,
                    .infer = infer_expand,
                    .eval = eval_expand,
-                   .extents = ExtentRule::Own};
+                   .extents = ExtentRule::Own,
+                   .moves = true};
 RT_PAGE(Tile) = {.kind = OpKind::Tile,
                  .inputs = {2, 2},
                  .shape_operands = 1u << 1,
                  .infer = infer_tile,
                  .eval = eval_tile,
-                 .extents = ExtentRule::Own};
+                 .extents = ExtentRule::Own,
+                 .moves = true};
 
 }  // namespace librt::ops

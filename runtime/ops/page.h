@@ -116,6 +116,9 @@ struct Page {
   Arithmetic arithmetic = Arithmetic::Plain;
   Form form = Form::Opaque;
   ExtentRule extents = ExtentRule::Unknown;
+  /// The result holds elements of the first operand, unchanged, in whatever order and number, and nothing
+  /// else.
+  bool moves = false;
 };
 
 /// Marks a page as precision-sensitive: the operator stays in f32.
@@ -129,6 +132,9 @@ const Page* page_of(OpKind kind) noexcept;
 
 /// The operator's form; Opaque for an operator this build does not know.
 Form form_of(OpKind kind) noexcept;
+
+/// See Page::moves.
+bool moves_elements(OpKind kind) noexcept;
 
 /// By the page's form, or its `extents`.
 ExtentRule extent_rule(OpKind kind) noexcept;

@@ -18,6 +18,11 @@ ExtentRule extent_rule(OpKind kind) noexcept {
   return ExtentRule::Unknown;
 }
 
+bool moves_elements(OpKind kind) noexcept {
+  const Page* page = page_of(kind);
+  return page != nullptr && page->moves;
+}
+
 Form form_of(OpKind kind) noexcept {
   const Page* page = page_of(kind);
   return page == nullptr ? Form::Opaque : page->form;

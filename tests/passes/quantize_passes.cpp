@@ -1,4 +1,5 @@
 // quantize, and the passes that insert QuantizeLinear and DequantizeLinear into an f32 graph.
+#include "runtime/ops/page.h"
 #include "tests/passes/support.h"
 #include "tools/compiler/quantize/calibrate.h"
 #include "tools/compiler/quantize/quantize_weights.h"
@@ -95,6 +96,22 @@ TEST(Quantize, OperatorsBetweenStayQuantized) {
   EXPECT_EQ(count(net.graph, OpKind::QuantizeLinear), 1u) << print(net.graph);
   EXPECT_EQ(count(net.graph, OpKind::DequantizeLinear), 1u) << print(net.graph);
   EXPECT_GE(count(net.graph, OpKind::Lookup), 2u) << print(net.graph);
+}
+
+TEST(Quantize, DataIsMovedInBytes) {
+  QuantizedNet net;
+  Builder& b = net.b;
+  const ValueId x = net.through(net.input({{.extent = 4}, {.extent = 3}}), 0.02, 110);
+  const int64_t numbers[] = {3, 0, 1, 1, 2, 0};
+  const ValueId indices = b.constant({DType::I64, {2, 3}}, Blob::copy_of(numbers, sizeof numbers));
+  const ValueId picked = b.emit(op::GatherElementsAttributes{}, {x, indices});
+  net.output(b.emit(op::ReluAttributes{}, {b.transpose(picked, {1, 0})}));
+  transform(net.graph, {"quantize"}, kOneStep);
+  for (const Node& node : net.graph.nodes) {
+    if (!ops::moves_elements(node.kind())) continue;
+    EXPECT_EQ(net.graph[node.inputs[0]].dtype, DType::U8) << print(net.graph);
+  }
+  EXPECT_EQ(count(net.graph, OpKind::GatherElements), 1u);
 }
 
 TEST(Quantize, DynamicMatmulsKeepTheirScaleAsAnOperand) {

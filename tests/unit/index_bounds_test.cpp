@@ -35,9 +35,13 @@ TEST(IndexBounds, TheSmallestTableCountsAlsoAfterMovements) {
   op::GatherAttributes columns;
   columns.axis = -1;
   builder.output(builder.emit(columns, {small, builder.cast(index, DType::I64)}));
+  const ValueId picked = builder.input("picked", DType::I64, {{.extent = 5}});
+  const ValueId medium = builder.input("medium", DType::F32, {{.extent = 6}});
+  builder.output(
+      builder.emit(op::GatherAttributes{}, {medium, builder.emit(op::GatherAttributes{}, {picked, index})}));
   builder.output(builder.cast(free, DType::F32));
   ASSERT_TRUE(builder.status().ok()) << builder.status().message();
-  EXPECT_EQ(compiler::index_bounds(graph), (std::map<std::string, int64_t>{{"index", 7}}));
+  EXPECT_EQ(compiler::index_bounds(graph), (std::map<std::string, int64_t>{{"index", 5}, {"picked", 6}}));
 }
 
 }  // namespace

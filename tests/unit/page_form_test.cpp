@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "runtime/core/element.h"
 #include "runtime/ops/evaluate.h"
@@ -79,6 +81,37 @@ TEST(PageForm, ResultsFollowTheirOperandsElementByElement) {
     ++tried;
   }
   EXPECT_GT(tried, 150);
+}
+
+TEST(PageForm, MovementsHoldElementsOfTheFirstOperand) {
+  int tried = 0;
+  for (const Case& c : all_cases()) {
+    if (!ops::moves_elements(c.op.type)) continue;
+    SCOPED_TRACE(c.name);
+    const auto values = case_values(c);
+    const Node node{.op = c.op};
+    std::vector<Operand> operands;
+    std::vector<ConstTensorView> views;
+    for (const auto& value : values) {
+      operands.push_back(value ? Operand{.present = true, .info = value->info, .value = value->bytes.data()}
+                               : Operand{});
+      views.push_back(value ? value->view() : ConstTensorView{});
+    }
+    const auto results = ops::evaluate_node({.node = node, .inputs = operands}, views);
+    ASSERT_TRUE(results.ok()) << results.status().message();
+    ASSERT_EQ(results->size(), 1U);
+    ASSERT_EQ(results->front().info.dtype, values[0]->info.dtype);
+    const size_t size = size_of(values[0]->info.dtype);
+    std::set<std::string_view> given;
+    const auto element = [size](const ops::HostTensor& tensor, size_t at) {
+      return std::string_view(reinterpret_cast<const char*>(tensor.bytes.data()) + at, size);
+    };
+    for (size_t at = 0; at < values[0]->bytes.size(); at += size) given.insert(element(*values[0], at));
+    for (size_t at = 0; at < results->front().bytes.size(); at += size)
+      ASSERT_TRUE(given.contains(element(results->front(), at))) << "element " << at / size;
+    ++tried;
+  }
+  EXPECT_GT(tried, 30);
 }
 
 TEST(PageForm, TheShapeRulesAgree) {

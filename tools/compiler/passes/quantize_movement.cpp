@@ -1,6 +1,7 @@
 // Movement of data and DequantizeLinear change places, so that 8 bits are moved.
 #include <algorithm>
 
+#include "runtime/ops/page.h"
 #include "tools/compiler/passes/quantize_rewrites.h"
 
 namespace librt::compiler {
@@ -32,20 +33,10 @@ int64_t moved_axis(GraphEdit& edit, const Node& node, const Quantized& x) {
 
 }  // namespace
 
-// Operators whose results hold elements of the first operand, in whatever order: a function of each element,
-// as DequantizeLinear is one, may as well come after them. Also MaxPool: the function is increasing.
+// A function of each element, as DequantizeLinear is one, may as well come after a movement of elements. Also
+// after MaxPool: the function is increasing.
 bool moves_quantized(OpKind kind) {
-  switch (kind) {
-    case OpKind::MaxPool:
-    case OpKind::Identity:
-    case OpKind::Reshape:
-    case OpKind::Transpose:
-    case OpKind::Slice:
-    case OpKind::Expand:
-    case OpKind::Tile:
-    case OpKind::Gather: return true;
-    default: return false;
-  }
+  return ops::moves_elements(kind) || kind == OpKind::MaxPool;
 }
 
 //   x8 - DQ - Transpose - y        ->        x8 - Transpose - DQ - y        with one scale for the tensor

@@ -79,16 +79,8 @@ class Elements {
 
   /// Operands whose elements end up in the result unchanged; all others must be constants.
   std::vector<size_t> moved() const {
+    if (ops::moves_elements(node_.kind())) return {0};
     switch (node_.kind()) {
-      case OpKind::Identity:
-      case OpKind::Reshape:
-      case OpKind::Transpose:
-      case OpKind::Slice:
-      case OpKind::Gather:
-      case OpKind::GatherElements:
-      case OpKind::GatherND:
-      case OpKind::Expand:
-      case OpKind::Tile: return {0};
       case OpKind::Pad:
         if (!has(2)) return {};  // the fill value has no index
         return {0, 2};

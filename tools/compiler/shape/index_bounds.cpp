@@ -8,18 +8,9 @@
 namespace librt::compiler {
 namespace {
 
-// Operators whose result holds only elements of their first operand; a Cast of indices keeps their values.
-bool moves_first_operand(OpKind kind) {
-  switch (kind) {
-    case OpKind::Identity:
-    case OpKind::Cast:
-    case OpKind::Reshape:
-    case OpKind::Transpose:
-    case OpKind::Slice:
-    case OpKind::Expand:
-    case OpKind::Tile: return true;
-    default: return false;
-  }
+// A Cast of indices keeps their values.
+bool keeps_indices(OpKind kind) {
+  return ops::moves_elements(kind) || kind == OpKind::Cast;
 }
 
 void lower(std::map<std::string, int64_t>& bounds, const std::string& name, const Dim& dim) {
@@ -55,7 +46,7 @@ std::map<std::string, int64_t> index_bounds(const Graph& graph) {
   }
   for (const Node& node : graph.nodes) {
     if (node.inputs.empty()) continue;
-    if (moves_first_operand(node.kind()) && node.inputs[0] != kNoValue)
+    if (keeps_indices(node.kind()) && node.inputs[0] != kNoValue)
       origin[node.outputs[0]] = origin[node.inputs[0]];
     int64_t axis = 0;
     if (node.kind() == OpKind::Gather)
