@@ -353,7 +353,7 @@ rt_status* rt_trainer_open(rt_trainer* trainer, const char* entry, rt_session** 
     options.entry = entry != nullptr ? entry : "infer";
     auto made = std::make_unique<rt_session>();
     made->in_use = trainer->session.in_use;
-    RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), std::move(options), &training));
+    RT_ASSIGN(made->session, librt::Session::create(training.shared_model(), options, &training));
     *session = made.release();
     return {};
   });

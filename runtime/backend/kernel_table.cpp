@@ -4,6 +4,7 @@
 
 namespace librt {
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): called once, in a widely included header
 KernelTable::KernelTable(std::vector<std::span<const KernelRow>> families) : by_op_(kOpCount) {
   for (const auto& family : families)
     for (const KernelRow& row : family) {

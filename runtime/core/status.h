@@ -129,7 +129,7 @@ class [[nodiscard]] Result {
   }
   Result& operator=(Result&& other) noexcept {
     std::destroy_at(this);
-    return *std::construct_at(this, std::move(other));
+    return *std::construct_at(this, std::move(other));  // NOLINT(misc-unconventional-assign-operator)
   }
   [[gnu::always_inline]] ~Result() {
     if constexpr (!std::is_trivially_destructible_v<T>)

@@ -31,9 +31,9 @@ struct BasicTensorView {
   auto* as() const noexcept {
     return static_cast<std::conditional_t<std::is_const_v<Void>, const T, T>*>(data);
   }
-  operator BasicTensorView<const void>() const noexcept {
+  operator BasicTensorView<const void>() const noexcept {  // NOLINT: implicit on purpose
     return {data, info};
-  }  // NOLINT: implicit on purpose
+  }
 };
 using TensorView = BasicTensorView<void>;
 using ConstTensorView = BasicTensorView<const void>;

@@ -152,7 +152,8 @@ ResizeTable resize_table(const ResizeAxis& axis, const op::ResizeAttributes& att
       weight[0] = 1;
       continue;
     }
-    const double first = std::floor(x) + 1 - static_cast<double>(used / 2);
+    const size_t half = used / 2;
+    const double first = std::floor(x) + 1 - static_cast<double>(half);
     double sum = 0;
     for (size_t t = 0; t < used; ++t) {
       const double at = first + static_cast<double>(t);

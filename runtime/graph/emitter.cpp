@@ -12,9 +12,9 @@ ValueId Emitter::scalar(double number, DType dtype) {
   return constant({.dtype = dtype, .shape = {}}, Blob::copy_of(bytes, size_of(dtype)));
 }
 
-ValueId Emitter::ints(std::span<const int64_t> values) {
-  return constant({.dtype = DType::I64, .shape = {static_cast<int64_t>(values.size())}},
-                  Blob::copy_of(values.data(), values.size_bytes()));
+ValueId Emitter::ints(std::span<const int64_t> numbers) {
+  return constant({.dtype = DType::I64, .shape = {static_cast<int64_t>(numbers.size())}},
+                  Blob::copy_of(numbers.data(), numbers.size_bytes()));
 }
 
 ValueId Emitter::reduce_sum(ValueId x, std::vector<int64_t> axes, bool keep_dims) {

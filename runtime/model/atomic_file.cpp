@@ -94,7 +94,7 @@ Status AtomicFile::commit() {
   const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return failure("open its folder");
   const bool flushed = fsync(folder) == 0 || errno == EINVAL;  // some file systems cannot flush a folder
-  const Status status = flushed ? Status() : failure("flush its folder");
+  Status status = flushed ? Status() : failure("flush its folder");
   close(folder);
   return status;
 }

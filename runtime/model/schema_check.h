@@ -12,6 +12,6 @@
 namespace librt {
 
 /// The table's own fields; referenced tables need their own call. The verifier must have accepted the buffer.
-Status check_table(const void* table, const flatbuffers::TypeTable& type);
+Status check_table(const void* data, const flatbuffers::TypeTable& type);
 
 }  // namespace librt

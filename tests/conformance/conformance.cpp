@@ -272,7 +272,7 @@ Complaint check_guarded(Runner& runner, const std::vector<ops::HostTensor>& want
       if (!inside && *b != kBrick)
         return text("output ", i, ": wrote ", b - first, " bytes from the output's start");
     }
-    if (want[i].bytes.size() > 0) {
+    if (!want[i].bytes.empty()) {
       rt_tensor got = c_tensor(want[i]);
       got.data = const_cast<std::byte*>(first);
       if (Complaint c = compare(got, want[i], Demand{.tolerance = tolerance}); !c.empty())

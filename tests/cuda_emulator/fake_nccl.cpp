@@ -122,7 +122,8 @@ Result init(Communicator** made, int ranks, UniqueId id, int rank, Config* confi
   // The last rank to arrive unlinks the name.
   if (self->rendezvous->here.fetch_add(1) + 1 == static_cast<uint64_t>(ranks)) shm_unlink(id.bytes);
   constexpr std::string_view kFails = "fails on ";
-  if (setting().starts_with(kFails)) self->failed = std::atoi(setting().substr(kFails.size()).data()) == rank;
+  if (setting().starts_with(kFails))
+    self->failed = std::strtol(setting().data() + kFails.size(), nullptr, 10) == rank;
   return kInProgress;
 }
 

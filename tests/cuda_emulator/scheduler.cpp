@@ -153,9 +153,9 @@ struct Scheduler {
     if (const char* streams = std::getenv("RT_EMULATOR_STREAMS"); streams != nullptr)
       options.lazy_streams = std::strcmp(streams, "lazy") == 0;
     if (const char* architecture = std::getenv("RT_EMULATOR_CHIP"); architecture != nullptr)
-      options.compute_capability = std::atoi(architecture);
+      options.compute_capability = static_cast<int>(std::strtol(architecture, nullptr, 10));
     if (const char* devices = std::getenv("RT_EMULATOR_DEVICES"); devices != nullptr)
-      options.devices = std::atoi(devices);
+      options.devices = static_cast<int>(std::strtol(devices, nullptr, 10));
     start_order.reserve(kMaxThreads);
     idle.reserve(2 * kMaxThreads);
   }

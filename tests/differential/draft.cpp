@@ -94,7 +94,7 @@ std::string Draft::ints(const Extents& values) {
 }
 
 std::string Draft::number(int64_t value) {
-  const std::string name = ints({value});
+  std::string name = ints({value});
   auto& initializers = *model.mutable_graph()->mutable_initializer();
   initializers[initializers.size() - 1].clear_dims();
   return name;

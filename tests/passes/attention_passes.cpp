@@ -14,7 +14,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Heads : Net {
   ValueId q, k, v;
 
-  Heads(int64_t heads = 2, int64_t groups = 2, int64_t queries = 5, int64_t keys = 6) {
+  explicit Heads(int64_t heads = 2, int64_t groups = 2, int64_t queries = 5, int64_t keys = 6) {
     const Dim batch = symbol("batch");
     q = input({batch, {.extent = heads}, {.extent = queries}, {.extent = 4}}, "q");
     k = input({batch, {.extent = groups}, {.extent = keys}, {.extent = 4}}, "k");

@@ -180,7 +180,7 @@ TEST(Threads, MustNotShareASession) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   librt::backend_name = argc > 1 ? argv[1] : "reference";
-  if (argc > 2) librt::devices = std::atoi(argv[2]);
+  if (argc > 2) librt::devices = static_cast<int>(std::strtol(argv[2], nullptr, 10));
   const auto found = librt::open_device(librt::backend_name, {});
   if (!found.ok()) {
     std::printf("skipped: %s\n", found.status().message().c_str());

@@ -67,8 +67,8 @@ int main(int argc, char** argv) {
   const std::vector<rt::TensorSpec> specs = session.inputs();
 
   const size_t steps = losses->bytes.size() / librt::size_of(losses->type);
-  const double early = std::atof(options["--early"].c_str());
-  const double late = std::atof(options["--late"].c_str());
+  const double early = std::strtod(options["--early"].c_str(), nullptr);
+  const double late = std::strtod(options["--late"].c_str(), nullptr);
   double worst = 0;
   for (size_t step = 0; step < steps; ++step) {
     for (size_t i = 0; i < specs.size(); ++i) {

@@ -24,7 +24,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-using librt::Status;
 using librt::tools::Array;
 
 struct Settings {

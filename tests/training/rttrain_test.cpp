@@ -36,7 +36,7 @@ class Folder : public ::testing::Test {
   }
 
   std::string write_gz(const std::string& name, const std::string& text) const {
-    const std::string path = (folder_ / name).string();
+    std::string path = (folder_ / name).string();
     gzFile file = gzopen(path.c_str(), "wb");
     gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
     gzclose(file);
@@ -641,7 +641,7 @@ TEST_F(EventFiles, RecordsOfScalars) {
   std::ifstream in(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto take = [&](size_t count) {
-    const std::string part = bytes.substr(0, count);
+    std::string part = bytes.substr(0, count);
     bytes.erase(0, count);
     return part;
   };

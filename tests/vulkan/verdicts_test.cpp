@@ -11,7 +11,7 @@ namespace librt::vulkan {
 namespace {
 
 std::string fresh_path() {
-  const auto path = std::filesystem::temp_directory_path() / ("verdicts_test_" + std::to_string(getpid()));
+  auto path = std::filesystem::temp_directory_path() / ("verdicts_test_" + std::to_string(getpid()));
   std::filesystem::remove(path);
   return path;
 }

@@ -20,10 +20,12 @@ constexpr size_t kNameColumn = 26;
 size_t line_width() {
   size_t width = 100;
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     width = size.ws_col;
-  else if (const char* columns = std::getenv("COLUMNS"); columns != nullptr && std::atoi(columns) > 0)
-    width = static_cast<size_t>(std::atoi(columns));
+  } else if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    if (const long number = std::strtol(columns, nullptr, 10); number > 0)
+      width = static_cast<size_t>(number);
+  }
   return std::clamp(width, kNarrowest, kWidest);
 }
 

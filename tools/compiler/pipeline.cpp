@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <set>
 
 #include "runtime/graph/node_view.h"
@@ -124,7 +125,7 @@ std::span<const Pass> all_passes() {
 std::string PipelineReport::table() const {
   std::string out = text(padded("entry", 14), padded("pass", 18), padded("nodes", 16), "ms\n");
   for (const PassReport& pass : passes) {
-    const auto tenths = static_cast<int64_t>(pass.milliseconds * 10 + 0.5);
+    const auto tenths = static_cast<int64_t>(std::llround(pass.milliseconds * 10));
     append(out, text(padded(pass.entry, 14), padded(pass.pass, 18),
                      padded(text(pass.nodes_before, " -> ", pass.nodes_after), 16), tenths / 10, '.',
                      tenths % 10, '\n'));

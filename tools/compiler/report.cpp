@@ -1,6 +1,7 @@
 #include "tools/compiler/report.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "runtime/ops/control.h"
 #include "tools/compiler/builder.h"
@@ -13,7 +14,7 @@ std::string scaled(double number) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
   size_t unit = 0;
   for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
-  const auto hundredths = static_cast<int64_t>(number * 100 + 0.5);
+  const auto hundredths = static_cast<int64_t>(std::llround(number * 100));
   return text(hundredths / 100, '.', hundredths / 10 % 10, hundredths % 10, ' ', kUnits[unit]);
 }
 

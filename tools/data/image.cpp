@@ -1,5 +1,6 @@
 #include "tools/data/image.h"
 
+#include <cmath>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -146,7 +147,7 @@ Image resized(const Image& image, int width, int height) {
         const double top = pixel(ty.low, tx.low) * (1 - tx.weight) + pixel(ty.low, tx.high) * tx.weight;
         const double bottom = pixel(ty.high, tx.low) * (1 - tx.weight) + pixel(ty.high, tx.high) * tx.weight;
         out.rgb[static_cast<size_t>((y * width + x) * 3 + c)] =
-            static_cast<uint8_t>(top * (1 - ty.weight) + bottom * ty.weight + 0.5);
+            static_cast<uint8_t>(std::lround(top * (1 - ty.weight) + bottom * ty.weight));
       }
     }
   }

@@ -148,7 +148,7 @@ class Writer {
   }
 
   std::string transposed(const std::string& value, const std::string& node, const Longs& permutation) {
-    const std::string result = fresh(value, "transposed");
+    std::string result = fresh(value, "transposed");
     set(add("Transpose", fresh(node, "transpose"), {value}, result), "perm", permutation);
     return result;
   }

@@ -42,8 +42,8 @@ Result<uint64_t> parse_number(const std::string& value, std::string_view key) {
 Result<std::string> path_inside(const std::string& folder, const std::string& location) {
   namespace fs = std::filesystem;
   const fs::path relative(location);
-  const Status outside = invalid_model("external data '", location,
-                                       "' is outside the model's folder; move it next to the model");
+  Status outside = invalid_model("external data '", location,
+                                 "' is outside the model's folder; move it next to the model");
   if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos) return outside;
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);

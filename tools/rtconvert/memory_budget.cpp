@@ -1,6 +1,7 @@
 #include "tools/rtconvert/memory_budget.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -209,7 +210,7 @@ std::string budget_text(const MemoryBudget& budget, const Options& options) {
   append(out, text("\nbatch       ", budget.batch));
   if (budget.micro_batch != budget.batch) append(out, text(" in micro-batches of ", budget.micro_batch));
   if (budget.recomputed_nodes > 0) {
-    const auto tenths = static_cast<int64_t>(budget.recomputed_flops * 1000 + 0.5);
+    const auto tenths = static_cast<int64_t>(std::llround(budget.recomputed_flops * 1000));
     append(out, text(", ", budget.recomputed_nodes, " nodes run again in the backward pass (", tenths / 10,
                      ".", tenths % 10, " % more operations)"));
   }

@@ -42,8 +42,8 @@ double cgroup_cpus() {
     const double period = std::strtod(rest, nullptr);
     return rest != line.c_str() && period > 0 ? quota / period : 0;
   }
-  const double quota = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str());
-  const double period = std::atof(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str());
+  const double quota = std::strtod(first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str(), nullptr);
+  const double period = std::strtod(first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str(), nullptr);
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 

@@ -134,7 +134,7 @@ class ProgramTask final : public Task {
         if (address == execution.addresses[i]) continue;
         execution.addresses[i] = address;
         if (!step.primitive) continue;
-        if (dnnl_memory_set_data_handle(execution.memories[i].get(), address) != dnnl_success)
+        if (dnnl_memory_set_data_handle(execution.arguments[i].memory, address) != dnnl_success)
           return Status(Code::Device, "oneDNN: an operand's address was refused");
       }
     }
@@ -297,7 +297,7 @@ class ProgramBuilder {
     }
     program_.steps.push_back({std::move(primitive), std::move(arguments), {}, {}, when});
   }
-  void call(std::vector<Location> buffers, std::function<void(std::byte* const*)> function,
+  void call(const std::vector<Location>& buffers, std::function<void(std::byte* const*)> function,
             When when = When::Always) {
     Step step = step_on(buffers);
     step.function = std::move(function);

@@ -35,7 +35,8 @@ struct Run {
 /// A tensor cut into runs.
 class Runs {
  public:
-  Runs(const ScaleGroups& groups) : g_(groups), blocks_((groups.extent + groups.block - 1) / groups.block) {
+  explicit Runs(const ScaleGroups& groups)
+      : g_(groups), blocks_((groups.extent + groups.block - 1) / groups.block) {
     along_axis_ = !g_.per_tensor() && g_.inner == 1 && g_.block_stride == 1 && g_.block == 1;
   }
   int64_t count() const noexcept {

@@ -91,9 +91,10 @@ void weigh(float* y, float factor, const float* weights, const float* v, int64_t
     Vector sum[kVectors];
 #pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) sum[n] = factor * load(y + i + n * kWidth);
-    for (int64_t t = 0; t < keys; ++t)
+    for (int64_t t = 0; t < keys; ++t) {
 #pragma GCC unroll 4
       for (int n = 0; n < kVectors; ++n) sum[n] += weights[t] * load(v + t * e + i + n * kWidth);
+    }
 #pragma GCC unroll 4
     for (int n = 0; n < kVectors; ++n) store(y + i + n * kWidth, sum[n]);
   }

@@ -15,8 +15,8 @@ namespace librt::cpu {
 class Codebook {
  public:
   static constexpr size_t kLevels = 256;
-  /// `numbers` [levels] ascend; 2 <= levels <= 256.
-  Codebook(const float* numbers, int64_t levels) noexcept;
+  /// `values` [levels] ascend; 2 <= levels <= 256.
+  Codebook(const float* values, int64_t levels) noexcept;
 
   /// Dequantizes one block into y[0..n).
   void dequantize(const Simd& simd, const uint8_t* codes, float scale, float* y, int64_t n) const noexcept {

@@ -141,7 +141,7 @@ Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
 Status CudaCommands::capture(StepRange& range) {
   const cudaStream_t stream = device_.compute_stream();
   RT_CUDA_TRY(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capturing a graph");
-  const Status status = run_steps(range.first, range.last, false);
+  Status status = run_steps(range.first, range.last, false);
   cudaGraph_t captured = nullptr;
   const cudaError_t ended = cudaStreamEndCapture(stream, &captured);
   if (!status.ok()) {

@@ -9,8 +9,8 @@ namespace {
 
 /// In place over the first operand that has the result's shape and type.
 Requirements over_operand(const NodeView& node) {
-  for (uint8_t i = 0; i < node.input_count(); ++i)
-    if (node.input(i) == node.output(0)) return in_place(i);
+  for (size_t i = 0; i < node.input_count(); ++i)
+    if (node.input(i) == node.output(0)) return in_place(static_cast<uint8_t>(i));
   return {};
 }
 

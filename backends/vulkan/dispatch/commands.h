@@ -59,7 +59,7 @@ class VulkanCommands final : public CommandList {
   Status wait() noexcept override;
   Status timings(std::span<uint64_t> nanoseconds) noexcept override;
 
-  Status dispatch(const Dispatch& dispatch);
+  Status dispatch(const Dispatch& work);
   /// Sets bytes (a multiple of four) to a repeated 32-bit word.
   Status fill(const BufferRef& destination, uint32_t word);
   VulkanDevice& device() noexcept { return device_; }

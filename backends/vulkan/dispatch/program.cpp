@@ -99,9 +99,9 @@ Status Program::check_interfaces() const {
   return {};
 }
 
-Status Program::record(CommandList& list, const Bindings& bindings) noexcept {
+Status Program::record(CommandList& commands, const Bindings& bindings) noexcept {
   RT_TRY(check_interfaces());
-  auto& commands = static_cast<VulkanCommands&>(list);
+  auto& vulkan = static_cast<VulkanCommands&>(commands);
   for (const Step& step : steps_) {
     BoundRange ranges[kStorageBindings + kTexelBindings];
     size_t count = 0;
@@ -114,16 +114,16 @@ Status Program::record(CommandList& list, const Bindings& bindings) noexcept {
       ++count;
     }
     switch (step.kind_) {
-      case Step::Kind::Fill: RT_TRY(commands.fill(ranges[0].range, step.word_)); break;
+      case Step::Kind::Fill: RT_TRY(vulkan.fill(ranges[0].range, step.word_)); break;
       case Step::Kind::Copy: {
         const BufferRef& to = ranges[0].range;
         const BufferRef& from = ranges[1].range;
-        if (to.slot != from.slot || to.offset != from.offset) RT_TRY(commands.copy(to, from));
+        if (to.slot != from.slot || to.offset != from.offset) RT_TRY(vulkan.copy(to, from));
         break;
       }
       case Step::Kind::Dispatch: {
         const Dispatch dispatch{step.shader_, step.constants_, step.push_, {ranges, count}, step.groups_};
-        if (Status status = commands.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
+        if (Status status = vulkan.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
         break;
       }
     }

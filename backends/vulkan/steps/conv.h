@@ -43,7 +43,7 @@ struct ConvOperands {
   DType dtype = DType::F32;               ///< f32, f16 or bf16, of all operands; accumulation is f32
 };
 
-void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
+void add_tiled_conv(Program& program, const VulkanDevice& device, const ConvSides& given,
                     const ConvOperands& operands, const EpiloguePlan& epilogue);
 /// weight: [O,K..,I] as stored. Declines if the device's matrices are in quarantine.
 void add_matrix_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,

@@ -210,7 +210,7 @@ void Assigner::add_scratch() {
 void Assigner::plan() {
   for (PlanValue& value : p_.values)
     if (value.storage != kNone) value.storage = find(value.storage);
-  for (uint8_t space = 0; space < devices_.space_count(); ++space) {
+  for (size_t space = 0; space < devices_.space_count(); ++space) {
     std::vector<uint32_t> ids;
     std::vector<Lifetime> lives;
     for (uint32_t i = 0; i < p_.storages.size(); ++i) {

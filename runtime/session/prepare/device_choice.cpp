@@ -1,6 +1,7 @@
 #include "runtime/session/prepare/device_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "runtime/backend/registry.h"
@@ -52,7 +53,7 @@ double predict(const Workload& work, const DeviceInfo& info, const DeviceProfile
 }
 
 std::string milliseconds(double seconds) {
-  const auto micro = static_cast<int64_t>(seconds * 1e6 + 0.5);
+  const auto micro = static_cast<int64_t>(std::llround(seconds * 1e6));
   std::string fraction = text(micro % 1000);
   fraction.insert(0, 3 - std::min<size_t>(3, fraction.size()), '0');
   return text(micro / 1000, ".", fraction, " ms");

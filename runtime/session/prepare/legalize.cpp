@@ -43,7 +43,7 @@ class Legalizer {
               SymbolExtents& extents);
   Status check_extents(const Graph& graph, const Node& node, std::span<const TensorInfo> infos,
                        const std::string& name, SymbolExtents& extents) const;
-  Status inline_body(const Node& node, ValueMap& map, const std::string& name);
+  Status inline_body(const Node& outer, ValueMap& map, const std::string& name);
   bool can_fold(const NodeView& view, const std::vector<Ref>& inputs, bool stable) const;
   Status fold(const Graph& graph, const NodeView& view, const std::vector<Ref>& inputs, bool stable,
               ValueMap& map);

@@ -61,7 +61,8 @@ class Plan {
   void forget_recording() noexcept;
 
   /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing.
-  Status run(PlanContext& context, std::span<const HostRange> inputs, std::span<const HostRange> outputs);
+  Status run(PlanContext& context, std::span<const HostRange> input_ranges,
+             std::span<const HostRange> output_ranges);
 
   /// Runs in flight at a time, each with its own slot (turn).
   static constexpr size_t kRunSlots = 2;
@@ -108,10 +109,10 @@ class Plan {
   };
   class SlotTable;
 
-  Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref value, uint32_t device) const;
+  Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const;
   Status record_stage(PlanContext& context, Stage& stage);
-  Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> inputs,
-                  std::span<const HostRange> outputs) const;
+  Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
+                  std::span<const HostRange> output_ranges) const;
   MemoryLocation arena_location(const PlanContext& context, const Storage& storage) const noexcept;
   std::vector<Exchange::Range> arriving() const;
   std::vector<Exchange::Range> leaving(const PlanContext& context) const;

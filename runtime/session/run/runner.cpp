@@ -37,7 +37,7 @@ Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fre
 
 Status Workspace::grow_arenas(const Plan& plan) {
   if (arenas.size() < devices->space_count()) arenas.resize(devices->space_count());
-  for (uint8_t space = 0; space < arenas.size(); ++space) {
+  for (size_t space = 0; space < arenas.size(); ++space) {
     const std::vector<size_t>& planned = plan.program().arena_bytes;
     const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
     if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
@@ -45,7 +45,7 @@ Status Workspace::grow_arenas(const Plan& plan) {
     for (const GraphRunner* runner : runners)
       for (const auto& other : runner->plans_) other->forget_recording();
     arenas[space].reset();
-    auto grown = Block::allocate(devices->owner(space), needed);
+    auto grown = Block::allocate(devices->owner(static_cast<uint8_t>(space)), needed);
     if (!grown.ok()) {
       // The arena stays empty: the next attempt allocates again.
       return std::move(grown).status().in("working memory of ", bytes_text(needed));
