@@ -55,12 +55,12 @@ __global__ void __launch_bounds__(kElementwiseThreads)
 }  // namespace
 
 cudaError_t gather(const GatherArguments& arguments, cudaStream_t stream) {
-  if (arguments.extent == 0) return cudaSuccess;
+  const int64_t units = arguments.outer * arguments.count * arguments.inner;
+  if (arguments.extent == 0)  // nothing to read; the shape rule allows no indices
+    return cudaMemsetAsync(arguments.result, 0, static_cast<size_t>(units * arguments.unit), stream);
   return with_unit(arguments.unit, [&](auto tag) {
     using Unit = typename decltype(tag)::type;
-    return launch(gather_units<Unit>,
-                  launch_each(arguments.outer * arguments.count * arguments.inner, stream),
-                  static_cast<const Unit*>(arguments.data),
+    return launch(gather_units<Unit>, launch_each(units, stream), static_cast<const Unit*>(arguments.data),
                   Indices{arguments.indices, arguments.wide_indices}, static_cast<Unit*>(arguments.result),
                   arguments.outer, arguments.extent, arguments.inner, arguments.count);
   });

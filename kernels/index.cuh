@@ -15,7 +15,7 @@ struct Indices {
   RT_DEVICE int64_t operator[](int64_t i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
-  /// Entry i counted from the start; outside [-extent, extent) clamped to the nearest valid position.
+  /// The position that entry i selects: runtime/geometry/indexing.h. extent > 0.
   RT_DEVICE int64_t resolve(int64_t i, int64_t extent) const {
     const int64_t index = (*this)[i], from_start = index < 0 ? index + extent : index;
     return from_start < 0 ? 0 : from_start < extent ? from_start : extent - 1;

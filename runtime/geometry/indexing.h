@@ -11,6 +11,15 @@
 
 namespace librt {
 
+/// The position that an index selects on an axis of `extent` > 0 elements. Negative ones count from the end;
+/// one outside
+/// [-extent, extent) selects the nearest position: a kernel cannot report it, and must not touch other
+/// memory.
+constexpr int64_t selected_position(int64_t index, int64_t extent) noexcept {
+  const int64_t from_start = index < 0 ? index + extent : index;
+  return from_start < 0 ? 0 : from_start < extent ? from_start : extent - 1;
+}
+
 /// GatherElements and ScatterElements: the index at coordinates c addresses the data element at c with the
 /// coordinate along `axis` replaced. Adjacent axes are collapsed where both shapes agree.
 struct ElementPlan {

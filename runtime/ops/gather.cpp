@@ -1,13 +1,12 @@
 // Gather, and ScatterAdd, its gradient.
 #include <cstring>
 
+#include "runtime/ops/indices.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace librt::ops {
 namespace {
-
-constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
 
 /// x's shape with `axis` replaced by the axes of `indices`.
 Result<Shape> gathered_shape(const Shape& x, int axis, const Shape& indices) {
@@ -25,11 +24,7 @@ Result<Shape> gathered_shape(const Shape& x, int axis, const Shape& indices) {
 Result<std::vector<int64_t>> indices_of(const ConstTensorView& view, int64_t extent) {
   std::vector<int64_t> indices(static_cast<size_t>(view.info.elements()));
   for (size_t i = 0; i < indices.size(); ++i) {
-    const int64_t index = load_integer(view.data, view.info.dtype, static_cast<int64_t>(i));
-    if (index < -extent || index >= extent)
-      return invalid_argument("expected indices in [", -extent, ", ", extent, "), found ", index,
-                              " at position ", i);
-    indices[i] = index < 0 ? index + extent : index;
+    RT_ASSIGN(indices[i], checked_index(view, static_cast<int64_t>(i), extent));
   }
   return indices;
 }
@@ -38,6 +33,7 @@ Status infer_gather(const NodeView& node, std::vector<TensorInfo>& outputs) {
   RT_TRY(expect_dtype(node, 1, "indices", kIndexTypes));
   const Shape& x = node.shape(0);
   RT_ASSIGN(const int axis, resolve_axis(node.as<op::GatherAttributes>().axis, x.rank()));
+  RT_TRY(expect_indexable(node, x, axis));
   RT_ASSIGN(const Shape result, gathered_shape(x, axis, node.shape(1)));
   return add_output(outputs, node.dtype(0), result);
 }
@@ -69,6 +65,7 @@ Status infer_scatter_add(const NodeView& node, std::vector<TensorInfo>& outputs)
   const Shape shape(extents);
   if (!shape.checked_elements()) return invalid_argument("expected extents of 0 or more, found ", shape);
   RT_ASSIGN(const int axis, resolve_axis(node.as<op::ScatterAddAttributes>().axis, shape.rank()));
+  RT_TRY(expect_indexable(node, shape, axis));
   RT_ASSIGN(const Shape updates, gathered_shape(shape, axis, node.shape(1)));
   if (node.shape(2) != updates)
     return invalid_argument("expected updates ", updates, ", found ", node.shape(2));

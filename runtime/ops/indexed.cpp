@@ -4,22 +4,14 @@
 // (ND). Reading and writing them is common to both.
 #include <cstring>
 
+#include "runtime/ops/indices.h"
 #include "runtime/ops/page_support.h"
 #include "runtime/ops/values.h"
 
 namespace librt::ops {
 namespace {
 
-constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
 using Targets = std::vector<int64_t>;
-
-Result<int64_t> checked_index(const ConstTensorView& indices, int64_t position, int64_t extent) {
-  const int64_t index = load_integer(indices.data, indices.info.dtype, position);
-  if (index < -extent || index >= extent)
-    return invalid_argument("expected indices in [", -extent, ", ", extent, "), found ", index,
-                            " at position ", position);
-  return index < 0 ? index + extent : index;
-}
 
 /// The flat index in `shape` for each element of `indices`: its own coordinates, that of `axis` replaced.
 Result<Targets> element_targets(const Shape& shape, int64_t axis_attribute, const ConstTensorView& indices) {
@@ -113,7 +105,7 @@ Status check_elements(const NodeView& node, int64_t axis_attribute) {
   RT_ASSIGN(const int axis, resolve_axis(axis_attribute, x.rank()));
   bool fits = indices.rank() == x.rank();
   for (int d = 0; fits && d < x.rank(); ++d) fits = d == axis || indices[d] <= x[d];
-  if (fits) return {};
+  if (fits) return expect_indexable(node, x, axis);
   return invalid_argument("expected indices of the rank of x and no larger but on axis ", axis, ", found ",
                           indices, " for ", x);
 }
@@ -167,6 +159,7 @@ Result<Shape> picked_shape(const NodeView& node, int64_t batch) {
     if (indices[d] != x[d])
       return invalid_argument("expected the same ", batch, " leading extents, found ", indices, " for ", x);
   const int tail = skipped + static_cast<int>(indices.back());
+  for (int d = skipped; d < tail; ++d) RT_TRY(expect_indexable(node, x, d));
   if (indices.rank() - 1 + x.rank() - tail > kMaxRank)
     return invalid_argument("expected a result of at most ", kMaxRank, " axes, found ",
                             indices.rank() - 1 + x.rank() - tail);

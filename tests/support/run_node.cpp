@@ -19,7 +19,8 @@ bool is_shape_operand(const Node& node, size_t i) {
   return page != nullptr && i < 32 && ((page->shape_operands >> i) & 1u) != 0;
 }
 
-Result<Viewed> view_of(const Node& node, const NodeInputs& inputs, uint32_t constants) {
+Result<Viewed> view_of(const Node& node, const NodeInputs& inputs, uint32_t constants,
+                       const std::vector<TensorInfo>& results = {}) {
   Viewed viewed;
   for (size_t i = 0; i < inputs.size(); ++i) {
     Operand operand;
@@ -31,7 +32,10 @@ Result<Viewed> view_of(const Node& node, const NodeInputs& inputs, uint32_t cons
     }
     viewed.operands.push_back(operand);
   }
-  RT_TRY(ops::infer_node({node, viewed.operands}, viewed.outputs));
+  if (!results.empty())
+    viewed.outputs = results;
+  else
+    RT_TRY(ops::infer_node({node, viewed.operands}, viewed.outputs));
   return viewed;
 }
 
@@ -89,7 +93,7 @@ Result<const KernelRow*> find_row(const Device& device, const NodeView& view, co
 
 Result<NodeRun> run_node(Device& device, const Node& node, const NodeInputs& inputs,
                          const RunNodeOptions& options) {
-  RT_ASSIGN(const Viewed viewed, view_of(node, inputs, options.constants));
+  RT_ASSIGN(const Viewed viewed, view_of(node, inputs, options.constants, options.results));
   const NodeView view{node, viewed.operands, viewed.outputs};
   RT_ASSIGN(const KernelRow* row, find_row(device, view, options.row));
   std::vector<LayoutId> producers = options.producers;

@@ -25,6 +25,8 @@ struct RunNodeOptions {
   int runs = 2;
   /// Lets the output share memory with the input if the kernel supports it.
   bool in_place = false;
+  /// Types and shapes of the results instead of those of the page's shape rule, for nodes that it refuses.
+  std::vector<TensorInfo> results;
   /// Assumed layouts of the inputs' producers. If the kernel then requires a layout, reorders are inserted
   /// around it, as in a session.
   std::vector<LayoutId> producers;

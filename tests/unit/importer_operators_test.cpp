@@ -157,6 +157,27 @@ TEST(ImporterOperators, SplitOfAnOpenAxisIsRefusedWhereThePartsDoNotFit) {
   try_all(sized, std::array<int64_t, 2>{5, 6}, false);
 }
 
+// What a run would find is found at conversion, with the node's name.
+TEST(ImporterOperators, IndicesIntoAnAxisWithoutElementsAreRefused) {
+  for (const char* operation : {"Gather", "GatherElements", "GatherND"}) {
+    ImporterModel model(17);
+    model.input("x", {"n", "0"});
+    model.integers("indices", {1, 1}, {0});
+    const std::string name = operation;
+    if (name == "GatherND") model.integers("pair", {1, 2}, {0, 0});
+    if (name == "GatherND")
+      model.node(operation, {"x", "pair"}, {"y"});
+    else
+      model.node(operation, {"x", "indices"}, {"y"}, {{"axis", 1}});
+    model.output("y");
+    const auto graph = model.convert();
+    ASSERT_FALSE(graph.ok()) << operation;
+    EXPECT_NE((graph.status().message() + model.reasons()).find("expected an axis with elements to index"),
+              std::string::npos)
+        << operation << ": " << graph.status().message() << model.reasons();
+  }
+}
+
 // Counts of the pairs (1,2), (2,3) and the unigrams 1 and 2, with up to one word between.
 TEST(ImporterOperators, TfIdfVectorizerCountsWithSkips) {
   ImporterModel model(9);

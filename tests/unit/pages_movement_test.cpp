@@ -177,12 +177,41 @@ TEST(PagesGather, Values) {
   expect_error(along<op::GatherAttributes>(0), {x, ints({0, 2})},
                "indices in [-2, 2), found 2 at position 1");
   expect_error(along<op::GatherAttributes>(0), {x, ints({kTiny})}, "indices in");
-  expect_error(along<op::GatherAttributes>(0), {f32({0, 3}, {}), ints({0})}, "indices in");
+  expect_error(along<op::GatherAttributes>(0), {f32({0, 3}, {}), ints({0})},
+               "expected an axis with elements to index, found axis 0 of [0,3] and indices [1]");
   expect_error(along<op::GatherAttributes>(0), {x, f32({1}, {0})}, "indices of type");
   expect_error(along<op::GatherAttributes>(2), {x, ints({0})}, "axis");
   expect_error(along<op::GatherAttributes>(0),
                {f32({1, 1, 1, 1, 1, 1}, {1}), tensor(DType::I64, {1, 1, 1, 1}, {0})},
                "at most 8 axes, found 9");
+}
+
+/// An axis without elements has no valid index: the shape rules refuse all but empty indices.
+TEST(PagesGather, AxisWithoutElements) {
+  constexpr std::string_view kRefused = "expected an axis with elements to index";
+  const auto none = f32({0, 3}, {}), no_columns = f32({2, 0}, {});
+  const auto pairs = [](std::vector<double> values) {
+    return tensor(DType::I64, {static_cast<int64_t>(values.size() / 2), 2}, values);
+  };
+  expect_error(along<op::GatherAttributes>(1), {no_columns, tensor(DType::I32, {}, {0})}, kRefused);
+  expect_error(along<op::GatherAttributes>(1), {f32({0, 0}, {}), ints({0})}, kRefused);
+  expect_result(along<op::GatherAttributes>(0), {none, ints({})}, f32({0, 3}, {}));
+  expect_error(along<op::ScatterAddAttributes>(0), {ints({0, 3}), ints({0}), f32({1, 3}, {1, 2, 3})},
+               kRefused);
+  expect_error(along<op::GatherElementsAttributes>(1), {no_columns, pairs({0, 0, 0, 0})}, kRefused);
+  expect_result(along<op::GatherElementsAttributes>(0), {none, tensor(DType::I64, {0, 2}, {})},
+                f32({0, 2}, {}));
+  expect_error(along<op::ScatterElementsAttributes>(1), {no_columns, pairs({0, 0}), f32({1, 2}, {1, 2})},
+               kRefused);
+  expect_error(op::GatherNDAttributes{}, {no_columns, pairs({0, 0})}, kRefused);
+  expect_error(op::GatherNDAttributes{}, {none, tensor(DType::I64, {1, 1}, {0})}, kRefused);
+  expect_result(op::GatherNDAttributes{}, {no_columns, tensor(DType::I64, {1, 1}, {1})}, f32({1, 0}, {}));
+  expect_result(op::GatherNDAttributes{}, {none, pairs({})}, f32({0}, {}));
+  expect_error(op::ScatterNDAttributes{}, {no_columns, pairs({1, 0}), f32({1}, {1})}, kRefused);
+  op::GatherNDAttributes batch;
+  batch.batch_dimensions = 1;
+  expect_error(batch, {no_columns, tensor(DType::I64, {2, 1}, {0, 0})}, kRefused);
+  expect_result(batch, {none, tensor(DType::I64, {0, 1}, {})}, f32({0}, {}));
 }
 
 TEST(PagesGather, ScatterAddsRepeats) {

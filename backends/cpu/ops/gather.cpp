@@ -1,10 +1,10 @@
 // Gather and its gradient ScatterAdd along one axis. Data is viewed as [outer, extent, inner], indices as a
-// flat list. An index outside [-extent, extent) is clamped to the nearest valid one: a kernel cannot report
-// it, and must not touch other memory.
+// flat list. Indices select positions as selected_position() says.
 #include <cstring>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/support/element_types.h"
+#include "runtime/geometry/indexing.h"
 
 namespace librt::cpu {
 namespace {
@@ -19,12 +19,6 @@ Status indices_supported(const NodeView& node) {
 
 Status supports_gather(const CpuDevice&, const NodeView& node) {
   return indices_supported(node);
-}
-
-template <class Index>
-int64_t normalized_index(Index index, int64_t extent) noexcept {
-  const auto wide = static_cast<int64_t>(index);
-  return std::clamp<int64_t>(wide < 0 ? wide + extent : wide, 0, extent - 1);
 }
 
 template <class F>
@@ -43,10 +37,13 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
     return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
       using T = typename decltype(tag)::type;
       return make_kernel([=](const Call& call) noexcept {
-        if (extent == 0) return;  // there is nothing to pick; the shape rule leaves no valid index
         const T* data = call.in<T>(0);
         const Index* indices = call.in<Index>(1);
         T* y = call.out<T>();
+        if (extent == 0) {  // nothing to read; the shape rule allows no indices
+          std::fill_n(y, outer * count * inner, T{0});
+          return;
+        }
         parallel_for(outer * count, inner, 1, [&](int64_t begin, int64_t end) noexcept {
           for (int64_t i = begin; i < end;) {
             const T* from = data + i / count * extent * inner;
@@ -54,10 +51,10 @@ Result<KernelPtr> create_gather(CpuDevice&, const NodeView& node, Producers) {
             const int64_t run = std::min(count - i % count, end - i);
             T* to = y + i * inner;
             if (inner == 1)
-              for (int64_t k = 0; k < run; ++k) to[k] = from[normalized_index(from_indices[k], extent)];
+              for (int64_t k = 0; k < run; ++k) to[k] = from[selected_position(from_indices[k], extent)];
             else
               for (int64_t k = 0; k < run; ++k)
-                std::memcpy(to + k * inner, from + normalized_index(from_indices[k], extent) * inner,
+                std::memcpy(to + k * inner, from + selected_position(from_indices[k], extent) * inner,
                             static_cast<size_t>(inner) * sizeof(T));
             i += run;
           }
@@ -96,7 +93,7 @@ Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
                 T* to = result + o * extent * inner;
                 std::fill(to + begin * inner, to + end * inner, T{0});
                 for (int64_t i = 0; i < count; ++i) {
-                  const int64_t target = normalized_index(indices[i], extent);
+                  const int64_t target = selected_position(indices[i], extent);
                   if (target < begin || target >= end) continue;
                   const T* from = updates + (o * count + i) * inner;
                   T* sum = to + target * inner;

@@ -23,11 +23,8 @@ struct Indices {
   bool wide;
 
   int64_t index_at(int64_t i, int64_t extent) const noexcept {
-    return wide ? inside(static_cast<const int64_t*>(data)[i], extent)
-                : inside(static_cast<const int32_t*>(data)[i], extent);
-  }
-  static int64_t inside(int64_t index, int64_t extent) noexcept {
-    return std::clamp<int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
+    return wide ? selected_position(static_cast<const int64_t*>(data)[i], extent)
+                : selected_position(static_cast<const int32_t*>(data)[i], extent);
   }
   int64_t row(const TuplePlan& plan, int64_t tuple) const noexcept {
     int64_t row = tuple / plan.in_batch;
@@ -50,6 +47,7 @@ void for_elements(const ElementPlan& plan, const Index* indices, const Body& bod
   const auto axis = static_cast<size_t>(plan.axis);
   const int64_t count = plan.indices[axis], extent = plan.data[axis];
   const int64_t index_stride = plan.index_strides[axis], data_stride = plan.data_strides[axis];
+  if (extent == 0) return;  // nothing to address; the shape rule allows no indices
   const int64_t run = plan.axis == plan.rank - 1 ? 1 : plan.indices[static_cast<size_t>(plan.rank - 1)];
   parallel_for(plan.lines(), 4 * count, 1, [&](int64_t begin, int64_t end) noexcept {
     for (int64_t line = begin; line < end;) {
@@ -59,13 +57,13 @@ void for_elements(const ElementPlan& plan, const Index* indices, const Body& bod
         const Index* from = indices + start.index;
         for (int64_t j = 0; j < count; ++j) {
           const int64_t at = j * index_stride;
-          body(start.index + at, start.data + Indices::inside(from[at], extent) * data_stride);
+          body(start.index + at, start.data + selected_position(from[at], extent) * data_stride);
         }
       } else {
         for (int64_t j = 0; j < count; ++j)
           for (int64_t k = 0; k < lines; ++k) {
             const int64_t at = start.index + j * index_stride + k;
-            body(at, start.data + k + Indices::inside(indices[at], extent) * data_stride);
+            body(at, start.data + k + selected_position(indices[at], extent) * data_stride);
           }
       }
       line += lines;
@@ -86,9 +84,11 @@ Result<KernelPtr> create_gather_elements(CpuDevice&, const NodeView& node, Produ
       x, node.shape(1), *normalized_axis(node.as<op::GatherElementsAttributes>().axis, x.rank()));
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, index_type = node.dtype(1)](const Call& call) noexcept {
+    return make_kernel([=, index_type = node.dtype(1), elements = node.input(1).elements(),
+                        data_elements = x.elements()](const Call& call) noexcept {
       const T* data = call.in<T>(0);
       T* y = call.out<T>();
+      if (data_elements == 0) std::fill_n(y, elements, T{0});
       for_elements(plan, indices_of(call, index_type),
                    [=](int64_t at, int64_t data_at) noexcept { y[at] = data[data_at]; });
     });
@@ -102,7 +102,10 @@ Result<KernelPtr> create_gather_nd(CpuDevice&, const NodeView& node, Producers) 
   return make_kernel([=, index_type = node.dtype(1)](const Call& call) noexcept {
     const std::byte* x = call.in<std::byte>(0);
     std::byte* y = call.out<std::byte>();
-    if (plan.rows == 0) return;
+    if (plan.rows == 0) {  // nothing to read; the shape rule allows no tuples
+      std::memset(y, 0, static_cast<size_t>(plan.tuples) * bytes);
+      return;
+    }
     const Indices indices = indices_of(call, index_type);
     parallel_for(plan.tuples, plan.inner + 4, 1, [&](int64_t begin, int64_t end) noexcept {
       for (int64_t i = begin; i < end; ++i)

@@ -132,7 +132,7 @@ struct Roi {
 
 int64_t batch_of(const Call& call, bool wide, int64_t roi, int64_t images) noexcept {
   const int64_t index = wide ? call.in<int64_t>(2)[roi] : call.in<int32_t>(2)[roi];
-  return std::clamp<int64_t>(index, 0, images - 1);
+  return index < 0 ? 0 : std::min(index, std::max<int64_t>(images - 1, 0));
 }
 
 Result<KernelPtr> create_roi_align(CpuDevice& device, const NodeView& node, Producers) {

@@ -1,6 +1,5 @@
-// Gather and its gradient ScatterAdd along one axis. An index outside [-extent, extent) is clamped to the
-// nearest valid one. ScatterAdd sorts the indices and sums the updates of equal ones in their order, so that
-// results are the same in every run.
+// Gather and its gradient ScatterAdd along one axis. ScatterAdd sorts the indices and sums the updates of
+// equal ones in their order, so that results are the same in every run.
 #include "kernels/gather.h"
 
 #include "backends/cuda/support/gather_scatter.h"
@@ -56,7 +55,7 @@ Result<KernelPtr> create_scatter(CudaDevice&, const NodeView& node) {
   return make_kernel(
       [=, wide = is_wide(node, 1), bytes = node.output(0).bytes()](const Call& call) {
         if (const cudaError_t error = cudaMemsetAsync(call.out(), 0, bytes, call.stream)) return error;
-        if (count == 0) return cudaSuccess;
+        if (count == 0 || bytes == 0) return cudaSuccess;
         if (const cudaError_t error = resolve_indices({.indices = call.in(1),
                                                        .positions = call.scratch<uint32_t>(positions),
                                                        .wide_indices = wide,

@@ -85,8 +85,9 @@ Result<KernelPtr> create_gather(CudaDevice&, const NodeView& node) {
   Requirements requirements;
   const size_t found = reserve_scratch(requirements, position_bytes(positions.count));
   return make_kernel(
-      [=](const Call& call) {
-        if (indexed.positions.rows == 0) return cudaSuccess;
+      [=, bytes = node.output(0).bytes()](const Call& call) {
+        if (indexed.positions.rows == 0)  // nothing to read; the shape rule allows no indices
+          return cudaMemsetAsync(call.out(), 0, bytes, call.stream);
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
         return gather_rows({.from = call.in(0),
                             .to = call.out(),
@@ -114,7 +115,7 @@ KernelPtr make_last(const NodeView& node, const Indexed& indexed) {
   return make_kernel(
       [=, bytes = node.input(0).bytes()](const Call& call) {
         if (const cudaError_t error = copy_data(call, bytes)) return error;
-        if (indexed.positions.count * indexed.positions.inner == 0) return cudaSuccess;
+        if (bytes == 0 || indexed.positions.count == 0) return cudaSuccess;
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
         return scatter_rows({.from = call.in(2),
                              .to = call.out(),
@@ -151,7 +152,7 @@ KernelPtr make_scatter_reduce(const NodeView& node, const Indexed& indexed, Scat
   return make_kernel(
       [=, bytes = node.input(0).bytes()](const Call& call) {
         if (const cudaError_t error = copy_data(call, bytes)) return error;
-        if (scatter.count * scatter.inner == 0) return cudaSuccess;
+        if (bytes == 0 || scatter.count == 0) return cudaSuccess;
         if (const cudaError_t error = indexed.find(call, call.scratch<uint32_t>(found))) return error;
         SortedRows sorted;
         if (const cudaError_t error = scratch.sort(call, call.scratch(found), sorted)) return error;

@@ -40,6 +40,10 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
   const int64_t indices = node.input(1).elements();
   const int64_t count = blocks.batch * indices * blocks.inner;
   auto program = std::make_unique<Program>("gather");
+  if (blocks.extent == 0) {  // nothing to read; the shape rule allows no indices
+    program->fill(out(0), 0);
+    return finish(std::move(program));
+  }
   program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
       .push(count)
       .push(indices)
@@ -74,6 +78,7 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
   const Ref next = program->scratch(bytes);
   const Ref row = program->scratch(bytes);
   program->fill(out(0), 0);
+  if (blocks.extent == 0) return finish(std::move(program));
   program->dispatch_each(Shader::scatter_links, indices, 64)
       .push(indices)
       .push(blocks.extent)

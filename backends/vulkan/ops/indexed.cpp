@@ -108,7 +108,10 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
   const IndexCounts counts = Kind::counts(node, plan);
   auto program = std::make_unique<Program>("gather_places");
-  if (counts.rows == 0) return finish(std::move(program));
+  if (counts.rows == 0) {  // nothing to read; the shape rule allows no indices
+    program->fill(out(0), 0);
+    return finish(std::move(program));
+  }
   const Ref targets = program->scratch(words(counts.count));
   Kind::record(*program, node, plan, targets);
   const Units units = units_of(node.dtype(0), counts.inner);
@@ -187,7 +190,7 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
   auto program = std::make_unique<Program>("scatter_places");
   program->in_place(0);
   program->copy(out(0), in(0));
-  if (counts.count * counts.inner == 0) return finish(std::move(program));
+  if (counts.count == 0 || node.input(0).elements() == 0) return finish(std::move(program));
   const Ref targets = program->scratch(words(counts.count));
   Kind::record(*program, node, plan, targets);
   if (reduction == ScatterReduction::None)
