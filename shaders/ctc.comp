@@ -3,9 +3,9 @@
 // Connectionist temporal classification, one workgroup per sequence; formulas: runtime/ops/ctc.cpp. log alpha and log
 // beta are kept relative to the largest of the previous step, so that f32 suffices for any sequence length; the
 // posteriors of a step, which add up to one, are a softmax of alpha + beta, whatever both are relative to.
-// Integers are i32 or the low words of i64.
 #include "common.glsl"
 #include "functions.glsl"
+#include "indices.glsl"
 layout(constant_id = 1) const bool kZeroInfinity = false;
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };  // [steps,batch,classes]
 layout(set = 0, binding = 1, std430) readonly buffer S { int labels[]; };
@@ -47,7 +47,7 @@ float log_sum(float a, float b) {
   return high + exact_log(1.0 + exact_exp((a < b ? a : b) - high));
 }
 
-int symbol(uint k) { return k % 2 == 0 ? blank : labels[(sequence * max_labels + k / 2) * label_words]; }
+int symbol(uint k) { return k % 2 == 0 ? blank : RT_INTEGER(labels, label_words, sequence * max_labels + k / 2); }
 bool valid(int of) { return of >= 0 && of < int(classes); }
 uint at(uint t, int of) { return (t * batch + sequence) * classes + uint(of); }
 float log_probability(uint t, uint k) {
@@ -78,8 +78,8 @@ void main() {
   sequence = group_index();
   if (sequence >= batch) return;
   uint lane = gl_LocalInvocationID.x, lanes = gl_WorkGroupSize.x;
-  uint length = uint(clamp(input_lengths[sequence * input_words], 0, int(steps)));
-  states = 2 * uint(clamp(label_lengths[sequence * length_words], 0, int(max_labels))) + 1;
+  uint length = uint(clamp(RT_INTEGER(input_lengths, input_words, sequence), 0, int(steps)));
+  states = 2 * uint(clamp(RT_INTEGER(label_lengths, length_words, sequence), 0, int(max_labels))) + 1;
   max_states = 2 * max_labels + 1;
   uint alphas = sequence * steps * max_states, betas = sequence * 2 * max_states;
   uint first_posterior = sequence * max_states;

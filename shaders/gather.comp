@@ -1,9 +1,9 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// y [batch,indices,inner] from x [batch,extent,inner]. Indices are i32, or i64 of which the low word is read
-// (index_words); negative ones count from the end, out-of-range ones are clamped. T has the element's size.
+// y [batch,indices,inner] from x [batch,extent,inner]. T has the element's size.
 // variants: gather_{1 T=uint8_t|2 T=uint16_t|4 T=uint|8 T=uvec2|16 T=uvec4}
 #include "common.glsl"
+#include "indices.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer X { T x[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { T y[]; };
 layout(set = 0, binding = 2, std430) readonly buffer I { int indices[]; };
@@ -16,7 +16,6 @@ void main() {
   uint rest = i / inner;
   uint at = rest % index_count;
   uint batch = rest / index_count;
-  int index = indices[at * index_words];
-  index = clamp(index < 0 ? index + extent : index, 0, extent - 1);
-  y[i] = x[(batch * uint(extent) + uint(index)) * inner + b];
+  uint position = selected_position(RT_INTEGER(indices, index_words, at), extent);
+  y[i] = x[(batch * uint(extent) + position) * inner + b];
 }

@@ -52,7 +52,7 @@ void taps_of(float coordinate, float size, out int index[4], out float weight[4]
       }
       position = clamp(kPadding == 2 ? reflected(position, low, high) : position, 0.0, last);
     }
-    index[t] = int(position);
+    index[t] = clamp(int(position), 0, int(last));  // whatever a device makes of NaN
   }
 }
 

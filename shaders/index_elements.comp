@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
-// The flat data position of each index: the index's own coordinates with that of `axis` replaced. As in gather.comp,
-// indices are i32 or the low words of i64, negative ones count from the end, and out-of-range ones are clamped.
+// The flat data position of each index: the index's own coordinates with that of `axis` replaced.
 #include "common.glsl"
+#include "indices.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };
 layout(push_constant) uniform P { uint count; uint index_words; uint rank; uint axis; uint index_extent[6]; uint extent[6]; };
@@ -10,9 +10,7 @@ layout(push_constant) uniform P { uint count; uint index_words; uint rank; uint 
 void main() {
   uint i = invocation_index();
   if (i >= count) return;
-  int index = indices[i * index_words];
-  int range = int(extent[axis]);
-  uint position = uint(clamp(index < 0 ? index + range : index, 0, range - 1));
+  uint position = selected_position(RT_INTEGER(indices, index_words, i), int(extent[axis]));
   uint rest = i;
   uint stride = 1;
   uint at = 0;

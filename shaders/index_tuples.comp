@@ -1,8 +1,8 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 // The data row of each tuple of `length` indices; the tuples of one batch, `in_batch` of them, begin at its rows.
-// Indices are read as in index_elements.comp.
 #include "common.glsl"
+#include "indices.glsl"
 layout(set = 0, binding = 0, std430) readonly buffer I { int indices[]; };
 layout(set = 0, binding = 1, std430) writeonly buffer Y { uint target[]; };
 layout(push_constant) uniform P { uint count; uint index_words; uint in_batch; uint length; uint extent[6]; };
@@ -12,9 +12,7 @@ void main() {
   if (i >= count) return;
   uint row = i / in_batch;
   for (uint k = 0; k < length; ++k) {
-    int range = int(extent[k]);
-    int index = indices[(i * length + k) * index_words];
-    row = row * extent[k] + uint(clamp(index < 0 ? index + range : index, 0, range - 1));
+    row = row * extent[k] + selected_position(RT_INTEGER(indices, index_words, i * length + k), int(extent[k]));
   }
   target[i] = row;
 }

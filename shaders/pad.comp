@@ -41,8 +41,7 @@ void main() {
     } else if (kMode == 2) {
       here = clamp(here, 0, limit[axis] - 1);
     } else {
-      here = here % limit[axis];
-      here = here < 0 ? here + limit[axis] : here;
+      here = here < 0 ? limit[axis] - 1 - (-1 - here) % limit[axis] : here % limit[axis];  // % takes nothing negative
     }
     at += uint(here) * stride[axis];
   }

@@ -1,5 +1,6 @@
 // Regions rois [R,4] (u, v of two corners) of images [N,H,W,C], cut into bins with sampling points, as roi_align.comp
-// and roi_align_grad.comp see them. Indices of images are i32 or the low words of i64.
+// and roi_align_grad.comp see them.
+#include "indices.glsl"
 layout(constant_id = 1) const bool kMaximum = false;
 layout(constant_id = 2) const bool kHalfPixel = true;
 layout(set = 0, binding = 0, std430) readonly buffer X { float x[]; };
@@ -23,7 +24,7 @@ vec3 axis_of(float begin, float end, uint bins) {
 }
 vec3 rows_of(uint roi) { return axis_of(rois[roi * 4 + 1], rois[roi * 4 + 3], bins_v); }
 vec3 columns_of(uint roi) { return axis_of(rois[roi * 4], rois[roi * 4 + 2], bins_u); }
-uint image_of(uint roi) { return uint(clamp(batch_indices[roi * index_words], 0, int(images) - 1)); }
+uint image_of(uint roi) { return uint(clamp(RT_INTEGER(batch_indices, index_words, roi), 0, int(images) - 1)); }
 
 float position(vec3 axis, uint bin, uint i) { return axis.x + float(bin) * axis.y + (float(i) + 0.5) * axis.y / axis.z; }
 
@@ -35,6 +36,6 @@ struct Taps {
 };
 Taps taps_at(float at, uint extent) {
   float inner = clamp(at, 0.0, float(extent - 1));
-  uint low = uint(inner);
+  uint low = min(uint(inner), extent - 1);  // of NaN, anything
   return Taps(at >= -1.0 && at <= float(extent), low, min(low + 1, extent - 1), inner - float(low));
 }
