@@ -46,12 +46,14 @@ Status eval_tensor_scatter(const NodeView& node, std::span<const ConstTensorView
       static_cast<size_t>(cache.elements(axis + 1, cache.rank())) * size_of(outputs[0].info.dtype);
   const int64_t inner = cache.elements(1, axis), positions = cache[axis];
   for (int64_t outer = 0; outer < cache[0] * inner; ++outer, to += row * static_cast<size_t>(positions)) {
-    const int64_t first = inputs.size() > 2 && inputs[2].data != nullptr
-                              ? load_integer(inputs[2].data, inputs[2].info.dtype, outer / inner)
-                              : 0;
+    int64_t first = inputs.size() > 2 && inputs[2].data != nullptr
+                        ? load_integer(inputs[2].data, inputs[2].info.dtype, outer / inner)
+                        : 0;
+    // Near the cache, so that sums do not overflow.
+    first = attributes.circular ? first % positions : std::clamp(first, -positions, positions);
     for (int64_t i = 0; i < update[axis]; ++i, from += row) {
       int64_t at = first + i;
-      if (attributes.circular) at = (at % positions + positions) % positions;
+      if (attributes.circular) at = (at + positions) % positions;
       if (at >= 0 && at < positions) std::memcpy(to + static_cast<size_t>(at) * row, from, row);
     }
   }
@@ -77,7 +79,15 @@ ValueId positions(Emitter& e, ValueId x, int axis, std::span<const int64_t> shap
   return e.reshape(count, e.ints(shape));
 }
 
-/// The update's gradient: the rows of grad that it was written to, gathered from [N P, ..] by n P + place.
+/// place [N, L] with ones after it, as many axes as x.
+ValueId with_axes_of(Emitter& e, ValueId place, ValueId x) {
+  const std::vector<int64_t> ones(static_cast<size_t>(e.value(x).rank() - 2), 1);
+  if (ones.empty()) return place;
+  return e.reshape(place, e.emit(op::ConcatAttributes{}, {shape_value(e, place), e.ints(ones)}));
+}
+
+/// The update's gradient: the rows of grad that it was written to, gathered from [N P, ..] by n P + place; 0
+/// for those that were not written.
 ValueId written_rows(GradContext& c, int axis) {
   Emitter& e = c.emit;
   const ValueId grad = c.grad(), update = c.input(1);
@@ -89,10 +99,22 @@ ValueId written_rows(GradContext& c, int axis) {
 
   const int64_t column[] = {-1, 1}, row[] = {1, -1};
   const ValueId extent_of_axis = extent(e, grad, axis);
-  ValueId place = positions(e, update, axis, row);
-  if (c.input(2) != kNoValue) place = e.add(place, e.reshape(e.cast(c.input(2), DType::I64), e.ints(column)));
-  if (c.node.as<op::TensorScatterAttributes>().circular)
-    place = e.emit(op::ModAttributes{}, {place, extent_of_axis});
+  const bool circular = c.node.as<op::TensorScatterAttributes>().circular;
+  ValueId place = positions(e, update, axis, row), written = kNoValue;
+  if (c.input(2) != kNoValue) {
+    const auto inside = [&](ValueId x) { return e.emit(op::ModAttributes{}, {x, extent_of_axis}); };
+    ValueId first = e.reshape(e.cast(c.input(2), DType::I64), e.ints(column));
+    if (circular) first = inside(first);  // also before the sum, which could overflow
+    place = e.add(place, first);
+    if (circular) place = inside(place);
+  }
+  if (c.input(2) != kNoValue && !circular) {
+    const ValueId zero = e.scalar(0, DType::I64);
+    written = e.emit(op::AndAttributes{}, {e.emit(op::GreaterOrEqualAttributes{}, {place, zero}),
+                                           e.emit(op::LessAttributes{}, {place, extent_of_axis})});
+    place = e.emit(op::WhereAttributes{}, {written, place, zero});
+    written = with_axes_of(e, written, grad);
+  }
   place = e.add(place, e.mul(positions(e, grad, 0, column), extent_of_axis));
 
   const ValueId moved = e.transpose(grad, to_front);
@@ -101,7 +123,8 @@ ValueId written_rows(GradContext& c, int axis) {
   op::ConcatAttributes along_first;
   const ValueId rows = e.mul(extent(e, grad, 0), extent_of_axis);
   const ValueId shape = e.emit(along_first, {rows, e.emit(rest, {moved})});
-  return e.transpose(e.emit(op::GatherAttributes{}, {e.reshape(moved, shape), place}), back);
+  const ValueId gathered = e.emit(op::GatherAttributes{}, {e.reshape(moved, shape), place});
+  return e.transpose(written == kNoValue ? gathered : keep_where(e, written, gathered), back);
 }
 
 void gradient_of_tensor_scatter(GradContext& c) {

@@ -27,6 +27,11 @@ std::vector<Case> cases_tensor_scatter() {
                             {f32({2, 3, 5, 4}), f32({2, 3, 4, 4}), starts({3, 9})}));
   cases.push_back(make_case("tensor_scatter_last", scatter(-1, false),
                             {f32({2, 3, 5}), f32({2, 3, 2}), with_values(tensor(DType::I32, {2}), {1, 3})}));
+  // Rows that would be before or past the cache are not written, and have no gradient.
+  cases.push_back(make_case("tensor_scatter_outside", scatter(1, false),
+                            {f32({5, 6, 3}), f32({5, 2, 3}), starts({-1, 5, 9, -4, 2})}));
+  cases.push_back(no_gradient(make_case("tensor_scatter_empty", scatter(1, true),
+                                        {f32({2, 0, 3}), f32({2, 0, 3}), starts({1, -2})})));
   cases.push_back(
       no_gradient(make_case("tensor_scatter_f16", scatter(1, false),
                             {tensor(DType::F16, {2, 5, 3}), tensor(DType::F16, {2, 1, 3}), starts({4, 0})})));

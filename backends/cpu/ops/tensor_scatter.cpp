@@ -61,6 +61,7 @@ Result<KernelPtr> create_scatter(CpuDevice&, const NodeView& node, Producers) {
       .wide_indices = node.has(2) && node.dtype(2) == DType::I64};
   return make_kernel(
       [g](const Call& call) noexcept {
+        if (g.positions == 0) return;  // an empty cache
         const int64_t moved = call.in<std::byte>(0) == call.out<std::byte>() ? g.written : g.positions;
         parallel_for(g.batch * g.inner, moved * static_cast<int64_t>(g.row) / 8, 1,
                      [&](int64_t begin, int64_t end) noexcept {
