@@ -5,6 +5,7 @@
 // afterwards.
 #include "runtime/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -124,13 +125,21 @@ ValueId per_batch(Emitter& e, ValueId x) {
   return e.reshape(x, concatenated(e, {extent(e, x, 0), one, one, one}));
 }
 
+/// Positions further than any key give the same masks; sums of a few of these do not overflow.
+constexpr int64_t kFar = int64_t{1} << 61;
+ValueId bounded(Emitter& e, ValueId position) {
+  constexpr auto kMost = static_cast<double>(kFar);
+  const ValueId most = e.scalar(kMost, DType::I64), least = e.scalar(-kMost, DType::I64);
+  return e.emit(op::MaximumAttributes{}, {e.emit(op::MinimumAttributes{}, {position, most}), least});
+}
+
 /// The positions of the queries, broadcastable to [B, 1, S, 1].
 ValueId query_positions(Emitter& e, std::span<const ValueId> inputs, ValueId lengths) {
   const int64_t column[] = {-1, 1};
   const ValueId at = e.reshape(positions(e, inputs[kQuery], 2), e.ints(column));
   if (const ValueId first = optional_input(inputs, kQueryPosition); first != kNoValue)
-    return e.add(at, per_batch(e, first));
-  return lengths == kNoValue ? at : e.add(at, e.sub(lengths, extent(e, inputs[kQuery], 2)));
+    return e.add(at, bounded(e, per_batch(e, first)));
+  return lengths == kNoValue ? at : e.add(at, e.sub(bounded(e, lengths), extent(e, inputs[kQuery], 2)));
 }
 
 /// The positional mask (lengths, causal, windows), as bool broadcastable to the scores; kNoValue: all
@@ -145,7 +154,8 @@ ValueId visible_keys(Emitter& e, const op::AttentionAttributes& attributes, std:
   if (right < 0 && left < 0) return keep;
   const ValueId at = query_positions(e, inputs, lengths);
   const auto shifted = [&](int64_t by) {
-    return by == 0 ? at : e.add(at, e.scalar(static_cast<double>(by), DType::I64));
+    const auto near = static_cast<double>(std::clamp(by, -kFar, kFar));
+    return by == 0 ? at : e.add(at, e.scalar(near, DType::I64));
   };
   if (right >= 0) keep = both(e, keep, e.emit(op::LessOrEqualAttributes{}, {keys, shifted(right)}));
   if (left >= 0) keep = both(e, keep, e.emit(op::GreaterOrEqualAttributes{}, {keys, shifted(-left)}));

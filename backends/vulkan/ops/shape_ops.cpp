@@ -47,8 +47,10 @@ std::function<void(std::span<std::byte>)> writer_of(const NodeView& node) {
                           load_element(start, info.dtype, 0) +
                               static_cast<double>(i) * load_element(delta, info.dtype, 0));
           else
-            store_integer(bytes.data(), info.dtype, i,
-                          load_integer(start, info.dtype, 0) + i * load_integer(delta, info.dtype, 0));
+            store_integer(bytes.data(), info.dtype, i,  // wraps
+                          static_cast<int64_t>(static_cast<uint64_t>(load_integer(start, info.dtype, 0)) +
+                                               static_cast<uint64_t>(i) * static_cast<uint64_t>(load_integer(
+                                                                              delta, info.dtype, 0))));
       };
     }
     default: {
