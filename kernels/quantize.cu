@@ -94,6 +94,16 @@ RT_DEVICE float zero_of(const QuantizedOperand& x) {
   return static_cast<float>(*static_cast<const T*>(x.zero));
 }
 
+/// The quantized sum of two dequantized values, step by step; NaN counts as 0.
+template <class Y>
+RT_DEVICE Y stepwise_sum(const QuantizedAddArguments& x, float a, float b, float y_zero) {
+  const float real =
+      activation_value<float>(x.activation.function, a * *x.a.scale + b * *x.b.scale,
+                              static_cast<float>(x.activation.alpha), static_cast<float>(x.activation.beta));
+  const float quotient = real / *x.y.scale;
+  return narrow<Y>((quotient != quotient ? 0.0f : rintf(quotient)) + y_zero);
+}
+
 /// With factors a.scale / y.scale and b.scale / y.scale, an element takes two FMAs: the terms common to all
 /// elements and the activation's limits are expressed in steps of y.
 template <class A, class B, class Y>
@@ -115,9 +125,17 @@ __global__ void __launch_bounds__(kElementwiseThreads) add_quantized(QuantizedAd
     low = fminf(fmaxf(least, lowest), high);
     high = fminf(fmaxf(most, lowest), high);
   }
+  // Not for scales with which a term is not finite.
+  const bool stepwise = !(y_scale > 0) || !(fabsf(a_factor) < INFINITY) || !(fabsf(b_factor) < INFINITY) ||
+                        !(fabsf(offset) < INFINITY);
   Vector<Y, kWidth> result;
   RT_UNROLL
   for (int i = 0; i < kWidth; ++i) {
+    if (stepwise) {
+      result[i] = stepwise_sum<Y>(x, static_cast<float>(a[i]) - zero_of<A>(x.a),
+                                  static_cast<float>(b[i]) - zero_of<B>(x.b), y_zero);
+      continue;
+    }
     const float sum =
         fmaf(static_cast<float>(a[i]), a_factor, fmaf(static_cast<float>(b[i]), b_factor, offset));
     result[i] = static_cast<Y>(__float2int_rn(fminf(fmaxf(sum, low), high)));

@@ -50,7 +50,8 @@ float real_of(int sum, float channel_scale, float channel_bias, float alpha, flo
 }
 
 uint quantize(float real, Requantization r) {
-  float q = is_nan(real) ? 0.0 : clamp(real / r.y_scale, -1024.0, 1024.0);
+  float q = real / r.y_scale;
+  q = is_nan(q) ? 0.0 : clamp(q, -1024.0, 1024.0);
   return uint(clamp(int(round_half_even(q)) + r.y_zero, kLow, kLow + 255)) & 0xffu;
 }
 

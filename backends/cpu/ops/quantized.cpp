@@ -56,6 +56,9 @@ Status supports_matmul(const CpuDevice&, const NodeView& node) {
     return true;
   };
   if (!normal(2) || !normal(5)) return unsupported("a scale is 0 or not finite");
+  for (int64_t k = 0; node.has(4) && k < node.input(4).elements(); ++k)
+    if (!std::isfinite(load_element(node.inputs[4].value, DType::F32, k)))
+      return unsupported("a bias is not finite");
   if (node.kind() == OpKind::QuantizedMatMul && node.shape(1).elements(0, node.shape(1).rank() - 2) != 1)
     return unsupported("batched weights are not supported");
   return {};
@@ -171,6 +174,32 @@ Status supports_add(const CpuDevice&, const NodeView& node) {
   return {};
 }
 
+/// The composite's steps one after the other: for scales with which a QuantizedSum's terms are not finite.
+struct StepwiseAdd {
+  const Simd& simd;
+  DType a, b, y;
+  op::EpilogueAttributes epilogue;
+
+  void operator()(const Call& call, int64_t begin, int64_t end) const noexcept {
+    const auto& loops = simd.loops<QuantizeLoops>();
+    const auto add = simd.loops<BinaryLoops>()
+                         .binary[static_cast<int>(BinaryFunction::Add)][static_cast<int>(Advance::Both)];
+    const auto activation = activation_of(simd, epilogue.activation);
+    float sums[kWideBlock], addends[kWideBlock];
+    for (int64_t i = begin; i < end; i += kWideBlock) {
+      const int64_t n = std::min(kWideBlock, end - i);
+      loops.dequantize[code_of(a)](call.in<std::byte>(0) + i, call.in<float>(2), call.in<std::byte>(3), sums,
+                                   n, false);
+      loops.dequantize[code_of(b)](call.in<std::byte>(1) + i, call.in<float>(4), call.in<std::byte>(5),
+                                   addends, n, false);
+      add(sums, addends, sums, n);
+      if (activation != nullptr) activation(sums, sums, n, epilogue.alpha, epilogue.beta);
+      loops.quantize[code_of(y)](sums, call.in<float>(6), nullptr, call.in<std::byte>(7),
+                                 call.out<std::byte>() + i, n, false);
+    }
+  }
+};
+
 Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers) {
   const DType a = node.dtype(0), b = node.dtype(1), y = node.output(0).dtype;
   const auto loop =
@@ -178,6 +207,7 @@ Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers)
   op::EpilogueAttributes epilogue;
   if (const auto& fused = node.as<op::QuantizedAddAttributes>().epilogue) epilogue = *fused;
   const int64_t n = node.output(0).elements();
+  const StepwiseAdd stepwise{device.simd(), a, b, y, epilogue};
   return make_kernel([=](const Call& call) noexcept {
     const auto zero = [&](size_t i, DType type) {
       return static_cast<float>(load_integer(call.in<std::byte>(i), type, 0));
@@ -187,6 +217,11 @@ Result<KernelPtr> create_add(CpuDevice& device, const NodeView& node, Producers)
     sum.factor_a = *call.in<float>(2) / y_scale;
     sum.factor_b = *call.in<float>(4) / y_scale;
     sum.offset = y_zero - zero(3, a) * sum.factor_a - zero(5, b) * sum.factor_b;
+    if (!(y_scale > 0) || !std::isfinite(sum.factor_a) || !std::isfinite(sum.factor_b) ||
+        !std::isfinite(sum.offset)) {
+      parallel_for(n, 8, 64, [&](int64_t begin, int64_t end) noexcept { stepwise(call, begin, end); });
+      return;
+    }
     sum.low = is_signed(y) ? -128.0f : 0.0f;
     sum.high = sum.low + 255.0f;
     if (epilogue.activation == op::Activation::Relu) sum.low = std::max(sum.low, y_zero);
