@@ -2,11 +2,12 @@
 // reference values.
 //
 // For each case: compile, write, read back, run; compare types, shapes and values; run again (equal bits);
-// run into guarded user memory; with --specials run on NaN, infinities and the like; run at another batch
-// size and back. Some cases are repeated with failing allocations. A case that the backend leaves to the CPU
-// is a gap: gaps.txt must list it with a reason; a listed case that is not a gap fails.
+// run into guarded user memory; with --specials run on NaN, infinities and the like, with --hostile on
+// indices and integers outside of what is valid; run at another batch size and back. Some cases are repeated
+// with failing allocations. A case that the backend leaves to the CPU is a gap: gaps.txt must list it with a
+// reason; a listed case that is not a gap fails.
 //
-//   conformance --backend cpu [--filter REGEX] [--gaps FILE] [--validation] [--specials]
+//   conformance --backend cpu [--filter REGEX] [--gaps FILE] [--validation] [--specials] [--hostile]
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +22,7 @@
 #include "tests/cases/case.h"
 #include "tests/cases/special.h"
 #include "tests/conformance/failing_new.h"
+#include "tests/conformance/hostile.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/writer.h"
@@ -34,6 +36,7 @@ struct Options {
   std::string gaps;
   bool validation = false;
   bool specials = false;  ///< also NaN, infinities and the like
+  bool hostile = false;   ///< also indices and integers outside of what is valid
 };
 
 using Values = std::vector<std::optional<ops::HostTensor>>;
@@ -351,6 +354,29 @@ Complaint check_specials(const Case& c, Runner& runner, const Compiled& compiled
   return first.empty() || more == 0 ? first : text(first, ", and in ", more, " more rounds");
 }
 
+// Indices, integers and scales outside of what is valid: the result is that of the values which they count
+// as, and nothing outside the results is written. The reference backend may refuse them instead.
+Complaint check_hostile(const Case& c, const Options& options, const Values& values,
+                        const ops::Tolerance& tolerance) {
+  for (const HostileCase& hostile : hostile_cases(c, values)) {
+    const auto compiled = compile(hostile.test_case, hostile.values, false);
+    if (!compiled.ok()) return "hostile: compile: " + compiled.status().message();
+    Runner runner;
+    if (Complaint complaint = runner.open(*compiled, options); !complaint.empty())
+      return "hostile: " + complaint;
+    for (const HostileRound& round : hostile.rounds) {
+      const auto want = reference(hostile.test_case, round.meant);
+      Complaint complaint =
+          want.ok() ? runner.feed(*compiled, round.given) : "reference: " + want.status().message();
+      if (complaint.empty()) complaint = check_guarded(runner, *want, tolerance);
+      const bool refused = options.backend == "reference" && complaint.find("run: ") != std::string::npos &&
+                           complaint.find("expected ") != std::string::npos;
+      if (!complaint.empty() && !refused) return text("hostile: ", round.name, ": ", complaint);
+    }
+  }
+  return {};
+}
+
 // Fails every allocation up to the finished plan once, one after the other: an error or success, no crash,
 // and the next attempt works.
 Complaint check_allocations(const Compiled& compiled, const Options& options, const Values& values,
@@ -402,6 +428,7 @@ Outcome run_case(const Case& c, const Options& options, bool with_allocations) {
   if (complaint.empty()) complaint = check_guarded(runner, *want, tolerance);
   if (complaint.empty() && options.specials)
     complaint = check_specials(c, runner, *compiled, values, tolerance);
+  if (complaint.empty() && options.hostile) complaint = check_hostile(c, options, values, tolerance);
   if (complaint.empty()) complaint = check_shapes(c, options, values, tolerance);
   if (complaint.empty() && with_allocations)
     complaint = check_allocations(*compiled, options, values, *want, tolerance);
@@ -468,8 +495,12 @@ int main(int argc, char** argv) {
   librt::test::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (argument == "--validation" || argument == "--specials") {
-      (argument == "--validation" ? options.validation : options.specials) = true;
+    bool* const flag = argument == "--validation" ? &options.validation
+                       : argument == "--specials" ? &options.specials
+                       : argument == "--hostile"  ? &options.hostile
+                                                  : nullptr;
+    if (flag != nullptr) {
+      *flag = true;
       continue;
     }
     std::string* value = argument == "--backend"  ? &options.backend
