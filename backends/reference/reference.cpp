@@ -35,7 +35,10 @@ class ReferenceKernel;
 class ReferenceCommands final : public CommandList {
  public:
   explicit ReferenceCommands(const RecordOptions& options)
-      : profile_(options.profile), nanoseconds_(options.spans) {
+      : profile_(options.profile),
+        stop_(options.stop),
+        stoppable_(options.stoppable),
+        nanoseconds_(options.spans) {
     for (Slab* slab : options.slots)
       slots_.push_back({slab != nullptr ? static_cast<std::byte*>(slab->host()) : nullptr,
                         slab != nullptr ? slab->size() : 0});
@@ -99,6 +102,8 @@ class ReferenceCommands final : public CommandList {
   std::vector<Command> commands_;
   uint32_t span_ = 0;
   bool profile_;
+  const StopSignal* stop_;
+  uint32_t stoppable_;
   std::vector<uint64_t> nanoseconds_;
 };
 
@@ -176,6 +181,7 @@ Status ReferenceCommands::submit() noexcept {
   try {
     nanoseconds_.assign(nanoseconds_.size(), 0);
     for (const Command& command : commands_) {
+      if (stop_ != nullptr && command.span < stoppable_) RT_TRY(stop_->check());
       const auto start = std::chrono::steady_clock::now();
       RT_TRY(execute(command));
       if (profile_ && command.span < nanoseconds_.size())

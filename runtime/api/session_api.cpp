@@ -31,6 +31,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .memory_limit = c.memory_limit,
                                 .plan_cache_bytes = c.plan_cache_bytes,
                                 .loop_limit = c.loop_limit,
+                                .time_limit_ms = c.time_limit_ms,
                                 .cache_folder = string(c.cache_folder),
                                 .communicator = c.communicator,
                                 .mapped = model->mapped};
@@ -184,6 +185,12 @@ rt_status* rt_session_submit(rt_session* session) {
 }
 rt_status* rt_session_wait(rt_session* session) {
   return guarded(session, [&]() -> Status { return session->session->wait(); });
+}
+void rt_session_cancel(rt_session* session) {
+  if (session != nullptr) session->session->cancel();
+}
+void rt_session_uncancel(rt_session* session) {
+  if (session != nullptr) session->session->uncancel();
 }
 rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor) {
   return guarded(session, [&]() -> Status {

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/core/stop_signal.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/graph/node_view.h"
 
@@ -158,6 +159,10 @@ struct RecordOptions {
   std::span<Slab* const> slots;  ///< slab of each slot; null for slots set by bind_host()
   uint32_t spans = 0;            ///< number of marks
   bool profile = false;
+  /// If set, a device that computes within submit() checks it before each step of the first `stoppable`
+  /// spans; submit() then ends with its status. Other devices complete what was submitted.
+  const StopSignal* stop = nullptr;
+  uint32_t stoppable = 0;
 };
 
 class KernelTable;

@@ -15,6 +15,8 @@ std::string_view code_name(Code code) noexcept {
     case Code::Device: return "device error";
     case Code::Io: return "input/output error";
     case Code::Internal: return "internal error";
+    case Code::Cancelled: return "cancelled";
+    case Code::LimitExceeded: return "limit exceeded";
   }
   return "unknown code";
 }

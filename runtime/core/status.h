@@ -28,6 +28,8 @@ enum class Code : uint8_t {
   Device = 6,           ///< no such backend or device here, an error of its driver or of a disk
   Io = 7,               ///< reading or writing a file failed
   Internal = 8,         ///< a bug in librt
+  Cancelled = 9,        ///< the run was cancelled from another thread
+  LimitExceeded = 10,   ///< the run reached a limit on its work: iterations of loops, time
 };
 
 /// The code's name as it appears in messages, for example "invalid model".

@@ -189,7 +189,7 @@ class Scanned {
   int64_t count_ = 0, capacity_ = 0;
 };
 
-Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, uint64_t most,
+Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, StopSignal& stop,
                 const RunBody& run_body, ResultMaker& results) {
   const Graph& body = node.node.bodies[0];
   const size_t carried = carried_of(node);
@@ -204,10 +204,7 @@ Status run_loop(const NodeView& node, std::span<const ConstTensorView> inputs, u
   std::vector<Scanned> scanned;
   for (size_t i = carried; i + 1 < body.outputs.size(); ++i) scanned.emplace_back(i, results);
   for (uint64_t i = 0; i < trips && condition; ++i) {
-    if (i >= most)
-      return Status::make(
-          Code::InvalidArgument, "the loop has run ", most,
-          " times and does not end; let its condition become false, or allow more iterations");
+    RT_TRY(stop.next_iteration());
     iteration = static_cast<int64_t>(i);
     RT_ASSIGN(const auto outputs, run_body(0, operands));
     if (outputs[0].info.dtype != DType::Bool || outputs[0].info.elements() != 1)
@@ -244,10 +241,10 @@ bool never_breaks(const Graph& body) noexcept {
          (value.role == Role::Constant && value.data.size > 0 && value.data.data[0] != std::byte{0});
 }
 
-Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs, uint64_t most_iterations,
+Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs, StopSignal& stop,
                    const RunBody& run_body, ResultMaker& results) {
   return node.kind() == OpKind::If ? run_if(node, inputs, run_body, results)
-                                   : run_loop(node, inputs, most_iterations, run_body, results);
+                                   : run_loop(node, inputs, stop, run_body, results);
 }
 
 RT_PAGE(If) = {.kind = OpKind::If,

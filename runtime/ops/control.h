@@ -7,19 +7,17 @@
 #include <functional>
 #include <span>
 
+#include "runtime/core/stop_signal.h"
 #include "runtime/ops/page.h"
 
 namespace librt::ops {
-
-/// A Loop with more iterations is stopped with an error, unless a session allows more.
-inline constexpr uint64_t kMaxLoopIterations = 1'000'000;
 
 /// Runs body `body` of the node. The results stay valid during the next run.
 using RunBody = std::function<Result<std::span<const ConstTensorView>>(
     size_t body, std::span<const ConstTensorView> inputs)>;
 
-/// The value of an If or Loop.
-Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs, uint64_t most_iterations,
+/// The value of an If or Loop. `stop` counts the iterations of all loops of a run and may end it.
+Status run_control(const NodeView& node, std::span<const ConstTensorView> inputs, StopSignal& stop,
                    const RunBody& run_body, ResultMaker& results);
 
 inline bool is_control(OpKind kind) noexcept {

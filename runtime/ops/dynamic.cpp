@@ -142,6 +142,9 @@ Status run_unique(const NodeView& node, std::span<const ConstTensorView> inputs,
     view = along(x.info.shape, axis);
     values.shape = x.info.shape;
   }
+  // The elements in a common type; orders, ranks and lists of slices.
+  RT_TRY(
+      results.hold(8.0 * static_cast<double>(x.info.elements()) + 80.0 * static_cast<double>(view.extent)));
   const Distinct found = find_distinct(Slices(x, view), view.extent, attributes.sorted);
   values.shape[axis] = static_cast<int64_t>(found.first.size());
   RT_ASSIGN(const TensorView y, results.make(0, values));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 
+#include "runtime/core/host_memory.h"
 #include "runtime/ops/control.h"
 
 namespace librt::ops {
@@ -177,6 +178,9 @@ class HostResults final : public ResultMaker {
  public:
   explicit HostResults(std::vector<HostTensor>& tensors) : tensors_(tensors) {}
   Result<TensorView> make(size_t output, const TensorInfo& info) override {
+    if (const uint64_t memory = host_memory_bytes(); memory > 0 && info.bytes() > memory)
+      return Status::make(Code::OutOfMemory, "output ", output, " of ", info, ": the machine has ",
+                          bytes_text(memory));
     if (output >= tensors_.size()) tensors_.resize(output + 1);
     tensors_[output].info = info;
     tensors_[output].bytes.resize(info.bytes());
@@ -190,10 +194,11 @@ class HostResults final : public ResultMaker {
 /// One run of a graph: the values that are live.
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, std::vector<HostTensor>* states, EvalLookup values)
+  Evaluation(const Graph& graph, std::vector<HostTensor>* states, EvalLookup values, StopSignal* stop)
       : graph_(graph),
         states_(states),
         values_(values),
+        stop_(stop),
         views_(graph.values.size()),
         owned_(graph.values.size()),
         uses_(use_counts(graph)),
@@ -239,7 +244,7 @@ class Evaluation {
       inputs.push_back(*views_[input]);
     }
     RT_ASSIGN(std::vector<HostTensor> results,
-              evaluate_node({.node = node, .inputs = operands}, inputs, values_));
+              evaluate_node({.node = node, .inputs = operands}, inputs, values_, stop_));
     if (node.outputs.size() != results.size())
       return invalid_model(describe(node), ": expected ", results.size(), " outputs, found ",
                            node.outputs.size());
@@ -309,6 +314,7 @@ class Evaluation {
   const Graph& graph_;
   std::vector<HostTensor>* states_;
   EvalLookup values_;
+  StopSignal* stop_;
   std::vector<std::optional<ConstTensorView>>
       views_;                      ///< by value; empty before it is produced and after last use
   std::vector<HostTensor> owned_;  ///< by value: bytes of the intermediates
@@ -340,7 +346,9 @@ namespace {
 
 /// If and Loop, with their bodies run by this evaluator.
 Status evaluate_control(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
-                        EvalLookup values) {
+                        EvalLookup values, StopSignal* outer) {
+  StopSignal own;
+  StopSignal& stop = outer != nullptr ? *outer : own;
   std::vector<HostTensor> last[2];  // the results of one run are the inputs of the next
   std::vector<ConstTensorView> views;
   size_t next = 0;
@@ -349,23 +357,28 @@ Status evaluate_control(const NodeView& node, std::span<const ConstTensorView> i
           std::span<const ConstTensorView> operands) -> Result<std::span<const ConstTensorView>> {
     std::vector<HostTensor>& tensors = last[next];
     next = 1 - next;
-    RT_ASSIGN(tensors, evaluate_graph(node.node.bodies[body], operands, nullptr, {}, values));
+    RT_ASSIGN(tensors, evaluate_graph(node.node.bodies[body], operands, nullptr, {}, values, &stop));
     views.clear();
     for (const HostTensor& tensor : tensors) views.push_back(tensor.view());
     return std::span<const ConstTensorView>(views);
   };
-  return run_control(node, inputs, kMaxLoopIterations, run_body, results);
+  return run_control(node, inputs, stop, run_body, results);
 }
 
 Status run_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
-                   EvalLookup values) {
+                   EvalLookup values, StopSignal* stop) {
   std::vector<TensorInfo> infos;
   RT_TRY(infer_unnamed(node, infos));
   if (runs_on_host(node.kind())) {
     RT_ASSIGN(const std::vector<ConstTensorView> operands, with_bytes(node, inputs));
-    return is_control(node.kind()) ? evaluate_control(node, operands, results, values)
+    return is_control(node.kind()) ? evaluate_control(node, operands, results, values, stop)
                                    : page_of(node.kind())->run(node, operands, results);
   }
+  // Data movement looks up source offsets in a table for each axis.
+  double tables = 0;
+  for (const TensorInfo& info : infos)
+    for (const int64_t extent : info.shape) tables += static_cast<double>(extent) * sizeof(int64_t);
+  RT_TRY(results.hold(tables));
   std::vector<TensorView> outputs;
   for (size_t i = 0; i < infos.size(); ++i) {
     RT_ASSIGN(const TensorView output, results.make(i, infos[i]));
@@ -378,15 +391,15 @@ Status run_unnamed(const NodeView& node, std::span<const ConstTensorView> inputs
 }  // namespace
 
 Status run_node(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
-                EvalLookup values) {
-  return run_unnamed(node, inputs, results, values).in(describe(node.node));
+                EvalLookup values, StopSignal* stop) {
+  return run_unnamed(node, inputs, results, values, stop).in(describe(node.node));
 }
 
 Result<std::vector<HostTensor>> evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
-                                              EvalLookup values) {
+                                              EvalLookup values, StopSignal* stop) {
   std::vector<HostTensor> tensors;
   HostResults results(tensors);
-  RT_TRY(run_node(node, inputs, results, values));
+  RT_TRY(run_node(node, inputs, results, values, stop));
   return tensors;
 }
 
@@ -403,8 +416,9 @@ std::vector<HostTensor> initial_states(const std::vector<State>& states) {
 
 Result<std::vector<HostTensor>> evaluate_graph(
     const Graph& graph, std::span<const ConstTensorView> inputs, std::vector<HostTensor>* states,
-    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe, EvalLookup values) {
-  Evaluation evaluation(graph, states, values);
+    const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe, EvalLookup values,
+    StopSignal* stop) {
+  Evaluation evaluation(graph, states, values, stop);
   RT_TRY(evaluation.bind(inputs));
   for (NodeId id = 0; id < graph.nodes.size(); ++id) RT_TRY(evaluation.run(id, observe));
 

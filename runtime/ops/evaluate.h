@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/stop_signal.h"
 #include "runtime/ops/page.h"
 
 namespace librt::ops {
@@ -40,9 +41,12 @@ Status evaluate_node(const NodeView& node, std::span<const ConstTensorView> inpu
                      std::span<const TensorView> outputs, EvalLookup values = reference_value);
 /// The same for any node, also one with data-dependent output extents (runs_on_host).
 Status run_node(const NodeView& node, std::span<const ConstTensorView> inputs, ResultMaker& results,
-                EvalLookup values = reference_value);
+                EvalLookup values = reference_value, StopSignal* stop = nullptr);
+/// stop: counts the iterations of loops; null: each outermost loop may take kMostIterations, with those
+/// inside it.
 Result<std::vector<HostTensor>> evaluate_node(const NodeView& node, std::span<const ConstTensorView> inputs,
-                                              EvalLookup values = reference_value);
+                                              EvalLookup values = reference_value,
+                                              StopSignal* stop = nullptr);
 
 /// The state a model starts with: initial values, or zeros.
 std::vector<HostTensor> initial_states(const std::vector<State>& states);
@@ -53,6 +57,6 @@ std::vector<HostTensor> initial_states(const std::vector<State>& states);
 Result<std::vector<HostTensor>> evaluate_graph(
     const Graph& graph, std::span<const ConstTensorView> inputs, std::vector<HostTensor>* states = nullptr,
     const std::function<void(NodeId, std::span<const ConstTensorView>)>& observe = {},
-    EvalLookup values = reference_value);
+    EvalLookup values = reference_value, StopSignal* stop = nullptr);
 
 }  // namespace librt::ops

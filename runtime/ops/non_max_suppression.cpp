@@ -94,13 +94,17 @@ Status run(const NodeView& node, std::span<const ConstTensorView> inputs, Result
   if (node.has(kIouThreshold)) limits.iou = static_cast<float>(load(inputs[kIouThreshold], 0));
   if (node.has(kScoreThreshold)) limits.score = load(inputs[kScoreThreshold], 0);
   std::vector<std::array<int64_t, 3>> rows;
+  const double for_boxes = 48.0 * static_cast<double>(count);  // corners, candidates, their order
+  RT_TRY(results.hold(for_boxes));
   std::vector<Box> boxes(static_cast<size_t>(count));
   for (int64_t batch = 0; batch < batches && limits.most > 0; ++batch) {
     for (int64_t i = 0; i < count; ++i)
       boxes[static_cast<size_t>(i)] = load_box(inputs[kBoxes], batch * count + i, center);
-    for (int64_t label = 0; label < classes; ++label)
+    for (int64_t label = 0; label < classes; ++label) {
       for (const int64_t box : keep(boxes, inputs[kScores], (batch * classes + label) * count, limits))
         rows.push_back({batch, label, box});
+      RT_TRY(results.hold(for_boxes + 2.0 * sizeof rows[0] * static_cast<double>(rows.capacity())));
+    }
   }
   RT_ASSIGN(const TensorView y, results.make(0, {DType::I64, {static_cast<int64_t>(rows.size()), 3}}));
   auto* to = y.as<int64_t>();

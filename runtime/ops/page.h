@@ -25,6 +25,7 @@ namespace librt::ops {
 struct Cost {
   double flops = 0;
   double bytes = 0;
+  double tables = 0;  ///< host bytes of tables that kernels build for these shapes, at most
 };
 
 /// Uniform test inputs are drawn from [low, high], where the operator is defined, smooth and well
@@ -61,6 +62,8 @@ class ResultMaker {
   virtual ~ResultMaker() = default;
   /// Memory for result `output`. Called again with another leading extent, it keeps what was written.
   virtual Result<TensorView> make(size_t output, const TensorInfo& info) = 0;
+  /// The operator is about to take so many bytes of host memory beside its results; an error if it may not.
+  virtual Status hold(double) { return {}; }
 };
 
 /// How an operator is run in 16-bit floats; accumulation is in f32 everywhere.

@@ -35,6 +35,9 @@ double pool_steps(const Result<PoolGeometry>& geometry) {
 Cost pool_cost(const NodeView& node, const Result<PoolGeometry>& geometry) {
   Cost cost = elementwise_cost(node, 0);
   cost.flops = pool_steps(geometry);
+  // The counts of elements in the windows along a row.
+  if (geometry.ok())
+    cost.tables = sizeof(int64_t) * static_cast<double>(geometry->axes[kMaxSpatialRank - 1].output);
   return cost;
 }
 

@@ -95,6 +95,31 @@ Status eval_resize(const NodeView& node, std::span<const ConstTensorView> inputs
   return {};
 }
 
+/// A position and a weight for each output position and tap of an axis, as computed and as a kernel keeps
+/// them; along the last axis also for each of few channels.
+double table_bytes(const NodeView& node) {
+  const auto floats = [&](size_t i) {
+    const auto values = numbers(node, i, "an operand");
+    return values.ok() ? *values : std::span<const float>();
+  };
+  std::span<const int64_t> sizes;
+  if (node.has(1)) {
+    if (node.inputs[1].value == nullptr) return 0;
+    sizes = node.ints(1);
+  }
+  const auto geometry =
+      resize_geometry(node.shape(0), node.as<op::ResizeAttributes>(), sizes, floats(2), floats(3));
+  if (!geometry.ok()) return 0;
+  double entries = 0, last = 0;
+  for (int i = 0; i < geometry->rank; ++i) {
+    last = static_cast<double>(geometry->axes[static_cast<size_t>(i)].output) * geometry->taps;
+    entries += last;
+  }
+  constexpr int64_t kFewChannels = 16;
+  const int64_t channels = node.shape(0).back();
+  return 32 * entries + 8 * last * static_cast<double>(channels < kFewChannels ? channels : 1);
+}
+
 Cost cost_resize(const NodeView& node) {
   const auto mode = node.as<op::ResizeAttributes>().mode;
   const double taps = mode == op::ResizeMode::Nearest ? 0 : mode == op::ResizeMode::Linear ? 2 : 4;
@@ -102,6 +127,7 @@ Cost cost_resize(const NodeView& node) {
   if (node.outputs.empty()) return cost;
   cost.bytes += bytes_of(node.output(0));
   cost.flops = 2 * taps * (node.shape(0).rank() - 2) * static_cast<double>(node.output(0).elements());
+  cost.tables = table_bytes(node);
   return cost;
 }
 

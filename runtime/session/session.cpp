@@ -5,7 +5,6 @@
 
 #include "runtime/core/cache_folder.h"
 #include "runtime/core/convert_floats.h"
-#include "runtime/ops/control.h"
 #include "runtime/session/device/rank_handshake.h"
 #include "runtime/session/prepare/device_choice.h"
 #include "runtime/session/prepare/shapes.h"
@@ -111,9 +110,8 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   shared.mapped = options.mapped;
   shared.precision = precision_of(options);
   shared.profile = options.profile;
-  shared.memory_limit = options.memory_limit;
+  shared.limit = MemoryLimit(options.memory_limit);
   shared.plan_cache_bytes = options.plan_cache_bytes;
-  shared.most_iterations = options.loop_limit > 0 ? options.loop_limit : ops::kMaxLoopIterations;
   session->options_ = options;
   const Graph& graph = *session->graph_;
   session->inputs_.resize(graph.inputs.size());
@@ -129,7 +127,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   session->whole_ = std::make_unique<GraphRunner>(shared, graph);
   const bool fixed = std::all_of(graph.inputs.begin(), graph.inputs.end(),
                                  [&](ValueId input) { return graph[input].is_static(); });
-  if (fixed && !session->whole_->reads_while_planning()) RT_TRY(session->prepare_for(assumed_inputs(graph)));
+  if (fixed && !session->whole_->reads_while_planning()) RT_TRY(session->plan_for(assumed_inputs(graph)));
   return session;
 }
 
@@ -161,7 +159,8 @@ Status Session::set_input(size_t index, const ConstTensorView& tensor, size_t by
   RT_TRY(check_input(index, tensor, bytes));
   Input& input = inputs_[index];
   const size_t size = tensor.info.bytes();
-  RT_TRY(input.own.reserve(std::max<size_t>(size, 1)));
+  RT_TRY(shared_.reserve(input.own, std::max<size_t>(size, 1))
+             .in("input '", (*graph_)[graph_->inputs[index]].name, "'"));
   if (size > 0) std::memmove(input.own.data(), tensor.data, size);
   input_views_[index] = {input.own.data(), tensor.info};
   input.bound = input.direct = false;
@@ -172,7 +171,8 @@ Status Session::bind_input(size_t index, const ConstTensorView& tensor, size_t b
   RT_TRY(check_input(index, tensor, bytes));
   Input& input = inputs_[index];
   const bool direct = is_aligned(tensor.data, devices().alignment());
-  RT_TRY(input.own.reserve(direct ? 1 : tensor.info.bytes()));
+  RT_TRY(shared_.reserve(input.own, direct ? 1 : tensor.info.bytes())
+             .in("input '", (*graph_)[graph_->inputs[index]].name, "'"));
   input_views_[index] = {tensor.data != nullptr ? tensor.data : input.own.data(), tensor.info};
   input.bound = true;
   input.direct = direct;
@@ -187,7 +187,7 @@ Status Session::bind_output(size_t index, void* data, size_t bytes) {
   return {};
 }
 
-Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
+Status Session::plan_for(std::span<const ConstTensorView> inputs) {
   if (partitioned_ != nullptr) {
     // Plans are built while it runs: their shapes depend on data.
     if (checked_.size() == inputs.size() &&
@@ -204,14 +204,26 @@ Status Session::prepare_for(std::span<const ConstTensorView> inputs) {
   if (whole_->is_prepared(inputs)) return {};
   settle();
   ran_ = false;
-  RT_TRY(whole_->prepare(inputs));
+  return whole_->prepare(inputs);
+}
+
+Status Session::reserve_output(size_t index, size_t run_slot) {
+  Status status = shared_.reserve(outputs_[index].own[run_slot], whole_->output(index).bytes);
+  return status.ok()
+             ? std::move(status)
+             : std::move(status).in("output ", index, " of ", source_text(*graph_, graph_->outputs[index]));
+}
+
+/// For a run to come. In a cut graph sizes are known when it runs.
+Status Session::reserve_outputs() {
   // They may hold outputs that settle() brought to the host.
-  for (size_t k = 0; k < outputs_.size() && pending_count_ == 0; ++k)
-    RT_TRY(outputs_[k].own[0].reserve(whole_->output(k).bytes));
+  if (whole_ == nullptr || pending_count_ > 0) return {};
+  for (size_t k = 0; k < outputs_.size(); ++k)
+    if (outputs_[k].bound == nullptr) RT_TRY(reserve_output(k, 0));
   return {};
 }
 
-Status Session::prepare_for(std::span<const TensorInfo> shapes) {
+Status Session::plan_for(std::span<const TensorInfo> shapes) {
   if (shapes.size() != inputs_.size())
     return invalid_argument("prepare: the entry has ", inputs_.size(), " inputs, found ", shapes.size(),
                             " shapes");
@@ -220,16 +232,40 @@ Status Session::prepare_for(std::span<const TensorInfo> shapes) {
     const bool given = input_views_[i].info == shapes[i];
     inputs.push_back({given ? input_views_[i].data : nullptr, shapes[i]});
   }
-  return prepare_for(inputs);
+  return plan_for(inputs);
+}
+
+/// A session runs one function at a time under its limits.
+template <class Function>
+Status Session::within_limits(uint64_t time_limit_ms, Function function) {
+  shared_.stop.begin(time_limit_ms, options_.loop_limit);
+  Status status = shared_.stop.check();
+  if (status.ok()) status = function();
+  shared_.stop.end(status);
+  return status;
 }
 
 Status Session::prepare() {
+  return within_limits(0, [&]() -> Status {
+    RT_TRY(plan_now());
+    return reserve_outputs();
+  });
+}
+
+Status Session::prepare_for(std::span<const TensorInfo> shapes) {
+  return within_limits(0, [&]() -> Status {
+    RT_TRY(plan_for(shapes));
+    return reserve_outputs();
+  });
+}
+
+Status Session::plan_now() {
   std::string missing;
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (input_views_[i].data == nullptr)
       append(missing, missing.empty() ? "" : ", ", "'", (*graph_)[graph_->inputs[i]].name, "'");
   if (!missing.empty()) return invalid_argument("these inputs are not set: ", missing);
-  return prepare_for(input_views_);
+  return plan_for(input_views_);
 }
 
 void Session::collect_inputs() {
@@ -255,9 +291,9 @@ Status Session::collect_outputs(size_t run_slot, bool directly) {
     Output& output = outputs_[k];
     const PlanValue& value = whole_->output(k);
     RT_TRY(check_capacity(k, value.info));
-    RT_TRY(output.own[run_slot].reserve(value.bytes));
     const bool in_place =
         directly && output.bound != nullptr && is_aligned(output.bound, devices().alignment());
+    if (!in_place) RT_TRY(reserve_output(k, run_slot));
     output_ranges_[k] = {in_place ? output.bound : output.own[run_slot].data(), value.bytes};
   }
   return {};
@@ -303,17 +339,23 @@ Status Session::run() {
   if (pending_count_ > 0)
     return invalid_argument("run: ", pending_count_, " submitted run", pending_count_ > 1 ? "s are" : " is",
                             " in flight; wait for ", pending_count_ > 1 ? "them" : "it", " first");
-  RT_TRY(prepare());
-  ran_ = false;
-  RT_TRY(run_now(0, true));
-  ran_ = true;
-  return {};
+  return within_limits(options_.time_limit_ms, [&]() -> Status {
+    RT_TRY(plan_now());
+    ran_ = false;
+    RT_TRY(run_now(0, true));
+    ran_ = true;
+    return {};
+  });
 }
 
 Status Session::submit() {
   if (pending_count_ == pending_.size())
     return invalid_argument("submit: ", pending_count_, " runs are in flight; wait for the first of them");
-  RT_TRY(prepare());
+  return within_limits(options_.time_limit_ms, [&] { return submit_now(); });
+}
+
+Status Session::submit_now() {
+  RT_TRY(plan_now());
   ran_ = false;
   const size_t run_slot = (first_pending_ + pending_count_) % pending_.size();
   Pending& run = pending_[run_slot];
@@ -341,7 +383,7 @@ Status Session::bring_to_host(size_t run_slot, bool directly) {
     AlignedBytes& own = outputs_[k].own[run_slot];
     void* target = directly ? run.outputs[k].bound : nullptr;
     if (target == nullptr) {
-      RT_TRY(own.reserve(value.bytes));
+      RT_TRY(reserve_output(k, run_slot));
       target = own.data();
     }
     RT_TRY(whole_->receive(run_slot, k, target));

@@ -29,6 +29,7 @@ struct SessionOptions {
   uint64_t memory_limit = 0;
   uint64_t plan_cache_bytes = 0;
   uint64_t loop_limit = 0;
+  uint64_t time_limit_ms = 0;
   std::string cache_folder;
   const rt_communicator* communicator = nullptr;
   /// The mapped model file, if any: pages of weights that only planning reads are released.
@@ -67,6 +68,10 @@ class Session {
   /// Asynchronous runs, at most Plan::kRunSlots in flight: see rt_session_submit in rt/rt.h.
   Status submit();
   Status wait();
+  /// Stops the run in progress, or the next one: see rt_session_cancel. From any thread, and from signal
+  /// handlers.
+  void cancel() noexcept { shared_.stop.request(); }
+  void uncancel() noexcept { shared_.stop.withdraw(); }
   /// After run() or wait().
   Result<TensorView> output(size_t index) const;
 
@@ -112,8 +117,16 @@ class Session {
   Status check_index(size_t index, size_t count, const char* what) const;
   Status check_input(size_t index, const ConstTensorView& tensor, size_t bytes) const;
   Status check_capacity(size_t index, const TensorInfo& info) const;
+  Status plan_now();
   /// For inputs of these types and shapes; data null if not given yet.
-  Status prepare_for(std::span<const ConstTensorView> inputs);
+  Status plan_for(std::span<const ConstTensorView> inputs);
+  Status plan_for(std::span<const TensorInfo> shapes);
+  /// Host memory of the outputs that are not bound.
+  Status reserve_outputs();
+  Status reserve_output(size_t index, size_t run_slot);
+  Status submit_now();
+  template <class Function>
+  Status within_limits(uint64_t time_limit_ms, Function function);
   void collect_inputs();
   Status collect_outputs(size_t run_slot, bool directly);
   Status deliver_outputs(size_t run_slot, bool directly);

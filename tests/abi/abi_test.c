@@ -64,6 +64,10 @@ static void test_sessions(void) {
   EXPECT_CODE(rt_session_set_input(NULL, 0, NULL), RT_INVALID_ARGUMENT, "null");
   EXPECT_CODE(rt_trainer_create(NULL, NULL, &trainer), RT_INVALID_ARGUMENT, "null");
   EXPECT(rt_session_input_count(NULL) == 0 && rt_session_profile_count(NULL) == 0);
+  rt_session_cancel(NULL);
+  rt_session_uncancel(NULL);
+  EXPECT(strcmp(rt_code_name(RT_CANCELLED), "cancelled") == 0);
+  EXPECT(strcmp(rt_code_name(RT_LIMIT_EXCEEDED), "limit exceeded") == 0);
   rt_session_free(NULL);
   rt_trainer_free(NULL);
 }

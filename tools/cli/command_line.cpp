@@ -200,6 +200,11 @@ CLI::Validator non_negative() {
   return number_check([](double value) { return value >= 0; }, "a number of at least 0");
 }
 
+uint64_t milliseconds(double seconds) {
+  constexpr double kMost = 1e15;
+  return seconds <= 0 ? 0 : static_cast<uint64_t>(std::ceil(std::min(seconds * 1000, kMost)));
+}
+
 std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
   try {
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ void set_up_help(CLI::App& app, const ProgramHelp& help);
 /// Checks of numbers: above 0, and at least 0. NaN and infinities are refused.
 CLI::Validator positive();
 CLI::Validator non_negative();
+
+/// Seconds of an option as milliseconds for librt: at least 1 unless they are 0.
+uint64_t milliseconds(double seconds);
 
 /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
 /// version are on stdout, an error on stderr.

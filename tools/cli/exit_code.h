@@ -8,13 +8,16 @@ namespace librt::tools {
 
 enum ExitCode : int {
   kFine = 0,
-  kDifferent = 1,  ///< compared, and not equal
-  kBadInput = 2,   ///< an invalid file, option or shape
-  kBadMachine = 3  ///< no such device, no memory, a driver or disk error
+  kDifferent = 1,     ///< compared, and not equal
+  kBadInput = 2,      ///< an invalid file, option or shape
+  kBadMachine = 3,    ///< no such device, no memory, a driver or disk error
+  kInterrupted = 130  ///< by Ctrl-C: 128 + SIGINT, as shells count
 };
 
 inline constexpr const char* kExitCodeHelp =
-    "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory).";
+    "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory), "
+    "130 "
+    "interrupted.";
 
 /// Code is librt::Code of either header: the values are the same.
 template <class Code>
@@ -25,6 +28,7 @@ int exit_code_of(Code code) noexcept {
     case 6:  // Device
     case 8:  // Internal
       return kBadMachine;
+    case 9: return kInterrupted;  // Cancelled
     default: return kBadInput;
   }
 }

@@ -34,6 +34,7 @@ struct Options {
   std::string trace;
   std::string mode = "infer";
   bool no_tuning = false;
+  double time_limit = 0;  ///< seconds of one run; 0: none
   bool devices = false;
   bool measure_devices = false;
   bool list_zoo = false;
@@ -380,6 +381,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
       ->capture_default_str();
+  app.add_option("--time-limit", options.time_limit,
+                 "Seconds that one run may take, planning included; a row that takes more is an error")
+      ->check(librt::tools::positive());
   app.add_option("--check", options.check,
                  "What outputs are compared with, at the first batch size: reference (large models: the "
                  "first backend), "
@@ -408,6 +412,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");
     return librt::tools::kBadInput;
   }
+  options.measure.time_limit_ms = librt::tools::milliseconds(options.time_limit);
   options.measure.tuning = !options.no_tuning;
   options.measure.profile |= !options.trace.empty();
   if (options.measure.profile && options.measure.in_flight > 1) {

@@ -37,7 +37,8 @@ rt::SessionOptions session_options(const BenchModel& model, const rt::DeviceInfo
           .precision = is_quantized(model.precision) ? std::string() : model.precision,
           .threads = options.threads,
           .profile = options.profile,
-          .tuning = options.tuning};
+          .tuning = options.tuning,
+          .time_limit_ms = options.time_limit_ms};
 }
 
 rt::Result<rt::Session> open_session(const rt::Model& model, const rt::SessionOptions& session_options,
@@ -365,6 +366,7 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
 
   MeasureOptions quick = options;
   quick.profile = false;
+  quick.time_limit_ms = 0;
   quick.in_flight = 1;
   quick.dims.clear();
   quick.target_loss.reset();

@@ -19,6 +19,7 @@ struct MeasureOptions {
   bool tuning = true;
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
+  uint64_t time_limit_ms = 0;           ///< of one run; 0: none
   int in_flight = 1;                    ///< asynchronous runs in flight; 1 or 2
   std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch

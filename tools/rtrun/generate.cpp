@@ -8,6 +8,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/data/tokenizer.h"
+#include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/language_model.h"
 
 namespace rt::run {
@@ -151,7 +152,8 @@ int generate(const rt::Model& model, rt::Session& session, const GenerateOptions
       model, session, {options.token_input, options.position_input, options.mask_input, options.logits});
   if (!language) return librt::tools::report_failure("rtrun", language.status());
   Generator generator(*language, session, options);
-  if (rt::Status status = generator.run(); !status) return librt::tools::report_failure("rtrun", status);
+  if (rt::Status status = interruptible(session, [&] { return generator.run(); }); !status)
+    return librt::tools::report_failure("rtrun", status);
   return librt::tools::kFine;
 }
 

@@ -20,6 +20,7 @@
 #include "tools/rtrun/generate.h"
 #include "tools/rtrun/inputs.h"
 #include "tools/rtrun/inspect.h"
+#include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/top_scores.h"
 
 namespace {
@@ -42,6 +43,7 @@ struct Options {
   bool json = false;
   bool quiet = false;
   int repeat = 0;
+  double time_limit = 0;    ///< seconds of a run; 0: none
   int64_t top_k = 0;        ///< largest scores to show; 0: the first values
   std::string label_names;  ///< file
   std::string channels = "rgb";
@@ -275,7 +277,8 @@ int run(const Options& options) {
                           failed(rt::Code::InvalidArgument,
                                  options.inputs.test_data + ": holds no output_I.pb to compare with"));
   start = Clock::now();
-  if (rt::Status status = session->run(); !status) return report_failure("rtrun", status);
+  if (rt::Status status = rt::run::interruptible(*session, [&] { return session->run(); }); !status)
+    return report_failure("rtrun", status);
   times.first_run = seconds_since(start);
   if (options.plan)
     if (const int code = print_plan(*session); code != librt::tools::kFine) return code;
@@ -297,7 +300,8 @@ int run(const Options& options) {
   }
   if (rt::Status status = save_outputs(options, outputs); !status) return report_failure("rtrun", status);
   // The outputs are those of the first run: further ones may change states.
-  if (rt::Status status = repeat_runs(*session, options.repeat, times); !status)
+  const auto repeat = [&] { return repeat_runs(*session, options.repeat, times); };
+  if (rt::Status status = rt::run::interruptible(*session, repeat); !status)
     return report_failure("rtrun", status);
   json["seconds"] = {{"load", times.load}, {"session", times.session}, {"first_run", times.first_run}};
   if (options.repeat > 0) json["seconds"]["median"] = times.median;
@@ -403,6 +407,11 @@ int main(int argc, char** argv) {
       ->check(librt::tools::non_negative());
   app.add_option("--label-names", options.label_names,
                  "Text file with the name of a class per line, for --top-k (default with it: 5)");
+  app.add_option("--time-limit", options.time_limit,
+                 "Seconds that a run may take, planning included; more is an error. Checked between nodes, "
+                 "not within "
+                 "one, nor while a GPU computes")
+      ->check(librt::tools::positive());
   app.add_option("--repeat", options.repeat,
                  "After the first run, run N more times and print the median time")
       ->check(librt::tools::positive());
@@ -429,8 +438,12 @@ int main(int argc, char** argv) {
             "rtrun speech.rt --input samples=speech.wav --sample-rate 16000",
             "rtrun net.rt --input x=x.npy --expect y=y.npy --backend vulkan",
             "rtrun decoder.rt --generate 200 --tokenizer tok512.bin --prompt \"Once upon a time\""},
-       .notes = {librt::tools::kCacheHelp}});
+       .notes = {librt::tools::kCacheHelp,
+                 "Ctrl-C cancels the run, between two nodes, and the exit code is 130; a second one ends the "
+                 "program at "
+                 "once."}});
   if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
+  options.session.time_limit_ms = librt::tools::milliseconds(options.time_limit);
   options.generate.sampler.seed = options.inputs.seed;
   options.generate.sampler.top_k = options.top_k;
   options.generate.json = options.json;

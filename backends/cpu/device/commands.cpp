@@ -35,6 +35,8 @@ Commands::Commands(const RecordOptions& options, int threads)
       nanoseconds_(options.profile ? options.spans : 0, 0),
       spans_(options.spans),
       threads_(threads),
+      stop_(options.stop),
+      stoppable_(options.stoppable),
       profile_(options.profile) {
   for (size_t i = 0; i < bases_.size(); ++i)
     if (options.slots[i] != nullptr) bases_[i] = static_cast<std::byte*>(options.slots[i]->host());
@@ -44,6 +46,7 @@ Status Commands::add(std::unique_ptr<Task> task) noexcept {
   if (finished_) return internal_error("a finished command list was recorded into");
   try {
     steps_.push_back({std::move(task), span_});
+    if (stop_ != nullptr && span_ < stoppable_) stoppable_steps_ = steps_.size();
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "recording a kernel: no memory for the task list");
   }
@@ -88,13 +91,20 @@ Status Commands::resolve() noexcept {
 
 Status Commands::run_steps() noexcept {
   if (!profile_) {
-    for (Step& step : steps_) RT_TRY(step.task->run());
+    size_t i = 0;
+    for (; i < stoppable_steps_; ++i) {
+      RT_TRY(stop_->check());
+      RT_TRY(steps_[i].task->run());
+    }
+    for (; i < steps_.size(); ++i) RT_TRY(steps_[i].task->run());
     return {};
   }
   using Clock = std::chrono::steady_clock;
   for (uint64_t& span : nanoseconds_) span = 0;
   auto start = Clock::now();
-  for (Step& step : steps_) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    if (i < stoppable_steps_) RT_TRY(stop_->check());
     RT_TRY(step.task->run());
     const auto end = Clock::now();
     if (step.span < nanoseconds_.size())

@@ -66,6 +66,9 @@ class Commands final : public CommandList {
   uint32_t span_ = 0;
   uint32_t spans_ = 0;
   int threads_ = 1;
+  const StopSignal* stop_ = nullptr;
+  uint32_t stoppable_ = 0;      ///< spans
+  size_t stoppable_steps_ = 0;  ///< 0 without a signal
   bool profile_ = false;
   bool finished_ = false;
   bool moved_ = true;  ///< addresses must be resolved before the next run

@@ -5,6 +5,7 @@
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/system.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "runtime/core/host_memory.h"
 
 namespace librt::cpu {
 namespace {
@@ -15,7 +16,7 @@ DeviceInfo describe_device() {
   info.name = cpu_name();
   info.driver = text("oneDNN ", onednn::version());
   info.type = DeviceType::Cpu;
-  info.memory_bytes = memory_bytes();
+  info.memory_bytes = host_memory_bytes();
   info.host_memory = true;
   info.threads = default_threads();
   info.features = cpu_features();

@@ -1,7 +1,6 @@
 #include "backends/cpu/device/system.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -82,17 +81,6 @@ int default_threads() {
   if (const double quota = cgroup_cpus(); quota > 0)
     threads = std::min(threads, std::max(1, static_cast<int>(quota)));
   return threads;
-}
-
-unsigned long long memory_bytes() {
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  unsigned long long bytes =
-      pages > 0 && page > 0 ? static_cast<unsigned long long>(pages) * static_cast<unsigned long long>(page)
-                            : 0;
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
-    if (const unsigned long long limit = std::strtoull(first_line(path).c_str(), nullptr, 10); limit > 0)
-      bytes = bytes == 0 ? limit : std::min(bytes, limit);
-  return bytes;
 }
 
 std::vector<std::string> cpu_features() {

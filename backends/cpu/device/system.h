@@ -1,4 +1,4 @@
-// Properties of the host of the CPU backend: CPU name, memory, features, and how many threads this process
+// Properties of the host of the CPU backend: CPU name, features, and how many threads this process
 // should use.
 //
 // Knows: /proc, cgroups, affinity, cpuid. Everything has a fallback: no file is required to exist.
@@ -16,8 +16,6 @@ std::string cpu_name();
 int default_threads();
 /// CPUs of the affinity mask: the most threads that can run at once.
 int allowed_cpus();
-/// Memory of the machine, or the cgroup's limit where that is lower.
-unsigned long long memory_bytes();
 /// "avx2", "avx512f", "avx512_bf16", ...: those that kernels care about.
 std::vector<std::string> cpu_features();
 

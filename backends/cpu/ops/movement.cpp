@@ -147,46 +147,35 @@ Status supports_pad(const CpuDevice&, const NodeView& node) {
   return supports_known(node, 1, 1, "the pads of a Pad");
 }
 
-/// Rows along the last axis: memcpy where inside the input, else a lookup table of source offsets.
+/// Rows along the last axis: memcpy where inside the input, else one element at a time. Source positions are
+/// computed: tables of them would take several times the memory of a result of one axis.
 Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
-  const Shape x = node.shape(0), y = node.output(0).shape;
+  const Shape y = node.output(0).shape;
   const auto mode = node.as<op::PadAttributes>().mode;
-  const auto pads = node.ints(1);
-  RT_ASSIGN(const PadGeometry geometry, pad_geometry(x, mode, pads));
+  RT_ASSIGN(const PadGeometry geometry, pad_geometry(node.shape(0), mode, node.ints(1)));
   const bool has_value = node.has(2);
-  const auto from = strides_of(x);
+  const auto from = strides_of(node.shape(0));
   const int rank = y.rank();
-  // Offsets in elements per axis and position; -1 is the constant.
-  std::vector<std::vector<int64_t>> sources(static_cast<size_t>(std::max(rank, 1)));
-  for (int i = 0; i < rank; ++i) {
-    const auto k = static_cast<size_t>(i);
-    for (int64_t j = 0; j < y[i]; ++j) {
-      const int64_t source = pad_source(geometry, mode, i, j);
-      sources[k].push_back(source < 0 ? -1 : source * from[k]);
-    }
-  }
-  if (rank == 0) sources[0].push_back(0);
   const int64_t inner = rank == 0 ? 1 : y.back(), rows = inner == 0 ? 0 : y.elements() / inner;
-  const int64_t inside_begin =
-      rank == 0 ? 0 : std::clamp<int64_t>(pads[static_cast<size_t>(rank - 1)], 0, inner);
-  int64_t inside_end = inside_begin;
-  while (inside_end < inner && sources.back()[static_cast<size_t>(inside_end)] >= 0 &&
-         sources.back()[static_cast<size_t>(inside_end)] ==
-             sources.back()[static_cast<size_t>(inside_begin)] + inside_end - inside_begin)
-    ++inside_end;
+  const auto last = static_cast<size_t>(std::max(rank - 1, 0));
+  const int64_t before = rank == 0 ? 0 : std::min(geometry.before[last], inner);
+  const int64_t inside = rank == 0 ? 1 : std::clamp<int64_t>(geometry.extent[last], 0, inner - before);
   return with_size(size_of(node.dtype(0)), [&](auto tag) -> KernelPtr {
     using T = typename decltype(tag)::type;
-    return make_kernel([=, sources = std::move(sources)](const Call& call) noexcept {
-      const T* from_base = call.in<T>(0);
+    return make_kernel([=](const Call& call) noexcept {
+      const T* x = call.in<T>(0);
       const T value = has_value ? *call.in<T>(2) : T{0};
       T* to = call.out<T>();
-      const auto& inner_sources = sources.back();
       parallel_for(rows, inner, 1, [&](int64_t begin, int64_t end) noexcept {
         for (int64_t row = begin; row < end; ++row) {
           int64_t offset = 0, rest = row;
           for (int i = rank - 2; i >= 0 && offset >= 0; --i) {
-            const int64_t source = sources[static_cast<size_t>(i)][static_cast<size_t>(rest % y[i])];
-            offset = source < 0 ? -1 : offset + source;
+            const auto k = static_cast<size_t>(i);
+            const int64_t at = rest % y[i], within = at - geometry.before[k];
+            const int64_t source = within >= 0 && within < geometry.extent[k]
+                                       ? geometry.start[k] + within
+                                       : pad_source(geometry, mode, i, at);
+            offset = source < 0 ? -1 : offset + source * from[k];
             rest /= y[i];
           }
           T* out = to + row * inner;
@@ -194,18 +183,17 @@ Result<KernelPtr> create_pad(CpuDevice&, const NodeView& node, Producers) {
             std::fill(out, out + inner, value);
             continue;
           }
-          const T* in = from_base + offset;
-          const auto pick = [&](int64_t first, int64_t last) {
-            for (int64_t i = first; i < last; ++i) {
-              const int64_t source = inner_sources[static_cast<size_t>(i)];
+          const T* in = x + offset;
+          const auto pick = [&](int64_t first, int64_t end_of_part) {
+            for (int64_t i = first; i < end_of_part; ++i) {
+              const int64_t source = pad_source(geometry, mode, rank - 1, i);
               out[i] = source < 0 ? value : in[source];
             }
           };
-          pick(0, inside_begin);
-          if (inside_end > inside_begin)
-            std::memcpy(out + inside_begin, in + inner_sources[static_cast<size_t>(inside_begin)],
-                        static_cast<size_t>(inside_end - inside_begin) * sizeof(T));
-          pick(inside_end, inner);
+          pick(0, before);
+          if (inside > 0)
+            std::memcpy(out + before, in + geometry.start[last], static_cast<size_t>(inside) * sizeof(T));
+          pick(before + inside, inner);
         }
       });
     });

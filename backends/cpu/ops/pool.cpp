@@ -97,6 +97,7 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
                                               std::max<int64_t>(across.output, 1));
   const int64_t buffered = ((segment - 1) * across.stride + across.reach()) * pool.width;
   std::vector<int64_t> counts;
+  counts.reserve(static_cast<size_t>(std::max<int64_t>(across.output, 0)));
   for (int64_t i = 0; i < across.output; ++i) counts.push_back(average_count(across, i, count_pad));
   Requirements requirements;
   requirements.scratch = static_cast<size_t>(max_threads() * buffered) * sizeof(float);

@@ -17,6 +17,7 @@
  *     states. A call while another thread's call on the session is running does nothing and returns the error
  *     "session ... is in use by another thread" (RT_INVALID_ARGUMENT); functions that return no status return
  *     0 or NULL then. Freeing a session that is in use is not detected.
+ *     rt_session_cancel and rt_session_uncancel may be called at any time by any thread.
  *   - Nothing throws, aborts or prints.
  */
 #ifndef RT_RT_H
@@ -55,7 +56,9 @@ typedef enum rt_code {
   RT_OUT_OF_MEMORY = 5,    /**< an allocation failed or a memory limit would be exceeded */
   RT_DEVICE = 6,           /**< no such backend or device here, an error of its driver or of a disk */
   RT_IO = 7,               /**< reading or writing a file failed */
-  RT_INTERNAL = 8          /**< a bug in librt */
+  RT_INTERNAL = 8,         /**< a bug in librt */
+  RT_CANCELLED = 9,        /**< the run was stopped by rt_session_cancel */
+  RT_LIMIT_EXCEEDED = 10   /**< the run reached a limit on its work: iterations of loops, time */
 } rt_code;
 
 /** An error: a code and a message. NULL is success. */
@@ -279,20 +282,25 @@ typedef struct rt_session_options {
   int32_t deterministic; /**< 1: reproducible results from run to run on this device (disables tuning) */
   int32_t tuning;        /**< 1: time alternative kernels when a plan is built, cache the fastest on disk */
   int32_t tuning_ms;     /**< time limit per plan; 0: 500 ms */
-  /** Limit of this session's device memory in bytes, 0: none; checked before allocating. */
+  /** Limit of this session's memory in bytes, 0: what the machine has. Weights, states, working memory,
+   * tables of kernels, and copies of inputs, outputs and intermediate values on the host count, before they
+   * are allocated; values on the host that take less than 1 MiB together do not. */
   uint64_t memory_limit;
   uint64_t plan_cache_bytes;     /**< plans of earlier shapes are cached up to this size; 0: 256 MiB */
   const char* cache_folder;      /**< NULL: the user's (XDG_CACHE_HOME/librt) */
   rt_session* share_states_with; /**< share the states of this session (same model, same device) */
-  uint64_t loop_limit;           /**< maximum iterations of a Loop, more are an error; 0: a million */
+  uint64_t loop_limit;           /**< maximum iterations of all Loops of a run together; 0: a million */
   /** The ranks of distributed training (rtconvert --train --data-parallel); NULL: this process only. Must
    * outlive the session. */
   const rt_communicator* communicator;
+  /** Maximum time of a run or submit on the host in milliseconds, planning included; 0: none. Checked where a
+   * run can be cancelled. */
+  uint64_t time_limit_ms;
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
 #define RT_SESSION_OPTIONS_INIT \
-  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL }
+  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0 }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the
  * first run. options may be NULL. */
@@ -344,6 +352,20 @@ RT_API rt_status* rt_session_submit(rt_session* session);
 /** Waits for the oldest submitted run; rt_session_output then refers to that run, and the outputs bound when
  * it was submitted are written. A failed run counts as waited for. */
 RT_API rt_status* rt_session_wait(rt_session* session);
+/** Stops the run, submit or prepare in progress: it returns RT_CANCELLED, and the session can be used as
+ * before. If none is in progress, the next one is stopped. May be called from any thread and from signal
+ * handlers, while the session is in use; not during or after rt_session_free.
+ *
+ * A run is stopped between two nodes on the CPU, between the parts that run on different devices, between the
+ * parts and host nodes of a model whose shapes depend on data, between iterations of a Loop, and between
+ * nodes while it is planned. Work on a GPU is not interrupted. A run that writes states is stopped before the
+ * first write, or completes: a training step has taken place whole, or, if it returns RT_CANCELLED or
+ * RT_LIMIT_EXCEEDED, not at all. Bound outputs may be partly written. A submitted run that an asynchronous
+ * device executes completes, and rt_session_wait returns it; the request then stops the next run or submit.
+ * Ranks of distributed training wait for each other: cancel none or all. */
+RT_API void rt_session_cancel(rt_session* session);
+/** Withdraws a request of rt_session_cancel that has not stopped anything yet. */
+RT_API void rt_session_uncancel(rt_session* session);
 /** Output `index` after a run, or after rt_session_wait. data is valid, and may be modified, until the next
  * run, submit, prepare or free of this session. */
 RT_API rt_status* rt_session_output(rt_session* session, size_t index, rt_tensor* tensor);

@@ -45,6 +45,8 @@ enum class Code : uint8_t {
   Device = RT_DEVICE,                     ///< no such backend or device, an error of its driver or of a disk
   Io = RT_IO,                             ///< reading or writing a file failed
   Internal = RT_INTERNAL,                 ///< a bug in librt
+  Cancelled = RT_CANCELLED,               ///< the run was stopped by Session::cancel()
+  LimitExceeded = RT_LIMIT_EXCEEDED,      ///< the run reached a limit on its work: iterations of loops, time
 };
 
 /// Success, or an error code with a message.
@@ -433,12 +435,13 @@ struct SessionOptions {
   bool deterministic = false;                     ///< reproducible results from run to run; disables tuning
   bool tuning = false;                            ///< time alternative kernels when a plan is built
   int tuning_ms = 0;                              ///< time limit per plan; 0: 500 ms
-  uint64_t memory_limit = 0;                      ///< of device memory, in bytes; 0: none
+  uint64_t memory_limit = 0;                      ///< of the session, in bytes; 0: what the machine has
   uint64_t plan_cache_bytes = 0;                  ///< for plans of earlier shapes; 0: 256 MiB
-  uint64_t loop_limit = 0;                        ///< maximum iterations; 0: a million
+  uint64_t loop_limit = 0;                        ///< iterations of all Loops of a run; 0: a million
   std::string cache_folder = {};                  ///< empty: the user's (XDG_CACHE_HOME/librt)
   const Session* share_states_with = nullptr;     ///< of the same model, on the same device
   const rt_communicator* communicator = nullptr;  ///< must outlive the session
+  uint64_t time_limit_ms = 0;                     ///< of a run, on the host; 0: none
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -499,6 +502,11 @@ class Session {
   Status submit() { return Status::take(rt_session_submit(handle())); }
   /// Waits for the oldest submitted run.
   Status wait() { return Status::take(rt_session_wait(handle())); }
+  /// Stops the run in progress, or the next one, with Code::Cancelled. From any thread: see
+  /// rt_session_cancel.
+  void cancel() const noexcept { rt_session_cancel(handle()); }
+  /// Withdraws a request that has not stopped anything yet.
+  void uncancel() const noexcept { rt_session_uncancel(handle()); }
   /// An output of the last run. Refers to the session's memory, valid until its next run, submit or prepare;
   /// clone() to keep it.
   Result<Tensor> output(size_t index) {
@@ -618,6 +626,7 @@ class Session {
     c.loop_limit = options.loop_limit;
     c.cache_folder = detail::or_null(options.cache_folder);
     c.communicator = options.communicator;
+    c.time_limit_ms = options.time_limit_ms;
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;
     return c;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "runtime/core/host_memory.h"
+#include "runtime/session/memory/memory_limit.h"
+
 namespace librt {
 
 Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<DeviceSet> devices,
@@ -18,8 +21,12 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<DeviceSet
   if (memory_limit > 0 && store->bytes_ > memory_limit)
     return Status::make(Code::OutOfMemory, "the model's states take ", bytes_text(store->bytes_),
                         ", the memory limit is ", bytes_text(memory_limit));
+  Device& device = store->devices_->chosen();
+  const bool on_host = store->devices_->kind(0) == SpaceKind::Host;
+  RT_TRY(MemoryLimit::check_machine(store->bytes_, on_host ? host_memory_bytes() : device.info().memory_bytes)
+             .in("the model's states"));
   if (store->bytes_ > 0) {
-    RT_ASSIGN(store->block_, Block::allocate(store->devices_->chosen(), store->bytes_));
+    RT_ASSIGN(store->block_, Block::allocate(device, store->bytes_));
     RT_TRY(store->reset());
   }
   return store;

@@ -1,5 +1,6 @@
 #include "runtime/session/prepare/insert_copies.h"
 
+#include "runtime/core/host_memory.h"
 #include "runtime/session/prepare/legalize.h"
 
 namespace librt {
@@ -11,10 +12,15 @@ class CopyInserter {
       : request_(request), devices_(request.devices), p_(program) {}
 
   Status run() {
+    is_output_.resize(p_.values.size());
+    for (const Ref output : p_.outputs) is_output_[root_of(p_, output)] = true;
     std::vector<Step> steps = std::move(p_.steps);
     for (Step& step : steps) {
-      RT_TRY(prepare(step).in("node '", step.name, "' (", name_of(step.node->kind()), ") on ",
-                              devices_.entry(step.device).backend));
+      if (request_.stop != nullptr) RT_TRY(request_.stop->check());
+      Status status = check_memory(step);
+      if (status.ok()) status = prepare(step);
+      RT_TRY(std::move(status).in("node '", step.name, "' (", name_of(step.node->kind()), ") on ",
+                                  devices_.entry(step.device).backend));
       push(std::move(step));
     }
     RT_TRY(copy_outputs());
@@ -24,6 +30,7 @@ class CopyInserter {
   }
 
  private:
+  Status check_memory(const Step& step) const;
   Status prepare(Step& step);
   Status make_kernel(Step& step, const NodeView& view, std::span<const LayoutId> layouts);
   Status copy_outputs();
@@ -62,6 +69,7 @@ class CopyInserter {
   DeviceSet& devices_;
   Program& p_;
   std::vector<Step> done_;
+  std::vector<uint8_t> is_output_;  ///< by value: the root of an output of the graph
   /// A value in one additional layout.
   struct Reordered {
     Ref value;
@@ -176,6 +184,25 @@ Status CopyInserter::make_kernel(Step& step, const NodeView& view, std::span<con
   return unsupported(refused);
 }
 
+/// Results and tables that cannot fit are refused before a kernel is created for them.
+Status CopyInserter::check_memory(const Step& step) const {
+  const bool on_host = devices_.kind(devices_.entry(step.device).space) == SpaceKind::Host;
+  const uint64_t machine =
+      on_host ? host_memory_bytes() : devices_.entry(step.device).device->info().memory_bytes;
+  uint64_t results = 0;
+  for (const Ref output : step.outputs) {
+    const PlanValue& value = p_.values[output];
+    if (value.source != ValueSource::Step) continue;
+    RT_TRY(MemoryLimit::check_machine(value.bytes, machine));
+    // The graph's outputs may be written to memory of the caller; a session checks them when it runs.
+    if (!on_host || !is_output_[output]) results += value.bytes;
+  }
+  const uint64_t tables = to_bytes(step.cost.tables);
+  RT_TRY(MemoryLimit::check_machine(tables, host_memory_bytes()));
+  return request_.limit.check(request_.held + to_bytes(p_.total.tables),
+                              results + (tables > MemoryLimit::kSmall ? tables : 0));
+}
+
 Status CopyInserter::prepare(Step& step) {
   Device& device = devices_.device(step.device);
   std::vector<Operand> operands;
@@ -215,6 +242,7 @@ Status CopyInserter::prepare(Step& step) {
   }
   p_.total.flops += step.cost.flops;
   p_.total.bytes += step.cost.bytes;
+  p_.total.tables += step.cost.tables;
   return {};
 }
 

@@ -61,7 +61,7 @@ Status fill(Block& memory, const BufferRef& ref, const TensorInfo& info) {
 }
 
 Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::span<const LayoutId> layouts,
-               Trial& trial) {
+               uint64_t most_bytes, Trial& trial) {
   RT_ASSIGN(trial.kernel, row.create(device, view, layouts));
   const Requirements needs = trial.kernel->requirements();
   const size_t alignment = std::max(kHostAlignment, device.info().alignment);
@@ -77,6 +77,7 @@ Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::
         take(used, device.layout_bytes(trial.kernel->output_layout(i), view.output(i)), alignment));
   if (needs.scratch > 0) trial.scratch = take(used, needs.scratch, alignment);
   if (needs.packed > 0) trial.packed = take(used, needs.packed, alignment);
+  if (used > most_bytes) return Status(Code::OutOfMemory, "no memory to time a kernel");
   RT_ASSIGN(trial.memory, Block::allocate(device, used));
   for (size_t i = 0; i < view.input_count(); ++i)
     if (trial.inputs[i].present()) RT_TRY(fill(*trial.memory, trial.inputs[i], view.input(i)));
@@ -95,9 +96,9 @@ Status prepare(Device& device, const NodeView& view, const KernelRow& row, std::
 
 /// Seconds of one run: the best of a few after a warm-up.
 Result<double> measure(Device& device, const NodeView& view, const KernelRow& row,
-                       std::span<const LayoutId> layouts, Clock::time_point deadline) {
+                       std::span<const LayoutId> layouts, uint64_t most_bytes, Clock::time_point deadline) {
   Trial trial;
-  RT_TRY(prepare(device, view, row, layouts, trial));
+  RT_TRY(prepare(device, view, row, layouts, most_bytes, trial));
   double best = 1e30;
   for (int run = 0; run < 6; ++run) {
     const auto start = Clock::now();
@@ -154,7 +155,7 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
       how = "tuning ran out of time";
       return size_t{0};
     }
-    const auto seconds = measure(device, view, *rows[i], producer_layouts, deadline_);
+    const auto seconds = measure(device, view, *rows[i], producer_layouts, most_bytes_, deadline_);
     if (!seconds.ok()) continue;
     ++timed;
     if (!best || *seconds < best_seconds) {

@@ -21,8 +21,11 @@ class KernelTuner {
  public:
   explicit KernelTuner(TuningOptions options) : options_(std::move(options)) {}
 
-  /// Starts the time limit of a plan.
-  void begin_plan() { deadline_ = std::chrono::steady_clock::now() + options_.limit; }
+  /// Starts the time limit of a plan. A kernel that would take more memory alone is not timed.
+  void begin_plan(uint64_t most_bytes = ~uint64_t{0}) {
+    deadline_ = std::chrono::steady_clock::now() + options_.limit;
+    most_bytes_ = most_bytes;
+  }
   /// Index into `rows` (best priority first, never empty). `how` describes the choice in the printed plan.
   /// Rows that cannot be timed lose; if no row can be timed, priority decides.
   Result<size_t> choose(Device& device, const NodeView& view, const std::vector<const KernelRow*>& rows,
@@ -41,6 +44,7 @@ class KernelTuner {
 
   TuningOptions options_;
   std::chrono::steady_clock::time_point deadline_{};
+  uint64_t most_bytes_ = ~uint64_t{0};
   std::vector<DeviceCache> caches_;
 };
 

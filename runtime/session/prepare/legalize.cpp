@@ -387,6 +387,7 @@ Status Legalizer::add_outputs(const Graph& graph, const Node& node, Step step,
 
 Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::string& prefix,
                        SymbolExtents& extents) {
+  if (request_.stop != nullptr) RT_TRY(request_.stop->check());
   const Node& node = graph.nodes[id];
   Step step{.node = &node, .name = prefix + (node.name.empty() ? text("#", id) : node.name)};
   bool stable = true;

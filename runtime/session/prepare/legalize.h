@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 
+#include "runtime/core/stop_signal.h"
+#include "runtime/session/memory/memory_limit.h"
 #include "runtime/session/prepare/kernel_tuning.h"
 #include "runtime/session/prepare/program.h"
 
@@ -44,6 +46,11 @@ struct LegalizeRequest {
   std::span<const std::byte> mapped = {};  ///< see PlanContext
   /// Keep every node and stop before kernels and copies: to query the steps' costs. `devices` may be empty.
   bool costs_only = false;
+  /// A node's results and tables must fit beside `held` bytes, before its kernel is created.
+  MemoryLimit limit{};
+  uint64_t held = 0;
+  /// If set, it may end the planning between nodes.
+  const StopSignal* stop = nullptr;
 };
 
 /// Errors name the node and list all nodes that no device supports.

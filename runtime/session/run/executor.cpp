@@ -21,6 +21,13 @@ uint64_t nanoseconds_since(Clock::time_point start) {
 
 }  // namespace
 
+std::string source_text(const Graph& graph, ValueId id) {
+  for (const Node& node : graph.nodes)
+    if (std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end())
+      return text(describe(node));
+  return text("value '", graph[id].name, "'");
+}
+
 /// Stores a host node's results in the slots of its outputs.
 class Executor::Results final : public ops::ResultMaker {
  public:
@@ -31,9 +38,12 @@ class Executor::Results final : public ops::ResultMaker {
     if (id == kNoValue && step_.unread.size() <= output) step_.unread.resize(output + 1);
     Slot& slot = id == kNoValue ? step_.unread[output] : executor_.slots_[id];
     AlignedBytes& bytes = id == kNoValue ? slot.own[0] : executor_.buffer(id);
-    RT_TRY(bytes.grow(std::max<size_t>(info.bytes(), 1)));
+    RT_TRY(executor_.shared_.grow(bytes, std::max<size_t>(info.bytes(), 1)).in("a result of ", info));
     slot.view = {bytes.data(), info};
     return TensorView{bytes.data(), info};
+  }
+  Status hold(double bytes) override {
+    return executor_.shared_.check_host(to_bytes(bytes)).in("intermediate values");
   }
 
  private:
@@ -88,11 +98,15 @@ Status Executor::run(std::span<const ConstTensorView> inputs) {
     slot.view = inputs[i];
     if (slot.view.data != nullptr && is_aligned(slot.view.data, kHostAlignment)) continue;
     const size_t bytes = slot.view.info.bytes();
-    RT_TRY(slot.own[0].reserve(std::max<size_t>(bytes, 1)));
+    RT_TRY(shared_.reserve(slot.own[0], std::max<size_t>(bytes, 1))
+               .in("value '", graph_[graph_.inputs[i]].name, "'"));
     if (bytes > 0) std::memcpy(slot.own[0].data(), slot.view.data, bytes);
     slot.view.data = slot.own[0].data();
   }
-  for (Step& step : steps_) RT_TRY(step.runner != nullptr ? run_segment(step) : run_node(step));
+  for (Step& step : steps_) {
+    RT_TRY(shared_.stop.check());
+    RT_TRY(step.runner != nullptr ? run_segment(step) : run_node(step));
+  }
   for (size_t k = 0; k < outputs_.size(); ++k) {
     const ValueId id = graph_.outputs[k];
     outputs_[k] = slots_[id].view;
@@ -100,7 +114,7 @@ Status Executor::run(std::span<const ConstTensorView> inputs) {
     // The caller's memory may change before the next run.
     AlignedBytes& copy = copies_[k][output_buffer_];
     const size_t bytes = outputs_[k].info.bytes();
-    RT_TRY(copy.reserve(std::max<size_t>(bytes, 1)));
+    RT_TRY(shared_.reserve(copy, std::max<size_t>(bytes, 1)).in("output '", graph_[id].name, "'"));
     if (bytes > 0) std::memcpy(copy.data(), outputs_[k].data, bytes);
     outputs_[k].data = copy.data();
   }
@@ -116,7 +130,8 @@ Status Executor::run_segment(Step& step) {
   for (size_t k = 0; k < step.outputs.size(); ++k) {
     AlignedBytes& bytes = buffer(step.part.outputs[k]);
     const size_t needed = step.runner->output(k).bytes;
-    RT_TRY(bytes.reserve(std::max<size_t>(needed, 1)));
+    if (Status status = shared_.reserve(bytes, std::max<size_t>(needed, 1)); !status.ok())
+      return std::move(status).in(source_text(graph_, step.part.outputs[k]));
     step.outputs[k] = {bytes.data(), needed};
   }
   RT_TRY(step.runner->run(step.inputs, step.outputs));
@@ -149,8 +164,7 @@ Status Executor::run_node(Step& step) {
       RT_TRY(step.bodies[body]->run(inputs));
       return step.bodies[body]->outputs();
     };
-    RT_TRY(
-        ops::run_control(view, step.operands, shared_.most_iterations, run_body, results).in(describe(node)));
+    RT_TRY(ops::run_control(view, step.operands, shared_.stop, run_body, results).in(describe(node)));
   }
   step.nanoseconds += nanoseconds_since(start);
   ++step.runs;

@@ -15,6 +15,9 @@
 
 namespace librt {
 
+/// The node that computes a value, for messages.
+std::string source_text(const Graph& graph, ValueId id);
+
 class Executor {
  public:
   static Result<std::unique_ptr<Executor>> create(Workspace& workspace, const Graph& graph,

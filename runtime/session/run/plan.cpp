@@ -148,7 +148,11 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
   }
   RT_ASSIGN(
       stage.commands,
-      device.begin({.slots = stage.slots, .spans = stage.last - stage.first, .profile = context.profile}));
+      device.begin({.slots = stage.slots,
+                    .spans = stage.last - stage.first,
+                    .profile = context.profile,
+                    .stop = context.stop,
+                    .stoppable = stage.first > first_state_step_ ? 0 : first_state_step_ - stage.first + 1}));
   for (uint32_t s = stage.first; s < stage.last; ++s) {
     const Step& step = program_->steps[s];
     const Bound& refs = bound[s - stage.first];
@@ -168,8 +172,21 @@ void Plan::forget_recording() noexcept {
   recorded_ = false;
 }
 
+void Plan::find_first_state_step() noexcept {
+  const auto count = static_cast<uint32_t>(program_->steps.size());
+  const auto is_state = [&](Ref output) {
+    const PlanValue& value = program_->values[output];
+    return value.storage != kNone && program_->storages[value.storage].pin == Storage::Pin::State;
+  };
+  for (first_state_step_ = 0; first_state_step_ < count; ++first_state_step_) {
+    const std::vector<Ref>& outputs = program_->steps[first_state_step_].outputs;
+    if (std::any_of(outputs.begin(), outputs.end(), is_state)) return;
+  }
+}
+
 Status Plan::record(PlanContext& context) {
   forget_recording();
+  find_first_state_step();
   const auto count = static_cast<uint32_t>(program_->steps.size());
   for (uint32_t s = 0; s < count;) {
     const Step& step = program_->steps[s];
@@ -224,6 +241,7 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
     RT_TRY(location.block->upload(location.offset, {data, value.bytes}));
   }
   for (Stage& stage : stages_) {
+    if (stage.first <= first_state_step_) RT_TRY(context.stop->check());
     if (stage.transfer) {
       const auto start = Clock::now();
       RT_TRY(transfer(context, program_->steps[stage.first], input_ranges, output_ranges));

@@ -24,6 +24,7 @@ struct PlanContext {
   PackedStore& packed;
   std::vector<BlockPtr>& arenas;  ///< one for each memory space
   bool profile = false;
+  const StopSignal* stop = nullptr;
   std::span<const std::byte> mapped = {};  ///< the mapped model file, whose pages are read again on demand
 };
 
@@ -60,7 +61,8 @@ class Plan {
   /// The arenas are about to change.
   void forget_recording() noexcept;
 
-  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing.
+  /// Uploads inputs where the device needs it, submits everything, waits. Allocates nothing. May be stopped
+  /// until the first step that writes a state: then all steps run, so that states are never half written.
   Status run(PlanContext& context, std::span<const HostRange> input_ranges,
              std::span<const HostRange> output_ranges);
 
@@ -111,8 +113,9 @@ class Plan {
 
   Result<BufferRef> ref(PlanContext& context, SlotTable& slots, Ref id, uint32_t device) const;
   Status record_stage(PlanContext& context, Stage& stage);
+  void find_first_state_step() noexcept;
   Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
-                  std::span<const HostRange> output_ranges) const;
+                  std::span<const HostRange> outputs) const;
   MemoryLocation arena_location(const PlanContext& context, const Storage& storage) const noexcept;
   std::vector<Exchange::Range> arriving() const;
   std::vector<Exchange::Range> leaving(const PlanContext& context) const;
@@ -121,6 +124,7 @@ class Plan {
   PlanConstants own_constants_;
   PackedStore own_packed_;
   std::vector<uint8_t> packed_is_own_;  ///< by step
+  uint32_t first_state_step_ = 0;       ///< the first step that writes a state; steps.size() if none does
   std::vector<Stage> stages_;  // after everything their commands refer to, so that they are destroyed first
   std::array<Exchange, kRunSlots> exchanges_;
   std::vector<uint64_t> nanoseconds_;

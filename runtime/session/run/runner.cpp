@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/host_memory.h"
 #include "runtime/session/memory/storage.h"
 #include "runtime/session/prepare/shapes.h"
 
@@ -17,21 +18,64 @@ constexpr size_t kMostPlans = 64;  ///< per graph
 
 // --- Workspace
 
+uint64_t Workspace::table_bytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const GraphRunner* runner : runners)
+    for (const auto& plan : runner->plans_) bytes += to_bytes(plan->program().total.tables);
+  return bytes;
+}
+
+uint64_t Workspace::held() const noexcept {
+  uint64_t bytes = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
+  for (const GraphRunner* runner : runners) bytes += runner->own_bytes() + runner->exchanged_bytes();
+  const uint64_t host = host_bytes + table_bytes();
+  return bytes + (host > MemoryLimit::kSmall ? host : 0);
+}
+
+uint64_t Workspace::arena_bytes() const noexcept {
+  uint64_t bytes = 0;
+  for (const BlockPtr& arena : arenas) bytes += arena != nullptr ? arena->size() : 0;
+  return bytes;
+}
+
+Status Workspace::check_host(uint64_t more) const noexcept {
+  const uint64_t host = host_bytes + table_bytes();
+  if (host + more <= MemoryLimit::kSmall) return {};
+  uint64_t on_host = host;
+  for (uint8_t space = 0; space < arenas.size(); ++space)
+    if (arenas[space] != nullptr && devices->kind(space) == SpaceKind::Host) on_host += arenas[space]->size();
+  RT_TRY(MemoryLimit::check_machine(more, host_memory_bytes()));  // so that the sums do not overflow
+  RT_TRY(MemoryLimit::check_machine(on_host + more, host_memory_bytes()));
+  // Small values count from the first one that exceeds what is free.
+  return limit.check(held() + arena_bytes(), more + (host > MemoryLimit::kSmall ? 0 : host));
+}
+
+Status Workspace::take(AlignedBytes& bytes, size_t size, bool keep) noexcept {
+  if (size <= bytes.capacity() && bytes.data() != nullptr) return {};
+  RT_TRY(check_host(size));
+  const size_t before = bytes.capacity();
+  RT_TRY(keep ? bytes.grow(size) : bytes.reserve(size));
+  host_bytes += bytes.capacity() - before;
+  return {};
+}
+
 Status Workspace::check_limit(const Graph& graph, const Plan& plan, uint64_t fresh) {
-  if (memory_limit == 0) return {};
+  const std::vector<size_t>& planned = plan.program().arena_bytes;
   uint64_t working = 0;
-  for (size_t space = 0; space < plan.program().arena_bytes.size(); ++space) {
+  for (uint8_t space = 0; space < planned.size(); ++space) {
+    const uint64_t memory = devices->kind(space) == SpaceKind::Host
+                                ? host_memory_bytes()
+                                : devices->owner(space).info().memory_bytes;
+    RT_TRY(MemoryLimit::check_machine(planned[space], memory).in("entry '", graph.name, "' at these shapes"));
     const size_t have = space < arenas.size() && arenas[space] != nullptr ? arenas[space]->size() : 0;
-    working += std::max(have, plan.program().arena_bytes[space]);
+    working += std::max(have, planned[space]);
   }
-  uint64_t kept = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
-  for (const GraphRunner* runner : runners) kept += runner->own_bytes() + runner->exchanged_bytes();
-  const uint64_t needed = working + fresh + kept;
-  if (needed <= memory_limit) return {};
+  const uint64_t kept = held(), needed = working + fresh + kept, memory_limit = limit.bytes();
+  if (memory_limit == 0 || needed <= memory_limit) return {};
   return Status::make(Code::OutOfMemory, "entry '", graph.name, "' at these shapes needs ",
                       bytes_text(needed), " on ", devices->chosen().info().name, " (working memory ",
-                      bytes_text(working), ", weights and states ", bytes_text(fresh + kept),
-                      "), the memory limit is ", bytes_text(memory_limit),
+                      bytes_text(working), ", weights, states and values on the host ",
+                      bytes_text(fresh + kept), "), the memory limit is ", bytes_text(memory_limit),
                       "; use smaller shapes or a higher limit");
 }
 
@@ -56,7 +100,7 @@ Status Workspace::grow_arenas(const Plan& plan) {
 }
 
 void Workspace::evict(const Plan* keep) {
-  const uint64_t limit = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
+  const uint64_t most = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
   uint64_t bytes = 0;
   for (const GraphRunner* runner : runners)
     for (const auto& plan : runner->plans_) bytes += plan->footprint();
@@ -68,7 +112,7 @@ void Workspace::evict(const Plan* keep) {
         oldest = runner;
         break;
       }
-      if (bytes > limit &&
+      if (bytes > most &&
           (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use))
         oldest = runner;
     }
@@ -169,7 +213,8 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                               "' determines shapes: set it before planning");
     values[i] = static_cast<const std::byte*>(inputs[i].data);
   }
-  shared_.kernel_tuner.begin_plan();
+  const uint64_t held = shared_.held();
+  shared_.kernel_tuner.begin_plan(shared_.limit.left(held));
   RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph_,
                                                         .states = shared_.model->states,
                                                         .devices = *shared_.devices,
@@ -180,7 +225,10 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                                                         .kernel_tuner = shared_.kernel_tuner,
                                                         .strict = shared_.strict,
                                                         .precision = shared_.precision,
-                                                        .mapped = shared_.mapped}));
+                                                        .mapped = shared_.mapped,
+                                                        .limit = shared_.limit,
+                                                        .held = held,
+                                                        .stop = &shared_.stop}));
   shared_.kernel_tuner.save();
   assign_storage(*shared_.devices, *program);
   auto plan = std::make_unique<Plan>(std::move(program), slabs_);

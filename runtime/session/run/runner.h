@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/core/stop_signal.h"
+#include "runtime/session/memory/memory_limit.h"
 #include "runtime/session/prepare/legalize.h"
 #include "runtime/session/run/plan.h"
 
@@ -30,13 +32,24 @@ struct Workspace {
   std::span<const std::byte> mapped;  ///< see SessionOptions
   std::optional<DType> precision;
   bool profile = false;
-  uint64_t memory_limit = 0;
+  MemoryLimit limit;
+  uint64_t host_bytes = 0;  ///< taken by reserve() and grow()
   uint64_t plan_cache_bytes = 0;
-  uint64_t most_iterations = 0;       ///< of a Loop
+  StopSignal stop;
   std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
   uint64_t clock = 0;                 ///< counts uses of plans
 
-  PlanContext context() noexcept { return {*devices, *states, constants, packed, arenas, profile, mapped}; }
+  PlanContext context() noexcept {
+    return {*devices, *states, constants, packed, arenas, profile, &stop, mapped};
+  }
+  /// Bytes of the session, except arenas: on devices, and on the host unless they are few.
+  uint64_t held() const noexcept;
+  uint64_t arena_bytes() const noexcept;
+  /// Whether `more` bytes of host memory may be taken.
+  Status check_host(uint64_t more) const noexcept;
+  /// As the functions of AlignedBytes, within the limit.
+  Status reserve(AlignedBytes& bytes, size_t size) noexcept { return take(bytes, size, false); }
+  Status grow(AlignedBytes& bytes, size_t size) noexcept { return take(bytes, size, true); }
   /// fresh: device bytes about to be allocated.
   Status check_limit(const Graph& graph, const Plan& plan, uint64_t fresh);
   Status grow_arenas(const Plan& plan);
@@ -45,6 +58,10 @@ struct Workspace {
   void discard_constants(const Graph& graph) noexcept;
   /// Evicts plans, least recently used first, until they are within the limits.
   void evict(const Plan* keep);
+
+ private:
+  Status take(AlignedBytes& bytes, size_t size, bool keep) noexcept;
+  uint64_t table_bytes() const noexcept;
 };
 
 class GraphRunner {

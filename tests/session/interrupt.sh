@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# interrupt.sh BIN WRITER SCRATCH: rtrun on a model whose run takes hours: Ctrl-C, --time-limit, and the limit on iterations.
+set -u
+bin=$1 writer=$2 scratch=$3
+rm -rf "$scratch" && mkdir -p "$scratch" && cd "$scratch" || exit 1
+
+fail() {
+  echo "interrupt.sh: $*" >&2
+  exit 1
+}
+
+"$writer" --write long.rt || fail "cannot write the model"
+
+# CODE WORDS COMMAND...: the exit code, and words of the message.
+expect() {
+  local wanted=$1 words=$2
+  "${@:3}" > out.txt 2> error.txt
+  local code=$?
+  [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
+  grep -qF -- "$words" error.txt || fail "${*:3}: expected '$words', found: $(cat error.txt)"
+}
+
+expect 2 'iterations together' timeout 300 "$bin/rtrun" long.rt --random-input --backend cpu
+expect 2 'time limit of 300 ms' timeout 300 "$bin/rtrun" long.rt --random-input --backend cpu --time-limit 0.3
+expect 2 'a number above 0' "$bin/rtrun" long.rt --random-input --time-limit 0
+
+# The first SIGINT cancels the run; the program says so and ends by itself. Within the million iterations of the default limit.
+for backend in cpu reference; do
+  expect 130 'the run was cancelled' timeout --preserve-status -s INT 0.5 "$bin/rtrun" long.rt --random-input --backend $backend
+done
+echo "rtrun is interrupted with exit code 130 and stops at its limits"
