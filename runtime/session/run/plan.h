@@ -115,7 +115,7 @@ class Plan {
   Status record_stage(PlanContext& context, Stage& stage);
   void find_first_state_step() noexcept;
   Status transfer(PlanContext& context, const Step& step, std::span<const HostRange> input_ranges,
-                  std::span<const HostRange> outputs) const;
+                  std::span<const HostRange> output_ranges) const;
   MemoryLocation arena_location(const PlanContext& context, const Storage& storage) const noexcept;
   std::vector<Exchange::Range> arriving() const;
   std::vector<Exchange::Range> leaving(const PlanContext& context) const;
