@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/parallel.h"
 #include "runtime/backend/kernel_table.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cpu {
 
@@ -99,8 +99,8 @@ class FunctionKernel final : public Kernel {
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
     try {
       return static_cast<Commands&>(commands).add(std::make_unique<FunctionTask<Body>>(body_, bindings));
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
 
@@ -134,16 +134,16 @@ Result<KernelPtr> create_guarded(Device& device, const NodeView& node, Producers
   const ThreadScope threads(cpu.info().threads);
   try {
     return Create(cpu, node, producers);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "creating a kernel: no memory");
+  } catch (...) {
+    return caught_exception("creating a kernel");
   }
 }
 template <auto Supports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
   try {
     return Supports(static_cast<const CpuDevice&>(device), node);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "looking for a kernel: no memory");
+  } catch (...) {
+    return caught_exception("looking for a kernel");
   }
 }
 }  // namespace detail

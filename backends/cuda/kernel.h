@@ -12,13 +12,13 @@
 
 #include <functional>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "backends/cuda/device/commands.h"
 #include "kernels/types.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cuda {
 
@@ -64,7 +64,11 @@ class FunctionTask final : public Task {
   }
   cudaError_t run(cudaStream_t stream) noexcept override {
     call_.stream = stream;
-    return (*body_)(call_);
+    try {
+      return (*body_)(call_);
+    } catch (...) {  // host memory of a library, or of the emulated device
+      return cudaErrorMemoryAllocation;
+    }
   }
 
  private:
@@ -87,8 +91,8 @@ class FunctionKernel final : public Kernel {
   Status pack(std::span<std::byte> bytes) noexcept override {
     try {
       if (packer_) packer_(bytes);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "packing constants: no memory");
+    } catch (...) {
+      return caught_exception("packing constants");
     }
     return {};
   }
@@ -96,8 +100,8 @@ class FunctionKernel final : public Kernel {
     try {
       auto& commands = static_cast<CudaCommands&>(list);
       return commands.add(std::make_unique<FunctionTask<Body>>(body_, commands, bindings), replay_);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
 
@@ -171,16 +175,16 @@ template <auto Create>
 Result<KernelPtr> create_guarded(Device& device, const NodeView& node, Producers) noexcept {
   try {
     return Create(cast(device), node);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "creating a kernel: no memory");
+  } catch (...) {
+    return caught_exception("creating a kernel");
   }
 }
 template <auto Supports>
 Status supports_guarded(const Device& device, const NodeView& node) noexcept {
   try {
     return Supports(cast(device), node);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "looking for a kernel: no memory");
+  } catch (...) {
+    return caught_exception("looking for a kernel");
   }
 }
 }  // namespace detail

@@ -1,10 +1,9 @@
 // The module's one exported symbol.
 #include "runtime/backend/module.h"
 
-#include <new>
-
 #include "backends/cuda/device/device.h"
 #include "runtime/backend/abi.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cuda {
 namespace {
@@ -23,8 +22,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
         devices.push_back(describe(device));
     }
     return {};
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "looking for CUDA devices: no memory");
+  } catch (...) {
+    return caught_exception("looking for CUDA devices");
   }
 }
 

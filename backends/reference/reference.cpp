@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/backend/kernel_table.h"
+#include "runtime/core/exception.h"
 #include "runtime/ops/evaluate.h"
 
 namespace librt::reference {
@@ -92,8 +93,8 @@ class ReferenceCommands final : public CommandList {
     try {
       commands_.push_back(std::move(command));
       return {};
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "reference: out of memory while recording");
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
   Status execute(const Command& command);
@@ -124,8 +125,8 @@ class ReferenceKernel final : public Kernel {
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
     try {
       return static_cast<ReferenceCommands&>(commands).run_kernel(*this, bindings);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "reference: out of memory while recording");
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
 
@@ -190,8 +191,8 @@ Status ReferenceCommands::submit() noexcept {
                 .count());
     }
     return {};
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "reference: out of memory");
+  } catch (...) {
+    return caught_exception("the reference backend");
   }
 }
 
@@ -203,8 +204,8 @@ Status supports(const Device&, const NodeView& view) noexcept {
 Result<KernelPtr> create(Device&, const NodeView& view, std::span<const LayoutId>) noexcept {
   try {
     return KernelPtr(std::make_unique<ReferenceKernel>(view));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "reference: out of memory");
+  } catch (...) {
+    return caught_exception("the reference backend");
   }
 }
 
@@ -245,8 +246,8 @@ class ReferenceDevice final : public Device {
   Result<CommandListPtr> begin(const RecordOptions& options) noexcept override {
     try {
       return CommandListPtr(std::make_unique<ReferenceCommands>(options));
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "reference: out of memory");
+    } catch (...) {
+      return caught_exception("the reference backend");
     }
   }
 
@@ -277,8 +278,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string& /*reason*/) noexcept
   try {
     devices.push_back(reference_info());
     return {};
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "reference: out of memory");
+  } catch (...) {
+    return caught_exception("the reference backend");
   }
 }
 
@@ -288,8 +289,8 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
       return unsupported(
           "reference: collectives support one rank only; train data parallel on cpu or vulkan");
     return DevicePtr(std::make_unique<ReferenceDevice>(reference_info()));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "reference: out of memory");
+  } catch (...) {
+    return caught_exception("the reference backend");
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "backends/vulkan/dispatch/program.h"
 #include "backends/vulkan/dispatch/strided_space.h"
+#include "runtime/core/exception.h"
 
 namespace librt::vulkan {
 
@@ -25,15 +26,49 @@ inline Result<KernelPtr> finish(std::unique_ptr<Program> program) {
   return KernelPtr(std::move(program));
 }
 
+namespace detail {
+template <auto kCreate>
+Result<KernelPtr> create_guarded(Device& device, const NodeView& node,
+                                 std::span<const LayoutId> producers) noexcept {
+  try {
+    return kCreate(device, node, producers);
+  } catch (...) {
+    return caught_exception("creating a kernel");
+  }
+}
+template <auto kSupports>
+Status supports_guarded(const Device& device, const NodeView& node) noexcept {
+  try {
+    return kSupports(device, node);
+  } catch (...) {
+    return caught_exception("looking for a kernel");
+  }
+}
+}  // namespace detail
+
+/// A kernel table row from plain functions:
+///   Status supports(const Device&, const NodeView&)
+///   Result<KernelPtr> create(Device&, const NodeView&, std::span<const LayoutId> producers)
+template <auto kCreate, auto kSupports>
+constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priority = 0) {
+  return {op, name, dtypes, &detail::supports_guarded<kSupports>, &detail::create_guarded<kCreate>, priority};
+}
+
 /// Predicate and factory of a row from one function, for kernels that may be declined while they are built.
 using Build = Result<KernelPtr> (*)(const VulkanDevice& device, const NodeView& node);
+namespace detail {
 template <Build kBuild>
-Status builds(const Device& device, const NodeView& node) noexcept {
+Status builds(const Device& device, const NodeView& node) {
   return kBuild(cast(device), node).status();
 }
 template <Build kBuild>
-Result<KernelPtr> built(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> built(Device& device, const NodeView& node, std::span<const LayoutId>) {
   return kBuild(cast(device), node);
+}
+}  // namespace detail
+template <Build kBuild>
+constexpr KernelRow built_row(OpKind op, const char* name, DTypeSet dtypes, int priority = 0) {
+  return row<&detail::built<kBuild>, &detail::builds<kBuild>>(op, name, dtypes, priority);
 }
 
 /// The shaders' kElement and similar constants.

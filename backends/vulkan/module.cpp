@@ -3,29 +3,39 @@
 
 #include "backends/vulkan/device/device.h"
 #include "runtime/backend/abi.h"
+#include "runtime/core/exception.h"
 
 namespace librt::vulkan {
 namespace {
 
 Status probe(std::vector<DeviceInfo>& devices, std::string& reason) noexcept {
-  auto instance = Instance::open(false);
-  if (!instance.ok()) {
-    reason = instance.status().message();
+  try {
+    auto instance = Instance::open(false);
+    if (!instance.ok()) {
+      reason = instance.status().message();
+      return {};
+    }
+    std::vector<DeviceFacts> facts;
+    std::vector<VkPhysicalDevice> handles;
+    if (const Status status = (*instance)->list(facts, handles); !status.ok()) {
+      reason = status.message();
+      return {};
+    }
+    if (facts.empty()) reason = "the Vulkan drivers list no device";
+    for (size_t i = 0; i < facts.size(); ++i)
+      devices.push_back(describe_device(facts[i], static_cast<int>(i)));
     return {};
+  } catch (...) {
+    return caught_exception("looking for Vulkan devices");
   }
-  std::vector<DeviceFacts> facts;
-  std::vector<VkPhysicalDevice> handles;
-  if (const Status status = (*instance)->list(facts, handles); !status.ok()) {
-    reason = status.message();
-    return {};
-  }
-  if (facts.empty()) reason = "the Vulkan drivers list no device";
-  for (size_t i = 0; i < facts.size(); ++i) devices.push_back(describe_device(facts[i], static_cast<int>(i)));
-  return {};
 }
 
 Result<DevicePtr> open(const DeviceOptions& options) noexcept {
-  return VulkanDevice::open(options);
+  try {
+    return VulkanDevice::open(options);
+  } catch (...) {
+    return caught_exception("opening a Vulkan device");
+  }
 }
 
 constexpr BackendModule kModule{sizeof(BackendModule), RT_BACKEND_ABI, "vulkan", probe, open};

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "backends/cpu/device/parallel.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cpu {
 namespace {
@@ -47,8 +48,8 @@ Status Commands::add(std::unique_ptr<Task> task) noexcept {
   try {
     steps_.push_back({std::move(task), span_});
     if (stop_ != nullptr && span_ < stoppable_) stoppable_steps_ = steps_.size();
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "recording a kernel: no memory for the task list");
+  } catch (...) {
+    return caught_exception("recording a kernel");
   }
   return {};
 }

@@ -22,6 +22,7 @@ KernelTable make_table() {
   return KernelTable({
 #define RT_FAMILY(stem) rows_##stem(),
 #include "cpu_families.inc"
+#include "runtime/core/exception.h"
 #undef RT_FAMILY
   });
 }
@@ -67,7 +68,7 @@ Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* block = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (block == nullptr)
-    return Status(Code::OutOfMemory, text("host memory: cannot allocate ", bytes_text(bytes)));
+    return Status::make(Code::OutOfMemory, "host memory: cannot allocate ", bytes_text(bytes));
   // Only a hint: an OS without huge pages returns an error and uses small pages.
   if (alignment == kHugePage) madvise(block, rounded, MADV_HUGEPAGE);
   return make_slab(block, bytes, true);
@@ -99,8 +100,8 @@ Status CpuDevice::download(const Slab& source, size_t offset, std::span<std::byt
 Result<CommandListPtr> CpuDevice::begin(const RecordOptions& options) noexcept {
   try {
     return CommandListPtr(std::make_unique<Commands>(options, info_.threads));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "no memory for a command list");
+  } catch (...) {
+    return caught_exception("beginning a command list");
   }
 }
 
@@ -138,8 +139,8 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
         }
       });
     });
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "creating a reorder: no memory");
+  } catch (...) {
+    return caught_exception("creating a reorder");
   }
 }
 

@@ -1,10 +1,9 @@
 #include "backends/cpu/device/open.h"
 
-#include <new>
-
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/system.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "runtime/core/exception.h"
 #include "runtime/core/host_memory.h"
 
 namespace librt::cpu {
@@ -30,8 +29,8 @@ Status probe(std::vector<DeviceInfo>& devices, std::string&) noexcept {
   try {
     devices.push_back(describe_device());
     return {};
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "cpu: no memory to describe the device");
+  } catch (...) {
+    return caught_exception("describing the CPU");
   }
 }
 
@@ -40,16 +39,16 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     DeviceInfo info = describe_device();
     const std::string& wanted = options.device;
     if (!wanted.empty() && wanted != "0" && info.name.find(wanted) == std::string::npos)
-      return Status(Code::NotFound,
-                    text("cpu: no device '", wanted, "'; there is one, number 0, '", info.name, "'"));
+      return Status::make(Code::NotFound, "cpu: no device '", wanted, "'; there is one, number 0, '",
+                          info.name, "'");
     if (options.threads < 0)
       return invalid_argument("cpu: threads must be at least 0, not ", options.threads);
     if (options.threads > 0) info.threads = options.threads;
     // Work is split by the thread count alone, so runs with the same count are bitwise identical:
     // `deterministic` adds nothing.
     return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "cpu: no memory to open the device");
+  } catch (...) {
+    return caught_exception("opening the CPU");
   }
 }
 

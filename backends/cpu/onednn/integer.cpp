@@ -71,7 +71,7 @@ Result<KernelPtr> make_matmul_integer(const CpuDevice& device, const IntegerMatM
     const Tensor weights =
         pack ? builder.packed(1, b, desc.weights_desc(), matmul.b.constant, {}, !matmul.b_signed)
              : signed_weight(builder, device, b, matmul.b_signed);
-    builder.add(dnnl::matmul(desc),
+    builder.add(made<dnnl::matmul>(desc),
                 {{DNNL_ARG_SRC, {input(0), a}}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, {output(), y}}},
                 desc.scratchpad_desc());
     add_finish(builder, matmul.finish, output(), matmul.inputs);
@@ -138,7 +138,7 @@ void add_integer_convolution(ProgramBuilder& builder, const ConvGeometry& g, con
       engine(), user_scratchpad(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
       d.x, any_of(d.weight, Type::s8), d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
   const Tensor weight = weight_of(d.weight, desc.weights_desc());
-  builder.add(dnnl::convolution_forward(desc),
+  builder.add(made<dnnl::convolution_forward>(desc),
               {{DNNL_ARG_SRC, x}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DST, {result, d.y}}},
               desc.scratchpad_desc());
 }
@@ -249,7 +249,7 @@ Result<KernelPtr> make_quantized_matmul(const IntegerMatMul& matmul, const Requa
                         {DNNL_ARG_WEIGHTS, builder.packed(1, b, desc.weights_desc(), matmul.b.constant)},
                         {DNNL_ARG_DST, {output(), y}}};
     add_scaled(builder, arguments, scaling, {1, matmul.n});
-    builder.add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
+    builder.add(made<dnnl::matmul>(desc), std::move(arguments), desc.scratchpad_desc());
     return builder.build({});
   });
 }
@@ -274,7 +274,7 @@ Result<KernelPtr> make_quantized_convolution(const IntegerConvolution& convoluti
         {DNNL_ARG_WEIGHTS, builder.packed(1, d.weight, desc.weights_desc(), convolution.constant_weight)},
         {DNNL_ARG_DST, {output(), d.y}}};
     add_scaled(builder, arguments, scaling, {g.output_channels});
-    builder.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
+    builder.add(made<dnnl::convolution_forward>(desc), std::move(arguments), desc.scratchpad_desc());
     return builder.build({});
   });
 }

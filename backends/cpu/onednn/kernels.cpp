@@ -61,7 +61,7 @@ void add_primitive(ProgramBuilder& builder, const CpuDevice& device, const Epilo
                    const Fused& fused, const Plain& plain, const std::vector<Factor>& factors,
                    const std::vector<std::pair<int, Tensor>>& arguments, const Tensor& y) {
   if (!bounds_values(epilogue.activation))
-    return builder.add(Primitive(fused), arguments, fused.scratchpad_desc());
+    return builder.add(made<Primitive>(fused), arguments, fused.scratchpad_desc());
   bool finite = true;
   for (const Factor& factor : factors) {
     if (factor.constant != nullptr)
@@ -71,10 +71,10 @@ void add_primitive(ProgramBuilder& builder, const CpuDevice& device, const Epilo
         return all_finite(dtype, buffers[0], count);
       });
   }
-  if (finite) builder.add(Primitive(fused), arguments, fused.scratchpad_desc(), When::AllFinite);
+  if (finite) builder.add(made<Primitive>(fused), arguments, fused.scratchpad_desc(), When::AllFinite);
   const When otherwise = finite ? When::NotFinite : When::Always;
   const auto desc = plain();
-  builder.add(Primitive(desc), arguments, desc.scratchpad_desc(), otherwise);
+  builder.add(made<Primitive>(desc), arguments, desc.scratchpad_desc(), otherwise);
   const auto count = static_cast<int64_t>(y.desc.get_size() / size_of(dtype));
   builder.call(
       {y.location},
@@ -276,7 +276,7 @@ Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const 
     const Tensor grad = builder.converted({input(0), d.y}, desc.diff_dst_desc());
     const Tensor weight = weight_tensor(builder, convolution, d.weight, desc.weights_desc());
     const Tensor x = builder.output_for({output(), d.x}, desc.diff_src_desc());
-    builder.add(dnnl::convolution_backward_data(desc),
+    builder.add(made<dnnl::convolution_backward_data>(desc),
                 {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, x}},
                 desc.scratchpad_desc());
     builder.finish_output(x, {output(), d.x});
@@ -311,7 +311,7 @@ Result<KernelPtr> make_convolution_weight_gradient(const CpuDevice&, const Convo
     const Tensor x = builder.converted({input(0), d.x}, desc.src_desc());
     const Tensor grad = builder.converted({input(1), d.y}, desc.diff_dst_desc());
     const Tensor weight = builder.output_for({output(), d.weight}, desc.diff_weights_desc());
-    builder.add(dnnl::convolution_backward_weights(desc),
+    builder.add(made<dnnl::convolution_backward_weights>(desc),
                 {{DNNL_ARG_SRC, x}, {DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_DIFF_WEIGHTS, weight}},
                 desc.scratchpad_desc());
     builder.finish_output(weight, {output(), d.weight});

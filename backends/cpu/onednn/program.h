@@ -5,13 +5,16 @@
 // included by the files of onednn/, which see oneDNN's types and exceptions.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <optional>
 #include <string_view>
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/compat.h"
+#include "runtime/core/exception.h"
 #include "runtime/geometry/windows.h"
 
 namespace librt::cpu::onednn {
@@ -35,9 +38,57 @@ inline const dnnl::engine& engine() {
 
 inline Status failure(std::string_view what, const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory)
-    return Status(Code::OutOfMemory, text("oneDNN: ", what, ": no memory"));
+    return Status::make(Code::OutOfMemory, "oneDNN: ", what, ": no memory");
   if (error.status == dnnl_unimplemented) return unsupported("oneDNN has no implementation of ", what);
-  return Status(Code::Internal, text("oneDNN: ", what, ": ", error.message));
+  return Status::make(Code::Internal, "oneDNN: ", what, ": ", error.message);
+}
+
+/// Whether there is memory for a primitive: a matmul makes dozens of kernels, each in a buffer of its own.
+/// oneDNN writes through the null pointer where malloc fails, so it is not called when little is left.
+inline bool has_memory() noexcept {
+  constexpr size_t kReserve = size_t{64} << 20;
+  void* volatile reserve = std::malloc(kReserve);  // volatile: else the compiler leaves malloc and free out
+  std::free(reserve);
+  return reserve != nullptr;
+}
+
+/// Empties oneDNN's cache. Plans keep the primitives that they use.
+inline void forget_cached_primitives() noexcept {
+  int capacity = kMostCachedPrimitives;
+  dnnl_get_primitive_cache_capacity(&capacity);
+  dnnl_set_primitive_cache_capacity(0);
+  dnnl_set_primitive_cache_capacity(capacity);
+}
+
+/// Creates a primitive. An exception inside oneDNN leaves an entry in its cache that holds no primitive, only
+/// a promise that nobody keeps (std::future_error for the next one to ask for it), under a key that refers to
+/// `desc`: so the cache is emptied while that still exists.
+template <class Primitive>
+Primitive made(const typename Primitive::primitive_desc& desc) {
+  for (bool again = false;; again = true) {
+    try {
+      return Primitive(desc);
+    } catch (const dnnl::error&) {  // oneDNN has removed its entry
+      throw;
+    } catch (const std::future_error&) {  // another thread's failure
+      forget_cached_primitives();
+      if (again) throw;
+    } catch (...) {
+      forget_cached_primitives();
+      throw;
+    }
+  }
+}
+
+/// Calls a function that uses oneDNN, and returns dnnl::error as a Status.
+template <class Made = Result<KernelPtr>, class Make>
+Made caught(std::string_view what, const Make& make) {
+  if (!has_memory()) return Status::make(Code::OutOfMemory, "oneDNN: ", what, ": no memory");
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    return failure(what, error);
+  }
 }
 
 /// Row-major strides.
@@ -142,6 +193,15 @@ class ProgramTask final : public Task {
   }
 
   Status run() noexcept override {
+    try {
+      return run_steps();
+    } catch (...) {
+      return caught_exception("oneDNN: running a primitive");
+    }
+  }
+
+ private:
+  Status run_steps() const {
     bool finite = true;
     for (size_t s = 0; s < executions_.size(); ++s) {
       const Execution& execution = executions_[s];
@@ -165,7 +225,6 @@ class ProgramTask final : public Task {
     return {};
   }
 
- private:
   struct Execution {
     std::vector<dnnl::memory> memories;
     std::vector<dnnl_exec_arg_t> arguments;
@@ -203,44 +262,49 @@ class ProgramKernel final : public Kernel {
     if (bytes.size() < requirements_.packed)
       return internal_error("packing ", requirements_.packed, " bytes into ", bytes.size());
     try {
-      std::vector<std::byte> flipped;
-      const auto* constant = static_cast<const std::byte*>(packing_.constant);
-      if (packing_.flip_signs) {
-        flipped.assign(constant, constant + packing_.from.get_size());
-        for (std::byte& byte : flipped) byte ^= std::byte{0x80};
-        constant = flipped.data();
-      }
-      // oneDNN's reorder only reads its source.
-      dnnl::memory from(packing_.from, engine(), const_cast<std::byte*>(constant));
-      dnnl::memory to(packing_.to, engine(), bytes.data());
-      dnnl::stream stream(engine());
-      if (packing_.through) {
-        dnnl::memory between(*packing_.through, engine());
-        dnnl::reorder(from, between).execute(stream, from, between);
-        dnnl::reorder(between, to).execute(stream, between, to);
-      } else {
-        dnnl::reorder(from, to).execute(stream, from, to);
-      }
-      stream.wait();
-      return {};
-    } catch (const dnnl::error& error) {
-      return failure("packing weights", error);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "packing weights: no memory");
+      return caught<Status>("packing weights", [&] { return reorder_into(bytes); });
+    } catch (...) {
+      return caught_exception("packing weights");
     }
   }
 
   Status record(CommandList& commands, const Bindings& bindings) noexcept override {
     try {
-      return static_cast<Commands&>(commands).add(std::make_unique<ProgramTask>(program_, bindings));
-    } catch (const dnnl::error& error) {
-      return failure("recording a primitive", error);
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+      return caught<Status>("recording a primitive", [&] {
+        return static_cast<Commands&>(commands).add(std::make_unique<ProgramTask>(program_, bindings));
+      });
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
 
  private:
+  Status reorder_into(std::span<std::byte> bytes) const {
+    std::vector<std::byte> flipped;
+    const auto* constant = static_cast<const std::byte*>(packing_.constant);
+    if (packing_.flip_signs) {
+      flipped.assign(constant, constant + packing_.from.get_size());
+      for (std::byte& byte : flipped) byte ^= std::byte{0x80};
+      constant = flipped.data();
+    }
+    // oneDNN's reorder only reads its source.
+    dnnl::memory from(packing_.from, engine(), const_cast<std::byte*>(constant));
+    dnnl::memory to(packing_.to, engine(), bytes.data());
+    dnnl::stream stream(engine());
+    const auto reorder = [&stream](dnnl::memory& source, dnnl::memory& target) {
+      const dnnl::reorder::primitive_desc desc(source, target);
+      made<dnnl::reorder>(desc).execute(stream, source, target);
+    };
+    if (packing_.through) {
+      dnnl::memory between(*packing_.through, engine());
+      reorder(from, between);
+      reorder(between, to);
+    } else {
+      reorder(from, to);
+    }
+    stream.wait();
+    return {};
+  }
   LayoutId bit(uint32_t bits, size_t i) const noexcept {
     return i < 32 && ((bits >> i) & 1u) != 0 ? layouts_.layout : kDense;
   }
@@ -285,7 +349,7 @@ class ProgramBuilder {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const dnnl::reorder::primitive_desc desc(engine(), from.desc, engine(), to.desc, attributes);
-    add(dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc());
+    add(made<dnnl::reorder>(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc());
   }
   void add(dnnl::primitive primitive, std::vector<std::pair<int, Tensor>> arguments, const Desc& scratchpad,
            When when = When::Always) {
@@ -458,15 +522,6 @@ auto first_fast(const Describe& describe_attempt) {
     }
   }
   return slow;
-}
-
-template <class Make>
-Result<KernelPtr> caught(std::string_view what, const Make& make) {
-  try {
-    return make();
-  } catch (const dnnl::error& error) {
-    return failure(what, error);
-  }
 }
 
 }  // namespace librt::cpu::onednn

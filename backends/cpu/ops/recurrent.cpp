@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/support/recurrent_weights.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cpu {
 namespace {
@@ -342,8 +343,8 @@ class RecurrentKernel final : public Kernel {
       auto shared = std::make_shared<const decltype(body)>(std::move(body));
       return static_cast<Commands&>(commands).add(
           std::make_unique<FunctionTask<decltype(body)>>(std::move(shared), bindings));
-    } catch (const std::bad_alloc&) {
-      return Status(Code::OutOfMemory, "recording a kernel: no memory");
+    } catch (...) {
+      return caught_exception("recording a kernel");
     }
   }
 

@@ -5,6 +5,7 @@
 #include "backends/cuda/device/errors.h"
 #if defined(RT_CUDA_EMULATED)
 #include "cuda_emulator/emulator.h"
+#include "runtime/core/exception.h"
 #endif
 
 namespace librt::cuda {
@@ -42,8 +43,8 @@ Result<CommandListPtr> CudaCommands::create(CudaDevice& device, const RecordOpti
     self->profile_ = options.profile;
     RT_CUDA_TRY(cudaEventCreateWithFlags(&self->done_, cudaEventDisableTiming), "creating an event");
     return CommandListPtr(std::move(self));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "beginning a command list: no memory");
+  } catch (...) {
+    return caught_exception("beginning a command list");
   }
 }
 
@@ -64,8 +65,8 @@ Status CudaCommands::add(std::unique_ptr<Task> task, Replay replay) noexcept {
   if (finished_) return internal_error("a finished command list was recorded into");
   try {
     steps_.push_back({.task = std::move(task), .span = span_, .replay = replay});
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "recording a kernel: no memory for the list of steps");
+  } catch (...) {
+    return caught_exception("recording a kernel");
   }
   return {};
 }
@@ -97,8 +98,8 @@ Status CudaCommands::finish() noexcept {
       if (profile_ && steps_[i].begins_span) timed_spans_.push_back(steps_[i].span);
     }
     times_.reserve(timed_spans_.size() + 1);
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "finishing a command list: no memory");
+  } catch (...) {
+    return caught_exception("finishing a command list");
   }
   if (!profile_) return {};
   RT_TRY(device_.activate());

@@ -8,6 +8,7 @@
 #include "backends/cuda/device/commands.h"
 #include "backends/cuda/device/errors.h"
 #include "backends/cuda/kernel_families.h"
+#include "runtime/core/exception.h"
 
 namespace librt::cuda {
 namespace {
@@ -112,8 +113,8 @@ Result<DevicePtr> CudaDevice::open(const DeviceOptions& options) {
     RT_TRY(self->open_nccl(options));
     self->kernels_ = std::make_unique<KernelTable>(kernel_families());
     return DevicePtr(std::move(self));
-  } catch (const std::bad_alloc&) {
-    return Status(Code::OutOfMemory, "opening a CUDA device: no memory");
+  } catch (...) {
+    return caught_exception("opening a CUDA device");
   }
 }
 

@@ -39,7 +39,7 @@ void CloseLibrary::operator()(void* handle) const noexcept {
 
 Result<LibraryHandle> open_library(const std::string& name) {
   if (const char* listed = std::getenv("RT_CUDA_LIBRARIES"); listed != nullptr && !is_listed(listed, name))
-    return Status(Code::NotFound, text(name, " is not looked for: RT_CUDA_LIBRARIES is '", listed, "'"));
+    return Status::make(Code::NotFound, name, " is not looked for: RT_CUDA_LIBRARIES is '", listed, "'");
   std::string reason;
   for (const std::string& folder : folders()) {
     const std::string path = folder.empty() ? name : folder + "/" + name;
@@ -47,8 +47,8 @@ Result<LibraryHandle> open_library(const std::string& name) {
       return LibraryHandle(handle);
     if (const char* error = dlerror(); folder.empty() && error != nullptr) reason = error;
   }
-  return Status(Code::NotFound, text(name, " was not found (", reason,
-                                     "); RT_CUDA_LIBRARY_PATH names folders to look in first"));
+  return Status::make(Code::NotFound, name, " was not found (", reason,
+                      "); RT_CUDA_LIBRARY_PATH names folders to look in first");
 }
 
 void* function_of(const LibraryHandle& library, const char* name) noexcept {

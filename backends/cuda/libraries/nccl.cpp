@@ -75,7 +75,7 @@ class Opened final : public Nccl {
   /// Waits until the library has finished its pending host work; with mutex_ held.
   Status settle(Clock::time_point limit);
   Status failure(nccl::Result result) const {
-    return Status(Code::Device, text("NCCL: ", call().GetErrorString(result)));
+    return Status::make(Code::Device, "NCCL: ", call().GetErrorString(result));
   }
   void fail(Status problem) {
     const Lock lock(problem_mutex_);
@@ -117,7 +117,7 @@ Status Opened::start(const nccl::UniqueId& id) {
     watch_ = std::thread([this] { watch(); });
   } catch (const std::system_error& error) {
     abort();
-    return Status(Code::Device, text("starting the thread that watches the ranks: ", error.what()));
+    return Status::make(Code::Device, "starting the thread that watches the ranks: ", error.what());
   }
   return {};
 }

@@ -21,4 +21,10 @@ const char* result_name(VkResult result) noexcept {
   }
 }
 
+Code code_of(VkResult result, Code otherwise) noexcept {
+  const bool no_memory = result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
+                         result == VK_ERROR_OUT_OF_POOL_MEMORY;
+  return no_memory ? Code::OutOfMemory : otherwise;
+}
+
 }  // namespace librt::vulkan

@@ -8,6 +8,8 @@
 #endif
 #include <vulkan/vulkan_core.h>
 
+#include "runtime/core/status.h"
+
 // Headers older than 1.3.255 lack this extension; names and values are those of the specification.
 #ifndef VK_KHR_cooperative_matrix
 #define VK_KHR_cooperative_matrix 1
@@ -127,5 +129,7 @@ struct DeviceApi {
 
 /// "VK_ERROR_OUT_OF_DEVICE_MEMORY", or the value of a result without a name here.
 const char* result_name(VkResult result) noexcept;
+/// The code of a failed call: Code::OutOfMemory where memory ran out, else `otherwise`.
+Code code_of(VkResult result, Code otherwise = Code::Device) noexcept;
 
 }  // namespace librt::vulkan

@@ -8,6 +8,7 @@
 #include "backends/vulkan/kernel_families.h"
 #include "backends/vulkan/self_tests/self_test.h"
 #include "runtime/core/cache_folder.h"
+#include "runtime/core/exception.h"
 
 namespace librt::vulkan {
 namespace {
@@ -74,7 +75,7 @@ Status create_device(const Instance& instance, VkPhysicalDevice physical, const 
   create.ppEnabledExtensionNames = extensions.data();
   const VkResult result = instance.api().vkCreateDevice(physical, &create, nullptr, device);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "device '", facts.name, "' cannot be opened: ", result_name(result));
+    return Status::make(code_of(result), "device '", facts.name, "' cannot be opened: ", result_name(result));
   return {};
 }
 
@@ -130,21 +131,29 @@ VulkanDevice::~VulkanDevice() {
 }
 
 Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
-  RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, plan_.mapped));
-  return SlabPtr(std::move(slab));
+  try {
+    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, plan_.mapped));
+    return SlabPtr(std::move(slab));
+  } catch (...) {
+    return caught_exception("allocating device memory");
+  }
 }
 
 Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
-  const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
-  RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
-  return SlabPtr(std::move(slab));
+  try {
+    const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
+    RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
+    return SlabPtr(std::move(slab));
+  } catch (...) {
+    return caught_exception("allocating memory for transfers");
+  }
 }
 
 Status VulkanDevice::settle() {
   if (completed_ == submissions_) return {};
   const VkResult result = api_.vkDeviceWaitIdle(device_);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "waiting for '", info_.name, "' failed: ", result_name(result));
+    return Status::make(code_of(result), "waiting for '", info_.name, "' failed: ", result_name(result));
   completed_ = submissions_;
   return {};
 }
@@ -158,8 +167,10 @@ Status VulkanDevice::make_staging() {
   VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
   pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
   pool.queueFamilyIndex = plan_.queue_family;
-  VkResult result = api_.vkCreateCommandPool(device_, &pool, nullptr, &transfer_pool_);
-  if (result == VK_SUCCESS) {
+  VkResult result = VK_SUCCESS;  // what an earlier attempt has made is kept
+  if (transfer_pool_ == VK_NULL_HANDLE)
+    result = api_.vkCreateCommandPool(device_, &pool, nullptr, &transfer_pool_);
+  if (result == VK_SUCCESS && transfer_ == VK_NULL_HANDLE) {
     VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
     allocate.commandPool = transfer_pool_;
     allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
@@ -167,9 +178,10 @@ Status VulkanDevice::make_staging() {
     result = api_.vkAllocateCommandBuffers(device_, &allocate, &transfer_);
   }
   VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-  if (result == VK_SUCCESS) result = api_.vkCreateFence(device_, &fence, nullptr, &transfer_done_);
+  if (result == VK_SUCCESS && transfer_done_ == VK_NULL_HANDLE)
+    result = api_.vkCreateFence(device_, &fence, nullptr, &transfer_done_);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "cannot prepare transfers on '", info_.name,
+    return Status::make(code_of(result), "cannot prepare transfers on '", info_.name,
                         "': ", result_name(result));
   RT_ASSIGN(staging_, VulkanSlab::create(*this, kStagingBytes, plan_.staging_memory, true));
   return {};
@@ -201,7 +213,7 @@ Status VulkanDevice::copy_now(VkBuffer source, uint64_t source_offset, VkBuffer 
   if (result == VK_SUCCESS) result = api_.vkWaitForFences(device_, 1, &transfer_done_, VK_TRUE, UINT64_MAX);
   if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &transfer_done_);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "a transfer of ", bytes_text(bytes), " on '", info_.name,
+    return Status::make(code_of(result), "a transfer of ", bytes_text(bytes), " on '", info_.name,
                         "' failed: ", result_name(result));
   return instance_->validation_errors();
 }
@@ -214,46 +226,58 @@ Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
 }  // namespace
 
 Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept {
-  RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
-  auto& slab = static_cast<VulkanSlab&>(destination);
-  if (bytes.empty()) return {};
-  if (slab.host() != nullptr) {
-    if (!slab.exchange()) RT_TRY(settle());
-    std::memcpy(static_cast<std::byte*>(slab.host()) + offset, bytes.data(), bytes.size());
+  try {
+    RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
+    auto& slab = static_cast<VulkanSlab&>(destination);
+    if (bytes.empty()) return {};
+    if (slab.host() != nullptr) {
+      if (!slab.exchange()) RT_TRY(settle());
+      std::memcpy(static_cast<std::byte*>(slab.host()) + offset, bytes.data(), bytes.size());
+      return {};
+    }
+    RT_TRY(make_staging());
+    for (size_t done = 0; done < bytes.size();) {
+      const size_t part = std::min(bytes.size() - done, kStagingBytes);
+      std::memcpy(staging_->host(), bytes.data() + done, part);
+      RT_TRY(copy_now(staging_->buffer(), 0, slab.buffer(), offset + done, part));
+      done += part;
+    }
     return {};
+  } catch (...) {
+    return caught_exception("uploading");
   }
-  RT_TRY(make_staging());
-  for (size_t done = 0; done < bytes.size();) {
-    const size_t part = std::min(bytes.size() - done, kStagingBytes);
-    std::memcpy(staging_->host(), bytes.data() + done, part);
-    RT_TRY(copy_now(staging_->buffer(), 0, slab.buffer(), offset + done, part));
-    done += part;
-  }
-  return {};
 }
 
 Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept {
-  RT_TRY(check_range("download", source.size(), offset, bytes.size()));
-  const auto& slab = static_cast<const VulkanSlab&>(source);
-  if (bytes.empty()) return {};
-  if (slab.host() != nullptr) {
-    if (!slab.exchange()) RT_TRY(settle());
-    std::memcpy(bytes.data(), static_cast<const std::byte*>(slab.host()) + offset, bytes.size());
+  try {
+    RT_TRY(check_range("download", source.size(), offset, bytes.size()));
+    const auto& slab = static_cast<const VulkanSlab&>(source);
+    if (bytes.empty()) return {};
+    if (slab.host() != nullptr) {
+      if (!slab.exchange()) RT_TRY(settle());
+      std::memcpy(bytes.data(), static_cast<const std::byte*>(slab.host()) + offset, bytes.size());
+      return {};
+    }
+    RT_TRY(make_staging());
+    for (size_t done = 0; done < bytes.size();) {
+      const size_t part = std::min(bytes.size() - done, kStagingBytes);
+      RT_TRY(copy_now(slab.buffer(), offset + done, staging_->buffer(), 0, part));
+      std::memcpy(bytes.data() + done, staging_->host(), part);
+      done += part;
+    }
     return {};
+  } catch (...) {
+    return caught_exception("downloading");
   }
-  RT_TRY(make_staging());
-  for (size_t done = 0; done < bytes.size();) {
-    const size_t part = std::min(bytes.size() - done, kStagingBytes);
-    RT_TRY(copy_now(slab.buffer(), offset + done, staging_->buffer(), 0, part));
-    std::memcpy(bytes.data() + done, staging_->host(), part);
-    done += part;
-  }
-  return {};
 }
 
 Result<CommandListPtr> VulkanDevice::begin(const RecordOptions& options) noexcept {
-  RT_ASSIGN(auto commands, VulkanCommands::create(*this, options));
-  return CommandListPtr(std::move(commands));
+  try {
+    RT_ASSIGN(auto commands, VulkanCommands::create(*this, options));
+    return CommandListPtr(std::move(commands));
+  } catch (...) {
+    return caught_exception("beginning a command list");
+  }
 }
 
 }  // namespace librt::vulkan

@@ -85,7 +85,8 @@ Status Instance::create(const Loader& loader) {
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
     return Status::make(Code::NotFound, "the Vulkan loader finds no driver (no ICD file that works)");
   if (result != VK_SUCCESS)
-    return Status::make(Code::NotFound, "vkCreateInstance failed with ", result_name(result));
+    return Status::make(code_of(result, Code::NotFound), "vkCreateInstance failed with ",
+                        result_name(result));
   api_ = loader.instance_api(instance_);
   return {};
 }
@@ -114,7 +115,8 @@ Status Instance::list(std::vector<DeviceFacts>& facts, std::vector<VkPhysicalDev
   if (result == VK_SUCCESS && count > 0)
     result = api_.vkEnumeratePhysicalDevices(instance_, &count, handles.data());
   if (result != VK_SUCCESS && result != VK_INCOMPLETE)
-    return Status::make(Code::Device, "the Vulkan drivers cannot list their devices: ", result_name(result));
+    return Status::make(code_of(result),
+                        "the Vulkan drivers cannot list their devices: ", result_name(result));
   handles.resize(count);
   for (VkPhysicalDevice handle : handles) facts.push_back(read_device_facts(api_, handle, matrices_));
   return {};
@@ -125,8 +127,10 @@ VkBool32 Instance::on_message(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUti
   auto* instance = static_cast<Instance*>(self);
   const std::lock_guard lock(instance->mutex_);
   constexpr uint32_t kMaxReported = 3;  // the first errors explain the others
-  if (instance->error_count_.fetch_add(1) < kMaxReported && data->pMessage != nullptr)
-    append(instance->errors_, text(instance->errors_.empty() ? "" : "\n", data->pMessage));
+  if (instance->error_count_.fetch_add(1) < kMaxReported && data->pMessage != nullptr) try {
+      append(instance->errors_, instance->errors_.empty() ? "" : "\n", data->pMessage);
+    } catch (...) {  // the driver cannot pass an exception on; the error is counted
+    }
   return VK_FALSE;
 }
 

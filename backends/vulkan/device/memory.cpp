@@ -39,8 +39,8 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
   if (result == VK_SUCCESS && map)
     result = api.vkMapMemory(device.handle(), slab->memory_, 0, VK_WHOLE_SIZE, 0, &slab->host_);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "device '", device.info().name, "' cannot ", map ? "map" : "bind", " ",
-                        bytes_text(size), ": ", result_name(result));
+    return Status::make(code_of(result), "device '", device.info().name, "' cannot ", map ? "map" : "bind",
+                        " ", bytes_text(size), ": ", result_name(result));
   return slab;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/exception.h"
+
 namespace librt::vulkan {
 namespace {
 
@@ -41,10 +43,8 @@ Result<std::unique_ptr<VulkanCommands>> VulkanCommands::create(VulkanDevice& dev
 }
 
 Status VulkanCommands::failed(const char* what, VkResult result) const {
-  return Status::make(result == VK_ERROR_OUT_OF_DEVICE_MEMORY || result == VK_ERROR_OUT_OF_HOST_MEMORY
-                          ? Code::OutOfMemory
-                          : Code::Device,
-                      "device '", device_.info().name, "': ", what, " failed with ", result_name(result));
+  return Status::make(code_of(result), "device '", device_.info().name, "': ", what, " failed with ",
+                      result_name(result));
 }
 
 Status VulkanCommands::start(const RecordOptions& options) {
@@ -114,16 +114,20 @@ void VulkanCommands::order(std::span<const HazardTracker::Access> accesses) {
 }
 
 Status VulkanCommands::mark(uint32_t span) noexcept {
-  if (!profile_) return {};
-  if (marks_.size() + 1 >= query_capacity_)
-    return invalid_argument("more marks were set than RecordOptions::spans announced (", query_capacity_ - 2,
-                            ")");
-  barrier();  // so that the work of one span does not count in the next one's time
-  hazards_.clear();
-  api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
-                           static_cast<uint32_t>(marks_.size()));
-  marks_.push_back(span);
-  return {};
+  try {
+    if (!profile_) return {};
+    if (marks_.size() + 1 >= query_capacity_)
+      return invalid_argument("more marks were set than RecordOptions::spans announced (",
+                              query_capacity_ - 2, ")");
+    barrier();  // so that the work of one span does not count in the next one's time
+    hazards_.clear();
+    api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
+                             static_cast<uint32_t>(marks_.size()));
+    marks_.push_back(span);
+    return {};
+  } catch (...) {
+    return caught_exception("marking a span");
+  }
 }
 
 Result<VkBuffer> VulkanCommands::buffer_of(const BufferRef& ref) const {
@@ -137,18 +141,22 @@ Result<VkBuffer> VulkanCommands::buffer_of(const BufferRef& ref) const {
 }
 
 Status VulkanCommands::copy(const BufferRef& destination, const BufferRef& source) noexcept {
-  if (source.bytes != destination.bytes)
-    return invalid_argument("copy of ", source.bytes, " bytes to ", destination.bytes);
-  if (source.bytes == 0) return {};
-  RT_ASSIGN(const VkBuffer from, buffer_of(source));
-  RT_ASSIGN(const VkBuffer to, buffer_of(destination));
-  const HazardTracker::Access accesses[] = {
-      {handle_of(from), source.offset, source.offset + source.bytes, false},
-      {handle_of(to), destination.offset, destination.offset + destination.bytes, true}};
-  order(accesses);
-  const VkBufferCopy region{source.offset, destination.offset, source.bytes};
-  api_.vkCmdCopyBuffer(commands_, from, to, 1, &region);
-  return {};
+  try {
+    if (source.bytes != destination.bytes)
+      return invalid_argument("copy of ", source.bytes, " bytes to ", destination.bytes);
+    if (source.bytes == 0) return {};
+    RT_ASSIGN(const VkBuffer from, buffer_of(source));
+    RT_ASSIGN(const VkBuffer to, buffer_of(destination));
+    const HazardTracker::Access accesses[] = {
+        {handle_of(from), source.offset, source.offset + source.bytes, false},
+        {handle_of(to), destination.offset, destination.offset + destination.bytes, true}};
+    order(accesses);
+    const VkBufferCopy region{source.offset, destination.offset, source.bytes};
+    api_.vkCmdCopyBuffer(commands_, from, to, 1, &region);
+    return {};
+  } catch (...) {
+    return caught_exception("recording a copy");
+  }
 }
 
 Status VulkanCommands::fill(const BufferRef& destination, uint32_t word) {
@@ -171,10 +179,9 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRang
     create.maxSets = kSetsPerPool;
     create.poolSizeCount = 2;
     create.pPoolSizes = sizes;
-    VkDescriptorPool pool = VK_NULL_HANDLE;
+    VkDescriptorPool& pool = descriptor_pools_.emplace_back(VK_NULL_HANDLE);
     const VkResult result = api_.vkCreateDescriptorPool(device_.handle(), &create, nullptr, &pool);
     if (result != VK_SUCCESS) return failed("creating a descriptor pool", result);
-    descriptor_pools_.push_back(pool);
     sets_left_ = kSetsPerPool;
   }
   const VkDescriptorSetLayout layout = device_.pipelines().set_layout();
@@ -207,10 +214,9 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRang
       create.format = operand.pairs ? VK_FORMAT_R32G32_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
       create.offset = operand.range.offset;
       create.range = bytes;
-      VkBufferView view = VK_NULL_HANDLE;
+      VkBufferView& view = views_.emplace_back(VK_NULL_HANDLE);
       const VkResult made = api_.vkCreateBufferView(device_.handle(), &create, nullptr, &view);
       if (made != VK_SUCCESS) return failed("creating a texel view", made);
-      views_.push_back(view);
       write.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
       write.pTexelBufferView = nullptr;  // set below: views_ may still move
     } else {
@@ -324,17 +330,21 @@ Status VulkanCommands::wait() noexcept {
 }
 
 Status VulkanCommands::timings(std::span<uint64_t> nanoseconds) noexcept {
-  if (!profile_) return invalid_argument("timings of a command list that was not begun with profile");
-  std::vector<uint64_t> ticks(marks_.size() + 1);
-  const VkResult result = api_.vkGetQueryPoolResults(
-      device_.handle(), queries_, 0, static_cast<uint32_t>(ticks.size()), ticks.size() * sizeof(uint64_t),
-      ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
-  if (result != VK_SUCCESS) return failed("reading timestamps", result);
-  for (size_t i = 0; i < marks_.size(); ++i)
-    if (marks_[i] < nanoseconds.size())
-      nanoseconds[marks_[i]] += static_cast<uint64_t>(static_cast<double>(ticks[i + 1] - ticks[i]) *
-                                                      device_.facts().timestamp_period);
-  return {};
+  try {
+    if (!profile_) return invalid_argument("timings of a command list that was not begun with profile");
+    std::vector<uint64_t> ticks(marks_.size() + 1);
+    const VkResult result = api_.vkGetQueryPoolResults(
+        device_.handle(), queries_, 0, static_cast<uint32_t>(ticks.size()), ticks.size() * sizeof(uint64_t),
+        ticks.data(), sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT);
+    if (result != VK_SUCCESS) return failed("reading timestamps", result);
+    for (size_t i = 0; i < marks_.size(); ++i)
+      if (marks_[i] < nanoseconds.size())
+        nanoseconds[marks_[i]] += static_cast<uint64_t>(static_cast<double>(ticks[i + 1] - ticks[i]) *
+                                                        device_.facts().timestamp_period);
+    return {};
+  } catch (...) {
+    return caught_exception("reading timestamps");
+  }
 }
 
 }  // namespace librt::vulkan

@@ -38,7 +38,7 @@ Status PipelineStore::open(std::string cache_file, std::string key) {
     result = api_.vkCreatePipelineLayout(device_, &layout, nullptr, &layout_);
   }
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "cannot create the pipeline layout: ", result_name(result));
+    return Status::make(code_of(result), "cannot create the pipeline layout: ", result_name(result));
 
   cache_file_ = std::move(cache_file);
   key_ = std::move(key);
@@ -49,7 +49,7 @@ Status PipelineStore::open(std::string cache_file, std::string key) {
   cache.pInitialData = bytes.data();
   result = api_.vkCreatePipelineCache(device_, &cache, nullptr, &cache_);
   if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "cannot create a pipeline cache: ", result_name(result));
+    return Status::make(code_of(result), "cannot create a pipeline cache: ", result_name(result));
   return {};
 }
 
@@ -59,10 +59,13 @@ void PipelineStore::save() noexcept {
   if (api_.vkGetPipelineCacheData(device_, cache_, &size, nullptr) != VK_SUCCESS) return;
   constexpr size_t kHeaderOnly = 32;  // drivers without a cache return the header alone
   if (size <= kHeaderOnly) return;
-  std::vector<uint8_t> bytes(size);
-  if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;
-  bytes.resize(size);
-  if (write_cache_file(cache_file_, key_, bytes)) dirty_ = false;
+  try {
+    std::vector<uint8_t> bytes(size);
+    if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;
+    bytes.resize(size);
+    if (write_cache_file(cache_file_, key_, bytes)) dirty_ = false;
+  } catch (...) {  // without memory the next process compiles again
+  }
 }
 
 Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>& constants) {
@@ -70,6 +73,9 @@ Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>
   if (const auto found = pipelines_.find(key); found != pipelines_.end()) return found->second;
 
   const ShaderCode& code = shader_code(shader);
+  std::vector<VkSpecializationMapEntry> entries;
+  for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
+  const auto place = pipelines_.emplace(key, VK_NULL_HANDLE).first;
   VkShaderModuleCreateInfo create_module{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   create_module.codeSize = code.words.size() * sizeof(uint32_t);
   create_module.pCode = code.words.data();
@@ -77,8 +83,6 @@ Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>
   VkResult result = api_.vkCreateShaderModule(device_, &create_module, nullptr, &module);
   VkPipeline pipeline = VK_NULL_HANDLE;
   if (result == VK_SUCCESS) {
-    std::vector<VkSpecializationMapEntry> entries;
-    for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
     VkSpecializationInfo specialization{};
     specialization.mapEntryCount = static_cast<uint32_t>(entries.size());
     specialization.pMapEntries = entries.data();
@@ -94,11 +98,13 @@ Result<VkPipeline> PipelineStore::get(Shader shader, const std::vector<uint32_t>
     result = api_.vkCreateComputePipelines(device_, cache_, 1, &create, nullptr, &pipeline);
     api_.vkDestroyShaderModule(device_, module, nullptr);
   }
-  if (result != VK_SUCCESS)
-    return Status::make(Code::Device, "the driver cannot compile shader ", code.name, ": ",
+  if (result != VK_SUCCESS) {
+    pipelines_.erase(place);
+    return Status::make(code_of(result), "the driver cannot compile shader ", code.name, ": ",
                         result_name(result));
+  }
   dirty_ = true;
-  pipelines_.emplace(key, pipeline);
+  place->second = pipeline;
   return pipeline;
 }
 

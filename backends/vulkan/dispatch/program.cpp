@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "runtime/core/exception.h"
+
 namespace librt::vulkan {
 namespace {
 constexpr uint64_t align(uint64_t bytes, uint64_t alignment = 64) {
@@ -53,13 +55,17 @@ Ref Program::packed(uint64_t bytes, std::function<void(std::span<std::byte>)> wr
 }
 
 Status Program::pack(std::span<std::byte> bytes) noexcept {
-  for (const Packer& packer : packers_) {
-    if (packer.offset + packer.bytes > bytes.size())
-      return internal_error(name_, ": ", requirements_.packed, " packed bytes were reserved, ", bytes.size(),
-                            " were given");
-    packer.write(bytes.subspan(packer.offset, packer.bytes));
+  try {
+    for (const Packer& packer : packers_) {
+      if (packer.offset + packer.bytes > bytes.size())
+        return internal_error(name_, ": ", requirements_.packed, " packed bytes were reserved, ",
+                              bytes.size(), " were given");
+      packer.write(bytes.subspan(packer.offset, packer.bytes));
+    }
+    return {};
+  } catch (...) {
+    return caught_exception("packing constants");
   }
-  return {};
 }
 
 Result<BufferRef> Program::resolve(const Ref& ref, const Bindings& bindings) const {
@@ -100,35 +106,39 @@ Status Program::check_interfaces() const {
 }
 
 Status Program::record(CommandList& commands, const Bindings& bindings) noexcept {
-  RT_TRY(check_interfaces());
-  auto& vulkan = static_cast<VulkanCommands&>(commands);
-  for (const Step& step : steps_) {
-    BoundRange ranges[kStorageBindings + kTexelBindings];
-    size_t count = 0;
-    for (const Step::Use& use : step.uses_) {
-      RT_ASSIGN(ranges[count].range, resolve(use.ref, bindings));
-      ranges[count].binding = use.binding;
-      ranges[count].texel = use.texel;
-      ranges[count].pairs = use.pairs;
-      ranges[count].write = use.write;
-      ++count;
-    }
-    switch (step.kind_) {
-      case Step::Kind::Fill: RT_TRY(vulkan.fill(ranges[0].range, step.word_)); break;
-      case Step::Kind::Copy: {
-        const BufferRef& to = ranges[0].range;
-        const BufferRef& from = ranges[1].range;
-        if (to.slot != from.slot || to.offset != from.offset) RT_TRY(vulkan.copy(to, from));
-        break;
+  try {
+    RT_TRY(check_interfaces());
+    auto& vulkan = static_cast<VulkanCommands&>(commands);
+    for (const Step& step : steps_) {
+      BoundRange ranges[kStorageBindings + kTexelBindings];
+      size_t count = 0;
+      for (const Step::Use& use : step.uses_) {
+        RT_ASSIGN(ranges[count].range, resolve(use.ref, bindings));
+        ranges[count].binding = use.binding;
+        ranges[count].texel = use.texel;
+        ranges[count].pairs = use.pairs;
+        ranges[count].write = use.write;
+        ++count;
       }
-      case Step::Kind::Dispatch: {
-        const Dispatch dispatch{step.shader_, step.constants_, step.push_, {ranges, count}, step.groups_};
-        if (Status status = vulkan.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
-        break;
+      switch (step.kind_) {
+        case Step::Kind::Fill: RT_TRY(vulkan.fill(ranges[0].range, step.word_)); break;
+        case Step::Kind::Copy: {
+          const BufferRef& to = ranges[0].range;
+          const BufferRef& from = ranges[1].range;
+          if (to.slot != from.slot || to.offset != from.offset) RT_TRY(vulkan.copy(to, from));
+          break;
+        }
+        case Step::Kind::Dispatch: {
+          const Dispatch dispatch{step.shader_, step.constants_, step.push_, {ranges, count}, step.groups_};
+          if (Status status = vulkan.dispatch(dispatch); !status.ok()) return std::move(status).in(name_);
+          break;
+        }
       }
     }
+    return {};
+  } catch (...) {
+    return caught_exception("recording a kernel");
   }
-  return {};
 }
 
 }  // namespace librt::vulkan

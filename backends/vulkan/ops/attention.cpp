@@ -8,7 +8,7 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(supports_attention(device, node));
   // A workgroup keeps its rows' results in registers.
   constexpr int64_t kMaxColumns = 1 << 14;
@@ -167,7 +167,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}, builds<build>, built<build>},
+    built_row<build>(OpKind::Attention, "attention.tiled", DTypeSet{DType::F32}),
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(supports_attention(device, node));
   const int64_t d = node.shape(kQuery)[3], e = node.shape(kValue)[3];
   constexpr int64_t kMaxColumns = 1 << 14;  // a workgroup keeps its results in registers
@@ -176,7 +176,7 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::AttentionGrad, "attention_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
+    built_row<build>(OpKind::AttentionGrad, "attention_grad", DTypeSet{DType::F32}),
 };
 
 }  // namespace

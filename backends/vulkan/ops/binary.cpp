@@ -34,7 +34,7 @@ StridedSpace space_of(const NodeView& node) {
   return broadcast_space(node.output(0).shape, shapes);
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   const size_t rank = space_of(node).rank();
   if (rank > kMaxAxes)
@@ -51,7 +51,7 @@ void offer_in_place(Program& program, const NodeView& node) {
     }
 }
 
-Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) {
   StridedSpace space = space_of(node);
   auto program = std::make_unique<Program>("binary");
   // Whole tensors have tail padding, so a single axis without splats needs no multiple of four.
@@ -128,17 +128,17 @@ Result<KernelPtr> create_typed(Device& device, const NodeView& node, Shader shad
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) {
   constexpr Typed kShaders{Shader::binary_u8, Shader::binary_i32, Shader::binary_i64, Shader::binary_u8};
   return create_typed(device, node, kShaders[node.dtype(0)], true);
 }
 
-Result<KernelPtr> create_compare(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_compare(Device& device, const NodeView& node, std::span<const LayoutId>) {
   constexpr Typed kShaders{Shader::compare_f32, Shader::compare_i32, Shader::compare_i64, Shader::compare_u8};
   return create_typed(device, node, kShaders[node.dtype(0)], false);
 }
 
-Result<KernelPtr> create_bits(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_bits(Device& device, const NodeView& node, std::span<const LayoutId>) {
   return create_typed(device, node, bits_shader(node.dtype(0)), true);
 }
 
@@ -147,16 +147,12 @@ constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 constexpr DTypeSet kBool{DType::Bool};
 constexpr DTypeSet kComparable = kF32 | kInts | kBool;
 
-#define RT_ROWS(Name)                                                      \
-  {OpKind::Name, "binary." #Name, kFloats, supports, create_float}, {      \
-    OpKind::Name, "binary_integer." #Name, kInts, supports, create_integer \
-  }
-#define RT_COMPARE(Name) \
-  { OpKind::Name, "compare." #Name, kComparable, supports, create_compare }
-#define RT_LOGIC(Name) \
-  { OpKind::Name, "logic." #Name, kBool, supports, create_integer }
-#define RT_BITS(Name) \
-  { OpKind::Name, "bits." #Name, kIntegers, supports, create_bits }
+#define RT_ROWS(Name)                                                  \
+  row<create_float, supports>(OpKind::Name, "binary." #Name, kFloats), \
+      row<create_integer, supports>(OpKind::Name, "binary_integer." #Name, kInts)
+#define RT_COMPARE(Name) row<create_compare, supports>(OpKind::Name, "compare." #Name, kComparable)
+#define RT_LOGIC(Name) row<create_integer, supports>(OpKind::Name, "logic." #Name, kBool)
+#define RT_BITS(Name) row<create_bits, supports>(OpKind::Name, "bits." #Name, kIntegers)
 
 constexpr KernelRow kRows[] = {
     RT_ROWS(Add),

@@ -4,11 +4,11 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   return all_storable(device, node);
 }
 
-Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::BlockQuantizeAttributes>();
   auto program = std::make_unique<Program>("block_quantize");
   program
@@ -25,8 +25,7 @@ Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::spa
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
-                                    std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_dequantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("block_dequantize");
   program->dispatch_each(Shader::block_dequantize, count, cast(device).plan().elementwise_lanes)
@@ -41,8 +40,8 @@ Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::BlockQuantize, "block_quantize", DTypeSet{DType::F32}, supports, create_quantize},
-    {OpKind::BlockDequantize, "block_dequantize", DTypeSet{DType::U8}, supports, create_dequantize},
+    row<create_quantize, supports>(OpKind::BlockQuantize, "block_quantize", DTypeSet{DType::F32}),
+    row<create_dequantize, supports>(OpKind::BlockDequantize, "block_dequantize", DTypeSet{DType::U8}),
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ constexpr Shader kCasts[kKinds][kKinds] = {
     {RT_CASTS(bf16), Shader::cast_bf16_u8, Shader::cast_bf16_i8, Shader::cast_bf16_bool, kNone},
 };
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   for (const DType dtype : {node.dtype(0), node.output(0).dtype}) RT_TRY(storable(device, dtype));
   if (!kind_of(node.output(0).dtype)) return unsupported("no cast to ", name_of(node.output(0).dtype));
   if (kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)] == kMissing)
@@ -50,7 +50,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const Shader shader = kCasts[*kind_of(node.dtype(0))][*kind_of(node.output(0).dtype)];
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("cast");
@@ -65,9 +65,9 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Cast, "cast",
-     DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8, DType::Bool, DType::BF16},
-     supports, create},
+    row<create, supports>(OpKind::Cast, "cast",
+                          DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8,
+                                   DType::Bool, DType::BF16}),
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ Result<ConvSides> weight_grad_of(const NodeView& node) {
   return conv_sides(geometry, false);
 }
 
-Status tiled_weight_grad_supports(const Device& device, const NodeView& node) noexcept {
+Status tiled_weight_grad_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
   if (sides.groups > 1 && sides.group_out() % 4 != 0)
@@ -122,7 +122,7 @@ Status tiled_weight_grad_supports(const Device& device, const NodeView& node) no
   return tiled_conv_supports(sides);
 }
 
-Status direct_weight_grad_supports(const Device& device, const NodeView& node) noexcept {
+Status direct_weight_grad_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   return weight_grad_of(node).status();
 }
@@ -137,8 +137,7 @@ int64_t split_count(const VulkanDevice& device, int64_t pieces, int64_t pixels, 
   return std::max<int64_t>(1, std::min(splits, most / std::max<int64_t>(weights, 1)));
 }
 
-Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node,
-                                           std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
   const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("conv_weight_grad");
@@ -187,8 +186,7 @@ Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node,
-                                            std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const ConvSides sides, weight_grad_of(node));
   const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("conv_weight_grad");
@@ -212,24 +210,22 @@ Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node
 
 constexpr DTypeSet kF32{DType::F32};
 constexpr DTypeSet kFloats{DType::F32, DType::F16, DType::BF16};
-template <Build kBuild>
-constexpr KernelRow row(OpKind op, const char* name, DTypeSet dtypes, int priority) {
-  return {op, name, dtypes, builds<kBuild>, built<kBuild>, priority};
-}
 
 constexpr KernelRow kRowsOfConv[] = {
-    row<build_pointwise>(OpKind::Conv, "conv.matrices", DTypeSet{DType::F16}, 15),
-    row<build_windows>(OpKind::Conv, "conv.matrix_windows", DTypeSet{DType::F16}, 15),
-    row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats, 20),
-    row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
-    row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),
-    row<build_transpose<tiled_conv_supports, add_tiled_conv>>(OpKind::ConvTranspose, "conv_transpose.tiled",
-                                                              kFloats, 10),
-    row<build_transpose<anything, add_direct_conv>>(OpKind::ConvTranspose, "conv_transpose.direct", kF32, 0),
-    {OpKind::ConvWeightGrad, "conv_weight_grad.tiled", kF32, tiled_weight_grad_supports,
-     create_tiled_weight_grad, 10},
-    {OpKind::ConvWeightGrad, "conv_weight_grad.direct", kF32, direct_weight_grad_supports,
-     create_direct_weight_grad, 0},
+    built_row<build_pointwise>(OpKind::Conv, "conv.matrices", DTypeSet{DType::F16}, 15),
+    built_row<build_windows>(OpKind::Conv, "conv.matrix_windows", DTypeSet{DType::F16}, 15),
+    built_row<build_conv<depthwise_supports, add_depthwise_conv>>(OpKind::Conv, "conv.depthwise", kFloats,
+                                                                  20),
+    built_row<build_conv<tiled_conv_supports, add_tiled_conv>>(OpKind::Conv, "conv.tiled", kFloats, 10),
+    built_row<build_conv<anything, add_direct_conv>>(OpKind::Conv, "conv.direct", kF32, 0),
+    built_row<build_transpose<tiled_conv_supports, add_tiled_conv>>(OpKind::ConvTranspose,
+                                                                    "conv_transpose.tiled", kFloats, 10),
+    built_row<build_transpose<anything, add_direct_conv>>(OpKind::ConvTranspose, "conv_transpose.direct",
+                                                          kF32, 0),
+    row<create_tiled_weight_grad, tiled_weight_grad_supports>(OpKind::ConvWeightGrad,
+                                                              "conv_weight_grad.tiled", kF32, 10),
+    row<create_direct_weight_grad, direct_weight_grad_supports>(OpKind::ConvWeightGrad,
+                                                                "conv_weight_grad.direct", kF32, 0),
 };
 
 }  // namespace

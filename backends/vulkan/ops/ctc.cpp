@@ -19,7 +19,7 @@ struct CtcScratch {
   }
 };
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   const uint64_t most = cast(device).plan().max_binding_bytes, needed = CtcScratch(node).alpha;
   if (needed > most)
@@ -28,7 +28,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::CtcLossAttributes>();
   const Shape& x = node.shape(kLogProbabilities);
   const CtcScratch bytes(node);
@@ -49,7 +49,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {{OpKind::CtcLoss, "ctc", DTypeSet{DType::F32}, supports, create}};
+constexpr KernelRow kRows[] = {row<create, supports>(OpKind::CtcLoss, "ctc", DTypeSet{DType::F32})};
 
 }  // namespace
 

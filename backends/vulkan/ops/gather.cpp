@@ -20,12 +20,12 @@ int64_t index_words(const NodeView& node) {
   return static_cast<int64_t>(size_of(node.dtype(1)) / sizeof(int32_t));
 }
 
-Status gather_supports(const Device& device, const NodeView& node) noexcept {
+Status gather_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   return blocks_of(node.shape(0), node.as<op::GatherAttributes>().axis).status();
 }
 
-Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(Blocks blocks, blocks_of(node.shape(0), node.as<op::GatherAttributes>().axis));
   size_t size = size_of(node.dtype(0));
   while (size < 16 && blocks.inner % 2 == 0 && blocks.inner > 0) {
@@ -59,7 +59,7 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
 /// Chaining equal indices compares all pairs.
 constexpr int64_t kMaxIndices = 1 << 15;
 
-Status scatter_supports(const Device& device, const NodeView& node) noexcept {
+Status scatter_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_TRY(known_on_host(node, 0, "shape"));
   if (node.dtype(2) != DType::F32 && node.dtype(2) != DType::I32)
@@ -69,7 +69,7 @@ Status scatter_supports(const Device& device, const NodeView& node) noexcept {
   return blocks_of(node.output(0).shape, node.as<op::ScatterAddAttributes>().axis).status();
 }
 
-Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const DevicePlan& plan = cast(device).plan();
   RT_ASSIGN(const Blocks blocks, blocks_of(node.output(0).shape, node.as<op::ScatterAddAttributes>().axis));
   const int64_t indices = node.input(1).elements();
@@ -103,8 +103,8 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Gather, "gather", kAnyDType, gather_supports, create_gather},
-    {OpKind::ScatterAdd, "scatter_add", DTypeSet{DType::I64}, scatter_supports, create_scatter},
+    row<create_gather, gather_supports>(OpKind::Gather, "gather", kAnyDType),
+    row<create_scatter, scatter_supports>(OpKind::ScatterAdd, "scatter_add", DTypeSet{DType::I64}),
 };
 
 }  // namespace

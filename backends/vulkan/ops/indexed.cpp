@@ -98,13 +98,13 @@ uint64_t words(int64_t count) {
 }
 
 template <class Kind, class Attributes>
-Status gather_supports(const Device& device, const NodeView& node) noexcept {
+Status gather_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   return Kind::template plan<Attributes>(node).status();
 }
 
 template <class Kind, class Attributes>
-Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
   const IndexCounts counts = Kind::counts(node, plan);
   auto program = std::make_unique<Program>("gather_places");
@@ -130,7 +130,7 @@ Result<KernelPtr> create_gather(Device& device, const NodeView& node, std::span<
 }
 
 template <class Kind, class Attributes>
-Status scatter_supports(const Device& device, const NodeView& node) noexcept {
+Status scatter_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_TRY(Kind::template plan<Attributes>(node).status());
   if (node.as<Attributes>().reduction == ScatterReduction::None) return {};
@@ -182,7 +182,7 @@ void record_reduction(Program& program, const NodeView& node, const IndexCounts&
 }
 
 template <class Kind, class Attributes>
-Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const ScatterReduction reduction = node.as<Attributes>().reduction;
   const DevicePlan& device_plan = cast(device).plan();
   RT_ASSIGN(const auto plan, Kind::template plan<Attributes>(node));
@@ -201,16 +201,16 @@ Result<KernelPtr> create_scatter(Device& device, const NodeView& node, std::span
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::GatherElements, "gather_elements", kAnyDType,
-     gather_supports<Elements, op::GatherElementsAttributes>,
-     create_gather<Elements, op::GatherElementsAttributes>},
-    {OpKind::GatherND, "gather_nd", kAnyDType, gather_supports<Tuples, op::GatherNDAttributes>,
-     create_gather<Tuples, op::GatherNDAttributes>},
-    {OpKind::ScatterElements, "scatter_elements", kAnyDType,
-     scatter_supports<Elements, op::ScatterElementsAttributes>,
-     create_scatter<Elements, op::ScatterElementsAttributes>},
-    {OpKind::ScatterND, "scatter_nd", kAnyDType, scatter_supports<Tuples, op::ScatterNDAttributes>,
-     create_scatter<Tuples, op::ScatterNDAttributes>},
+    row<create_gather<Elements, op::GatherElementsAttributes>,
+        gather_supports<Elements, op::GatherElementsAttributes>>(OpKind::GatherElements, "gather_elements",
+                                                                 kAnyDType),
+    row<create_gather<Tuples, op::GatherNDAttributes>, gather_supports<Tuples, op::GatherNDAttributes>>(
+        OpKind::GatherND, "gather_nd", kAnyDType),
+    row<create_scatter<Elements, op::ScatterElementsAttributes>,
+        scatter_supports<Elements, op::ScatterElementsAttributes>>(OpKind::ScatterElements,
+                                                                   "scatter_elements", kAnyDType),
+    row<create_scatter<Tuples, op::ScatterNDAttributes>, scatter_supports<Tuples, op::ScatterNDAttributes>>(
+        OpKind::ScatterND, "scatter_nd", kAnyDType),
 };
 
 }  // namespace

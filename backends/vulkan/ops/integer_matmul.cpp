@@ -343,21 +343,16 @@ Result<KernelPtr> build_any_conv(const VulkanDevice& device, const NodeView& nod
 }
 
 constexpr DTypeSet kBytes{DType::U8, DType::I8};
-template <Build kBuild>
-constexpr KernelRow row(OpKind op, const char* name, int priority) {
-  return {op, name, kBytes, builds<kBuild>, built<kBuild>, priority};
-}
-
 constexpr KernelRow kRows[] = {
-    row<build_matmul_integer>(OpKind::MatMulInteger, "matmul_integer.tiled", 10),
-    row<build_any_matmul>(OpKind::MatMulInteger, "matmul_integer.direct", 0),
-    row<build_conv>(OpKind::ConvInteger, "conv_integer.tiled", 10),
-    row<build_depthwise>(OpKind::ConvInteger, "conv_integer.depthwise", 20),
-    row<build_any_conv>(OpKind::ConvInteger, "conv_integer.direct", 0),
-    row<build_quantized_matmul>(OpKind::QuantizedMatMul, "quantized_matmul.tiled", 10),
-    row<build_conv>(OpKind::QuantizedConv, "quantized_conv.tiled", 10),
-    row<build_depthwise>(OpKind::QuantizedConv, "quantized_conv.depthwise", 20),
-    row<build_any_conv>(OpKind::QuantizedConv, "quantized_conv.direct", 0),
+    built_row<build_matmul_integer>(OpKind::MatMulInteger, "matmul_integer.tiled", kBytes, 10),
+    built_row<build_any_matmul>(OpKind::MatMulInteger, "matmul_integer.direct", kBytes, 0),
+    built_row<build_conv>(OpKind::ConvInteger, "conv_integer.tiled", kBytes, 10),
+    built_row<build_depthwise>(OpKind::ConvInteger, "conv_integer.depthwise", kBytes, 20),
+    built_row<build_any_conv>(OpKind::ConvInteger, "conv_integer.direct", kBytes, 0),
+    built_row<build_quantized_matmul>(OpKind::QuantizedMatMul, "quantized_matmul.tiled", kBytes, 10),
+    built_row<build_conv>(OpKind::QuantizedConv, "quantized_conv.tiled", kBytes, 10),
+    built_row<build_depthwise>(OpKind::QuantizedConv, "quantized_conv.depthwise", kBytes, 20),
+    built_row<build_any_conv>(OpKind::QuantizedConv, "quantized_conv.direct", kBytes, 0),
 };
 
 }  // namespace

@@ -145,9 +145,8 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32, DType::F16, DType::BF16}, builds<build<false>>,
-     built<build<false>>, 0},
-    {OpKind::MatMul, "matmul.matrices", DTypeSet{DType::F16}, builds<build<true>>, built<build<true>>, 10},
+    built_row<build<false>>(OpKind::MatMul, "matmul.tiled", DTypeSet{DType::F32, DType::F16, DType::BF16}, 0),
+    built_row<build<true>>(OpKind::MatMul, "matmul.matrices", DTypeSet{DType::F16}, 10),
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ Result<std::vector<StridedCopy>> copies_of(const NodeView& node) {
   }
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   if (node.kind() == OpKind::Slice) {
     RT_TRY(known_on_host(node, 1, "starts"));
     RT_TRY(known_on_host(node, 2, "ends"));
@@ -95,7 +95,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const auto copies, copies_of(node));
   auto program = std::make_unique<Program>("movement");
   for (size_t i = 0; i < copies.size(); ++i) add_copy(*program, cast(device), copies[i], in(i), out(0));
@@ -154,7 +154,7 @@ Result<PadSpace> pad_space(const NodeView& node) {
   return space;
 }
 
-Status pad_supports(const Device& device, const NodeView& node) noexcept {
+Status pad_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const PadSpace space, pad_space(node));
   if (space.extents.size() > kMaxAxes)
@@ -162,7 +162,7 @@ Status pad_supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create_pad(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_pad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const PadSpace space, pad_space(node));
   const size_t size = size_of(node.dtype(0));
   const Shader shader = size == 1   ? Shader::pad_1
@@ -187,14 +187,14 @@ Result<KernelPtr> create_pad(Device& device, const NodeView& node, std::span<con
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Identity, "identity", kAnyDType, supports, create},
-    {OpKind::Reshape, "reshape", kAnyDType, supports, create},
-    {OpKind::Transpose, "transpose", kAnyDType, supports, create},
-    {OpKind::Concat, "concat", kAnyDType, supports, create},
-    {OpKind::Slice, "slice", kAnyDType, supports, create},
-    {OpKind::Expand, "expand", kAnyDType, supports, create},
-    {OpKind::Tile, "tile", kAnyDType, supports, create},
-    {OpKind::Pad, "pad", kAnyDType, pad_supports, create_pad},
+    row<create, supports>(OpKind::Identity, "identity", kAnyDType),
+    row<create, supports>(OpKind::Reshape, "reshape", kAnyDType),
+    row<create, supports>(OpKind::Transpose, "transpose", kAnyDType),
+    row<create, supports>(OpKind::Concat, "concat", kAnyDType),
+    row<create, supports>(OpKind::Slice, "slice", kAnyDType),
+    row<create, supports>(OpKind::Expand, "expand", kAnyDType),
+    row<create, supports>(OpKind::Tile, "tile", kAnyDType),
+    row<create_pad, pad_supports>(OpKind::Pad, "pad", kAnyDType),
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ Status all_f32(const NodeView& node) {
   return {};
 }
 
-Status batch_norm_supports(const Device& device, const NodeView& node) noexcept {
+Status batch_norm_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   return all_f32(node);
 }
@@ -39,8 +39,7 @@ Step& add_apply(Program& program, const VulkanDevice& device, uint32_t form, con
       .push(of.samples == 0 ? 0.0f : 1.0f / static_cast<float>(of.samples));
 }
 
-Result<KernelPtr> create_batch_norm(Device& device, const NodeView& node,
-                                    std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_batch_norm(Device& device, const NodeView& node, std::span<const LayoutId>) {
   auto program = std::make_unique<Program>("batch_norm");
   add_apply(*program, cast(device), 0, channels_of(node.shape(0)), node.as<op::BatchNormAttributes>().epsilon)
       .read(0, in(0))
@@ -53,8 +52,7 @@ Result<KernelPtr> create_batch_norm(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node,
-                                          std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const VulkanDevice& vulkan = cast(device);
   const auto& attributes = node.as<op::BatchNormTrainAttributes>();
   const Channels of = channels_of(node.shape(0));
@@ -91,8 +89,7 @@ Result<KernelPtr> create_batch_norm_train(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node,
-                                         std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_batch_norm_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const VulkanDevice& vulkan = cast(device);
   const Channels of = channels_of(node.shape(0));
   auto program = std::make_unique<Program>("batch_norm_grad");
@@ -117,7 +114,7 @@ int layer_norm_axis(const NodeView& node) {
   return normalized_axis(node.as<op::LayerNormAttributes>().axis, node.shape(0).rank()).value_or(-1);
 }
 
-Status layer_norm_supports(const Device& device, const NodeView& node) noexcept {
+Status layer_norm_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_f32(node));
   const int axis = layer_norm_axis(node);
   if (axis < 0) return unsupported("an axis outside the input's rank");
@@ -129,8 +126,7 @@ Status layer_norm_supports(const Device& device, const NodeView& node) noexcept 
   return columns == 0 ? Status() : rows_fit(device, node.shape(0).elements(0, axis), row_bytes);
 }
 
-Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node,
-                                    std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const Shape& shape = node.shape(0);
   const int axis = layer_norm_axis(node);
   const int64_t rows = shape.elements(0, axis);
@@ -155,10 +151,10 @@ Result<KernelPtr> create_layer_norm(Device& device, const NodeView& node,
 
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
-    {OpKind::BatchNorm, "batch_norm", kF32, batch_norm_supports, create_batch_norm},
-    {OpKind::BatchNormTrain, "batch_norm_train", kF32, batch_norm_supports, create_batch_norm_train},
-    {OpKind::BatchNormGrad, "batch_norm_grad", kF32, batch_norm_supports, create_batch_norm_grad},
-    {OpKind::LayerNorm, "layer_norm", kF32, layer_norm_supports, create_layer_norm},
+    row<create_batch_norm, batch_norm_supports>(OpKind::BatchNorm, "batch_norm", kF32),
+    row<create_batch_norm_train, batch_norm_supports>(OpKind::BatchNormTrain, "batch_norm_train", kF32),
+    row<create_batch_norm_grad, batch_norm_supports>(OpKind::BatchNormGrad, "batch_norm_grad", kF32),
+    row<create_layer_norm, layer_norm_supports>(OpKind::LayerNorm, "layer_norm", kF32),
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kVec4Bytes[] = {16};  ///< bytes per invocation
 
 /// Parameters, gradients and states in f32.
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(rows_fit(device, ceil_div(node.input(0).elements(), 4), kVec4Bytes));
   for (const StepState& state : step_states(node.kind()))
     if (node.has(state.operand) && node.dtype(state.operand) != DType::F32)
@@ -55,7 +55,7 @@ void set_attributes(Step& step, const StepForm& form) {
   step.push(form.epsilon).push(form.weight_decay).push(form.momentum);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("optimizer_step");
   const Ref scalars = program->scratch(64);
@@ -92,7 +92,7 @@ int64_t blocks_of(const NodeView& node) {
   return ceil_div(node.input(0).elements(), node.as<op::BlockwiseStepAttributes>().block_size);
 }
 
-Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
+Status supports_blockwise(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   const auto& attributes = node.as<op::BlockwiseStepAttributes>();
   if (attributes.step == op::StepRule::Lamb)
@@ -104,7 +104,7 @@ Status supports_blockwise(const Device& device, const NodeView& node) noexcept {
 
 /// Quantized states and scales are updated in place, after a copy if the outputs are other buffers: separate
 /// inputs and outputs would be more operands than can be bound.
-Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const StepForm form = step_form(node);
   auto program = std::make_unique<Program>("blockwise_step");
   constexpr uint64_t kScalarBytes = 64, kCodebookBytes = 1024;
@@ -163,13 +163,13 @@ Result<KernelPtr> create_blockwise(Device& device, const NodeView& node, std::sp
 
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
-    {OpKind::SgdStep, "sgd_step", kF32, supports, create},
-    {OpKind::AdamStep, "adam_step", kF32, supports, create},
-    {OpKind::RmsPropStep, "rms_prop_step", kF32, supports, create},
-    {OpKind::AdagradStep, "adagrad_step", kF32, supports, create},
-    {OpKind::AdadeltaStep, "adadelta_step", kF32, supports, create},
-    {OpKind::LionStep, "lion_step", kF32, supports, create},
-    {OpKind::BlockwiseStep, "blockwise_step", kF32, supports_blockwise, create_blockwise},
+    row<create, supports>(OpKind::SgdStep, "sgd_step", kF32),
+    row<create, supports>(OpKind::AdamStep, "adam_step", kF32),
+    row<create, supports>(OpKind::RmsPropStep, "rms_prop_step", kF32),
+    row<create, supports>(OpKind::AdagradStep, "adagrad_step", kF32),
+    row<create, supports>(OpKind::AdadeltaStep, "adadelta_step", kF32),
+    row<create, supports>(OpKind::LionStep, "lion_step", kF32),
+    row<create_blockwise, supports_blockwise>(OpKind::BlockwiseStep, "blockwise_step", kF32),
 };
 
 }  // namespace

@@ -59,26 +59,25 @@ Step& add_pool(Program& program, const VulkanDevice& device, uint32_t mode, cons
 }
 
 template <class Attributes>
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_TRY(storable(device, node.dtype(0)));
   return pool_geometry(node.shape(0), node.as<Attributes>()).status();
 }
 
-Status quantized_supports(const Device& device, const NodeView& node) noexcept {
+Status quantized_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   return pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()).status();
 }
 
-Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool");
   add_pool(*program, cast(device), 0, geometry, false, node.dtype(0)).write(1, out(0));
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node,
-                                       std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
   auto program = std::make_unique<Program>("max_pool_codes");
   add_windows(*program, cast(device), Shader::pool_quantized, 0, geometry, output_elements(geometry), false,
@@ -89,8 +88,7 @@ Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_max_indices(Device& device, const NodeView& node,
-                                     std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_max_indices(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::MaxPoolIndicesAttributes>();
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
   const VulkanDevice& vulkan = cast(device);
@@ -112,7 +110,7 @@ Result<KernelPtr> create_max_indices(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::AveragePoolAttributes>();
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), attributes));
   auto program = std::make_unique<Program>("average_pool");
@@ -120,7 +118,7 @@ Result<KernelPtr> create_average(Device& device, const NodeView& node, std::span
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_max_grad(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_max_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolGradAttributes>()));
   const VulkanDevice& vulkan = cast(device);
   auto program = std::make_unique<Program>("max_pool_grad");
@@ -138,14 +136,13 @@ Result<PoolGeometry> average_grad_geometry(const NodeView& node) {
   return pool_geometry(Shape(node.ints(0)), node.as<op::AveragePoolGradAttributes>());
 }
 
-Status average_grad_supports(const Device& device, const NodeView& node) noexcept {
+Status average_grad_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   if (node.dtype(1) != DType::F32) return unsupported("grad_output of type ", name_of(node.dtype(1)));
   return average_grad_geometry(node).status();
 }
 
-Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
-                                      std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_average_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const PoolGeometry geometry, average_grad_geometry(node));
   auto program = std::make_unique<Program>("average_pool_grad");
   Step& step = add_windows(*program, cast(device), Shader::pool_grad, 1, geometry, input_elements(geometry),
@@ -157,15 +154,15 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node,
 
 constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr KernelRow kRows[] = {
-    {OpKind::MaxPool, "max_pool", kFloats, supports<op::MaxPoolAttributes>, create_max},
-    {OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}, quantized_supports,
-     create_max_quantized},
-    {OpKind::MaxPoolIndices, "max_pool_indices", kF32, supports<op::MaxPoolIndicesAttributes>,
-     create_max_indices},
-    {OpKind::AveragePool, "average_pool", kFloats, supports<op::AveragePoolAttributes>, create_average},
-    {OpKind::MaxPoolGrad, "max_pool_grad", kF32, supports<op::MaxPoolGradAttributes>, create_max_grad},
-    {OpKind::AveragePoolGrad, "average_pool_grad", DTypeSet{DType::I64}, average_grad_supports,
-     create_average_grad},
+    row<create_max, supports<op::MaxPoolAttributes>>(OpKind::MaxPool, "max_pool", kFloats),
+    row<create_max_quantized, quantized_supports>(OpKind::MaxPool, "max_pool.codes",
+                                                  DTypeSet{DType::U8, DType::I8}),
+    row<create_max_indices, supports<op::MaxPoolIndicesAttributes>>(OpKind::MaxPoolIndices,
+                                                                    "max_pool_indices", kF32),
+    row<create_average, supports<op::AveragePoolAttributes>>(OpKind::AveragePool, "average_pool", kFloats),
+    row<create_max_grad, supports<op::MaxPoolGradAttributes>>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),
+    row<create_average_grad, average_grad_supports>(OpKind::AveragePoolGrad, "average_pool_grad",
+                                                    DTypeSet{DType::I64}),
 };
 
 }  // namespace

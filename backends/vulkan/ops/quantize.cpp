@@ -31,11 +31,11 @@ int index_of_real(DType dtype) {
   return dtype == DType::F32 ? 0 : dtype == DType::F16 ? 1 : 2;
 }
 
-Status quantize_supports(const Device& device, const NodeView& node) noexcept {
+Status quantize_supports(const Device& device, const NodeView& node) {
   return all_storable(device, node);
 }
 
-Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const ScaleGroups groups, groups_of<op::QuantizeLinearAttributes>(node));
   constexpr Shader kShaders[4][2] = {{Shader::quantize_f32_1, Shader::quantize_f32_2},
                                      {Shader::quantize_f16_1, Shader::quantize_f16_2},
@@ -54,7 +54,7 @@ Result<KernelPtr> create_quantize(Device& device, const NodeView& node, std::spa
   return finish(std::move(program));
 }
 
-Status dequantize_supports(const Device& device, const NodeView& node) noexcept {
+Status dequantize_supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   if (node.dtype(1) != node.output(0).dtype)
     return unsupported("a scale of type ", name_of(node.dtype(1)), " for results of type ",
@@ -63,8 +63,7 @@ Status dequantize_supports(const Device& device, const NodeView& node) noexcept 
   return {};
 }
 
-Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
-                                    std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_dequantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const ScaleGroups groups, groups_of<op::DequantizeLinearAttributes>(node));
   constexpr Shader kShaders[3][3] = {
       {Shader::dequantize_f32_1, Shader::dequantize_f32_2, Shader::dequantize_f32_4},
@@ -82,8 +81,7 @@ Result<KernelPtr> create_dequantize(Device& device, const NodeView& node,
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_requantize(Device& device, const NodeView& node,
-                                    std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_requantize(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const RequantizePlan plan = plan_requantize<op::RequantizeAttributes>(node, 1, 2, 3, 4);
   const int64_t count = node.output(0).elements();
   auto program = std::make_unique<Program>("requantize");
@@ -103,11 +101,11 @@ struct Format {
   bool nan, minus_zero;
 };
 
-Status narrow_supports(const Device& device, const NodeView& node) noexcept {
+Status narrow_supports(const Device& device, const NodeView& node) {
   return fits(device, node);
 }
 
-Result<KernelPtr> create_narrow(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_narrow(Device& device, const NodeView& node, std::span<const LayoutId>) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr Format kFormats[] = {{3, -6, 448, kNan, true, true},
@@ -134,13 +132,13 @@ Result<KernelPtr> create_narrow(Device& device, const NodeView& node, std::span<
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::QuantizeLinear, "quantize", DTypeSet{DType::F32, DType::F16, DType::BF16, DType::I32},
-     quantize_supports, create_quantize},
-    {OpKind::DequantizeLinear, "dequantize",
-     DTypeSet{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32}, dequantize_supports,
-     create_dequantize},
-    {OpKind::Requantize, "requantize", DTypeSet{DType::I32}, quantize_supports, create_requantize},
-    {OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}, narrow_supports, create_narrow},
+    row<create_quantize, quantize_supports>(OpKind::QuantizeLinear, "quantize",
+                                            DTypeSet{DType::F32, DType::F16, DType::BF16, DType::I32}),
+    row<create_dequantize, dequantize_supports>(
+        OpKind::DequantizeLinear, "dequantize",
+        DTypeSet{DType::I8, DType::U8, DType::I16, DType::U16, DType::I32}),
+    row<create_requantize, quantize_supports>(OpKind::Requantize, "requantize", DTypeSet{DType::I32}),
+    row<create_narrow, narrow_supports>(OpKind::NarrowFloat, "narrow_float", DTypeSet{DType::F32}),
 };
 
 }  // namespace

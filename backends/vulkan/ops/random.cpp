@@ -4,7 +4,7 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_TRY(known_on_host(node, 0, "shape"));
   if (node.has(1)) RT_TRY(storable(device, DType::I64));
@@ -13,7 +13,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return storable(device, dtype);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const bool normal = node.kind() == OpKind::RandomNormal;
   uint64_t seed;
   float first, second;
@@ -48,8 +48,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::RandomUniform, "random_uniform", DTypeSet{DType::I64}, supports, create},
-    {OpKind::RandomNormal, "random_normal", DTypeSet{DType::I64}, supports, create},
+    row<create, supports>(OpKind::RandomUniform, "random_uniform", DTypeSet{DType::I64}),
+    row<create, supports>(OpKind::RandomNormal, "random_normal", DTypeSet{DType::I64}),
 };
 
 }  // namespace

@@ -104,9 +104,9 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::LSTM, "lstm", DTypeSet{DType::F32}, builds<build>, built<build>},
-    {OpKind::GRU, "gru", DTypeSet{DType::F32}, builds<build>, built<build>},
-    {OpKind::RNN, "rnn", DTypeSet{DType::F32}, builds<build>, built<build>},
+    built_row<build>(OpKind::LSTM, "lstm", DTypeSet{DType::F32}),
+    built_row<build>(OpKind::GRU, "gru", DTypeSet{DType::F32}),
+    built_row<build>(OpKind::RNN, "rnn", DTypeSet{DType::F32}),
 };
 
 }  // namespace

@@ -185,9 +185,9 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::LSTMGrad, "lstm_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
-    {OpKind::GRUGrad, "gru_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
-    {OpKind::RNNGrad, "rnn_grad", DTypeSet{DType::F32}, builds<build>, built<build>},
+    built_row<build>(OpKind::LSTMGrad, "lstm_grad", DTypeSet{DType::F32}),
+    built_row<build>(OpKind::GRUGrad, "gru_grad", DTypeSet{DType::F32}),
+    built_row<build>(OpKind::RNNGrad, "rnn_grad", DTypeSet{DType::F32}),
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ Request request_of(const NodeView& node) {
   }
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   const Request request = request_of(node);
   if (request.mean && node.dtype(0) != DType::F32) return unsupported("the mean of ", name_of(node.dtype(0)));
@@ -35,7 +35,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const VulkanDevice& vulkan = cast(device);
   const Request request = request_of(node);
   const DType dtype = node.dtype(0);
@@ -93,14 +93,14 @@ ArgRequest arg_request_of(const NodeView& node) {
   return {attributes.axis, false, attributes.select_last};
 }
 
-Status arg_supports(const Device& device, const NodeView& node) noexcept {
+Status arg_supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   if (!normalized_axis(arg_request_of(node).axis, node.shape(0).rank()))
     return unsupported("an axis outside the input's rank");
   return {};
 }
 
-Result<KernelPtr> create_arg(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_arg(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const ArgRequest request = arg_request_of(node);
   const Shape& shape = node.shape(0);
   const int axis = *normalized_axis(request.axis, shape.rank());
@@ -123,13 +123,13 @@ Result<KernelPtr> create_arg(Device& device, const NodeView& node, std::span<con
 constexpr DTypeSet kReducible{DType::F32, DType::I32, DType::I64};
 constexpr DTypeSet kOrdered{DType::F32, DType::I32};
 constexpr KernelRow kRows[] = {
-    {OpKind::ReduceSum, "reduce.sum", kReducible, supports, create},
-    {OpKind::ReduceMean, "reduce.mean", kReducible, supports, create},
-    {OpKind::ReduceMax, "reduce.max", kReducible, supports, create},
-    {OpKind::ReduceMin, "reduce.min", kReducible, supports, create},
-    {OpKind::ReduceProd, "reduce.prod", kReducible, supports, create},
-    {OpKind::ArgMax, "arg_max", kOrdered, arg_supports, create_arg},
-    {OpKind::ArgMin, "arg_min", kOrdered, arg_supports, create_arg},
+    row<create, supports>(OpKind::ReduceSum, "reduce.sum", kReducible),
+    row<create, supports>(OpKind::ReduceMean, "reduce.mean", kReducible),
+    row<create, supports>(OpKind::ReduceMax, "reduce.max", kReducible),
+    row<create, supports>(OpKind::ReduceMin, "reduce.min", kReducible),
+    row<create, supports>(OpKind::ReduceProd, "reduce.prod", kReducible),
+    row<create_arg, arg_supports>(OpKind::ArgMax, "arg_max", kOrdered),
+    row<create_arg, arg_supports>(OpKind::ArgMin, "arg_min", kOrdered),
 };
 
 }  // namespace

@@ -26,14 +26,14 @@ Result<ResizeGeometry> geometry_of(const NodeView& node) {
   return resize_geometry(node.shape(0), node.as<op::ResizeAttributes>(), sizes, numbers[0], numbers[1]);
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   RT_ASSIGN(const ResizeGeometry geometry, geometry_of(node));
   if (geometry.rank > kMaxSpatial) return unsupported(geometry.rank, " spatial axes");
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::ResizeAttributes>();
   RT_ASSIGN(const ResizeGeometry geometry, geometry_of(node));
   std::vector<uint32_t> words;
@@ -73,7 +73,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {{OpKind::Resize, "resize", DTypeSet{DType::F32}, supports, create}};
+constexpr KernelRow kRows[] = {row<create, supports>(OpKind::Resize, "resize", DTypeSet{DType::F32})};
 
 }  // namespace
 

@@ -4,11 +4,11 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   return fits(device, node);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const Shape &x = node.shape(0), &table = node.shape(1);
   const int64_t pairs = table[2], count = x.elements(0, 3) * (x[3] - pairs);
   auto program = std::make_unique<Program>("rotary");
@@ -21,7 +21,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}, supports, create},
+    row<create, supports>(OpKind::RotaryEmbedding, "rotary", DTypeSet{DType::F32}),
 };
 
 }  // namespace

@@ -6,14 +6,14 @@ namespace {
 
 constexpr int kMaxSpatial = 3;
 
-Status supports_grid(const Device& device, const NodeView& node) noexcept {
+Status supports_grid(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   if (node.dtype(1) != DType::F32) return unsupported("coordinates of ", name_of(node.dtype(1)));
   if (node.shape(0).rank() - 2 > kMaxSpatial) return unsupported(node.shape(0).rank() - 2, " spatial axes");
   return {};
 }
 
-Result<KernelPtr> create_grid(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_grid(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::GridSampleAttributes>();
   const Shape& x = node.shape(0);
   const int axes = x.rank() - 2;
@@ -36,7 +36,7 @@ Result<KernelPtr> create_grid(Device& device, const NodeView& node, std::span<co
   return finish(std::move(program));
 }
 
-Status supports_roi(const Device& device, const NodeView& node) noexcept {
+Status supports_roi(const Device& device, const NodeView& node) {
   return fits(device, node);
 }
 
@@ -66,13 +66,13 @@ Step& add_regions(Program& program, Shader shader, Device& device, const NodeVie
       .read(3, in(2));
 }
 
-Result<KernelPtr> create_roi(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_roi(Device& device, const NodeView& node, std::span<const LayoutId>) {
   auto program = std::make_unique<Program>("roi_align");
   add_regions<op::RoiAlignAttributes>(*program, Shader::roi_align, device, node);
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_roi_grad(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_roi_grad(Device& device, const NodeView& node, std::span<const LayoutId>) {
   auto program = std::make_unique<Program>("roi_align_grad");
   add_regions<op::RoiAlignGradAttributes>(*program, Shader::roi_align_grad, device, node).read(4, in(3));
   return finish(std::move(program));
@@ -80,9 +80,9 @@ Result<KernelPtr> create_roi_grad(Device& device, const NodeView& node, std::spa
 
 constexpr DTypeSet kF32{DType::F32};
 constexpr KernelRow kRows[] = {
-    {OpKind::GridSample, "grid_sample", kF32, supports_grid, create_grid},
-    {OpKind::RoiAlign, "roi_align", kF32, supports_roi, create_roi},
-    {OpKind::RoiAlignGrad, "roi_align_grad", kF32, supports_roi, create_roi_grad},
+    row<create_grid, supports_grid>(OpKind::GridSample, "grid_sample", kF32),
+    row<create_roi, supports_roi>(OpKind::RoiAlign, "roi_align", kF32),
+    row<create_roi_grad, supports_roi>(OpKind::RoiAlignGrad, "roi_align_grad", kF32),
 };
 
 }  // namespace

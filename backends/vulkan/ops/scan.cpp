@@ -9,7 +9,7 @@ Shader by_type(DType dtype, Shader f32, Shader i32, Shader i64) {
 }
 
 template <class Attributes>
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   if (!normalized_axis(node.as<Attributes>().axis, node.shape(0).rank()))
     return unsupported("an axis outside the input's rank");
@@ -17,7 +17,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
 }
 
 template <class Attributes, bool kProduct>
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<Attributes>();
   const Shape& x = node.shape(0);
   const int axis = *normalized_axis(attributes.axis, x.rank());
@@ -44,9 +44,10 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 
 constexpr DTypeSet kTypes{DType::F32, DType::I32, DType::I64};
 constexpr KernelRow kRows[] = {
-    {OpKind::CumSum, "cum_sum", kTypes, supports<op::CumSumAttributes>, create<op::CumSumAttributes, false>},
-    {OpKind::CumProd, "cum_prod", kTypes, supports<op::CumProdAttributes>,
-     create<op::CumProdAttributes, true>},
+    row<create<op::CumSumAttributes, false>, supports<op::CumSumAttributes>>(OpKind::CumSum, "cum_sum",
+                                                                             kTypes),
+    row<create<op::CumProdAttributes, true>, supports<op::CumProdAttributes>>(OpKind::CumProd, "cum_prod",
+                                                                              kTypes),
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ StridedSpace space_of(const NodeView& node) {
   return broadcast_space(node.output(0).shape, operands);
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   const size_t rank = space_of(node).rank();
   if (rank > kMaxAxes)
@@ -17,7 +17,7 @@ Status supports(const Device& device, const NodeView& node) noexcept {
   return {};
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const StridedSpace space = space_of(node);
   auto program = std::make_unique<Program>("where");
   const size_t size = size_of(node.output(0).dtype);
@@ -46,7 +46,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Where, "where", DTypeSet{DType::Bool}, supports, create},
+    row<create, supports>(OpKind::Where, "where", DTypeSet{DType::Bool}),
 };
 
 }  // namespace

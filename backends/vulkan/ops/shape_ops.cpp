@@ -7,16 +7,16 @@
 namespace librt::vulkan {
 namespace {
 
-Status shape_supports(const Device& device, const NodeView& node) noexcept {
+Status shape_supports(const Device& device, const NodeView& node) {
   return fits(device, node);
 }
 
-Status constant_supports(const Device& device, const NodeView& node) noexcept {
+Status constant_supports(const Device& device, const NodeView& node) {
   RT_TRY(known_on_host(node, 0, "shape"));
   return fits(device, node);
 }
 
-Status range_supports(const Device& device, const NodeView& node) noexcept {
+Status range_supports(const Device& device, const NodeView& node) {
   RT_TRY(known_on_host(node, 0, "start"));
   RT_TRY(known_on_host(node, 1, "limit"));
   RT_TRY(known_on_host(node, 2, "delta"));
@@ -62,7 +62,7 @@ std::function<void(std::span<std::byte>)> writer_of(const NodeView& node) {
   }
 }
 
-Result<KernelPtr> create(Device&, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device&, const NodeView& node, std::span<const LayoutId>) {
   auto program = std::make_unique<Program>("constant");
   const uint64_t bytes = node.output(0).bytes();
   if (bytes > 0) program->copy(out(0), program->packed(bytes, writer_of(node)));
@@ -72,9 +72,9 @@ Result<KernelPtr> create(Device&, const NodeView& node, std::span<const LayoutId
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Shape, "shape", kAnyDType, shape_supports, create},
-    {OpKind::ConstantOfShape, "constant_of_shape", DTypeSet{DType::I64}, constant_supports, create},
-    {OpKind::Range, "range", kAnyDType, range_supports, create},
+    row<create, shape_supports>(OpKind::Shape, "shape", kAnyDType),
+    row<create, constant_supports>(OpKind::ConstantOfShape, "constant_of_shape", DTypeSet{DType::I64}),
+    row<create, range_supports>(OpKind::Range, "range", kAnyDType),
 };
 
 }  // namespace

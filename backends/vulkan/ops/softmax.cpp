@@ -22,14 +22,14 @@ Result<Problem> problem_of(const NodeView& node) {
   return Problem{shape.elements(0, *axis), shape[*axis], shape.elements(*axis + 1, shape.rank())};
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_ASSIGN(const Problem p, problem_of(node));
   if (p.row_bytes() == 0) return {};
   const int64_t row_bytes[] = {p.row_bytes()};
   return rows_fit(device, p.batch, row_bytes);
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const VulkanDevice& vulkan = cast(device);
   RT_ASSIGN(const Problem p, problem_of(node));
   const bool log = node.kind() == OpKind::LogSoftmax;
@@ -52,8 +52,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::Softmax, "softmax", DTypeSet{DType::F32}, supports, create},
-    {OpKind::LogSoftmax, "log_softmax", DTypeSet{DType::F32}, supports, create},
+    row<create, supports>(OpKind::Softmax, "softmax", DTypeSet{DType::F32}),
+    row<create, supports>(OpKind::LogSoftmax, "log_softmax", DTypeSet{DType::F32}),
 };
 
 }  // namespace

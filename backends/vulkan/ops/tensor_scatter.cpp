@@ -4,12 +4,12 @@
 namespace librt::vulkan {
 namespace {
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   return size_of(node.dtype(0)) >= sizeof(uint32_t) ? Status() : storable(device, node.dtype(0));
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const auto& attributes = node.as<op::TensorScatterAttributes>();
   const Shape &cache = node.shape(0), &update = node.shape(1);
   const auto axis = normalized_axis(attributes.axis, cache.rank());
@@ -32,7 +32,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    {OpKind::TensorScatter, "tensor_scatter", kAnyDType, supports, create},
+    row<create, supports>(OpKind::TensorScatter, "tensor_scatter", kAnyDType),
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ Result<SortRows> rows_of(const NodeView& node) {
                   .largest = attributes.largest};
 }
 
-Status supports(const Device& device, const NodeView& node) noexcept {
+Status supports(const Device& device, const NodeView& node) {
   RT_TRY(all_storable(device, node));
   RT_ASSIGN(const SortRows sort, rows_of(node));
   if (sort_bytes(sort) > cast(device).plan().max_binding_bytes)
@@ -38,7 +38,7 @@ Shader load_shader(DType dtype) {
   }
 }
 
-Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(const SortRows sort, rows_of(node));
   auto program = std::make_unique<Program>("topk");
   program->replaces(1);
@@ -63,9 +63,8 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
   return finish(std::move(program));
 }
 
-constexpr KernelRow kRows[] = {
-    {OpKind::TopK, "topk", DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8},
-     supports, create}};
+constexpr KernelRow kRows[] = {row<create, supports>(
+    OpKind::TopK, "topk", DTypeSet{DType::F32, DType::F16, DType::I32, DType::I64, DType::U8, DType::I8})};
 
 }  // namespace
 

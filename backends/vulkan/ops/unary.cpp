@@ -5,7 +5,7 @@
 namespace librt::vulkan {
 namespace {
 
-Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const FunctionCall call = function_call(node.node);
   const int64_t count = ceil_div(node.output(0).elements(), 4);
   auto program = std::make_unique<Program>("unary");
@@ -24,7 +24,7 @@ Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<c
   return finish(std::move(program));
 }
 
-Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) noexcept {
+Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span<const LayoutId>) {
   const DType dtype = node.dtype(0);
   const Shader shader = dtype == DType::I32   ? Shader::unary_i32
                         : dtype == DType::I64 ? Shader::unary_i64
@@ -43,14 +43,13 @@ Result<KernelPtr> create_integer(Device& device, const NodeView& node, std::span
 constexpr DTypeSet kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 
-#define RT_INTEGER_ROW(Name) \
-  { OpKind::Name, "unary_integer." #Name, kInts, all_storable, create_integer }
+#define RT_INTEGER_ROW(Name) row<create_integer, all_storable>(OpKind::Name, "unary_integer." #Name, kInts)
 
 constexpr KernelRow kRows[] = {
-#define RT_ROW_Floats(Name) {OpKind::Name, "unary." #Name, kFloats, all_storable, create_float},
+#define RT_ROW_Floats(Name) row<create_float, all_storable>(OpKind::Name, "unary." #Name, kFloats),
 #define RT_ROW_Numbers(Name) RT_ROW_Floats(Name)
 #define RT_ROW_Booleans(Name) \
-  {OpKind::Name, "unary." #Name, DTypeSet{DType::Bool}, all_storable, create_integer},
+  row<create_integer, all_storable>(OpKind::Name, "unary." #Name, DTypeSet{DType::Bool}),
 #define RT_ROW_None(Name)
 #define RT_FUNCTION(Name, operands) RT_ROW_##operands(Name)
 #include "runtime/core/function_list.inc"

@@ -162,8 +162,8 @@ Result<KernelPtr> build(const VulkanDevice& device, const NodeView& node) {
   return Status(Code::Unsupported, reasons);
 }
 
-constexpr KernelRow kRows[] = {{OpKind::WeightQuantizedMatMul, "weight_quantized_matmul",
-                                DTypeSet{DType::F32}, builds<build>, built<build>}};
+constexpr KernelRow kRows[] = {
+    built_row<build>(OpKind::WeightQuantizedMatMul, "weight_quantized_matmul", DTypeSet{DType::F32})};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ AttentionProblem attention_problem(const NodeView& node) {
   return p;
 }
 
-Status supports_attention(const Device& device, const NodeView& node) noexcept {
+Status supports_attention(const Device& device, const NodeView& node) {
   RT_TRY(fits(device, node));
   const DType mask = node.has(kMask) ? node.dtype(kMask) : DType::F32;
   RT_TRY(storable(device, mask));

@@ -19,7 +19,7 @@ struct AttentionProblem {
 AttentionProblem attention_problem(const NodeView& node);
 
 /// Checks masks and sizes.
-Status supports_attention(const Device& device, const NodeView& node) noexcept;
+Status supports_attention(const Device& device, const NodeView& node);
 
 /// An operand [B, H, rows, columns] whose rows are whole vec4s.
 Ref attention_rows(Program& program, const VulkanDevice& device, const NodeView& node, size_t input);
