@@ -14,11 +14,10 @@ namespace {
 
 constexpr char kBegun[] = "begun", kDropped[] = "dropped", kPassed[] = "right", kFailed[] = "wrong";
 
-/// A file that cannot be written costs tests at the next start, not results.
+/// `line` ends in a line feed. A file that cannot be written costs tests at the next start, not results.
 void append_line(int file, std::string_view line) {
   if (file < 0) return;
-  const std::string whole = text(line, "\n");
-  if (write(file, whole.data(), whole.size()) == static_cast<ssize_t>(whole.size())) fsync(file);
+  if (write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size())) fsync(file);
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ void SelfTestResults::read(int file) {
   std::istringstream lines(all);
   std::string line;
   if (!std::getline(lines, line) || line != header_) {
-    if (ftruncate(file, 0) == 0) append_line(file, header_);
+    if (ftruncate(file, 0) == 0) append_line(file, text(header_, "\n"));
     return;
   }
   while (std::getline(lines, line)) {
@@ -63,29 +62,34 @@ SelfTestResults::Test::Test(SelfTestResults& results, std::string name)
   if (results_.path_.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(results_.path_).parent_path(), error);
-  file_ = open(results_.path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_ < 0) return;
-  flock(file_, LOCK_EX);
-  results_.read(file_);
+  dropped_ = text(kDropped, "\t", name_, "\n");  // before the other lines: a destructor cannot allocate
+  file_.number = open(results_.path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file_.number < 0) return;
+  flock(file_.number, LOCK_EX);
+  results_.read(file_.number);
   if (const auto found = all.find(name_); found != all.end())
     known_ = found->second;
   else
-    append_line(file_, text(kBegun, "\t", name_));
+    append_line(file_.number, text(kBegun, "\t", name_, "\n"));
 }
 
 void SelfTestResults::Test::end(std::string_view reason) {
-  known_ = reason;
-  for (char& c : *known_)
+  std::string result(reason);
+  for (char& c : result)
     if (c == '\t' || c == '\n') c = ' ';
-  results_.results_[name_] = *known_;
-  append_line(file_,
-              known_->empty() ? text(kPassed, "\t", name_) : text(kFailed, "\t", name_, "\t", *known_));
+  const std::string line =
+      result.empty() ? text(kPassed, "\t", name_, "\n") : text(kFailed, "\t", name_, "\t", result, "\n");
+  results_.results_[name_] = result;
+  known_ = std::move(result);
+  append_line(file_.number, line);
 }
 
 SelfTestResults::Test::~Test() {
-  if (file_ < 0) return;
-  if (!known_) append_line(file_, text(kDropped, "\t", name_));
-  close(file_);  // which ends the lock
+  if (!known_) append_line(file_.number, dropped_);
+}
+
+SelfTestResults::Test::File::~File() {
+  if (number >= 0) close(number);
 }
 
 }  // namespace librt::vulkan

@@ -34,7 +34,11 @@ class SelfTestResults {
     Test(SelfTestResults& results, std::string name);
     SelfTestResults& results_;
     std::string name_;
-    int file_ = -1;
+    std::string dropped_;  ///< the line for a test without a result
+    struct File {
+      int number = -1;
+      ~File();
+    } file_;  ///< closed, which ends the lock, also when the constructor throws
     std::optional<std::string> known_;
   };
   /// A test of `name`, which holds neither tabs nor line breaks.
