@@ -4,7 +4,7 @@
 #include <new>
 #include <set>
 
-#include "runtime/model/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "runtime/model/container.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/schema_check.h"

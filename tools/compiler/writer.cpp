@@ -1,8 +1,8 @@
 #include "tools/compiler/writer.h"
 
+#include "runtime/core/atomic_file.h"
 #include "runtime/graph/node_view.h"
 #include "runtime/graph/verify.h"
-#include "runtime/model/atomic_file.h"
 #include "runtime/model/segments.h"
 #include "schema/model_generated.h"
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "runtime/core/convert_floats.h"
-#include "runtime/model/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "tools/data/array.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"

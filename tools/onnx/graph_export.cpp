@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/model/atomic_file.h"
+#include "runtime/core/atomic_file.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/core/atomic_file.h"
 #include "runtime/core/text.h"
-#include "runtime/model/atomic_file.h"
 #include "runtime/model/mapped_file.h"
 
 namespace librt {
