@@ -27,7 +27,8 @@ Status failure(const std::string& path, const char* what) {
 }  // namespace
 
 Result<Blob> map_file(const std::string& path) {
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // O_NONBLOCK: a pipe is refused, and to open it must not wait for a writer.
+  const Descriptor file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
   if (file.number < 0) return failure(path, "cannot open");
   struct stat info {};
   if (fstat(file.number, &info) != 0) return failure(path, "cannot inspect");

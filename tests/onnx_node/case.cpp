@@ -83,8 +83,10 @@ std::optional<std::vector<std::optional<tools::Array>>> read_tensors(const std::
     const std::string path = text(folder, "/", stem, "_", i, ".pb");
     tensors.emplace_back();
     if (!std::filesystem::exists(path, ignored)) continue;
-    tensors.back() = tools::read_array(path, error);
-    if (!tensors.back()) return std::nullopt;
+    auto array = tools::read_array(path);
+    if (!array) error = array.status().message();
+    if (!array) return std::nullopt;
+    tensors.back() = std::move(*array);
   }
   return tensors;
 }

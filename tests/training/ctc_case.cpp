@@ -91,14 +91,13 @@ bool write_data(const std::string& path, int samples, uint64_t seed) {
       for (int64_t feature = 0; feature < kFeatures; ++feature)
         x.push_back((feature == label ? 1.0f : 0.0f) + 0.9f * random.noise());
   }
-  std::string error;
   const std::vector<Array> arrays = {array("x", DType::F32, {samples, kSteps, kFeatures}, x),
                                      array("labels", DType::I64, {samples, kMostLabels}, labels),
                                      array("input_lengths", DType::I64, {samples}, input_lengths),
                                      array("label_lengths", DType::I64, {samples}, label_lengths)};
-  const bool written = librt::tools::write_npz(path, arrays, error);
-  if (!written) std::fprintf(stderr, "%s\n", error.c_str());
-  return written;
+  const librt::Status status = librt::tools::write_npz(path, arrays);
+  if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.ok();
 }
 
 }  // namespace

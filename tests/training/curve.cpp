@@ -48,9 +48,8 @@ int main(int argc, char** argv) {
   std::map<std::string, std::string> options = {
       {"--early", "1e-5"}, {"--late", "1e-4"}, {"--backend", "cpu"}};
   for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
-  std::string error;
-  const auto arrays = librt::tools::read_npz(options["--data"], error);
-  if (!arrays) return fail(error);
+  const auto arrays = librt::tools::read_npz(options["--data"]);
+  if (!arrays) return fail(arrays.status().message());
   const Array* inputs = find(*arrays, "inputs");
   const Array* labels = find(*arrays, "labels");
   const Array* losses = find(*arrays, "losses");

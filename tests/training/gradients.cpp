@@ -39,7 +39,8 @@ struct Tolerance {
 class CaseData {
  public:
   static std::optional<CaseData> read(const std::string& path, std::string& error) {
-    auto arrays = librt::tools::read_npz(path, error);
+    auto arrays = librt::tools::read_npz(path);
+    if (!arrays) error = arrays.status().message();
     if (!arrays) return std::nullopt;
     CaseData data;
     data.arrays_ = std::move(*arrays);

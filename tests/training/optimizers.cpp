@@ -137,8 +137,8 @@ Result<std::vector<std::byte>> make_model(const librt::compiler::TrainingOptimiz
 /// Empty when every step is within the tolerance, else the difference.
 std::string run_case(const Settings& settings, const std::string& name, size_t& compared) {
   std::string error;
-  const auto arrays = librt::tools::read_npz(settings.data + "/" + name + ".npz", error);
-  if (!arrays) return error;
+  const auto arrays = librt::tools::read_npz(settings.data + "/" + name + ".npz");
+  if (!arrays) return arrays.status().message();
   std::ifstream file(settings.data + "/" + name + ".json");
   const Json json = Json::parse(file, nullptr, false);
   if (json.is_discarded()) return "the description is no JSON";

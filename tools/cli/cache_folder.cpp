@@ -1,5 +1,6 @@
 #include "tools/cli/cache_folder.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
@@ -20,7 +21,8 @@ constexpr Kind kKinds[] = {{"tuning results", "", "tuning-", ".txt"},
                            {"converted models", "converted", "", ".rt"}};
 
 bool is_of(const Kind& kind, const fs::path& relative) {
-  const std::string name = relative.filename().string();
+  std::string name = relative.filename().string();
+  name.resize(std::min(name.find(".partial-"), name.size()));  // what a killed writer has left
   return relative.parent_path().string() == kind.folder && name.starts_with(kind.prefix) &&
          name.ends_with(kind.suffix);
 }

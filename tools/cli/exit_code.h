@@ -15,9 +15,8 @@ enum ExitCode : int {
 };
 
 inline constexpr const char* kExitCodeHelp =
-    "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory), "
-    "130 "
-    "interrupted.";
+    "Exit codes: 0 success, 1 outputs differ, 2 invalid input, 3 machine error (no such device, no memory, a "
+    "full disk), 130 interrupted.";
 
 /// Code is librt::Code of either header: the values are the same.
 template <class Code>

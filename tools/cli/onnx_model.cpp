@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 class Mapping {
  public:
   explicit Mapping(const std::string& path) {
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);  // of a pipe too
     struct stat info {};
     if (descriptor >= 0 && fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
       size_ = static_cast<size_t>(info.st_size);

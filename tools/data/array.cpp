@@ -1,10 +1,7 @@
 #include "tools/data/array.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
 namespace librt::tools {
 
@@ -59,33 +56,6 @@ std::optional<size_t> first_nonfinite(DType type, const void* data, size_t count
     if (!std::isfinite(static_cast<float>(value))) return i;
   }
   return std::nullopt;
-}
-
-std::optional<std::vector<std::byte>> read_file(const std::string& path, std::string& error) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file) {
-    error = path + ": cannot be opened: " + std::strerror(errno);
-    return std::nullopt;
-  }
-  std::vector<std::byte> bytes;
-  size_t used = 0;
-  if (std::fseek(file.get(), 0, SEEK_END) == 0) {
-    const long size = std::ftell(file.get());
-    if (size > 0 && size < (long{1} << 60)) bytes.resize(static_cast<size_t>(size) + 1);
-    std::rewind(file.get());
-  }
-  for (;;) {
-    if (used == bytes.size()) bytes.resize(used + used / 2 + (size_t{1} << 16));
-    const size_t got = std::fread(bytes.data() + used, 1, bytes.size() - used, file.get());
-    used += got;
-    if (got == 0) break;
-  }
-  if (std::ferror(file.get())) {
-    error = path + ": reading failed: " + std::strerror(errno);
-    return std::nullopt;
-  }
-  bytes.resize(used);
-  return bytes;
 }
 
 }  // namespace librt::tools

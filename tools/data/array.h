@@ -22,14 +22,14 @@ struct Array {
   std::vector<std::byte> bytes;  ///< dense, row-major, little endian
 };
 
+/// Of arrays in files.
+inline constexpr size_t kMostAxes = 64;
+
 /// Size in bytes of a dense tensor; nullopt when a dimension is negative or the size exceeds 2^60.
 std::optional<size_t> byte_count(DType type, std::span<const int64_t> dims) noexcept;
 
 /// Index of the first of `count` elements that is NaN or, as f32, infinite; nullopt if none is, and for
 /// integers.
 std::optional<size_t> first_nonfinite(DType type, const void* data, size_t count) noexcept;
-
-/// The whole file; nullopt with a message.
-std::optional<std::vector<std::byte>> read_file(const std::string& path, std::string& error);
 
 }  // namespace librt::tools

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "tools/data/file.h"
 
 namespace librt::tools {
 
@@ -25,9 +28,14 @@ struct DelimitedTable {
   std::optional<size_t> find(const std::string& column) const;
 };
 
+/// Of one field.
+inline constexpr size_t kLongestField = size_t{64} << 20;
+
 /// Skips empty lines. Returns a message with the line if a row has a different number of fields than the
-/// first.
-std::optional<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options,
-                                             std::string& error);
+/// first, or a field more than kLongestField. Code::OutOfMemory when the table takes more than `limit` bytes.
+Result<DelimitedTable> read_delimited(const std::string& path, const DelimitedOptions& options);
+/// path: for messages.
+Result<DelimitedTable> parse_delimited(const std::string& path, std::string_view text,
+                                       const DelimitedOptions& options, size_t limit = largest_file());
 
 }  // namespace librt::tools

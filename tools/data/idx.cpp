@@ -10,8 +10,16 @@ namespace {
 
 using File = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
 
-constexpr int kMostAxes = 8;
-constexpr size_t kChunk = size_t{64} << 20;
+constexpr int kMostRank = 8;
+constexpr size_t kChunk = size_t{1} << 20;
+
+Result<File> open_gzip(const std::string& path) {
+  RT_ASSIGN(Descriptor descriptor, open_regular(path));
+  File file(gzdopen(descriptor.number(), "rb"), gzclose);
+  if (!file) return Status::make(Code::OutOfMemory, path, ": not enough memory to read it");
+  (void)descriptor.release();
+  return file;
+}
 
 // gzread takes an unsigned count and returns uncompressed files as they are.
 size_t read_bytes(gzFile file, std::byte* target, size_t count) {
@@ -41,54 +49,47 @@ std::optional<DType> read_head(gzFile file, int& rank) {
   std::byte head[4];
   if (read_bytes(file, head, sizeof head) != sizeof head) return std::nullopt;
   rank = std::to_integer<int>(head[3]);
-  if (head[0] != std::byte{0} || head[1] != std::byte{0} || rank < 1 || rank > kMostAxes) return std::nullopt;
+  if (head[0] != std::byte{0} || head[1] != std::byte{0} || rank < 1 || rank > kMostRank) return std::nullopt;
   return type_of_code(head[2]);
 }
 
 }  // namespace
 
 bool is_idx_file(const std::string& path) {
-  const File file(gzopen(path.c_str(), "rb"), gzclose);
+  const auto file = open_gzip(path);
   int rank = 0;
-  return file && read_head(file.get(), rank).has_value();
+  return file.ok() && read_head(file->get(), rank).has_value();
 }
 
-std::optional<Array> read_idx(const std::string& path, std::string& error) {
-  const File file(gzopen(path.c_str(), "rb"), gzclose);
+Result<Array> read_idx(const std::string& path, size_t limit) {
+  RT_ASSIGN(const File file, open_gzip(path));
   int rank = 0;
-  const auto type = file ? read_head(file.get(), rank) : std::nullopt;
-  if (!type) {
-    error = path + (file ? ": expected an IDX file (two zero bytes, an element type, a rank of 1 to 8)"
-                         : ": cannot be opened");
-    return std::nullopt;
-  }
+  const auto type = read_head(file.get(), rank);
+  if (!type)
+    return Status::make(Code::Io, path,
+                        ": expected an IDX file (two zero bytes, an element type, a rank of 1 to 8)");
   Array array{.name = {}, .type = *type, .dims = {}, .bytes = {}};
   for (int axis = 0; axis < rank; ++axis) {
     std::byte extent[4];
-    if (read_bytes(file.get(), extent, sizeof extent) != sizeof extent) {
-      error = path + ": ends within its extents";
-      return std::nullopt;
-    }
+    if (read_bytes(file.get(), extent, sizeof extent) != sizeof extent)
+      return Status::make(Code::Io, path, ": ends within its extents");
     int64_t value = 0;
     for (std::byte byte : extent) value = value << 8 | std::to_integer<int64_t>(byte);
+    if (value == 0) return Status::make(Code::Io, path, ": expected extents above 0, found 0 on axis ", axis);
     array.dims.push_back(value);
   }
   const auto size = byte_count(*type, array.dims);
-  if (!size) {
-    error = path + ": its extents are too large";
-    return std::nullopt;
-  }
-  // Grows with the data actually present, so that wrong extents in the header do not allocate memory.
-  size_t found = 0;
-  while (found < *size) {
-    const size_t chunk = std::min(*size - found, kChunk);
+  if (!size) return Status::make(Code::Io, path, ": its extents are too large");
+  if (*size > limit) return too_large(path, "what its extents ask for", *size, limit);
+  // Memory is used as far as there are bytes: the extents may be wrong.
+  array.bytes.reserve(*size);
+  while (array.bytes.size() < *size) {
+    const size_t found = array.bytes.size();
+    const size_t chunk = std::min(*size - found, std::max(found, kChunk));
     array.bytes.resize(found + chunk);
     const size_t got = read_bytes(file.get(), array.bytes.data() + found, chunk);
-    found += got;
-    if (got < chunk) {
-      error = path + ": expected " + std::to_string(*size) + " bytes of data, found " + std::to_string(found);
-      return std::nullopt;
-    }
+    if (got < chunk)
+      return Status::make(Code::Io, path, ": expected ", *size, " bytes of data, found ", found + got);
   }
   const size_t width = size_of(*type);
   for (size_t i = 0; width > 1 && i < *size; i += width)

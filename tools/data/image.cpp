@@ -9,118 +9,174 @@
 #include <jpeglib.h>
 #include <png.h>
 
+#include <jerror.h>  // depends on jpeglib.h
+
 namespace librt::tools {
 namespace {
 
-constexpr size_t kMostPixels = size_t{64} << 20;
+using Input = std::span<const std::byte>;
 
-std::optional<Image> decode_png(const std::vector<std::byte>& bytes, std::string& error) {
+std::string pixels_text(uint64_t width, uint64_t height, size_t most) {
+  return "has " + std::to_string(width) + "x" + std::to_string(height) + " pixels, expected at most " +
+         std::to_string(most >> 20) + " million";
+}
+
+bool exceeds(uint64_t width, uint64_t height, size_t most) noexcept {
+  return width > most || height > most || width * height > most;
+}
+
+// libpng limits the memory of other chunks than the pixels' itself (8 MB each, 1000 of them).
+std::optional<Image> decode_png(Input bytes, std::string& error, const ImageLimits& limits) {
   png_image png = {};
   png.version = PNG_IMAGE_VERSION;
+  const std::unique_ptr<png_image, void (*)(png_image*)> freed(&png, png_image_free);
   if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0) {
     error = png.message;
     return std::nullopt;
   }
   png.format = PNG_FORMAT_RGB;
-  if (size_t{png.width} * png.height > kMostPixels) {
-    png_image_free(&png);
-    error = "has more than 64 million pixels";
+  if (exceeds(png.width, png.height, limits.pixels)) {
+    error = pixels_text(png.width, png.height, limits.pixels);
     return std::nullopt;
   }
   Image image{.width = static_cast<int>(png.width), .height = static_cast<int>(png.height), .rgb = {}};
   image.rgb.resize(PNG_IMAGE_SIZE(png));
   if (png_image_finish_read(&png, nullptr, image.rgb.data(), 0, nullptr) == 0) {
     error = png.message;
-    png_image_free(&png);
     return std::nullopt;
   }
   return image;
 }
 
-// libjpeg reports errors through a callback that must not return.
-struct JpegErrors {
-  jpeg_error_mgr manager;
+/// A decoder that outlives the function that calls libjpeg, which reports errors through a callback that must
+/// not return: longjmp runs no destructors.
+struct JpegDecoder {
+  jpeg_decompress_struct info = {};
+  jpeg_error_mgr errors = {};
+  jpeg_progress_mgr progress = {};
   std::jmp_buf jump;
-  char message[JMSG_LENGTH_MAX];
+  char message[JMSG_LENGTH_MAX] = {};
+  int most_scans = 0;
+
+  JpegDecoder() = default;
+  JpegDecoder(const JpegDecoder&) = delete;
+  JpegDecoder& operator=(const JpegDecoder&) = delete;
+  ~JpegDecoder() { jpeg_destroy_decompress(&info); }
 };
 
-void jpeg_failed(j_common_ptr info) {
-  auto* errors = reinterpret_cast<JpegErrors*>(info->err);
-  info->err->format_message(info, errors->message);
-  std::longjmp(errors->jump, 1);
+JpegDecoder& decoder_of(j_common_ptr info) {
+  return *static_cast<JpegDecoder*>(info->client_data);
 }
 
-void jpeg_warned(j_common_ptr, int) {}
+void jpeg_failed(j_common_ptr info) {
+  JpegDecoder& decoder = decoder_of(info);
+  info->err->format_message(info, decoder.message);
+  std::longjmp(decoder.jump, 1);
+}
 
-// Everything with a destructor is in the caller: longjmp runs no destructors.
-bool decode_jpeg_into(const std::vector<std::byte>& bytes, Image& image, JpegErrors& errors) {
-  jpeg_decompress_struct info = {};
-  info.err = jpeg_std_error(&errors.manager);
-  errors.manager.error_exit = jpeg_failed;
-  errors.manager.emit_message = jpeg_warned;
-  if (setjmp(errors.jump) != 0) {
-    jpeg_destroy_decompress(&info);
-    return false;
+/// Of the warnings, these say that pixels are lost; after the others the picture is whole.
+void jpeg_warned(j_common_ptr info, int level) {
+  if (level >= 0) return;  // a trace
+  switch (info->err->msg_code) {
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_JPEG_EOF:
+    case JWRN_MUST_RESYNC: jpeg_failed(info); break;
+    default: break;
   }
+}
+
+void jpeg_advanced(j_common_ptr info) {
+  JpegDecoder& decoder = decoder_of(info);
+  if (decoder.info.input_scan_number <= decoder.most_scans) return;
+  std::snprintf(decoder.message, sizeof decoder.message, "has more than %d scans", decoder.most_scans);
+  std::longjmp(decoder.jump, 1);
+}
+
+// Nothing here has a destructor.
+bool begin_jpeg(JpegDecoder& decoder, Input bytes) {
+  jpeg_decompress_struct& info = decoder.info;
+  info.err = jpeg_std_error(&decoder.errors);
+  decoder.errors.error_exit = jpeg_failed;
+  decoder.errors.emit_message = jpeg_warned;
+  info.client_data = &decoder;
+  if (setjmp(decoder.jump) != 0) return false;
   jpeg_create_decompress(&info);
+  decoder.progress.progress_monitor = jpeg_advanced;
+  info.progress = &decoder.progress;
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&info, TRUE);
   info.out_color_space = JCS_RGB;
+  return true;
+}
+
+bool finish_jpeg(JpegDecoder& decoder, Image& image) {
+  jpeg_decompress_struct& info = decoder.info;
+  if (setjmp(decoder.jump) != 0) return false;
   jpeg_start_decompress(&info);
-  if (size_t{info.output_width} * info.output_height > kMostPixels) {
-    std::snprintf(errors.message, sizeof errors.message, "has more than 64 million pixels");
-    jpeg_destroy_decompress(&info);
-    return false;
-  }
-  image.width = static_cast<int>(info.output_width);
-  image.height = static_cast<int>(info.output_height);
-  image.rgb.resize(size_t{3} * info.output_width * info.output_height);
   while (info.output_scanline < info.output_height) {
     unsigned char* row = image.rgb.data() + size_t{3} * info.output_width * info.output_scanline;
     jpeg_read_scanlines(&info, &row, 1);
   }
   jpeg_finish_decompress(&info);
-  jpeg_destroy_decompress(&info);
   return true;
+}
+
+std::optional<Image> decode_jpeg(Input bytes, std::string& error, const ImageLimits& limits) {
+  JpegDecoder decoder;
+  decoder.most_scans = limits.scans;
+  if (!begin_jpeg(decoder, bytes)) {
+    error = decoder.message;
+    return std::nullopt;
+  }
+  const uint64_t width = decoder.info.image_width, height = decoder.info.image_height;
+  if (exceeds(width, height, limits.pixels)) {
+    error = pixels_text(width, height, limits.pixels);
+    return std::nullopt;
+  }
+  Image image{.width = static_cast<int>(width), .height = static_cast<int>(height), .rgb = {}};
+  image.rgb.resize(size_t{3} * width * height);
+  if (!finish_jpeg(decoder, image)) {
+    error = decoder.message;
+    return std::nullopt;
+  }
+  return image;
 }
 
 enum class Format : uint8_t { None, Png, Jpeg };
 
-Format format_of(const unsigned char* head, size_t size) {
+Format format_of(Input head) noexcept {
   static constexpr unsigned char kPng[8] = {0x89, 'P', 'N', 'G', 0x0d, 0x0a, 0x1a, 0x0a};
-  if (size >= 8 && std::memcmp(head, kPng, 8) == 0) return Format::Png;
-  if (size >= 3 && head[0] == 0xff && head[1] == 0xd8 && head[2] == 0xff) return Format::Jpeg;
+  static constexpr unsigned char kJpeg[3] = {0xff, 0xd8, 0xff};
+  if (head.size() >= sizeof kPng && std::memcmp(head.data(), kPng, sizeof kPng) == 0) return Format::Png;
+  if (head.size() >= sizeof kJpeg && std::memcmp(head.data(), kJpeg, sizeof kJpeg) == 0) return Format::Jpeg;
   return Format::None;
 }
 
 }  // namespace
 
-bool is_image_file(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  unsigned char head[8];
-  return file && format_of(head, std::fread(head, 1, sizeof head, file.get())) != Format::None;
+bool is_image(Input head) noexcept {
+  return format_of(head) != Format::None;
 }
 
-std::optional<Image> read_image(const std::string& path, std::string& error) {
-  const auto bytes = read_file(path, error);
-  if (!bytes) return std::nullopt;
-  std::optional<Image> image;
-  switch (format_of(reinterpret_cast<const unsigned char*>(bytes->data()), bytes->size())) {
-    case Format::Png: image = decode_png(*bytes, error); break;
-    case Format::Jpeg: {
-      JpegErrors errors = {};
-      image.emplace();
-      if (!decode_jpeg_into(*bytes, *image, errors)) {
-        error = errors.message;
-        image.reset();
-      }
-      break;
-    }
-    case Format::None: error = "is neither PNG nor JPEG"; break;
+std::optional<Image> decode_image(Input bytes, std::string& error, const ImageLimits& limits) {
+  switch (format_of(bytes)) {
+    case Format::Png: return decode_png(bytes, error, limits);
+    case Format::Jpeg: return decode_jpeg(bytes, error, limits);
+    case Format::None: break;
   }
-  if (!image) error = path + ": " + error;
-  return image;
+  error = "is neither PNG nor JPEG";
+  return std::nullopt;
+}
+
+Result<Image> read_image(const std::string& path) {
+  RT_ASSIGN(const Bytes bytes, read_file(path, kLargestImageFile));
+  std::string error;
+  auto image = decode_image(bytes, error);
+  if (!image) return Status::make(Code::Io, path, ": ", error);
+  return std::move(*image);
 }
 
 Image resized(const Image& image, int width, int height) {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "tools/data/array.h"
+#include "tools/data/file.h"
 
 namespace librt::tools {
 
@@ -18,10 +20,22 @@ struct Image {
   std::vector<uint8_t> rgb;
 };
 
-/// By content, not by name. At most 64 million pixels.
-std::optional<Image> read_image(const std::string& path, std::string& error);
-bool is_image_file(const std::string& path);
-/// Bilinear with half-pixel centers.
+inline constexpr size_t kMostPixels = size_t{64} << 20;
+
+/// Of a picture in a file; what exceeds them is refused by its header, before pixels are decoded.
+struct ImageLimits {
+  size_t pixels = kMostPixels;
+  int scans = 100;  ///< of a progressive JPEG, each of which costs a pass over all pixels; usual are about 10
+};
+/// Size of a file with a picture.
+inline constexpr size_t kLargestImageFile = size_t{512} << 20;
+
+/// By content, not by name. What is cut short or damaged is an error.
+Result<Image> read_image(const std::string& path);
+bool is_image(std::span<const std::byte> head) noexcept;
+std::optional<Image> decode_image(std::span<const std::byte> bytes, std::string& error,
+                                  const ImageLimits& limits = {});
+/// Bilinear with half-pixel centers. The image has pixels, and width * height is at most kMostPixels.
 Image resized(const Image& image, int width, int height);
 
 enum class Channels : uint8_t { Rgb, Bgr, Gray };

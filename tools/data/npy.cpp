@@ -1,8 +1,6 @@
 #include "tools/data/npy.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 
 namespace librt::tools {
@@ -10,6 +8,7 @@ namespace librt::tools {
 namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr size_t kLongestHeader = size_t{1} << 20;
 
 struct TypeCode {
   std::string_view code;  // kind and size, without the byte order
@@ -44,8 +43,8 @@ bool parse_type(std::string_view value, DType& type, std::string& error) {
     return false;
   }
   const std::string_view code = value.substr(1, value.find(value[0], 1) - 1);
-  if (!code.empty() && code[0] == '>' && code.substr(2) != "1") {
-    error = "npy type '" + std::string(code) + "' is big endian; save it with .astype('<...')";
+  if (code.starts_with('>') && !code.ends_with('1')) {
+    error = "npy type " + in_quotes(code) + " is big endian; save it with .astype('<...')";
     return false;
   }
   for (const TypeCode& row : kTypes)
@@ -53,7 +52,7 @@ bool parse_type(std::string_view value, DType& type, std::string& error) {
       type = row.type;
       return true;
     }
-  error = "npy type '" + std::string(code) + "' has no counterpart";
+  error = "npy type " + in_quotes(code) + " has no counterpart";
   return false;
 }
 
@@ -61,6 +60,7 @@ bool parse_shape(std::string_view value, std::vector<int64_t>& dims) {
   if (value.empty() || value[0] != '(') return false;
   value = skip_spaces(value.substr(1));
   while (!value.empty() && value[0] != ')') {
+    if (dims.size() == kMostAxes) return false;
     int64_t extent = 0;
     const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), extent);
     if (code != std::errc()) return false;
@@ -80,17 +80,17 @@ bool is_npy(std::span<const std::byte> bytes) noexcept {
 namespace {
 
 /// Converts Fortran order (the first axis is contiguous), as NumPy may save, to row-major.
-std::vector<std::byte> row_major(std::span<const std::byte> data, const Array& array) {
-  std::vector<std::byte> out(data.size());
-  const size_t size = size_of(array.type), rank = array.dims.size();
+Bytes row_major(const Bytes& data, size_t size, std::span<const int64_t> dims) {
+  Bytes out(data.size());
+  const size_t rank = dims.size();
   std::vector<size_t> strides(rank, 1), index(rank, 0);
-  for (size_t d = 1; d < rank; ++d) strides[d] = strides[d - 1] * static_cast<size_t>(array.dims[d - 1]);
+  for (size_t d = 1; d < rank; ++d) strides[d] = strides[d - 1] * static_cast<size_t>(dims[d - 1]);
   size_t from = 0;
   for (size_t to = 0; to < data.size(); to += size) {
     std::memcpy(out.data() + to, data.data() + from * size, size);
     for (size_t d = rank; d-- > 0;) {
       from += strides[d];
-      if (++index[d] < static_cast<size_t>(array.dims[d])) break;
+      if (++index[d] < static_cast<size_t>(dims[d])) break;
       from -= strides[d] * index[d];
       index[d] = 0;
     }
@@ -98,48 +98,81 @@ std::vector<std::byte> row_major(std::span<const std::byte> data, const Array& a
   return out;
 }
 
+std::string size_problem(size_t wanted, size_t found) {
+  return "the .npy header asks for " + std::to_string(wanted) + " bytes, the file has " +
+         std::to_string(found);
+}
+
 }  // namespace
 
-std::optional<Array> parse_npy(std::span<const std::byte> bytes, std::string& error) {
-  if (!is_npy(bytes) || bytes.size() < 12) {
+std::optional<size_t> NpyHeader::size(std::span<const std::byte> bytes, std::string& error) {
+  if (!is_npy(bytes) || bytes.size() < kFirst) {
     error = "not a .npy file";
     return std::nullopt;
   }
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   const size_t version = byte(6);
-  const size_t prefix = version == 1 ? 10 : 12;
   size_t length = byte(8) | byte(9) << 8;
   if (version != 1) length |= byte(10) << 16 | byte(11) << 24;
-  if (version < 1 || version > 3 || length > bytes.size() - prefix) {
+  if (version < 1 || version > 3 || length > kLongestHeader) {
     error = "the .npy header is damaged";
     return std::nullopt;
   }
-  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + prefix, length);
+  return (version == 1 ? 10 : 12) + length;
+}
+
+std::optional<NpyHeader> NpyHeader::parse(std::span<const std::byte> bytes, std::string& error) {
+  const auto all = size(bytes, error);
+  if (!all) return std::nullopt;
+  if (*all > bytes.size()) {
+    error = "the .npy header is damaged";
+    return std::nullopt;
+  }
+  const size_t prefix = static_cast<size_t>(bytes[6]) == 1 ? 10 : 12;
+  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + prefix, *all - prefix);
   const auto descr = value_of(header, "descr");
   const auto order = value_of(header, "fortran_order");
   const auto shape = value_of(header, "shape");
-  Array array;
-  if (!descr || !order || !shape || !parse_shape(*shape, array.dims)) {
+  NpyHeader result;
+  if (!descr || !order || !shape || !(order->starts_with("False") || order->starts_with("True")) ||
+      !parse_shape(*shape, result.dims)) {
     error = "the .npy header lacks descr, fortran_order or shape";
     return std::nullopt;
   }
-  if (!parse_type(*descr, array.type, error)) return std::nullopt;
-  const auto data = bytes.subspan(prefix + length);
-  const auto wanted = byte_count(array.type, array.dims);
-  if (!wanted || *wanted != data.size()) {
-    error = "the .npy header asks for " + (wanted ? std::to_string(*wanted) : std::string("too many")) +
-            " bytes, the file has " + std::to_string(data.size());
+  if (!parse_type(*descr, result.type, error)) return std::nullopt;
+  const auto wanted = byte_count(result.type, result.dims);
+  if (!wanted) {
+    error = "the .npy header asks for negative extents or too many bytes";
     return std::nullopt;
   }
-  if (order->starts_with("False"))
-    array.bytes.assign(data.begin(), data.end());
-  else
-    array.bytes = row_major(data, array);
+  result.fortran_order = order->starts_with("True");
+  result.data_bytes = *wanted;
+  return result;
+}
+
+Array NpyHeader::array(Bytes data) const {
+  Array array{.name = {}, .type = type, .dims = dims, .bytes = std::move(data)};
+  // Any nonzero byte is true in files; librt's bool is 0 or 1.
+  if (type == DType::Bool)
+    for (std::byte& byte : array.bytes) byte = byte == std::byte{0} ? std::byte{0} : std::byte{1};
+  if (fortran_order && dims.size() > 1) array.bytes = row_major(array.bytes, size_of(type), dims);
   return array;
 }
 
-std::vector<std::byte> format_npy(const Array& array) {
-  std::vector<std::byte> widened;
+std::optional<Array> parse_npy(Bytes bytes, std::string& error) {
+  const auto header = NpyHeader::parse(bytes, error);
+  if (!header) return std::nullopt;
+  const size_t before = *NpyHeader::size(bytes, error);
+  if (header->data_bytes != bytes.size() - before) {
+    error = size_problem(header->data_bytes, bytes.size() - before);
+    return std::nullopt;
+  }
+  bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(before));  // without a second copy
+  return header->array(std::move(bytes));
+}
+
+Bytes format_npy(const Array& array) {
+  Bytes widened;
   std::span<const std::byte> data = array.bytes;
   DType type = array.type;
   if (type == DType::BF16) {
@@ -162,19 +195,14 @@ std::vector<std::byte> format_npy(const Array& array) {
   std::string prefix(kMagic);
   prefix += {1, 0, static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   prefix += header;
-  std::vector<std::byte> file(prefix.size() + data.size());
+  Bytes file(prefix.size() + data.size());
   std::memcpy(file.data(), prefix.data(), prefix.size());
   if (!data.empty()) std::memcpy(file.data() + prefix.size(), data.data(), data.size());
   return file;
 }
 
-bool write_npy(const std::string& path, const Array& array, std::string& error) {
-  const std::vector<std::byte> bytes = format_npy(array);
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  const bool written = file != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (!written || !closed) error = path + ": writing failed: " + std::strerror(errno);
-  return written && closed;
+Status write_npy(const std::string& path, const Array& array) {
+  return write_file(path, format_npy(array));
 }
 
 }  // namespace librt::tools

@@ -1,9 +1,9 @@
 #include "tools/data/tokenizer.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
-
-#include "tools/data/array.h"
+#include <queue>
 
 namespace librt::tools {
 namespace {
@@ -49,23 +49,30 @@ size_t character_length(std::string_view text) {
 
 }  // namespace
 
-std::optional<Tokenizer> Tokenizer::load(const std::string& path, std::string& error) {
+Result<Tokenizer> Tokenizer::load(const std::string& path) {
+  RT_ASSIGN(const Bytes bytes, read_file(path, kLargestFile));
+  std::string error;
+  auto tokenizer = parse(bytes, error);
+  if (!tokenizer) return Status::make(Code::Io, path, ": ", error);
+  return std::move(*tokenizer);
+}
+
+std::optional<Tokenizer> Tokenizer::parse(std::span<const std::byte> bytes, std::string& error) {
   static_assert(std::endian::native == std::endian::little, "the file is little endian");
-  const auto bytes = read_file(path, error);
-  if (!bytes) return std::nullopt;
   Tokenizer tokenizer;
-  Cursor cursor(*bytes);
+  Cursor cursor(bytes);
   cursor.number<int32_t>();
-  while (cursor.ok() && !cursor.at_end()) {
+  bool sorts = true;
+  while (cursor.ok() && !cursor.at_end() && tokenizer.pieces_.size() < kMostTokens) {
     tokenizer.scores_.push_back(cursor.number<float>());
+    sorts = sorts && !std::isnan(tokenizer.scores_.back());
     const auto length = cursor.number<int32_t>();
-    const auto piece = cursor.take(length < 0 || length > kLongestPiece ? bytes->size() : size_t(length));
+    const auto piece = cursor.take(length < 0 || length > kLongestPiece ? bytes.size() + 1 : size_t(length));
     tokenizer.pieces_.emplace_back(reinterpret_cast<const char*>(piece.data()), piece.size());
   }
-  if (!cursor.ok() || tokenizer.pieces_.size() < size_t{kFirstByte + kBytes}) {
-    error = path +
-            ": expected a tokenizer of llama2.c (a score, a length and bytes for each of at least 259 "
-            "tokens), found another format or a truncated file";
+  if (!cursor.ok() || !cursor.at_end() || !sorts || tokenizer.pieces_.size() < size_t{kFirstByte + kBytes}) {
+    error = "expected a tokenizer of llama2.c (a score, a length and bytes for each of 259 to " +
+            std::to_string(kMostTokens) + " tokens), found another format or a truncated file";
     return std::nullopt;
   }
   for (size_t id = 0; id < tokenizer.pieces_.size(); ++id)
@@ -90,23 +97,53 @@ std::vector<int64_t> Tokenizer::encode(std::string_view text) const {
       for (const char byte : character) ids.push_back(kFirstByte + static_cast<unsigned char>(byte));
     text.remove_prefix(character.size());
   }
-  for (;;) {
-    int64_t best = -1;
-    size_t at = 0;
-    for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      const int64_t merged =
-          find(pieces_[static_cast<size_t>(ids[i])] + pieces_[static_cast<size_t>(ids[i + 1])]);
-      if (merged < 0) continue;
-      if (best >= 0 && scores_[static_cast<size_t>(merged)] <= scores_[static_cast<size_t>(best)]) continue;
-      best = merged;
-      at = i;
-    }
-    if (best < 0) break;
-    ids[at] = best;
-    ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-  }
+  merge(ids);
   ids.insert(ids.begin(), kBegin);
   return ids;
+}
+
+// A queue of the pairs that can be merged; a merge adds those with its neighbours. The time is
+// n log n: texts come from files, and a line may be long.
+void Tokenizer::merge(std::vector<int64_t>& ids) const {
+  constexpr size_t kNone = ~size_t{0};
+  struct Pair {
+    float score;
+    size_t left, right;  ///< places in ids
+    int64_t ids[2];      ///< there when the pair was found; else it is out of date
+    int64_t merged;
+    bool operator<(const Pair& other) const noexcept {
+      return score != other.score ? score < other.score : left > other.left;
+    }
+  };
+  std::vector<size_t> before(ids.size()), after(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    before[i] = i == 0 ? kNone : i - 1;
+    after[i] = i + 1 == ids.size() ? kNone : i + 1;
+  }
+  const auto piece = [&](size_t place) -> const std::string& {
+    return pieces_[static_cast<size_t>(ids[place])];
+  };
+  std::priority_queue<Pair> pairs;
+  const auto add = [&](size_t left, size_t right) {
+    if (left == kNone || right == kNone) return;
+    if (const int64_t merged = find(piece(left) + piece(right)); merged >= 0)
+      pairs.push({scores_[static_cast<size_t>(merged)], left, right, {ids[left], ids[right]}, merged});
+  };
+  for (size_t i = 0; i + 1 < ids.size(); ++i) add(i, i + 1);
+  constexpr int64_t kGone = -1;
+  while (!pairs.empty()) {
+    const Pair best = pairs.top();
+    pairs.pop();
+    if (ids[best.left] != best.ids[0] || ids[best.right] != best.ids[1] || after[best.left] != best.right)
+      continue;
+    ids[best.left] = best.merged;
+    ids[best.right] = kGone;
+    after[best.left] = after[best.right];
+    if (after[best.left] != kNone) before[after[best.left]] = best.left;
+    add(before[best.left], best.left);
+    add(best.left, after[best.left]);
+  }
+  std::erase(ids, kGone);
 }
 
 std::string Tokenizer::decode(int64_t previous, int64_t token) const {

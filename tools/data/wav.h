@@ -20,6 +20,9 @@ struct Sound {
   int64_t frames() const noexcept { return static_cast<int64_t>(samples.size()) / channels; }
 };
 
+/// Sizes in the file have 32 bits.
+inline constexpr size_t kLargestWav = (size_t{4} << 30) + 8;
+
 bool is_wav(std::span<const std::byte> bytes) noexcept;
 /// A file that is cut short, compressed, or contradicts itself is an error.
 std::optional<Sound> parse_wav(std::span<const std::byte> bytes, std::string& error);

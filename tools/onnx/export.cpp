@@ -7,9 +7,9 @@
 #include <map>
 #include <numeric>
 
-#include "runtime/core/convert_floats.h"
 #include "runtime/core/atomic_file.h"
-#include "tools/data/array.h"
+#include "runtime/core/convert_floats.h"
+#include "tools/data/file.h"
 #include "tools/onnx/import.h"
 #include "tools/onnx/onnx.pb.h"
 #include "tools/onnx/tensor_proto.h"
@@ -198,12 +198,10 @@ class Exporter {
 
 Result<size_t> export_weights(const std::string& source, const std::vector<State>& states,
                               const std::string& target, const std::vector<std::string>& tie) {
-  std::string error;
-  const auto bytes = tools::read_file(source, error);
-  if (!bytes) return Status(Code::Io, error);
+  RT_ASSIGN(const tools::Bytes bytes, tools::read_file(source, INT_MAX));  // Protocol Buffers hold 2 GiB
   rt_onnx::ModelProto model;
-  if (bytes->size() > INT_MAX || !model.ParseFromArray(bytes->data(), static_cast<int>(bytes->size())))
-    return invalid_model(source, ": the file is not an ONNX model, is cut short, or exceeds 2 GiB");
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return invalid_model(source, ": the file is not an ONNX model, or is cut short");
   std::string folder = std::filesystem::path(source).parent_path().string();
   if (folder.empty()) folder = ".";
   Exporter exporter(folder, states);

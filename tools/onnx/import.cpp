@@ -6,7 +6,7 @@
 #include <new>
 #include <tuple>
 
-#include "tools/data/array.h"
+#include "tools/data/file.h"
 #include "tools/onnx/importer.h"
 #include "tools/onnx/lost_weights.h"
 
@@ -54,15 +54,13 @@ Result<ModelGraph> import_onnx_bytes(std::span<const std::byte> bytes, const Imp
 
 Result<ModelGraph> import_onnx(const std::string& path, const ImportOptions& options, ImportReport& report) {
   try {
-    std::string error;
     ImportOptions with_folder = options;
     if (with_folder.external_folder.empty()) {
       with_folder.external_folder = std::filesystem::path(path).parent_path().string();
       if (with_folder.external_folder.empty()) with_folder.external_folder = ".";
     }
-    const auto bytes = tools::read_file(path, error);
-    if (!bytes) return Status(Code::Io, error);
-    auto model = import_onnx_bytes(*bytes, with_folder, report);
+    RT_ASSIGN(const tools::Bytes bytes, tools::read_file(path, INT_MAX));  // Protocol Buffers hold 2 GiB
+    auto model = import_onnx_bytes(bytes, with_folder, report);
     if (!model.ok()) return std::move(model).status().in(path);
     return model;
   } catch (const std::bad_alloc&) {

@@ -65,7 +65,7 @@ Result<std::shared_ptr<const InitializerReader::File>> InitializerReader::open(c
   RT_ASSIGN(const std::string path, path_inside(folder_, location));
   auto& known = files_[path];
   if (known != nullptr) return known;
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);  // of a pipe too
   if (descriptor < 0)
     return Status::make(Code::NotFound, "external data '", location, "': ", std::strerror(errno));
   struct stat status {};

@@ -228,6 +228,11 @@ std::optional<Array> parse_tensor_proto(std::span<const std::byte> bytes, std::s
     error = "not a serialized TensorProto";
     return std::nullopt;
   }
+  if (static_cast<size_t>(proto.dims_size()) > kMostAxes) {
+    error = "expected at most " + std::to_string(kMostAxes) + " extents, found " +
+            std::to_string(proto.dims_size());
+    return std::nullopt;
+  }
   const auto outline = outline_of(proto, error);
   if (!outline) return std::nullopt;
   if (proto.data_location() != 0) {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
+#include <span>
 
 #include "runtime/core/cache_folder.h"
 #include "tools/cli/cache_folder.h"
@@ -15,6 +15,8 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
+#include "tools/cli/program.h"
+#include "tools/data/file.h"
 #include "tools/rtbench/measure.h"
 #include "tools/rtbench/report.h"
 
@@ -277,13 +279,10 @@ int finish(const std::vector<Measurement>& results, const Options& options) {
     std::printf("\n%s", sentence.c_str());
   }
   if (!options.trace.empty()) {
-    std::ofstream file(options.trace);
-    file << chrome_trace(results);
-    file.close();
-    if (!file) {
-      std::fprintf(stderr, "rtbench: cannot write %s\n", options.trace.c_str());
-      return librt::tools::kBadMachine;
-    }
+    const std::string trace = chrome_trace(results);
+    if (const auto status = librt::tools::write_file(options.trace, std::as_bytes(std::span(trace)));
+        !status.ok())
+      return std::max(code, report_failure("rtbench", status));
   }
   return code;
 }
@@ -335,10 +334,7 @@ int run(Options& options) {
   return finish(results, options);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
+int command_line(int argc, char** argv) {
   CLI::App app(
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");
@@ -431,4 +427,11 @@ int main(int argc, char** argv) {
     options.measure.dims[text.substr(0, at)] = extent;
   }
   return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  librt::tools::spin_briefly();
+  return librt::tools::run_program("rtbench", argc, argv, command_line);
 }

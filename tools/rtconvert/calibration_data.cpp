@@ -29,22 +29,18 @@ std::vector<Array> CalibrationData::run(size_t i) const {
 namespace {
 
 Result<std::vector<Array>> read_arrays(const std::string& path, const std::string& option) {
-  std::string error;
   std::vector<Array> arrays;
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     for (const auto& entry : std::filesystem::directory_iterator(path, ignored)) {
       const std::string extension = entry.path().extension().string();
       if (extension != ".npy" && extension != ".pb") continue;
-      auto array = tools::read_array(entry.path().string(), error);
-      if (!array) return Status(Code::Io, error);
-      array->name = entry.path().stem().string();
-      arrays.push_back(std::move(*array));
+      RT_ASSIGN(Array array, tools::read_array(entry.path().string()));
+      array.name = entry.path().stem().string();
+      arrays.push_back(std::move(array));
     }
   } else {
-    auto read = tools::read_npz(path, error);
-    if (!read) return Status(Code::Io, error);
-    arrays = std::move(*read);
+    RT_ASSIGN(arrays, tools::read_npz(path));
   }
   if (arrays.empty()) return invalid_argument(option, " ", path, ": no arrays (.npz, or a folder of .npy)");
   return arrays;
@@ -94,17 +90,15 @@ Result<CalibrationData> read_calibration_data(const Graph& graph, const std::str
 }
 
 Result<std::vector<int64_t>> read_labels(const std::string& path, size_t rows) {
-  std::string error;
-  auto array = tools::is_idx_file(path) ? tools::read_idx(path, error) : tools::read_array(path, error);
-  if (!array) return Status(Code::Io, error);
-  const DType type = array->type;
-  const size_t count = array->bytes.size() / size_of(array->type);
+  RT_ASSIGN(const Array array, tools::is_idx_file(path) ? tools::read_idx(path) : tools::read_array(path));
+  const DType type = array.type;
+  const size_t count = array.bytes.size() / size_of(array.type);
   if (is_float(type) || count < rows)
     return invalid_argument("--labels ", path, ": expected ", rows, " integers, one for each row, found ",
-                            tools::describe(*array));
+                            tools::describe(array));
   std::vector<int64_t> labels;
   for (size_t i = 0; i < rows; ++i)
-    labels.push_back(load_integer(array->bytes.data(), type, static_cast<int64_t>(i)));
+    labels.push_back(load_integer(array.bytes.data(), type, static_cast<int64_t>(i)));
   return labels;
 }
 

@@ -11,19 +11,13 @@ namespace librt::convert {
 namespace {
 
 Result<tools::Array> read_tensor(const std::string& name, const std::string& path) {
-  std::string error;
-  if (!path.ends_with(".npz")) {
-    auto array = tools::read_array(path, error);
-    if (!array) return invalid_argument(error);
-    return *std::move(array);
-  }
-  auto arrays = tools::read_npz(path, error);
-  if (!arrays) return invalid_argument(error);
-  const auto found = std::find_if(arrays->begin(), arrays->end(),
+  if (!path.ends_with(".npz")) return tools::read_array(path);
+  RT_ASSIGN(std::vector<tools::Array> arrays, tools::read_npz(path));
+  const auto found = std::find_if(arrays.begin(), arrays.end(),
                                   [&](const tools::Array& array) { return array.name == name; });
-  if (found != arrays->end()) return std::move(*found);
-  if (arrays->size() == 1) return std::move(arrays->front());
-  return invalid_argument(path, ": expected one array, or one named '", name, "', found ", arrays->size());
+  if (found != arrays.end()) return std::move(*found);
+  if (arrays.size() == 1) return std::move(arrays.front());
+  return invalid_argument(path, ": expected one array, or one named '", name, "', found ", arrays.size());
 }
 
 }  // namespace

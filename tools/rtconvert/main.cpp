@@ -11,6 +11,7 @@
 #include "runtime/model/reader.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/openmp_wait.h"
+#include "tools/cli/program.h"
 #include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
@@ -512,20 +513,19 @@ int convert(const Options& options) {
   return librt::tools::kFine;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
+int command_line(int argc, char** argv) {
   const librt::convert::Parsed parsed = librt::convert::parse_options(argc, argv);
   if (parsed.leave) return parsed.exit_code;
   if (parsed.options.list_ops) return list_ops(parsed.options.json);
   if (parsed.options.list_passes) return list_passes();
-  try {
-    const bool writes_weights = !parsed.options.export_onnx.empty() || !parsed.options.save_adapter.empty();
-    if (writes_weights) return write_trained(parsed.options);
-    return parsed.options.writes_onnx() ? export_zoo(parsed.options) : convert(parsed.options);
-  } catch (const std::bad_alloc&) {
-    std::fputs("rtconvert: not enough memory\n", stderr);
-    return librt::tools::kBadMachine;
-  }
+  const bool writes_weights = !parsed.options.export_onnx.empty() || !parsed.options.save_adapter.empty();
+  if (writes_weights) return write_trained(parsed.options);
+  return parsed.options.writes_onnx() ? export_zoo(parsed.options) : convert(parsed.options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  librt::tools::spin_briefly();
+  return librt::tools::run_program("rtconvert", argc, argv, command_line);
 }

@@ -11,6 +11,7 @@
 #include "tools/compiler/shape/index_bounds.h"
 #include "tools/data/array.h"
 #include "tools/data/compare.h"
+#include "tools/data/file.h"
 #include "tools/onnx/array_file.h"
 #include "tools/rtconvert/run_session.h"
 #include "tools/rtconvert/verify_extents.h"
@@ -65,13 +66,11 @@ Result<std::vector<Array>> make_inputs(const ModelGraph& model, const VerifyOpti
                                     bound == bounds.end() ? 2 : static_cast<uint64_t>(bound->second), state));
       continue;
     }
-    std::string error;
-    auto array = tools::read_array(file->second, error);
-    if (!array) return Status(Code::Io, error);
-    if (array->type != value.dtype || static_cast<int>(array->dims.size()) != value.rank())
+    RT_ASSIGN(Array array, tools::read_array(file->second));
+    if (array.type != value.dtype || static_cast<int>(array.dims.size()) != value.rank())
       return invalid_argument("--input ", value.name, ": expected ", name_of(value.dtype), " of rank ",
-                              value.rank(), ", found ", tools::describe(*array));
-    inputs.push_back(std::move(*array));
+                              value.rank(), ", found ", tools::describe(array));
+    inputs.push_back(std::move(array));
   }
   return inputs;
 }
@@ -124,8 +123,7 @@ Result<std::vector<VerifyLine>> verify_file(const ModelGraph& original, const st
   std::string error;
   std::optional<std::vector<std::byte>> bytes;
   if (!options.backend.empty()) {
-    bytes = tools::read_file(path, error);
-    if (!bytes) return Status(Code::Io, error);
+    RT_ASSIGN(bytes, tools::read_file(path));
   }
   std::vector<VerifyLine> lines;
   Status refusal;

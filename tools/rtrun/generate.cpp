@@ -8,6 +8,7 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/data/tokenizer.h"
+#include "tools/rtrun/inputs.h"
 #include "tools/rtrun/interruptible.h"
 #include "tools/rtrun/language_model.h"
 
@@ -52,9 +53,9 @@ class Generator {
 
   rt::Status read_prompt() {
     if (!options_.tokenizer.empty()) {
-      std::string error;
-      tokenizer_ = librt::tools::Tokenizer::load(options_.tokenizer, error);
-      if (!tokenizer_) return {rt::Code::Io, error};
+      auto tokenizer = librt::tools::Tokenizer::load(options_.tokenizer);
+      if (!tokenizer) return status_of(tokenizer.status());
+      tokenizer_ = std::move(*tokenizer);
     }
     ids_ = options_.prompt_tokens;
     if (!options_.prompt.empty()) {

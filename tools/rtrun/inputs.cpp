@@ -36,11 +36,11 @@ rt::Result<Array> fitted(Array array, const rt::TensorSpec& spec, const std::str
   return librt::tools::converted(array, wanted);
 }
 
-rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& spec,
-                               const InputOptions& options) {
+rt::Result<Array> read_picture(const std::string& path, std::span<const std::byte> bytes,
+                               const rt::TensorSpec& spec, const InputOptions& options) {
   std::string error;
-  auto image = librt::tools::read_image(path, error);
-  if (!image) return rt::Status(rt::Code::Io, error);
+  auto image = librt::tools::decode_image(bytes, error);
+  if (!image) return rt::Status(rt::Code::Io, path + ": " + error);
   if (spec.dims.size() != 4)
     return bad(path + ": an image needs an input of rank 4, '" + spec.name + "' has rank " +
                std::to_string(spec.dims.size()));
@@ -55,13 +55,17 @@ rt::Result<Array> read_picture(const std::string& path, const rt::TensorSpec& sp
   const int64_t height = spec.dims[how.channels_first ? 2 : 1].extent;
   const int64_t width = spec.dims[how.channels_first ? 3 : 2].extent;
   if ((height >= 0 && height != image->height) || (width >= 0 && width != image->width)) {
-    const int to_height = static_cast<int>(height >= 0 ? height : image->height);
-    const int to_width = static_cast<int>(width >= 0 ? width : image->width);
+    const int64_t to_height = height >= 0 ? height : image->height;
+    const int64_t to_width = width >= 0 ? width : image->width;
+    constexpr auto kMost = static_cast<int64_t>(librt::tools::kMostPixels);
+    if (to_height < 1 || to_width < 1 || to_height > kMost / to_width)
+      return bad(path + ": input '" + spec.name + "' expects " + std::to_string(to_width) + "x" +
+                 std::to_string(to_height) + " pixels; pictures have 1 to " + std::to_string(kMost));
     if (!options.resize)
       return bad(path + ": is " + std::to_string(image->width) + "x" + std::to_string(image->height) +
                  ", input '" + spec.name + "' expects " + std::to_string(to_width) + "x" +
                  std::to_string(to_height) + "; add --resize to scale it");
-    *image = librt::tools::resized(*image, to_width, to_height);
+    *image = librt::tools::resized(*image, static_cast<int>(to_width), static_cast<int>(to_height));
   }
   for (const auto* values : {&how.mean, &how.deviation})
     if (values->size() != 1 && values->size() != (how.channels == librt::tools::Channels::Gray ? 1u : 3u))
@@ -101,16 +105,20 @@ rt::Result<Array> read_sound(const std::string& path, std::span<const std::byte>
   return array;
 }
 
+size_t largest_input(std::span<const std::byte> head) {
+  if (librt::tools::is_image(head)) return librt::tools::kLargestImageFile;
+  return librt::tools::is_wav(head) ? librt::tools::kLargestWav : librt::tools::largest_array_file(head);
+}
+
 /// A picture, a sound or an array, by the file's first bytes.
 rt::Result<Array> read_input(const std::string& path, const rt::TensorSpec& spec,
                              const InputOptions& options) {
-  if (librt::tools::is_image_file(path)) return read_picture(path, spec, options);
-  std::string error;
-  const auto bytes = librt::tools::read_file(path, error);
-  if (!bytes) return rt::Status(rt::Code::Io, error);
+  auto bytes = librt::tools::read_file(path, largest_input);
+  if (!bytes) return status_of(bytes.status());
+  if (librt::tools::is_image(*bytes)) return read_picture(path, *bytes, spec, options);
   if (librt::tools::is_wav(*bytes)) return read_sound(path, *bytes, spec, options);
-  auto array = librt::tools::read_array(path, error);
-  if (!array) return rt::Status(rt::Code::Io, error);
+  auto array = librt::tools::parse_array(path, std::move(*bytes));
+  if (!array) return status_of(array.status());
   return std::move(*array);
 }
 
@@ -157,6 +165,10 @@ rt::Result<Array> random_array(const rt::TensorSpec& spec, const InputOptions& o
 
 }  // namespace
 
+rt::Status status_of(const librt::Status& status) {
+  return {static_cast<rt::Code>(status.code()), status.message()};
+}
+
 rt::Result<std::pair<std::string, std::string>> split_assignment(const std::string& text) {
   const size_t at = text.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
@@ -177,9 +189,8 @@ rt::Result<std::vector<Array>> gather_inputs(const std::vector<rt::TensorSpec>& 
   if (!options.test_data.empty()) {
     for (size_t i = 0; i < specs.size(); ++i) {
       const std::string path = options.test_data + "/input_" + std::to_string(i) + ".pb";
-      std::string error;
-      auto array = librt::tools::read_array(path, error);
-      if (!array) return rt::Status(rt::Code::Io, error);
+      auto array = librt::tools::read_array(path);
+      if (!array) return status_of(array.status());
       size_t target = i;
       for (size_t j = 0; j < specs.size(); ++j)
         if (!array->name.empty() && specs[j].name == array->name) target = j;

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <new>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/cache_folder.h"
@@ -14,6 +13,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
+#include "tools/cli/program.h"
 #include "tools/data/compare.h"
 #include "tools/data/npy.h"
 #include "tools/onnx/array_file.h"
@@ -76,9 +76,8 @@ rt::Result<std::vector<std::pair<size_t, Array>>> expectations(const Options& op
                                                                const std::vector<rt::TensorSpec>& outputs) {
   std::vector<std::pair<size_t, Array>> expected;
   auto add = [&](size_t index, const std::string& path) -> rt::Status {
-    std::string error;
-    auto array = librt::tools::read_array(path, error);
-    if (!array) return failed(rt::Code::Io, error);
+    auto array = librt::tools::read_array(path);
+    if (!array) return rt::run::status_of(array.status());
     expected.emplace_back(index, std::move(*array));
     return {};
   };
@@ -119,8 +118,8 @@ rt::Status save_outputs(const Options& options, const std::vector<Array>& output
       if (output.name == assignment->first) found = &output;
     if (found == nullptr)
       return failed(rt::Code::InvalidArgument, "there is no output '" + assignment->first + "'");
-    std::string error;
-    if (!librt::tools::write_npy(assignment->second, *found, error)) return failed(rt::Code::Io, error);
+    if (const auto status = librt::tools::write_npy(assignment->second, *found); !status.ok())
+      return rt::run::status_of(status);
   }
   return {};
 }
@@ -358,10 +357,7 @@ void declare_generation(CLI::App& app, Options& options) {
       ->group(group);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
+int command_line(int argc, char** argv) {
   CLI::App app("Runs a compiled model on files and optionally compares the outputs with expected ones.");
   Options options;
   app.add_option("model", options.model,
@@ -466,10 +462,12 @@ int main(int argc, char** argv) {
     }
     options.inputs.dims[assignment->first] = extent;
   }
-  try {
-    return run(options);
-  } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "rtrun: not enough memory\n");
-    return librt::tools::kBadMachine;
-  }
+  return run(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  librt::tools::spin_briefly();
+  return librt::tools::run_program("rtrun", argc, argv, command_line);
 }

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "tools/data/compare.h"
+#include "tools/data/file.h"
+#include "tools/rtrun/inputs.h"
 
 namespace rt::run {
 
@@ -28,9 +30,9 @@ std::vector<std::vector<Score>> top_scores(const librt::tools::Array& array, siz
 }
 
 rt::Result<std::vector<std::string>> read_label_names(const std::string& path) {
-  std::string error;
-  const auto bytes = librt::tools::read_file(path, error);
-  if (!bytes) return rt::Status(rt::Code::Io, error);
+  constexpr size_t kLargest = size_t{64} << 20;  // the largest data sets have some 20,000 classes
+  const auto bytes = librt::tools::read_file(path, kLargest);
+  if (!bytes) return status_of(bytes.status());
   std::vector<std::string> names;
   std::string_view rest(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   while (!rest.empty()) {

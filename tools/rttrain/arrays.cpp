@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string_view>
 
 #include "tools/data/compare.h"
@@ -26,18 +27,19 @@ class ArraySource final : public Source {
   size_t size() const noexcept override { return size_; }
 
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
-    for (size_t c = 0; c < columns_.size(); ++c) convert(arrays_[c], columns_[c], index, targets[c]);
+    for (size_t c = 0; c < columns_.size(); ++c) convert(*arrays_[c], columns_[c], index, targets[c]);
     return {};
   }
 
-  rt::Status add(Array array, Column column, const std::string& where) {
+  rt::Status add(std::shared_ptr<const Array> shared, Column column, const std::string& where) {
+    const Array& array = *shared;
     const auto rows = static_cast<size_t>(array.dims[0]);
     if (!columns_.empty() && rows != size_)
       return bad_data(where + ": array '" + array.name + "': expected " + std::to_string(size_) +
                       " samples as in the other arrays, found " + std::to_string(rows));
     size_ = rows;
     if (rt::Status status = check(array, column, where); !status) return status;
-    arrays_.push_back(std::move(array));
+    arrays_.push_back(std::move(shared));
     columns_.push_back(std::move(column));
     return {};
   }
@@ -48,13 +50,13 @@ class ArraySource final : public Source {
     if (!labels || !lengths) return {};
     const size_t most = columns_[*labels].elements();
     for (size_t i = 0; i < size_; ++i) {
-      const std::string at = where + ": array '" + arrays_[*labels].name + "', sample " + std::to_string(i);
-      const double count = librt::tools::element_of(arrays_[*lengths], i);
+      const std::string at = where + ": array '" + arrays_[*labels]->name + "', sample " + std::to_string(i);
+      const double count = librt::tools::element_of(*arrays_[*lengths], i);
       if (count < 0 || count > static_cast<double>(most))
         return bad_data(at + ": expected a length from 0 to " + std::to_string(most) + ", found " +
                         std::to_string(static_cast<int64_t>(count)));
       for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
-        const auto label = static_cast<int64_t>(librt::tools::element_of(arrays_[*labels], i * most + k));
+        const auto label = static_cast<int64_t>(librt::tools::element_of(*arrays_[*labels], i * most + k));
         if (const std::string problem = label_problem(label, rules_.class_count, {}); !problem.empty())
           return bad_data(at + ", position " + std::to_string(k) + ": " + problem);
       }
@@ -137,20 +139,22 @@ class ArraySource final : public Source {
 
   size_t size_ = 0;
   const ValueRules rules_;
-  const bool are_sequences_;   ///< labels have lengths, and padding after them
-  std::vector<Array> arrays_;  ///< one per column
+  const bool are_sequences_;                          ///< labels have lengths, and padding after them
+  std::vector<std::shared_ptr<const Array>> arrays_;  ///< one per column; columns may share one
 };
 
-Array* find_array(std::vector<Array>& arrays, const std::string& input) {
-  for (Array& array : arrays)
-    if (array.name == input) return &array;
+using SharedArray = std::shared_ptr<const Array>;
+
+SharedArray find_array(const std::vector<SharedArray>& arrays, const std::string& input) {
+  for (const SharedArray& array : arrays)
+    if (array->name == input) return array;
   static constexpr std::array<std::string_view, 6> kData = {"inputs", "input", "x",
                                                             "images", "data",  "features"};
   static constexpr std::array<std::string_view, 6> kLabels = {"labels",  "label",  "y",
                                                               "targets", "target", "classes"};
   for (std::string_view name : is_label_name(input) ? kLabels : kData)
-    for (Array& array : arrays)
-      if (array.name == name) return &array;
+    for (const SharedArray& array : arrays)
+      if (array->name == name) return array;
   return nullptr;
 }
 
@@ -211,11 +215,13 @@ rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const s
   auto source = std::make_unique<ArraySource>(
       rules, std::any_of(inputs.begin(), inputs.end(),
                          [](const rt::TensorSpec& input) { return input.name == "label_lengths"; }));
+  std::vector<SharedArray> shared;
+  for (Array& array : arrays) shared.push_back(std::make_shared<const Array>(std::move(array)));
   for (const rt::TensorSpec& input : inputs) {
-    Array* array = find_array(arrays, input.name);
+    const SharedArray array = find_array(shared, input.name);
     if (array == nullptr) {
       std::string names;
-      for (const Array& other : arrays) names += (names.empty() ? "" : ", ") + other.name;
+      for (const SharedArray& other : shared) names += (names.empty() ? "" : ", ") + other->name;
       return bad_data(where + ": no array for input '" + input.name + "'; name one '" + input.name +
                       "'; there are: " + names);
     }
@@ -226,7 +232,7 @@ rt::Result<SourcePtr> source_of(std::vector<librt::tools::Array> arrays, const s
         elements != static_cast<size_t>(array->dims[0]) * column->elements())
       return bad_data(where + ": array '" + array->name + "' is " + shape_text(array->dims) + ", input '" +
                       input.name + "' expects samples of " + shape_text(column->dims));
-    if (rt::Status status = source->add(*array, std::move(*column), where); !status) return status;
+    if (rt::Status status = source->add(array, std::move(*column), where); !status) return status;
   }
   if (rt::Status status = source->check_sequences(where); !status) return status;
   source->set_classes(std::move(classes));

@@ -16,6 +16,8 @@
 namespace rt::train {
 namespace {
 
+constexpr auto kMostPixels = static_cast<int64_t>(librt::tools::kMostPixels);
+
 // A subset of the samples of another source.
 class PartSource final : public Source {
  public:
@@ -52,9 +54,8 @@ rt::Result<std::string> format_of(const DataFiles& files, const DataOptions& opt
 
 rt::Result<SourcePtr> open_npz(const DataFiles& files, const DataOptions& options,
                                const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
-  std::string error;
-  auto arrays = librt::tools::read_npz(files.paths[0], error);
-  if (!arrays) return rt::Status(rt::Code::Io, error);
+  auto arrays = librt::tools::read_npz(files.paths[0]);
+  if (!arrays) return status_of(arrays.status());
   return source_of(std::move(*arrays), files.paths[0], inputs,
                    {class_count, options.ignored_label, options.allow_nonfinite});
 }
@@ -71,6 +72,10 @@ bool are_pictures_to_scale(const librt::tools::Array& array, const rt::TensorSpe
 rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt::tools::Array& values,
                                       const std::string& where, const DataOptions& options,
                                       const std::vector<rt::TensorSpec>& inputs, int64_t class_count) {
+  // The reader refuses empty pictures; the extents of these must be those of an Image.
+  if (pictures.dims[1] > kMostPixels / pictures.dims[2])
+    return bad_data(where + ": expected pictures of at most " + std::to_string(kMostPixels) +
+                    " pixels, found " + shape_text(pictures.dims));
   if (values.dims != std::vector<int64_t>{pictures.dims[0]})
     return bad_data(where + ": " + std::to_string(pictures.dims[0]) + " images, but labels " +
                     shape_text(values.dims));
@@ -101,11 +106,10 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
         ": IDX files keep labels in a file of their own; name it with --labels (--validate-labels)");
   auto input = only_data_input(inputs, "IDX files");
   if (!input) return input.status();
-  std::string error;
   std::vector<librt::tools::Array> arrays(2);
   for (const std::string& path : files.paths) {
-    auto part = librt::tools::read_idx(path, error);
-    if (!part) return rt::Status(rt::Code::Io, error);
+    auto part = librt::tools::read_idx(path);
+    if (!part) return status_of(part.status());
     if (arrays[0].dims.empty()) {
       arrays[0] = std::move(*part);
       continue;
@@ -120,8 +124,8 @@ rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& option
     arrays[0].bytes.insert(arrays[0].bytes.end(), part->bytes.begin(), part->bytes.end());
   }
   arrays[0].name = input->name;
-  auto labels = librt::tools::read_idx(files.labels, error);
-  if (!labels) return rt::Status(rt::Code::Io, error);
+  auto labels = librt::tools::read_idx(files.labels);
+  if (!labels) return status_of(labels.status());
   arrays[1] = std::move(*labels);
   arrays[1].name = "labels";
   const std::string where = files.paths[0] + " with " + files.labels;

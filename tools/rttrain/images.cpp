@@ -164,6 +164,9 @@ rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
   if (!layout || input->dtype != rt::DType::F32)
     return bad_data("input '" + input->name + "' is " + std::string(rt::name_of(input->dtype)) + " " +
                     shape_text(dims) + "; images feed f32 [batch,H,W,C] or [batch,C,H,W] with C 1 or 3");
+  if (layout->height > static_cast<int64_t>(librt::tools::kMostPixels) / layout->width)
+    return bad_data("input '" + input->name + "' takes pictures of " + shape_text(dims) +
+                    "; they have at most " + std::to_string(librt::tools::kMostPixels) + " pixels");
   return SourcePtr(std::make_unique<ImageSource>(std::move(read), std::move(labels), std::move(classes),
                                                  std::move(columns), *layout, options));
 }
@@ -179,9 +182,8 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
   std::vector<int64_t> labels;
   for (const Picture& picture : *pictures) labels.push_back(picture.label);
   const auto read = [all = std::move(*pictures)](size_t index) -> rt::Result<librt::tools::Image> {
-    std::string error;
-    auto decoded = librt::tools::read_image(all[index].path, error);
-    if (!decoded) return rt::Status(rt::Code::Io, error);
+    auto decoded = librt::tools::read_image(all[index].path);
+    if (!decoded) return status_of(decoded.status());
     return std::move(*decoded);
   };
   return pictures_of(read, std::move(labels), facts.classes, options, inputs);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rt/rt.hpp"
+#include "tools/data/file.h"
 
 namespace rt::train {
 
@@ -55,6 +56,11 @@ inline bool is_label_name(std::string_view input) noexcept {
 
 inline rt::Status bad_data(std::string message) {
   return {rt::Code::InvalidArgument, std::move(message)};
+}
+
+/// The error of a file, for the public API's Result.
+inline rt::Status status_of(const librt::Status& status) {
+  return {static_cast<rt::Code>(status.code()), status.message()};
 }
 
 }  // namespace rt::train

@@ -17,6 +17,7 @@ namespace {
 using librt::DType;
 using librt::tools::Array;
 using librt::tools::DelimitedTable;
+using librt::tools::in_quotes;
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
@@ -49,10 +50,9 @@ class TableReader {
       : path_(std::move(path)), options_(options), inputs_(inputs), facts_(facts) {}
 
   rt::Result<SourcePtr> run(char delimiter, int64_t class_count) {
-    std::string error;
     auto table = librt::tools::read_delimited(
-        path_, {.delimiter = delimiter, .header = options_.header, .quotes = delimiter != '\t'}, error);
-    if (!table) return rt::Status(rt::Code::Io, error);
+        path_, {.delimiter = delimiter, .header = options_.header, .quotes = delimiter != '\t'});
+    if (!table) return status_of(table.status());
     table_ = std::move(*table);
     auto input = only_data_input(inputs_, "tables");
     if (!input) return input.status();
@@ -73,7 +73,8 @@ class TableReader {
   static bool reads_text(const rt::TensorSpec& input) { return input.dtype != rt::DType::F32; }
 
   std::string at(size_t row, size_t column) const {
-    return path_ + ": line " + std::to_string(table_.lines[row]) + ", column '" + table_.names[column] + "'";
+    return path_ + ": line " + std::to_string(table_.lines[row]) + ", column " +
+           in_quotes(table_.names[column]);
   }
 
   rt::Result<size_t> find(const std::string& column) const {
@@ -138,8 +139,9 @@ class TableReader {
       for (size_t column : chosen_) {
         const auto value = number<double>(table_.rows[row][column]);
         if (!value || !std::isfinite(static_cast<float>(*value)))
-          return bad_data(at(row, column) + ": expected a number, found '" + table_.rows[row][column] +
-                          "'; choose the numeric columns with --columns");
+          return bad_data(at(row, column) + ": expected a number, found " +
+                          in_quotes(table_.rows[row][column]) +
+                          "; choose the numeric columns with --columns");
         values.push_back(*value);
       }
     if (options_.standardize) standardize(values);
@@ -194,7 +196,8 @@ class TableReader {
       for (size_t row : rows_) {
         const auto value = number<double>(table_.rows[row][label_]);
         if (!value || !std::isfinite(static_cast<float>(*value)))
-          return bad_data(at(row, label_) + ": expected a number, found '" + table_.rows[row][label_] + "'");
+          return bad_data(at(row, label_) + ": expected a number, found " +
+                          in_quotes(table_.rows[row][label_]));
         values.push_back(static_cast<float>(*value));
       }
       return array_of(spec->name, librt::DType::F32, {rows, 1}, values);
@@ -245,7 +248,7 @@ rt::Result<int64_t> class_of(const std::string& name, const std::vector<std::str
     }
     names += (names.empty() ? "" : ", ") + known;
   }
-  return bad_data("class '" + name + "' is not among those of the training data: " + names);
+  return bad_data("class " + in_quotes(name) + " is not among those of the training data: " + names);
 }
 
 rt::Result<SourcePtr> open_table(const std::string& path, const DataOptions& options, char delimiter,

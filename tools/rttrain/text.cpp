@@ -42,9 +42,9 @@ class WindowSource final : public Source {
 rt::Result<Encoder> Encoder::create(const std::string& tokenizer) {
   Encoder encoder;
   if (tokenizer == "bytes") return encoder;
-  std::string error;
-  encoder.tokenizer_ = librt::tools::Tokenizer::load(tokenizer, error);
-  if (!encoder.tokenizer_) return rt::Status(rt::Code::Io, error);
+  auto loaded = librt::tools::Tokenizer::load(tokenizer);
+  if (!loaded) return status_of(loaded.status());
+  encoder.tokenizer_ = std::move(*loaded);
   return encoder;
 }
 
@@ -93,19 +93,21 @@ rt::Result<SourcePtr> open_text(const std::string& path, const DataOptions& opti
   }
   auto encoder = Encoder::create(options.tokenizer);
   if (!encoder) return encoder.status();
-  std::string error;
-  const auto bytes = librt::tools::read_file(path, error);
-  if (!bytes) return rt::Status(rt::Code::Io, error);
+  // A token takes four bytes: all of them fit beside the text.
+  const auto bytes = librt::tools::read_file(path, librt::tools::largest_file() / 4);
+  if (!bytes) return status_of(bytes.status());
   std::string_view text(reinterpret_cast<const char*>(bytes->data()), bytes->size());
   const auto at = [&](double fraction) {
     return static_cast<size_t>(std::llround(fraction * static_cast<double>(text.size())));
   };
   text = text.substr(at(part.begin), at(part.end) - at(part.begin));
-  // Encoding time is quadratic in the length of a piece, so a tokenizer gets single lines.
+  // A tokenizer gets single lines: every text that it encodes begins with a token of its own.
   const bool lines = options.tokenizer != "bytes";
+  constexpr size_t kPart = size_t{1} << 20;
   std::vector<int32_t> tokens;
+  if (!lines) tokens.reserve(text.size());
   while (!text.empty()) {
-    const size_t end = lines ? std::min(text.find('\n'), text.size() - 1) + 1 : text.size();
+    const size_t end = lines ? std::min(text.find('\n'), text.size() - 1) + 1 : std::min(text.size(), kPart);
     for (const int64_t id : encoder->encode(text.substr(0, end))) tokens.push_back(static_cast<int32_t>(id));
     text.remove_prefix(end);
   }

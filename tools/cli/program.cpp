@@ -1,0 +1,60 @@
+#include "tools/cli/program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <stdexcept>
+
+#include "tools/cli/exit_code.h"
+
+namespace librt::tools {
+namespace {
+
+/// A file must not get the number of a closed standard stream: what is printed would be written into it. A
+/// stream opened here cannot be written to, so that results for a closed stdout are an error.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      (void)!open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int caught(const char* name, int (*work)(int, char**), int argc, char** argv) {
+  try {
+    return work(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: not enough memory\n", name);
+  } catch (const std::length_error&) {
+    std::fprintf(stderr, "%s: not enough memory: something larger than all of it was asked for\n", name);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: an error that it did not expect: %s\n", name, error.what());
+  } catch (...) {
+    std::fprintf(stderr, "%s: an error that it did not expect\n", name);
+  }
+  return kBadMachine;
+}
+
+}  // namespace
+
+int run_program(const char* name, int argc, char** argv, int (*work)(int argc, char** argv)) {
+  occupy_standard_streams();
+  // A file above the limit (ulimit -f) is an error of write(), as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  const int code = caught(name, work, argc, argv);
+  std::cout.flush();
+  errno = 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  const int error = errno;
+  if (flushed && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  std::fprintf(stderr, "%s: the results cannot be written to stdout%s%s\n", name, flushed ? "" : ": ",
+               flushed ? "" : std::strerror(error));
+  return code == kBadInput ? code : kBadMachine;
+}
+
+}  // namespace librt::tools
