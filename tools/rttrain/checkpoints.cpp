@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <string_view>
+#include <vector>
 
 #include "tools/data/array.h"
 
@@ -81,7 +83,34 @@ rt::Status Checkpoints::save(const std::string& path, const Position& position) 
   std::string& before = parts_[path];
   if (!ranks_.is_first() && !before.empty() && before != part) std::remove(before.c_str());
   before = part;
+  remove_old_parts(path, part);
   return {};
+}
+
+// Killed runs leave parts, whole or not, of steps that no later run returns to. A rank removes its own; the
+// first one has none and removes those of ranks that this run does not have.
+void Checkpoints::remove_old_parts(const std::string& path, const std::string& kept) {
+  namespace fs = std::filesystem;
+  if (!cleaned_.insert(path).second) return;
+  const fs::path folder = fs::absolute(path).parent_path();
+  const std::string prefix = fs::path(path).filename().string() + ".step",
+                    last = fs::path(kept).filename().string();
+  std::vector<fs::path> old;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    unsigned long step = 0;
+    size_t rank = 0;
+    int length = 0;
+    if (!name.starts_with(prefix) || name == last ||
+        std::sscanf(name.c_str() + prefix.size(), "%lu.rank%zu%n", &step, &rank, &length) != 2)
+      continue;
+    const std::string_view rest = std::string_view(name).substr(prefix.size() + static_cast<size_t>(length));
+    const bool is_part = rest.empty() || rest.starts_with(".partial-");
+    if (is_part && (rank == ranks_.rank() || (ranks_.is_first() && rank >= ranks_.count())))
+      old.push_back(at->path());
+  }
+  for (const fs::path& file : old) fs::remove(file, error);
 }
 
 // path: the checkpoint that `file` is, or is a part of.

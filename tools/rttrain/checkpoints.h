@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "tools/rttrain/loop_options.h"
@@ -38,6 +39,7 @@ class Checkpoints {
  private:
   std::vector<std::pair<std::string, std::string>> must_be_equal() const;
   std::string file_beside(const std::string& path, const Position& position) const;
+  void remove_old_parts(const std::string& path, const std::string& kept);
   rt::Status check_states(const Position& position);
   rt::Status save_states(const std::string& path, const std::string& file, const Position& position);
   rt::Status load(const std::string& file, Position& position);
@@ -48,6 +50,7 @@ class Checkpoints {
   const size_t samples_;
   const std::string monitor_;
   std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's separate file
+  std::set<std::string> cleaned_;             ///< checkpoints without parts of earlier runs
   bool is_behind_ = false;
   std::optional<uint64_t> saved_step_;  ///< the step in options.checkpoint
 };

@@ -71,7 +71,18 @@ void Loader::work() {
   }
 }
 
-void Loader::fill(Slot& slot, uint64_t number, std::vector<float>& scratch) {
+// What is thrown here would end the program: workers call it.
+void Loader::fill(Slot& slot, uint64_t number, std::vector<float>& scratch) noexcept {
+  try {
+    fill_or_throw(slot, number, scratch);
+  } catch (const std::bad_alloc&) {
+    slot.status = {rt::Code::OutOfMemory, "out of memory"};  // short: needs none itself
+  } catch (const std::exception& error) {
+    slot.status = {rt::Code::Internal, std::string("while preparing a batch: ") + error.what()};
+  }
+}
+
+void Loader::fill_or_throw(Slot& slot, uint64_t number, std::vector<float>& scratch) {
   const uint64_t epoch = number / batches_;
   const size_t batch = static_cast<size_t>(number % batches_) * options_.batch;
   const Order order = order_of(epoch);

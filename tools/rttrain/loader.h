@@ -66,7 +66,8 @@ class Loader {
   };
 
   void work();
-  void fill(Slot& slot, uint64_t number, std::vector<float>& scratch);
+  void fill(Slot& slot, uint64_t number, std::vector<float>& scratch) noexcept;
+  void fill_or_throw(Slot& slot, uint64_t number, std::vector<float>& scratch);
   Order order_of(uint64_t epoch);
 
   const Source& source_;

@@ -69,7 +69,7 @@ struct Samples {
   const Transform& transform;
 };
 
-/// Set by SIGINT and SIGTERM: the loop finishes its step, saves and returns.
+/// Set by SIGINT, SIGTERM and SIGHUP: the loop finishes its step, saves and returns.
 extern volatile std::sig_atomic_t g_stop;
 
 }  // namespace rt::train

@@ -4,13 +4,16 @@
 // public headers.
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
 #include "tools/cli/openmp_wait.h"
+#include "tools/cli/program.h"
 #include "tools/data/array.h"
+#include "tools/rttrain/lock.h"
 #include "tools/rttrain/loop.h"
 #include "tools/rttrain/model_facts.h"
 #include "tools/rttrain/options.h"
@@ -44,24 +47,39 @@ void stop_on_signals() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // Of a terminal that closes; the shell and the system may both send it. Under nohup it stays ignored.
+  action.sa_flags = 0;
+  struct sigaction before = {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
 }
 
 // Values chosen by rtconvert --memory, unless the command line overrides them.
-void read_plan(const rt::Model& model, size_t ranks, Options& options) {
+rt::Status read_plan(const rt::Model& model, size_t ranks, Options& options) {
+  rt::Status problem;
   const auto read = [&](const char* key, const CLI::Option* option, auto& value) {
     const auto text = model.metadata(key);
-    if (text && option->count() == 0) value = static_cast<std::decay_t<decltype(value)>>(std::stoull(*text));
+    if (!text || option->count() > 0) return;
+    const char* const end = text->data() + text->size();
+    if (const auto [last, code] = std::from_chars(text->data(), end, value);
+        code != std::errc() || last != end)
+      problem = bad_data(options.model + ": metadata " + key + ": expected a number, found " +
+                         librt::tools::in_quotes(*text));
   };
   read("train.memory", options.memory, options.session.memory_limit);
   read("train.batch", options.batch, options.loop.batch);
   read("train.micro_batch", options.micro_batch, options.loop.micro_batch);
+  if (options.loop.batch == 0)
+    problem = bad_data(options.model + ": metadata train.batch: expected a number above 0, found 0");
+  if (!problem) return problem;
   rt::train::LoopOptions& loop = options.loop;
-  if (options.micro_batch->count() > 0 || loop.micro_batch == 0) return;
+  if (options.micro_batch->count() > 0 || loop.micro_batch == 0) return {};
   // --batch may be another one than that of the plan.
   if (loop.micro_batch >= loop.batch)
     loop.micro_batch = 0;
   else if (loop.batch % ranks == 0)
     loop.micro_batch = rt::train::equal_part(loop.batch / ranks, loop.micro_batch);
+  return {};
 }
 
 // --lr, or the default of the model's optimizer.
@@ -91,6 +109,8 @@ std::string together_text(size_t ranks, const rt::Session& session) {
 rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& ranks) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
+  const auto locks = ranks.is_first() ? CheckpointLocks::take(options.loop) : CheckpointLocks();
+  if (!locks) return locks.status();
   const auto augmentation = parse_augmentation(options.augment);
   if (!augmentation) return augmentation.status();
   if (librt::tools::is_onnx_file(options.model))
@@ -119,7 +139,7 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   const Part training_part{0, 1 - options.validate_fraction, options.loop.seed};
   const auto training = open_source(options.training, options.data, training_part, inputs, classes, facts);
   if (!training) return training.status();
-  read_plan(*model, ranks.count(), options);
+  if (rt::Status status = read_plan(*model, ranks.count(), options); !status) return status;
   const auto transform = Transform::create((*training)->columns(), options.normalization, *augmentation);
   if (!transform) return transform.status();
   rt::Result<SourcePtr> validation = SourcePtr();
@@ -161,6 +181,7 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
 int run(Options& options, const rt::train::Ranks& ranks) {
   using namespace librt::tools;
   const std::string name = ranks.count() > 1 ? "rttrain: rank " + std::to_string(ranks.rank()) : "rttrain";
+  // Not run_program() alone: the other ranks wait for one that fails (below).
   try {
     const auto outcome = train(options, ranks);
     if (!outcome) return report_failure(name.c_str(), outcome.status());
@@ -170,14 +191,13 @@ int run(Options& options, const rt::train::Ranks& ranks) {
     return kDifferent;
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "%s: not enough memory\n", name.c_str());
-    return kBadMachine;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: an error that it did not expect: %s\n", name.c_str(), error.what());
   }
+  return kBadMachine;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
+int command_line(int argc, char** argv) {
   using namespace librt::tools;
   CLI::App app(
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
@@ -192,9 +212,8 @@ int main(int argc, char** argv) {
                     "0.001 --checkpoint net.ckpt",
                     "rttrain net.rt --data train.npz --epochs 5 --checkpoint net.ckpt --resume",
                     "mpirun -n 4 rttrain net.rt --data train/ --epochs 5    (compiled with --data-parallel)"},
-       .notes = {"Ctrl-C and SIGTERM end a run after its step: with --checkpoint it is saved and the exit "
-                 "code is 0. Exit "
-                 "code 1 means that the target was not reached."}});
+       .notes = {"Ctrl-C, SIGTERM and SIGHUP end a run after its step: with --checkpoint it is saved and "
+                 "the exit code is 0. Exit code 1 means that the target was not reached."}});
   if (const auto code = parse_arguments(app, argc, argv)) return *code;
   auto ranks = rt::train::Ranks::join();
   if (!ranks) return report_failure("rttrain", ranks.status());
@@ -206,4 +225,11 @@ int main(int argc, char** argv) {
   }
   ranks->leave();
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  librt::tools::spin_briefly();
+  return librt::tools::run_program("rttrain", argc, argv, command_line);
 }

@@ -142,9 +142,10 @@ void declare_files(CLI::App& app, Options& options) {
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->group(group);
   };
-  auto* checkpoint =
-      add("--checkpoint", loop.checkpoint,
-          "Written after each epoch, and on Ctrl-C or SIGTERM: weights, optimizer, position in the data");
+  auto* checkpoint = add(
+      "--checkpoint", loop.checkpoint,
+      "Written after each epoch, and on Ctrl-C, SIGTERM or SIGHUP: weights, optimizer, position in the data. "
+      "One training at a time: FILE.lock names it");
   add("--checkpoint-every", loop.checkpoint_every, "Also after so many steps")
       ->check(librt::tools::non_negative())
       ->needs(checkpoint);

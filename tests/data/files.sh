@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# files.sh BIN SCRATCH: what the programs do with files that are no good, pipes without a writer, full disks, and two trainings of one
+# checkpoint: a message, the exit code 2 (input) or 3 (machine), nothing half written.
+set -euo pipefail
+bin=$1 scratch=$2/files
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+
+fail() { echo "FAILED: $*"; exit 1; }
+# CODE TEXT PROGRAM ARGUMENT ...: refuses, within 20 seconds.
+refuses() {
+  local wanted=$1 text=$2 code=0
+  timeout 20 "$bin/$3" "${@:4}" >out.txt 2>error.txt || code=$?
+  [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
+  grep -qF -- "$text" error.txt || fail "${*:3}: expected '$text', found: $(cat error.txt)"
+}
+bytes() { printf '%b' "$1"; }
+
+"$bin/rtconvert" zoo:mlp -o mlp.rt >/dev/null
+"$bin/rtconvert" zoo:lenet5 -o lenet.rt >/dev/null
+"$bin/rtconvert" zoo:char_transformer -o char.rt >/dev/null
+"$bin/rtconvert" zoo:lenet5 -o trained.rt --train >/dev/null
+{ bytes '\0\0\010\03\0\0\0\0100\0\0\0\034\0\0\0\034'; head -c $((64 * 28 * 28)) "$bin/rtconvert"; } >images
+{ bytes '\0\0\010\01\0\0\0\0100'; for i in {1..64}; do bytes "\\0$((i * 7 % 8))"; done; } >labels
+data=(--data images --labels labels --batch 8 --backend cpu)
+
+echo "--- files that are no good"
+bytes '\0\0\010\03\0\0\0\0100\0\0\0\0\0\0\0\034' >empty.idx
+refuses 2 "expected extents above 0, found 0 on axis 1" rttrain trained.rt --data empty.idx --labels labels
+bytes '\0223NUMPY\01\0\070\0' >bad.npy
+printf "%-55s\n" "{'descr': '>', 'fortran_order': False, 'shape': (1,), }" >>bad.npy
+refuses 2 "npy type '>' is big endian" rtrun mlp.rt --input input=bad.npy
+# A progressive JPEG of 65500x65500 pixels in 151 bytes.
+{
+  bytes '\0377\0330\0377\0302\0\013\010\0377\0334\0377\0334\01\01\021\0'
+  bytes '\0377\0333\0\0103\0'; for i in {1..64}; do bytes '\01'; done
+  bytes '\0377\0304\0\024\0\01'; for i in {1..15}; do bytes '\0'; done; bytes '\0'
+  bytes '\0377\0332\0\010\01\01\0\0\0\0'
+} >huge.jpg
+refuses 2 "has 65500x65500 pixels, expected at most 64 million" rtrun lenet.rt --input input=huge.jpg --resize
+bytes '\0377\0330\0377\0340' >cut.jpg
+refuses 2 "cut.jpg: " rtrun lenet.rt --input input=cut.jpg --resize
+truncate -s 100G sparse
+for file in /dev/zero sparse; do
+  refuses 3 "$file: " rtrun mlp.rt --input "input=$file"
+  refuses 3 "$file: " rtrun mlp.rt --random-input --label-names "$file"
+  refuses 3 "$file: " rtrun char.rt --generate 1 --tokenizer "$file"
+  refuses 3 "$file: " rttrain trained.rt --data "$file" --format csv
+  refuses 3 "$file: " rtconvert "$file" -o x.rt
+  refuses 2 "$file: " rttrain trained.rt --data "$file" --labels labels --format idx
+  refuses 2 "$file: " rttrain trained.rt --data "$file" --format npz
+  refuses 2 "$file" rtrun "$file" --random-input
+  refuses 2 "$file" rtbench "$file" --backend cpu
+done
+rm sparse
+refuses 2 "expected a file, found a folder" rtrun mlp.rt --input input=.
+
+echo "--- pipes"
+mkfifo pipe
+refuses 2 "pipe" rtrun pipe --random-input
+refuses 2 "pipe" rtbench pipe --backend cpu
+refuses 2 "pipe" rttrain pipe "${data[@]}"
+# y = Relu(w) with the weights w in an external file, the pipe.
+{
+  printf '\x08\x08\x3a\x33\x0a\x0c\x0a\x01w\x12\x01y\x22\x04Relu\x12\x01g\x2a\x1b\x08\x04\x10\x01\x42\x01w'
+  printf '\x6a\x10\x0a\x08location\x12\x04pipe\x70\x01\x62\x03\x0a\x01y\x42\x02\x10\x0d'
+} >external.onnx
+refuses 2 "external data 'pipe' is not a file" rtconvert external.onnx -o x.rt
+refuses 2 "pipe: no process has opened this pipe" rtconvert pipe -o x.rt
+refuses 2 "pipe: expected a regular file" rttrain trained.rt --data pipe --labels labels --format idx
+refuses 2 "pipe: expected a regular file" rttrain trained.rt --data pipe --format npz
+refuses 2 "pipe: no process has opened this pipe for writing" rtrun mlp.rt --input input=pipe
+"$bin/rtrun" mlp.rt --random-input --backend cpu --save logits=logits.npy --quiet
+seq 0 9 | sed 's/^/class /' >names
+"$bin/rtrun" lenet.rt --random-input --backend cpu --label-names <(cat names) 2>error.txt | grep -q 'class' || fail "names from a pipe: $(cat error.txt)"
+"$bin/rtrun" mlp.rt --random-input --backend cpu --expect logits=/dev/stdin --quiet <logits.npy || fail "stdin"
+cat logits.npy | "$bin/rtrun" mlp.rt --random-input --backend cpu --expect logits=/dev/stdin --quiet || fail "a pipe as stdin"
+
+echo "--- a full stdout"
+# PROGRAM ARGUMENT ...: succeeds, and not with results that go nowhere.
+needs_stdout() {
+  local code=0
+  "$bin/$1" "${@:2}" >out.txt 2>error.txt || fail "$*: $(cat error.txt)"
+  [[ -s out.txt ]] || fail "$*: prints nothing"
+  "$bin/$1" "${@:2}" >/dev/full 2>error.txt || code=$?
+  [[ $code == 3 ]] && grep -q "$1: the results cannot be written to stdout" error.txt || fail "$* >/dev/full: exit code $code, $(cat error.txt)"
+  code=0
+  "$bin/$1" "${@:2}" >&- 2>error.txt || code=$?
+  [[ $code == 3 ]] || fail "$* with a closed stdout: exit code $code, $(cat error.txt)"
+}
+for program in rtrun rtbench rtconvert rttrain; do
+  needs_stdout $program --help
+  needs_stdout $program --version
+done
+run=(rtrun mlp.rt --random-input --backend cpu)
+needs_stdout "${run[@]}"
+needs_stdout "${run[@]}" --json
+needs_stdout rtrun mlp.rt --inspect
+needs_stdout rtrun mlp.rt --inspect --json
+needs_stdout rtbench --list-zoo
+needs_stdout rtbench mlp.rt --backend cpu --batch 1 --time 0.01 --no-tuning --json
+needs_stdout rtconvert --list-ops
+needs_stdout rtconvert zoo:mlp -o other.rt
+needs_stdout rttrain trained.rt "${data[@]}" --epochs 1 --json
+needs_stdout rttrain trained.rt "${data[@]}" --epochs 1 --checkpoint full.ckpt --overwrite
+[[ -s full.ckpt ]] || fail "no checkpoint of a training whose stdout is full"
+code=0
+"$bin/rtrun" --no-such-option >/dev/full 2>&1 || code=$?
+[[ $code == 2 ]] || fail "an error of the command line with a full stdout: exit code $code"
+# Nothing printed into a file that takes the place of a closed stdout.
+"$bin/rttrain" trained.rt "${data[@]}" --epochs 1 --log closed.log >&- 2>/dev/null || :
+! grep -qv '^{' closed.log || fail "results in the log: $(cat closed.log)"
+
+echo "--- a full disk: exit code 3 in every program, and no half files"
+# A limit of the size of files instead of a full disk: the file is cut in the middle. CODE KIBIBYTES FILE PROGRAM ARGUMENT ...
+on_full_disk() {
+  local size=$1 file=$2 code=0
+  printf old >"$file"
+  (ulimit -f "$size"; "$bin/$3" "${@:4}" >out.txt 2>error.txt) || code=$?
+  [[ $code == 3 ]] || fail "${*:3}: exit code $code, expected 3: $(cat error.txt)"
+  grep -q 'File too large' error.txt || fail "${*:3}: expected 'File too large', found: $(cat error.txt)"
+  [[ $(cat "$file") == old ]] || fail "${*:3}: $file was changed"
+  ! compgen -G "$file?*" || fail "${*:3}: a half file stayed"
+}
+"$bin/rtconvert" zoo:mlp -o big.rt >/dev/null
+on_full_disk 1 saved.npy rtrun big.rt --random-input --dim batch=256 --backend cpu --quiet --save logits=saved.npy
+on_full_disk 1 saved.rt rtconvert zoo:mlp -o saved.rt
+on_full_disk 1 saved.onnx rtconvert zoo:mlp -o saved.onnx
+on_full_disk 16 saved.ckpt rttrain trained.rt "${data[@]}" --epochs 1 --checkpoint saved.ckpt --overwrite
+on_full_disk 1 trace.json rtbench lenet.rt --backend cpu --batch 1 --time 0.01 --no-tuning --trace trace.json
+refuses 3 "No space left" rtrun mlp.rt --random-input --backend cpu --quiet --save logits=/dev/full
+refuses 3 "No space left" rtbench mlp.rt --backend cpu --batch 1 --time 0.01 --no-tuning --trace /dev/full
+refuses 3 "cannot write" rttrain trained.rt "${data[@]}" --epochs 1 --log /dev/full --log-every 1
+refuses 2 "absent" rtrun mlp.rt --random-input --backend cpu --quiet --save logits=absent/y.npy
+
+# started FILE PROCESS: waits until a training has written its log.
+started() { until [[ -s $1 ]]; do kill -0 "$2" || fail "the training ended: $(cat train.err)"; read -rt 0.05 <> <(:) || :; done; }
+train() { exec "$bin/rttrain" trained.rt "${data[@]}" --log-every 1 "$@" >/dev/null 2>train.err; }
+
+echo "--- two trainings of one checkpoint"
+rm -f shared.*
+train --epochs 100000 --checkpoint shared.ckpt --checkpoint-every 1 --log shared.log &
+process=$!
+started shared.log $process
+refuses 2 "shared.ckpt: another training writes this checkpoint, process $process on " rttrain trained.rt "${data[@]}" --checkpoint shared.ckpt --resume
+refuses 2 "process $process on " rttrain trained.rt "${data[@]}" --checkpoint ./shared.ckpt --overwrite
+ln -s shared.ckpt link.ckpt
+refuses 2 "process $process on " rttrain trained.rt "${data[@]}" --checkpoint link.ckpt --overwrite
+refuses 2 "process $process on " rttrain trained.rt "${data[@]}" --validate-fraction 0.2 --best shared.ckpt --overwrite
+echo "--- SIGHUP saves and ends, a killed training leaves no lock and no partial file"
+kill -HUP $process
+wait $process || fail "exit code $? after SIGHUP: $(cat train.err)"
+grep -q 'stopped after step' train.err || fail "SIGHUP: $(cat train.err)"
+[[ -s shared.ckpt && ! -e shared.ckpt.lock ]] || fail "after SIGHUP: $(ls)"
+rm shared.log
+train --epochs 100000 --checkpoint shared.ckpt --resume --checkpoint-every 1 --log shared.log &
+process=$!
+started shared.log $process
+kill -KILL $process
+wait $process 2>/dev/null || :
+[[ -e shared.ckpt.lock ]] || fail "a killed training removes nothing"
+printf half >shared.ckpt.partial-0
+printf half >shared.ckpt.partial-3
+steps=$("$bin/rttrain" trained.rt "${data[@]}" --epochs 100000 --steps 1 --checkpoint shared.ckpt --resume 2>&1 >/dev/null | sed -n 's/.*continues after step \([0-9]*\)$/\1/p')
+"$bin/rttrain" trained.rt "${data[@]}" --epochs 100000 --steps $((steps + 1)) --checkpoint shared.ckpt --resume >/dev/null 2>error.txt || fail "after SIGKILL: $(cat error.txt)"
+! compgen -G 'shared.ckpt?*' || fail "files of the killed training stayed"
+echo "--- under nohup, SIGHUP does nothing"
+rm -f held.*
+(trap '' HUP; train --epochs 100000 --checkpoint held.ckpt --log held.log) &
+process=$!
+started held.log $process
+kill -HUP $process
+lines=$(wc -l <held.log)
+until (($(wc -l <held.log) > lines + 3)); do kill -0 $process || fail "SIGHUP ended a training under nohup: $(cat train.err)"; read -rt 0.05 <> <(:) || :; done
+kill -TERM $process
+wait $process || fail "exit code $? after SIGTERM: $(cat train.err)"
+echo "all of it"
