@@ -17,6 +17,8 @@
 namespace librt::tools {
 namespace {
 
+const char* g_name = "";
+
 /// A file must not get the number of a closed standard stream: what is printed would be written into it. A
 /// stream opened here cannot be written to, so that results for a closed stdout are an error.
 void occupy_standard_streams() {
@@ -40,9 +42,27 @@ int caught(const char* name, int (*work)(int, char**), int argc, char** argv) {
   return kBadMachine;
 }
 
+/// For a bad_alloc that a noexcept function cannot return, such as the destructor of nlohmann's JSON, which
+/// allocates.
+[[noreturn]] void end() {
+  const char* reason = "an error that could not be returned";
+  if (const std::exception_ptr thrown = std::current_exception()) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      reason = "not enough memory, where that could not be returned";
+    } catch (...) {
+    }
+  }
+  std::fprintf(stderr, "%s: %s\n", g_name, reason);
+  _exit(kBadMachine);
+}
+
 }  // namespace
 
 int run_program(const char* name, int argc, char** argv, int (*work)(int argc, char** argv)) {
+  g_name = name;
+  std::set_terminate(end);
   occupy_standard_streams();
   // A file above the limit (ulimit -f) is an error of write(), as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
