@@ -99,7 +99,9 @@ Status AtomicFile::open() {
     std::free(target);
   }
   struct stat existing {};
-  if (stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) {
+  const bool exists = stat(path_.c_str(), &existing) == 0;
+  if (!exists && errno != ENOENT) return failure("inspect it");  // a pipe must not be replaced
+  if (exists && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode)) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     return descriptor_ >= 0 ? Status() : failure("open it for writing");
   }
