@@ -54,6 +54,12 @@ for file in /dev/zero sparse; do
   refuses 2 "$file" rtbench "$file" --backend cpu
 done
 rm sparse
+# JSON has only UTF-8; names may be anything.
+cp mlp.rt $'name\xff.rt'
+for run in "rtbench name\xff.rt --backend cpu --batch 1 --time 0.01 --no-tuning" "rtconvert zoo:mlp -o name\xff.rt" "rtrun name\xff.rt --inspect"; do
+  # shellcheck disable=SC2086
+  "$bin/"$(printf '%b' "$run") --json >out.txt 2>error.txt || fail "$run: $(cat error.txt)"
+done
 refuses 2 "expected a file, found a folder" rtrun mlp.rt --input input=.
 
 echo "--- pipes"

@@ -19,6 +19,11 @@ __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ..
   return buffer;
 }
 
+// Names in files, and of files, may be invalid UTF-8, which JSON requires.
+std::string json_text(const nlohmann::ordered_json& json, int indent) {
+  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 std::string bytes_text(uint64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
@@ -271,7 +276,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
     all["measurements"].push_back(std::move(row));
   }
   all["advice"] = sentence;
-  return all.dump(2) + "\n";
+  return json_text(all, 2);
 }
 
 std::string chrome_trace(const std::vector<Measurement>& measurements) {
@@ -300,7 +305,7 @@ std::string chrome_trace(const std::vector<Measurement>& measurements) {
       at += microseconds;
     }
   }
-  return nlohmann::ordered_json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";
+  return json_text({{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}, -1);
 }
 
 std::string devices_table(const rt::Devices& devices) {
@@ -334,7 +339,7 @@ std::string devices_json(const rt::Devices& devices) {
                               {"threads", device.threads}});
   for (const auto& backend : devices.backends)
     all["backends"].push_back({{"name", backend.name}, {"reason", backend.reason}});
-  return all.dump(2) + "\n";
+  return json_text(all, 2);
 }
 
 }  // namespace librt::bench

@@ -45,6 +45,11 @@ void print_line(const std::string& line) {
   std::printf("%s\n", line.c_str());
 }
 
+// Names in files, and of files, may be invalid UTF-8, which JSON requires.
+void print_json(const Json& json) {
+  print_line(json.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
 bool has_suffix(const std::string& text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.ends_with(suffix);
 }
@@ -62,7 +67,7 @@ int list_ops(bool json) {
       print_line(librt::text(op.domain, " ", op.op, " ", op.first_opset,
                              newest ? "+" : librt::text("-", op.last_opset)));
   }
-  if (json) print_line(all.dump(2));
+  if (json) print_json(all);
   return librt::tools::kFine;
 }
 
@@ -108,7 +113,7 @@ int report_import_failure(const Options& options, const Status& status,
                        {"dtype", node.dtype},
                        {"reason", node.reason},
                        {"help", node.help}});
-    print_line(Json({{"error", status.message()}, {"unsupported", nodes}}).dump(2));
+    print_json({{"error", status.message()}, {"unsupported", nodes}});
   } else if (!report.unsupported.empty()) {
     std::fputs(librt::onnx::table_of(report.unsupported).c_str(), stdout);
   }
@@ -475,7 +480,7 @@ int write_trained(const Options& options) {
   if (!weights.ok()) return librt::tools::report_failure("rtconvert", weights.status());
   const std::string& source = options.merge_adapter.empty() ? options.checkpoint : options.merge_adapter;
   if (options.json)
-    print_line(Json({{"output", output}, {"weights", *weights}}).dump(2));
+    print_json({{"output", output}, {"weights", *weights}});
   else
     print_line(librt::text("file        ", output, ", ", *weights, " weights of ", source));
   return librt::tools::kFine;
@@ -489,7 +494,7 @@ int export_zoo(const Options& options) {
   const auto nodes = librt::onnx::write_onnx(*model, options.output);
   if (!nodes.ok()) return librt::tools::report_failure("rtconvert", nodes.status());
   if (options.json)
-    print_line(Json({{"output", options.output}, {"onnx_nodes", *nodes}}).dump(2));
+    print_json({{"output", options.output}, {"onnx_nodes", *nodes}});
   else
     print_line(librt::text("file        ", options.output, ", ", *nodes, " ONNX nodes"));
   return librt::tools::kFine;
@@ -506,7 +511,7 @@ int convert(const Options& options) {
     if (Status status = compile(options, *model, summary); !status.ok())
       return librt::tools::report_failure("rtconvert", status);
   if (options.inspect) std::fputs(librt::print(*model).c_str(), stdout);
-  if (compiles && options.json) print_line(summary_json(options, import, summary).dump(2));
+  if (compiles && options.json) print_json(summary_json(options, import, summary));
   if (compiles && !options.json) print_summary(options, import, summary);
   for (const VerifyLine& line : summary.verified)
     if (!line.equal) return librt::tools::kDifferent;

@@ -28,7 +28,10 @@ using rt::train::Options;
 std::vector<std::pair<std::string, std::string>> notes_of(const rt::train::DataFacts& facts) {
   std::vector<std::pair<std::string, std::string>> notes;
   const auto add = [&](const char* key, const auto& list) {
-    if (!list.empty()) notes.emplace_back(key, nlohmann::json(list).dump());
+    // Names of folders and columns may be invalid UTF-8, which JSON requires.
+    if (!list.empty())
+      notes.emplace_back(key,
+                         nlohmann::json(list).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   };
   add("data.classes", facts.classes);
   add("data.features", facts.features);

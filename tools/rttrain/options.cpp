@@ -217,7 +217,7 @@ std::string data_text(const Options& options) {
                          {"size", data.size},
                          {"bgr", data.bgr},
                          {"validate_fraction", options.validate_fraction}})
-      .dump();
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace rt::train
