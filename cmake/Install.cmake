@@ -2,9 +2,14 @@
 #
 # lib/librt contains librt.so and the backend modules, which find each other there; programs find it by RPATH. Linking
 # with -lrt from a default folder would find glibc's library of that name, hence the directory and the full paths.
+#
+# What is installed is linked with its final RPATH. If CMake rewrote it during the installation, it would fill up the one
+# of the build tree with colons, that is with empty entries, and libraries would be loaded from the current directory.
 include(CMakePackageConfigHelpers)
 
 set(rt_libdir "${CMAKE_INSTALL_LIBDIR}/librt")
+set(rt_final_rpath BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(rt_runtime PROPERTIES ${rt_final_rpath})
 install(TARGETS rt_runtime EXPORT librtTargets
   LIBRARY DESTINATION "${rt_libdir}" INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/rt" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
@@ -14,15 +19,20 @@ foreach(module rt_reference rt_cpu rt_vulkan rt_cuda rt_communicator_mpi)
   if(TARGET ${module})
     get_target_property(type ${module} TYPE)
     if(type STREQUAL "MODULE_LIBRARY" OR type STREQUAL "SHARED_LIBRARY")
+      set_target_properties(${module} PROPERTIES ${rt_final_rpath})
       install(TARGETS ${module} LIBRARY DESTINATION "${rt_libdir}" NAMELINK_SKIP)
     endif()
   endif()
 endforeach()
 
 file(RELATIVE_PATH rt_from_bin "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix/${rt_libdir}")
+set(rt_program_rpath "$ORIGIN/${rt_from_bin}")
+if(NOT rt_from_bin STREQUAL "../lib/librt") # where it is in the build tree
+  list(APPEND rt_program_rpath "$ORIGIN/../lib/librt")
+endif()
 foreach(program rtconvert rtbench rtrun rttrain)
   if(TARGET ${program})
-    set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/${rt_from_bin}")
+    set_target_properties(${program} PROPERTIES INSTALL_RPATH "${rt_program_rpath}" ${rt_final_rpath})
     install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   endif()
 endforeach()

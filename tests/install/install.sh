@@ -63,6 +63,9 @@ for program in rtrun rttrain; do
     { echo "$program does not load the installed librt.so.0:"; ldd "$work/prefix/bin/$program"; exit 1; }
 done
 
+# Nothing is loaded from the current directory.
+"$root/tests/house/runpath.sh" "$work/prefix" || [ $? = 77 ] || fail "an RPATH of the installed files"
+
 # The programs of examples/.
 build_project "$root/examples"
 examples=$work/build/examples
