@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "runtime/backend/abi.h"
+#include "runtime/core/environment.h"
 
 namespace librt {
 
@@ -75,7 +76,7 @@ std::vector<std::string> module_folders() {
     const std::string& known = real.empty() ? folder : real;
     if (std::find(folders.begin(), folders.end(), known) == folders.end()) folders.push_back(known);
   };
-  if (const char* variable = std::getenv("RT_MODULE_PATH"); variable != nullptr && *variable != 0) {
+  if (const char* variable = environment("RT_MODULE_PATH"); variable != nullptr && *variable != 0) {
     std::string_view rest = variable;
     while (!rest.empty()) {
       const size_t end = rest.find(':');

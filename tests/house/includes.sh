@@ -49,13 +49,13 @@ check tools/compiler "$backend|^runtime/ops/|^runtime/model/|^runtime/session/me
 check tools/compiler/shape "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
 check tools/compiler/edit "$backend|^runtime/ops/|^tools/compiler/(edit|shape)/|^tools/compiler/[a-z_]+\.h"
 check tools/onnx "$graph|^runtime/model/|^runtime/ops/|^tools/(compiler|data|onnx)/|^tools/[a-z_]+\.inc"
-check tools/cli '^runtime/core/(cache_folder|hash)\.h|^tools/cli/'
+check tools/cli '^runtime/core/(cache_folder|environment|hash)\.h|^tools/cli/'
 check tools/data "$core|^tools/data/"
 check tools/shaders '^tools/shaders/'
 check tools/communicator '^rt/communicator\.h|^tools/communicator/'
 check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/rtrun/'
 check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
-check tools/rtbench '^rt/|^runtime/core/cache_folder\.h|^runtime/(model|ops)/|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
+check tools/rtbench '^rt/|^runtime/core/(cache_folder|environment)\.h|^runtime/(model|ops)/|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
 check tools/rtconvert "$graph|^rt/|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|data|onnx|rtconvert)/|^tools/[a-z_]+\.h"
 
 # Every directory with code is covered by a rule of its own or of a parent.

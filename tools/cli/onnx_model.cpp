@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 
 #include "runtime/core/cache_folder.h"
+#include "runtime/core/environment.h"
 #include "runtime/core/hash.h"
 
 extern char** environ;
@@ -95,7 +95,7 @@ std::string find_rtconvert() {
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
   if (!error && is_program(self.parent_path() / "rtconvert"))
     return (self.parent_path() / "rtconvert").string();
-  const char* variable = std::getenv("PATH");
+  const char* variable = environment("PATH");
   for (std::string_view rest = variable != nullptr ? variable : ""; !rest.empty();) {
     const size_t end = std::min(rest.find(':'), rest.size());
     if (const fs::path path = fs::path(rest.substr(0, end)) / "rtconvert"; end > 0 && is_program(path))

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "runtime/core/cache_folder.h"
+#include "runtime/core/environment.h"
 #include "tools/cli/cache_folder.h"
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -53,7 +54,7 @@ constexpr double kLargestQuantizedError =
 constexpr double kReferenceFlops = 2e9;
 
 bool software_counts() {
-  return std::getenv("RT_VULKAN_ALLOW_SOFTWARE") != nullptr;
+  return librt::environment("RT_VULKAN_ALLOW_SOFTWARE") != nullptr;
 }
 
 // The devices to measure; an unknown or absent backend is an error with its reason.

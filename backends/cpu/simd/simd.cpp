@@ -1,7 +1,8 @@
 #include "backends/cpu/simd/simd.h"
 
-#include <cstdlib>
 #include <cstring>
+
+#include "runtime/core/environment.h"
 
 namespace librt::cpu {
 
@@ -26,7 +27,7 @@ int available_simd(const Simd* (&sets)[3]) noexcept {
 const Simd& best_simd() noexcept {
   const Simd* sets[3] = {};
   const int count = available_simd(sets);
-  if (const char* wanted = std::getenv("RT_CPU_ISA"); wanted != nullptr)
+  if (const char* wanted = environment("RT_CPU_ISA"); wanted != nullptr)
     for (int i = 0; i < count; ++i)
       if (std::strcmp(sets[i]->name, wanted) == 0) return *sets[i];
   return *sets[0];

@@ -12,6 +12,7 @@
 #include "backends/cuda/device/errors.h"
 #include "backends/cuda/libraries/cublaslt.h"
 #include "backends/cuda/libraries/cudnn.h"
+#include "runtime/core/environment.h"
 
 namespace librt::cuda {
 namespace {
@@ -182,7 +183,7 @@ Status list_devices(std::vector<DeviceFacts>& devices) {
   if (facts.error == cudaErrorInsufficientDriver && facts.driver_version == 0)
     facts.no_driver = why_no_driver();
   if (cudaRuntimeGetVersion(&facts.runtime_version) != cudaSuccess) facts.runtime_version = 0;
-  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+  if (const char* visible = environment("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
     facts.visible = visible;
     facts.visible_set = true;
   }

@@ -2,8 +2,9 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <vector>
+
+#include "runtime/core/environment.h"
 
 namespace librt::cuda {
 namespace {
@@ -20,7 +21,7 @@ std::string own_folder() {
 /// In the order in which they are tried; empty: the system's search.
 std::vector<std::string> folders() {
   std::vector<std::string> folders;
-  const char* path = std::getenv("RT_CUDA_LIBRARY_PATH");
+  const char* path = environment("RT_CUDA_LIBRARY_PATH");
   for (std::string_view rest = path == nullptr ? "" : path; !rest.empty();) {
     const size_t end = std::min(rest.find(':'), rest.size());
     if (end > 0) folders.emplace_back(rest.substr(0, end));
@@ -38,7 +39,7 @@ void CloseLibrary::operator()(void* handle) const noexcept {
 }
 
 Result<LibraryHandle> open_library(const std::string& name) {
-  if (const char* listed = std::getenv("RT_CUDA_LIBRARIES"); listed != nullptr && !is_listed(listed, name))
+  if (const char* listed = environment("RT_CUDA_LIBRARIES"); listed != nullptr && !is_listed(listed, name))
     return Status::make(Code::NotFound, name, " is not looked for: RT_CUDA_LIBRARIES is '", listed, "'");
   std::string reason;
   for (const std::string& folder : folders()) {

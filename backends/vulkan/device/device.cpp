@@ -1,6 +1,5 @@
 #include "backends/vulkan/device/device.h"
 
-#include <cstdlib>
 #include <cstring>
 
 #include "backends/vulkan/dispatch/commands.h"
@@ -8,6 +7,7 @@
 #include "backends/vulkan/kernel_families.h"
 #include "backends/vulkan/self_tests/self_test.h"
 #include "runtime/core/cache_folder.h"
+#include "runtime/core/environment.h"
 #include "runtime/core/exception.h"
 
 namespace librt::vulkan {
@@ -16,13 +16,13 @@ namespace {
 constexpr size_t kStagingBytes = size_t{8} << 20;
 
 bool software_allowed() {
-  const char* value = std::getenv("RT_VULKAN_ALLOW_SOFTWARE");
+  const char* value = environment("RT_VULKAN_ALLOW_SOFTWARE");
   return value != nullptr && std::strcmp(value, "1") == 0;
 }
 
 /// RT_VULKAN_MATRICES: 0 disables matmul by cooperative matrices, 1 enables it on software devices too.
 Status request_matrices(DevicePlan& plan) {
-  const char* value = std::getenv("RT_VULKAN_MATRICES");
+  const char* value = environment("RT_VULKAN_MATRICES");
   if (value == nullptr) return {};
   if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
     return invalid_argument("RT_VULKAN_MATRICES is '", value, "'; expected 0 or 1");

@@ -3,11 +3,11 @@
 #include <fnmatch.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
 #include "runtime/core/convert_floats.h"
+#include "runtime/core/environment.h"
 
 namespace librt::vulkan {
 namespace {
@@ -63,12 +63,12 @@ Result<std::string> run(VulkanDevice& device, const SelfTest& test) {
 Result<std::unique_ptr<SelfTests>> SelfTests::open(VulkanDevice& device, std::string file,
                                                    std::string_view key) {
   std::unique_ptr<SelfTests> tests(new SelfTests(device, std::move(file), key));
-  if (const char* value = std::getenv("RT_VULKAN_SELF_TEST"); value != nullptr) {
+  if (const char* value = environment("RT_VULKAN_SELF_TEST"); value != nullptr) {
     if (std::strcmp(value, "0") != 0 && std::strcmp(value, "1") != 0)
       return invalid_argument("RT_VULKAN_SELF_TEST is '", value, "'; expected 0 or 1");
     tests->enabled_ = *value == '1';
   }
-  const char* value = std::getenv("RT_VULKAN_QUARANTINE");
+  const char* value = environment("RT_VULKAN_QUARANTINE");
   for (std::string_view rest = value == nullptr ? "" : value; !rest.empty();) {
     const std::string name(rest.substr(0, rest.find(',')));
     rest.remove_prefix(std::min(rest.size(), name.size() + 1));
