@@ -3,9 +3,9 @@
 #include <new>
 
 #include "backends/cuda/device/errors.h"
+#include "runtime/core/exception.h"
 #if defined(RT_CUDA_EMULATED)
 #include "cuda_emulator/emulator.h"
-#include "runtime/core/exception.h"
 #endif
 
 namespace librt::cuda {
