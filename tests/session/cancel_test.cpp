@@ -251,7 +251,7 @@ TEST(Cancel, LeavesStatesWhole) {
     const Status status = submits ? session->submit() : session->run();
     ASSERT_TRUE(status.ok() || status.code() == Code::Cancelled) << status.message();
     cancelled += !status.ok();
-    done += status.ok() ? 1 : 0;
+    done += status.ok() ? 1.0F : 0.0F;
     if (submits && status.ok()) ASSERT_OK(session->wait());
     ASSERT_EQ(state(*session, "early"), done);
     ASSERT_EQ(state(*session, "late"), done);
