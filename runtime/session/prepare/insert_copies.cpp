@@ -189,13 +189,17 @@ Status CopyInserter::check_memory(const Step& step) const {
   const bool on_host = devices_.kind(devices_.entry(step.device).space) == SpaceKind::Host;
   const uint64_t machine =
       on_host ? host_memory_bytes() : devices_.entry(step.device).device->info().memory_bytes;
+  // A result may take the place of an operand that is as large.
+  uint64_t largest = 0;
+  for (const Ref input : step.inputs)
+    if (input != kNone) largest = std::max(largest, p_.values[input].bytes);
   uint64_t results = 0;
   for (const Ref output : step.outputs) {
     const PlanValue& value = p_.values[output];
     if (value.source != ValueSource::Step) continue;
     RT_TRY(MemoryLimit::check_machine(value.bytes, machine));
     // The graph's outputs may be written to memory of the caller; a session checks them when it runs.
-    if (!on_host || !is_output_[output]) results += value.bytes;
+    if (value.bytes > largest && (!on_host || !is_output_[output])) results += value.bytes;
   }
   const uint64_t tables = to_bytes(step.cost.tables);
   RT_TRY(MemoryLimit::check_machine(tables, host_memory_bytes()));
