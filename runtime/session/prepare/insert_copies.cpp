@@ -1,5 +1,7 @@
 #include "runtime/session/prepare/insert_copies.h"
 
+#include <algorithm>
+
 #include "runtime/core/host_memory.h"
 #include "runtime/session/prepare/legalize.h"
 
