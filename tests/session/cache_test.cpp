@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tests/session/cached_decoder.h"
 
 namespace librt {
@@ -95,10 +95,6 @@ TEST(CachedDecoder, NothingIsWrittenPastTheCapacity) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
-  if (const auto found = librt::open_device(librt::backend_name, {}); !found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
+  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
   return RUN_ALL_TESTS();
 }

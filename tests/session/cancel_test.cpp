@@ -4,12 +4,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "rt/rt.h"
-#include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tests/support/control_nodes.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
@@ -321,17 +322,14 @@ TEST(Cancel, WorksWhileTheSessionIsInUse) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  if (argc > 2 && std::string_view(argv[1]) == "--write") {
-    const librt::Status status = librt::compiler::write_model(*librt::nested_loops(900'000), argv[2]);
+  if (argc > 3 && std::string_view(argv[1]) == "--write") {
+    const int64_t trips = std::strtoll(argv[3], nullptr, 10);
+    const librt::Status status = librt::compiler::write_model(*librt::nested_loops(trips), argv[2]);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.message().c_str());
     return status.ok() ? 0 : 1;
   }
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
-  const auto found = librt::open_device(librt::backend_name, {});
-  if (!found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
-  librt::asynchronous = (*found)->info().asynchronous;
+  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
+  if (device == nullptr) return librt::test::kSkipped;
+  librt::asynchronous = device->info().asynchronous;
   return RUN_ALL_TESTS();
 }

@@ -7,6 +7,7 @@
 
 #include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tests/support/run_node.h"
 #include "tools/compiler/builder.h"
 
@@ -127,10 +128,6 @@ TEST(EmptyAxis, KernelsReadNothing) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
-  if (const auto found = librt::open_device(librt::backend_name, {}); !found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
+  if (librt::test::open_backend(argc, argv, librt::backend_name) == nullptr) return librt::test::kSkipped;
   return RUN_ALL_TESTS();
 }

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
@@ -294,13 +294,9 @@ TEST(Submit, TimesEveryNodeWhereThatIsAskedFor) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
   librt::validation = argc > 2 && std::string_view(argv[2]) == "--validation";
-  const auto found = librt::open_device(librt::backend_name, {});
-  if (!found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
-  librt::asynchronous = (*found)->info().asynchronous;
+  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
+  if (device == nullptr) return librt::test::kSkipped;
+  librt::asynchronous = device->info().asynchronous;
   return RUN_ALL_TESTS();
 }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tools/compiler/builder.h"
 
 namespace librt {
@@ -135,12 +135,8 @@ TEST(Tf32, IsNotSharedWithASessionWithoutIt) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
-  const auto device = librt::open_device(librt::backend_name, {});
-  if (!device.ok()) {
-    std::printf("skipped: %s\n", device.status().message().c_str());
-    return 77;
-  }
-  librt::has_tf32 = librt::has_feature((*device)->info(), "tf32");
+  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
+  if (device == nullptr) return librt::test::kSkipped;
+  librt::has_tf32 = librt::has_feature(device->info(), "tf32");
   return RUN_ALL_TESTS();
 }

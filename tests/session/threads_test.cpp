@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "rt/rt.h"
-#include "runtime/backend/registry.h"
 #include "runtime/session/session.h"
+#include "tests/session/backend.h"
 #include "tools/compiler/builder.h"
 #include "tools/compiler/writer.h"
 
@@ -179,12 +179,8 @@ TEST(Threads, MustNotShareASession) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::backend_name = argc > 1 ? argv[1] : "reference";
   if (argc > 2) librt::devices = static_cast<int>(std::strtol(argv[2], nullptr, 10));
-  const auto found = librt::open_device(librt::backend_name, {});
-  if (!found.ok()) {
-    std::printf("skipped: %s\n", found.status().message().c_str());
-    return 77;
-  }
+  const auto device = librt::test::open_backend(argc, argv, librt::backend_name);
+  if (device == nullptr) return librt::test::kSkipped;
   return RUN_ALL_TESTS();
 }

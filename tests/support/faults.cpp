@@ -350,14 +350,7 @@ int open(const char* path, int flags, ...) {
   RT_FAULT_OR_GO_ON(Open)
   return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
-int open64(const char* path, int flags, ...) {
-  va_list arguments;
-  va_start(arguments, flags);
-  const mode_t mode = mode_of(flags, arguments);
-  va_end(arguments);
-  RT_FAULT_OR_GO_ON(Open)
-  return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
-}
+int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 // What -D_FORTIFY_SOURCE makes of open().
 int __open_2(const char* path, int flags) {
   return open(path, flags);

@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 
 #include "runtime/core/atomic_file.h"
+#include "runtime/core/host_memory.h"
 
 namespace librt::tools {
 namespace {
@@ -22,16 +22,6 @@ constexpr size_t kFirstBuffer = size_t{1} << 16;
 constexpr int kMillisecondsBetween = 50;
 
 using Clock = std::chrono::steady_clock;
-
-/// The number that a file of the system holds.
-size_t number_in(const char* path, size_t otherwise) {
-  const Descriptor file(open(path, O_RDONLY | O_CLOEXEC));
-  char digits[32];
-  const ssize_t got = file.number() < 0 ? -1 : read(file.number(), digits, sizeof digits);
-  size_t number = 0;
-  if (got <= 0 || std::from_chars(digits, digits + got, number).ec != std::errc()) return otherwise;
-  return number;
-}
 
 Result<Descriptor> open_file(const std::string& path, struct stat& info) {
   // O_NONBLOCK: to open a pipe must not wait for the process that writes it.
@@ -136,9 +126,7 @@ Descriptor::~Descriptor() {
 
 size_t largest_file() noexcept {
   static const size_t memory = [] {
-    size_t bytes = static_cast<size_t>(std::max(sysconf(_SC_PHYS_PAGES), 1L)) *
-                   static_cast<size_t>(std::max(sysconf(_SC_PAGESIZE), 1L));
-    bytes = std::min(bytes, number_in("/sys/fs/cgroup/memory.max", bytes));  // of a container
+    auto bytes = static_cast<size_t>(std::max<uint64_t>(host_memory_bytes(), 1));
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
       bytes = std::min(bytes, static_cast<size_t>(limit.rlim_cur));
