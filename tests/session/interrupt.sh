@@ -25,8 +25,9 @@ expect 2 'time limit of 300 ms' timeout 300 "$bin/rtrun" long.rt --random-input 
 expect 2 'a number above 0' "$bin/rtrun" long.rt --random-input --time-limit 0
 
 # The first SIGINT cancels the run; the program says so and ends by itself. Runs within the default limit of a million iterations, which
-# a fast machine completes before the signal, again and again.
+# a fast machine completes before the signal, again and again. --foreground: without it, timeout sends the signal twice, and a second
+# one ends the program at once.
 for backend in cpu reference; do
-  expect 130 'the run was cancelled' timeout --preserve-status -s INT 2 "$bin/rtrun" short.rt --random-input --repeat 1000000 --backend $backend
+  expect 130 'the run was cancelled' timeout --foreground --preserve-status -s INT 2 "$bin/rtrun" short.rt --random-input --repeat 1000000 --backend $backend
 done
 echo "rtrun is interrupted with exit code 130 and stops at its limits"
