@@ -23,7 +23,7 @@ bytes() { printf '%b' "$1"; }
 "$bin/rtconvert" zoo:lenet5 -o trained.rt --train >/dev/null
 { bytes '\0\0\010\03\0\0\0\0100\0\0\0\034\0\0\0\034'; head -c $((64 * 28 * 28)) "$bin/rtconvert"; } >images
 { bytes '\0\0\010\01\0\0\0\0100'; for i in {1..64}; do bytes "\\0$((i * 7 % 8))"; done; } >labels
-data=(--data images --labels labels --batch 8 --backend cpu)
+data=(--data images --labels labels --batch 8 --scale 0.0039 --backend cpu)
 
 echo "--- files that are no good"
 bytes '\0\0\010\03\0\0\0\0100\0\0\0\0\0\0\0\034' >empty.idx

@@ -6,7 +6,6 @@
 //
 // Results must be equal in shape and values; both models must reject the same inputs; every dimension claimed
 // by the compiled file must match the run. A model with a fault is minimized before it is printed.
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "tests/differential/known.h"
 #include "tests/differential/minimize.h"
 #include "tests/differential/workers.h"
+#include "tools/cli/command_line.h"
 
 namespace {
 
@@ -251,11 +251,12 @@ int run_file(const Settings& settings) {
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Models with open dimensions against the same models with every dimension fixed");
+  librt::tools::CommandLine app(
+      "Models with open dimensions against the same models with every dimension fixed");
   app.add_option("--pairs", settings.pairs, "How many random models");
   app.add_option("--seed", settings.seed, "Of the first model; the next ones count on");
   app.add_option("--extents", settings.extents, "Assignments of extents that each model is run at");
-  app.add_option("--jobs", settings.jobs, "Processes at a time")->check(CLI::PositiveNumber);
+  app.add_option("--jobs", settings.jobs, "Processes at a time")->check(librt::tools::positive());
   app.add_option("--backend", settings.backend, "Of the open model's session; 'reference': none");
   app.add_option("--minimize", settings.minimize, "How many faulty models each process makes smaller");
   app.add_option("--show", settings.show, "Kinds of each fault that are printed");
@@ -267,7 +268,7 @@ int main(int argc, char** argv) {
   app.add_flag("--quick", settings.quick, "Leave out sessions of fixed models");
   app.add_flag("--without-empty", settings.without_empty, "No extents of 0");
   app.add_flag("-v,--verbose", settings.verbose, "Print every model");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
   setenv("OMP_NUM_THREADS", "1", 0);  // the models are small, and there are several processes
   return settings.model.empty() ? run(settings) : run_file(settings);
 }

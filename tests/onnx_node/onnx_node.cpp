@@ -2,12 +2,13 @@
 //
 // A case in the skip file is run as well; if it passes, the run fails, so that the list stays accurate. With
 // --refuse the cases are only converted: each converts, or is rejected with a list of unsupported operators.
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
 #include "tests/onnx_node/case.h"
 #include "tests/onnx_node/runner.h"
+#include "tools/cli/command_line.h"
 #include "tools/onnx/import.h"
 #include "tools/rtconvert/run_session.h"
 
@@ -143,7 +144,7 @@ Counts run_all(const Settings& settings, const std::vector<Case>& cases,
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Runs ONNX's operator conformance cases");
+  librt::tools::CommandLine app("Runs ONNX's operator conformance cases");
   app.add_option("--data", settings.data, "Folder with one folder per case")->required();
   app.add_option("--cases", settings.cases, "cases.tsv or models.tsv")->required();
   app.add_option("--skips", settings.skips, "File of cases that are known to fail, with reasons");
@@ -159,7 +160,7 @@ int main(int argc, char** argv) {
   app.add_flag("--unbaked", settings.unbaked,
                "Operands that give shapes stay inputs instead of becoming constants");
   app.add_flag("--write-skips", settings.write_skips, "Print failures as lines for a skip file");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
 
   constexpr int kSkipped = 77;
   if (!fs::exists(settings.data) || !fs::exists(settings.cases)) {

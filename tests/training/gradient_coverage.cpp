@@ -5,13 +5,13 @@
 //
 // An operator counts when every unlisted case can be differentiated. The gaps file lists operators or cases
 // that cannot, with reasons; an entry that is no longer a gap fails.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <set>
 
 #include "tests/onnx_node/case.h"
+#include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/compiler/train/training_graph.h"
 #include "tools/onnx/import.h"
@@ -58,12 +58,12 @@ Verdict judge(const Settings& settings, const Case& rules, std::string& reason) 
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Counts the ONNX operators that have gradients");
+  librt::tools::CommandLine app("Counts the ONNX operators that have gradients");
   app.add_option("--data", settings.data, "Folder with one folder per case")->required();
   app.add_option("--cases", settings.cases, "cases.tsv")->required();
   app.add_option("--gaps", settings.gaps, "Operators or cases without a gradient, with reasons")->required();
   app.add_flag("--verbose", settings.verbose, "Also name the operators that have one");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
   if (!fs::exists(settings.data) || !fs::exists(settings.cases)) {
     std::printf("SKIPPED: the conformance cases are not there (%s, %s)\n", settings.data.c_str(),
                 settings.cases.c_str());

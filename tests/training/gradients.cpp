@@ -5,13 +5,13 @@
 // FOLDER holds NAME.onnx, NAME.npz and NAME.json for every case. Each model is imported, gets the entry
 // `gradients`, is optimized, written, read back and run in a session; every gradient and every output is
 // compared.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/training_graph.h"
@@ -154,12 +154,12 @@ std::vector<std::string> case_names(const Settings& settings) {
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Compares gradients of ONNX graphs with another framework's");
+  librt::tools::CommandLine app("Compares gradients of ONNX graphs with another framework's");
   app.add_option("--data", settings.data, "Folder with NAME.onnx, NAME.npz, NAME.json")->required();
   app.add_option("--backend", settings.backend, "Of the session")->capture_default_str();
   app.add_option("--only", settings.only, "Only cases whose name contains this");
   app.add_flag("--verbose", settings.verbose, "Also name what passes");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
   if (!fs::exists(settings.data)) {
     std::printf("SKIPPED: %s is not there\n", settings.data.c_str());
     return 77;

@@ -5,7 +5,6 @@
 // FOLDER holds NAME.json (algorithm, hyperparameters) and NAME.npz: traj.P [steps + 1, ..], grads.P [steps,
 // ..], lr [steps]. A single-entry model takes the gradients as inputs; every step of every parameter is
 // compared.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/training/step_session.h"
+#include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/optimizers.h"
@@ -177,11 +177,11 @@ std::string run_case(const Settings& settings, const std::string& name, size_t& 
 
 int main(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Compares optimizers with another framework's trajectories");
+  librt::tools::CommandLine app("Compares optimizers with another framework's trajectories");
   app.add_option("--data", settings.data, "Folder with NAME.npz, NAME.json")->required();
   app.add_option("--backend", settings.backend, "Of the session")->capture_default_str();
   app.add_option("--only", settings.only, "Only cases whose name contains this");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
   if (!fs::exists(settings.data)) {
     std::printf("SKIPPED: %s is not there\n", settings.data.c_str());
     return 77;

@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -149,9 +150,138 @@ std::string footer_of(const ProgramHelp& help) {
   return text + wrapped(kExitCodeHelp, width, "");
 }
 
+/// Text that is a number for which is_valid holds.
+CLI::Validator number_check(bool (*is_valid)(double), const char* wanted) {
+  return CLI::Validator(
+      [is_valid, wanted](const std::string& text) {
+        double value = 0;
+        const bool valid = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && is_valid(value);
+        return valid ? std::string() : std::string("expected ") + wanted + ", found " + text;
+      },
+      "");
+}
+
+int exit_code(const CLI::App& app, const CLI::Error& error) {
+  return app.exit(error) == 0 ? kFine : kBadInput;
+}
+
 }  // namespace
 
-void set_up_help(CLI::App& app, const ProgramHelp& help) {
+Check::Check(CLI::Validator validator)
+    : validator_(std::make_shared<const CLI::Validator>(std::move(validator))) {}
+
+Check positive() {
+  return Check(number_check([](double value) { return value > 0; }, "a number above 0"));
+}
+
+Check non_negative() {
+  return Check(number_check([](double value) { return value >= 0; }, "a number of at least 0"));
+}
+
+template <class Number>
+Check between(Number least, Number most) {
+  return Check(CLI::Range(least, most));
+}
+template Check between(double, double);
+template Check between(int, int);
+template Check between(unsigned, unsigned);
+
+Check one_of(std::vector<std::string> names) {
+  return Check(CLI::IsMember(std::move(names)));
+}
+
+Check byte_size() {
+  return Check(CLI::AsSizeValue(false));
+}
+
+Option* Option::group(const std::string& heading) {
+  option_->group(heading);
+  return this;
+}
+
+Option* Option::check(const Check& check) {
+  option_->check(check.validator());
+  return this;
+}
+
+Option* Option::required() {
+  option_->required();
+  return this;
+}
+
+Option* Option::needs(const Option* other) {
+  option_->needs(other->option_);
+  return this;
+}
+
+Option* Option::capture_default_str() {
+  option_->capture_default_str();
+  return this;
+}
+
+Option* Option::default_str(const std::string& text) {
+  option_->default_str(text);
+  return this;
+}
+
+Option* Option::delimiter(char character) {
+  option_->delimiter(character);
+  return this;
+}
+
+Option* Option::expected(int count) {
+  option_->expected(count);
+  return this;
+}
+
+Option* Option::take_all() {
+  option_->take_all();
+  return this;
+}
+
+size_t Option::count() const {
+  return option_->count();
+}
+
+std::string Option::get_name() const {
+  return option_->get_name();
+}
+
+CommandLine::CommandLine(const std::string& description) : app_(std::make_unique<CLI::App>(description)) {}
+CommandLine::~CommandLine() = default;
+
+Option* CommandLine::keep(CLI::Option* option) {
+  return &options_.emplace_back(*option);
+}
+
+template <class Value>
+Option* CommandLine::add_option(const std::string& name, Value& value, const std::string& description) {
+  return keep(app_->add_option(name, value, description));
+}
+template Option* CommandLine::add_option(const std::string&, std::string&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, int&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, unsigned&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, long&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, unsigned long&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, float&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, double&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::optional<int64_t>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::optional<float>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::optional<double>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<int>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<unsigned>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<int64_t>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<uint64_t>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<float>&, const std::string&);
+template Option* CommandLine::add_option(const std::string&, std::vector<double>&, const std::string&);
+
+Option* CommandLine::add_flag(const std::string& name, bool& value, const std::string& description) {
+  return keep(app_->add_flag(name, value, description));
+}
+
+void CommandLine::set_up_help(const ProgramHelp& help) {
+  CLI::App& app = *app_;
   app.name(help.program);
   app.set_version_flag("--version", help.program + " " + RT_VERSION_TEXT);
   app.footer(footer_of(help));
@@ -180,42 +310,22 @@ void set_up_help(CLI::App& app, const ProgramHelp& help) {
   app.formatter(std::make_shared<WrappingFormatter>(left_out, std::vector<std::string>()));
 }
 
-namespace {
-CLI::Validator number_check(bool (*is_valid)(double), const char* wanted) {
-  return CLI::Validator(
-      [is_valid, wanted](const std::string& text) {
-        double value = 0;
-        const bool valid = CLI::detail::lexical_cast(text, value) && std::isfinite(value) && is_valid(value);
-        return valid ? std::string() : std::string("expected ") + wanted + ", found " + text;
-      },
-      "");
-}
-}  // namespace
-
-CLI::Validator positive() {
-  return number_check([](double value) { return value > 0; }, "a number above 0");
-}
-
-CLI::Validator non_negative() {
-  return number_check([](double value) { return value >= 0; }, "a number of at least 0");
-}
-
 uint64_t milliseconds(double seconds) {
   constexpr double kMost = 1e15;
   return seconds <= 0 ? 0 : static_cast<uint64_t>(std::ceil(std::min(seconds * 1000, kMost)));
 }
 
-std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv) {
+std::optional<int> CommandLine::parse(int argc, char** argv) {
   try {
-    app.parse(argc, argv);
+    app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return leave(app, error);
+    return exit_code(*app_, error);
   }
   return std::nullopt;
 }
 
-int leave(const CLI::App& app, const CLI::ParseError& error) {
-  return app.exit(error) == 0 ? kFine : kBadInput;
+int CommandLine::refuse(const ArgumentError& error) const {
+  return exit_code(*app_, CLI::ValidationError(error.what(), CLI::ExitCodes::ValidationError));
 }
 
 }  // namespace librt::tools

@@ -1,14 +1,75 @@
-// What the programs' command lines have in common: --version, help by topic and as wide as the terminal,
-// examples and exit codes at its end.
+// The programs' command lines: options bound to variables, --version, help by topic and as wide as the
+// terminal, examples and exit codes at its end.
+//
+// Knows: CLI11, which only command_line.cpp includes: it takes seconds to parse. Must not know: any program's
+// options.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+class Option;
+class Validator;
+}  // namespace CLI
+
 namespace librt::tools {
+
+/// What an option's value must be.
+class Check {
+ public:
+  explicit Check(CLI::Validator validator);
+  const CLI::Validator& validator() const { return *validator_; }
+
+ private:
+  std::shared_ptr<const CLI::Validator> validator_;
+};
+
+/// Numbers above 0, and of at least 0. NaN and infinities are refused.
+Check positive();
+Check non_negative();
+/// Numbers from `least` to `most`. Number: double, int or unsigned.
+template <class Number>
+Check between(Number least, Number most);
+Check one_of(std::vector<std::string> names);
+/// Turns 64KiB, 256MiB (1024, 1024^2) into a number of bytes.
+Check byte_size();
+
+/// An option that a CommandLine has, and lives as long as it. Functions that return this describe it further.
+class Option {
+ public:
+  explicit Option(CLI::Option& option) : option_(&option) {}
+
+  /// The heading in the help. Empty: not in the help.
+  Option* group(const std::string& heading);
+  Option* check(const Check& check);
+  Option* required();
+  /// Is refused without the other option.
+  Option* needs(const Option* other);
+  /// The value that the variable has now is the default in the help.
+  Option* capture_default_str();
+  Option* default_str(const std::string& text);
+  /// One argument holds several values: 1,2,3.
+  Option* delimiter(char character);
+  /// How many values there must be.
+  Option* expected(int count);
+  /// May be given again and again; takes one argument each time.
+  Option* take_all();
+
+  /// How often the command line holds it.
+  size_t count() const;
+  /// "--name".
+  std::string get_name() const;
+
+ private:
+  CLI::Option* option_;
+};
 
 /// Groups of options that `--help` leaves out and a flag of their own shows.
 struct HelpTopic {
@@ -23,22 +84,44 @@ struct ProgramHelp {
   std::vector<HelpTopic> topics;
 };
 
-/// Adds --version, the topics' flags and --help-all where there are topics, and lays out the help. Call it
-/// after all options are declared.
-void set_up_help(CLI::App& app, const ProgramHelp& help);
+/// An argument that is refused after parsing: "OPTION: what is wrong".
+struct ArgumentError : std::runtime_error {
+  ArgumentError(const std::string& option, const std::string& problem)
+      : std::runtime_error(option + ": " + problem) {}
+};
 
-/// Checks of numbers: above 0, and at least 0. NaN and infinities are refused.
-CLI::Validator positive();
-CLI::Validator non_negative();
+class CommandLine {
+ public:
+  explicit CommandLine(const std::string& description);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  /// "--name", "-n,--name", or "name" for an argument by position. Parsing writes the value, which must live
+  /// until then. Value: std::string, a type of numbers, or a std::vector or std::optional of one;
+  /// command_line.cpp lists them.
+  template <class Value>
+  Option* add_option(const std::string& name, Value& value, const std::string& description = {});
+  Option* add_flag(const std::string& name, bool& value, const std::string& description);
+
+  /// Adds --version, the topics' flags and --help-all where there are topics, and lays out the help. Call it
+  /// after all options are declared.
+  void set_up_help(const ProgramHelp& help);
+
+  /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
+  /// version are on stdout, an error on stderr.
+  std::optional<int> parse(int argc, char** argv);
+  /// Prints the error on stderr, and returns the exit code for it.
+  int refuse(const ArgumentError& error) const;
+
+ private:
+  Option* keep(CLI::Option* option);
+
+  std::unique_ptr<CLI::App> app_;
+  std::deque<Option> options_;
+};
 
 /// Seconds of an option as milliseconds for librt: at least 1 unless they are 0.
 uint64_t milliseconds(double seconds);
-
-/// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
-/// version are on stdout, an error on stderr.
-std::optional<int> parse_arguments(CLI::App& app, int argc, char** argv);
-
-/// The exit code for what parsing or checking arguments threw, after printing it.
-int leave(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace librt::tools

@@ -336,7 +336,7 @@ int run(Options& options) {
 }
 
 int command_line(int argc, char** argv) {
-  CLI::App app(
+  librt::tools::CommandLine app(
       "Measures models on the devices of this machine: time, throughput, memory, and the error against the "
       "reference.");
   Options options;
@@ -355,11 +355,11 @@ int command_line(int argc, char** argv) {
          "--mode", options.mode,
          "infer, or train: steps of forward, backward and optimizer, for models of rtconvert --train; "
          "models of the zoo train with cross entropy and Adam")
-      ->check(CLI::IsMember({"infer", "train"}))
+      ->check(librt::tools::one_of({"infer", "train"}))
       ->capture_default_str();
-  CLI::Option* rate =
+  librt::tools::Option* rate =
       app.add_option("--lr", options.measure.learning_rate, "train: learning rate")->capture_default_str();
-  CLI::Option* target =
+  librt::tools::Option* target =
       app.add_option("--target-loss", options.measure.target_loss,
                      "train: also time until the loss on the one random batch is no larger");
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
@@ -368,13 +368,13 @@ int command_line(int argc, char** argv) {
                  "--precision makes it, with int8 calibrated on seeded random inputs; tf32: f32 on CUDA's "
                  "tensor cores; errors are against the original model")
       ->delimiter(',')
-      ->check(CLI::IsMember(precisions()));
+      ->check(librt::tools::one_of(precisions()));
   app.add_option("--adapter", options.measure.adapter,
                  "Adapter of rtconvert --save-adapter, for models compiled with --lora");
   app.add_option("--in-flight", options.measure.in_flight,
                  "2: keep two runs in flight, so that transfers overlap compute; times are then from the end "
                  "of one run to the end of the next")
-      ->check(CLI::Range(1, 2))
+      ->check(librt::tools::between(1, 2))
       ->capture_default_str();
   app.add_option("--time", options.measure.seconds, "Seconds of runs for each row, after warm-up")
       ->capture_default_str();
@@ -385,7 +385,7 @@ int command_line(int argc, char** argv) {
                  "What outputs are compared with, at the first batch size: reference (large models: the "
                  "first backend), "
                  "or none")
-      ->check(CLI::IsMember({"reference", "none"}))
+      ->check(librt::tools::one_of({"reference", "none"}))
       ->capture_default_str();
   app.add_flag("--no-tuning", options.no_tuning, "Choose kernels by rule instead of by timing");
   app.add_flag("--profile", options.measure.profile, "Time of every node");
@@ -397,14 +397,13 @@ int command_line(int argc, char** argv) {
                "Delete librt's files in the cache folder; while no other program uses librt");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
-  librt::tools::set_up_help(
-      app, {.program = "rtbench",
-            .examples = {"rtbench resnet50.rt --backend all --batch 1,8,32",
-                         "rtbench zoo:lenet5 --precision fp32,bf16,int8",
-                         "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
-            .notes = {librt::tools::kCacheHelp,
-                      "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
-  if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
+  app.set_up_help({.program = "rtbench",
+                   .examples = {"rtbench resnet50.rt --backend all --batch 1,8,32",
+                                "rtbench zoo:lenet5 --precision fp32,bf16,int8",
+                                "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
+                   .notes = {librt::tools::kCacheHelp,
+                             "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
+  if (const auto code = app.parse(argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");
     return librt::tools::kBadInput;

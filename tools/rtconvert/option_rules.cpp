@@ -154,14 +154,14 @@ constexpr Rule kAlways[] = {
 
 void check(std::span<const Rule> rules, const Options& options) {
   for (const Rule& rule : rules)
-    if (rule.applies(options) && !rule.holds(options)) throw CLI::ValidationError(rule.option, rule.message);
+    if (rule.applies(options) && !rule.holds(options)) throw tools::ArgumentError(rule.option, rule.message);
 }
 
 }  // namespace
 
 void check_rules(const Options& options) {
   if (!options.list_ops && !options.list_passes) {
-    if (options.input.empty()) throw CLI::ValidationError("model", "name a model to convert or inspect");
+    if (options.input.empty()) throw tools::ArgumentError("model", "name a model to convert or inspect");
     check(kOtherOutputs, options);
     if (!saves_adapter(options) && !exports_onnx(options)) check(kCompiling, options);
   }

@@ -5,7 +5,7 @@
 
 namespace librt::convert {
 
-/// Throws CLI::ValidationError for the first rule that the options break.
+/// Throws tools::ArgumentError for the first rule that the options break.
 void check_rules(const Options& options);
 
 }  // namespace librt::convert

@@ -1,6 +1,7 @@
 #include "tools/rtconvert/options.h"
 
 #include <charconv>
+#include <sstream>
 
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
@@ -34,10 +35,11 @@ bool split(const std::string& text, std::string& name, std::string& value) {
 compiler::LoraOptions parse_lora(const std::string& given) {
   compiler::LoraOptions lora;
   bool has_alpha = false;
-  for (const std::string& part : CLI::detail::split(given, ',')) {
+  std::istringstream parts(given);
+  for (std::string part; std::getline(parts, part, ',');) {
     std::string key, value;
     const auto wrong = [&](const char* expected) {
-      return CLI::ValidationError("--lora", std::string("expected ") + expected + ", found " + part);
+      return tools::ArgumentError("--lora", std::string("expected ") + expected + ", found " + part);
     };
     if (!split(part, key, value)) throw wrong("KEY=VALUE");
     const bool is_rank = key == "rank", is_alpha = key == "alpha";
@@ -48,7 +50,8 @@ compiler::LoraOptions parse_lora(const std::string& given) {
     if (!is_rank && !is_alpha && key != "dropout" && key != "seed")
       throw wrong("rank, alpha, targets, dropout or seed");
     double number = 0;
-    if (!CLI::detail::lexical_cast(value, number) || !(number >= 0) || !(number < 1e9))
+    const char* const end = value.data() + value.size();
+    if (std::from_chars(value.data(), end, number).ptr != end || !(number >= 0) || !(number < 1e9))
       throw wrong("a positive number");
     const bool is_integer = number == static_cast<double>(static_cast<int64_t>(number));
     if ((is_rank || key == "seed") && (!is_integer || (is_rank && number < 1))) throw wrong("a whole number");
@@ -64,7 +67,7 @@ compiler::LoraOptions parse_lora(const std::string& given) {
   return lora;
 }
 
-void declare(CLI::App& app, Options& options, Raw& raw) {
+void declare(tools::CommandLine& app, Options& options, Raw& raw) {
   app.add_option("model", options.input, "MODEL.onnx, MODEL.rt, or zoo:NAME");
   app.add_option("-o,--output", options.output,
                  "Where to write the compiled model; zoo:NAME -o MODEL.onnx writes ONNX");
@@ -99,7 +102,7 @@ void declare(CLI::App& app, Options& options, Raw& raw) {
   app.add_option("--atol", options.atol, "For --verify: absolute tolerance; default: 0.0001, or 0.03");
 }
 
-void declare_precision(CLI::App& app, Options& options) {
+void declare_precision(tools::CommandLine& app, Options& options) {
   const std::string group = "Precision";
   app.add_option(
          "--precision", options.precision,
@@ -107,7 +110,7 @@ void declare_precision(CLI::App& app, Options& options) {
          "computed in it; precision-sensitive nodes, inputs and outputs keep fp32. int8: 8-bit "
          "integer matmuls and convolutions, with scales from --calibrate, or dynamic ones for matmuls; "
          "int8-weights, int4-weights: only the weights of matmuls")
-      ->check(CLI::IsMember({"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"}))
+      ->check(tools::one_of({"fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--keep-fp32", options.keep_fp32,
@@ -124,17 +127,17 @@ void declare_precision(CLI::App& app, Options& options) {
       ->group(group);
 }
 
-void declare_accuracy(CLI::App& app, Options& options) {
+void declare_accuracy(tools::CommandLine& app, Options& options) {
   app.add_option("--accuracy", options.accuracy,
                  "Measure the error of the outputs that --precision causes, on the --input given, the rows "
                  "of --calibrate, or random values, and warn if it is large: auto (unless a run takes over "
                  "30 G operations), always, or never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(tools::one_of({"auto", "always", "never"}))
       ->capture_default_str()
       ->group("Precision");
 }
 
-void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
+void declare_adapters(tools::CommandLine& app, Options& options, Raw& raw) {
   const std::string group = "Adapters";
   app.add_option(
          "--lora", raw.lora,
@@ -151,7 +154,7 @@ void declare_adapters(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
-void declare_training(CLI::App& app, Options& options, TrainingArguments& arguments) {
+void declare_training(tools::CommandLine& app, Options& options, TrainingArguments& arguments) {
   const std::string group = "Training";
   app.add_flag("--train", options.train,
                "Add the entry train_step: loss, backward pass and optimizer, for rttrain")
@@ -161,7 +164,7 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
       app.add_option("--memory", options.memory,
                      "For example 256MiB: choose micro-batch, recomputation and the optimizer state's "
                      "type so that a training with this --batch takes no more")
-          ->transform(CLI::AsSizeValue(false))
+          ->check(tools::byte_size())
           ->group(group);
   app.add_option("--batch", options.batch, "For --memory: samples in a step")
       ->check(tools::positive())
@@ -188,7 +191,7 @@ void declare_training(CLI::App& app, Options& options, TrainingArguments& argume
       ->group(group);
 }
 
-void declare_cache(CLI::App& app, Options& options, Raw& raw) {
+void declare_cache(tools::CommandLine& app, Options& options, Raw& raw) {
   const std::string group = "Language models";
   app.add_option("--cache-length", options.cache_length,
                  "Keep keys and values in the model, up to this many positions: inputs that grow by a "
@@ -200,7 +203,7 @@ void declare_cache(CLI::App& app, Options& options, Raw& raw) {
       ->group(group);
 }
 
-void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
+void declare_quantization(tools::CommandLine& app, Options& options, Raw& raw) {
   const std::string group = "Quantization";
   app.add_option("--calibrate", options.calibrate,
                  "DATA.npz, or a folder of .npy: rows of each input, by its name, to calibrate ranges for "
@@ -209,12 +212,12 @@ void declare_quantization(CLI::App& app, Options& options, Raw& raw) {
   app.add_option(
          "--calibration", options.calibration,
          "How ranges are derived from the data: minimum and maximum, a percentile, or least information loss")
-      ->check(CLI::IsMember({"minmax", "percentile", "entropy"}))
+      ->check(tools::one_of({"minmax", "percentile", "entropy"}))
       ->capture_default_str()
       ->group(group);
   app.add_option("--percentile", options.percentile,
                  "For --calibration percentile: percentage of values within a range")
-      ->check(CLI::Range(50.0, 100.0))
+      ->check(tools::between(50.0, 100.0))
       ->capture_default_str()
       ->group(group);
   app.add_flag("--quant-report", options.quant_report,
@@ -243,7 +246,7 @@ double share_of(const std::string& text) {
   double share = -1;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), share).ptr;
   if (end != text.data() + text.size() - (percent ? 1 : 0) || share < 0)
-    throw CLI::ValidationError("--max-drop", "expected a share such as 0.5%, found " + text);
+    throw tools::ArgumentError("--max-drop", "expected a share such as 0.5%, found " + text);
   return percent ? share / 100 : share;
 }
 
@@ -252,7 +255,7 @@ double share_of(const std::string& text) {
 Parsed parse_options(int argc, char** argv) {
   Parsed parsed;
   Raw raw;
-  CLI::App app("rtconvert compiles a model for librt.");
+  tools::CommandLine app("rtconvert compiles a model for librt.");
   declare(app, parsed.options, raw);
   TrainingArguments training;
   declare_training(app, parsed.options, training);
@@ -261,8 +264,7 @@ Parsed parse_options(int argc, char** argv) {
   declare_accuracy(app, parsed.options);
   declare_cache(app, parsed.options, raw);
   declare_quantization(app, parsed.options, raw);
-  tools::set_up_help(
-      app,
+  app.set_up_help(
       {.program = "rtconvert",
        .examples = {"rtconvert resnet50.onnx -o resnet50.rt --verify",
                     "rtconvert resnet50.onnx -o resnet50.bf16.rt --precision bf16",
@@ -271,8 +273,12 @@ Parsed parse_options(int argc, char** argv) {
        .topics = {{"--help-training", {"Training", "Adapters"}},
                   {"--help-precision", {"Precision", "Quantization"}},
                   {"--help-language", {"Language models"}}}});
+  if (const auto code = app.parse(argc, argv)) {
+    parsed.leave = true;
+    parsed.exit_code = *code;
+    return parsed;
+  }
   try {
-    app.parse(argc, argv);
     std::string name;
     std::string value;
     for (const std::string& text : raw.dims) {
@@ -281,23 +287,23 @@ Parsed parse_options(int argc, char** argv) {
           std::from_chars(value.data(), value.data() + value.size(), extent).ptr !=
               value.data() + value.size() ||
           extent < 0)
-        throw CLI::ValidationError("--dim", "expected NAME=N, found " + text);
+        throw tools::ArgumentError("--dim", "expected NAME=N, found " + text);
       parsed.options.dims[name] = extent;
     }
     for (const std::string& text : raw.constants) {
       if (!split(text, name, value))
-        throw CLI::ValidationError("--constant", "expected NAME=VALUE or NAME=FILE, found " + text);
+        throw tools::ArgumentError("--constant", "expected NAME=VALUE or NAME=FILE, found " + text);
       if (!parsed.options.constants.emplace(name, value).second)
-        throw CLI::ValidationError("--constant", "'" + name + "' is given twice");
+        throw tools::ArgumentError("--constant", "'" + name + "' is given twice");
     }
     for (const std::string& text : raw.inputs) {
       if (!split(text, name, value))
-        throw CLI::ValidationError("--input", "expected NAME=FILE, found " + text);
+        throw tools::ArgumentError("--input", "expected NAME=FILE, found " + text);
       parsed.options.verify_inputs[name] = value;
     }
     for (const std::string& text : raw.caches) {
       if (!split(text, name, value))
-        throw CLI::ValidationError("--cache", "expected INPUT=OUTPUT, found " + text);
+        throw tools::ArgumentError("--cache", "expected INPUT=OUTPUT, found " + text);
       parsed.options.cache_pairs.emplace_back(name, value);
     }
     if (!raw.lora.empty()) parsed.options.lora = parse_lora(raw.lora);
@@ -307,9 +313,9 @@ Parsed parse_options(int argc, char** argv) {
     if (parsed.options.lora) parsed.options.training.adapter_dropout = parsed.options.lora->dropout;
     parsed.options.loss = training.loss();
     parsed.options.optimizer = training.optimizer();
-  } catch (const CLI::ParseError& error) {
+  } catch (const tools::ArgumentError& error) {
     parsed.leave = true;
-    parsed.exit_code = tools::leave(app, error);
+    parsed.exit_code = app.refuse(error);
   }
   return parsed;
 }

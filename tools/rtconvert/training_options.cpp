@@ -51,7 +51,7 @@ bool read_number(std::string_view text, float& number) {
 /// PATTERN:lr=0.1,weight_decay=0
 compiler::ParameterGroup parse_group(const std::string& text) {
   const auto wrong = [&] {
-    return CLI::ValidationError("--group", "expected PATTERN:lr=FACTOR,weight_decay=NUMBER, found " + text);
+    return tools::ArgumentError("--group", "expected PATTERN:lr=FACTOR,weight_decay=NUMBER, found " + text);
   };
   const size_t colon = text.rfind(':');
   if (colon == 0 || colon == std::string::npos || colon + 1 == text.size()) throw wrong();
@@ -78,7 +78,7 @@ compiler::ParameterGroup parse_group(const std::string& text) {
 struct TrainingArguments::Raw {
   /// An option and the losses or optimizers that read it; empty: all.
   struct Declared {
-    CLI::Option* option;
+    tools::Option* option;
     std::string_view selector;  ///< "--loss", "--optimizer"
     std::vector<std::string> readers;
   };
@@ -90,16 +90,16 @@ struct TrainingArguments::Raw {
   compiler::TrainOptions options;
   std::vector<Declared> declared;
 
-  CLI::Option* add(CLI::Option* option, std::string_view selector = {},
-                   std::vector<std::string> readers = {}) {
+  tools::Option* add(tools::Option* option, std::string_view selector = {},
+                     std::vector<std::string> readers = {}) {
     option->group("Training");
     declared.push_back({option, selector, std::move(readers)});
     return option;
   }
-  void declare_losses(CLI::App& app);
-  void declare_optimizers(CLI::App& app);
-  void declare_gradients(CLI::App& app);
-  void declare_ranks(CLI::App& app);
+  void declare_losses(tools::CommandLine& app);
+  void declare_optimizers(tools::CommandLine& app);
+  void declare_gradients(tools::CommandLine& app);
+  void declare_ranks(tools::CommandLine& app);
   void check_readers(bool train) const;
   void read_loss_scale(compiler::GradientOptions& gradients) const;
 };
@@ -113,19 +113,19 @@ const std::string& TrainingArguments::optimizer() const {
   return raw_->optimizer;
 }
 
-void TrainingArguments::Raw::declare_losses(CLI::App& app) {
+void TrainingArguments::Raw::declare_losses(tools::CommandLine& app) {
   compiler::LossOptions& l = options.loss;
   add(app.add_option("--loss", loss,
                      "cross_entropy, nll (labels), bce_with_logits, mse, l1, huber, kl_divergence (target), "
                      "ctc (labels, input_lengths, label_lengths)"))
-      ->check(CLI::IsMember(names_of(kLosses)))
+      ->check(tools::one_of(names_of(kLosses)))
       ->capture_default_str();
   add(app.add_option("--class-axis", l.class_axis, "Axis of the classes; negative counts from the end"),
       "--loss", {"cross_entropy", "nll", "kl_divergence"})
       ->capture_default_str();
   add(app.add_option("--label-smoothing", l.label_smoothing, "Probability spread evenly over all classes"),
       "--loss", {"cross_entropy"})
-      ->check(CLI::Range(0.0, 0.999999));
+      ->check(tools::between(0.0, 0.999999));
   add(app.add_option("--ignore-index", ignore_index, "Label to ignore in the loss"), "--loss",
       {"cross_entropy", "nll"});
   add(app.add_option("--class-weights", l.class_weights, "W,W,..: one for each class"), "--loss",
@@ -150,17 +150,17 @@ void TrainingArguments::Raw::declare_losses(CLI::App& app) {
       ->capture_default_str();
 }
 
-void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
+void TrainingArguments::Raw::declare_optimizers(tools::CommandLine& app) {
   compiler::OptimizerOptions& o = options.optimizer.optimizer;
   constexpr std::string_view which = "--optimizer";
-  const CLI::Range rate(0.0, 0.9999999);
+  const tools::Check rate = tools::between(0.0, 0.9999999);
   add(app.add_option("--optimizer", optimizer, "sgd, adam, adamw, rmsprop, adagrad, adadelta, lamb or lion"))
-      ->check(CLI::IsMember(names_of(kOptimizers)))
+      ->check(tools::one_of(names_of(kOptimizers)))
       ->capture_default_str();
   add(app.add_option("--momentum", o.momentum, "sgd (0.9), rmsprop (0)"), which, {"sgd", "rmsprop"})
       ->check(rate);
   add(app.add_option("--dampening", o.dampening, "Dampening of the gradient in the momentum"), which, {"sgd"})
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(tools::between(0.0, 1.0));
   add(app.add_flag("--nesterov", o.nesterov, "Nesterov's momentum"), which, {"sgd"});
   add(app.add_option("--beta1", o.beta1, "Decay rate of the first moment (0.9)"), which,
       {"adam", "adamw", "lamb", "lion"})
@@ -190,7 +190,7 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
   add(app.add_option(
           "--optimizer-state", state_type,
           "How moments are kept between steps: f32, bf16, or u8 (8 bits, with a scale for each 256)"))
-      ->check(CLI::IsMember({"f32", "bf16", "u8"}))
+      ->check(tools::one_of({"f32", "bf16", "u8"}))
       ->capture_default_str();
   add(app.add_option("--group", groups,
                      "PATTERN:lr=FACTOR,weight_decay=NUMBER: other values for the weights matching a shell "
@@ -198,7 +198,7 @@ void TrainingArguments::Raw::declare_optimizers(CLI::App& app) {
       ->take_all();
 }
 
-void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
+void TrainingArguments::Raw::declare_gradients(tools::CommandLine& app) {
   compiler::GradientOptions& g = options.optimizer.gradients;
   add(app.add_option("--clip-value", g.clip_value, "Clip each element of the gradients"))
       ->check(tools::positive());
@@ -216,7 +216,7 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
   add(app.add_option(
           "--ema", options.optimizer.average_decay,
           "Keep the exponential moving average of the weights with this decay; the entry infer_ema uses it"))
-      ->check(CLI::Range(0.0, 0.9999999));
+      ->check(tools::between(0.0, 0.9999999));
   add(app.add_flag(
       "--accumulate", options.accumulate,
       "Also add the entries accumulate (gradients of a micro-batch) and update (a step with their mean)"));
@@ -234,28 +234,28 @@ void TrainingArguments::Raw::declare_gradients(CLI::App& app) {
                                  "follow the batches, from those of --calibrate if it is given"));
   add(app.add_option("--range-momentum", options.range_momentum,
                      "For --quantize-aware: weight of the old ranges; 1 keeps those of --calibrate"))
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(tools::between(0.0, 1.0))
       ->capture_default_str()
       ->needs(aware);
 }
 
-void TrainingArguments::Raw::declare_ranks(CLI::App& app) {
+void TrainingArguments::Raw::declare_ranks(tools::CommandLine& app) {
   auto* parallel = add(app.add_flag("--data-parallel", options.data_parallel.enabled,
                                     "For mpirun -n N rttrain: each rank takes a part of every batch, and "
                                     "gradients are all-reduced during the backward pass"));
   add(app.add_option("--bucket-size", options.data_parallel.bucket_bytes,
                      "Size of the gradients in one all-reduce, for example 4MiB"))
-      ->transform(CLI::AsSizeValue(false))
+      ->check(tools::byte_size())
       ->check(tools::positive())
       ->default_str("2MiB")
       ->needs(parallel);
   add(app.add_option("--shard-optimizer", options.optimizer.shards,
                      "N: each of N ranks keeps a part of the optimizer's state (ZeRO stage 1)"))
-      ->check(CLI::Range(2, 1 << 20))
+      ->check(tools::between(2, 1 << 20))
       ->needs(parallel);
 }
 
-void TrainingArguments::declare(CLI::App& app) {
+void TrainingArguments::declare(tools::CommandLine& app) {
   raw_->declare_losses(app);
   raw_->declare_optimizers(app);
   raw_->declare_gradients(app);
@@ -265,14 +265,14 @@ void TrainingArguments::declare(CLI::App& app) {
 void TrainingArguments::Raw::check_readers(bool train) const {
   for (const Declared& each : declared) {
     if (each.option->count() == 0) continue;
-    if (!train) throw CLI::ValidationError(each.option->get_name(), "is for --train");
+    if (!train) throw tools::ArgumentError(each.option->get_name(), "is for --train");
     const std::string& chosen = each.selector == "--loss" ? loss : optimizer;
     if (each.readers.empty() ||
         std::find(each.readers.begin(), each.readers.end(), chosen) != each.readers.end())
       continue;
     std::string readers;
     for (const std::string& reader : each.readers) readers += (readers.empty() ? "" : ", ") + reader;
-    throw CLI::ValidationError(each.option->get_name(),
+    throw tools::ArgumentError(each.option->get_name(),
                                "is for " + std::string(each.selector) + " " + readers + ", not " + chosen);
   }
 }
@@ -281,7 +281,7 @@ void TrainingArguments::Raw::read_loss_scale(compiler::GradientOptions& gradient
   float number = 65536;
   const bool dynamic = loss_scale == "dynamic";
   if (!dynamic && (!read_number(loss_scale, number) || number <= 0))
-    throw CLI::ValidationError("--loss-scale", "expected dynamic or a positive number, found " + loss_scale);
+    throw tools::ArgumentError("--loss-scale", "expected dynamic or a positive number, found " + loss_scale);
   gradients.loss_scale = number;
   gradients.loss_scale_interval = dynamic ? loss_scale_interval : 0;
 }
@@ -295,7 +295,7 @@ compiler::TrainOptions TrainingArguments::checked(bool train, bool f16) const {
   optimizer.optimizer = kind_of(kOptimizers, raw_->optimizer);
   optimizer.state_type = *dtype_from_name(raw_->state_type);
   if (optimizer.nesterov && (optimizer.momentum == 0.0f || optimizer.dampening != 0))
-    throw CLI::ValidationError("--nesterov", "needs a momentum and no dampening");
+    throw tools::ArgumentError("--nesterov", "needs a momentum and no dampening");
   for (const std::string& group : raw_->groups) result.optimizer.groups.push_back(parse_group(group));
   if (train && f16 && raw_->loss_scale.empty()) raw_->loss_scale = "dynamic";
   if (!raw_->loss_scale.empty()) raw_->read_loss_scale(result.optimizer.gradients);

@@ -8,8 +8,8 @@
 
 #include "tools/compiler/train/train_entry.h"
 
-namespace CLI {
-class App;
+namespace librt::tools {
+class CommandLine;
 }
 
 namespace librt::convert {
@@ -19,8 +19,8 @@ class TrainingArguments {
  public:
   TrainingArguments();
   ~TrainingArguments();
-  void declare(CLI::App& app);
-  /// After parsing. Throws CLI::ValidationError that names the wrong option and what is expected; without
+  void declare(tools::CommandLine& app);
+  /// After parsing. Throws tools::ArgumentError that names the wrong option and what is expected; without
   /// `train` any option given is an error. f16: the default loss scale is that of f16.
   compiler::TrainOptions checked(bool train, bool f16) const;
   /// The names that were chosen: "cross_entropy", "sgd".

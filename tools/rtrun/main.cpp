@@ -322,7 +322,7 @@ int run(const Options& options) {
   return code;
 }
 
-void declare_generation(CLI::App& app, Options& options) {
+void declare_generation(librt::tools::CommandLine& app, Options& options) {
   const std::string group = "Language models";
   rt::run::GenerateOptions& generate = options.generate;
   app.add_option(
@@ -343,7 +343,7 @@ void declare_generation(CLI::App& app, Options& options) {
       ->group(group);
   app.add_option("--top-p", generate.sampler.top_p,
                  "Sample among the most probable that together reach probability P")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(librt::tools::between(0.0, 1.0))
       ->capture_default_str()
       ->group(group);
   app.add_option("--stop-token", generate.stop_tokens, "Ids that end the text")->delimiter(',')->group(group);
@@ -358,7 +358,8 @@ void declare_generation(CLI::App& app, Options& options) {
 }
 
 int command_line(int argc, char** argv) {
-  CLI::App app("Runs a compiled model on files and optionally compares the outputs with expected ones.");
+  librt::tools::CommandLine app(
+      "Runs a compiled model on files and optionally compares the outputs with expected ones.");
   Options options;
   app.add_option("model", options.model,
                  "Compiled model (.rt), or an ONNX file, which rtconvert compiles into the cache folder")
@@ -386,16 +387,16 @@ int command_line(int argc, char** argv) {
   app.add_option("--std", options.inputs.image.deviation, "Images: divisor, one value or one per channel")
       ->delimiter(',');
   app.add_option("--layout", options.layout, "Images: nchw or nhwc; default: by the input's shape")
-      ->check(CLI::IsMember({"nchw", "nhwc"}));
+      ->check(librt::tools::one_of({"nchw", "nhwc"}));
   app.add_option("--channels", options.channels, "Images: rgb, bgr or gray")
-      ->check(CLI::IsMember({"rgb", "bgr", "gray"}));
+      ->check(librt::tools::one_of({"rgb", "bgr", "gray"}));
   app.add_flag("--resize", options.inputs.resize, "Images: scale to the input's size (bilinear)");
   app.add_option("--sample-rate", options.inputs.sample_rate,
                  "WAV: the rate in Hz that the model expects; another one is an error")
       ->check(librt::tools::positive());
   app.add_option("--audio-channels", options.audio_channels,
                  "WAV with several channels: take the first, or the mean of all")
-      ->check(CLI::IsMember({"first", "mean"}));
+      ->check(librt::tools::one_of({"first", "mean"}));
   app.add_option(
          "--top-k", options.top_k,
          "Print the K largest scores of each row of float outputs; with --generate: sample among the K "
@@ -425,8 +426,7 @@ int command_line(int argc, char** argv) {
   app.add_flag("--json", options.json, "Results as JSON; also of --inspect");
   app.add_flag("--quiet", options.quiet, "Print neither values nor times");
   declare_generation(app, options);
-  librt::tools::set_up_help(
-      app,
+  app.set_up_help(
       {.program = "rtrun",
        .examples =
            {"rtrun resnet50.rt --input image=cat.jpg --mean 123.7,116.3,103.5 --std 58.4,57.1,57.4 --resize "
@@ -438,7 +438,7 @@ int command_line(int argc, char** argv) {
                  "Ctrl-C cancels the run, between two nodes, and the exit code is 130; a second one ends the "
                  "program at "
                  "once."}});
-  if (const auto code = librt::tools::parse_arguments(app, argc, argv)) return *code;
+  if (const auto code = app.parse(argc, argv)) return *code;
   options.session.time_limit_ms = librt::tools::milliseconds(options.time_limit);
   options.generate.sampler.seed = options.inputs.seed;
   options.generate.sampler.top_k = options.top_k;

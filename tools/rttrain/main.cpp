@@ -60,7 +60,7 @@ void stop_on_signals() {
 // Values chosen by rtconvert --memory, unless the command line overrides them.
 rt::Status read_plan(const rt::Model& model, size_t ranks, Options& options) {
   rt::Status problem;
-  const auto read = [&](const char* key, const CLI::Option* option, auto& value) {
+  const auto read = [&](const char* key, const librt::tools::Option* option, auto& value) {
     const auto text = model.metadata(key);
     if (!text || option->count() > 0) return;
     const char* const end = text->data() + text->size();
@@ -202,14 +202,13 @@ int run(Options& options, const rt::train::Ranks& ranks) {
 
 int command_line(int argc, char** argv) {
   using namespace librt::tools;
-  CLI::App app(
+  CommandLine app(
       "Fine-tunes a model compiled with `rtconvert MODEL.onnx -o MODEL.rt --train`.\n"
       "The weights after training are in the checkpoint; `rtconvert MODEL.rt --checkpoint FILE -o NEW.rt` "
       "puts them into a model.");
   Options options;
   declare(app, options);
-  set_up_help(
-      app,
+  app.set_up_help(
       {.program = "rttrain",
        .examples = {"rttrain net.rt --data train/ --validate test/ --augment flip,crop=4 --epochs 5 --lr "
                     "0.001 --checkpoint net.ckpt",
@@ -217,7 +216,7 @@ int command_line(int argc, char** argv) {
                     "mpirun -n 4 rttrain net.rt --data train/ --epochs 5    (compiled with --data-parallel)"},
        .notes = {"Ctrl-C, SIGTERM and SIGHUP end a run after its step: with --checkpoint it is saved and "
                  "the exit code is 0. Exit code 1 means that the target was not reached."}});
-  if (const auto code = parse_arguments(app, argc, argv)) return *code;
+  if (const auto code = app.parse(argc, argv)) return *code;
   auto ranks = rt::train::Ranks::join();
   if (!ranks) return report_failure("rttrain", ranks.status());
   const int code = run(options, *ranks);

@@ -10,7 +10,7 @@
 namespace rt::train {
 namespace {
 
-void declare_data(CLI::App& app, Options& options) {
+void declare_data(librt::tools::CommandLine& app, Options& options) {
   const std::string group = "Data";
   const auto add = [&](const char* name, auto& value, const char* help) {
     return app.add_option(name, value, help)->group(group);
@@ -27,9 +27,9 @@ void declare_data(CLI::App& app, Options& options) {
   add("--validate-labels", options.validation.labels, "IDX file with the labels of --validate");
   add("--validate-fraction", options.validate_fraction,
       "Keep this part of --data for validation: samples chosen by --seed; of a text its end")
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(librt::tools::between(0.0, 0.9));
   add("--format", options.data.format, "Format of the data, where name and content do not determine it")
-      ->check(CLI::IsMember({"auto", "npz", "csv", "tsv", "idx", "images", "text"}))
+      ->check(librt::tools::one_of({"auto", "npz", "csv", "tsv", "idx", "images", "text"}))
       ->capture_default_str();
   flag("--no-header", options.no_header, "Tables: the first line is data; columns are numbered from 0");
   add("--label-column", options.data.label_column,
@@ -54,7 +54,7 @@ void declare_data(CLI::App& app, Options& options) {
       ->expected(2);
   flag("--bgr", options.data.bgr, "Images: BGR channel order");
   add("--cache", options.data.cache_bytes, "Images: cache of decoded images, for example 512MiB")
-      ->transform(CLI::AsSizeValue(false))
+      ->check(librt::tools::byte_size())
       ->default_str("512MiB");
   add("--scale", options.normalization.scale, "Factor for float inputs, for example 0.00392157 for bytes");
   add("--mean", options.normalization.mean, "Mean subtracted after scaling: one value, or one per channel")
@@ -67,14 +67,14 @@ void declare_data(CLI::App& app, Options& options) {
   flag("--no-shuffle", options.no_shuffle, "Take the samples in file order");
   flag("--drop-last", options.loop.drop_last, "Leave out the last, smaller batch of an epoch");
   add("--workers", options.loop.workers, "Threads that prepare batches; 0: none. Batches do not depend on it")
-      ->check(CLI::Range(0u, 256u))
+      ->check(librt::tools::between(0u, 256u))
       ->capture_default_str();
   add("--prefetch", options.loop.prefetch, "Batches prepared ahead")
-      ->check(CLI::Range(1u, 4096u))
+      ->check(librt::tools::between(1u, 4096u))
       ->capture_default_str();
 }
 
-void declare_training(CLI::App& app, Options& options) {
+void declare_training(librt::tools::CommandLine& app, Options& options) {
   const std::string group = "Training";
   LoopOptions& loop = options.loop;
   const auto add = [&](const char* name, auto& value, const char* help) {
@@ -100,7 +100,7 @@ void declare_training(CLI::App& app, Options& options) {
           "Bytes that training may take, for example 256MiB: weights, optimizer, working memory and "
           "copies of inputs. Planned and printed before anything runs; too little is an error. "
           "Default: that of rtconvert --memory, or no limit")
-          ->transform(CLI::AsSizeValue(false));
+          ->check(librt::tools::byte_size());
   options.learning_rate =
       add("--lr", loop.learning_rate,
           "Learning rate. Default: that of the model's optimizer: sgd, adagrad 0.01; adam, adamw, rmsprop, "
@@ -136,7 +136,7 @@ void declare_training(CLI::App& app, Options& options) {
       ->group(group);
 }
 
-void declare_files(CLI::App& app, Options& options) {
+void declare_files(librt::tools::CommandLine& app, Options& options) {
   const std::string group = "Checkpoints and logs";
   LoopOptions& loop = options.loop;
   const auto add = [&](const char* name, auto& value, const char* help) {
@@ -167,7 +167,7 @@ void declare_files(CLI::App& app, Options& options) {
 
 }  // namespace
 
-void declare(CLI::App& app, Options& options) {
+void declare(librt::tools::CommandLine& app, Options& options) {
   app.add_option("model", options.model, "Compiled model (.rt) with the entry train_step")->required();
   declare_data(app, options);
   declare_training(app, options);

@@ -24,12 +24,12 @@ struct Options {
   bool no_header = false, no_shuffle = false;
   std::string target, log, tensorboard;
   std::string schedule = "constant";
-  CLI::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;
+  librt::tools::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;
 
   bool validates() const { return !validation.paths.empty() || validate_fraction > 0; }
 };
 
-void declare(CLI::App& app, Options& options);
+void declare(librt::tools::CommandLine& app, Options& options);
 /// Checks options against each other and completes the settings of the loop.
 rt::Status check(Options& options);
 /// Settings besides the seed that determine the batches: compared when a run is resumed.
