@@ -17,6 +17,7 @@ std::string_view code_name(Code code) noexcept {
     case Code::Internal: return "internal error";
     case Code::Cancelled: return "cancelled";
     case Code::LimitExceeded: return "limit exceeded";
+    case Code::DeviceLost: return "device lost";
   }
   return "unknown code";
 }

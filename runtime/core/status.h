@@ -30,6 +30,7 @@ enum class Code : uint8_t {
   Internal = 8,         ///< a bug in librt
   Cancelled = 9,        ///< the run was cancelled from another thread
   LimitExceeded = 10,   ///< the run reached a limit on its work: iterations of loops, time
+  DeviceLost = 11,      ///< the device stopped working, and what was in its memory is lost
 };
 
 /// The code's name as it appears in messages, for example "invalid model".

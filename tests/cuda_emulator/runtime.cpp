@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "cuda_emulator/device.h"
@@ -93,9 +94,29 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-#define RT_LOCKED                                 \
-  const std::lock_guard rt_lock(runtime().mutex); \
-  if (runtime().sticky != cudaSuccess) return result(runtime().sticky)
+/// RT_TEST_FAULT=N:lost in the environment: the Nth call fails, and all after it, as after a faulty kernel;
+/// N:once is the same here. N:memory: the Nth finds no memory. Counting starts again when the variable
+/// changes; RT_TEST_FAULT_MET is set when the call is reached.
+cudaError_t next_fault() {
+  static std::string current;
+  static long calls = 0;
+  const char* value = std::getenv("RT_TEST_FAULT");
+  if (current != (value != nullptr ? value : "")) {
+    current = value != nullptr ? value : "";
+    calls = 0;
+  }
+  if (value == nullptr) return cudaSuccess;
+  char* kind = nullptr;
+  if (const long at = std::strtol(value, &kind, 10); ++calls != at) return cudaSuccess;
+  setenv("RT_TEST_FAULT_MET", "1", 1);
+  if (std::strcmp(kind, ":memory") == 0) return cudaErrorMemoryAllocation;
+  return runtime().sticky = cudaErrorLaunchFailure;
+}
+
+#define RT_LOCKED                                                       \
+  const std::lock_guard rt_lock(runtime().mutex);                       \
+  if (runtime().sticky != cudaSuccess) return result(runtime().sticky); \
+  if (const cudaError_t rt_fault = next_fault(); rt_fault != cudaSuccess) return result(rt_fault)
 
 cudaError_t refuse_while_capturing() {
   for (CUstream_st* stream : runtime().streams)

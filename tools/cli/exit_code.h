@@ -23,9 +23,10 @@ template <class Code>
 int exit_code_of(Code code) noexcept {
   switch (static_cast<int>(code)) {
     case 0: return kFine;
-    case 5:  // OutOfMemory
-    case 6:  // Device
-    case 8:  // Internal
+    case 5:   // OutOfMemory
+    case 6:   // Device
+    case 8:   // Internal
+    case 11:  // DeviceLost
       return kBadMachine;
     case 9: return kInterrupted;  // Cancelled
     default: return kBadInput;

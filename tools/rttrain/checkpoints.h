@@ -33,6 +33,8 @@ class Checkpoints {
   void note_progress() noexcept { is_behind_ = true; }
   /// At the end of a run: saves what is not saved yet.
   rt::Status finish(const Position& position);
+  /// The step that options.checkpoint holds, if it was read or written.
+  std::optional<uint64_t> saved_step() const noexcept { return saved_step_; }
   /// For error messages: "; net.ckpt holds step 40".
   std::string text() const;
 
@@ -52,7 +54,7 @@ class Checkpoints {
   std::map<std::string, std::string> parts_;  ///< by checkpoint: this rank's separate file
   std::set<std::string> cleaned_;             ///< checkpoints without parts of earlier runs
   bool is_behind_ = false;
-  std::optional<uint64_t> saved_step_;  ///< the step in options.checkpoint
+  std::optional<uint64_t> saved_step_;
 };
 
 }  // namespace rt::train

@@ -59,6 +59,8 @@ class Loop {
     return outcome;
   }
 
+  std::optional<uint64_t> saved_step() const { return checkpoints_->saved_step(); }
+
  private:
   // Whatever can be refused is refused here, before the first step.
   rt::Status open() {
@@ -201,9 +203,10 @@ class Loop {
 
 rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
                                  const Samples* validation, RunLog& log, const Ranks& ranks,
-                                 const LoopOptions& options) {
+                                 const LoopOptions& options, std::optional<uint64_t>& saved_step) {
   Loop loop(trainer, budget, training, validation, log, ranks, options);
   rt::Result<Outcome> outcome = loop.run();
+  if (loop.saved_step()) saved_step = loop.saved_step();
   if (!outcome) ranks.abandon();
   return outcome;
 }

@@ -19,9 +19,10 @@ enum class Outcome : uint8_t {
 
 /// Trains; results on stdout. An error, or a non-finite loss, leaves the last checkpoint unchanged.
 /// validation: may be null. With a budget all sessions are planned, and their memory use is printed to
-/// stderr, before anything runs. Only the first rank prints and writes.
+/// stderr, before anything runs. Only the first rank prints and writes. saved_step: set to the step that
+/// options.checkpoint holds when it was read or written, also where an error is returned.
 rt::Result<Outcome> run_training(rt::Trainer& trainer, Budget& budget, const Samples& training,
                                  const Samples* validation, RunLog& log, const Ranks& ranks,
-                                 const LoopOptions& options);
+                                 const LoopOptions& options, std::optional<uint64_t>& saved_step);
 
 }  // namespace rt::train

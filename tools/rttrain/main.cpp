@@ -13,6 +13,7 @@
 #include "tools/cli/openmp_wait.h"
 #include "tools/cli/program.h"
 #include "tools/data/array.h"
+#include "tools/rttrain/device_loss.h"
 #include "tools/rttrain/lock.h"
 #include "tools/rttrain/loop.h"
 #include "tools/rttrain/model_facts.h"
@@ -112,6 +113,9 @@ std::string together_text(size_t ranks, const rt::Session& session) {
 rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& ranks) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
+  if (ranks.count() > 1 && options.on_device_lost != "stop")
+    return bad_data("--on-device-lost " + options.on_device_lost + " is for one process, not for " +
+                    std::to_string(ranks.count()) + " ranks");
   const auto locks = ranks.is_first() ? CheckpointLocks::take(options.loop) : CheckpointLocks();
   if (!locks) return locks.status();
   const auto augmentation = parse_augmentation(options.augment);
@@ -156,12 +160,6 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   const auto plain = Transform::create((*training)->columns(), options.normalization, {});
   if (!plain) return plain.status();
 
-  auto trainer = rt::Trainer::create(*model, options.session);
-  if (!trainer) return trainer.status();
-  const rt::DeviceInfo device = trainer->session().device();
-  if (ranks.is_first())
-    std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
-                 device.name.c_str(), together_text(ranks.count(), trainer->session()).c_str());
   if (rt::Status status = choose_learning_rate(*model, ranks.is_first(), options); !status) return status;
   options.loop.progress = options.loop.progress && ranks.is_first();
   auto log = ranks.is_first() ? RunLog::open(options.log, options.tensorboard, options.loop.resume)
@@ -176,9 +174,22 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   const Samples training_samples{**training, *transform};
   std::optional<Samples> validation_samples;
   if (*validation != nullptr) validation_samples.emplace(Samples{**validation, *plain});
-  Budget budget(*model, *trainer, options.session, options.session.memory_limit);
-  return run_training(*trainer, budget, training_samples, validation_samples ? &*validation_samples : nullptr,
-                      *log, ranks, options.loop);
+  const auto on_loss = options.on_device_lost == "cpu"    ? OnDeviceLost::Cpu
+                       : options.on_device_lost == "wait" ? OnDeviceLost::Wait
+                                                          : OnDeviceLost::Stop;
+  const auto train_on = [&](rt::Trainer& trainer, const rt::SessionOptions& session, bool resume,
+                            std::optional<uint64_t>& saved_step) {
+    const rt::DeviceInfo device = trainer.session().device();
+    if (ranks.is_first())
+      std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
+                   device.name.c_str(), together_text(ranks.count(), trainer.session()).c_str());
+    options.loop.resume = resume;
+    Budget budget(*model, trainer, session, session.memory_limit);
+    return run_training(trainer, budget, training_samples,
+                        validation_samples ? &*validation_samples : nullptr, *log, ranks, options.loop,
+                        saved_step);
+  };
+  return train_through_device_loss(*model, options.session, options.loop.resume, on_loss, train_on);
 }
 
 int run(Options& options, const rt::train::Ranks& ranks) {

@@ -153,6 +153,11 @@ void declare_files(librt::tools::CommandLine& app, Options& options) {
                "Continue from --checkpoint; with the same options the result is the same, bit for bit")
       ->needs(checkpoint)
       ->group(group);
+  add("--on-device-lost", options.on_device_lost,
+      "When the GPU fails: stop; cpu: go on from --checkpoint on the CPU; wait: go on from it as soon as a "
+      "session on the GPU can be made (Vulkan; with CUDA only a new process can)")
+      ->check(librt::tools::one_of({"stop", "cpu", "wait"}))
+      ->capture_default_str();
   app.add_flag("--overwrite", loop.overwrite,
                "Replace files of an earlier run at --checkpoint and --best. Default: an error")
       ->group(group);
@@ -184,6 +189,8 @@ rt::Status check(Options& options) {
   if (!options.validates() && (!options.target.empty() || options.loop.patience > 0 ||
                                !options.loop.best.empty() || !options.loop.monitor.empty()))
     return bad_data("--target, --patience, --monitor and --best need --validate or --validate-fraction");
+  if (options.on_device_lost != "stop" && options.loop.checkpoint.empty())
+    return bad_data("--on-device-lost " + options.on_device_lost + " needs --checkpoint, to go on from");
   if (options.loop.resume && options.loop.overwrite)
     return bad_data("--resume and --overwrite exclude each other");
   std::string error;

@@ -24,6 +24,7 @@ struct Options {
   bool no_header = false, no_shuffle = false;
   std::string target, log, tensorboard;
   std::string schedule = "constant";
+  std::string on_device_lost = "stop";
   librt::tools::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;
 
   bool validates() const { return !validation.paths.empty() || validate_fraction > 0; }

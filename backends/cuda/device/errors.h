@@ -7,11 +7,34 @@
 
 namespace librt::cuda {
 
+/// Errors after which every further call of this process fails (CUDA Runtime API, cudaError_t).
+constexpr bool is_lost(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorContextIsDestroyed:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorExternalDevice: return true;
+    default: return false;
+  }
+}
+
 /// Ok, or "what: CUDA's own text".
 template <class... Parts>
 Status check(cudaError_t error, const Parts&... what) {
   if (error == cudaSuccess) return {};
   cudaGetLastError();  // errors that are not sticky end here
+  if (is_lost(error))
+    return Status::make(Code::DeviceLost, what..., ": ", cudaGetErrorString(error),
+                        "; this process cannot use the device any more");
   const Code code = error == cudaErrorMemoryAllocation ? Code::OutOfMemory : Code::Device;
   return Status::make(code, what..., ": ", cudaGetErrorString(error));
 }

@@ -130,8 +130,20 @@ VulkanDevice::~VulkanDevice() {
   api_.vkDestroyDevice(device_, nullptr);
 }
 
+Code VulkanDevice::note(VkResult result, Code otherwise) const noexcept {
+  lost_ = lost_ || result == VK_ERROR_DEVICE_LOST;
+  return code_of(result, otherwise);
+}
+
+Status VulkanDevice::usable() const noexcept {
+  if (!lost_) return {};
+  return Status::make(Code::DeviceLost, "device '", info_.name,
+                      "' was lost in an earlier call, with all that was in its memory; make a new session");
+}
+
 Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
   try {
+    RT_TRY(usable());
     RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, plan_.tensor_memory, plan_.mapped));
     return SlabPtr(std::move(slab));
   } catch (...) {
@@ -141,6 +153,7 @@ Result<SlabPtr> VulkanDevice::allocate(size_t bytes) noexcept {
 
 Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
   try {
+    RT_TRY(usable());
     const uint32_t memory = plan_.mapped ? plan_.tensor_memory : plan_.staging_memory;
     RT_ASSIGN(auto slab, VulkanSlab::create(*this, bytes, memory, true, true));
     return SlabPtr(std::move(slab));
@@ -150,10 +163,11 @@ Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
 }
 
 Status VulkanDevice::settle() {
+  RT_TRY(usable());
   if (completed_ == submissions_) return {};
   const VkResult result = api_.vkDeviceWaitIdle(device_);
   if (result != VK_SUCCESS)
-    return Status::make(code_of(result), "waiting for '", info_.name, "' failed: ", result_name(result));
+    return Status::make(note(result), "waiting for '", info_.name, "' failed: ", result_name(result));
   completed_ = submissions_;
   return {};
 }
@@ -181,7 +195,7 @@ Status VulkanDevice::make_staging() {
   if (result == VK_SUCCESS && transfer_done_ == VK_NULL_HANDLE)
     result = api_.vkCreateFence(device_, &fence, nullptr, &transfer_done_);
   if (result != VK_SUCCESS)
-    return Status::make(code_of(result), "cannot prepare transfers on '", info_.name,
+    return Status::make(note(result), "cannot prepare transfers on '", info_.name,
                         "': ", result_name(result));
   RT_ASSIGN(staging_, VulkanSlab::create(*this, kStagingBytes, plan_.staging_memory, true));
   return {};
@@ -213,7 +227,7 @@ Status VulkanDevice::copy_now(VkBuffer source, uint64_t source_offset, VkBuffer 
   if (result == VK_SUCCESS) result = api_.vkWaitForFences(device_, 1, &transfer_done_, VK_TRUE, UINT64_MAX);
   if (result == VK_SUCCESS) result = api_.vkResetFences(device_, 1, &transfer_done_);
   if (result != VK_SUCCESS)
-    return Status::make(code_of(result), "a transfer of ", bytes_text(bytes), " on '", info_.name,
+    return Status::make(note(result), "a transfer of ", bytes_text(bytes), " on '", info_.name,
                         "' failed: ", result_name(result));
   return instance_->validation_errors();
 }
@@ -227,6 +241,7 @@ Status check_range(const char* what, size_t slab, size_t offset, size_t bytes) {
 
 Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const std::byte> bytes) noexcept {
   try {
+    RT_TRY(usable());
     RT_TRY(check_range("upload", destination.size(), offset, bytes.size()));
     auto& slab = static_cast<VulkanSlab&>(destination);
     if (bytes.empty()) return {};
@@ -250,6 +265,7 @@ Status VulkanDevice::upload(Slab& destination, size_t offset, std::span<const st
 
 Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::byte> bytes) noexcept {
   try {
+    RT_TRY(usable());
     RT_TRY(check_range("download", source.size(), offset, bytes.size()));
     const auto& slab = static_cast<const VulkanSlab&>(source);
     if (bytes.empty()) return {};
@@ -273,6 +289,7 @@ Status VulkanDevice::download(const Slab& source, size_t offset, std::span<std::
 
 Result<CommandListPtr> VulkanDevice::begin(const RecordOptions& options) noexcept {
   try {
+    RT_TRY(usable());
     RT_ASSIGN(auto commands, VulkanCommands::create(*this, options));
     return CommandListPtr(std::move(commands));
   } catch (...) {

@@ -38,6 +38,11 @@ class VulkanDevice final : public Device {
   const DeviceFacts& facts() const noexcept { return facts_; }
   const DevicePlan& plan() const noexcept { return plan_; }
   PipelineStore& pipelines() noexcept { return *pipelines_; }
+  /// code_of(), for the result of a call on this device. A device that is lost stays lost: usable().
+  Code note(VkResult result, Code otherwise = Code::Device) const noexcept;
+  /// Code::DeviceLost once a call has reported it. Drivers do not promise that later calls do, nor anything
+  /// about memory that is still mapped.
+  Status usable() const noexcept;
   /// Lists among the device's features what is not used of it, and why.
   void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
   /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first
@@ -72,6 +77,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<SelfTests> self_tests_;
   std::unique_ptr<VulkanSlab> placeholder_;
   uint64_t submissions_ = 0, completed_ = 0;
+  mutable bool lost_ = false;
   // For transfers to memory that the host cannot map.
   std::unique_ptr<VulkanSlab> staging_;
   VkCommandPool transfer_pool_ = VK_NULL_HANDLE;

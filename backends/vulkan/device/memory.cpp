@@ -21,8 +21,8 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
   std::unique_ptr<VulkanSlab> slab(new VulkanSlab(api, device.handle(), size, exchange));
   if (const VkResult result = api.vkCreateBuffer(device.handle(), &create, nullptr, &slab->buffer_);
       result != VK_SUCCESS)
-    return Status::make(Code::OutOfMemory, "device '", device.info().name, "' cannot make a buffer of ",
-                        bytes_text(size), ": ", result_name(result));
+    return Status::make(device.note(result, Code::OutOfMemory), "device '", device.info().name,
+                        "' cannot make a buffer of ", bytes_text(size), ": ", result_name(result));
   VkMemoryRequirements needs;
   api.vkGetBufferMemoryRequirements(device.handle(), slab->buffer_, &needs);
   if ((needs.memoryTypeBits & (1u << memory_type)) == 0)
@@ -33,14 +33,14 @@ Result<std::unique_ptr<VulkanSlab>> VulkanSlab::create(const VulkanDevice& devic
   allocate.memoryTypeIndex = memory_type;
   if (const VkResult result = api.vkAllocateMemory(device.handle(), &allocate, nullptr, &slab->memory_);
       result != VK_SUCCESS)
-    return Status::make(Code::OutOfMemory, "device '", device.info().name, "' has no ", bytes_text(size),
-                        " left: ", result_name(result));
+    return Status::make(device.note(result, Code::OutOfMemory), "device '", device.info().name, "' has no ",
+                        bytes_text(size), " left: ", result_name(result));
   VkResult result = api.vkBindBufferMemory(device.handle(), slab->buffer_, slab->memory_, 0);
   if (result == VK_SUCCESS && map)
     result = api.vkMapMemory(device.handle(), slab->memory_, 0, VK_WHOLE_SIZE, 0, &slab->host_);
   if (result != VK_SUCCESS)
-    return Status::make(code_of(result), "device '", device.info().name, "' cannot ", map ? "map" : "bind",
-                        " ", bytes_text(size), ": ", result_name(result));
+    return Status::make(device.note(result), "device '", device.info().name, "' cannot ",
+                        map ? "map" : "bind", " ", bytes_text(size), ": ", result_name(result));
   return slab;
 }
 

@@ -43,7 +43,7 @@ Result<std::unique_ptr<VulkanCommands>> VulkanCommands::create(VulkanDevice& dev
 }
 
 Status VulkanCommands::failed(const char* what, VkResult result) const {
-  return Status::make(code_of(result), "device '", device_.info().name, "': ", what, " failed with ",
+  return Status::make(device_.note(result), "device '", device_.info().name, "': ", what, " failed with ",
                       result_name(result));
 }
 
@@ -300,6 +300,7 @@ Status VulkanCommands::bind_host(uint32_t slot, void*, size_t) noexcept {
 
 Status VulkanCommands::submit() noexcept {
   if (!finished_) return internal_error("submit() before finish()");
+  RT_TRY(device_.usable());
   Submission& submission = submissions_[next_submission_];
   if (const VkResult result = wait_for(submission); result != VK_SUCCESS)
     return failed("waiting for the device", result);

@@ -58,7 +58,8 @@ typedef enum rt_code {
   RT_IO = 7,               /**< reading or writing a file failed */
   RT_INTERNAL = 8,         /**< a bug in librt */
   RT_CANCELLED = 9,        /**< the run was stopped by rt_session_cancel */
-  RT_LIMIT_EXCEEDED = 10   /**< the run reached a limit on its work: iterations of loops, time */
+  RT_LIMIT_EXCEEDED = 10,  /**< the run reached a limit on its work: iterations of loops, time */
+  RT_DEVICE_LOST = 11      /**< the device stopped working, and its memory is lost: make a new session */
 } rt_code;
 
 /** An error: a code and a message. NULL is success. */

@@ -47,6 +47,7 @@ enum class Code : uint8_t {
   Internal = RT_INTERNAL,                 ///< a bug in librt
   Cancelled = RT_CANCELLED,               ///< the run was stopped by Session::cancel()
   LimitExceeded = RT_LIMIT_EXCEEDED,      ///< the run reached a limit on its work: iterations of loops, time
+  DeviceLost = RT_DEVICE_LOST,            ///< the device stopped working; see rt.h
 };
 
 /// Success, or an error code with a message.

@@ -1,0 +1,77 @@
+// A Vulkan layer that simulates failing devices. RT_TEST_FAULT=N:lost, in the environment: the Nth call (from
+// 1, of those below) that can report VK_ERROR_DEVICE_LOST does, and so do all later ones of that VkDevice;
+// N:once: only that one; N:submit: as lost, but only calls of vkQueueSubmit are counted; N:memory: the Nth
+// returns VK_ERROR_OUT_OF_DEVICE_MEMORY. Counting starts again when the variable changes. RT_TEST_FAULT_MET
+// is set in the environment when the call is reached.
+#include <cstdlib>
+#include <string>
+
+#include "tests/vulkan_limits/layer.h"
+
+namespace {
+
+VkDevice lost_device = VK_NULL_HANDLE;
+
+VkResult next_fault(const char* name) {
+  static std::string current;
+  static long calls = 0;
+  const char* value = std::getenv("RT_TEST_FAULT");
+  if (current != (value != nullptr ? value : "")) {
+    current = value != nullptr ? value : "";
+    calls = 0;
+    lost_device = VK_NULL_HANDLE;
+  }
+  if (value == nullptr) return VK_SUCCESS;
+  if (lost_device == layer::made_device) return VK_ERROR_DEVICE_LOST;
+  char* kind = nullptr;
+  const long at = std::strtol(value, &kind, 10);
+  const bool counts = std::strcmp(kind, ":submit") != 0 || std::strcmp(name, "vkQueueSubmit") == 0;
+  if (!counts || ++calls != at) return VK_SUCCESS;
+  setenv("RT_TEST_FAULT_MET", "1", 1);
+  if (std::strcmp(kind, ":memory") == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (std::strcmp(kind, ":once") != 0) lost_device = layer::made_device;
+  return VK_ERROR_DEVICE_LOST;
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_device(VkDevice device, const VkAllocationCallbacks* allocator) {
+  if (device == lost_device) lost_device = VK_NULL_HANDLE;
+  layer::next_of_device<PFN_vkDestroyDevice>("vkDestroyDevice")(device, allocator);
+}
+
+template <size_t kLength>
+struct Name {
+  consteval Name(const char (&given)[kLength]) { std::copy_n(given, kLength, text); }
+  char text[kLength];
+};
+
+template <Name kName, class Function>
+struct Call;
+template <Name kName, class... Arguments>
+struct Call<kName, VkResult(VKAPI_PTR*)(Arguments...)> {
+  using Function = VkResult(VKAPI_PTR*)(Arguments...);
+  static VKAPI_ATTR VkResult VKAPI_CALL call(Arguments... arguments) {
+    const VkResult fault = next_fault(kName.text);
+    if (fault == VK_SUCCESS) return layer::next_of_device<Function>(kName.text)(arguments...);
+    // Nothing runs on a lost device; here, what runs is completed.
+    layer::next_of_device<PFN_vkDeviceWaitIdle>("vkDeviceWaitIdle")(layer::made_device);
+    return fault;
+  }
+};
+
+}  // namespace
+
+std::span<const layer::Entry> layer::instance_entries() {
+  return {};
+}
+
+std::span<const layer::Entry> layer::device_entries() {
+#define RT_CALL(name) \
+  { #name, plain(Call <Name(#name), PFN_##name>::call) }
+  static const Entry entries[] = {RT_CALL(vkAllocateMemory),   RT_CALL(vkBeginCommandBuffer),
+                                  RT_CALL(vkBindBufferMemory), RT_CALL(vkCreateComputePipelines),
+                                  RT_CALL(vkEndCommandBuffer), RT_CALL(vkMapMemory),
+                                  RT_CALL(vkQueueSubmit),      RT_CALL(vkWaitForFences),
+                                  RT_CALL(vkDeviceWaitIdle),   {"vkDestroyDevice", plain(destroy_device)}};
+#undef RT_CALL
+  return entries;
+}
