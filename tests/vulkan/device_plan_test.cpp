@@ -121,16 +121,21 @@ TEST(VulkanStrided, CollapsesBroadcasts) {
 TEST(VulkanPipelineCache, InvalidFileIsMiss) {
   const std::string path = ::testing::TempDir() + "/rt_vulkan_cache_test.pipelines";
   const std::vector<uint8_t> bytes{1, 2, 3, 4, 5};
-  ASSERT_TRUE(write_cache_file(path, "key", bytes));
-  EXPECT_EQ(read_cache_file(path, "key"), bytes);
-  EXPECT_TRUE(read_cache_file(path, "another").empty());
-  EXPECT_TRUE(read_cache_file(path + ".absent", "key").empty());
+  const auto read = [](const std::string& file, std::string_view key) {
+    const auto found = read_pipelines(file, key);
+    EXPECT_TRUE(found.ok()) << found.status().message();
+    return found.ok() ? *found : std::vector<uint8_t>{0};
+  };
+  ASSERT_TRUE(write_pipelines(path, "key", bytes).ok());
+  EXPECT_EQ(read(path, "key"), bytes);
+  EXPECT_TRUE(read(path, "another").empty());
+  EXPECT_TRUE(read(path + ".absent", "key").empty());
   FILE* file = std::fopen(path.c_str(), "r+b");
   ASSERT_NE(file, nullptr);
   std::fseek(file, -1, SEEK_END);
   std::fputc(9, file);
   std::fclose(file);
-  EXPECT_TRUE(read_cache_file(path, "key").empty());
+  EXPECT_TRUE(read(path, "key").empty());
   std::remove(path.c_str());
 }
 

@@ -1,8 +1,9 @@
 #include "tools/cli/cache_folder.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
-#include <string_view>
+#include <set>
 
 namespace librt::tools {
 namespace {
@@ -60,6 +61,16 @@ Cleared clear_cache(const std::string& folder) {
   fs::remove(fs::path(folder) / "converted", error);  // only if it is empty
   fs::remove(folder, error);
   return cleared;
+}
+
+void report_unused(const char* program, std::string_view plan) {
+  static std::set<std::string, std::less<>> reported;
+  while (!plan.empty()) {
+    const std::string_view line = plan.substr(0, plan.find('\n'));
+    plan.remove_prefix(std::min(line.size() + 1, plan.size()));
+    if (line.starts_with("cache: ") && reported.emplace(line).second)
+      std::fprintf(stderr, "%s: %.*s\n", program, static_cast<int>(line.size()), line.data());
+  }
 }
 
 }  // namespace librt::tools

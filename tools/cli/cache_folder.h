@@ -1,11 +1,12 @@
 // The folder that librt and the programs keep results in: $XDG_CACHE_HOME/librt, or ~/.cache/librt.
 //
-// Knows: which files lie in it. Must not know: what is in the files; where it is
-// (runtime/core/cache_folder.h).
+// Knows: which files lie in it, and what a plan says of them. Must not know: what is in the files; where it
+// is (runtime/core/cache_folder.h).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace librt::tools {
@@ -22,6 +23,10 @@ struct Cleared {
 
 /// Deletes librt's files in the folder and the empty folders; other files stay.
 Cleared clear_cache(const std::string& folder);
+
+/// Prints on stderr the lines of a session's plan that say which files of the folder are not used, and why;
+/// each once in a process.
+void report_unused(const char* program, std::string_view plan);
 
 /// Paragraph for --help.
 inline constexpr const char* kCacheHelp =

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "runtime/core/cache_file.h"
 #include "runtime/core/cache_folder.h"
 #include "runtime/core/environment.h"
 #include "runtime/core/hash.h"
@@ -126,6 +127,57 @@ int run_rtconvert(const std::string& rtconvert, const std::string& source, const
   return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(kBadMachine);
 }
 
+/// Converts `source`, which the user calls `path`; an exit code.
+int convert(const char* program, const std::string& path, const std::string& rtconvert,
+            const std::string& source, const std::string& target) {
+  const int code = run_rtconvert(rtconvert, source, target);
+  if (code != kFine)
+    std::fprintf(
+        stderr,
+        "%s: %s could not be converted; run `rtconvert %s -o MODEL.rt` with the options that it needs, "
+        "and give MODEL.rt\n",
+        program, path.c_str(), path.c_str());
+  return code;
+}
+
+/// Whether a file was converted earlier; Code::NotFound if it is not there.
+Status check_converted(const std::string& path) {
+  const auto file = open_cache_file(path, UINT64_MAX);
+  if (!file.ok()) return file.status();
+  constexpr std::string_view kBegin = "\x8dLRT";
+  char begin[kBegin.size()] = {};
+  if (read(file->number(), begin, sizeof begin) == sizeof begin &&
+      kBegin.compare(0, sizeof begin, begin, sizeof begin) == 0)
+    return {};
+  return Status::make(Code::Io, path, ": expected a compiled model, found other bytes; it is not used");
+}
+
+/// Whether a file that is not there can be written.
+Status check_writable(const std::string& path) {
+  std::string name;
+  const auto trial = create_beside(path, name);
+  if (trial.ok()) unlink(name.c_str());
+  return trial.status();
+}
+
+/// Converts to a file without a name, which lasts as long as this process.
+CompiledPath convert_apart(const char* program, const std::string& path, const std::string& rtconvert,
+                           const fs::path& source) {
+  std::error_code error;
+  std::string name;
+  const fs::path folder = fs::temp_directory_path(error);
+  if (const auto made = create_beside((folder / (source.stem().string() + ".rt")).string(), name);
+      !made.ok()) {
+    std::fprintf(stderr, "%s: %s\n", program, made.status().message().c_str());
+    return {path, kBadMachine};
+  }
+  std::fprintf(stderr, "%s: %s is an ONNX file; converting it for this run\n", program, path.c_str());
+  const int code = convert(program, path, rtconvert, source.string(), name);
+  const int descriptor = open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  unlink(name.c_str());
+  return {"/proc/self/fd/" + std::to_string(descriptor), code};
+}
+
 }  // namespace
 
 bool is_onnx_file(const std::string& path) {
@@ -148,23 +200,21 @@ CompiledPath compiled_path(const char* program, const std::string& path) {
   key.add_file(rtconvert);
   const fs::path folder = fs::path(cache) / "converted";
   const std::string target = (folder / (source.stem().string() + "-" + key.text() + ".rt")).string();
-  if (fs::exists(target, error)) {
+  Status problem = check_converted(target);
+  if (problem.ok()) {
     std::fprintf(stderr, "%s: %s is an ONNX file; using %s, converted earlier\n", program, path.c_str(),
                  target.c_str());
     return {target};
   }
+  if (problem.code() == Code::NotFound) problem = check_writable(target);
+  if (!problem.ok()) {
+    std::fprintf(stderr, "%s: cache: %s\n", program, problem.message().c_str());
+    return convert_apart(program, path, rtconvert, source);
+  }
   std::fprintf(stderr, "%s: %s is an ONNX file; converting it to %s\n", program, path.c_str(),
                target.c_str());
-  fs::create_directories(folder, error);
-  // rtconvert replaces the target when it is complete.
-  const int code = run_rtconvert(rtconvert, source.string(), target);
-  if (code != kFine)
-    std::fprintf(
-        stderr,
-        "%s: %s could not be converted; run `rtconvert %s -o MODEL.rt` with the options that it needs, "
-        "and give MODEL.rt\n",
-        program, path.c_str(), path.c_str());
-  return {target, code};
+  // rtconvert gives the file its name when it is complete.
+  return {target, convert(program, path, rtconvert, source.string(), target)};
 }
 
 }  // namespace librt::tools

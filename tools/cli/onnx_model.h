@@ -20,7 +20,9 @@ struct CompiledPath {
 
 /// `path`, unless it is an ONNX file: then the .rt that rtconvert, beside this program or in PATH, makes of
 /// it, or made of it earlier, as long as the file, its external data and rtconvert are unchanged. Says on
-/// stderr where that lies. Without rtconvert or a cache folder, `path`: loading it gives the reason.
+/// stderr where that lies. A cache that cannot be used costs a line there and another conversion; the path is
+/// then good for this process alone. Without rtconvert or a cache folder, `path`: loading it gives the
+/// reason.
 CompiledPath compiled_path(const char* program, const std::string& path);
 
 }  // namespace librt::tools

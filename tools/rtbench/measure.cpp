@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "tools/cli/cache_folder.h"
 #include "tools/data/random.h"
 
 namespace librt::bench {
@@ -236,6 +237,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
   result.p99_ms = quantile(*times, 0.99);
   result.samples_per_second = 1000.0 * static_cast<double>(batch) / result.median_ms;
   result.fallbacks = session->fallback_count();
+  if (const auto plan = session->plan_text()) librt::tools::report_unused("rtbench", *plan);
   const rt_memory_stats memory = session->memory();
   result.memory_bytes = memory.states + memory.weights + memory.packed + memory.arena;
   if (const uint64_t now = resident_bytes(); now > resident) result.resident_bytes = now - resident;
@@ -394,7 +396,8 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   }
   if (measured) {
     profile.measured = 1;
-    rt_status_free(rt_device_profile_write(&info, nullptr, &profile));
+    if (const auto stored = rt::Status::take(rt_device_profile_write(&info, nullptr, &profile)); !stored)
+      std::fprintf(stderr, "rtbench: the device's rates are not kept: %s\n", stored.message().c_str());
   }
   return profile;
 }

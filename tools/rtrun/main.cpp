@@ -228,10 +228,14 @@ void print_top(const Array& output, int64_t count, const std::vector<std::string
   }
 }
 
-int print_plan(rt::Session& session) {
+/// The whole plan if it is asked for, else what it says of the cache folder; an exit code.
+int print_plan(rt::Session& session, bool whole) {
   const auto plan = session.plan_text();
   if (!plan) return librt::tools::report_failure("rtrun", plan.status());
-  std::fputs(plan->c_str(), stderr);
+  if (whole)
+    std::fputs(plan->c_str(), stderr);
+  else
+    librt::tools::report_unused("rtrun", *plan);
   return librt::tools::kFine;
 }
 
@@ -260,8 +264,7 @@ int run(const Options& options) {
       return report_failure("rtrun", status);
   if (options.generate.count > 0) {
     const int code = rt::run::generate(*model, *session, options.generate);
-    if (options.plan && code == librt::tools::kFine) return print_plan(*session);
-    return code;
+    return code == librt::tools::kFine ? print_plan(*session, options.plan) : code;
   }
   const auto inputs = rt::run::gather_inputs(session->inputs(), options.inputs);
   if (!inputs) return report_failure("rtrun", inputs.status());
@@ -279,8 +282,7 @@ int run(const Options& options) {
   if (rt::Status status = rt::run::interruptible(*session, [&] { return session->run(); }); !status)
     return report_failure("rtrun", status);
   times.first_run = seconds_since(start);
-  if (options.plan)
-    if (const int code = print_plan(*session); code != librt::tools::kFine) return code;
+  if (const int code = print_plan(*session, options.plan); code != librt::tools::kFine) return code;
   std::vector<Array> outputs;
   nlohmann::ordered_json json;
   const rt::DeviceInfo device = session->device();

@@ -111,6 +111,7 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
   };
   self->pipelines_ = std::make_unique<PipelineStore>(self->api_, self->device_);
   RT_TRY(self->pipelines_->open(file(".pipelines"), key));
+  self->note_cache(self->pipelines_->cache_problem());
   RT_ASSIGN(self->self_tests_,
             SelfTests::open(*self, file(".tests"), text(key, "-", self->facts_.subgroup_size)));
   self->kernels_ = std::make_unique<KernelTable>(kernel_families());

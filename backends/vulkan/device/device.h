@@ -45,6 +45,10 @@ class VulkanDevice final : public Device {
   Status usable() const noexcept;
   /// Lists among the device's features what is not used of it, and why.
   void note_quarantine(const std::string& what) { info_.features.push_back("quarantine: " + what); }
+  /// The same for a file of the cache folder; nothing if the status is ok.
+  void note_cache(const Status& status) {
+    if (!status.ok()) info_.features.push_back("cache: " + status.message());
+  }
   /// Also for predicates of kernels, which see a const device: a pipeline is tested when it is first
   /// requested.
   SelfTests& self_tests() const noexcept { return *self_tests_; }

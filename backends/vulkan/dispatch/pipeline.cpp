@@ -43,7 +43,11 @@ Status PipelineStore::open(std::string cache_file, std::string key) {
   cache_file_ = std::move(cache_file);
   key_ = std::move(key);
   std::vector<uint8_t> bytes;
-  if (!cache_file_.empty()) bytes = read_cache_file(cache_file_, key_);
+  if (!cache_file_.empty()) {
+    auto read = read_pipelines(cache_file_, key_);
+    cache_problem_ = read.status();
+    if (read.ok()) bytes = std::move(read).value();
+  }
   VkPipelineCacheCreateInfo cache{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
   cache.initialDataSize = bytes.size();
   cache.pInitialData = bytes.data();
@@ -63,7 +67,7 @@ void PipelineStore::save() noexcept {
     std::vector<uint8_t> bytes(size);
     if (api_.vkGetPipelineCacheData(device_, cache_, &size, bytes.data()) != VK_SUCCESS) return;
     bytes.resize(size);
-    if (write_cache_file(cache_file_, key_, bytes)) dirty_ = false;
+    if (write_pipelines(cache_file_, key_, bytes).ok()) dirty_ = false;
   } catch (...) {  // without memory the next process compiles again
   }
 }

@@ -24,6 +24,8 @@ class PipelineStore {
   /// cache_file: path of the driver's cache, empty for none. `key` identifies device, driver and build: a
   /// file with another key, or a damaged one, counts as absent.
   Status open(std::string cache_file, std::string key);
+  /// Why the cache file is not used; ok if it is, or if there is none.
+  const Status& cache_problem() const noexcept { return cache_problem_; }
   /// Writes the cache file if anything is new. A cache that cannot be written costs time, not results.
   void save() noexcept;
 
@@ -41,6 +43,7 @@ class PipelineStore {
   std::map<std::pair<Shader, std::vector<uint32_t>>, VkPipeline> pipelines_;
   std::string cache_file_;
   std::string key_;
+  Status cache_problem_;
   bool dirty_ = false;
 };
 

@@ -1,12 +1,8 @@
 #include "backends/vulkan/dispatch/pipeline_cache_file.h"
 
-#include <unistd.h>
-
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
+#include "runtime/core/cache_file.h"
 #include "runtime/core/hash.h"
 
 namespace librt::vulkan {
@@ -27,44 +23,30 @@ uint64_t checksum_of(const void* data, size_t size) {
 
 }  // namespace
 
-std::vector<uint8_t> read_cache_file(const std::string& path, std::string_view key) {
-  std::ifstream file(path, std::ios::binary);
-  const std::vector<char> all{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+Result<std::vector<uint8_t>> read_pipelines(const std::string& path, std::string_view key) {
+  std::vector<uint8_t> bytes;
+  const auto all = read_cache_file(path);
+  if (!all.ok() && all.status().code() != Code::NotFound) return all.status();
   Header header;
-  if (all.size() < sizeof header) return {};
-  std::memcpy(&header, all.data(), sizeof header);
-  std::vector<uint8_t> bytes(all.begin() + sizeof header, all.end());
+  if (!all.ok() || all->size() < sizeof header) return bytes;
+  std::memcpy(&header, all->data(), sizeof header);
+  bytes.assign(all->begin() + sizeof header, all->end());
   if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
       header.key_hash != checksum_of(key.data(), key.size()) || header.bytes != bytes.size() ||
       header.checksum != checksum_of(bytes.data(), bytes.size()))
-    return {};
+    bytes.clear();
   return bytes;
 }
 
-bool write_cache_file(const std::string& path, std::string_view key, const std::vector<uint8_t>& bytes) {
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  {
-    std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-    Header header{};
-    std::memcpy(header.magic, kMagic, sizeof kMagic);
-    header.key_hash = checksum_of(key.data(), key.size());
-    header.bytes = bytes.size();
-    header.checksum = checksum_of(bytes.data(), bytes.size());
-    file.write(reinterpret_cast<const char*>(&header), sizeof header);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    file.flush();
-    if (!file) {
-      file.close();
-      std::filesystem::remove(temporary, error);
-      return false;
-    }
-  }
-  std::filesystem::rename(temporary, path, error);
-  if (!error) return true;
-  std::filesystem::remove(temporary, error);
-  return false;
+Status write_pipelines(const std::string& path, std::string_view key, const std::vector<uint8_t>& bytes) {
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.key_hash = checksum_of(key.data(), key.size());
+  header.bytes = bytes.size();
+  header.checksum = checksum_of(bytes.data(), bytes.size());
+  std::string all(reinterpret_cast<const char*>(&header), sizeof header);
+  all.append(bytes.begin(), bytes.end());
+  return write_cache_file(path, all);
 }
 
 }  // namespace librt::vulkan

@@ -1,13 +1,8 @@
 #include "backends/vulkan/self_tests/results.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <sstream>
-
-#include "runtime/core/status.h"
 
 namespace librt::vulkan {
 namespace {
@@ -60,17 +55,19 @@ SelfTestResults::Test::Test(SelfTestResults& results, std::string name)
     return;
   }
   if (results_.path_.empty()) return;
-  std::error_code error;
-  std::filesystem::create_directories(std::filesystem::path(results_.path_).parent_path(), error);
   dropped_ = text(kDropped, "\t", name_, "\n");  // before the other lines: a destructor cannot allocate
-  file_.number = open(results_.path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file_.number < 0) return;
-  flock(file_.number, LOCK_EX);
-  results_.read(file_.number);
+  auto locked = lock_cache_file(results_.path_);
+  if (!locked.ok()) {
+    results_.problem_ = std::move(locked).status();
+    results_.path_.clear();  // no further test waits for its lock
+    return;
+  }
+  file_ = std::move(locked).value();
+  results_.read(file_.number());
   if (const auto found = all.find(name_); found != all.end())
     known_ = found->second;
   else
-    append_line(file_.number, text(kBegun, "\t", name_, "\n"));
+    append_line(file_.number(), text(kBegun, "\t", name_, "\n"));
 }
 
 void SelfTestResults::Test::end(std::string_view reason) {
@@ -81,15 +78,11 @@ void SelfTestResults::Test::end(std::string_view reason) {
       result.empty() ? text(kPassed, "\t", name_, "\n") : text(kFailed, "\t", name_, "\t", result, "\n");
   results_.results_[name_] = result;
   known_ = std::move(result);
-  append_line(file_.number, line);
+  append_line(file_.number(), line);
 }
 
 SelfTestResults::Test::~Test() {
-  if (!known_) append_line(file_.number, dropped_);
-}
-
-SelfTestResults::Test::File::~File() {
-  if (number >= 0) close(number);
+  if (!known_) append_line(file_.number(), dropped_);
 }
 
 }  // namespace librt::vulkan

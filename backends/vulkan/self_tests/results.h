@@ -1,14 +1,17 @@
 // Results of self-tests on a device, kept in a file between processes.
 //
-// Knows: the file. Must not know: Vulkan, what is tested. A line is appended when a test begins and when it
-// ends, while the test's process holds a lock: a test that began and has no end when the lock is free crashed
-// its process, and counts as failed.
+// Knows: what is in the file. Must not know: Vulkan, what is tested; how files of the cache folder are opened
+// (runtime/core/cache_file.h). A line is appended when a test begins and when it ends, while the test's
+// process holds a lock: a test that began and has no end when the lock is free crashed its process, and
+// counts as failed.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "runtime/core/cache_file.h"
 
 namespace librt::vulkan {
 
@@ -35,21 +38,22 @@ class SelfTestResults {
     SelfTestResults& results_;
     std::string name_;
     std::string dropped_;  ///< the line for a test without a result
-    struct File {
-      int number = -1;
-      ~File();
-    } file_;  ///< closed, which ends the lock, also when the constructor throws
+    CacheFile file_;       ///< holds the lock
     std::optional<std::string> known_;
   };
   /// A test of `name`, which holds neither tabs nor line breaks.
   Test begin(std::string name) { return Test(*this, std::move(name)); }
 
+  /// Empty for none: also once the file could not be used.
   const std::string& path() const noexcept { return path_; }
+  /// Why the file is not used any more; ok if it is.
+  const Status& problem() const noexcept { return problem_; }
 
  private:
   void read(int file);
 
   std::string path_;
+  Status problem_;
   std::string header_;
   std::map<std::string, std::string> results_;  ///< by name: empty for passed, else the failure
 };

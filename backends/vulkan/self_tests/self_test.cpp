@@ -91,6 +91,7 @@ Status SelfTests::trusted(Shader shader, const std::vector<uint32_t>& constants,
   if (!enabled_) return {};
   for (uint32_t constant : constants) append(name, ".", constant);
   auto test = results_.begin(name);
+  if (noted_.insert(results_.problem().message()).second) device_.note_cache(results_.problem());
   if (!test.known()) {
     const auto result = run(device_, make());
     if (result.ok())

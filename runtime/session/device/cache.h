@@ -1,17 +1,20 @@
 // Small text files in the user's cache folder: tuning results, device profiles.
 //
-// Knows: how to replace a file atomically. A cache that cannot be read or written is
-// not an error, only slower. Must not know: what the lines mean.
+// Knows: lines. Must not know: what they mean; how files of the cache folder are opened and replaced
+// (core/cache_file.h). A cache that cannot be used is not an error of its user, who goes on without it.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "runtime/core/status.h"
+
 namespace librt {
 
-/// Lines of a file in the folder; empty if it cannot be read.
-std::vector<std::string> read_cache(const std::string& folder, const std::string& file);
-/// Replaces the file; false when that fails.
-bool write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines);
+/// Appends the lines of a file in the folder to `lines`; none if there is no such file, or `folder` is empty.
+/// An error says why the file is not used.
+Status read_cache(const std::string& folder, const std::string& file, std::vector<std::string>& lines);
+/// Replaces the file; does nothing if `folder` is empty.
+Status write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines);
 
 }  // namespace librt

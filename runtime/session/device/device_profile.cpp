@@ -42,7 +42,9 @@ DeviceProfile typical_profile(const DeviceInfo& info) {
 DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
   DeviceProfile profile;
   size_t found = 0;
-  for (const std::string& line : read_cache(folder, file_of(info)))
+  std::vector<std::string> lines;
+  Status problem = read_cache(folder, file_of(info), lines);
+  for (const std::string& line : lines)
     for (const auto& [name, field] : kFields) {
       const std::string prefix = text(name, " ");
       if (!line.starts_with(prefix)) continue;
@@ -52,8 +54,9 @@ DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
         ++found;
       }
     }
-  if (found != std::size(kFields)) return typical_profile(info);
-  profile.measured = true;
+  if (found != std::size(kFields)) profile = typical_profile(info);
+  profile.measured = found == std::size(kFields);
+  profile.problem = std::move(problem);
   return profile;
 }
 
@@ -63,8 +66,9 @@ Status write_profile(const std::string& folder, const DeviceInfo& info, const De
     if (!(profile.*field > 0)) return invalid_argument("device profile: ", name, " must be above 0");
     lines.push_back(text(name, " ", profile.*field));
   }
-  if (write_cache(folder, file_of(info), lines)) return {};
-  return Status::make(Code::Io, "cannot write the device profile to '", folder, "'");
+  if (folder.empty())
+    return Status(Code::Io, "device profile: neither XDG_CACHE_HOME nor HOME is an absolute path");
+  return write_cache(folder, file_of(info), lines);
 }
 
 }  // namespace librt

@@ -17,6 +17,7 @@ struct DeviceProfile {
   double launch_seconds = 0;      ///< fixed overhead of a node
   double submit_seconds = 0;      ///< fixed overhead of a run
   bool measured = false;
+  Status problem{};  ///< why the file is not used
 };
 
 /// Typical values for devices of this type.

@@ -84,6 +84,7 @@ Result<DeviceChoice> choose_device(const Graph& graph, const std::vector<State>&
       append(listing, "\n  ", report.name, " ", info.index, " (", info.name,
              "): ", work.ok() ? milliseconds(seconds) : "no prediction",
              profile.measured ? ", measured profile" : ", typical profile");
+      if (!profile.problem.ok()) append(listing, "\n  cache: ", profile.problem.message());
       if (!best || seconds < best_seconds) {
         best = info;
         best_seconds = seconds;

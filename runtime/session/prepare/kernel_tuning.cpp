@@ -125,7 +125,7 @@ KernelTuner::DeviceCache& KernelTuner::cache_of(const Device& device) {
   const std::string identity =
       text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver, "|", info.threads);
   cache.file = text("tuning-", info.backend, "-", hex(hash_bytes(identity.data(), identity.size())), ".txt");
-  cache.winners = read_cache(options_.cache_folder, cache.file);
+  note(cache, read_cache(options_.cache_folder, cache.file, cache.winners));
   return caches_.emplace_back(std::move(cache));
 }
 
@@ -175,8 +175,14 @@ void KernelTuner::save() {
   for (DeviceCache& cache : caches_) {
     if (!cache.changed) continue;
     cache.changed = false;
-    write_cache(options_.cache_folder, cache.file, cache.winners);
+    note(cache, write_cache(options_.cache_folder, cache.file, cache.winners));
   }
+}
+
+void KernelTuner::note(DeviceCache& cache, const Status& status) {
+  if (status.ok() || cache.noted) return;
+  cache.noted = true;
+  append(notes_, "cache: ", status.message(), "\n");
 }
 
 }  // namespace librt

@@ -32,6 +32,8 @@ class KernelTuner {
                         std::span<const LayoutId> producer_layouts, std::string& how);
   /// Writes the winners found since the last call.
   void save();
+  /// Lines of the printed plan: which files of the cache folder are not used, and why.
+  const std::string& notes() const noexcept { return notes_; }
 
  private:
   struct DeviceCache {
@@ -39,13 +41,16 @@ class KernelTuner {
     std::string file;
     std::vector<std::string> winners;  ///< "node key\trow name", as in the file
     bool changed = false;
+    bool noted = false;
   };
   DeviceCache& cache_of(const Device& device);
+  void note(DeviceCache& cache, const Status& status);
 
   TuningOptions options_;
   std::chrono::steady_clock::time_point deadline_{};
   uint64_t most_bytes_ = ~uint64_t{0};
   std::vector<DeviceCache> caches_;
+  std::string notes_;
 };
 
 }  // namespace librt
