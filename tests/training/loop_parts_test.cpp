@@ -1,8 +1,10 @@
-// The parts of rttrain's loop that need no model: when to stop, equal micro-batches, what is printed.
+// The parts of rttrain's loop that need no model: when to stop, what ranks have in common, equal
+// micro-batches, what is printed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
+#include "tools/rttrain/facts.h"
 #include "tools/rttrain/progress.h"
 #include "tools/rttrain/steps.h"
 #include "tools/rttrain/stop_rule.h"
@@ -53,6 +55,37 @@ TEST(StopRuleTest, TheTargetAndItsMetric) {
   options.monitor = "f1";
   const rt::Status unknown = StopRule(options, {"loss", "accuracy"}).check();
   EXPECT_EQ(unknown.message(), "--monitor: there is no metric 'f1'; this model's are loss, accuracy");
+}
+
+// --- what ranks have in common
+
+TEST(FactsTest, NamesWhatDiffersAndWhere) {
+  const Facts one = {{"--lr", "0.1"}, {"--seed", "5"}};
+  EXPECT_EQ(differences(std::vector<Facts>{one, one, one}), "");
+  EXPECT_EQ(differences(std::vector<Facts>{one, {{"--lr", "0.2"}, {"--seed", "5"}}, one}),
+            "--lr is 0.1 on ranks 0, 2, 0.2 on rank 1");
+  EXPECT_EQ(
+      differences(std::vector<Facts>{one, {{"--seed", "6"}}, {{"--lr", "0.1"}, {"--new", "1"}}}),
+      "--lr is 0.1 on ranks 0, 2, unknown on rank 1; --seed is 5 on rank 0, 6 on rank 1, unknown on rank "
+      "2; --new is unknown on ranks 0, 1, 1 on rank 2");
+}
+
+TEST(FactsTest, EqualNumbersAreEqualTexts) {
+  EXPECT_EQ(plain_number("1e-2"), plain_number("0.010"));
+  EXPECT_EQ(plain_number("0.01"), number_text(0.01f));
+  EXPECT_NE(plain_number("9007199254740993"), plain_number("9007199254740992"));  // 2^53 + 1, and 2^53
+  EXPECT_NE(plain_number("18446744073709551615"), plain_number("18446744073709551614"));
+  EXPECT_EQ(plain_number("crop=2"), "crop=2");
+  EXPECT_EQ(plain_number("1,2"), "1,2");
+}
+
+TEST(FactsTest, TheLastValueOfANameCounts) {
+  Facts facts = {{"--batch", "not given"}};
+  set_fact(facts, "--batch", "32");
+  set_fact(facts, "--lr", "1");
+  ASSERT_EQ(facts.size(), 2u);
+  EXPECT_EQ(facts[0].value, "32");
+  EXPECT_EQ(facts[1].name, "--lr");
 }
 
 // --- steps, progress

@@ -282,6 +282,13 @@ TEST_F(Pictures, AFolderForEachClass) {
   write("set/dog/broken.png", "\x89PNG\r\n\x1a\n");
   const auto source = open(files, {}, inputs, 2, facts);
   ASSERT_TRUE(source) << error_of(source);
+  // The digest follows names and sizes.
+  const auto again = open({{(folder_ / "." / "set").string()}, {}}, {}, inputs, 2, facts);
+  ASSERT_TRUE(again) << error_of(again);
+  EXPECT_EQ((*source)->digest().text(), (*again)->digest().text());
+  const std::string before = (*source)->digest().text();
+  write("set/dog/broken.png", "\x89PNG\r\n\x1a\n\n");
+  EXPECT_NE((*source)->digest().text(), before);
   std::vector<std::byte> image(48), label(8);
   std::byte* targets[] = {image.data(), label.data()};
   EXPECT_NE((*source)->read(3, targets).message().find("dog/broken.png"), std::string::npos);
@@ -310,6 +317,39 @@ TEST_F(Texts, WindowsAndWhatFollows) {
   EXPECT_NE(
       error_of(open({{path}, {}}, {.sequence = 8}, inputs, 256, facts)).find("8 tokens; a window takes 9"),
       std::string::npos);
+}
+
+// --- digests
+
+using Digests = Folder;
+
+TEST_F(Digests, EqualForEqualSamplesOnly) {
+  const auto digest = [&](const std::string& name, const std::string& content,
+                          const std::vector<rt::TensorSpec>& inputs, const DataOptions& options = {},
+                          const Part& part = {}) {
+    DataFacts facts;
+    const auto source = open_source({{write(name, content)}, {}}, options, part, inputs, 256, facts);
+    EXPECT_TRUE(source) << error_of(source);
+    return source ? (*source)->digest().text() : "";
+  };
+  const std::vector<rt::TensorSpec> numbers = {spec("x", rt::DType::F32, {-1, 1}), kLabels};
+  const std::string table = digest("table.csv", "a,label\n1,0\n2,1\n", numbers);
+  EXPECT_EQ(table, digest("same.csv", "a,label\n1.0,0\n2e0,1\n", numbers));
+  EXPECT_NE(table, digest("value.csv", "a,label\n1,0\n3,1\n", numbers));
+  EXPECT_NE(table, digest("label.csv", "a,label\n1,0\n2,0\n", numbers));
+  EXPECT_NE(table, digest("fewer.csv", "a,label\n1,0\n", numbers));
+  const std::string four = "a,label\n1,0\n2,1\n3,0\n4,1\n";
+  EXPECT_EQ(digest("four.csv", four, numbers, {}, {0, 0.5, 7}),
+            digest("four.csv", four, numbers, {}, {0, 0.5, 7}));
+  EXPECT_NE(digest("four.csv", four, numbers, {}, {0, 0.5, 7}),
+            digest("four.csv", four, numbers, {}, {0.5, 1, 7}));
+  const std::vector<rt::TensorSpec> words = {spec("ids", rt::DType::I64, {-1, -1}),
+                                             spec("labels", rt::DType::I64, {-1, -1})};
+  const std::string text = digest("text.txt", "abcdefgh", words, {.sequence = 3});
+  EXPECT_EQ(text, digest("same.txt", "abcdefgh", words, {.sequence = 3}));
+  EXPECT_NE(text, digest("other.txt", "abcdefgi", words, {.sequence = 3}));
+  EXPECT_NE(text, digest("text.txt", "abcdefgh", words, {.sequence = 2}));
+  EXPECT_NE(text, digest("text.txt", "abcdefgh", words, {.sequence = 3, .stride = 1}));
 }
 
 // --- batches

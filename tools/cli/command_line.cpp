@@ -324,6 +324,14 @@ std::optional<int> CommandLine::parse(int argc, char** argv) {
   return std::nullopt;
 }
 
+std::vector<CommandLine::Parsed> CommandLine::options() const {
+  std::vector<Parsed> all;
+  for (const CLI::Option* option : std::as_const(*app_).get_options())
+    all.push_back(
+        {option->get_single_name(), option->count() > 0, option->results(), option->get_default_str()});
+  return all;
+}
+
 int CommandLine::refuse(const ArgumentError& error) const {
   return exit_code(*app_, CLI::ValidationError(error.what(), CLI::ExitCodes::ValidationError));
 }

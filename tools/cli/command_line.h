@@ -111,6 +111,15 @@ class CommandLine {
   /// Parses the arguments. Nothing where the program goes on; else the exit code to leave with: help and
   /// version are on stdout, an error on stderr.
   std::optional<int> parse(int argc, char** argv);
+  /// An option as parse() found it.
+  struct Parsed {
+    std::string name;  ///< without dashes
+    bool is_given;
+    std::vector<std::string> values;
+    std::string default_text;
+  };
+  /// All options, --help included.
+  std::vector<Parsed> options() const;
   /// Prints the error on stderr, and returns the exit code for it.
   int refuse(const ArgumentError& error) const;
 

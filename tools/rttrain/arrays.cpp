@@ -31,6 +31,16 @@ class ArraySource final : public Source {
     return {};
   }
 
+  librt::tools::Digest digest() const override {
+    librt::tools::Digest digest;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      digest.add(columns_[c].input);
+      digest.add(static_cast<int>(arrays_[c]->type));
+      digest.add(std::span<const std::byte>(arrays_[c]->bytes));
+    }
+    return digest;
+  }
+
   rt::Status add(std::shared_ptr<const Array> shared, Column column, const std::string& where) {
     const Array& array = *shared;
     const auto rows = static_cast<size_t>(array.dims[0]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 
 #include "tools/data/compare.h"
 #include "tools/data/idx.h"
@@ -29,6 +30,11 @@ class PartSource final : public Source {
   size_t size() const noexcept override { return samples_.size(); }
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
     return whole_->read(samples_[index], targets);
+  }
+  librt::tools::Digest digest() const override {
+    librt::tools::Digest digest = whole_->digest();
+    digest.add(std::span<const uint32_t>(samples_));
+    return digest;
   }
 
  private:
@@ -86,16 +92,23 @@ rt::Result<SourcePtr> scaled_pictures(librt::tools::Array pictures, const librt:
         !problem.empty())
       return bad_data(where + ": sample " + std::to_string(i) + ": " + problem);
   }
-  const auto read = [gray = std::move(pictures)](size_t index) -> rt::Result<librt::tools::Image> {
+  const auto gray = std::make_shared<const librt::tools::Array>(std::move(pictures));
+  const auto read = [gray](size_t index) -> rt::Result<librt::tools::Image> {
     librt::tools::Image image{
-        .width = static_cast<int>(gray.dims[2]), .height = static_cast<int>(gray.dims[1]), .rgb = {}};
-    const size_t pixels = static_cast<size_t>(gray.dims[1] * gray.dims[2]);
+        .width = static_cast<int>(gray->dims[2]), .height = static_cast<int>(gray->dims[1]), .rgb = {}};
+    const size_t pixels = static_cast<size_t>(gray->dims[1] * gray->dims[2]);
     image.rgb.reserve(3 * pixels);
     for (size_t i = index * pixels; i < (index + 1) * pixels; ++i)
-      image.rgb.insert(image.rgb.end(), 3, std::to_integer<uint8_t>(gray.bytes[i]));
+      image.rgb.insert(image.rgb.end(), 3, std::to_integer<uint8_t>(gray->bytes[i]));
     return image;
   };
-  return pictures_of(read, std::move(labels), {}, options, inputs);
+  const auto digest = [gray] {
+    librt::tools::Digest all;
+    all.add(std::span<const int64_t>(gray->dims));
+    all.add(std::span<const std::byte>(gray->bytes));
+    return all;
+  };
+  return pictures_of({read, digest}, std::move(labels), {}, options, inputs);
 }
 
 rt::Result<SourcePtr> open_idx(const DataFiles& files, const DataOptions& options,

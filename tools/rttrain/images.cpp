@@ -43,9 +43,9 @@ class PictureCache {
 
 class ImageSource final : public Source {
  public:
-  ImageSource(ReadPicture read, std::vector<int64_t> labels, std::vector<std::string> classes,
+  ImageSource(PictureReader reader, std::vector<int64_t> labels, std::vector<std::string> classes,
               std::vector<Column> columns, const ImageLayout& layout, const DataOptions& options)
-      : read_(std::move(read)),
+      : reader_(std::move(reader)),
         labels_(std::move(labels)),
         layout_(layout),
         cache_(labels_.size(), options.cache_bytes) {
@@ -62,7 +62,7 @@ class ImageSource final : public Source {
   rt::Status read(size_t index, std::span<std::byte* const> targets) const override {
     std::shared_ptr<const librt::tools::Image> picture = cache_.find(index);
     if (picture == nullptr) {
-      auto decoded = read_(index);
+      auto decoded = reader_.read(index);
       if (!decoded) return decoded.status();
       if (decoded->width != layout_.width || decoded->height != layout_.height)
         decoded = librt::tools::resized(*decoded, static_cast<int>(layout_.width),
@@ -81,8 +81,14 @@ class ImageSource final : public Source {
     return {};
   }
 
+  librt::tools::Digest digest() const override {
+    librt::tools::Digest digest = reader_.digest();
+    digest.add(std::span<const int64_t>(labels_));
+    return digest;
+  }
+
  private:
-  ReadPicture read_;
+  PictureReader reader_;
   std::vector<int64_t> labels_;
   ImageLayout layout_;
   librt::tools::ImageOptions how_;
@@ -140,7 +146,7 @@ std::optional<ImageLayout> image_layout(std::span<const int64_t> dims) {
   return std::nullopt;
 }
 
-rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
+rt::Result<SourcePtr> pictures_of(PictureReader reader, std::vector<int64_t> labels,
                                   std::vector<std::string> classes, const DataOptions& options,
                                   const std::vector<rt::TensorSpec>& inputs) {
   auto input = only_data_input(inputs, "pictures");
@@ -167,7 +173,7 @@ rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
   if (layout->height > static_cast<int64_t>(librt::tools::kMostPixels) / layout->width)
     return bad_data("input '" + input->name + "' takes pictures of " + shape_text(dims) +
                     "; they have at most " + std::to_string(librt::tools::kMostPixels) + " pixels");
-  return SourcePtr(std::make_unique<ImageSource>(std::move(read), std::move(labels), std::move(classes),
+  return SourcePtr(std::make_unique<ImageSource>(std::move(reader), std::move(labels), std::move(classes),
                                                  std::move(columns), *layout, options));
 }
 
@@ -177,16 +183,27 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
   auto found = subfolders(folder);
   if (!found) return found.status();
   if (facts.classes.empty()) facts.classes = *found;
-  auto pictures = list_pictures(folder, *found, facts.classes, class_count);
-  if (!pictures) return pictures.status();
+  auto listed = list_pictures(folder, *found, facts.classes, class_count);
+  if (!listed) return listed.status();
+  const auto pictures = std::make_shared<const std::vector<Picture>>(std::move(*listed));
   std::vector<int64_t> labels;
   for (const Picture& picture : *pictures) labels.push_back(picture.label);
-  const auto read = [all = std::move(*pictures)](size_t index) -> rt::Result<librt::tools::Image> {
-    auto decoded = librt::tools::read_image(all[index].path);
+  const auto read = [pictures](size_t index) -> rt::Result<librt::tools::Image> {
+    auto decoded = librt::tools::read_image((*pictures)[index].path);
     if (!decoded) return status_of(decoded.status());
     return std::move(*decoded);
   };
-  return pictures_of(read, std::move(labels), facts.classes, options, inputs);
+  // Not the content: to read all of it may take longer than the training.
+  const auto digest = [pictures, folder] {
+    librt::tools::Digest all;
+    for (const Picture& picture : *pictures) {
+      std::error_code error;
+      all.add(fs::path(picture.path).lexically_relative(folder).native());
+      all.add(fs::file_size(picture.path, error));
+    }
+    return all;
+  };
+  return pictures_of({read, digest}, std::move(labels), facts.classes, options, inputs);
 }
 
 }  // namespace rt::train

@@ -16,11 +16,15 @@ rt::Result<SourcePtr> open_images(const std::string& folder, const DataOptions& 
                                   const std::vector<rt::TensorSpec>& inputs, int64_t class_count,
                                   DataFacts& facts);
 
-/// Decodes one image; called by several threads concurrently.
-using ReadPicture = std::function<rt::Result<librt::tools::Image>(size_t index)>;
+/// Where images come from.
+struct PictureReader {
+  /// Decodes one image; called by several threads concurrently.
+  std::function<rt::Result<librt::tools::Image>(size_t index)> read;
+  std::function<librt::tools::Digest()> digest;  ///< of all, without their labels
+};
 
 /// Images scaled and cached as above; one label each, and the class names, if any.
-rt::Result<SourcePtr> pictures_of(ReadPicture read, std::vector<int64_t> labels,
+rt::Result<SourcePtr> pictures_of(PictureReader reader, std::vector<int64_t> labels,
                                   std::vector<std::string> classes, const DataOptions& options,
                                   const std::vector<rt::TensorSpec>& inputs);
 

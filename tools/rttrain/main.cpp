@@ -110,7 +110,35 @@ std::string together_text(size_t ranks, const rt::Session& session) {
   return reason.empty() ? out : out + " (" + reason + ")";
 }
 
-rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& ranks) {
+// What all ranks must have in common, as read and chosen.
+rt::Status compare_ranks(rt::train::Ranks& ranks, const Options& options, const rt::train::Source& training,
+                         const rt::train::Source* validation) {
+  using namespace rt::train;
+  if (ranks.count() == 1) return {};
+  Facts facts = options.facts;
+  const auto add_file = [&](const char* name, const std::string& path) {
+    const auto digest = librt::tools::digest_of_file(path);
+    if (digest) set_fact(facts, name, *digest);
+    return status_of(digest.status());
+  };
+  const auto add_samples = [&](const std::string& name, const Source& source) {
+    set_fact(facts, "number of " + name, std::to_string(source.size()));
+    set_fact(facts, "content of " + name, source.digest().text());
+  };
+  set_fact(facts, "version of librt", rt_version());
+  set_fact(facts, "--batch", std::to_string(options.loop.batch));
+  set_fact(facts, "--micro-batch", std::to_string(options.loop.micro_batch));
+  set_fact(facts, "--lr", number_text(options.loop.learning_rate));
+  if (rt::Status status = add_file("content of the model", options.model); !status) return status;
+  if (options.loop.resume)
+    if (rt::Status status = add_file("content of --checkpoint", options.loop.checkpoint); !status)
+      return status;
+  add_samples("training samples", training);
+  if (validation != nullptr) add_samples("validation samples", *validation);
+  return compare_facts(ranks, facts);
+}
+
+rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) {
   using namespace rt::train;
   if (rt::Status status = check(options); !status) return status;
   if (ranks.count() > 1 && options.on_device_lost != "stop")
@@ -161,6 +189,8 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   if (!plain) return plain.status();
 
   if (rt::Status status = choose_learning_rate(*model, ranks.is_first(), options); !status) return status;
+  if (rt::Status status = compare_ranks(ranks, options, **training, validation->get()); !status)
+    return status;
   options.loop.progress = options.loop.progress && ranks.is_first();
   auto log = ranks.is_first() ? RunLog::open(options.log, options.tensorboard, options.loop.resume)
                               : RunLog::open({}, {}, false);
@@ -192,7 +222,7 @@ rt::Result<rt::train::Outcome> train(Options& options, const rt::train::Ranks& r
   return train_through_device_loss(*model, options.session, options.loop.resume, on_loss, train_on);
 }
 
-int run(Options& options, const rt::train::Ranks& ranks) {
+int run(Options& options, rt::train::Ranks& ranks) {
   using namespace librt::tools;
   const std::string name = ranks.count() > 1 ? "rttrain: rank " + std::to_string(ranks.rank()) : "rttrain";
   // Not run_program() alone: the other ranks wait for one that fails (below).
@@ -228,10 +258,11 @@ int command_line(int argc, char** argv) {
        .notes = {"Ctrl-C, SIGTERM and SIGHUP end a run after its step: with --checkpoint it is saved and "
                  "the exit code is 0. Exit code 1 means that the target was not reached."}});
   if (const auto code = app.parse(argc, argv)) return *code;
+  options.facts = rt::train::facts_of(app);
   auto ranks = rt::train::Ranks::join();
   if (!ranks) return report_failure("rttrain", ranks.status());
   const int code = run(options, *ranks);
-  if (ranks->count() > 1 && code != kFine && code != kDifferent) {
+  if (ranks->count() > 1 && code != kFine && code != kDifferent && !ranks->have_refused()) {
     // No leave(), so that mpirun ends the other ranks, which would wait for this one.
     std::fflush(nullptr);
     _exit(code);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -207,6 +208,28 @@ rt::Status check(Options& options) {
     options.loop.target = {options.target.substr(0, equals), value};
   }
   return check_checkpoint_files(options.loop);
+}
+
+// All but those named here: where a rank reads and writes, what it computes on and what it prints. What was
+// read is compared by its content.
+Facts facts_of(const librt::tools::CommandLine& app) {
+  static constexpr std::string_view kMayDiffer[] = {
+      "help",     "version", "model",  "data",    "labels",    "validate",    "validate-labels",
+      "format",   "cache",   "memory", "backend", "device",    "threads",     "tokenizer",
+      "prefetch", "workers", "log",    "json",    "log-every", "tensorboard", "on-device-lost"};
+  static constexpr std::string_view kPaths[] = {"checkpoint", "best"};
+  const auto is_one_of = [](std::span<const std::string_view> names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  Facts facts;
+  for (const auto& [name, is_given, values, default_text] : app.options()) {
+    if (is_one_of(kMayDiffer, name)) continue;
+    std::string value = is_given ? "" : default_text;
+    for (const std::string& each : values) value += (value.empty() ? "" : ",") + plain_number(each);
+    if (is_one_of(kPaths, name)) value = is_given ? "given" : "";
+    set_fact(facts, "--" + name, value.empty() ? "not given" : value);
+  }
+  return facts;
 }
 
 std::string data_text(const Options& options) {

@@ -8,6 +8,7 @@
 
 #include "tools/cli/command_line.h"
 #include "tools/rttrain/data.h"
+#include "tools/rttrain/facts.h"
 #include "tools/rttrain/loop_options.h"
 
 namespace rt::train {
@@ -25,6 +26,7 @@ struct Options {
   std::string target, log, tensorboard;
   std::string schedule = "constant";
   std::string on_device_lost = "stop";
+  Facts facts;  ///< of the command line
   librt::tools::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;
 
   bool validates() const { return !validation.paths.empty() || validate_fraction > 0; }
@@ -33,6 +35,8 @@ struct Options {
 void declare(librt::tools::CommandLine& app, Options& options);
 /// Checks options against each other and completes the settings of the loop.
 rt::Status check(Options& options);
+/// The options that ranks must have in common, as given on the command line.
+Facts facts_of(const librt::tools::CommandLine& app);
 /// Settings besides the seed that determine the batches: compared when a run is resumed.
 std::string data_text(const Options& options);
 

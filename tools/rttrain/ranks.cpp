@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -97,6 +98,30 @@ rt::Status Ranks::sum(std::span<double> values) const {
 rt::Status Ranks::meet() const {
   double here = 1;
   return sum({&here, 1});
+}
+
+rt::Result<std::vector<std::string>> Ranks::gather(const std::string& own) const {
+  if (communicator_ == nullptr) return std::vector<std::string>{own};
+  const auto all_gather = [&](void* data, size_t bytes) -> rt::Status {
+    if (rt::Status status = said(communicator_->all_gather(communicator_->user, data, bytes)); !status)
+      return status;
+    return said(communicator_->wait(communicator_->user, data));
+  };
+  std::vector<uint64_t> sizes(count());
+  sizes[rank()] = own.size();
+  if (rt::Status status = all_gather(sizes.data(), sizeof sizes[0]); !status) return status;
+  const size_t most = std::max<size_t>(*std::max_element(sizes.begin(), sizes.end()), 1);
+  std::string together(count() * most, '\0');
+  own.copy(together.data() + rank() * most, own.size());
+  if (rt::Status status = all_gather(together.data(), most); !status) return status;
+  std::vector<std::string> texts;
+  for (size_t from = 0; from < count(); ++from) texts.push_back(together.substr(from * most, sizes[from]));
+  return texts;
+}
+
+rt::Status Ranks::refuse(std::string message) {
+  have_refused_ = true;
+  return {rt::Code::InvalidArgument, std::move(message)};
 }
 
 }  // namespace rt::train

@@ -5,6 +5,8 @@
 
 #include <rt/rt.hpp>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace rt::train {
 
@@ -35,6 +37,11 @@ class Ranks {
   rt::Status sum(std::span<double> numbers) const;
   /// A barrier over all ranks.
   rt::Status meet() const;
+  /// The texts of all ranks; a collective call.
+  rt::Result<std::vector<std::string>> gather(const std::string& own) const;
+  /// An error that all ranks have found: each reports it, then they end together.
+  rt::Status refuse(std::string message);
+  bool have_refused() const noexcept { return have_refused_; }
 
   /// The first sample of this rank's part of `samples`; that of the last rank ends at `samples`.
   static size_t first_of(size_t rank, size_t ranks, size_t samples) noexcept {
@@ -47,6 +54,7 @@ class Ranks {
 
  private:
   const rt_communicator* communicator_ = nullptr;
+  bool have_refused_ = false;
   void (*close_)() = nullptr;
   void (*abandon_)() = nullptr;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rt/rt.hpp"
+#include "tools/data/digest.h"
 #include "tools/data/file.h"
 
 namespace rt::train {
@@ -37,6 +38,8 @@ class Source {
   virtual size_t size() const noexcept = 0;
   /// Writes sample `index`, column.bytes to each target. Called by several threads concurrently.
   virtual rt::Status read(size_t index, std::span<std::byte* const> targets) const = 0;
+  /// Equal for equal samples in the same order. Images in files are known by their names and sizes.
+  virtual librt::tools::Digest digest() const = 0;
 
   const std::vector<Column>& columns() const noexcept { return columns_; }
   /// Class names in the order of their labels; empty when the data has only numeric labels.

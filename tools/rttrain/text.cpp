@@ -31,6 +31,13 @@ class WindowSource final : public Source {
     }
     return {};
   }
+  librt::tools::Digest digest() const override {
+    librt::tools::Digest digest;
+    digest.add(length_);
+    digest.add(stride_);
+    digest.add(std::span<const int32_t>(tokens_));
+    return digest;
+  }
 
  private:
   std::vector<int32_t> tokens_;

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# rank_faults.sh BIN SCRATCH: ranks that were started differently are refused before the first step, by all of them, with what differs.
+set -euo pipefail
+bin=$1 scratch=$2/rank_faults
+skip() { echo "skipped: $*"; exit 77; }
+command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
+[[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cd "$scratch"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_mpi_yield_when_idle=1  # ranks share the cores with other tests
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
+
+fail() { echo "FAILED: $*"; exit 1; }
+
+# Images from the bytes of seeded weights, the same in every build, and labels: 256 of both, 255, 256 others.
+"$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null
+idx_images() { printf "\\0\\0\\x08\\x03\\0\\0$2\\0\\0\\0\\x1c\\0\\0\\0\\x1c"; tail -c $((256 * 28 * 28 + ${3:-0})) bytes.rt | head -c $(($1 * 28 * 28)); }
+idx_labels() { printf "\\0\\0\\x08\\x01\\0\\0$2"; for ((i = 1; i <= $1; ++i)); do printf "\\x0$((i * 7 % 10))"; done; }
+idx_images 256 '\x01\0' >images
+idx_labels 256 '\x01\0' >labels
+idx_images 255 '\0\xff' >fewer_images
+idx_labels 255 '\0\xff' >fewer_labels
+idx_images 256 '\x01\0' 1 >other_images
+mkdir elsewhere
+cp images labels elsewhere
+for optimizer in sgd adam; do
+  "$bin/rtconvert" zoo:lenet5 -o $optimizer.rt --train --data-parallel --bucket-size 16KiB --optimizer $optimizer >/dev/null
+done
+cp sgd.rt elsewhere/same.rt
+
+# A run that should end at once must not hang.
+limit=120
+# pair "ARGUMENTS OF RANK 0" "ARGUMENTS OF RANK 1" OPTION..: both with the options
+pair() {
+  local first=$1 second=$2
+  shift 2
+  code=0
+  # shellcheck disable=SC2086
+  timeout -k 5 $limit mpirun -n 1 "$bin/rttrain" $first --backend cpu --threads 1 --scale 0.00392157 "$@" : \
+    -n 1 "$bin/rttrain" $second --backend cpu --threads 1 --scale 0.00392157 "$@" >out 2>err || code=$?
+  ((code != 124 && code != 137)) || fail "'$first' and '$second' hang: $(cat err)"
+}
+# differ WORDS "ARGUMENTS OF RANK 0" "ARGUMENTS OF RANK 1" OPTION..
+differ() {
+  local words=$1 rank
+  shift
+  pair "$@"
+  ((code == 2)) || fail "expected exit code 2 for '$1' and '$2', found $code: $(cat err)"
+  for rank in 0 1; do
+    grep -q "^rttrain: rank $rank: the ranks differ: .*$words" err || fail "rank $rank does not say '$words': $(cat err)"
+  done
+  ! grep -q '^epoch' out || fail "'$1' and '$2' have trained: $(cat out)"
+}
+data='--data images --labels labels'
+run="sgd.rt $data"
+
+echo "--- options"
+differ '--batch is 64 on rank 0, 32 on rank 1' "$run --batch 64" "$run --batch 32"
+differ '--lr is 0.01 on rank 0, 0.02 on rank 1' "$run" "$run --lr 0.02"  # the default of sgd
+differ '--seed is 5 on rank 0, 6 on rank 1' "$run --seed 5" "$run --seed 6"
+differ '--seed is 9007199254740993 on rank 0, 9007199254740992' "$run --seed 9007199254740993" "$run --seed 9007199254740992"
+differ '--epochs is 1 on rank 0, 2 on rank 1' "$run" "$run --epochs 2"
+differ '--drop-last is not given on rank 0, true on rank 1' "$run" "$run --drop-last"
+differ '--augment is flip,crop=2 on rank 0, flip on rank 1' "$run --augment flip,crop=2" "$run --augment flip"
+differ '--checkpoint is given on rank 0, not given on rank 1' "$run --checkpoint one.ckpt" "$run"
+differ '--batch is 32 on rank 0, 16 on rank 1; --seed is 1 on rank 0, 2 on rank 1' "$run" "$run --batch 16 --seed 2"
+[[ ! -e one.ckpt ]] || fail "refused ranks have written a checkpoint"
+
+echo "--- model and data"
+differ 'content of the model is [0-9a-f]* on rank 0, [0-9a-f]* on rank 1' "sgd.rt $data" "adam.rt $data" --lr 0.01
+differ 'number of training samples is 256 on rank 0, 255 on rank 1' "$run" "sgd.rt --data fewer_images --labels fewer_labels"
+differ 'content of training samples is' "$run" "sgd.rt --data other_images --labels labels"
+differ 'content of validation samples is' "$run --validate images --validate-labels labels" \
+  "$run --validate other_images --validate-labels labels"
+differ 'number of validation samples is unknown on rank 0, 256 on rank 1' "$run" "$run --validate images --validate-labels labels"
+
+echo "--- three ranks, of which one is different"
+code=0
+timeout -k 5 $limit mpirun -n 2 "$bin/rttrain" $run --backend cpu --threads 1 : -n 1 "$bin/rttrain" $run --backend cpu --threads 1 --seed 3 \
+  >out 2>err || code=$?
+((code == 2)) && grep -q 'rank 2: the ranks differ: --seed is 1 on ranks 0, 1, 3 on rank 2;' err || fail "three ranks: $code $(cat err)"
+
+echo "--- checkpoints to resume"
+for steps in 2 3; do
+  pair "$run --checkpoint $steps.ckpt" "$run --checkpoint $steps.ckpt" --steps $steps
+  ((code == 0)) || fail "exit code $code: $(cat err)"
+done
+differ 'content of --checkpoint is' "$run --checkpoint 2.ckpt --resume" "$run --checkpoint 3.ckpt --resume"
+
+echo "--- what may differ"
+there="elsewhere/same.rt --data elsewhere/images --labels elsewhere/labels"
+pair "$run --lr 0.01 --epochs 1 --json --log log --workers 1" "$there --lr 1e-2 --workers 0" --batch 64
+((code == 0)) && grep -q '"epoch":1' out || fail "equal values in other words: $code $(cat err)"
+echo "all of it"
