@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# rank_faults.sh BIN SCRATCH: ranks that were started differently are refused before the first step, by all of them, with what differs.
+# rank_faults.sh BIN SCRATCH: ranks that were started differently are refused before the first step, by all of them, with what differs;
+# a rank that is stopped, killed or too slow ends the others in time, and the checkpoint stays valid; one that is merely slow does not.
 set -euo pipefail
 bin=$1 scratch=$2/rank_faults
 skip() { echo "skipped: $*"; exit 77; }
@@ -32,6 +33,8 @@ cp sgd.rt elsewhere/same.rt
 
 # A run that should end at once must not hang.
 limit=120
+mpi=
+trap '[[ -z $mpi ]] || kill "$mpi" 2>/dev/null || :' EXIT
 # pair "ARGUMENTS OF RANK 0" "ARGUMENTS OF RANK 1" OPTION..: both with the options
 pair() {
   local first=$1 second=$2
@@ -93,4 +96,92 @@ echo "--- what may differ"
 there="elsewhere/same.rt --data elsewhere/images --labels elsewhere/labels"
 pair "$run --lr 0.01 --epochs 1 --json --log log --workers 1" "$there --lr 1e-2 --workers 0" --batch 64
 ((code == 0)) && grep -q '"epoch":1' out || fail "equal values in other words: $code $(cat err)"
+
+# Starts mpirun in the background and waits for steps; $mpi is its process, $pids are those of the ranks.
+seconds=6
+long=(sgd.rt --data images --labels labels --backend cpu --threads 1 --batch 64 --scale 0.00392157)
+start() {
+  rm -f log
+  timeout -k 5 $limit mpirun -n 2 "$bin/rttrain" "${long[@]}" --rank-timeout $seconds --epochs 1000000 --log log --log-every 1 \
+    --checkpoint-every 1 "$@" >out 2>err &
+  mpi=$!
+  until [[ -s log ]]; do kill -0 $mpi 2>/dev/null || fail "the training ended: $(cat err)"; pause; done
+  pids=()
+  local rank
+  for rank in 0 1; do pids+=("$(rank_process $rank)"); done
+}
+pause() { read -rt 0.05 <> <(:) || :; }
+# The process of a rank that trains here.
+rank_process() {
+  local pid
+  for pid in $(pgrep -x rttrain); do
+    [[ $(readlink "/proc/$pid/cwd") == "$scratch" ]] || continue
+    if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then echo "$pid"; fi
+  done
+}
+# ends CODE WORDS: the run ends with this code and message, and leaves no process
+ends() {
+  local found=0 pid
+  wait $mpi || found=$?
+  mpi=
+  [[ $found == "$1" ]] || fail "expected exit code $1, found $found: $(cat err)"
+  grep -q "$2" err || fail "expected '$2': $(cat err)"
+  for pid in "${pids[@]}"; do
+    for _ in {1..200}; do [[ -e /proc/$pid ]] || break; pause; done
+    [[ ! -e /proc/$pid ]] || fail "process $pid is still there"
+  done
+}
+# The checkpoint is whole, and continues as if nothing had happened.
+continues() {
+  local steps
+  steps=$("$bin/rttrain" "${long[@]}" --epochs 1000000 --checkpoint "$1" --resume --steps 1 2>&1 | sed -n 's/.*continues after step \([0-9]*\)$/\1/p')
+  [[ -n $steps ]] || fail "$1 cannot be continued"
+  for run in "$1 --resume" "straight --overwrite"; do
+    # shellcheck disable=SC2086
+    timeout -k 5 $limit mpirun -n 2 "$bin/rttrain" "${long[@]}" --epochs 1000000 --steps $((steps + 2)) --checkpoint $run >/dev/null 2>&1 ||
+      fail "cannot train to step $((steps + 2))"
+  done
+  cmp "$1" straight || fail "$1 after step $steps differs"
+  ! compgen -G "$1.partial*" || fail "half a checkpoint stayed"
+}
+
+for victim in 1 0; do
+  other=$((1 - victim))
+  echo "--- rank $victim is stopped"
+  start --checkpoint stopped$victim
+  kill -STOP "${pids[$victim]}"
+  ends 3 "rank $other: rank $victim (process ${pids[$victim]} on .*) has not answered for $seconds seconds"
+  continues stopped$victim
+  echo "--- rank $victim is killed"
+  start --checkpoint killed$victim
+  kill -KILL "${pids[$victim]}"
+  ends 137 "rank $victim (process ${pids[$victim]} on .*) has ended"
+  continues killed$victim
+done
+
+echo "--- all are stopped for longer, and go on"
+start --checkpoint paused
+kill -STOP "${pids[@]}"
+read -rt $((seconds + 3)) <> <(:) || :
+before=$(wc -l <log)
+for pid in "${pids[@]}"; do kill -CONT "$pid"; pause; done
+for _ in {1..600}; do (($(wc -l <log) < before + 20)) || break; pause; done
+(($(wc -l <log) >= before + 20)) || fail "stopped and continued ranks do not go on: $(cat err)"
+kill -TERM "${pids[0]}"
+ends 0 'stopped after step'
+
+echo "--- a rank that is slow is waited for, but not longer than --rank-wait"
+{ seq -s , 784 && awk 'BEGIN { for (i = 0; i < 64; ++i) { for (k = 1; k < 785; ++k) printf "%d,", (i * k) % 7; print i % 10 } }'; } |
+  sed '1s/$/,label/' >table.csv
+mkfifo slow
+slow() {
+  { exec 3>slow; read -rt $((2 * seconds)) <> <(:) || :; cat table.csv >&3; } 2>/dev/null &
+  pair 'sgd.rt --data table.csv' 'sgd.rt --data slow --format csv' --rank-timeout $seconds "$@"
+  wait $! || :
+}
+slow
+((code == 0)) || fail "a slow rank: exit code $code: $(cat err)"
+slow --rank-wait 3
+((code == 3)) && grep -q 'waited 3 seconds for rank 1 (process .* on .*), which still answers; --rank-wait' err ||
+  fail "a rank that is too slow: exit code $code: $(cat err)"
 echo "all of it"

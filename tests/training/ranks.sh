@@ -174,7 +174,7 @@ for name in $([[ $backend != cpu ]] || echo sgd) shards2; do
       done
     done
     ((SECONDS - began <= 8)) || fail "the others ended after $((SECONDS - began)) s"
-    grep -q 'rank [01] (process [0-9]*) has ended' err || fail "no message: $(cat err)"
+    grep -q 'rank [01] (process [0-9]* on .*) has ended' err || fail "no message: $(cat err)"
   done
   go_on 2 $name.rt killed.$name "killed"
 done

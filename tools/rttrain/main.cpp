@@ -241,6 +241,12 @@ int run(Options& options, rt::train::Ranks& ranks) {
   return kBadMachine;
 }
 
+// Without the other ranks: mpirun ends them. MPI's threads may still run.
+[[noreturn]] void end_alone(int code) {
+  std::fflush(nullptr);
+  _exit(code);
+}
+
 int command_line(int argc, char** argv) {
   using namespace librt::tools;
   CommandLine app(
@@ -259,15 +265,11 @@ int command_line(int argc, char** argv) {
                  "the exit code is 0. Exit code 1 means that the target was not reached."}});
   if (const auto code = app.parse(argc, argv)) return *code;
   options.facts = rt::train::facts_of(app);
-  auto ranks = rt::train::Ranks::join();
-  if (!ranks) return report_failure("rttrain", ranks.status());
+  auto ranks = rt::train::Ranks::join(options.ranks);
+  if (!ranks) end_alone(report_failure("rttrain", ranks.status()));
   const int code = run(options, *ranks);
-  if (ranks->count() > 1 && code != kFine && code != kDifferent && !ranks->have_refused()) {
-    // No leave(), so that mpirun ends the other ranks, which would wait for this one.
-    std::fflush(nullptr);
-    _exit(code);
-  }
-  ranks->leave();
+  if (ranks->count() > 1 && code != kFine && code != kDifferent && !ranks->have_refused()) end_alone(code);
+  if (rt::Status status = ranks->leave(); !status) end_alone(report_failure("rttrain", status));
   return code;
 }
 

@@ -135,6 +135,15 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
   add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic", options.session.deterministic, "Equal results from run to run")
       ->group(group);
+  add("--rank-timeout", options.ranks.answer,
+      "Several processes: seconds after which a process that does not answer ends the training: it was "
+      "stopped, or its machine cannot be reached")
+      ->check(librt::tools::positive())
+      ->capture_default_str();
+  add("--rank-wait", options.ranks.wait,
+      "Several processes: seconds that they wait for one that answers, but is slower; 0: no limit")
+      ->check(librt::tools::non_negative())
+      ->capture_default_str();
 }
 
 void declare_files(librt::tools::CommandLine& app, Options& options) {
@@ -214,9 +223,10 @@ rt::Status check(Options& options) {
 // read is compared by its content.
 Facts facts_of(const librt::tools::CommandLine& app) {
   static constexpr std::string_view kMayDiffer[] = {
-      "help",     "version", "model",  "data",    "labels",    "validate",    "validate-labels",
-      "format",   "cache",   "memory", "backend", "device",    "threads",     "tokenizer",
-      "prefetch", "workers", "log",    "json",    "log-every", "tensorboard", "on-device-lost"};
+      "help",      "version",       "model",  "data",    "labels",    "validate",    "validate-labels",
+      "format",    "cache",         "memory", "backend", "device",    "threads",     "tokenizer",
+      "prefetch",  "workers",       "log",    "json",    "log-every", "tensorboard", "rank-timeout",
+      "rank-wait", "on-device-lost"};
   static constexpr std::string_view kPaths[] = {"checkpoint", "best"};
   const auto is_one_of = [](std::span<const std::string_view> names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();

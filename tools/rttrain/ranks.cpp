@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tools/communicator/mpi_module.h"
 
@@ -48,7 +49,7 @@ rt::Status said(const char* problem) {
 
 }  // namespace
 
-rt::Result<Ranks> Ranks::join() {
+rt::Result<Ranks> Ranks::join(const RankLimits& limits) {
   Ranks ranks;
   const int launched = launched_ranks();
   if (launched <= 1) return ranks;
@@ -66,14 +67,16 @@ rt::Result<Ranks> Ranks::join() {
   if (open == nullptr || ranks.close_ == nullptr || ranks.abandon_ == nullptr)
     return rt::Status(rt::Code::Unsupported,
                       path + " is not the module of this librt; install both from one version");
-  if (const char* problem = open(&ranks.communicator_)) return said(problem);
+  const rt_mpi_limits seconds{.answer_seconds = limits.answer, .wait_seconds = limits.wait};
+  if (const char* problem = open(&seconds, &ranks.communicator_)) return said(problem);
   return ranks;
 }
 
-void Ranks::leave() {
-  if (close_ != nullptr && meet()) close_();
+rt::Status Ranks::leave() {
+  if (close_ == nullptr) return {};
+  if (rt::Status status = meet(); !status) return status;
   communicator_ = nullptr;
-  close_ = nullptr;
+  return said(std::exchange(close_, nullptr)());
 }
 
 void Ranks::abandon() const {

@@ -10,13 +10,21 @@
 
 namespace rt::train {
 
+/// After how many seconds a rank is given up.
+struct RankLimits {
+  double answer = 300;  ///< without an answer: it was stopped, or its machine cannot be reached
+  double wait = 3600;   ///< it answers, but the others wait for it; 0: no limit
+};
+
 class Ranks {
  public:
   Ranks() = default;  ///< a single process
   /// Joins the other ranks if mpirun started several; otherwise a single process.
-  static rt::Result<Ranks> join();
-  /// Waits for all ranks, then finalizes. A rank that exits without it ends the others.
-  void leave();
+  /// After an error the process should end with _exit.
+  static rt::Result<Ranks> join(const RankLimits& limits);
+  /// Waits for all ranks, then finalizes. A rank that exits without it ends the others. After an error the
+  /// process should end with _exit.
+  rt::Status leave();
   /// After a failure, before buffers of started operations are freed: stops these operations.
   void abandon() const;
 
@@ -55,7 +63,7 @@ class Ranks {
  private:
   const rt_communicator* communicator_ = nullptr;
   bool have_refused_ = false;
-  void (*close_)() = nullptr;
+  const char* (*close_)() = nullptr;
   void (*abandon_)() = nullptr;
 };
 
