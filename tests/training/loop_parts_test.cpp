@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tools/rttrain/facts.h"
+#include "tools/rttrain/gradient_sums.h"
 #include "tools/rttrain/progress.h"
 #include "tools/rttrain/steps.h"
 #include "tools/rttrain/stop_rule.h"
@@ -86,6 +87,21 @@ TEST(FactsTest, TheLastValueOfANameCounts) {
   ASSERT_EQ(facts.size(), 2u);
   EXPECT_EQ(facts[0].value, "32");
   EXPECT_EQ(facts[1].name, "--lr");
+}
+
+// --- gradients in order
+
+TEST(GradientSumsTest, AreStatesOfTheirParameters) {
+  const auto state = [](const char* name, rt_state_kind kind) {
+    rt::StateSpec spec;
+    spec.name = name;
+    spec.kind = kind;
+    return spec;
+  };
+  EXPECT_EQ(gradient_states({state("w", RT_PARAMETER), state("w.gradient", RT_OPTIMIZER),
+                             state("w.m", RT_OPTIMIZER), state("b.gradient", RT_PARAMETER),
+                             state("b.gradient.gradient", RT_OPTIMIZER), state("c.gradient", RT_OPTIMIZER)}),
+            (std::vector<std::string>{"w.gradient", "b.gradient.gradient"}));
 }
 
 // --- steps, progress

@@ -21,7 +21,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 "$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null
 { printf '\0\0\x08\x03\0\0\x01\0\0\0\0\x1c\0\0\0\x1c'; tail -c $((256 * 28 * 28)) bytes.rt; } >images
 { printf '\0\0\x08\x01\0\0\x01\0'; for i in {1..256}; do printf "\\x0$((i * 7 % 10))"; done; } >labels
-data=(--data images --labels labels --scale 0.00392157 --backend "$backend" --threads 1 --deterministic --seed 5)
+data=(--data images --labels labels --scale 0.00392157 --backend "$backend" --threads 1 --deterministic=run --seed 5)
 compile() {
   local name=$1
   shift

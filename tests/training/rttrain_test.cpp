@@ -439,6 +439,23 @@ TEST_F(Batches, DoNotDependOnThreads) {
   EXPECT_NE(run(**source, *transform, seeded), alone);
 }
 
+TEST_F(Batches, RanksTakeTurnsInSlices) {
+  DataFacts facts;
+  const auto source = open({{write("rows.csv", "a,label\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n")}, {}}, {},
+                           {spec("x", rt::DType::F32, {-1, 1}), kLabels}, 8, facts);
+  ASSERT_TRUE(source) << error_of(source);
+  const auto transform = Transform::create((*source)->columns(), {}, {});
+  ASSERT_TRUE(transform) << transform.status().message();
+  LoaderOptions options{.batch = 8, .shuffle = false, .workers = 0, .end = 1, .ranks = 2, .slice = 2};
+  EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{0, 1, 4, 5}));
+  options.rank = 1;
+  EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{2, 3, 6, 7}));
+  options.slice = 3;  // equal parts of at most 3 are of 2
+  EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{2, 3, 6, 7}));
+  options.slice = 0;
+  EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{4, 5, 6, 7}));
+}
+
 TEST_F(Batches, AugmentationMovesAndMirrors) {
   const Column column{.input = "image", .dims = {2, 3, 1}, .bytes = 24};
   const auto transform = Transform::create({column}, {}, {.flip = true, .crop = 1});

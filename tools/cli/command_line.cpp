@@ -280,6 +280,10 @@ Option* CommandLine::add_flag(const std::string& name, bool& value, const std::s
   return keep(app_->add_flag(name, value, description));
 }
 
+Option* CommandLine::add_flag(const std::string& name, std::string& value, const std::string& description) {
+  return keep(app_->add_flag(name, value, description));
+}
+
 void CommandLine::set_up_help(const ProgramHelp& help) {
   CLI::App& app = *app_;
   app.name(help.program);

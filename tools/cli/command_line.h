@@ -103,6 +103,8 @@ class CommandLine {
   template <class Value>
   Option* add_option(const std::string& name, Value& value, const std::string& description = {});
   Option* add_flag(const std::string& name, bool& value, const std::string& description);
+  /// "--name{TEXT}": --name sets the value to TEXT, --name=OTHER to OTHER.
+  Option* add_flag(const std::string& name, std::string& value, const std::string& description);
 
   /// Adds --version, the topics' flags and --help-all where there are topics, and lays out the help. Call it
   /// after all options are declared.

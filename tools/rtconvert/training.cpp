@@ -27,6 +27,11 @@ Status add_training(ModelGraph& model, const Options& options, compiler::TrainRe
     model.metadata.emplace_back("train.ignore_index", std::to_string(*loss.ignore_index));
   if (options.training.data_parallel.enabled)  // over how many ranks; 0: any number
     model.metadata.emplace_back("train.ranks", text(options.training.optimizer.shards));
+  if (options.training.accumulate) {  // what depends on the order of the micro-batches
+    std::string states;
+    for (const std::string& name : report.batch_states) append(states, states.empty() ? "" : ", ", name);
+    model.metadata.emplace_back("train.batch_states", states);
+  }
   return {};
 }
 

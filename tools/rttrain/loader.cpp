@@ -7,6 +7,12 @@
 
 namespace rt::train {
 
+size_t equal_part(size_t samples, size_t most) noexcept {
+  size_t part = std::clamp<size_t>(most, 1, std::max<size_t>(samples, 1));
+  while (samples % part != 0) --part;
+  return part;
+}
+
 Loader::Loader(const Source& source, const Transform& transform, const LoaderOptions& options)
     : source_(source),
       transform_(transform),
@@ -88,7 +94,12 @@ void Loader::fill_or_throw(Slot& slot, uint64_t number, std::vector<float>& scra
   const Order order = order_of(epoch);
   const size_t all = std::min(options_.batch, order->size() - batch);
   const size_t begin = Ranks::first_of(options_.rank, options_.ranks, all);
-  const size_t first = batch + begin, count = Ranks::first_of(options_.rank + 1, options_.ranks, all) - begin;
+  const size_t count = Ranks::first_of(options_.rank + 1, options_.ranks, all) - begin;
+  const size_t slice = equal_part(all, options_.slice);
+  const auto place_of = [&](size_t i) {
+    if (options_.slice == 0) return begin + i;
+    return (i / slice * options_.ranks + options_.rank) * slice + i % slice;
+  };
   slot.number = number;
   slot.status = {};
   slot.batch.samples = count;
@@ -97,7 +108,7 @@ void Loader::fill_or_throw(Slot& slot, uint64_t number, std::vector<float>& scra
   const std::vector<Column>& columns = source_.columns();
   std::vector<std::byte*> targets(columns.size());
   for (size_t i = 0; i < count; ++i) {
-    const uint32_t sample = (*order)[first + i];
+    const uint32_t sample = (*order)[batch + place_of(i)];
     for (size_t c = 0; c < columns.size(); ++c)
       targets[c] = static_cast<std::byte*>(slot.memory[c].data()) + i * columns[c].bytes;
     slot.status = source_.read(sample, targets);

@@ -29,7 +29,12 @@ struct LoaderOptions {
   uint64_t end = 0;      ///< total number of batches, counted the same way
   size_t rank = 0;       ///< each of `ranks` processes prepares its own part of every batch
   size_t ranks = 1;
+  size_t slice = 0;  ///< above 0: the ranks take turns in micro-batches of at most this size
 };
+
+/// The samples of a micro-batch where `samples` are cut into equal parts of at most `most`: micro-batches of
+/// unequal sizes would weight their samples unequally.
+size_t equal_part(size_t samples, size_t most) noexcept;
 
 struct Batch {
   size_t samples = 0;               ///< of this rank; may be 0 where there are fewer samples than ranks

@@ -89,7 +89,8 @@ class Loop {
                                   .first = first,
                                   .end = std::max(first, total_steps_),
                                   .rank = ranks_.rank(),
-                                  .ranks = ranks_.count()});
+                                  .ranks = ranks_.count(),
+                                  .slice = options_.ordered_sums ? options_.micro_batch : 0});
     return {};
   }
 

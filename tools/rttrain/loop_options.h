@@ -28,6 +28,9 @@ struct LoopOptions {
   float learning_rate = 0;
   librt::tools::Schedule schedule = {};  ///< factor of the learning rate at each step
   size_t micro_batch = 0;                ///< samples per micro-batch, accumulated to a step; 0: the batch
+  /// Micro-batches are summed in the order of the samples, and validation is not divided: the results do not
+  /// depend on the number of ranks.
+  bool ordered_sums = false;
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out the last, smaller batch of an epoch
@@ -57,6 +60,7 @@ struct LoopOptions {
   /// If false, NaN or infinities in the loss or in states to be saved end the training.
   bool allow_nonfinite = false;
   std::vector<std::string> float_states;  ///< names of the model's float states
+  std::vector<std::string> gradients;     ///< with ordered_sums: the states with accumulated gradients
 
   bool json = false;        ///< one JSON object per epoch on stdout
   bool progress = false;    ///< a live line on stderr

@@ -4,6 +4,8 @@
 // public headers.
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -110,6 +112,43 @@ std::string together_text(size_t ranks, const rt::Session& session) {
   return reason.empty() ? out : out + " (" + reason + ")";
 }
 
+// Sessions without a communicator cannot know that the ranks of a machine share its GPUs.
+rt::Status choose_gpu(const rt::train::Ranks& ranks, Options& options) {
+  if (ranks.count() == 1) return {};
+  std::array<char, 256> own{};
+  gethostname(own.data(), own.size() - 1);
+  const auto machines = ranks.gather(own.data());
+  if (!machines) return machines.status();
+  if (options.session.backend != "cuda" || !options.session.device.empty()) return {};
+  const auto all = rt::Devices::list();
+  if (!all) return all.status();
+  const auto gpus = std::count_if(all->devices.begin(), all->devices.end(),
+                                  [](const rt::DeviceInfo& device) { return device.backend == "cuda"; });
+  const auto before = std::count(machines->begin(),
+                                 machines->begin() + static_cast<std::ptrdiff_t>(ranks.rank()), own.data());
+  if (gpus > 0) options.session.device = std::to_string(before % gpus);
+  return {};
+}
+
+// With --deterministic: sums in an order that does not depend on the number of ranks, or why that is not
+// possible. A sharded model has one number of ranks.
+rt::Status choose_order(const rt::Model& model, const rt::train::Ranks& ranks, Options& options) {
+  using namespace rt::train;
+  if (options.deterministic != "ranks" || options.loop.sharded) return {};
+  std::string problem = order_problem(model, options.micro_batch->count() > 0 ? options.loop.micro_batch : 0);
+  if (problem.empty() && ranks.count() > 1 && options.session.threads == 0)
+    problem = "on the CPU the order of sums follows from the number of threads, too; give --threads";
+  if (!problem.empty() && ranks.count() > 1)
+    return bad_data("--deterministic: results that are equal for any number of ranks are not possible: " +
+                    problem + "; or --deterministic=run, for results that are equal on " +
+                    std::to_string(ranks.count()) + " ranks");
+  if (!problem.empty()) return {};
+  options.loop.ordered_sums = true;
+  options.loop.gradients = gradient_states(model.states());
+  options.session.communicator = nullptr;
+  return {};
+}
+
 // What all ranks must have in common, as read and chosen.
 rt::Status compare_ranks(rt::train::Ranks& ranks, const Options& options, const rt::train::Source& training,
                          const rt::train::Source* validation) {
@@ -189,8 +228,11 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
   if (!plain) return plain.status();
 
   if (rt::Status status = choose_learning_rate(*model, ranks.is_first(), options); !status) return status;
+  if (rt::Status status = choose_order(*model, ranks, options); !status) return status;
   if (rt::Status status = compare_ranks(ranks, options, **training, validation->get()); !status)
     return status;
+  if (options.loop.ordered_sums)
+    if (rt::Status status = choose_gpu(ranks, options); !status) return status;
   options.loop.progress = options.loop.progress && ranks.is_first();
   auto log = ranks.is_first() ? RunLog::open(options.log, options.tensorboard, options.loop.resume)
                               : RunLog::open({}, {}, false);
@@ -208,8 +250,12 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
                        : options.on_device_lost == "wait" ? OnDeviceLost::Wait
                                                           : OnDeviceLost::Stop;
   const auto train_on = [&](rt::Trainer& trainer, const rt::SessionOptions& session, bool resume,
-                            std::optional<uint64_t>& saved_step) {
+                            std::optional<uint64_t>& saved_step) -> rt::Result<Outcome> {
     const rt::DeviceInfo device = trainer.session().device();
+    if (options.loop.ordered_sums)
+      if (rt::Status status = compare_facts(ranks, {{"device", device.backend + " (" + device.name + ")"}});
+          !status)
+        return status;
     if (ranks.is_first())
       std::fprintf(stderr, "rttrain: %zu samples on %s (%s)%s\n", (*training)->size(), device.backend.c_str(),
                    device.name.c_str(), together_text(ranks.count(), trainer.session()).c_str());

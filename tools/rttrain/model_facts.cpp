@@ -68,6 +68,24 @@ rt::Result<int64_t> shards_of(const rt::Model& model, const std::string& name, s
   return shards;
 }
 
+std::string order_problem(const rt::Model& model, size_t micro_batch) {
+  const std::string how = "rtconvert --train --data-parallel --accumulate";
+  const auto states = model.metadata("train.batch_states");
+  if (!states || !model.metadata("train.ranks"))
+    return "the gradients of single micro-batches are needed; compile the model with " + how +
+           ", and give --micro-batch";
+  if (micro_batch == 0)
+    return "without --micro-batch the sizes of the ranks' parts, and so the order of sums, follow from the "
+           "number "
+           "of ranks; give --micro-batch";
+  if (!states->empty())
+    return "running values and random numbers follow from one batch to the next, and each rank has batches "
+           "of "
+           "its own: " +
+           *states;
+  return {};
+}
+
 std::optional<float> default_learning_rate(const std::string& optimizer) {
   static constexpr std::pair<std::string_view, float> kRates[] = {
       {"sgd", 1e-2f},     {"adam", 1e-3f},    {"adamw", 1e-3f}, {"rmsprop", 1e-3f},

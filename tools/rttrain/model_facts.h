@@ -22,6 +22,9 @@ int64_t class_count(const rt::Model& model, const std::vector<rt::TensorSpec>& i
 /// model, for messages.
 rt::Result<int64_t> shards_of(const rt::Model& model, const std::string& name, size_t ranks);
 
+/// Why gradients cannot be summed in an order that does not depend on the number of ranks; empty if they can.
+std::string order_problem(const rt::Model& model, size_t micro_batch);
+
 /// A usual learning rate of an optimizer: those of PyTorch, or of the paper.
 std::optional<float> default_learning_rate(const std::string& optimizer);
 

@@ -133,7 +133,10 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
       "GPU for each rank on this machine");
   add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
-  app.add_flag("--deterministic", options.session.deterministic, "Equal results from run to run")
+  app.add_flag("--deterministic{ranks}", options.deterministic,
+               "Equal results, bit for bit, from run to run and for any number of processes; several need "
+               "--micro-batch and --threads. With =run only for the same number of processes")
+      ->check(librt::tools::one_of({"ranks", "run"}))
       ->group(group);
   add("--rank-timeout", options.ranks.answer,
       "Several processes: seconds after which a process that does not answer ends the training: it was "
@@ -193,6 +196,7 @@ rt::Status check(Options& options) {
   options.data.header = !options.no_header;
   options.data.allow_nonfinite = options.loop.allow_nonfinite;
   options.loop.shuffle = !options.no_shuffle;
+  options.session.deterministic = !options.deterministic.empty();
   options.loop.progress = isatty(STDERR_FILENO) != 0;
   if (!options.validation.paths.empty() && options.validate_fraction > 0)
     return bad_data("--validate and --validate-fraction exclude each other");

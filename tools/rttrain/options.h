@@ -26,6 +26,7 @@ struct Options {
   std::string target, log, tensorboard;
   std::string schedule = "constant";
   std::string on_device_lost = "stop";
+  std::string deterministic;  ///< "ranks", "run", or empty
   RankLimits ranks;
   Facts facts;  ///< of the command line
   librt::tools::Option *batch = nullptr, *micro_batch = nullptr, *memory = nullptr, *learning_rate = nullptr;

@@ -103,13 +103,14 @@ rt::Status Ranks::meet() const {
   return sum({&here, 1});
 }
 
+rt::Status Ranks::all_gather(void* data, size_t bytes) const {
+  if (communicator_ == nullptr) return {};
+  if (rt::Status status = said(communicator_->all_gather(communicator_->user, data, bytes)); !status)
+    return status;
+  return said(communicator_->wait(communicator_->user, data));
+}
+
 rt::Result<std::vector<std::string>> Ranks::gather(const std::string& own) const {
-  if (communicator_ == nullptr) return std::vector<std::string>{own};
-  const auto all_gather = [&](void* data, size_t bytes) -> rt::Status {
-    if (rt::Status status = said(communicator_->all_gather(communicator_->user, data, bytes)); !status)
-      return status;
-    return said(communicator_->wait(communicator_->user, data));
-  };
   std::vector<uint64_t> sizes(count());
   sizes[rank()] = own.size();
   if (rt::Status status = all_gather(sizes.data(), sizeof sizes[0]); !status) return status;

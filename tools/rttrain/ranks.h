@@ -45,6 +45,8 @@ class Ranks {
   rt::Status sum(std::span<double> numbers) const;
   /// A barrier over all ranks.
   rt::Status meet() const;
+  /// Fills each part r of `data`, of `bytes` bytes, from rank r; a collective call.
+  rt::Status all_gather(void* data, size_t bytes) const;
   /// The texts of all ranks; a collective call.
   rt::Result<std::vector<std::string>> gather(const std::string& own) const;
   /// An error that all ranks have found: each reports it, then they end together.

@@ -4,12 +4,6 @@
 
 namespace rt::train {
 
-size_t equal_part(size_t samples, size_t most) noexcept {
-  size_t part = std::clamp<size_t>(most, 1, std::max<size_t>(samples, 1));
-  while (samples % part != 0) --part;
-  return part;
-}
-
 Steps::Steps(rt::Trainer& trainer, Budget& budget, const Source& source, const Ranks& ranks,
              const LoopOptions& options)
     : trainer_(trainer),
@@ -52,6 +46,10 @@ rt::Status Steps::open_whole() {
   return {};
 }
 
+size_t Steps::part_of(size_t own, size_t all) const {
+  return equal_part(options_.ordered_sums ? all : own, options_.micro_batch);
+}
+
 // Micro-batches of the last batch may be smaller; all ranks have equally many of equal size.
 rt::Status Steps::open_accumulation() {
   const size_t ranks = ranks_.count();
@@ -59,7 +57,9 @@ rt::Status Steps::open_accumulation() {
     return bad_data("--micro-batch " + std::to_string(options_.micro_batch) +
                     (ranks > 1 ? " times " + std::to_string(ranks) + " ranks" : "") +
                     ": expected a divisor of --batch " + std::to_string(options_.batch));
-  if (last_ % ranks != 0)
+  // In order, the size of the parts must not depend on the number of ranks.
+  const size_t unit = options_.ordered_sums && last_ > 0 ? part_of(last_, last_) : 1;
+  if (last_ % (unit * ranks) != 0)
     return bad_data("--micro-batch: the last batch of an epoch, " + std::to_string(last_) +
                     " samples, cannot be cut into equal parts for " + std::to_string(ranks) +
                     " ranks; use another --batch, or --drop-last");
@@ -71,13 +71,13 @@ rt::Status Steps::open_accumulation() {
                       opened.status().message());
     session->emplace(std::move(*opened));
     if (last_ > 0)
-      if (rt::Status status =
-              budget_.prepare(entry, **session, columns_, equal_part(last_ / ranks, options_.micro_batch));
+      if (rt::Status status = budget_.prepare(entry, **session, columns_, part_of(last_ / ranks, last_));
           !status)
         return status;
     if (rt::Status status = budget_.prepare(entry, **session, columns_, options_.micro_batch); !status)
       return status;
   }
+  if (options_.ordered_sums) sums_.emplace(trainer_.session(), ranks_, options_.gradients);
   return {};
 }
 
@@ -87,8 +87,9 @@ rt::Status Steps::begin(const Batch& batch, double rate) {
   if (rt::Status status = ranks_.begin_sum({&begun.step.stop_votes, 1}); !status) return status;
   ++in_flight_;
   if (!accumulate_) return submit(batch.tensors, rate);
-  const auto loss = accumulate(batch.tensors, batch.samples, rate);
+  const auto loss = sums_ ? accumulate_in_order(batch) : accumulate(batch);
   if (!loss) return loss.status();
+  if (rt::Status status = update(rate); !status) return status;
   begun.loss = *loss;
   return {};
 }
@@ -126,26 +127,45 @@ rt::Status Steps::submit_part(const std::vector<rt::Tensor>& tensors, size_t par
   return accumulate_->submit();
 }
 
-rt::Result<float> Steps::accumulate(const std::vector<rt::Tensor>& tensors, size_t samples, double rate) {
-  const size_t micro = equal_part(samples, options_.micro_batch), parts = samples / micro;
+rt::Result<float> Steps::wait_part() {
+  if (rt::Status status = accumulate_->wait(); !status) return status;
+  const auto loss = accumulate_->output("loss");
+  if (!loss) return loss.status();
+  return loss->values<float>()[0];
+}
+
+rt::Result<float> Steps::accumulate(const Batch& batch) {
+  const size_t micro = part_of(batch.samples, batch.all), parts = batch.samples / micro;
   float sum = 0;
-  const auto add_loss = [&]() -> rt::Status {
-    if (rt::Status status = accumulate_->wait(); !status) return status;
-    const auto loss = accumulate_->output("loss");
-    if (loss) sum += loss->values<float>()[0];
-    return loss.status();
-  };
-  for (size_t part = 0; part < parts; ++part) {
-    if (rt::Status status = submit_part(tensors, part, parts, micro); !status) return status;
-    if (part + 1 < ahead_) continue;
-    if (rt::Status status = add_loss(); !status) return status;
+  for (size_t begun = 0, done = 0; done < parts;) {
+    if (begun < parts && begun < done + ahead_) {
+      if (rt::Status status = submit_part(batch.tensors, begun++, parts, micro); !status) return status;
+      continue;
+    }
+    const auto loss = wait_part();
+    if (!loss) return loss.status();
+    sum += *loss;
+    ++done;
   }
-  for (size_t part = 1; part < std::min(parts + 1, ahead_); ++part)
-    if (rt::Status status = add_loss(); !status) return status;
+  return sum / static_cast<float>(parts);
+}
+
+rt::Result<float> Steps::accumulate_in_order(const Batch& batch) {
+  const size_t micro = part_of(batch.samples, batch.all), parts = batch.samples / micro;
+  for (size_t part = 0; part < parts; ++part) {
+    if (rt::Status status = sums_->start(); !status) return status;
+    if (rt::Status status = submit_part(batch.tensors, part, parts, micro); !status) return status;
+    const auto loss = wait_part();
+    if (!loss) return loss.status();
+    if (rt::Status status = sums_->add(*loss); !status) return status;
+  }
+  return sums_->finish();
+}
+
+rt::Status Steps::update(double rate) {
   const rt::Tensor learning_rate = rt::Tensor::of<float>({}, std::vector<float>{static_cast<float>(rate)});
   if (rt::Status status = update_->set_input("learning_rate", learning_rate); !status) return status;
-  if (rt::Status status = update_->run(); !status) return status;
-  return sum / static_cast<float>(parts);
+  return update_->run();
 }
 
 }  // namespace rt::train

@@ -9,14 +9,11 @@
 #include <vector>
 
 #include "tools/rttrain/budget.h"
+#include "tools/rttrain/gradient_sums.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/loop_options.h"
 
 namespace rt::train {
-
-/// The samples of a micro-batch where `samples` are cut into equal parts of at most `most`: micro-batches of
-/// unequal sizes would weight their samples unequally.
-size_t equal_part(size_t samples, size_t most) noexcept;
 
 class Steps {
  public:
@@ -45,7 +42,12 @@ class Steps {
   rt::Status open_whole();
   rt::Status open_accumulation();
   rt::Status submit(const std::vector<rt::Tensor>& tensors, double rate);
-  rt::Result<float> accumulate(const std::vector<rt::Tensor>& tensors, size_t samples, double rate);
+  rt::Result<float> accumulate(const Batch& batch);
+  rt::Result<float> accumulate_in_order(const Batch& batch);
+  /// The size of micro-batches, given a batch's samples of this rank and of all.
+  size_t part_of(size_t own, size_t all) const;
+  rt::Result<float> wait_part();
+  rt::Status update(double rate);
   rt::Status submit_part(const std::vector<rt::Tensor>& tensors, size_t part, size_t parts, size_t samples);
 
   struct Begun {
@@ -60,8 +62,9 @@ class Steps {
   const LoopOptions& options_;
   const size_t last_;  ///< samples of the last, smaller batch; 0: none
   std::optional<rt::Session> accumulate_, update_;
-  size_t ahead_ = 1;  ///< runs that may be under way on the device
-  size_t most_ = 1;   ///< steps that may be in flight
+  std::optional<GradientSums> sums_;  ///< with options.ordered_sums
+  size_t ahead_ = 1;                  ///< runs that may be under way on the device
+  size_t most_ = 1;                   ///< steps that may be in flight
   std::array<Begun, 2> begun_;
   size_t oldest_ = 0, in_flight_ = 0;
 };

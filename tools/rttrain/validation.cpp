@@ -8,15 +8,16 @@ Validation::Validation(const Samples& samples, const Ranks& ranks, const LoopOpt
     : source_(samples.source),
       transform_(samples.transform),
       ranks_(ranks),
+      parts_(options.ordered_sums ? alone_ : ranks),
       options_(options),
-      batch_(options.micro_batch > 0 ? options.micro_batch * ranks.count() : options.batch) {}
+      batch_(options.micro_batch > 0 ? options.micro_batch * parts_.count() : options.batch) {}
 
 rt::Status Validation::open(Budget& budget) {
   auto session = budget.open("infer");
   if (!session) return session.status();
   session_.emplace(std::move(*session));
   for (const size_t samples : {source_.size() % batch_, std::min(batch_, source_.size())})
-    if (const size_t part = ranks_.part_of(samples); part > 0)
+    if (const size_t part = parts_.part_of(samples); part > 0)
       if (rt::Status status = budget.prepare("infer", *session_, source_.columns(), part); !status)
         return status;
   return {};
@@ -40,15 +41,15 @@ rt::Result<std::vector<Measured>> Validation::run() {
                  .workers = options_.workers,
                  .prefetch = options_.prefetch,
                  .end = count,
-                 .rank = ranks_.rank(),
-                 .ranks = ranks_.count()});
+                 .rank = parts_.rank(),
+                 .ranks = parts_.count()});
   for (uint64_t i = 0; i < count && !(g_stop && ranks_.count() == 1); ++i) {
     const auto batch = loader.next();
     if (!batch) return batch.status();
     if ((*batch)->samples == 0) continue;
     if (rt::Status status = measure(**batch, metrics); !status) return status;
   }
-  if (rt::Status status = metrics.add_ranks(ranks_); !status) return status;
+  if (rt::Status status = metrics.add_ranks(parts_); !status) return status;
   return metrics.results();
 }
 

@@ -32,6 +32,8 @@ class Validation {
   const Source& source_;
   const Transform& transform_;
   const Ranks& ranks_;
+  const Ranks alone_;
+  const Ranks& parts_;  ///< who divides the samples among themselves
   const LoopOptions& options_;
   const size_t batch_;  ///< no rank's part is larger than what it trains at once
   std::optional<rt::Session> session_;

@@ -24,6 +24,7 @@ Status add_train_step(Training& training) {
     if (skip != kNoValue)
       update.value = builder.emit(op::WhereAttributes{}, {skip, update.state, update.value});
     updates.push_back(update);
+    training.report.batch_states.push_back(builder.value(update.state).name);
   }
   for (ValueId output : backward.outputs) builder.output(output);
   RT_TRY(Status(builder.status()));

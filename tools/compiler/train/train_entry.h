@@ -43,6 +43,7 @@ struct TrainOptions {
 
 struct TrainReport {
   std::vector<std::string> trained, frozen;
+  std::vector<std::string> batch_states;  ///< set by each forward pass: running values, random counters
   int64_t trained_elements = 0;
   bool stripped_activation = false;  ///< the net ended in a softmax or sigmoid, which the loss contains
 };
