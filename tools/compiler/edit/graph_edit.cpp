@@ -114,19 +114,57 @@ Status tidy(Graph& graph) {
 
 GraphEdit::GraphEdit(Graph& graph, const std::vector<State>& states)
     : graph_(graph), builder_(graph, &states), first_new_(static_cast<NodeId>(graph.nodes.size())) {
+  readers_.resize(graph.values.size());
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    outputs_[graph.outputs[i]].push_back(i);
+    ++readers_[graph.outputs[i]].count;
+  }
+  for (size_t i = 0; i < graph.state_updates.size(); ++i) {
+    updates_[graph.state_updates[i].value].push_back(i);
+    ++readers_[graph.state_updates[i].value].count;
+  }
   sync();
 }
 
 void GraphEdit::sync() {
   producers_.resize(graph_.values.size(), kNoNode);
-  users_.resize(graph_.values.size());
+  readers_.resize(graph_.values.size());
   dead_.resize(graph_.nodes.size());
   for (; indexed_ < graph_.nodes.size(); ++indexed_) {
     const auto id = static_cast<NodeId>(indexed_);
-    for (ValueId input : graph_.nodes[id].inputs)
-      if (input != kNoValue) users_[input].push_back(id);
-    for (ValueId output : graph_.nodes[id].outputs) producers_[output] = id;
+    result_uses_.push_back(0);
+    for (const ValueId output : graph_.nodes[id].outputs) {
+      producers_[output] = id;
+      result_uses_[id] += readers_[output].count;
+    }
+    first_uses_.push_back(static_cast<uint32_t>(uses_.size()));
+    for (const ValueId input : graph_.nodes[id].inputs) {
+      uses_.push_back({.user = id});
+      if (input != kNoValue) add_use(input, static_cast<uint32_t>(uses_.size() - 1));
+    }
   }
+}
+
+void GraphEdit::count(ValueId id, ptrdiff_t more) {
+  readers_[id].count += static_cast<size_t>(more);
+  if (producers_[id] != kNoNode) result_uses_[producers_[id]] += static_cast<size_t>(more);
+}
+
+void GraphEdit::add_use(ValueId id, uint32_t use) {
+  Readers& readers = readers_[id];
+  uses_[use].previous = readers.last;
+  uses_[use].next = kEnd;
+  (readers.last == kEnd ? readers.first : uses_[readers.last].next) = use;
+  readers.last = use;
+  count(id, 1);
+}
+
+void GraphEdit::remove_use(ValueId id, uint32_t use) {
+  Readers& readers = readers_[id];
+  const auto [user, previous, next] = uses_[use];
+  (previous == kEnd ? readers.first : uses_[previous].next) = next;
+  (next == kEnd ? readers.last : uses_[next].previous) = previous;
+  count(id, -1);
 }
 
 bool GraphEdit::is_alive(NodeId id) {
@@ -151,21 +189,15 @@ const Node* GraphEdit::producer(ValueId id, OpKind kind) {
 
 std::vector<NodeId> GraphEdit::users(ValueId id) {
   sync();
-  return users_[id];
-}
-
-bool GraphEdit::is_output(ValueId id) const {
-  return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end() ||
-         std::any_of(graph_.state_updates.begin(), graph_.state_updates.end(),
-                     [&](const StateUpdate& update) { return update.value == id; });
+  std::vector<NodeId> users;
+  for (uint32_t use = readers_[id].first; use != kEnd; use = uses_[use].next)
+    users.push_back(uses_[use].user);
+  return users;
 }
 
 size_t GraphEdit::use_count(ValueId id) {
   sync();
-  size_t count = users_[id].size();
-  count += static_cast<size_t>(std::count(graph_.outputs.begin(), graph_.outputs.end(), id));
-  for (const StateUpdate& update : graph_.state_updates) count += update.value == id;
-  return count;
+  return readers_[id].count;
 }
 
 std::optional<double> GraphEdit::uniform(ValueId id) const {
@@ -213,29 +245,41 @@ bool GraphEdit::may_replace(ValueId old, ValueId replacement) const {
   return true;
 }
 
-void GraphEdit::drop_use(ValueId id, NodeId user) {
-  if (id == kNoValue) return;
-  auto& users = users_[id];
-  const auto found = std::find(users.begin(), users.end(), user);
-  if (found != users.end()) users.erase(found);
-  if (producers_[id] != kNoNode) remove_if_unused(producers_[id]);
-}
-
 void GraphEdit::remove_if_unused(NodeId id) {
   std::vector<NodeId> stack{id};
   while (!stack.empty()) {
     const NodeId candidate = stack.back();
     stack.pop_back();
-    const Node& node = graph_.nodes[candidate];
-    if (dead_[candidate] ||
-        std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return use_count(v) > 0; }))
-      continue;
+    if (dead_[candidate] || result_uses_[candidate] > 0) continue;
     dead_[candidate] = true;
-    for (ValueId input : node.inputs) {
-      if (input == kNoValue) continue;
-      std::erase(users_[input], candidate);
-      if (producers_[input] != kNoNode) stack.push_back(producers_[input]);
+    uint32_t use = first_uses_[candidate];
+    for (const ValueId input : graph_.nodes[candidate].inputs) {
+      if (input != kNoValue) {
+        remove_use(input, use);
+        if (producers_[input] != kNoNode) stack.push_back(producers_[input]);
+      }
+      ++use;
     }
+  }
+}
+
+void GraphEdit::move_positions(Positions& positions, ValueId old, ValueId replacement) {
+  auto moved = positions.extract(old);
+  if (moved.empty()) return;
+  const std::vector<size_t>& from = moved.mapped();
+  std::vector<size_t>& to = positions[replacement];
+  to.insert(to.end(), from.begin(), from.end());
+  count(old, -static_cast<ptrdiff_t>(from.size()));
+  count(replacement, static_cast<ptrdiff_t>(from.size()));
+}
+
+void GraphEdit::move_readers(ValueId old, ValueId replacement) {
+  for (uint32_t use = readers_[old].first; use != kEnd;) {
+    const auto [user, previous, next] = uses_[use];
+    graph_.nodes[user].inputs[use - first_uses_[user]] = replacement;
+    remove_use(old, use);
+    add_use(replacement, use);
+    use = next;
   }
 }
 
@@ -251,10 +295,8 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
   const NodeId before = producers_[old];
   // An output of the graph has its own name and is produced by a node.
   ValueId outer = replacement;
-  const bool names_output = std::count(graph_.outputs.begin(), graph_.outputs.end(), old) > 0;
-  if (names_output) {
-    const bool taken = producers_[replacement] == kNoNode ||
-                       std::count(graph_.outputs.begin(), graph_.outputs.end(), replacement) > 0;
+  if (outputs_.contains(old)) {
+    const bool taken = producers_[replacement] == kNoNode || outputs_.contains(replacement);
     if (taken && before != kNoNode && graph_.nodes[before].kind() == OpKind::Identity &&
         graph_.nodes[before].inputs[0] == replacement) {
       outer = old;  // it is already the Identity that is needed
@@ -267,16 +309,16 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
     if (outer != old) {
       graph_.values[outer].name = graph_.values[old].name;
       graph_.values[outer].quantization = graph_.values[old].quantization;
+      for (const size_t position : outputs_[old]) graph_.outputs[position] = outer;
+      move_positions(outputs_, old, outer);
     }
-    std::replace(graph_.outputs.begin(), graph_.outputs.end(), old, outer);
   }
-  for (StateUpdate& update : graph_.state_updates)
-    if (update.value == old) update.value = replacement;
-  const std::vector<NodeId> readers = std::exchange(users_[old], {});
-  for (NodeId reader : readers) {
-    std::replace(graph_.nodes[reader].inputs.begin(), graph_.nodes[reader].inputs.end(), old, replacement);
-    users_[replacement].push_back(reader);
+  if (updates_.contains(old)) {
+    for (const size_t position : updates_[old]) graph_.state_updates[position].value = replacement;
+    move_positions(updates_, old, replacement);
   }
+  const bool is_read = readers_[old].first != kEnd;
+  move_readers(old, replacement);
   const NodeId after = producers_[replacement];
   if (before != kNoNode && outer != old) {
     remove_if_unused(before);
@@ -289,17 +331,19 @@ void GraphEdit::replace(ValueId old, ValueId replacement) {
         graph_.values[replacement].name = graph_.values[old].name;
     }
   }
-  if (outer != old || !readers.empty()) ++changes_;
+  if (outer != old || is_read) ++changes_;
 }
 
 void GraphEdit::set_input(NodeId id, size_t i, ValueId replacement) {
   if (replacement == kNoValue || !status().ok()) return;
   sync();
   const ValueId old = graph_.nodes[id].inputs[i];
-  if (old == replacement) return;
+  if (old == replacement || dead_[id]) return;
   graph_.nodes[id].inputs[i] = replacement;
-  users_[replacement].push_back(id);
-  drop_use(old, id);
+  const auto use = static_cast<uint32_t>(first_uses_[id] + i);
+  if (old != kNoValue) remove_use(old, use);
+  add_use(replacement, use);
+  if (old != kNoValue && producers_[old] != kNoNode) remove_if_unused(producers_[old]);
   ++changes_;
 }
 

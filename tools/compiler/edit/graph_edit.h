@@ -11,6 +11,7 @@
 
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,11 +37,12 @@ class GraphEdit {
   /// The producer if it has this kind.
   const Node* producer(ValueId id, OpKind kind);
   NodeId producer_id(ValueId id);
-  /// Live nodes that read the value, once for each use.
+  /// Live nodes that read the value, once for each use; takes time for each.
   std::vector<NodeId> users(ValueId id);
   /// Uses by nodes, as graph outputs, and by state updates.
   size_t use_count(ValueId id);
-  bool is_output(ValueId id) const;
+  /// Whether it is an output of the graph or the new value of a state.
+  bool is_output(ValueId id) const { return outputs_.contains(id) || updates_.contains(id); }
   bool is_constant(ValueId id) const { return id != kNoValue && value(id).role == Role::Constant; }
   /// Input i of a node, kNoValue beyond the end.
   ValueId input(const Node& node, size_t i) const {
@@ -83,19 +85,44 @@ class GraphEdit {
   Status finish();
 
  private:
+  /// An operand of a node, in the list of all operands that are the same value. Its index is that of the
+  /// node's first operand plus its position.
+  struct Use {
+    NodeId user = 0;
+    uint32_t previous = kEnd, next = kEnd;
+  };
+  /// What reads a value: the list of operands in the order in which they came to read it, and their number
+  /// together with that of graph outputs and state updates.
+  struct Readers {
+    uint32_t first = kEnd, last = kEnd;
+    size_t count = 0;
+  };
+  static constexpr uint32_t kEnd = 0xffffffffu;
+  /// Where the graph lists a value.
+  using Positions = std::unordered_map<ValueId, std::vector<size_t>>;
+
   /// The same type and dims as far as that is known: not refuted by any probe.
   bool may_replace(ValueId old, ValueId replacement) const;
   void sync();
-  void drop_use(ValueId id, NodeId user);
+  void count(ValueId id, ptrdiff_t more);
+  void add_use(ValueId id, uint32_t use);
+  void remove_use(ValueId id, uint32_t use);
+  /// The graph's list reads another value.
+  void move_positions(Positions& positions, ValueId old, ValueId replacement);
+  void move_readers(ValueId old, ValueId replacement);
   void remove_if_unused(NodeId id);
 
   Graph& graph_;
   Builder builder_;
   NodeId first_new_;
   std::vector<bool> dead_;
-  std::vector<NodeId> producers_;           ///< by value
-  std::vector<std::vector<NodeId>> users_;  ///< by value
-  size_t indexed_ = 0;                      ///< nodes that the two above cover
+  std::vector<NodeId> producers_;     ///< by value
+  std::vector<Readers> readers_;      ///< by value
+  std::vector<uint32_t> first_uses_;  ///< by node
+  std::vector<size_t> result_uses_;   ///< by node: of all its results
+  std::vector<Use> uses_;
+  Positions outputs_, updates_;
+  size_t indexed_ = 0;  ///< nodes that these cover
   size_t changes_ = 0;
 };
 

@@ -44,14 +44,14 @@ std::string key_of(const Node& node) {
 void merge_sources(GraphEdit& edit, Graph& graph) {
   std::unordered_multimap<size_t, ValueId> constants;
   std::map<uint32_t, ValueId> states;
+  // An update names its state by a value: that one is kept.
+  std::vector<bool> updated(graph.values.size());
+  for (const StateUpdate& update : graph.state_updates) updated[update.state] = true;
   for (ValueId id = 0; id < graph.values.size(); ++id) {
     const Value& value = graph[id];
     if (value.role == Role::State) {
       const auto [entry, fresh] = states.try_emplace(value.state, id);
-      // An update names its state by a value: that one is kept.
-      const bool updated = std::any_of(graph.state_updates.begin(), graph.state_updates.end(),
-                                       [&](const StateUpdate& update) { return update.state == id; });
-      if (!fresh && !updated) edit.replace(id, entry->second);
+      if (!fresh && !updated[id]) edit.replace(id, entry->second);
     }
     if (value.role != Role::Constant || value.quantization || edit.use_count(id) == 0) continue;
     const std::string_view bytes(reinterpret_cast<const char*>(value.data.data), value.data.size);

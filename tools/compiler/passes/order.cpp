@@ -6,8 +6,9 @@
 // order. A node whose result becomes a state runs after the other readers of that state, so that it may be
 // written in place.
 #include <algorithm>
-#include <queue>
+#include <map>
 #include <set>
+#include <span>
 
 #include "tools/compiler/edit/graph_edit.h"
 #include "tools/compiler/passes/passes.h"
@@ -15,15 +16,18 @@
 namespace librt::compiler {
 namespace {
 
+/// Of all searches for readers that depend on a writer, some tenths of a second; what was not searched by
+/// then counts as dependent, and its state may not be written in place.
+constexpr size_t kMostSteps = size_t{1} << 26;
+
 class Scheduler {
  public:
   Scheduler(const Graph& graph, const Builder& builder)
       : graph_(graph),
         builder_(builder),
-        uses_(use_counts(graph)),
+        producers_(producers(graph)),
         waits_(graph.nodes.size()),
         readers_(graph.nodes.size()) {
-    producers_ = producers(graph);
     for (NodeId id = 0; id < graph.nodes.size(); ++id)
       for (ValueId input : graph.nodes[id].inputs)
         if (input != kNoValue && producers_[input]) add_edge(*producers_[input], id);
@@ -31,101 +35,170 @@ class Scheduler {
 
   /// The writer of a state waits for those who read it, unless they depend on the writer.
   void add_state_edges() {
+    std::map<uint32_t, std::vector<NodeId>> state_readers;  // once for each operand
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id)
+      for (ValueId input : graph_.nodes[id].inputs)
+        if (input != kNoValue && graph_[input].role == Role::State)
+          state_readers[graph_[input].state].push_back(id);
+    Reached reached{.at = std::vector<uint32_t>(graph_.nodes.size())};
     for (const StateUpdate& update : graph_.state_updates) {
-      if (!producers_[update.value]) continue;
+      const auto found = state_readers.find(graph_[update.state].state);
+      if (!producers_[update.value] || found == state_readers.end()) continue;
       const NodeId writer = *producers_[update.value];
-      const std::vector<bool> after = reachable_from(writer);
-      for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-        if (id == writer || after[id]) continue;
-        for (ValueId input : graph_.nodes[id].inputs)
-          if (input != kNoValue && graph_[input].role == Role::State &&
-              graph_[input].state == graph_[update.state].state)
-            add_edge(id, writer);
-      }
+      std::vector<NodeId> others = found->second;
+      std::erase(others, writer);
+      find_dependent(writer, others, reached);
+      for (const NodeId id : others)
+        if (!reached.has(id)) add_edge(id, writer);
     }
   }
 
   /// Empty when the edges form a cycle.
   std::vector<NodeId> run() {
-    for (NodeId id = 0; id < graph_.nodes.size(); ++id)
-      if (waits_[id] == 0) ready_.insert(id);
+    start();
     std::vector<NodeId> order;
     while (!ready_.empty()) {
       const NodeId id = pick();
-      ready_.erase(id);
+      for (std::set<NodeId>* nodes : {&ready_, &willing_, &shrinking_}) nodes->erase(id);
       order.push_back(id);
-      for (ValueId input : graph_.nodes[id].inputs)
-        if (input != kNoValue) --uses_[input];
-      for (NodeId reader : readers_[id])
-        if (--waits_[reader] == 0) ready_.insert(reader);
+      for (const ValueId input : distinct_inputs(id)) finish_reading(input, id);
+      for (const NodeId reader : readers_[id]) {
+        waiting_for_[reader] -= id;
+        if (--waits_[reader] == 0) make_ready(reader);
+        if (waits_[reader] == 1) unblock(static_cast<NodeId>(waiting_for_[reader]));
+      }
     }
     if (order.size() != graph_.nodes.size()) order.clear();
     return order;
   }
 
  private:
+  /// The nodes that depend on the writer that was searched from last.
+  struct Reached {
+    std::vector<uint32_t> at = {};  ///< by node: number of the search that reached it
+    uint32_t search = 0;
+    size_t steps = kMostSteps;  ///< that are left
+    bool gave_up = false;
+    bool has(NodeId id) const { return gave_up || at[id] == search; }
+  };
+
   void add_edge(NodeId from, NodeId to) {
     readers_[from].push_back(to);
     ++waits_[to];
+    if (from > to) last_backward_ = std::max(last_backward_, from);
   }
 
-  std::vector<bool> reachable_from(NodeId start) const {
-    std::vector<bool> seen(graph_.nodes.size());
-    std::vector<NodeId> stack{start};
+  void find_dependent(NodeId writer, std::span<const NodeId> nodes, Reached& reached) const {
+    ++reached.search;
+    reached.gave_up = false;
+    if (nodes.empty()) return;
+    // Nodes are in topological order, and only edges to states' writers lead backwards.
+    const NodeId last = std::max(last_backward_, *std::max_element(nodes.begin(), nodes.end()));
+    std::vector<NodeId> stack;
+    if (last > writer) stack.push_back(writer);
     while (!stack.empty()) {
       const NodeId id = stack.back();
       stack.pop_back();
-      if (seen[id]) continue;
-      seen[id] = true;
-      stack.insert(stack.end(), readers_[id].begin(), readers_[id].end());
+      if (reached.at[id] == reached.search) continue;
+      reached.at[id] = reached.search;
+      reached.gave_up = reached.gave_up || reached.steps <= readers_[id].size();
+      if (reached.gave_up) return;
+      reached.steps -= readers_[id].size() + 1;
+      for (const NodeId reader : readers_[id])
+        if (reader <= last) stack.push_back(reader);
     }
-    return seen;
   }
 
   double bytes(ValueId id) const { return static_cast<double>(builder_.probe(id, 0).info.bytes()); }
 
-  /// By how much the node adds to the live bytes.
-  double growth(NodeId id) const {
-    double total = 0;
-    for (ValueId output : graph_.nodes[id].outputs) total += bytes(output);
+  std::vector<ValueId> distinct_inputs(NodeId id) const {
     std::vector<ValueId> inputs = graph_.nodes[id].inputs;
+    std::erase(inputs, kNoValue);
     std::sort(inputs.begin(), inputs.end());
-    for (size_t i = 0; i < inputs.size();) {
-      const size_t first = i;
-      while (i < inputs.size() && inputs[i] == inputs[first]) ++i;
-      const ValueId input = inputs[first];
-      if (input != kNoValue && producers_[input] && uses_[input] == i - first) total -= bytes(input);
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    return inputs;
+  }
+
+  void start() {
+    const size_t count = graph_.nodes.size();
+    growth_.assign(count, 0);
+    waiting_for_.assign(count, 0);
+    unblocks_.assign(count, false);
+    is_source_.assign(count, false);
+    reading_.assign(graph_.values.size(), 0);
+    left_.assign(graph_.values.size(), 0);
+    stays_.assign(graph_.values.size(), false);
+    for (const ValueId output : graph_.outputs) stays_[output] = true;
+    for (const StateUpdate& update : graph_.state_updates) stays_[update.value] = true;
+    for (NodeId id = 0; id < count; ++id) {
+      for (const ValueId output : graph_.nodes[id].outputs) growth_[id] += bytes(output);
+      for (const ValueId input : distinct_inputs(id)) {
+        reading_[input] += id;
+        ++left_[input];
+      }
+      const auto& inputs = graph_.nodes[id].inputs;
+      is_source_[id] = std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
+        return input == kNoValue || graph_[input].role == Role::Constant;
+      });
+      for (const NodeId reader : readers_[id]) waiting_for_[reader] += id;
     }
-    return total;
+    for (ValueId id = 0; id < graph_.values.size(); ++id) note_last_reader(id);
+    for (NodeId id = 0; id < count; ++id) {
+      if (waits_[id] == 0) make_ready(id);
+      if (waits_[id] == 1) unblock(static_cast<NodeId>(waiting_for_[id]));
+    }
+  }
+
+  void finish_reading(ValueId value, NodeId reader) {
+    reading_[value] -= reader;
+    --left_[value];
+    note_last_reader(value);
+  }
+
+  /// The value dies with the only node that still reads it, which adds less to the live bytes then.
+  void note_last_reader(ValueId value) {
+    if (left_[value] != 1 || stays_[value] || !producers_[value]) return;
+    const auto reader = static_cast<NodeId>(reading_[value]);
+    growth_[reader] -= bytes(value);
+    if (ready_.contains(reader)) classify(reader);
+  }
+
+  void make_ready(NodeId id) {
+    ready_.insert(id);
+    classify(id);
+  }
+  void unblock(NodeId id) {
+    unblocks_[id] = true;
+    if (ready_.contains(id)) classify(id);
+  }
+  void classify(NodeId id) {
+    if (graph_.nodes[id].kind() == OpKind::CollectiveWait) return;
+    if (!is_source_[id] && growth_[id] <= 0) shrinking_.insert(id);
+    if (!is_source_[id] || unblocks_[id]) willing_.insert(id);
   }
 
   NodeId pick() const {
-    for (NodeId id : ready_)
-      if (growth(id) <= 0 && !is_source(id) && !is_wait(id)) return id;
-    for (NodeId id : ready_)
-      if ((!is_source(id) || unblocks(id)) && !is_wait(id)) return id;
-    return *ready_.begin();
-  }
-  bool is_wait(NodeId id) const { return graph_.nodes[id].kind() == OpKind::CollectiveWait; }
-  /// Reads nothing that another node computes: it can always run later.
-  bool is_source(NodeId id) const {
-    const auto& inputs = graph_.nodes[id].inputs;
-    return std::all_of(inputs.begin(), inputs.end(), [&](ValueId input) {
-      return input == kNoValue || graph_[input].role == Role::Constant;
-    });
-  }
-  bool unblocks(NodeId id) const {
-    return std::any_of(readers_[id].begin(), readers_[id].end(),
-                       [&](NodeId reader) { return waits_[reader] == 1; });
+    if (!shrinking_.empty()) return *shrinking_.begin();
+    return willing_.empty() ? *ready_.begin() : *willing_.begin();
   }
 
   const Graph& graph_;
   const Builder& builder_;
   std::vector<std::optional<NodeId>> producers_;
-  std::vector<uint32_t> uses_;
-  std::vector<size_t> waits_;
-  std::vector<std::vector<NodeId>> readers_;
+  std::vector<size_t> waits_;                 ///< by node: edges from nodes that have not run
+  std::vector<std::vector<NodeId>> readers_;  ///< by node: its edges
+  NodeId last_backward_ = 0;                  ///< the last node with an edge to an earlier one
+  // Sums of ids: with one left, the sum is that one.
+  std::vector<uint64_t> waiting_for_;  ///< by node: of those that it waits for
+  std::vector<uint64_t> reading_;      ///< by value: of the nodes that read it and have not run
+  std::vector<uint32_t> left_;         ///< by value: how many these are
+  std::vector<bool> stays_;            ///< by value: an output, or the new value of a state
+  std::vector<double> growth_;         ///< by node: by how much it adds to the live bytes
+  std::vector<bool> is_source_;  ///< by node: reads nothing that another node computes, so it can run later
+  std::vector<bool> unblocks_;   ///< by node: another one waits for nothing else
   std::set<NodeId> ready_;
+  std::set<NodeId> shrinking_;  ///< ready; adds nothing to the live bytes
+  std::set<NodeId> willing_;    ///< ready; runs before those that nothing waits for
 };
 
 }  // namespace
