@@ -63,7 +63,7 @@ TEST(ExtentTable, Proofs) {
 TEST(ExtentTable, EquationsAreSolvedForASymbol) {
   Names t;
   ExtentTable& e = t.table;
-  const std::vector<bool> all{true, true};
+  const auto all = [](int32_t) { return true; };
   // 96 m = n m, for m other than 0
   const Extent difference = e.primitive(e.subtract(e.scale(t.m, 96), e.multiply(t.n, t.m)));
   const auto solution = e.solve(difference, all);

@@ -129,6 +129,9 @@ const ProbeValue& Builder::probe(ValueId id, int probe) const {
 int64_t Builder::symbol_probe(int32_t symbol, int probe) const {
   return inference_->symbol_probe(symbol, probe);
 }
+int32_t Builder::symbol(std::string_view name) {
+  return inference_->symbol(name);
+}
 bool Builder::depends_on_data() const {
   return inference_->depends_on_data();
 }

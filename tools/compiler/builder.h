@@ -50,7 +50,9 @@ class Builder final : public Emitter {
   void fit_symbols(std::vector<std::string>& fitted);
   /// Constraints from nodes that no symbol replacement could meet: "2*floor(h / 2) = h: node ..".
   const std::vector<std::string>& demands() const noexcept;
-  /// A graph input. dims may carry symbols added with graph().symbol().
+  /// The graph's symbol with this name, added where it is new.
+  int32_t symbol(std::string_view name);
+  /// A graph input. dims may carry symbols of the graph.
   ValueId input(std::string name, DType dtype, std::vector<Dim> dims);
   ValueId state(std::string name, uint32_t state, const TensorInfo& info);
   void output(ValueId id) { graph_.outputs.push_back(id); }

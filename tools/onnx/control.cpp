@@ -353,7 +353,7 @@ std::vector<ValueId> Importer::emit_loop(const LoopParts& parts, const WriteBody
       std::vector<Dim> dims = frame.dims_of(parts.carried[i]);
       for (size_t axis = 0; axis < dims.size(); ++axis)
         if (varying[i][axis])
-          dims[axis] = {.symbol = frame.builder.graph().symbol(text(parts.name, '@', i, '.', axis))};
+          dims[axis] = {.symbol = frame.builder.symbol(text(parts.name, '@', i, '.', axis))};
       const Value& initial = outer.builder.value(parts.carried[i]);
       inputs.push_back(frame.builder.input(initial.name, initial.dtype, std::move(dims)));
     }

@@ -184,16 +184,15 @@ Extent ExtentTable::primitive(Extent a) {
   return intern(std::move(terms));
 }
 
-std::optional<std::pair<int32_t, Extent>> ExtentTable::solve(Extent a, const std::vector<bool>& may_change) {
+std::optional<std::pair<int32_t, Extent>> ExtentTable::solve(Extent a,
+                                                             const std::function<bool(int32_t)>& may_change) {
   if (a.polynomial < 0) return std::nullopt;
   std::optional<std::pair<int32_t, Extent>> best;
   const Polynomial terms = polynomial(a);
   for (const Monomial& term : terms) {
     if (term.atoms.size() != 1) continue;
     const Atom& atom = atoms_[static_cast<size_t>(term.atoms[0])];
-    if (atom.kind != Kind::Symbol || static_cast<size_t>(atom.symbol) >= may_change.size() ||
-        !may_change[static_cast<size_t>(atom.symbol)])
-      continue;
+    if (atom.kind != Kind::Symbol || !may_change(atom.symbol)) continue;
     const int32_t symbol = atom.symbol;
     Polynomial rest;
     bool divides = true;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -81,7 +82,7 @@ class ExtentTable {
   std::optional<int32_t> as_symbol(Extent a) const;
   /// Solves a = 0 for one of the symbols for which `may_change` is true: that symbol and the expression that
   /// it must equal.
-  std::optional<std::pair<int32_t, Extent>> solve(Extent a, const std::vector<bool>& may_change);
+  std::optional<std::pair<int32_t, Extent>> solve(Extent a, const std::function<bool(int32_t)>& may_change);
   /// `a` without common factors: 0 for the same symbols, if these factors are not 0.
   Extent primitive(Extent a);
   /// "h*w = 96", of an expression that is 0.

@@ -49,16 +49,14 @@ Dim ShapeInference::dim_of(Extent extent) {
   if (extent.is_unknown()) return {};
   if (const auto symbol = extents_.as_symbol(extent)) return {.symbol = *symbol};
   // Symbols with a definition are registered only once they have been queried.
-  for (size_t i = 0; i < graph_.symbols.size(); ++i)
-    if (!graph_.symbols[i].definition.empty()) symbol_extent(static_cast<int32_t>(i));
+  for (; registered_ < graph_.symbols.size(); ++registered_)
+    if (!graph_.symbols[registered_].definition.empty()) symbol_extent(static_cast<int32_t>(registered_));
   if (const auto found = derived_.find(extent.polynomial); found != derived_.end())
     return {.symbol = found->second};
   std::vector<ExtentTerm> terms = extents_.terms(extent);
   if (terms.empty()) return {};
   std::string name = extents_.text_of(extent, graph_.symbols);
-  while (std::any_of(graph_.symbols.begin(), graph_.symbols.end(),
-                     [&](const Symbol& symbol) { return symbol.name == name; }))
-    name += '\'';
+  while (names_.find(name) >= 0) name += '\'';
   const auto symbol = static_cast<int32_t>(graph_.symbols.size());
   graph_.symbols.push_back({.name = std::move(name), .bound = 0, .definition = std::move(terms)});
   symbol_extents_.resize(graph_.symbols.size());
@@ -89,8 +87,9 @@ Known ShapeInference::known_source(ValueId id) {
   for (size_t axis = 0; axis < graph_.values[id].dims.size(); ++axis) {
     const Dim& dim = graph_.values[id].dims[axis];
     if (!dim.is_known() && dim.symbol < 0) {
-      const int32_t symbol = graph_.symbol(text(graph_.values[id].name, '#', axis));
-      graph_.values[id].dims[axis].symbol = symbol;
+      const int32_t added = symbol(text(graph_.values[id].name, '#', axis));
+      graph_.values[id].dims[axis].symbol = added;
+      if (graph_.values[id].role == Role::Input) names_.carry(graph_.values[id]);
       add_symbol_probes();
     }
     known.dims.push_back(extent_of(graph_.values[id].dims[axis]));
@@ -179,9 +178,8 @@ Extent ShapeInference::from_body(const Graph& body, const Dim& dim) {
   const auto outside = [&](int32_t symbol) {
     const Symbol& own = body.symbols[static_cast<size_t>(symbol)];
     if (!carried[static_cast<size_t>(symbol)]) return Extent::unknown();
-    for (size_t i = 0; i < graph_.symbols.size(); ++i)
-      if (graph_.symbols[i].name == own.name) return symbol_extent(static_cast<int32_t>(i));
-    return Extent::unknown();
+    const int32_t same = names_.find(own.name);
+    return same < 0 ? Extent::unknown() : symbol_extent(same);
   };
   const Symbol& symbol = body.symbols[static_cast<size_t>(dim.symbol)];
   return symbol.definition.empty() ? outside(dim.symbol) : extents_.from_terms(symbol.definition, outside);
@@ -256,22 +254,16 @@ Dim ShapeInference::name_extent(const Node& node, size_t output, int axis, const
   if (const ValueId id = output < node.outputs.size() ? node.outputs[output] : kNoValue; id != kNoValue)
     if (const Value& value = graph_[id]; axis < value.rank())
       if (const int32_t before = value.dims[static_cast<size_t>(axis)].symbol; before >= 0)
-        if (graph_.symbols[static_cast<size_t>(before)].definition.empty() &&
-            !input_symbols()[static_cast<size_t>(before)])
+        if (graph_.symbols[static_cast<size_t>(before)].definition.empty() && !names_.is_free_input(before))
           symbol = before;
   if (symbol < 0) {
-    std::string name;
-    for (size_t number = 0;; ++number) {
-      name = text(node.name, '#', number);
-      if (std::none_of(graph_.symbols.begin(), graph_.symbols.end(),
-                       [&](const Symbol& known) { return known.name == name; }))
-        break;
-    }
-    symbol = graph_.symbol(name);
+    symbol = this->symbol(names_.unused(node.name));
     add_symbol_probes();
   }
   const auto index = static_cast<size_t>(symbol);
   from_data_.resize(graph_.symbols.size());
+  if (from_data && !from_data_[index]) ++data_symbols_;
+  if (!from_data && from_data_[index]) --data_symbols_;
   from_data_[index] = from_data;
   for (size_t probe = 0; probe < kProbes && !from_data; ++probe)
     symbol_probes_[probe][index] = extents[probe];

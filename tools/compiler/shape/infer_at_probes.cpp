@@ -15,6 +15,10 @@ namespace {
 constexpr int64_t kFoldElements = 4096;
 constexpr int64_t kFoldInputElements = 65536;
 
+/// Nodes inferred again for nodes that were refused in the end, some seconds: beyond, the model is refused
+/// for so many reasons that a better message for one more is not worth the time.
+constexpr size_t kMostRefusedWork = size_t{1} << 20;
+
 /// A shape operand has no more entries: one for each axis, or two (Pad).
 constexpr int64_t kMostEntries = 2 * kMaxRank;
 
@@ -39,6 +43,8 @@ Status check_node(const Graph& graph, const Node& node, const ops::Page& page) {
 void ShapeInference::choose_symbol_probes() {
   for (std::vector<int64_t>& extents : symbol_probes_) extents.clear();
   from_data_.clear();
+  data_symbols_ = 0;
+  names_.clear();
   add_symbol_probes();
 }
 
@@ -46,7 +52,7 @@ void ShapeInference::add_symbol_probes() {
   const size_t known = symbol_probes_[0].size();
   for (size_t i = known; i < graph_.symbols.size(); ++i) {
     const auto symbol = static_cast<int32_t>(i);
-    const auto pair = choose_probes(graph_, strategy_, symbol);
+    const auto pair = choose_probes(graph_, strategy_, symbol, names_.position_of(symbol));
     for (size_t probe = 0; probe < kProbes; ++probe) symbol_probes_[probe].push_back(pair[probe]);
   }
   for (size_t i = known; i < graph_.symbols.size(); ++i) {
@@ -57,15 +63,11 @@ void ShapeInference::add_symbol_probes() {
   }
 }
 
-bool ShapeInference::depends_on_data() const {
-  return std::find(from_data_.begin(), from_data_.end(), true) != from_data_.end();
-}
-
 int64_t ShapeInference::symbol_probe(int32_t symbol, int probe) const {
   const auto index = static_cast<size_t>(symbol);
   const std::vector<int64_t>& extents = symbol_probes_[static_cast<size_t>(probe)];
   if (index < extents.size()) return extents[index];
-  return choose_probes(graph_, strategy_, symbol)[static_cast<size_t>(probe)];
+  return choose_probes(graph_, strategy_, symbol, names_.position_of(symbol))[static_cast<size_t>(probe)];
 }
 
 Status ShapeInference::infer_probe(const Node& node, int probe, const std::vector<Probes>* assumed,
@@ -176,7 +178,7 @@ bool ShapeInference::infer_assuming(const Node& node, std::vector<Probes>& outpu
     if (node.inputs[i] == kNoValue) continue;
     const std::vector<Dim>& dims = graph_[node.inputs[i]].dims;
     for (size_t axis = 0; axis < dims.size(); ++axis)
-      if (!dims[axis].is_known() && (strategy_ == kFree || !position_of(graph_, dims[axis].symbol)))
+      if (!dims[axis].is_known() && (strategy_ == kFree || !names_.position_of(dims[axis].symbol)))
         assumptions.open(i, static_cast<int>(axis));
   }
   return assumptions.run(outputs);
@@ -222,8 +224,11 @@ Status ShapeInference::infer_somehow(const Node& node, std::vector<Probes>& outp
   if (first.ok() || graph_.symbols.empty()) return first;
   const std::vector<Demand> demands = demands_of(node);
   if (fitted_ != nullptr && meet_demands(node, demands)) return infer_somehow(node, outputs);
+  if (refused_work_ > kMostRefusedWork) return refused(node, demands, std::move(first));
   const int before = strategy_;
+  const size_t work_before = refused_work_;
   const auto attempt = [&](int strategy) {
+    refused_work_ += graph_.nodes.size();
     strategy_ = strategy;
     choose_symbol_probes();
     return infer_all().ok() && infer_checked(node, outputs).ok();
@@ -234,13 +239,17 @@ Status ShapeInference::infer_somehow(const Node& node, std::vector<Probes>& outp
       if (attempt(begin + (std::max(before, begin) - begin + step) % (end - begin))) return true;
     return false;
   };
-  if (attempt_all(kDistinct, kAllEqual)) return {};
+  const auto found = [&] {
+    refused_work_ = work_before;
+    return Status();
+  };
+  if (attempt_all(kDistinct, kAllEqual)) return found();
   if (node.kind() == OpKind::Slice && !accept_empty_) {
     accept_empty_ = true;
-    if (attempt(before)) return {};
+    if (attempt(before)) return found();
   }
-  if (fitted_ != nullptr && change_symbols(node) && attempt_all(kDistinct, kAllEqual)) return {};
-  if (attempt_all(kAllEqual, kStrategies)) return {};
+  if (fitted_ != nullptr && change_symbols(node) && attempt_all(kDistinct, kAllEqual)) return found();
+  if (attempt_all(kAllEqual, kStrategies)) return found();
   strategy_ = before;
   choose_symbol_probes();
   RT_TRY(infer_all());

@@ -12,8 +12,12 @@ inline int64_t nth_prime(int n) {
   static thread_local std::vector<int64_t> primes = {2};
   while (primes.size() <= static_cast<size_t>(n)) {
     int64_t candidate = primes.back() + 1;
-    while (std::any_of(primes.begin(), primes.end(), [&](int64_t prime) { return candidate % prime == 0; }))
-      ++candidate;
+    const auto is_prime = [&] {
+      const auto large = [&](int64_t prime) { return prime * prime > candidate || candidate % prime == 0; };
+      const auto found = std::find_if(primes.begin(), primes.end(), large);
+      return found == primes.end() || candidate % *found != 0;
+    };
+    while (!is_prime()) ++candidate;
     primes.push_back(candidate);
   }
   return primes[static_cast<size_t>(n)];

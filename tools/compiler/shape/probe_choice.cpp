@@ -42,20 +42,11 @@ std::array<int64_t, kProbes> within(std::array<int64_t, kProbes> pair, int64_t b
 
 }  // namespace
 
-std::optional<AxisPosition> position_of(const Graph& graph, int32_t symbol) {
-  for (ValueId input : graph.inputs) {
-    const Value& value = graph.values[input];
-    for (int axis = 0; axis < value.rank(); ++axis)
-      if (value.dims[static_cast<size_t>(axis)].symbol == symbol)
-        return AxisPosition{.axis = axis, .rank = value.rank()};
-  }
-  return std::nullopt;
-}
-
-std::array<int64_t, kProbes> choose_probes(const Graph& graph, int strategy, int32_t symbol) {
-  if (static_cast<size_t>(symbol) >= graph.symbols.size()) return choose(strategy, symbol, std::nullopt);
-  return within(choose(strategy, symbol, position_of(graph, symbol)),
-                graph.symbols[static_cast<size_t>(symbol)].bound);
+std::array<int64_t, kProbes> choose_probes(const Graph& graph, int strategy, int32_t symbol,
+                                           std::optional<AxisPosition> position) {
+  const auto index = static_cast<size_t>(symbol);
+  if (index >= graph.symbols.size()) return choose(strategy, symbol, std::nullopt);
+  return within(choose(strategy, symbol, position), graph.symbols[index].bound);
 }
 
 }  // namespace librt::compiler

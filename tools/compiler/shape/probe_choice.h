@@ -1,6 +1,6 @@
 // Which extents the probes give to a graph's symbols.
 //
-// Knows: where a symbol appears among the graph's inputs. Must not know: shape rules, expressions.
+// Knows: what a symbol's place among the graph's inputs suggests. Must not know: shape rules, expressions.
 //
 // Two symbols may get one extent (kByAxis and later): probes are examples and prove nothing.
 #pragma once
@@ -9,16 +9,9 @@
 #include <optional>
 
 #include "tools/compiler/shape/probe.h"
+#include "tools/compiler/shape/symbol_index.h"
 
 namespace librt::compiler {
-
-/// Where a symbol first appears among the graph's inputs.
-struct AxisPosition {
-  int axis = 0;
-  int rank = 1;
-};
-/// nullopt for a data-dependent extent.
-std::optional<AxisPosition> position_of(const Graph& graph, int32_t symbol);
 
 /// The ways of choosing probes, in the order in which they are tried.
 enum ProbeStrategy : int {
@@ -36,7 +29,9 @@ enum ProbeStrategy : int {
   kStrategies,
 };
 
-/// The extents of a symbol under the probes, within its bound if it is one of the graph's.
-std::array<int64_t, kProbes> choose_probes(const Graph& graph, int strategy, int32_t symbol);
+/// The extents of a symbol under the probes, within its bound if it is one of the graph's. position: where it
+/// appears among the graph's inputs; nullopt for a data-dependent extent.
+std::array<int64_t, kProbes> choose_probes(const Graph& graph, int strategy, int32_t symbol,
+                                           std::optional<AxisPosition> position);
 
 }  // namespace librt::compiler

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tools/compiler/shape/probe_choice.h"
-#include "tools/compiler/shape/symbol_sums.h"
 
 namespace librt::compiler {
 
@@ -26,19 +25,33 @@ void ShapeInference::set_source(ValueId id) {
   }
 }
 
+int32_t ShapeInference::symbol(std::string_view name) {
+  if (const int32_t known = names_.find(name); known >= 0) return known;
+  graph_.symbols.push_back({.name = std::string(name)});
+  return static_cast<int32_t>(graph_.symbols.size() - 1);
+}
+
 Status ShapeInference::add_input(ValueId id) {
   failure_ = {};
-  if (define_sums(graph_)) {
+  if (sums_.define(graph_, names_)) {
     infer_again();
     return failure_;
   }
-  const auto before = symbol_probes_;
-  choose_symbol_probes();
-  set_source(id);
   // A new input may change a symbol's probes; everything inferred with the old ones is inferred again.
-  const bool same = before[0].size() <= symbol_probes_[0].size() &&
-                    std::equal(before[0].begin(), before[0].end(), symbol_probes_[0].begin()) &&
-                    std::equal(before[1].begin(), before[1].end(), symbol_probes_[1].begin());
+  const auto changes = [&](const Dim& dim) {
+    const auto index = static_cast<size_t>(dim.symbol);
+    if (dim.symbol < 0 || index >= symbol_probes_[0].size() || !graph_.symbols[index].definition.empty())
+      return false;
+    const auto chosen = choose_probes(graph_, strategy_, dim.symbol, names_.position_of(dim.symbol));
+    return chosen[0] != symbol_probes_[0][index] || chosen[1] != symbol_probes_[1][index];
+  };
+  const std::vector<Dim>& dims = graph_.values[id].dims;
+  const bool same = std::none_of(dims.begin(), dims.end(), changes);
+  if (same)
+    add_symbol_probes();
+  else
+    choose_symbol_probes();
+  set_source(id);
   return same ? Status() : infer_all();
 }
 
@@ -100,6 +113,9 @@ void ShapeInference::infer_again() {
   extents_ = {};
   symbol_extents_.clear();
   derived_.clear();
+  registered_ = 0;
+  names_.clear();
+  sums_.clear();
   strategy_ = kDistinct;
   choose_symbol_probes();
   fail(infer_under_any_probes());

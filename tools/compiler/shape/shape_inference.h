@@ -28,6 +28,8 @@
 
 #include "tools/compiler/shape/probe.h"
 #include "tools/compiler/shape/rules.h"
+#include "tools/compiler/shape/symbol_index.h"
+#include "tools/compiler/shape/symbol_sums.h"
 #include "tools/compiler/shape/unknown_shape_operands.h"
 
 namespace librt::compiler {
@@ -41,13 +43,16 @@ struct Inferred {
 class ShapeInference {
  public:
   /// The graph must outlive it. states: to check the values with Role::State; may be null.
-  ShapeInference(Graph& graph, const std::vector<State>* states) : graph_(graph), states_(states) {}
+  ShapeInference(Graph& graph, const std::vector<State>* states)
+      : graph_(graph), states_(states), names_(graph) {}
 
   // --- appending (shape_inference.cpp)
   /// Infers all values and nodes that the graph already has.
   Status infer_graph();
   /// The graph's newest value, a constant or state.
   void add_source(ValueId id) { set_source(id); }
+  /// The graph's symbol with this name, added where it is new.
+  int32_t symbol(std::string_view name);
   /// The graph's newest value and input. May infer everything again, as it may carry a known symbol.
   Status add_input(ValueId id);
   /// Infers a node that is about to be appended; its outputs must be kNoValue. May replace symbols of the
@@ -72,7 +77,7 @@ class ShapeInference {
   // --- examples
   const ProbeValue& probe(ValueId id, int probe) const { return probes_[id][static_cast<size_t>(probe)]; }
   int64_t symbol_probe(int32_t symbol, int probe) const;
-  bool depends_on_data() const;
+  bool depends_on_data() const noexcept { return data_symbols_ > 0; }
 
  private:
   // shape_inference.cpp
@@ -127,8 +132,6 @@ class ShapeInference {
   Dim name_extent(const Node& node, size_t output, int axis, const Probes& probes);
 
   // solve_demands.cpp: constraints on symbols
-  /// By symbol: whether an input of the graph carries it and it has no definition.
-  std::vector<bool> input_symbols() const;
   /// Applies the node's constraints; true when a symbol was replaced and everything was inferred again.
   bool meet_demands(const Node& node, const std::vector<Demand>& demands);
   std::vector<Demand> demands_of(const Node& node);
@@ -149,14 +152,20 @@ class ShapeInference {
   std::vector<Probes> probes_;  ///< by value
   std::vector<Known> known_;    ///< by value
   ExtentTable extents_;
+  mutable SymbolIndex names_;
+  SymbolSums sums_;
   std::vector<std::optional<Extent>> symbol_extents_;  ///< by symbol, filled on demand
   std::map<int32_t, int32_t> derived_;                 ///< symbol by index of its polynomial
+  size_t registered_ = 0;                              ///< symbols whose definitions derived_ has
   std::vector<bool> from_data_;                        ///< by symbol
+  size_t data_symbols_ = 0;                            ///< how many of these are true
   std::vector<std::string> demand_texts_;
   std::array<std::vector<int64_t>, kProbes> symbol_probes_;  ///< by symbol
   std::vector<std::string>* fitted_ = nullptr;
   bool accept_empty_ = false;  ///< results that is_emptied() finds are accepted as empty
   int strategy_ = 0;           ///< how probes are chosen, a ProbeStrategy
+  size_t refused_work_ = 0;    ///< nodes inferred again for nodes that were refused in the end
+  size_t repeated_work_ = 0;   ///< nodes inferred again after symbols were replaced
   Status failure_;             ///< of infer_again(), within one call from outside
 };
 

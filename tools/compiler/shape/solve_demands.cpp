@@ -10,18 +10,10 @@ namespace librt::compiler {
 namespace {
 
 constexpr size_t kMostDemandTexts = 8;
+/// Nodes inferred again after symbols were replaced: about a minute.
+constexpr size_t kMostRepeatedWork = size_t{1} << 24;
 
 }  // namespace
-
-std::vector<bool> ShapeInference::input_symbols() const {
-  std::vector<bool> carried(graph_.symbols.size());
-  for (const ValueId input : graph_.inputs)
-    for (const Dim& dim : graph_.values[input].dims)
-      if (!dim.is_known() && dim.symbol >= 0)
-        carried[static_cast<size_t>(dim.symbol)] =
-            graph_.symbols[static_cast<size_t>(dim.symbol)].definition.empty();
-  return carried;
-}
 
 std::vector<Demand> ShapeInference::demands_of(const Node& node) {
   const ExtentRule rule = ops::extent_rule(node.kind());
@@ -42,7 +34,8 @@ bool ShapeInference::meet_demands(const Node& node, const std::vector<Demand>& d
     const Extent difference = extents_.primitive(extents_.subtract(demand.a, demand.b));
     if (difference.polynomial < 0) continue;
     if (fitted_ != nullptr) {
-      const auto solution = extents_.solve(difference, input_symbols());
+      const auto solution =
+          extents_.solve(difference, [&](int32_t symbol) { return names_.is_free_input(symbol); });
       if (solution && replace_by_solution(node, solution->first, solution->second)) return true;
     }
     std::string sentence =
@@ -64,7 +57,12 @@ bool ShapeInference::replace_by_solution(const Node& node, int32_t symbol, Exten
   fitted_->push_back(text("dimension '", name, "' is ",
                           other ? text('\'', by, '\'') : text(solution.constant), ": ", describe(node),
                           " accepts nothing else"));
-  infer_again();
+  repeated_work_ += graph_.nodes.size() + graph_.values.size();
+  if (repeated_work_ > kMostRepeatedWork)
+    fail(unsupported(describe(node), ": too many dimensions with different names must be equal, among them '",
+                     name, "'; give them one name, or fix them with --dim NAME=N"));
+  else
+    infer_again();
   return true;
 }
 
@@ -88,7 +86,7 @@ ShapeInference::Candidates ShapeInference::candidates_of(const Node& node) const
       if (dim.is_known()) {
         add(found.dims, dim);
         if (groups > 1) add(found.dims, Dim{.extent = dim.extent * groups});
-      } else if (dim.symbol >= 0 && position_of(graph_, dim.symbol)) {
+      } else if (dim.symbol >= 0 && names_.position_of(dim.symbol)) {
         add(found.symbols, dim.symbol);
         add(found.dims, dim);
       }

@@ -207,7 +207,7 @@ class LossWriter {
       return invalid_argument("train: ctc needs logits [T,N,C], the first output '", name_, "' has rank ",
                               logits.rank());
     const Dim batch = logits.dims[1];
-    const Dim most_labels{.symbol = e_.graph().symbol("most_labels")};
+    const Dim most_labels{.symbol = e_.symbol("most_labels")};
     const ValueId labels = e_.input("labels", DType::I64, {batch, most_labels});
     const ValueId input_lengths = e_.input("input_lengths", DType::I64, {batch});
     const ValueId label_lengths = e_.input("label_lengths", DType::I64, {batch});

@@ -28,7 +28,7 @@ ValueId Layers::input(const std::string& name, DType dtype, std::vector<std::str
   std::vector<Dim> parsed;
   for (const std::string& dim : dims) {
     const bool number = !dim.empty() && dim.find_first_not_of("0123456789") == std::string::npos;
-    parsed.push_back(number ? Dim{.extent = std::stoll(dim)} : Dim{.symbol = builder_.graph().symbol(dim)});
+    parsed.push_back(number ? Dim{.extent = std::stoll(dim)} : Dim{.symbol = builder_.symbol(dim)});
   }
   return builder_.input(name, dtype, std::move(parsed));
 }
