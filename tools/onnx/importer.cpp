@@ -234,6 +234,10 @@ void Importer::add_input(const rt_onnx::ValueInfoProto& input, Scope& scope) {
   bind(scope, name, id);
 }
 
+void Importer::see_symbol(const std::string& symbol) {
+  if (symbols_known_.insert(symbol).second) symbols_seen_.push_back(symbol);
+}
+
 std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape) {
   std::vector<Dim> dims;
   for (int axis = 0; axis < shape.dim_size(); ++axis) {
@@ -245,13 +249,12 @@ std::vector<Dim> Importer::input_dims(const std::string& name, const rt_onnx::Te
     }
     const std::string symbol = opens ? "batch" : is_nameless(dim) ? text(name, "_", axis) : dim.dim_param();
     opened_batch_ = opened_batch_ || opens;
-    if (std::find(symbols_seen_.begin(), symbols_seen_.end(), symbol) == symbols_seen_.end())
-      symbols_seen_.push_back(symbol);
+    see_symbol(symbol);
     const auto given = options_.dims.find(symbol);
     if (given != options_.dims.end())
       dims.push_back({.extent = given->second});
     else
-      dims.push_back({.extent = -1, .symbol = builder().graph().symbol(symbol)});
+      dims.push_back({.extent = -1, .symbol = builder().symbol(symbol)});
   }
   return dims;
 }
@@ -268,7 +271,7 @@ void Importer::read_constants(rt_onnx::GraphProto& graph) {
     }
     given->second = *std::move(constant);
     for (const auto& dim : input.type().tensor_type().shape().dim())
-      if (!dim.dim_param().empty()) symbols_seen_.push_back(dim.dim_param());
+      if (!dim.dim_param().empty()) see_symbol(dim.dim_param());
     // An input's initializer is its default value, which the constant replaces.
     auto& initializers = *graph.mutable_initializer();
     for (int i = initializers.size(); i-- > 0;)
@@ -281,7 +284,7 @@ void Importer::check_options(const rt_onnx::GraphProto& graph) {
     problem("no input has a first axis of 1 that could become dynamic");
   for (const auto& [name, extent] : options_.dims) {
     if (extent < 0) problem(text("dimension '", name, "': expected an extent, found ", extent));
-    if (std::find(symbols_seen_.begin(), symbols_seen_.end(), name) != symbols_seen_.end()) continue;
+    if (symbols_known_.contains(name)) continue;
     std::string known;
     for (const std::string& symbol : symbols_seen_) known += (known.empty() ? "" : ", ") + symbol;
     problem(text("there is no dimension named '", name, "'; the model has ", known.empty() ? "none" : known));
@@ -349,21 +352,19 @@ void Importer::add_outputs(const rt_onnx::GraphProto& graph, Scope& scope) {
 void Importer::add_output(const std::string& name, ValueId id) {
   Graph& result = builder().graph();
   // An output must be a distinct value: not an input, a constant, or another output under a second name.
-  const bool shared = std::find(result.outputs.begin(), result.outputs.end(), id) != result.outputs.end();
-  if (shared || result[id].role != Role::Intermediate) {
+  if (outputs_.contains(id) || result[id].role != Role::Intermediate) {
     builder().set_scope(name);
     id = builder().emit(op::IdentityAttributes{}, {id});
   }
   if (id == kNoValue) return problem(builder().take_failure().message());
   // Outputs keep their positions and need unique names.
   std::string own = name;
-  const auto is_taken = [&](ValueId output) { return result[output].name == own; };
-  for (int copy = 2; std::any_of(result.outputs.begin(), result.outputs.end(), is_taken); ++copy)
-    own = text(name, '_', copy);
+  while (!output_names_.try_emplace(own, 1).second) own = text(name, '_', ++output_names_[name]);
   if (own != name)
     report_.warnings.push_back(
         text("output '", name, "' is listed more than once; here it is called '", own, "'"));
   result[id].name = own;
+  outputs_.insert(id);
   builder().output(id);
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/graph/graph.h"
@@ -189,6 +190,7 @@ class Importer {
     return {frame_->narrow_types, frame_->strings, report_.warnings,
             report_.metadata,     options_,        model_inputs_};
   }
+  void see_symbol(const std::string& symbol);
   std::vector<Dim> input_dims(const std::string& name, const rt_onnx::TensorShapeProto& shape);
   void check_options(const rt_onnx::GraphProto& graph);
   void add_outputs(const rt_onnx::GraphProto& graph, Scope& scope);
@@ -276,12 +278,16 @@ class Importer {
   std::vector<std::string> problems_;
   size_t problem_count_ = 0;
   size_t nodes_ = 0;
-  std::vector<std::string> symbols_seen_;
+  std::vector<std::string> symbols_seen_;  ///< in the order of the inputs
+  std::set<std::string> symbols_known_;    ///< the same
   std::vector<std::string> model_inputs_;
   std::vector<Sequence> sequences_;
   size_t sequence_entries_ = 0;
   size_t written_out_ = 0;     ///< unrolled bodies
   bool opened_batch_ = false;  ///< an input's first axis of 1 became `batch`
+  std::unordered_set<ValueId> outputs_;
+  /// By name of an output: the number of the last copy of it, or 1.
+  std::unordered_map<std::string, int> output_names_;
 };
 
 }  // namespace librt::onnx

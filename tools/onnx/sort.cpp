@@ -49,7 +49,9 @@ Status cycle_error(const NodeList& nodes, const std::vector<std::vector<int>>& d
   int at = 0;
   while (waiting_for[static_cast<size_t>(at)] == 0) ++at;
   std::vector<int> path;
-  while (std::find(path.begin(), path.end(), at) == path.end()) {
+  std::vector<bool> on_path(waiting_for.size());
+  while (!on_path[static_cast<size_t>(at)]) {
+    on_path[static_cast<size_t>(at)] = true;
     path.push_back(at);
     for (int dependency : dependencies[static_cast<size_t>(at)])
       if (waiting_for[static_cast<size_t>(dependency)] != 0) {
