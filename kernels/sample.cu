@@ -148,6 +148,35 @@ struct RoiAxis {
   }
 };
 
+/// The points of bin b inside [-1, extent] and one on either side, whose samples are 0, as all others there:
+/// see runtime/geometry/sample.h.
+struct RoiPoints {
+  int64_t begin = 0, end = 0;
+
+  RT_DEVICE RoiPoints(const RoiAxis& axis, int64_t b, int64_t extent) {
+    const bool descends = axis.bin < 0;
+    const float low = -1, high = static_cast<float>(extent);
+    for (int64_t last = axis.samples; begin < last;) {
+      const int64_t middle = (begin + last) / 2;
+      const float at = axis.position(b, middle);
+      if (descends ? at <= high : at >= low)
+        last = middle;
+      else
+        begin = middle + 1;
+    }
+    for (int64_t last = axis.samples; end < last;) {
+      const int64_t middle = (end + last) / 2;
+      const float at = axis.position(b, middle);
+      if (descends ? !(at >= low) : !(at <= high))
+        last = middle;
+      else
+        end = middle + 1;
+    }
+    end = min(max(begin, end) + 1, axis.samples);
+    begin = max(begin - 1, int64_t{0});
+  }
+};
+
 struct RoiTaps {
   bool inside;
   int64_t index[2];
@@ -173,12 +202,13 @@ __global__ void __launch_bounds__(kSampleThreads, 4) align_regions(RoiAlignArgum
   const int64_t image = max(int64_t{0}, min(batch[region], to.images - 1));
   const RoiAxis rows(corner[1], corner[3], to.rows, to), columns(corner[0], corner[2], to.columns, to);
   const double share = 1 / static_cast<double>(max(rows.samples * columns.samples, int64_t{1}));
+  const RoiPoints down(rows, i % bins / to.columns, to.height), across(columns, i % to.columns, to.width);
   const float* from = to.data + image * to.height * to.width * to.channels;
   for (int64_t c = group.lane(); c < to.channels; c += group.lanes) {
     float result = 0;
-    for (int64_t p = 0; p < rows.samples; ++p) {
+    for (int64_t p = down.begin; p < down.end; ++p) {
       const RoiTaps v(rows.position(i % bins / to.columns, p), to.height);
-      for (int64_t q = 0; q < columns.samples; ++q) {
+      for (int64_t q = across.begin; q < across.end; ++q) {
         const RoiTaps u(columns.position(i % to.columns, q), to.width);
         float extreme = 0;
         RT_UNROLL
@@ -193,7 +223,7 @@ __global__ void __launch_bounds__(kSampleThreads, 4) align_regions(RoiAlignArgum
             result += static_cast<float>(weight * share) * value;
           }
         }
-        if (to.maximum) result = p + q == 0 ? extreme : Maximum{}(result, extreme);
+        if (to.maximum) result = p == down.begin && q == across.begin ? extreme : Maximum{}(result, extreme);
       }
     }
     to.result[i * to.channels + c] = result;
@@ -217,13 +247,15 @@ struct RoiRow {
     const double own = (taps.index[0] == y ? taps.weight[0] : 0) + (taps.index[1] == y ? taps.weight[1] : 0);
     if (own == 0) return;
     const double share = own / static_cast<double>(rows.samples * columns.samples);
-    for (int64_t u = 0; u < to.columns; ++u)
-      for (int64_t q = 0; q < columns.samples; ++q) {
+    for (int64_t u = 0; u < to.columns; ++u) {
+      const RoiPoints across(columns, u, to.width);
+      for (int64_t q = across.begin; q < across.end; ++q) {
         const RoiTaps other(columns.position(u, q), to.width);
         if (!other.inside) continue;
         RT_UNROLL
         for (int k = 0; k < 2; ++k) add(other.index[k], share * other.weight[k] * grad_of(v, u));
       }
+    }
   }
 
   /// The whole gradient goes to the first of a bin's largest weighted values.
@@ -231,8 +263,9 @@ struct RoiRow {
     double best = 0, best_weight = 0;
     int64_t best_y = -1, best_x = 0;
     bool first = true;
-    for (int64_t p = 0; p < rows.samples; ++p)
-      for (int64_t q = 0; q < columns.samples; ++q) {
+    const RoiPoints down(rows, v, to.height), across(columns, u, to.width);
+    for (int64_t p = down.begin; p < down.end; ++p)
+      for (int64_t q = across.begin; q < across.end; ++q) {
         const RoiTaps a(rows.position(v, p), to.height), b(columns.position(u, q), to.width);
         const bool inside = a.inside && b.inside;
         for (int k = 0; k < (inside ? 4 : 1); ++k) {
@@ -251,7 +284,8 @@ struct RoiRow {
   }
 
   RT_DEVICE bool touched(const RoiAxis& rows, int64_t v) const {
-    for (int64_t p = 0; p < rows.samples; ++p) {
+    const RoiPoints down(rows, v, to.height);
+    for (int64_t p = down.begin; p < down.end; ++p) {
       const RoiTaps taps(rows.position(v, p), to.height);
       if (taps.inside && (taps.index[0] == y || taps.index[1] == y)) return true;
     }
@@ -276,7 +310,8 @@ __global__ void __launch_bounds__(kSampleThreads, 4)
     own.grad = grad_output + region * to.rows * to.columns * to.channels + channel;
     for (int64_t v = 0; v < to.rows; ++v) {
       if (!to.maximum) {
-        for (int64_t p = 0; p < rows.samples; ++p) own.add_mean(rows, columns, v, p);
+        const RoiPoints down(rows, v, to.height);
+        for (int64_t p = down.begin; p < down.end; ++p) own.add_mean(rows, columns, v, p);
       } else if (own.touched(rows, v)) {
         for (int64_t u = 0; u < to.columns; ++u) own.add_maximum(rows, columns, v, u);
       }

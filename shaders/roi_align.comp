@@ -17,8 +17,9 @@ void main() {
   vec3 rows = rows_of(roi), columns = columns_of(roi);
   uint image = image_of(roi) * height * width;
   float total = 0.0;
-  for (uint p = 0; p < uint(rows.z); ++p)
-    for (uint q = 0; q < uint(columns.z); ++q) {
+  uvec2 down = points_of(rows, v, height), across = points_of(columns, u, width);
+  for (uint p = down.x; p < down.y; ++p)
+    for (uint q = across.x; q < across.y; ++q) {
       Taps at_v = taps_at(position(rows, v, p), height), at_u = taps_at(position(columns, u, q), width);
       float value = 0.0;
       if (at_v.inside && at_u.inside) {
@@ -30,7 +31,7 @@ void main() {
         value = kMaximum ? max_keep_nan(max_keep_nan(parts.x, parts.y), max_keep_nan(parts.z, parts.w))
                          : parts.x + parts.y + parts.z + parts.w;
       }
-      total = !kMaximum ? total + value : (p + q == 0 ? value : max_keep_nan(total, value));
+      total = !kMaximum ? total + value : (p == down.x && q == across.x ? value : max_keep_nan(total, value));
     }
   y[i] = kMaximum ? total : total / max(rows.z * columns.z, 1.0);
 }

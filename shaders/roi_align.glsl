@@ -28,6 +28,27 @@ uint image_of(uint roi) { return uint(clamp(RT_INTEGER(batch_indices, index_word
 
 float position(vec3 axis, uint bin, uint i) { return axis.x + float(bin) * axis.y + (float(i) + 0.5) * axis.y / axis.z; }
 
+/// The points of a bin inside [-1, extent] and one on either side, whose samples are 0, as all others there: begin and
+/// end, see runtime/geometry/sample.h.
+uvec2 points_of(vec3 axis, uint bin, uint extent) {
+  bool descends = axis.y < 0.0;
+  float high = float(extent);
+  uint begin = 0, end = 0, count = uint(axis.z);
+  for (uint last = count; begin < last;) {
+    uint middle = (begin + last) / 2;
+    float at = position(axis, bin, middle);
+    if (descends ? at <= high : at >= -1.0) last = middle;
+    else begin = middle + 1;
+  }
+  for (uint last = count; end < last;) {
+    uint middle = (end + last) / 2;
+    float at = position(axis, bin, middle);
+    if (descends ? !(at >= -1.0) : !(at <= high)) last = middle;
+    else end = middle + 1;
+  }
+  return uvec2(max(begin, 1) - 1, min(max(begin, end) + 1, count));
+}
+
 /// The two pixels around a point along an axis, and the weight of the second.
 struct Taps {
   bool inside;

@@ -14,7 +14,8 @@ struct Contribution {
 };
 Contribution contribution_of(vec3 axis, uint bin, uint extent, uint here) {
   Contribution contribution = Contribution(0.0, false);
-  for (uint p = 0; p < uint(axis.z); ++p) {
+  uvec2 points = points_of(axis, bin, extent);
+  for (uint p = points.x; p < points.y; ++p) {
     Taps taps = taps_at(position(axis, bin, p), extent);
     if (!taps.inside) continue;
     if (taps.low == here) contribution.weight += 1.0 - taps.part;
@@ -29,8 +30,9 @@ float weight_of_maximum(vec3 rows, vec3 columns, uint v, uint u, uint image, uin
   float best = 0.0, best_weight = 0.0;
   uvec2 best_at = uvec2(0);
   bool first = true;
-  for (uint p = 0; p < uint(rows.z); ++p)
-    for (uint q = 0; q < uint(columns.z); ++q) {
+  uvec2 down = points_of(rows, v, height), across = points_of(columns, u, width);
+  for (uint p = down.x; p < down.y; ++p)
+    for (uint q = across.x; q < across.y; ++q) {
       Taps a = taps_at(position(rows, v, p), height), b = taps_at(position(columns, u, q), width);
       bool inside = a.inside && b.inside;
       for (uint k = 0; k < (inside ? 4 : 1); ++k) {

@@ -26,6 +26,20 @@ int64_t padded(double x, double last, op::GridSamplePadding padding, double low,
   return static_cast<int64_t>(std::clamp(reflected(x, low, high), 0.0, last));
 }
 
+/// The first of `count` numbers that `accepts` takes, as it does all after it; count if there is none.
+template <class Accepts>
+int64_t first_that(int64_t count, const Accepts& accepts) noexcept {
+  int64_t low = 0;
+  for (int64_t high = count; low < high;) {
+    const int64_t middle = low + (high - low) / 2;
+    if (accepts(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 }  // namespace
 
 SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttributes& attributes) noexcept {
@@ -76,6 +90,21 @@ RoiAxis roi_axis(float begin, float end, int64_t bins, const op::RoiAlignAttribu
                        ? static_cast<int64_t>(std::ceil(std::min(axis.bin, 0x1p20f)))
                        : 0;
   return axis;
+}
+
+RoiPoints roi_points(const RoiAxis& axis, int64_t b, int64_t extent) noexcept {
+  const auto low = -1.0f, high = static_cast<float>(extent);
+  const auto at = [&](int64_t i) { return axis.position(b, i); };
+  RoiPoints inside;
+  if (axis.bin < 0) {  // positions descend
+    inside.begin = first_that(axis.samples, [&](int64_t i) { return at(i) <= high; });
+    inside.end = first_that(axis.samples, [&](int64_t i) { return !(at(i) >= low); });
+  } else {
+    inside.begin = first_that(axis.samples, [&](int64_t i) { return at(i) >= low; });
+    inside.end = first_that(axis.samples, [&](int64_t i) { return !(at(i) <= high); });
+  }
+  return {std::max<int64_t>(inside.begin - 1, 0),
+          std::min(std::max(inside.begin, inside.end) + 1, axis.samples)};
 }
 
 SampleTaps roi_taps(float position, int64_t extent) noexcept {

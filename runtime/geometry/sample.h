@@ -34,6 +34,14 @@ struct RoiAxis {
 };
 RoiAxis roi_axis(float begin, float end, int64_t bins, const op::RoiAlignAttributes& attributes) noexcept;
 
+/// The points of bin b that may matter, [begin, end): those inside [-1, extent], which are neighbours, and
+/// one on either side in place of all others there, whose samples are 0. A region far larger than the image
+/// has too many of these to visit.
+struct RoiPoints {
+  int64_t begin = 0, end = 0;
+};
+RoiPoints roi_points(const RoiAxis& axis, int64_t b, int64_t extent) noexcept;
+
 /// No taps for a position outside [-1, extent]: such a sample is 0.
 SampleTaps roi_taps(float position, int64_t extent) noexcept;
 

@@ -116,9 +116,9 @@ Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes,
   RT_TRY(expect_shape(node, 1, "rois", {node.shape(2)[0], 4}));
   constexpr int64_t kMost = int64_t{1} << 31;
   if (attributes.height < 1 || attributes.width < 1 || attributes.height >= kMost ||
-      attributes.width >= kMost || attributes.sampling_ratio < 0 || attributes.sampling_ratio > 1 << 20)
+      attributes.width >= kMost || attributes.sampling_ratio < 0 || attributes.sampling_ratio > 1024)
     return invalid_argument(
-        "expected a height and width in [1, 2^31) and a sampling ratio from 0 to 2^20, found ",
+        "expected a height and width in [1, 2^31) and a sampling ratio from 0 to 1024, found ",
         attributes.height, ", ", attributes.width, " and ", attributes.sampling_ratio);
   const Shape& x = node.shape(0);
   result = {node.shape(2)[0], attributes.height, attributes.width, x[3]};
@@ -168,9 +168,11 @@ Status for_each_roi_element(const op::RoiAlignAttributes& attributes, std::span<
     const RoiAxis columns = roi_axis(corner(0), corner(2), attributes.width, attributes);
     const double count = static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
     for (int64_t bin = 0; bin < attributes.height * attributes.width; ++bin) {
+      const RoiPoints down = roi_points(rows, bin / attributes.width, shape[1]);
+      const RoiPoints across = roi_points(columns, bin % attributes.width, shape[2]);
       parts.clear();
-      for (int64_t i = 0; i < rows.samples; ++i)
-        for (int64_t j = 0; j < columns.samples; ++j) {
+      for (int64_t i = down.begin; i < down.end; ++i)
+        for (int64_t j = across.begin; j < across.end; ++j) {
           const SampleTaps v = roi_taps(rows.position(bin / attributes.width, i), shape[1]);
           const SampleTaps u = roi_taps(columns.position(bin % attributes.width, j), shape[2]);
           if (v.count == 0 || u.count == 0) {

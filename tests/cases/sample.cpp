@@ -1,4 +1,7 @@
 // Elements at computed positions: grids and regions of interest.
+#include <iterator>
+#include <string_view>
+
 #include "tests/cases/case.h"
 
 namespace librt::test {
@@ -43,6 +46,10 @@ void add_grid_sample(std::vector<Case>& cases) {
                             {f32({1, 1, 1, 2}), in_range(f32({1, 2, 2, 2}), -1.5, 1.5)}));
 }
 
+/// Regions [4,4] of which the image is a small part, or no part; the last one is inside out.
+constexpr double kHugeRegions[] = {-1e9, -1e9, 1e9,  1e9,  0.5, -200, 700,  900,
+                                   1e30, 1e30, 2e30, 2e30, 3e8, 40,   -3e8, -60};
+
 void add_roi_align(std::vector<Case>& cases) {
   const auto add = [&](const char* name, int64_t ratio, bool maximum, bool half_pixel, DType indices) {
     op::RoiAlignAttributes attributes;
@@ -62,6 +69,11 @@ void add_roi_align(std::vector<Case>& cases) {
   add("roi_align_ratio", 2, false, true, DType::I32);
   add("roi_align_max", 2, true, true, DType::I64);
   add("roi_align_max_adaptive", 0, true, false, DType::I64);
+  for (const char* name : {"roi_align_huge", "roi_align_huge_ratio", "roi_align_huge_max"}) {
+    const std::string_view kind = name;
+    add(name, kind.ends_with("ratio") ? 1000 : 0, kind.ends_with("max"), true, DType::I64);
+    cases.back().inputs[1]->values.assign(std::begin(kHugeRegions), std::end(kHugeRegions));
+  }
 }
 
 /// The gradient of the feature map.
@@ -82,6 +94,10 @@ void add_roi_align_grad(std::vector<Case>& cases) {
   roi("roi_align_grad", 2, false);
   roi("roi_align_grad_adaptive", 0, false);
   roi("roi_align_grad_max", 2, true);
+  for (const char* name : {"roi_align_grad_huge", "roi_align_grad_huge_max"}) {
+    roi(name, 0, std::string_view(name).ends_with("max"));
+    cases.back().inputs[1]->values.assign(kHugeRegions, kHugeRegions + 12);
+  }
 }
 
 }  // namespace

@@ -109,16 +109,23 @@ struct Roi {
   int64_t height, width, channels, bins_v, bins_u;
   bool maximum;
 
+  RoiPoints points_down(const RoiAxis& rows, int64_t bin) const noexcept {
+    return roi_points(rows, bin / bins_u, height);
+  }
+  RoiPoints points_across(const RoiAxis& columns, int64_t bin) const noexcept {
+    return roi_points(columns, bin % bins_u, width);
+  }
   void bin(const Simd& simd, const float* image, const RoiAxis& rows, const RoiAxis& columns, int64_t bin,
            float* y) const noexcept {
     std::fill(y, y + channels, 0.0f);
     const double share = 1 / static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
-    for (int64_t i = 0; i < rows.samples; ++i) {
+    const RoiPoints down = points_down(rows, bin), across = points_across(columns, bin);
+    for (int64_t i = down.begin; i < down.end; ++i) {
       const SampleTaps v = roi_taps(rows.position(bin / bins_u, i), height);
-      for (int64_t j = 0; j < columns.samples; ++j) {
+      for (int64_t j = across.begin; j < across.end; ++j) {
         const SampleTaps u = roi_taps(columns.position(bin % bins_u, j), width);
         if (maximum) {
-          take_maximum(image, width, channels, v, u, i + j == 0, y);
+          take_maximum(image, width, channels, v, u, i == down.begin && j == across.begin, y);
           continue;
         }
         for (size_t p = 0; p < 2 && v.count > 0 && u.count > 0; ++p)
@@ -164,9 +171,10 @@ void scatter_to_largest(const float* image, float* grad_image, const RoiAxis& ro
                         const Roi& roi, int64_t bin, const float* grad, int64_t c) noexcept {
   float best = -std::numeric_limits<float>::infinity(), weight = 0;
   int64_t at = -1;
-  for (int64_t i = 0; i < rows.samples; ++i) {
+  const RoiPoints down = roi.points_down(rows, bin), across = roi.points_across(columns, bin);
+  for (int64_t i = down.begin; i < down.end; ++i) {
     const SampleTaps v = roi_taps(rows.position(bin / roi.bins_u, i), roi.height);
-    for (int64_t j = 0; j < columns.samples; ++j) {
+    for (int64_t j = across.begin; j < across.end; ++j) {
       const SampleTaps u = roi_taps(columns.position(bin % roi.bins_u, j), roi.width);
       if (v.count == 0 || u.count == 0) {
         if (best < 0) best = 0, weight = 0, at = -1;  // a sample outside is 0
@@ -186,9 +194,10 @@ void scatter_to_largest(const float* image, float* grad_image, const RoiAxis& ro
 void scatter_mean(float* grad_image, const RoiAxis& rows, const RoiAxis& columns, const Roi& roi, int64_t bin,
                   const float* grad, int64_t begin, int64_t end) noexcept {
   const double share = 1 / static_cast<double>(std::max<int64_t>(rows.samples * columns.samples, 1));
-  for (int64_t i = 0; i < rows.samples; ++i) {
+  const RoiPoints down = roi.points_down(rows, bin), across = roi.points_across(columns, bin);
+  for (int64_t i = down.begin; i < down.end; ++i) {
     const SampleTaps v = roi_taps(rows.position(bin / roi.bins_u, i), roi.height);
-    for (int64_t j = 0; j < columns.samples && v.count > 0; ++j) {
+    for (int64_t j = across.begin; j < across.end && v.count > 0; ++j) {
       const SampleTaps u = roi_taps(columns.position(bin % roi.bins_u, j), roi.width);
       for (size_t k = 0; k < 4 && u.count > 0; ++k) {
         const auto weight = static_cast<float>(v.weight[k / 2] * u.weight[k % 2] * share);
