@@ -184,7 +184,11 @@ Result<ConvGeometry> conv_transpose_geometry(const Shape& x, const Shape& weight
         return invalid_argument("expected output_size of spatial axis ", i, " in [", natural, ", ",
                                 natural + std::max(axis.stride, axis.dilation), "), found ", axis.input);
     } else {
-      axis.input = natural + (attributes.output_padding.empty() ? 0 : attributes.output_padding[at]);
+      const int64_t more = attributes.output_padding.empty() ? 0 : attributes.output_padding[at];
+      if (more >= std::max(axis.stride, axis.dilation))
+        return invalid_argument("expected output_padding below the stride or the dilation of spatial axis ",
+                                i, ", ", std::max(axis.stride, axis.dilation), ", found ", more);
+      axis.input = natural + more;
     }
     if (axis.input < 1)
       return invalid_argument("expected an output extent of at least 1 on spatial axis ", i, ", found ",

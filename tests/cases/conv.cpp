@@ -105,6 +105,12 @@ std::vector<Case> cases_conv() {
                             {f32({1, 5, 5, 4}), weight({4, 3, 3, 3})}));
   cases.push_back(make_case("conv_transpose_depthwise", transposed({1, 1}, {1, 1, 1, 1}, {1, 1}, {}, 8),
                             {f32({1, 5, 5, 8}), f32({8, 3, 3, 1})}));
+  // Ends of the result that no window reaches.
+  cases.push_back(no_gradient(  // an output_padding that is not below the stride
+      make_case("conv_transpose_unreached", transposed({1, 2}, {0, 0, 1, 0}, {4, 3}, {3, 2}),
+                {f32({2, 4, 5, 6}), weight({6, 3, 3, 4}), {}, f32({4})})));
+  cases.push_back(make_case("conv_transpose_unreached_everywhere", transposed({5}, {3, 0}, {1}, {4}),
+                            {f32({2, 1, 4}), weight({4, 1, 2})}));
   cases.push_back(
       make_case("conv_transpose_1d", transposed({3}, {0, 0}, {1}, {0}), {f32({1, 5, 4}), weight({4, 3, 2})}));
   cases.push_back(no_gradient(make_case("conv_weight_grad", weight_grad({3, 3}, {1, 1}, {1, 1, 1, 1}),

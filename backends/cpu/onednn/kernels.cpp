@@ -261,37 +261,65 @@ Result<KernelPtr> make_convolution(const CpuDevice& device, const Convolution& c
   });
 }
 
+/// The convolution without the end of its data that no window reaches (negative padding, which oneDNN refuses
+/// from the stride on); null where no window reaches any.
+std::optional<Convolution> without_unreached_end(Convolution convolution) {
+  for (int i = 0; i < convolution.geometry.rank; ++i) {
+    WindowAxis& axis = convolution.geometry.axes[static_cast<size_t>(i)];
+    axis.input += std::min<int64_t>(axis.effective_pad_end(), 0);
+    if (axis.input < 1) return std::nullopt;
+  }
+  return convolution;
+}
+
+/// The data gradient of `reached`, into the begin of each axis of the data of `whole`.
+void add_data_gradient(ProgramBuilder& builder, const Convolution& whole, const Convolution& reached) {
+  ConvDescs d = descs_of(reached);
+  d.x = descs_of(whole).x.submemory_desc(dims_of(d.x), Dims(dims_of(d.x).size(), 0));
+  const auto desc = first_fast([&](bool free_layouts) {
+    const bool free = free_layouts && reached.layout != kBlocked16;
+    const auto hint =
+        forward_desc(reached, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
+    return describe_backward<dnnl::convolution_backward_data>(
+        engine(), user_scratchpad(), hint, algorithm_of(reached), free ? any_of(d.x) : d.x, any_of(d.weight),
+        free ? any_of(d.y) : d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
+  });
+  const Tensor grad = builder.converted({input(0), d.y}, desc.diff_dst_desc());
+  const Tensor weight = weight_tensor(builder, reached, d.weight, desc.weights_desc());
+  const Tensor x = builder.output_for({output(), d.x}, desc.diff_src_desc());
+  builder.add(made<dnnl::convolution_backward_data>(desc),
+              {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, x}},
+              desc.scratchpad_desc());
+  builder.finish_output(x, {output(), d.x});
+}
+
+/// Adds a ConvTranspose's bias to its result.
+void add_channel_bias(ProgramBuilder& builder, const CpuDevice& device, const Convolution& convolution) {
+  const int bias = convolution.epilogue.bias_input;
+  if (bias < 0) return;
+  const int64_t channels = convolution.geometry.input_channels;
+  const int64_t points = convolution.geometry.input_shape().elements() / std::max<int64_t>(channels, 1);
+  const auto add = device.simd().loops<RowLoops>().accumulate[static_cast<int>(ReduceFunction::Sum)];
+  builder.call({input(bias), output()}, [=](std::byte* const* buffers) {
+    const auto* from = reinterpret_cast<const float*>(buffers[0]);
+    auto* to = reinterpret_cast<float*>(buffers[1]);
+    parallel_for(points, channels, 1, [&](int64_t begin, int64_t end) noexcept {
+      for (int64_t i = begin; i < end; ++i) add(to + i * channels, from, channels);
+    });
+  });
+}
+
 Result<KernelPtr> make_convolution_data_gradient(const CpuDevice& device, const Convolution& convolution) {
   return caught("this transposed convolution", [&]() -> KernelPtr {
-    const ConvDescs d = descs_of(convolution);
-    const auto desc = first_fast([&](bool free_layouts) {
-      const bool free = free_layouts && convolution.layout != kBlocked16;
-      const auto hint =
-          forward_desc(convolution, d, dnnl::prop_kind::forward_training, free, nullptr, user_scratchpad());
-      return describe_backward<dnnl::convolution_backward_data>(
-          engine(), user_scratchpad(), hint, algorithm_of(convolution), free ? any_of(d.x) : d.x,
-          any_of(d.weight), free ? any_of(d.y) : d.y, d.strides, d.dilations, d.pads_begin, d.pads_end);
-    });
     ProgramBuilder builder;
-    const Tensor grad = builder.converted({input(0), d.y}, desc.diff_dst_desc());
-    const Tensor weight = weight_tensor(builder, convolution, d.weight, desc.weights_desc());
-    const Tensor x = builder.output_for({output(), d.x}, desc.diff_src_desc());
-    builder.add(made<dnnl::convolution_backward_data>(desc),
-                {{DNNL_ARG_DIFF_DST, grad}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, x}},
-                desc.scratchpad_desc());
-    builder.finish_output(x, {output(), d.x});
-    if (const int bias = convolution.epilogue.bias_input; bias >= 0) {
-      const int64_t channels = convolution.geometry.input_channels;
-      const int64_t points = convolution.geometry.input_shape().elements() / std::max<int64_t>(channels, 1);
-      const auto add = device.simd().loops<RowLoops>().accumulate[static_cast<int>(ReduceFunction::Sum)];
-      builder.call({input(bias), output()}, [=](std::byte* const* buffers) {
-        const auto* from = reinterpret_cast<const float*>(buffers[0]);
-        auto* to = reinterpret_cast<float*>(buffers[1]);
-        parallel_for(points, channels, 1, [&](int64_t begin, int64_t end) noexcept {
-          for (int64_t i = begin; i < end; ++i) add(to + i * channels, from, channels);
-        });
-      });
+    const std::optional<Convolution> reached = without_unreached_end(convolution);
+    if (!reached || reached->geometry.input_shape() != convolution.geometry.input_shape()) {
+      const Desc whole = descs_of(convolution).x;
+      builder.call({output()},
+                   [bytes = whole.get_size()](std::byte* const* y) { std::memset(y[0], 0, bytes); });
     }
+    if (reached) add_data_gradient(builder, convolution, *reached);
+    add_channel_bias(builder, device, convolution);
     return builder.build({convolution.layout, 1u, 1u});
   });
 }

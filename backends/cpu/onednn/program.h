@@ -40,6 +40,8 @@ inline Status failure(std::string_view what, const dnnl::error& error) {
   if (error.status == dnnl_out_of_memory)
     return Status::make(Code::OutOfMemory, "oneDNN: ", what, ": no memory");
   if (error.status == dnnl_unimplemented) return unsupported("oneDNN has no implementation of ", what);
+  if (error.status == dnnl_invalid_arguments)
+    return unsupported("oneDNN refuses ", what, ": ", error.message);
   return Status::make(Code::Internal, "oneDNN: ", what, ": ", error.message);
 }
 
