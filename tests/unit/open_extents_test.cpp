@@ -55,6 +55,40 @@ struct Net {
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
+/// The rules are asked what a refused node requires of the extents: its attributes may be anything.
+TEST(OpenExtents, RefusedNodesMayHaveAnyAttributes) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  op::ConvAttributes conv;
+  conv.pads = {kMost, kMost, kMost, kMost};
+  conv.dilations = {kMost, kLeast};
+  op::ConvTransposeAttributes transposed;
+  transposed.pads = {kMost, kMost, kMost, kMost};
+  transposed.output_padding = {kMost, kLeast};
+  op::MaxPoolAttributes pool;
+  pool.kernel = {kLeast, kMost};
+  pool.dilations = {kMost, kMost};
+  pool.pads = {kMost, kMost, kLeast, kLeast};
+  const auto refused = [](const auto& attributes, std::initializer_list<std::vector<std::string>> inputs) {
+    Net net;
+    net.input({"n", "m"});
+    std::vector<ValueId> ids;
+    for (const auto& dims : inputs) ids.push_back(net.input(dims));
+    net.build.emit_many(make_op(attributes), ids, 1);
+    EXPECT_FALSE(net.build.status().ok()) << name_of(make_op(attributes).type);
+  };
+  refused(conv, {{"n", "h", "w", "4"}, {"8", "3", "3", "4"}});
+  refused(transposed, {{"n", "h", "w", "4"}, {"4", "3", "3", "8"}});
+  refused(pool, {{"n", "h", "w", "4"}});
+  refused(op::AllGatherAttributes{}, {{}});
+  op::SliceAttributes short_of_steps;
+  short_of_steps.axes = {0, 1};
+  short_of_steps.steps = {1};
+  Net net;
+  const ValueId x = net.input({"n", "m"});
+  net.build.emit(short_of_steps, {x, net.ints({0, 0}), net.ints({1, 1})});
+  EXPECT_FALSE(net.build.status().ok());
+}
+
 TEST(OpenExtents, SlicesSaturate) {
   Net net;
   const ValueId x = net.input({"b", "n"});

@@ -87,6 +87,8 @@ Status ShapeInference::infer_probe(const Node& node, int probe, const std::vecto
     const Probes& both = assumed != nullptr ? (*assumed)[i] : probes_[node.inputs[i]];
     const ProbeValue& known = both[static_cast<size_t>(probe)];
     const void* bytes = known.value.data;
+    if (!known.info.shape.checked_elements())  // of assumed extents
+      return unsupported(describe(node), ": input ", i, ", ", known.info, ", is too large");
     // An empty tensor has a value, though no bytes.
     if (bytes == nullptr && known.info.elements() == 0) bytes = "";
     operands[i] = {.present = true, .info = known.info, .value = bytes};

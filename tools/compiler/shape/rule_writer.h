@@ -30,9 +30,11 @@ class RuleWriter {
   void range();
   void top_k();
   void matmul(bool transpose_a, bool transpose_b);
-  void windows();  // window_rules.cpp, as far as end of the next four
+  void windows();  // window_rules.cpp, as far as pool
   void conv(std::span<const int64_t> strides, std::span<const int64_t> pads,
             std::span<const int64_t> dilations, int64_t groups);
+  /// At both ends of an axis.
+  Extent padding(std::span<const int64_t> pads, size_t axis, size_t rank);
   void conv_transpose();
   void conv_weight_grad();
   void pool(std::span<const int64_t> kernel, std::span<const int64_t> strides, std::span<const int64_t> pads,

@@ -55,7 +55,9 @@ void RuleWriter::own() {
     }
     case OpKind::MatMulInteger:
     case OpKind::QuantizedMatMul: return matmul(false, false);
-    case OpKind::AllGather: return set(0, {t_.scale(dims(0)[0], node_.as<op::AllGatherAttributes>().ranks)});
+    case OpKind::AllGather:
+      if (dims(0).size() != 1) return;
+      return set(0, {t_.scale(dims(0)[0], node_.as<op::AllGatherAttributes>().ranks)});
     case OpKind::RankShard:
       return set(
           0, {t_.ceil_divide(product_of(t_, dims(0)), number(node_.as<op::RankShardAttributes>().ranks))});
@@ -150,7 +152,7 @@ void RuleWriter::slice() {
       extent = Extent::unknown();
       continue;
     }
-    const int64_t step = attributes.steps.empty() ? 1 : attributes.steps[i];
+    const int64_t step = i < attributes.steps.size() ? attributes.steps[i] : 1;
     const Extent last = t_.add(extent, number(-1));
     Extent length;
     if (step > 0) {

@@ -27,6 +27,10 @@ void RuleWriter::windows() {
   }
 }
 
+Extent RuleWriter::padding(std::span<const int64_t> pads, size_t axis, size_t rank) {
+  return t_.add(number(entry(pads, axis, 0)), number(entry(pads, axis + rank, 0)));
+}
+
 void RuleWriter::conv(std::span<const int64_t> strides, std::span<const int64_t> pads,
                       std::span<const int64_t> dilations, int64_t groups) {
   std::vector<Extent> shape = dims(0);
@@ -37,7 +41,7 @@ void RuleWriter::conv(std::span<const int64_t> strides, std::span<const int64_t>
   for (size_t i = 0; i < rank; ++i) {
     const Extent reach =
         t_.add(t_.scale(t_.add(weight[i + 1], number(-1)), entry(dilations, i, 1)), number(1));
-    const Extent padded = t_.add(shape[i + 1], number(entry(pads, i, 0) + entry(pads, i + rank, 0)));
+    const Extent padded = t_.add(shape[i + 1], padding(pads, i, rank));
     const Extent last_start = t_.subtract(padded, reach);
     t_.assume_nonnegative(last_start);
     shape[i + 1] = t_.add(t_.floor_divide(last_start, number(entry(strides, i, 1))), number(1));
@@ -61,8 +65,8 @@ void RuleWriter::conv_transpose() {
     }
     const Extent steps = t_.scale(t_.add(shape[i + 1], number(-1)), entry(a.strides, i, 1));
     const Extent reach = t_.scale(t_.add(weight[i + 1], number(-1)), entry(a.dilations, i, 1));
-    shape[i + 1] = t_.add(t_.add(steps, reach), number(1 + entry(a.output_padding, i, 0) -
-                                                       entry(a.pads, i, 0) - entry(a.pads, i + rank, 0)));
+    const Extent more = t_.add(number(1), number(entry(a.output_padding, i, 0)));
+    shape[i + 1] = t_.add(t_.add(steps, reach), t_.subtract(more, padding(a.pads, i, rank)));
   }
   shape.back() = t_.scale(weight.back(), a.groups);
   set(0, shape);
@@ -85,9 +89,10 @@ void RuleWriter::pool(std::span<const int64_t> kernel, std::span<const int64_t> 
   const size_t rank = kernel.size();
   for (size_t i = 0; i < rank; ++i) {
     const int64_t stride = entry(strides, i, 1), before = entry(pads, i, 0);
-    const int64_t reach = (kernel[i] - 1) * entry(dilations, i, 1) + 1;
+    const Extent reach =
+        t_.add(t_.scale(t_.add(number(kernel[i]), number(-1)), entry(dilations, i, 1)), number(1));
     const Extent extent = shape[i + 1];
-    const Extent last_start = t_.add(extent, number(before + entry(pads, i + rank, 0) - reach));
+    const Extent last_start = t_.add(extent, t_.subtract(padding(pads, i, rank), reach));
     t_.assume_nonnegative(last_start);
     const Extent whole = t_.floor_divide(last_start, number(stride));
     Extent windows = t_.add(whole, number(1));
