@@ -24,6 +24,20 @@ Status keep(librt::Result<librt::ModelGraph> loaded, rt_model** model,
   return {};
 }
 
+/// The reader's limits and checks. A limit of 0 keeps the default.
+Status limits_from(const rt_model_options* given, librt::ReadLimits& limits, bool& copy) {
+  rt_model_options c;
+  RT_TRY(librt::api::take_in(given, c, "rt_model_options"));
+  copy = c.copy != 0;
+  limits.verify = c.skip_checksums != 0 ? librt::Verify::Never : librt::Verify::AtFirstUse;
+  const auto lower = [](uint64_t& limit, uint64_t asked) { limit = asked != 0 ? asked : limit; };
+  lower(limits.nodes, c.max_nodes);
+  lower(limits.values, c.max_values);
+  lower(limits.graph_bytes, c.max_graph_bytes);
+  lower(limits.memory, c.max_data_bytes);
+  return {};
+}
+
 Status spec_at(const rt_model* model, const char* entry, size_t index, bool input, rt_tensor_spec* spec) {
   const librt::Graph* graph = graph_of(model, entry);
   if (graph == nullptr)
@@ -40,23 +54,40 @@ Status spec_at(const rt_model* model, const char* entry, size_t index, bool inpu
 extern "C" {
 
 rt_status* rt_model_load(const char* path, rt_model** model) {
+  return rt_model_load_with(path, nullptr, model);
+}
+
+rt_status* rt_model_load_with(const char* path, const rt_model_options* options, rt_model** model) {
   return guarded([&]() -> Status {
     if (path == nullptr || model == nullptr)
       return librt::invalid_argument("rt_model_load: a pointer is null");
     *model = nullptr;
+    librt::ReadLimits limits;
+    bool copy = false;
+    RT_TRY(limits_from(options, limits, copy));
     std::span<const std::byte> mapped;
-    librt::Result<librt::ModelGraph> loaded = librt::load_model(path, {}, &mapped);
+    librt::Result<librt::ModelGraph> loaded = librt::load_model(path, limits, copy, &mapped);
     return keep(std::move(loaded), model, mapped);
   });
 }
 
 rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model) {
+  rt_model_options options = RT_MODEL_OPTIONS_INIT;
+  options.copy = copy;
+  return rt_model_load_from_memory_with(data, bytes, &options, model);
+}
+
+rt_status* rt_model_load_from_memory_with(const void* data, size_t bytes, const rt_model_options* options,
+                                          rt_model** model) {
   return guarded([&]() -> Status {
     if (data == nullptr || model == nullptr)
       return librt::invalid_argument("rt_model_load_from_memory: a pointer is null");
     *model = nullptr;
+    librt::ReadLimits limits;
+    bool copy = false;
+    RT_TRY(limits_from(options, limits, copy));
     librt::Blob blob;
-    if (copy != 0) {
+    if (copy) {
       auto memory = std::make_shared<librt::AlignedBytes>();
       RT_TRY(memory->reserve(bytes));
       __builtin_memcpy(memory->data(), data, bytes);
@@ -66,23 +97,31 @@ rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, r
       blob.data = static_cast<const std::byte*>(data);
     }
     blob.size = bytes;
-    return keep(librt::read_model(std::move(blob)), model);
+    return keep(librt::read_model(std::move(blob), limits), model);
   });
 }
 
 rt_status* rt_model_load_from_callback(rt_read_callback read, void* user, uint64_t total_bytes,
                                        rt_model** model) {
+  return rt_model_load_from_callback_with(read, user, total_bytes, nullptr, model);
+}
+
+rt_status* rt_model_load_from_callback_with(rt_read_callback read, void* user, uint64_t total_bytes,
+                                            const rt_model_options* options, rt_model** model) {
   return guarded([&]() -> Status {
     if (read == nullptr || model == nullptr)
       return librt::invalid_argument("rt_model_load_from_callback: a pointer is null");
     *model = nullptr;
+    librt::ReadLimits limits;
+    bool copy = false;
+    RT_TRY(limits_from(options, limits, copy));
     const auto fetch = [&](uint64_t offset, size_t size, void* destination) -> Status {
       const int failed = read(user, offset, destination, size);
       if (failed == 0) return {};
       return Status::make(librt::Code::Io, "the read callback returned ", failed, " for ", size, " bytes at ",
                           offset);
     };
-    return keep(librt::read_model(librt::Source{.bytes = total_bytes, .read = fetch}), model);
+    return keep(librt::read_model(librt::Source{.bytes = total_bytes, .read = fetch}, limits), model);
   });
 }
 

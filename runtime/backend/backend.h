@@ -196,6 +196,12 @@ class Device {
   virtual Result<KernelPtr> make_reorder(const TensorInfo&, LayoutId, LayoutId) noexcept {
     return unsupported("this device has no private layouts");
   }
+  /// Calls work(context, i) for each i below `count`, in any order: on the device's threads, if they are the
+  /// host's. Not while work is submitted.
+  virtual void for_each(size_t count, void (*work)(void* context, size_t index) noexcept,
+                        void* context) noexcept {
+    for (size_t i = 0; i < count; ++i) work(context, i);
+  }
   /// Human-readable: "nChw16c". kDense is "dense".
   virtual std::string layout_name(LayoutId layout) const { return layout == kDense ? "dense" : "private"; }
 };

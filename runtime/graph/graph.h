@@ -143,6 +143,8 @@ struct State {
 };
 
 /// The contents of a .rt file: named graphs that can be run, and the state that they share.
+class DataChecks;  // data_checks.h
+
 struct ModelGraph {
   struct Entry {
     std::string name;
@@ -152,6 +154,7 @@ struct ModelGraph {
   std::vector<Entry> entries;
   std::vector<State> states;
   std::vector<std::pair<std::string, std::string>> metadata;
+  std::shared_ptr<const DataChecks> checks;  ///< of data that is not verified yet; null: none
 
   const Graph* entry(std::string_view name) const noexcept;
   Graph* entry(std::string_view name) noexcept;

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "runtime/core/checksum.h"
+
 namespace librt {
 
 inline constexpr uint64_t kFileAlignment = 64;
@@ -39,8 +41,5 @@ inline constexpr size_t kCheckedHeaderBytes = offsetof(FileHeader, header_checks
 constexpr uint64_t align_up(uint64_t offset, uint64_t alignment = kFileAlignment) noexcept {
   return (offset + alignment - 1) / alignment * alignment;
 }
-
-/// XXH3-64.
-uint64_t checksum(const void* bytes, size_t size) noexcept;
 
 }  // namespace librt

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/model/container.h"
+
 namespace librt {
 namespace {
 
@@ -24,23 +26,46 @@ Status failure(const std::string& path, const char* what) {
                       std::strerror(error));
 }
 
-}  // namespace
-
-Result<Blob> map_file(const std::string& path) {
+Status open_regular(const std::string& path, Descriptor& file, size_t& size) {
   // O_NONBLOCK: a pipe is refused, and to open it must not wait for a writer.
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)};
+  file.number = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (file.number < 0) return failure(path, "cannot open");
   struct stat info {};
   if (fstat(file.number, &info) != 0) return failure(path, "cannot inspect");
   if (!S_ISREG(info.st_mode)) return Status::make(Code::Io, path, ": not a regular file");
+  size = static_cast<size_t>(info.st_size);
+  return {};
+}
+
+}  // namespace
+
+Result<Blob> map_file(const std::string& path) {
+  Descriptor file;
   Blob blob;
-  blob.size = static_cast<size_t>(info.st_size);
+  RT_TRY(open_regular(path, file, blob.size));
   if (blob.size == 0) return blob;
   void* address = mmap(nullptr, blob.size, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (address == MAP_FAILED) return failure(path, "cannot map into memory");
   blob.data = static_cast<const std::byte*>(address);
   blob.owner = std::shared_ptr<const void>(address, [size = blob.size](void* start) { munmap(start, size); });
   return blob;
+}
+
+Result<Blob> read_file(const std::string& path) {
+  Descriptor file;
+  size_t size = 0;
+  RT_TRY(open_regular(path, file, size));
+  RT_ASSIGN(WritableBlob copy, allocate_blob(size));
+  for (size_t done = 0; done < size;) {
+    const ssize_t got = read(file.number, copy.data + done, size - done);
+    if (got > 0)
+      done += static_cast<size_t>(got);
+    else if (got == 0)
+      return Status::make(Code::Io, path, ": the file was truncated while it was read");
+    else if (errno != EINTR)
+      return failure(path, "cannot read");
+  }
+  return std::move(copy.blob);
 }
 
 }  // namespace librt

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "runtime/graph/data_checks.h"
 #include "runtime/graph/verify.h"
 #include "runtime/model/mapped_file.h"
 #include "runtime/model/meaning.h"
@@ -10,7 +11,9 @@
 namespace librt {
 namespace {
 
-Result<ModelGraph> read(const Container& container, const ReadLimits& limits) {
+constexpr uint64_t kSmallSegment = 4096;
+
+Result<ModelGraph> read(const Container& container, const ReadLimits& limits, DataChecks empty) {
   const Blob& bytes = container.graph();
   if (bytes.size >= FLATBUFFERS_MAX_BUFFER_SIZE)
     return invalid_model("FlatBuffer: ", bytes_text(bytes.size), ", the limit is 2 GiB");
@@ -21,24 +24,29 @@ Result<ModelGraph> read(const Container& container, const ReadLimits& limits) {
   options.max_tables = static_cast<flatbuffers::uoffset_t>(bytes.size / 4);
   flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(bytes.data), bytes.size, options);
   if (!file::VerifyModelBuffer(verifier)) return invalid_model("FlatBuffer: the structure is damaged");
+  const auto checks = std::make_shared<DataChecks>(std::move(empty));
   const FetchSegment fetch = [&](const file::Segment& segment) -> Result<Blob> {
     RT_ASSIGN(Blob blob, container.segment(segment.offset(), segment.bytes()));
-    if (limits.verify_data && checksum(blob.data, blob.size) != segment.checksum())
+    if (limits.verify == Verify::Never || segment.checksum() == 0) return blob;
+    if (limits.verify == Verify::AtFirstUse && blob.size > kSmallSegment)
+      checks->add(blob, segment.checksum());
+    else if (checksum(blob.data, blob.size) != segment.checksum())
       return invalid_model("the checksum of ", segment.bytes(), " bytes at ", segment.offset(),
                            " in the data area differs; the file is damaged");
     return blob;
   };
   RT_ASSIGN(ModelGraph model, unpack_model(*file::GetModel(bytes.data), limits, fetch));
+  model.checks = checks;
   RT_TRY(verify(model));
   RT_TRY(check_meaning(model));
   return model;
 }
 
 template <class From>
-Result<ModelGraph> read_from(From from, const ReadLimits& limits) {
+Result<ModelGraph> read_from(From from, const ReadLimits& limits, DataChecks checks = {}) {
   try {
     RT_ASSIGN(const Container container, Container::open(std::move(from), kModelMagic));
-    return read(container, limits);
+    return read(container, limits, std::move(checks));
   } catch (const std::bad_alloc&) {
     return Status(Code::OutOfMemory, "no memory for the model's graphs");
   }
@@ -54,11 +62,12 @@ Result<ModelGraph> read_model(Source source, const ReadLimits& limits) {
   return read_from(std::move(source), limits);
 }
 
-Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits,
+Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits, bool copy,
                               std::span<const std::byte>* mapped) {
-  RT_ASSIGN(Blob file, map_file(path));
-  if (mapped != nullptr) *mapped = {file.data, file.size};
-  auto model = read_from(std::move(file), limits);
+  RT_ASSIGN(Blob file, copy ? read_file(path) : map_file(path));
+  const std::span<const std::byte> bytes(file.data, copy ? 0 : file.size);
+  if (mapped != nullptr) *mapped = bytes;
+  auto model = read_from(std::move(file), limits, copy ? DataChecks() : DataChecks(path, bytes));
   if (!model.ok()) return std::move(model).status().in(path);
   return model;
 }

@@ -21,9 +21,10 @@ Result<ModelGraph> read_model(Blob file, const ReadLimits& limits = {});
 /// Through a callback that reads ranges; each weight gets its own memory.
 Result<ModelGraph> read_model(Source source, const ReadLimits& limits = {});
 
-/// From a file, mapped: weights are read from disk on first access. `mapped`, if not null, receives the
-/// mapped range, valid while the model lives.
-Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits = {},
+/// From a file, mapped: weights are read from disk on first access. copy: read into memory instead; then
+/// nothing that happens to the file afterwards matters. `mapped`, if not null, receives the mapped range,
+/// valid while the model lives.
+Result<ModelGraph> load_model(const std::string& path, const ReadLimits& limits = {}, bool copy = false,
                               std::span<const std::byte>* mapped = nullptr);
 
 }  // namespace librt

@@ -6,6 +6,7 @@
 #include "runtime/core/cache_folder.h"
 #include "runtime/core/convert_floats.h"
 #include "runtime/session/device/rank_handshake.h"
+#include "runtime/session/memory/verify_data.h"
 #include "runtime/session/prepare/device_choice.h"
 #include "runtime/session/prepare/shapes.h"
 
@@ -90,6 +91,7 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
                                                     const std::shared_ptr<const ModelGraph>& model,
                                                     const SessionOptions& options, Session* share) {
   RT_TRY(check_options(options));
+  if (model->checks != nullptr) RT_TRY(model->checks->verify_size());
   auto session = std::make_unique<Session>();
   RT_ASSIGN(session->graph_, find_entry(*model, options.entry));
   Workspace& shared = session->shared_;
@@ -121,6 +123,8 @@ Result<std::unique_ptr<Session>> Session::create_on(const std::shared_ptr<Device
   session->output_ranges_.resize(graph.outputs.size());
   for (Pending& run : session->pending_) run.outputs.resize(graph.outputs.size());
   if (needs_partition(graph)) {
+    // Also what the host reads between the parts.
+    RT_TRY(verify_data(model->checks.get(), graph, *shared.devices));
     RT_ASSIGN(session->partitioned_, Executor::create(shared, graph, GraphKind::Entry));
     return session;
   }

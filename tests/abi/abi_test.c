@@ -44,6 +44,14 @@ static void test_models(void) {
   EXPECT_CODE(rt_model_load_from_memory(garbage, sizeof garbage, 1, &model), RT_INVALID_MODEL, "");
   EXPECT_CODE(rt_model_load_from_memory(garbage, sizeof garbage, 0, &model), RT_INVALID_MODEL, "");
   EXPECT_CODE(rt_model_load_from_callback(fail_to_read, NULL, 1000, &model), RT_IO, "42");
+  rt_model_options options = RT_MODEL_OPTIONS_INIT;
+  options.copy = 1;
+  EXPECT_CODE(rt_model_load_with("/no/such/file.rt", &options, &model), RT_NOT_FOUND, "/no/such/file.rt");
+  EXPECT_CODE(rt_model_load_with("/", &options, &model), RT_IO, "not a regular file");
+  EXPECT_CODE(rt_model_load_from_memory_with(garbage, sizeof garbage, NULL, &model), RT_INVALID_MODEL, "");
+  EXPECT_CODE(rt_model_load_from_callback_with(fail_to_read, NULL, 1000, &options, &model), RT_IO, "42");
+  options.struct_size = 0;
+  EXPECT_CODE(rt_model_load_with("/", &options, &model), RT_INVALID_ARGUMENT, "struct_size");
   EXPECT_CODE(rt_model_load(NULL, &model), RT_INVALID_ARGUMENT, "null");
   EXPECT_CODE(rt_model_load("x", NULL), RT_INVALID_ARGUMENT, "null");
   EXPECT(rt_model_entry_count(NULL) == 0 && rt_model_entry_name(NULL, 0) == NULL);

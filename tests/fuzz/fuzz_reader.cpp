@@ -22,8 +22,7 @@ void make_checksums_right(std::vector<std::byte>& file) {
 }
 
 void check(librt::Blob file) {
-  const librt::ReadLimits limits{
-      .nodes = 10000, .values = 10000, .graph_bytes = 16 << 20, .verify_data = true};
+  const librt::ReadLimits limits{.nodes = 10000, .values = 10000, .graph_bytes = 16 << 20};
   const auto model = librt::read_model(std::move(file), limits);
   const librt::Code code = model.status().code();
   if (code != librt::Code::Ok && code != librt::Code::InvalidModel) std::abort();

@@ -155,6 +155,22 @@ grep -q "not deleted .*/mine: not a file of librt" out.txt || fail "no word of t
 [[ $(find "$XDG_CACHE_HOME/librt" -type f) == "$XDG_CACHE_HOME/librt/mine" ]] || fail "still there: $(find "$XDG_CACHE_HOME/librt")"
 "$bin/rtbench" --clear-cache | grep -q "nothing to delete in $XDG_CACHE_HOME/librt" || fail "cleared twice"
 
+echo "--- model files that are damaged, or change while they are used"
+cp "$model" damaged.rt
+head -c 4096 /dev/zero | dd of=damaged.rt bs=1 seek=$(($(stat -c %s damaged.rt) / 2)) conv=notrunc status=none
+refuses 2 "damaged.rt is damaged" rtrun damaged.rt --random-input --backend cpu
+refuses 2 "is damaged" rtrun damaged.rt --random-input --backend cpu --copy-model
+"$bin/rtrun" damaged.rt --random-input --backend cpu --quiet --skip-checksums
+cp "$model" changing.rt
+"$bin/rtrun" changing.rt --random-input --backend reference --repeat 100000000 >out.txt 2>error.txt &
+rtrun=$!
+until grep -q changing.rt "/proc/$rtrun/maps"; do kill -0 $rtrun || fail "rtrun has ended: $(cat error.txt)"; done
+: >changing.rt
+code=0
+wait $rtrun || code=$?
+[[ $code == 2 || $code == 3 ]] || fail "truncated while it is used: exit code $code: $(cat error.txt)"
+grep -q 'truncated' error.txt || fail "truncated while it is used: $(cat error.txt)"
+
 echo "--- other files"
 refuses 3 "No space left" rtconvert zoo:lenet5 -o /dev/full
 [[ -c /dev/full ]] || fail "/dev/full is no device any more"

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "runtime/graph/data_checks.h"
 #include "runtime/graph/verify.h"
 #include "runtime/model/format.h"
 #include "runtime/model/reader.h"
@@ -80,11 +81,44 @@ TEST(ModelDamage, FlippedBitsWithCorrectedChecksums) {
   EXPECT_GT(accepted, 0u);  // changed letters in names, changed constants
 }
 
-TEST(ModelDamage, DataIsComparedOnRequest) {
+TEST(ModelDamage, DataIsCompared) {
   auto bytes = sample_bytes();
   bytes.back() ^= std::byte{1};
-  EXPECT_TRUE(read_model(blob_of(bytes)).ok());
-  expect_refused(bytes, "checksum", {.verify_data = true});
+  expect_refused(bytes, "checksum");
+  expect_refused(bytes, "checksum", {.verify = Verify::AtFirstUse});  // small: while reading
+  EXPECT_TRUE(read_model(blob_of(bytes), {.verify = Verify::Never}).ok());
+}
+
+TEST(ModelDamage, LargeDataIsComparedAtFirstUse) {
+  ModelGraph model = testing::sample_model();
+  State& state = model.states.emplace_back();
+  state.name = "large";
+  state.info = {.dtype = DType::F32, .shape = {2048}};
+  state.initial = Blob::own(std::vector<std::byte>(8192, std::byte{1}));
+  auto bytes = compiler::serialize_model(model).value();
+  const auto sound = read_model(blob_of(bytes), {.verify = Verify::AtFirstUse});
+  ASSERT_TRUE(sound.ok()) << sound.status().message();
+  EXPECT_TRUE(sound->checks->verify(sound->states.back().initial.data).ok());
+  EXPECT_TRUE(sound->checks->verify(sound->states.back().initial.data + 1).ok());  // no range begins here
+  const auto place = std::search_n(bytes.begin(), bytes.end(), 8192, std::byte{1});
+  *(place + 5000) ^= std::byte{16};
+  expect_refused(bytes, "the checksum of 8192 bytes");
+  const auto damaged = read_model(blob_of(bytes), {.verify = Verify::AtFirstUse});
+  ASSERT_TRUE(damaged.ok()) << damaged.status().message();
+  for (int again = 0; again < 2; ++again) {
+    const Status status = damaged->checks->verify(damaged->states.back().initial.data);
+    EXPECT_EQ(status.code(), Code::InvalidModel);
+    EXPECT_EQ(status.message(), "the checksum of its 8192 bytes differs; the file is damaged");
+  }
+}
+
+/// Every size around the switches between the ways to compute it.
+TEST(ModelDamage, ChecksumsOfLongRangesDoNotDependOnTheProcessor) {
+  std::vector<std::byte> bytes(70'000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * 131 >> 3);
+  EXPECT_EQ(checksum(bytes.data(), 4095), 0xb872ca2b025f705bu);
+  EXPECT_EQ(checksum(bytes.data(), 4096), 0x0e6e0796ab5608abu);
+  EXPECT_EQ(checksum(bytes.data() + 1, 69'999), 0xe6fcc9162d968a8cu);
 }
 
 TEST(ModelDamage, OtherFiles) {

@@ -27,7 +27,7 @@ std::vector<std::byte> sample_bytes() {
 }
 
 TEST(ModelRoundTrip, Memory) {
-  const auto read = read_model(testing::blob_of(sample_bytes()), {.verify_data = true});
+  const auto read = read_model(testing::blob_of(sample_bytes()));
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_TRUE(testing::equal(read.value(), sample_model()));
 }
@@ -46,7 +46,7 @@ TEST(ModelRoundTrip, File) {
   const Status written = write_model(sample_model(), path);
   ASSERT_TRUE(written.ok()) << written.message();
   EXPECT_EQ(folder.list(), std::vector<std::string>{"model.rt"});
-  auto read = load_model(path, {.verify_data = true});
+  auto read = load_model(path);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_TRUE(testing::equal(read.value(), sample_model()));
   // The mapping lives as long as any weight, beyond the file and the model.
@@ -279,7 +279,7 @@ TEST(ModelReader, LargeOffsets) {
     out.write(reinterpret_cast<const char*>(numbers), sizeof numbers);
     if (!out.flush()) GTEST_SKIP() << "cannot make a sparse file of 5 GiB in " << path;
   }
-  const auto read = load_model(path, {.verify_data = true});
+  const auto read = load_model(path);
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(reinterpret_cast<const float*>(read->states[0].initial.data)[3], 4);
 }

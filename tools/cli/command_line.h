@@ -132,6 +132,17 @@ class CommandLine {
   std::deque<Option> options_;
 };
 
+/// Adds --copy-model and --skip-checksums. Options: rt::ModelOptions.
+template <class Options>
+void add_model_options(CommandLine& app, Options& options, const std::string& group = "Options") {
+  app.add_flag("--copy-model", options.copy,
+               "Read the model file into memory instead of mapping it: it may then change or be truncated")
+      ->group(group);
+  app.add_flag("--skip-checksums", options.skip_checksums,
+               "Do not compare the checksums of the weights when they are first used")
+      ->group(group);
+}
+
 /// Seconds of an option as milliseconds for librt: at least 1 unless they are 0.
 uint64_t milliseconds(double seconds);
 

@@ -58,6 +58,16 @@ int caught(const char* name, int (*work)(int, char**), int argc, char** argv) {
   _exit(kBadMachine);
 }
 
+/// A page of a mapped file could not be read: there is nothing to return to.
+void mapped_file_lost(int) {
+  constexpr char kReason[] =
+      ": a file was truncated, or its disk failed, while it was in use; --copy-model reads a model into "
+      "memory\n";
+  (void)!write(STDERR_FILENO, g_name, std::strlen(g_name));
+  (void)!write(STDERR_FILENO, kReason, sizeof kReason - 1);
+  _exit(kBadMachine);
+}
+
 }  // namespace
 
 int run_program(const char* name, int argc, char** argv, int (*work)(int argc, char** argv)) {
@@ -66,6 +76,7 @@ int run_program(const char* name, int argc, char** argv, int (*work)(int argc, c
   occupy_standard_streams();
   // A file above the limit (ulimit -f) is an error of write(), as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, mapped_file_lost);
   const int code = caught(name, work, argc, argv);
   std::cout.flush();
   errno = 0;

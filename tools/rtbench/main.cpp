@@ -133,7 +133,7 @@ struct Expected {
 rt::Status bench_model(const BenchModel& model, const BenchModel& original,
                        const std::vector<rt::DeviceInfo>& devices, const Options& options, Expected& want,
                        std::vector<Measurement>& results) {
-  auto loaded = load(model);
+  auto loaded = load(model, options.measure.load);
   if (!loaded) return loaded.status();
   int64_t fixed = 1;
   std::vector<int64_t> batches = options.batches;
@@ -215,7 +215,7 @@ int clear_cache() {
 rt::Status check_dims(const std::vector<BenchModel>& models, const Options& options) {
   std::set<std::string> symbols;
   for (const BenchModel& model : models) {
-    const auto loaded = load(model);
+    const auto loaded = load(model, options.measure.load);
     if (!loaded) return loaded.status();
     for (const rt::TensorSpec& input : loaded->inputs(model.entry))
       for (const rt::Dim& dim : input.dims)
@@ -362,6 +362,7 @@ int command_line(int argc, char** argv) {
   librt::tools::Option* target =
       app.add_option("--target-loss", options.measure.target_loss,
                      "train: also time until the loss on the one random batch is no larger");
+  librt::tools::add_model_options(app, options.measure.load);
   app.add_option("--threads", options.measure.threads, "CPU threads; 0: all this process may use");
   app.add_option("--precision", options.precisions,
                  "fp32, fp16, bf16, int8, int8-weights, int4-weights, or several: the model as rtconvert "

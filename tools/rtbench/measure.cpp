@@ -213,7 +213,7 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
                         const MeasureOptions& options, Outputs* outputs, Measurement& result) {
   const uint64_t resident = resident_bytes();
   const Clock::time_point start = Clock::now();
-  auto loaded = load(model);
+  auto loaded = load(model, options.load);
   if (!loaded) return loaded.status();
   result.load_ms = ms_since(start);
   auto inputs = make_inputs(model, *loaded, batch, options);
@@ -253,8 +253,8 @@ rt::Status measure_into(const BenchModel& model, const rt::DeviceInfo& device, i
 
 }  // namespace
 
-rt::Result<rt::Model> load(const BenchModel& model) {
-  return rt::Model::load(model.path);
+rt::Result<rt::Model> load(const BenchModel& model, const rt::ModelOptions& options) {
+  return rt::Model::load(model.path, options);
 }
 
 std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed) {
@@ -294,7 +294,7 @@ Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64
 rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
                                                        const MeasureOptions& options) {
   constexpr int64_t kRows = 8;
-  auto loaded = load(model);
+  auto loaded = load(model, options.load);
   if (!loaded) return loaded.status();
   const auto inputs = make_inputs(model, *loaded, kRows, options);
   if (!inputs) return inputs.status();
@@ -313,7 +313,7 @@ rt::Result<std::vector<tools::Array>> calibration_rows(const BenchModel& model,
 
 rt::Result<Outputs> outputs_of(const BenchModel& model, const std::string& backend, int64_t batch,
                                const MeasureOptions& options) {
-  auto loaded = load(model);
+  auto loaded = load(model, options.load);
   if (!loaded) return loaded.status();
   auto inputs = make_inputs(model, *loaded, batch, options);
   if (!inputs) return inputs.status();

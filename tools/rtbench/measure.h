@@ -14,6 +14,7 @@
 namespace librt::bench {
 
 struct MeasureOptions {
+  rt::ModelOptions load;
   int threads = 0;
   bool profile = false;
   bool tuning = true;
@@ -70,7 +71,7 @@ using Outputs = std::vector<rt::Tensor>;
 /// stored in `fixed`.
 std::string batch_symbol(const BenchModel& model, const rt::Model& loaded, int64_t& fixed);
 
-rt::Result<rt::Model> load(const BenchModel& model);
+rt::Result<rt::Model> load(const BenchModel& model, const rt::ModelOptions& options);
 
 /// Times runs on a device. outputs, if not null, receives the results of the last run.
 Measurement measure(const BenchModel& model, const rt::DeviceInfo& device, int64_t batch,

@@ -30,6 +30,7 @@ using librt::tools::Array;
 
 struct Options {
   std::string model;
+  rt::ModelOptions load;
   rt::SessionOptions session;
   rt::run::InputOptions inputs;
   rt::run::GenerateOptions generate;
@@ -245,7 +246,7 @@ int run(const Options& options) {
   if (compiled.failed != librt::tools::kFine) return compiled.failed;
   Times times;
   Clock::time_point start = Clock::now();
-  const auto model = rt::Model::load(compiled.path);
+  const auto model = rt::Model::load(compiled.path, options.load);
   if (!model) return report_failure("rtrun", model.status());
   times.load = seconds_since(start);
   if (options.inspect) {
@@ -375,6 +376,7 @@ int command_line(int argc, char** argv) {
                  "fp32, tf32 (f32 on CUDA's tensor cores), fp16 or bf16: compute matmuls and convolutions in "
                  "it; default: as in the file");
   app.add_flag("--strict", options.session.strict, "Fail if the device cannot run a node itself");
+  librt::tools::add_model_options(app, options.load);
   app.add_flag("--validation", options.session.validation,
                "Vulkan validation layers; their messages are errors");
   app.add_option("--input", options.inputs.files, "NAME=FILE: .npy, TensorProto .pb, PNG, JPEG or WAV");

@@ -192,7 +192,7 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
                     options.model +
                     " -o MODEL.rt --train --loss cross_entropy --optimizer adam` (or another "
                     "loss and optimizer), and give MODEL.rt");
-  const auto model = rt::Model::load(options.model);
+  const auto model = rt::Model::load(options.model, options.load);
   if (!model) return model.status();
   const std::vector<rt::TensorSpec> inputs = data_inputs(*model);
   if (inputs.empty())

@@ -132,6 +132,7 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
   add("--device", options.session.device,
       "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
       "GPU for each rank on this machine");
+  librt::tools::add_model_options(app, options.load, group);
   add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic{ranks}", options.deterministic,
                "Equal results, bit for bit, from run to run and for any number of processes; several need "
@@ -227,10 +228,13 @@ rt::Status check(Options& options) {
 // read is compared by its content.
 Facts facts_of(const librt::tools::CommandLine& app) {
   static constexpr std::string_view kMayDiffer[] = {
-      "help",      "version",       "model",  "data",    "labels",    "validate",    "validate-labels",
-      "format",    "cache",         "memory", "backend", "device",    "threads",     "tokenizer",
-      "prefetch",  "workers",       "log",    "json",    "log-every", "tensorboard", "rank-timeout",
-      "rank-wait", "on-device-lost"};
+      "help",          "version",   "model",           "data",
+      "labels",        "validate",  "validate-labels", "format",
+      "cache",         "memory",    "backend",         "device",
+      "threads",       "tokenizer", "prefetch",        "workers",
+      "log",           "json",      "log-every",       "tensorboard",
+      "rank-timeout",  "rank-wait", "on-device-lost",  "copy-model",
+      "skip-checksums"};
   static constexpr std::string_view kPaths[] = {"checkpoint", "best"};
   const auto is_one_of = [](std::span<const std::string_view> names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -20,6 +20,7 @@ struct Options {
   DataOptions data;
   Normalization normalization;
   std::vector<std::string> augment;
+  rt::ModelOptions load;
   rt::SessionOptions session;
   LoopOptions loop;
   bool no_header = false, no_shuffle = false;

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "backends/cpu/device/commands.h"
+#include "backends/cpu/device/parallel.h"
 #include "backends/cpu/kernel.h"
 
 namespace librt::cpu {
@@ -142,6 +143,14 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
   } catch (...) {
     return caught_exception("creating a reorder");
   }
+}
+
+void CpuDevice::for_each(size_t count, void (*work)(void* context, size_t index) noexcept,
+                         void* context) noexcept {
+  const ThreadScope scope(info_.threads);
+  const auto items = static_cast<int64_t>(count);
+#pragma omp parallel for schedule(dynamic) num_threads(max_threads()) if (items > 1)
+  for (int64_t i = 0; i < items; ++i) work(context, static_cast<size_t>(i));
 }
 
 std::string CpuDevice::layout_name(LayoutId layout) const {

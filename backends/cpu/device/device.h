@@ -31,6 +31,8 @@ class CpuDevice final : public Device {
   Result<CommandListPtr> begin(const RecordOptions& options) noexcept override;
   size_t layout_bytes(LayoutId layout, const TensorInfo& info) const noexcept override;
   Result<KernelPtr> make_reorder(const TensorInfo& info, LayoutId from, LayoutId to) noexcept override;
+  void for_each(size_t count, void (*work)(void* context, size_t index) noexcept,
+                void* context) noexcept override;
   std::string layout_name(LayoutId layout) const override;
 
   const Simd& simd() const noexcept { return simd_; }

@@ -129,16 +129,45 @@ typedef struct rt_tensor_spec {
 /** A loaded model: its entries, states and metadata. */
 typedef struct rt_model rt_model;
 
+/** Options of loading a model. What exceeds a limit is RT_INVALID_MODEL; the defaults fit every legitimate
+ * model, an application that opens untrusted files lowers them. */
+typedef struct rt_model_options {
+  size_t struct_size; /**< sizeof of this struct */
+  /** 1: librt has the bytes in memory of its own. 0: a file is mapped and must not be overwritten or
+   * truncated until the model and its sessions are freed (a read past its new end is the signal SIGBUS);
+   * bytes in memory belong to the caller, who keeps them alive and unchanged for as long. */
+  int32_t copy;
+  /** 1: the checksums of the weights are not compared. 0: each when a session first uses the weight; a
+   * difference is RT_INVALID_MODEL from the call that does (rt_session_create, rt_session_prepare, the first
+   * run). Those of the header and the graphs always are, at the load. */
+  int32_t skip_checksums;
+  uint64_t max_nodes;       /**< nodes of all graphs, with bodies; 0: 1,000,000 */
+  uint64_t max_values;      /**< values of all graphs, with bodies; 0: 4,000,000 */
+  uint64_t max_graph_bytes; /**< memory of everything except tensors; 0: 1 GiB */
+  uint64_t max_data_bytes;  /**< one value of known shape; all states together; 0: 64 GiB */
+} rt_model_options;
+
+/** Initial value of an rt_model_options. */
+#define RT_MODEL_OPTIONS_INIT \
+  { sizeof(rt_model_options), 0, 0, 0, 0, 0, 0 }
+
 /** Maps the file and validates its structure completely; weights are read on demand. */
 RT_API rt_status* rt_model_load(const char* path, rt_model** model);
-/** A model file in memory. copy != 0: librt copies the bytes. copy == 0: the caller keeps the bytes alive and
- * unchanged until the model and all its sessions are freed; they should be aligned to 64 bytes. */
+/** The same with options; NULL: the defaults. */
+RT_API rt_status* rt_model_load_with(const char* path, const rt_model_options* options, rt_model** model);
+/** A model file in memory. copy: see rt_model_options. Borrowed bytes should be aligned to 64 bytes. */
 RT_API rt_status* rt_model_load_from_memory(const void* data, size_t bytes, int copy, rt_model** model);
+/** The same with options; NULL: the defaults, which do not copy. */
+RT_API rt_status* rt_model_load_from_memory_with(const void* data, size_t bytes,
+                                                 const rt_model_options* options, rt_model** model);
 /** Reads `bytes` bytes at `offset` into `destination`; 0 is success. Called only during the load. */
 typedef int (*rt_read_callback)(void* user, uint64_t offset, void* destination, size_t bytes);
 /** A model of `total_bytes` bytes that `read` fetches; `user` is passed on to it. */
 RT_API rt_status* rt_model_load_from_callback(rt_read_callback read, void* user, uint64_t total_bytes,
                                               rt_model** model);
+/** The same with options, of which `copy` has no effect; NULL: the defaults. */
+RT_API rt_status* rt_model_load_from_callback_with(rt_read_callback read, void* user, uint64_t total_bytes,
+                                                   const rt_model_options* options, rt_model** model);
 /** Frees the model; NULL is allowed. */
 RT_API void rt_model_free(rt_model* model);
 

@@ -295,19 +295,35 @@ inline std::string or_empty(const char* text) {
 }  // namespace detail
 /// @endcond
 
+/// The fields of rt_model_options, with the same defaults.
+struct ModelOptions {
+  bool copy = false;             ///< bytes in memory of librt's own; else a file is mapped
+  bool skip_checksums = false;   ///< do not compare the checksums of the weights when they are first used
+  uint64_t max_nodes = 0;        ///< nodes of all graphs; 0: 1,000,000
+  uint64_t max_values = 0;       ///< values of all graphs; 0: 4,000,000
+  uint64_t max_graph_bytes = 0;  ///< memory of everything except tensors; 0: 1 GiB
+  uint64_t max_data_bytes = 0;   ///< one value of known shape; all states together; 0: 64 GiB
+};
+
 /// A loaded model: its entries, states and metadata.
 class Model {
  public:
-  /// Maps the file and validates its structure: see rt_model_load.
-  static Result<Model> load(const std::string& path) {
+  /// Maps the file, or copies it, and validates its structure: see rt_model_load_with.
+  static Result<Model> load(const std::string& path, const ModelOptions& options = {}) {
     rt_model* model = nullptr;
-    if (Status status = Status::take(rt_model_load(path.c_str(), &model)); !status) return status;
+    const rt_model_options c = to_c(options);
+    if (Status status = Status::take(rt_model_load_with(path.c_str(), &c, &model)); !status) return status;
     return Model(model);
   }
   /// A model file in memory. copy = false: `bytes` must outlive the model and its sessions.
   static Result<Model> from_memory(std::span<const std::byte> bytes, bool copy = true) {
+    return from_memory(bytes, ModelOptions{.copy = copy});
+  }
+  /// The same with options.
+  static Result<Model> from_memory(std::span<const std::byte> bytes, const ModelOptions& options) {
     rt_model* model = nullptr;
-    rt_status* status = rt_model_load_from_memory(bytes.data(), bytes.size(), copy ? 1 : 0, &model);
+    const rt_model_options c = to_c(options);
+    rt_status* status = rt_model_load_from_memory_with(bytes.data(), bytes.size(), &c, &model);
     if (Status failed = Status::take(status); !failed) return failed;
     return Model(model);
   }
@@ -350,6 +366,11 @@ class Model {
 
  private:
   explicit Model(rt_model* model) : handle_(model) {}
+  static rt_model_options to_c(const ModelOptions& options) noexcept {
+    return {sizeof(rt_model_options), options.copy ? 1 : 0, options.skip_checksums ? 1 : 0,
+            options.max_nodes,        options.max_values,   options.max_graph_bytes,
+            options.max_data_bytes};
+  }
   template <class Count, class Get>
   std::vector<TensorSpec> specs(const std::string& entry, Count count, Get get) const {
     std::vector<TensorSpec> all;

@@ -4,6 +4,7 @@
 
 #include "runtime/core/host_memory.h"
 #include "runtime/session/memory/memory_limit.h"
+#include "runtime/session/memory/verify_data.h"
 
 namespace librt {
 
@@ -27,6 +28,9 @@ Result<std::shared_ptr<StateStore>> StateStore::create(std::shared_ptr<DeviceSet
              .in("the model's states"));
   if (store->bytes_ > 0) {
     RT_ASSIGN(store->block_, Block::allocate(device, store->bytes_));
+    std::vector<DataChecks::Item> items;
+    for (const State& state : store->model_->states) items.push_back({state.initial.data, &state.name});
+    RT_TRY(verify_data(store->model_->checks.get(), std::move(items), *store->devices_));
     RT_TRY(store->reset());
   }
   return store;

@@ -5,6 +5,7 @@
 
 #include "runtime/core/host_memory.h"
 #include "runtime/session/memory/storage.h"
+#include "runtime/session/memory/verify_data.h"
 #include "runtime/session/prepare/shapes.h"
 
 namespace librt {
@@ -213,6 +214,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
                               "' determines shapes: set it before planning");
     values[i] = static_cast<const std::byte*>(inputs[i].data);
   }
+  RT_TRY(verify_data(shared_.model->checks.get(), graph_, *shared_.devices));
   const uint64_t held = shared_.held();
   shared_.kernel_tuner.begin_plan(shared_.limit.left(held));
   RT_ASSIGN(std::unique_ptr<Program> program, legalize({.graph = graph_,
