@@ -255,7 +255,8 @@ class Verifier {
   }
 
   void check_updates() {
-    std::vector<uint32_t> updated;
+    // An index beyond these is a problem of the value.
+    std::vector<uint8_t> updated(states_ != nullptr ? states_->size() : graph_.values.size());
     for (const StateUpdate& update : graph_.state_updates) {
       if (update.state >= graph_.values.size() || graph_.values[update.state].role != Role::State) {
         problem("state update: ", name(update.state), " is not a state");
@@ -267,9 +268,10 @@ class Verifier {
       }
       const Value& state = graph_.values[update.state];
       const Value& value = graph_.values[update.value];
-      if (std::find(updated.begin(), updated.end(), state.state) != updated.end())
-        problem("state update: ", name(update.state), " is updated twice");
-      updated.push_back(state.state);
+      if (state.state < updated.size()) {
+        if (updated[state.state]) problem("state update: ", name(update.state), " is updated twice");
+        updated[state.state] = true;
+      }
       if (value.dtype != state.dtype || (value.is_static() && value.dims != state.dims))
         problem("state update: ", name(update.value), " has not the type and dimensions of ",
                 name(update.state));

@@ -6,11 +6,14 @@ namespace librt {
 
 uint32_t SegmentTable::add(const Blob& blob) {
   const uint64_t sum = checksum(blob.data, blob.size);
-  for (size_t i = 0; i < ranges_.size(); ++i)
-    if (ranges_[i].checksum == sum && ranges_[i].bytes == blob.size &&
-        (blobs_[i].data == blob.data || std::memcmp(blobs_[i].data, blob.data, blob.size) == 0))
-      return static_cast<uint32_t>(i);
+  for (auto known = by_checksum_.lower_bound(sum); known != by_checksum_.end() && known->first == sum;
+       ++known)
+    if (const Blob& other = blobs_[known->second];
+        other.size == blob.size &&
+        (other.data == blob.data || std::memcmp(other.data, blob.data, blob.size) == 0))
+      return known->second;
   const auto index = static_cast<uint32_t>(ranges_.size());
+  by_checksum_.emplace(sum, index);
   const uint64_t offset = align_up(end_);
   ranges_.push_back({offset, blob.size, sum});
   blobs_.push_back(blob);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,7 @@ class SegmentTable {
  private:
   std::vector<SegmentRange> ranges_;
   std::vector<Blob> blobs_;
+  std::multimap<uint64_t, uint32_t> by_checksum_;  ///< indices
   uint64_t end_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace librt {
@@ -46,27 +47,35 @@ TEST(Planner, ReusesWhatIsFree) {
   EXPECT_EQ(plan.peak, 1024u + 512 + 448 + 256 + 128);
 }
 
-TEST(Planner, RandomPlansAreValidAndNearTheLowerBound) {
+/// `count` ranges of random sizes that begin in the first `steps` steps.
+void expect_near_the_lower_bound(size_t count, uint32_t steps, size_t alignment) {
   std::mt19937 random(7);
-  for (const size_t alignment : {size_t{64}, size_t{256}}) {
-    std::vector<Lifetime> lives;
-    for (int i = 0; i < 200; ++i) {
-      const auto first = static_cast<uint32_t>(random() % 100);
-      lives.push_back({first, first + static_cast<uint32_t>(random() % 10), random() % 5000});
-    }
-    const MemoryPlan plan = plan_memory(lives, alignment);
-    expect_valid(lives, plan, alignment);
-    size_t bound = 0;  // live bytes at the peak step
-    for (uint32_t step = 0; step < 110; ++step) {
-      size_t alive = 0;
-      for (const Lifetime& life : lives)
-        if (life.first <= step && step <= life.last)
-          alive += (life.bytes + alignment - 1) / alignment * alignment;
-      bound = std::max(bound, alive);
-    }
-    EXPECT_GE(plan.peak, bound);
-    EXPECT_LE(plan.peak, bound + bound / 4);
+  std::vector<Lifetime> lives;
+  std::vector<size_t> alive(steps + 10);  // bytes, by step
+  for (size_t i = 0; i < count; ++i) {
+    const auto first = static_cast<uint32_t>(random() % steps);
+    lives.push_back({first, first + static_cast<uint32_t>(random() % 10), random() % 5000});
+    for (uint32_t step = first; step <= lives.back().last; ++step)
+      alive[step] += (lives.back().bytes + alignment - 1) / alignment * alignment;
   }
+  const MemoryPlan plan = plan_memory(lives, alignment);
+  expect_valid(lives, plan, alignment);
+  const size_t bound = *std::max_element(alive.begin(), alive.end());
+  EXPECT_GE(plan.peak, bound);
+  EXPECT_LE(plan.peak, bound + bound / 4);
+}
+
+TEST(Planner, RandomPlansAreValidAndNearTheLowerBound) {
+  for (const size_t alignment : {size_t{64}, size_t{256}}) expect_near_the_lower_bound(200, 100, alignment);
+}
+
+TEST(Planner, ManyRangesAreNearTheLowerBound) {
+  expect_near_the_lower_bound(kManyRanges + 1, kManyRanges / 2, 64);
+}
+
+TEST(Planner, ManyRangesThatAreLiveAtOnceFollowEachOther) {
+  const std::vector<Lifetime> lives(kManyRanges + 1, {0, 1, 64});
+  EXPECT_EQ(plan_memory(lives).peak, lives.size() * 64);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace librt {
 
@@ -16,20 +17,18 @@ bool in_place(Device& device, const std::byte* data) noexcept {
 
 void ConstantStore::want(Device& device, const std::byte* data, size_t bytes) {
   if (bytes == 0) return;
-  const auto [entry, added] = locations_.try_emplace({&device, data});
-  if (!added && entry->second.block != nullptr) return;
-  if (!added && std::any_of(wanted_.begin(), wanted_.end(), [&](const Wanted& other) {
-        return other.device == &device && other.data == data;
-      }))
-    return;
+  if (!locations_.try_emplace({&device, data}).second) return;
   wanted_.push_back({&device, data, bytes});
   if (!in_place(device, data)) wanted_bytes_ += aligned(bytes, device);
 }
 
 Status ConstantStore::commit() {
-  std::vector<Wanted> wanted = std::move(wanted_);
-  wanted_.clear();
-  wanted_bytes_ = 0;
+  Status status = place(wanted_);
+  abandon();
+  return status;
+}
+
+Status ConstantStore::place(std::span<const Wanted> wanted) {
   for (const Wanted& constant : wanted) {
     if (!in_place(*constant.device, constant.data)) continue;
     RT_ASSIGN(BlockPtr block, Block::wrap(*constant.device, constant.data, constant.bytes));
@@ -60,6 +59,9 @@ Status ConstantStore::commit() {
 }
 
 void ConstantStore::abandon() noexcept {
+  for (const Wanted& constant : wanted_)
+    if (const auto found = locations_.find({constant.device, constant.data}); found->second.block == nullptr)
+      locations_.erase(found);
   wanted_.clear();
   wanted_bytes_ = 0;
 }
@@ -151,13 +153,16 @@ MemoryLocation PlanConstants::find(Device& device, const std::byte* data) const 
   return {slab_of(device), place.offset};
 }
 
+bool PackedStore::Key::operator<(const Key& other) const noexcept {
+  return std::tie(device, row, packed_key, constants) <
+         std::tie(other.device, other.row, other.packed_key, other.constants);
+}
+
 size_t PackedStore::want(const Request& request) {
-  const bool shared = request.key.packed_key != 0;
-  for (const Shared& known : shared_)
-    if (shared && known.key == request.key) return known.index;
   const size_t index = locations_.size();
+  if (request.key.packed_key != 0)
+    if (const auto [known, added] = shared_.try_emplace(request.key, index); !added) return known->second;
   locations_.push_back({});
-  if (shared) shared_.push_back({request.key, index});
   wanted_.push_back(request);
   wanted_index_.push_back(index);
   wanted_bytes_ += aligned(request.bytes, *request.device);
@@ -168,7 +173,7 @@ void PackedStore::abandon() noexcept {
   wanted_.clear();
   wanted_index_.clear();
   wanted_bytes_ = 0;
-  std::erase_if(shared_, [&](const Shared& entry) { return locations_[entry.index].block == nullptr; });
+  std::erase_if(shared_, [&](const auto& entry) { return locations_[entry.second].block == nullptr; });
 }
 
 Status PackedStore::commit() {

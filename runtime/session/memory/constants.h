@@ -41,9 +41,12 @@ class ConstantStore {
     const std::byte* data;
     size_t bytes;
   };
+  Status place(std::span<const Wanted> wanted);
+
   std::vector<Wanted> wanted_;
   size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
+  /// Without a block: registered and not committed.
   std::map<std::pair<const Device*, const std::byte*>, MemoryLocation> locations_;
 };
 
@@ -93,7 +96,7 @@ class PackedStore {
     const void* row = nullptr;
     uint64_t packed_key = 0;
     std::vector<const void*> constants;
-    bool operator==(const Key& other) const noexcept = default;
+    bool operator<(const Key& other) const noexcept;
   };
   struct Request {
     Key key;
@@ -114,16 +117,12 @@ class PackedStore {
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
 
  private:
-  struct Shared {
-    Key key;
-    size_t index;
-  };
   std::vector<Request> wanted_;
   std::vector<size_t> wanted_index_;
   size_t wanted_bytes_ = 0, allocated_bytes_ = 0;
   std::vector<BlockPtr> blocks_;
   std::vector<MemoryLocation> locations_;
-  std::vector<Shared> shared_;
+  std::map<Key, size_t> shared_;  ///< indices of locations
 };
 
 }  // namespace librt

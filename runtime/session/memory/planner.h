@@ -23,9 +23,14 @@ struct MemoryPlan {
   size_t naive = 0;             ///< bytes without memory reuse
 };
 
+/// Bounds of the time: up to so many ranges each is compared with all others.
+inline constexpr size_t kManyRanges = 8192;
+inline constexpr size_t kMostNeighbours = 1024;
+
 /// Places each range at the lowest offset (the tightest gap among those that fit) where it overlaps no other
-/// range that is live at the same time; largest first, earliest first among equals. O(n^2) in the worst case.
-/// alignment: a power of two. Ranges of 0 bytes get offset 0.
+/// range that is live at the same time; largest first, earliest first among equals. Of more than kManyRanges,
+/// those with more than kMostNeighbours that are placed already come after all of them. alignment: a power of
+/// two. Ranges of 0 bytes get offset 0.
 MemoryPlan plan_memory(std::span<const Lifetime> lifetimes, size_t alignment = 64);
 
 }  // namespace librt

@@ -28,18 +28,12 @@ class Assigner {
     return step.inputs[input] != kNone && (input >= 32 || ((unbound_inputs(step) >> input) & 1u) == 0);
   }
   const PlanValue& root(Ref value) const { return p_.values[root_of(p_, value)]; }
-  bool reads_state(const Step& step, uint32_t state) const {
-    for (size_t i = 0; i < step.inputs.size(); ++i)
-      if (bound(step, i) && root(step.inputs[i]).source == ValueSource::State &&
-          root(step.inputs[i]).index == state)
-        return true;
-    return false;
-  }
   template <class Function>
   static void for_pairs(const Step& step, Function function) {
     if (step.needs.in_place) function(*step.needs.in_place);
     for (const InPlace& pair : step.needs.more_in_place) function(pair);
   }
+  void find_last_readers();
   bool can_update(const Program::Update& update) const;
   void update_states_in_place();
   void make_storages();
@@ -66,6 +60,8 @@ class Assigner {
   Program& p_;
   std::vector<uint32_t> parent_;
   std::vector<std::pair<Ref, uint32_t>> state_roots_;  ///< values that are written to a state's memory
+  std::vector<uint8_t> is_taken_;                      ///< by value: an output, or one of these
+  std::vector<uint32_t> last_readers_;                 ///< by state: the last step that reads it
 };
 
 /// Whether the kernel that produces the new value may overwrite the old one: it supports this, and the old
@@ -74,10 +70,7 @@ bool Assigner::can_update(const Program::Update& update) const {
   const Ref value = root_of(p_, update.value);
   const PlanValue& made = p_.values[value];
   if (made.source != ValueSource::Step || made.space != 0 || made.layout != kDense) return false;
-  for (const Ref output : p_.outputs)
-    if (root_of(p_, output) == value) return false;
-  for (const auto& [other, state] : state_roots_)
-    if (other == value) return false;
+  if (is_taken_[value]) return false;
   const Step& step = p_.steps[made.index];
   bool allowed = false;
   for_pairs(step, [&](const InPlace& pair) {
@@ -90,20 +83,32 @@ bool Assigner::can_update(const Program::Update& update) const {
     });
     allowed = times == 1;
   });
-  if (!allowed) return false;
-  for (size_t i = made.index + size_t{1}; i < p_.steps.size(); ++i)
-    if (reads_state(p_.steps[i], update.state)) return false;
-  return true;
+  return allowed && last_readers_[update.state] <= made.index;
+}
+
+void Assigner::find_last_readers() {
+  for (uint32_t i = 0; i < p_.steps.size(); ++i)
+    for (size_t k = 0; k < p_.steps[i].inputs.size(); ++k) {
+      if (!bound(p_.steps[i], k)) continue;
+      const PlanValue& read = root(p_.steps[i].inputs[k]);
+      if (read.source != ValueSource::State) continue;
+      if (last_readers_.size() <= read.index) last_readers_.resize(read.index + size_t{1});
+      last_readers_[read.index] = i;
+    }
 }
 
 void Assigner::update_states_in_place() {
   std::vector<uint8_t> drop(p_.steps.size());
+  is_taken_.resize(p_.values.size());
+  for (const Ref output : p_.outputs) is_taken_[root_of(p_, output)] = true;
+  find_last_readers();
   const size_t first_copy = p_.steps.size() - p_.updates.size();
   for (size_t i = 0; i < p_.updates.size(); ++i) {
     Program::Update& update = p_.updates[i];
     if (!can_update(update)) continue;
     update.in_place = true;
     state_roots_.emplace_back(root_of(p_, update.value), update.state);
+    is_taken_[state_roots_.back().first] = true;
     p_.steps[p_.values[root_of(p_, update.value)].index].in_place = true;
     drop[first_copy + i] = true;
   }
@@ -118,12 +123,12 @@ void Assigner::update_states_in_place() {
 
 void Assigner::make_storages() {
   const auto end = static_cast<uint32_t>(p_.steps.size());
-  std::vector<std::pair<uint32_t, uint32_t>> states;  // state, storage
+  std::vector<uint32_t> states;  // by state: its storage
   const auto state_storage = [&](uint32_t state, size_t bytes) {
-    for (const auto& [known, storage] : states)
-      if (known == state) return storage;
-    states.emplace_back(state, add({.pin = Pin::State, .index = state, .bytes = bytes, .last = end}));
-    return states.back().second;
+    if (states.size() <= state) states.resize(state + size_t{1}, kNone);
+    if (states[state] == kNone)
+      states[state] = add({.pin = Pin::State, .index = state, .bytes = bytes, .last = end});
+    return states[state];
   };
   for (PlanValue& value : p_.values) {
     if (value.source == ValueSource::State) {

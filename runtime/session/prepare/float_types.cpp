@@ -81,8 +81,10 @@ void FloatTypes::add_alias(Ref value, Ref alias) {
     const auto found = known_.find({value, type});
     if (found == known_.end() || p_.values[found->second].source == ValueSource::Constant) continue;
     const TensorInfo info{.dtype = type, .shape = p_.values[alias].info.shape};
-    known_[{alias, type}] = add_value(
-        {.name = p_.values[alias].name, .info = info, .source = ValueSource::Alias, .index = found->second});
+    known_[{alias, type}] = add_value({.name = p_.values[alias].name,
+                                       .info = info,
+                                       .source = ValueSource::Alias,
+                                       .index = root_of(p_, found->second)});
   }
 }
 

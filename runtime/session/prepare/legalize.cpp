@@ -432,10 +432,12 @@ Status Legalizer::node(const Graph& graph, NodeId id, ValueMap& map, const std::
   if (node.kind() == OpKind::Reshape) {
     const PlanValue& from = p_.values[step.inputs[0]];
     const std::string& name = graph[node.outputs[0]].name;
-    map[node.outputs[0]] =
-        from.source == ValueSource::Constant
-            ? constant(name, infos[0], from.host, from.stable)
-            : add({.name = name, .info = infos[0], .source = ValueSource::Alias, .index = step.inputs[0]});
+    map[node.outputs[0]] = from.source == ValueSource::Constant
+                               ? constant(name, infos[0], from.host, from.stable)
+                               : add({.name = name,
+                                      .info = infos[0],
+                                      .source = ValueSource::Alias,
+                                      .index = root_of(p_, step.inputs[0])});
     floats_.add_alias(step.inputs[0], map[node.outputs[0]]);
     return {};
   }

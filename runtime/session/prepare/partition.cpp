@@ -1,6 +1,7 @@
 #include "runtime/session/prepare/partition.h"
 
 #include <algorithm>
+#include <span>
 
 #include "runtime/ops/control.h"
 
@@ -42,13 +43,21 @@ class Partitioner {
     std::vector<PartitionStep> steps;
     const int last = last_stage();
     find_crossing(last);
+    local_.assign(graph_.values.size(), kNoValue);
+    // By stage, in order.
+    std::vector<std::vector<NodeId>> nodes(static_cast<size_t>(last) + 1);
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) nodes[static_cast<size_t>(stage_[id])].push_back(id);
+    std::vector<std::vector<ValueId>> leaving(nodes.size());
+    for (ValueId id = 0; id < graph_.values.size(); ++id)
+      if (crossing_[id] && home(id) >= 0) leaving[static_cast<size_t>(home(id))].push_back(id);
     for (int stage = 0; stage <= last; ++stage) {
-      PartitionStep segment = make_segment(stage, stage == last);
+      const std::vector<NodeId>& all = nodes[static_cast<size_t>(stage)];
+      PartitionStep segment = make_segment(stage, stage == last, all, leaving[static_cast<size_t>(stage)]);
       const Graph& made = *segment.segment;
       if (!made.nodes.empty() || !made.outputs.empty() || !made.state_updates.empty())
         steps.push_back(std::move(segment));
-      for (NodeId id = 0; id < graph_.nodes.size(); ++id)
-        if (host_[id] && stage_[id] == stage) steps.push_back({.node = &graph_.nodes[id]});
+      for (const NodeId id : all)
+        if (host_[id]) steps.push_back({.node = &graph_.nodes[id]});
     }
     return steps;
   }
@@ -112,40 +121,42 @@ class Partitioner {
     for (const StateUpdate& update : graph_.state_updates) read(update.value, last, false);
   }
 
-  PartitionStep make_segment(int stage, bool is_last) {
+  /// nodes: of the stage. leaving: its values that other segments and host nodes read.
+  PartitionStep make_segment(int stage, bool is_last, std::span<const NodeId> nodes,
+                             std::span<const ValueId> leaving) {
     PartitionStep step{.segment = std::make_unique<Graph>()};
     Graph& made = *step.segment;
     made.name = text(graph_.name, '/', stage);
     made.symbols = graph_.symbols;
-    std::vector<ValueId> map(graph_.values.size(), kNoValue);
+    std::vector<ValueId> known;
     const auto local = [&](ValueId id) {
-      if (id == kNoValue) return id;
-      if (map[id] != kNoValue) return map[id];
+      if (id == kNoValue || local_[id] != kNoValue) return id == kNoValue ? id : local_[id];
+      known.push_back(id);
       Value value = graph_[id];
       const bool inside = value.role == Role::Constant || value.role == Role::State || home(id) == stage;
       value.role = inside ? value.role : Role::Input;
-      map[id] = made.add_value(std::move(value));
+      local_[id] = made.add_value(std::move(value));
       if (!inside) {
-        made.inputs.push_back(map[id]);
+        made.inputs.push_back(local_[id]);
         step.inputs.push_back(id);
       }
-      return map[id];
+      return local_[id];
     };
-    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      if (host_[id] || stage_[id] != stage) continue;
+    for (const NodeId id : nodes) {
+      if (host_[id]) continue;
       Node node = graph_.nodes[id];
       for (ValueId& input : node.inputs) input = local(input);
       for (ValueId& output : node.outputs) output = local(output);
       made.nodes.push_back(std::move(node));
     }
-    for (ValueId id = 0; id < graph_.values.size(); ++id)
-      if (crossing_[id] && home(id) == stage) {
-        made.outputs.push_back(local(id));
-        step.outputs.push_back(id);
-      }
+    for (const ValueId id : leaving) {
+      made.outputs.push_back(local(id));
+      step.outputs.push_back(id);
+    }
     if (is_last)
       for (const StateUpdate& update : graph_.state_updates)
         made.state_updates.push_back({local(update.state), local(update.value)});
+    for (const ValueId id : known) local_[id] = kNoValue;
     return step;
   }
 
@@ -155,6 +166,7 @@ class Partitioner {
   std::vector<uint8_t> host_;  ///< by node
   std::vector<int> stage_;     ///< by node: of its segment, or of the segment before a host node
   std::vector<uint8_t> crossing_;
+  std::vector<ValueId> local_;  ///< by value: its id in the segment that is being made
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 namespace librt {
 
@@ -12,26 +13,28 @@ class Plan::SlotTable {
   SlotTable(Device& device, Stage& stage) : device_(device), stage_(stage) {}
 
   Result<uint32_t> slot(Block& block) {
-    for (const auto& [known, number] : blocks_)
-      if (known == &block) return number;
+    const auto [known, added] = slots_.try_emplace({&block, 0}, next());
+    if (!added) return known->second;
     RT_ASSIGN(Slab * slab, block.on(device_));
     stage_.slots.push_back(slab);
-    blocks_.emplace_back(&block, static_cast<uint32_t>(stage_.slots.size() - 1));
-    return blocks_.back().second;
+    return known->second;
   }
   uint32_t slot(bool output, uint32_t index) {
-    for (const Binding& binding : stage_.bindings)
-      if (binding.output == output && binding.index == index) return binding.slot;
-    stage_.slots.push_back(nullptr);
-    const auto number = static_cast<uint32_t>(stage_.slots.size() - 1);
-    stage_.bindings.push_back({.slot = number, .output = output, .index = index});
-    return number;
+    const auto [known, added] = slots_.try_emplace({nullptr, 2 * uint64_t{index} + output}, next());
+    if (added) {
+      stage_.slots.push_back(nullptr);
+      stage_.bindings.push_back({.slot = known->second, .output = output, .index = index});
+    }
+    return known->second;
   }
 
  private:
+  uint32_t next() const noexcept { return static_cast<uint32_t>(stage_.slots.size()); }
+
   Device& device_;
   Stage& stage_;
-  std::vector<std::pair<Block*, uint32_t>> blocks_;
+  std::map<std::pair<const Block*, uint64_t>, uint32_t>
+      slots_;  ///< by block; by number of an input or output
 };
 
 void Plan::book(PlanContext& context) {

@@ -19,17 +19,10 @@ constexpr size_t kMostPlans = 64;  ///< per graph
 
 // --- Workspace
 
-uint64_t Workspace::table_bytes() const noexcept {
-  uint64_t bytes = 0;
-  for (const GraphRunner* runner : runners)
-    for (const auto& plan : runner->plans_) bytes += to_bytes(plan->program().total.tables);
-  return bytes;
-}
-
 uint64_t Workspace::held() const noexcept {
-  uint64_t bytes = states->bytes() + constants.allocated_bytes() + packed.allocated_bytes();
-  for (const GraphRunner* runner : runners) bytes += runner->own_bytes() + runner->exchanged_bytes();
-  const uint64_t host = host_bytes + table_bytes();
+  const uint64_t bytes =
+      states->bytes() + constants.allocated_bytes() + packed.allocated_bytes() + plans.on_devices;
+  const uint64_t host = host_bytes + plans.tables;
   return bytes + (host > MemoryLimit::kSmall ? host : 0);
 }
 
@@ -40,7 +33,7 @@ uint64_t Workspace::arena_bytes() const noexcept {
 }
 
 Status Workspace::check_host(uint64_t more) const noexcept {
-  const uint64_t host = host_bytes + table_bytes();
+  const uint64_t host = host_bytes + plans.tables;
   if (host + more <= MemoryLimit::kSmall) return {};
   uint64_t on_host = host;
   for (uint8_t space = 0; space < arenas.size(); ++space)
@@ -100,25 +93,17 @@ Status Workspace::grow_arenas(const Plan& plan) {
   return {};
 }
 
-void Workspace::evict(const Plan* keep) {
+void Workspace::evict(GraphRunner& newest) {
   const uint64_t most = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
-  uint64_t bytes = 0;
-  for (const GraphRunner* runner : runners)
-    for (const auto& plan : runner->plans_) bytes += plan->footprint();
-  for (;;) {
+  while (newest.plans_.size() > kMostPlans) newest.drop_oldest();
+  while (plans.footprint > most) {
     GraphRunner* oldest = nullptr;
     for (GraphRunner* runner : runners) {
-      if (runner->plans_.empty() || runner->plans_.front().get() == keep) continue;
-      if (runner->plans_.size() > kMostPlans) {
-        oldest = runner;
-        break;
-      }
-      if (bytes > most &&
-          (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use))
+      if (runner->plans_.empty() || runner->plans_.front().get() == newest.current_) continue;
+      if (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use)
         oldest = runner;
     }
     if (oldest == nullptr) return;
-    bytes -= oldest->plans_.front()->footprint();
     oldest->drop_oldest();
   }
 }
@@ -126,12 +111,35 @@ void Workspace::evict(const Plan* keep) {
 // --- GraphRunner
 
 GraphRunner::GraphRunner(Workspace& workspace, const Graph& graph)
-    : shared_(workspace), graph_(graph), shape_inputs_(shape_inputs(graph)) {
+    : shared_(workspace),
+      graph_(graph),
+      shape_inputs_(shape_inputs(graph)),
+      position_(workspace.runners.size()) {
   shared_.runners.push_back(this);
 }
 
 GraphRunner::~GraphRunner() {
-  std::erase(shared_.runners, this);
+  GraphRunner* last = shared_.runners.back();
+  shared_.runners[position_] = last;
+  last->position_ = position_;
+  shared_.runners.pop_back();
+  count_bytes(PlanBytes{});
+}
+
+PlanBytes GraphRunner::bytes_of_plans() const noexcept {
+  PlanBytes bytes{.on_devices = own_bytes() + exchanged_bytes()};
+  for (const auto& plan : plans_) {
+    bytes.tables += to_bytes(plan->program().total.tables);
+    bytes.footprint += plan->footprint();
+  }
+  return bytes;
+}
+
+void GraphRunner::count_bytes(const PlanBytes& bytes) noexcept {
+  shared_.plans.on_devices += bytes.on_devices - counted_.on_devices;
+  shared_.plans.tables += bytes.tables - counted_.tables;
+  shared_.plans.footprint += bytes.footprint - counted_.footprint;
+  counted_ = bytes;
 }
 
 size_t GraphRunner::own_bytes() const noexcept {
@@ -187,7 +195,9 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
 Status GraphRunner::load_constants() {
   if (current_->allocates_constants())
     for (const auto& plan : plans_) plan->forget_recording();
-  return current_->load_constants().in("constants computed for these shapes");
+  Status status = current_->load_constants().in("constants computed for these shapes");
+  count_bytes();
+  return status;
 }
 
 void Workspace::discard_constants(const Graph& graph) noexcept {
@@ -257,13 +267,15 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   shared_.discard_constants(graph_);
   plans_.push_back(std::move(plan));
   current_ = plans_.back().get();
-  shared_.evict(current_);
+  count_bytes();
+  shared_.evict(*this);
   return {};
 }
 
 void GraphRunner::drop_oldest() noexcept {
   if (plans_.front().get() == current_) current_ = nullptr;
   plans_.erase(plans_.begin());
+  count_bytes();
 }
 
 Status GraphRunner::run(std::span<const HostRange> inputs, std::span<const HostRange> outputs) {
@@ -303,7 +315,10 @@ Status GraphRunner::submit(size_t run_slot, std::span<const HostRange> inputs) {
   if (!current_->has_exchange(run_slot))
     RT_TRY(shared_.check_limit(graph_, *current_, current_->exchange_bytes(context))
                .in("a second run in flight"));
-  return current_->submit(context, run_slot, inputs);
+  const bool had = current_->has_exchange(run_slot);
+  Status status = current_->submit(context, run_slot, inputs);
+  if (!had) count_bytes();
+  return status;
 }
 
 Status GraphRunner::receive(size_t run_slot, size_t k, void* target) const {

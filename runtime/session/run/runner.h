@@ -16,6 +16,13 @@ namespace librt {
 
 class GraphRunner;
 
+/// What plans hold.
+struct PlanBytes {
+  uint64_t on_devices = 0;
+  uint64_t tables = 0;
+  uint64_t footprint = 0;  ///< see Plan
+};
+
 /// Shared by the graphs of a session: devices, states, weights, the arenas (used by one graph at a time), and
 /// the limits on all of it.
 struct Workspace {
@@ -34,6 +41,7 @@ struct Workspace {
   bool profile = false;
   MemoryLimit limit;
   uint64_t host_bytes = 0;  ///< taken by reserve() and grow()
+  PlanBytes plans;          ///< of all runners, each of which counts its own
   uint64_t plan_cache_bytes = 0;
   StopSignal stop;
   std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
@@ -56,12 +64,12 @@ struct Workspace {
   /// Discards converted constants, and pages of the file, that have been packed by kernels, copied to
   /// devices, or folded into plans.
   void discard_constants(const Graph& graph) noexcept;
-  /// Evicts plans, least recently used first, until they are within the limits.
-  void evict(const Plan* keep);
+  /// Evicts plans, least recently used first, until they are within the limits; not the one that `newest` is
+  /// about to run.
+  void evict(GraphRunner& newest);
 
  private:
   Status take(AlignedBytes& bytes, size_t size, bool keep) noexcept;
-  uint64_t table_bytes() const noexcept;
 };
 
 class GraphRunner {
@@ -111,6 +119,10 @@ class GraphRunner {
   Status build_plan(std::span<const ConstTensorView> inputs);
   Status load_constants();
   void drop_oldest() noexcept;
+  /// Brings Workspace::plans up to date.
+  void count_bytes() noexcept { count_bytes(bytes_of_plans()); }
+  void count_bytes(const PlanBytes& bytes) noexcept;
+  PlanBytes bytes_of_plans() const noexcept;
 
   Workspace& shared_;
   const Graph& graph_;
@@ -118,6 +130,8 @@ class GraphRunner {
   PlanConstants::Slabs slabs_;                ///< the plans take turns in them
   std::vector<std::unique_ptr<Plan>> plans_;  ///< least recently used first
   Plan* current_ = nullptr;
+  PlanBytes counted_;  ///< the share of Workspace::plans
+  size_t position_;    ///< in Workspace::runners
 };
 
 }  // namespace librt
