@@ -353,6 +353,21 @@ Model movement(int count) {
   return model;
 }
 
+/// One Transpose that all functions read.
+Model transposed_fan_out(int count) {
+  Model model = new_model();
+  input(model, "x", {"batch", "4", "6"});
+  node(model, "Transpose", {"x"}, "t");
+  std::vector<std::string> results;
+  for (int i = 0; i < count / 2; ++i) {
+    constant(model, numbered("c", i), {1}, {static_cast<float>(i)});
+    results.push_back(numbered("y", i));
+    node(model, "Mul", {"t", numbered("c", i)}, results.back());
+  }
+  output(model, sum(model, results));
+  return model;
+}
+
 Model layers(int count) {
   Model model = new_model();
   input(model, "x", {"batch", "4"});
@@ -541,6 +556,8 @@ constexpr LargeModel kModels[] = {
     {"counts_from_data", "NonZero", counts_from_data},
     {"shape_arithmetic", "a chain of sums that gives a shape", shape_arithmetic},
     {"movement", "Transpose and Reshape that cancel", movement},
+    {"transposed_fan_out", "a Transpose with half as many readers, and the sum of their results",
+     transposed_fan_out},
     {"layers", "MatMul, Add, Tanh", layers},
     {"shared_weight", "MatMul with one weight for all", shared_weight},
     {"convolutions", "Conv, BatchNormalization, Relu", convolutions},

@@ -2,15 +2,29 @@
 #include "tools/compiler/builder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "tools/compiler/shape/shape_inference.h"
 
 namespace librt::compiler {
 
-Builder::Builder(Graph& graph, const std::vector<State>* states)
-    : graph_(graph), inference_(std::make_unique<ShapeInference>(graph, states)) {
-  for (const Node& node : graph_.nodes) names_.emplace(node.name, 0);
+InferenceCache::InferenceCache() = default;
+InferenceCache::~InferenceCache() = default;
+
+void InferenceCache::clear() {
+  inference_.reset();
+}
+
+Builder::Builder(Graph& graph, const std::vector<State>* states, InferenceCache* cache) : graph_(graph) {
+  if (cache != nullptr) inference_ = std::move(cache->inference_);
+  if (inference_ != nullptr) return;
+  inference_ = std::make_unique<ShapeInference>(graph, states);
   fail(inference_->infer_graph());
+}
+
+void Builder::give_back(InferenceCache& cache) {
+  cache.inference_ = std::move(inference_);
+  ++cache.given_;
 }
 
 Builder::~Builder() = default;
@@ -20,6 +34,8 @@ void Builder::fail(Status status) {
 }
 
 std::string Builder::unique_name(std::string_view wanted) {
+  if (!std::exchange(has_names_, true))
+    for (const Node& node : graph_.nodes) names_.emplace(node.name, 0);
   auto [entry, fresh] = names_.try_emplace(std::string(wanted), 0);
   if (fresh) return entry->first;
   std::string name;
@@ -69,6 +85,17 @@ ValueId Builder::constant(const TensorInfo& info, Blob data) {
   const ValueId id = graph_.add_constant("", info, std::move(data));
   inference_->add_source(id);
   return id;
+}
+
+ValueId Builder::find_constant(const std::string& name, const TensorInfo& info, const Blob& data) {
+  for (; indexed_ < graph_.values.size(); ++indexed_)
+    if (const Value& value = graph_.values[indexed_]; value.role == Role::Constant && !value.name.empty())
+      constants_[value.name].push_back(static_cast<ValueId>(indexed_));
+  for (const ValueId id : constants_[name])
+    if (const Value& value = graph_.values[id];
+        value.info() == info && std::memcmp(value.data.data, data.data, data.size) == 0)
+      return id;
+  return kNoValue;
 }
 
 ValueId Builder::input(std::string name, DType dtype, std::vector<Dim> dims) {

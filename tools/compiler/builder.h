@@ -8,10 +8,10 @@
 // nothing.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,11 +24,28 @@ namespace librt::compiler {
 
 class ShapeInference;
 
+/// What a builder inferred of a graph, for the next builder of the same graph if nothing changes in between.
+class InferenceCache {
+ public:
+  InferenceCache();
+  ~InferenceCache();
+  bool is_filled() const noexcept { return inference_ != nullptr; }
+  /// How many builders have given back what they inferred.
+  size_t given() const noexcept { return given_; }
+  void clear();
+
+ private:
+  friend class Builder;
+  std::unique_ptr<ShapeInference> inference_;
+  size_t given_ = 0;
+};
+
 class Builder final : public Emitter {
  public:
   /// Works on `graph`, which may already hold nodes (all of them are inferred first; check status()). The
   /// graph must outlive the builder. states are needed to know the values with Role::State.
-  explicit Builder(Graph& graph, const std::vector<State>* states = nullptr);
+  /// cache: may be null; what it holds is taken, and must be of this graph as it is.
+  explicit Builder(Graph& graph, const std::vector<State>* states = nullptr, InferenceCache* cache = nullptr);
   ~Builder() override;
 
   // Emitter
@@ -64,6 +81,9 @@ class Builder final : public Emitter {
   /// ignored and new values made); if empty, as many as its page gives.
   std::vector<ValueId> emit_node(Node node);
 
+  /// The first constant with this name, type and bytes that was emitted before; kNoValue: none. Constants
+  /// must have got their names by the first call after them.
+  ValueId find_constant(const std::string& name, const TensorInfo& info, const Blob& data);
   /// The value's bytes when they do not depend on the inputs.
   std::optional<ConstTensorView> known_value(ValueId id) const;
   /// The entries of a short integer vector, known where they are the same for all extents; empty for other
@@ -84,6 +104,8 @@ class Builder final : public Emitter {
   Graph& graph() noexcept { return graph_; }
   /// Whether some extent depends on data.
   bool depends_on_data() const;
+  /// Ends the use of this builder; the graph is as it was at its start.
+  void give_back(InferenceCache& cache);
   /// Extent a symbol has under a probe.
   int64_t symbol_probe(int32_t symbol, int probe) const;
 
@@ -93,7 +115,10 @@ class Builder final : public Emitter {
   Graph& graph_;
   std::unique_ptr<ShapeInference> inference_;
   std::string scope_;
-  std::map<std::string, int, std::less<>> names_;
+  std::unordered_map<std::string, int> names_;  ///< of nodes, from the first one emitted on
+  bool has_names_ = false;
+  std::unordered_map<std::string, std::vector<ValueId>> constants_;  ///< of find_constant(), by name
+  size_t indexed_ = 0;                                               ///< values that these cover
   Status status_;
 };
 

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "runtime/graph/graph.h"
+#include "tools/compiler/builder.h"
 
 namespace librt::compiler {
 
 /// What a pass gets besides the graph.
 struct PassContext {
   const std::vector<State>& states;
+  InferenceCache* inferred = nullptr;           ///< of the graph, if it has not changed since
   DType dtype = DType::F32;                     ///< to compute GEMM-like operators in
   std::span<const std::string> keep_fp32 = {};  ///< shell patterns over names of nodes that stay in f32
   std::set<std::string>* unmatched = nullptr;   ///< a pass removes the patterns that matched a node

@@ -83,7 +83,9 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                       PipelineReport* report) {
   drop_bodies(graph);
   RT_TRY(verify(graph, &states));
+  InferenceCache inferred;
   const PassContext context{.states = states,
+                            .inferred = &inferred,
                             .dtype = options.precision,
                             .keep_fp32 = options.keep_fp32,
                             .unmatched = &unmatched,
@@ -92,7 +94,7 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
   for (const Pass& pass : kPasses) {
     if (contains(options.disabled, pass.name) || (pass.name == "precision" && !options.compute_f32)) continue;
     const auto start = std::chrono::steady_clock::now();
-    const size_t before = graph.nodes.size();
+    const size_t before = graph.nodes.size(), given = inferred.given();
     RT_TRY(pass.run(graph, context).in(text("pass '", pass.name, "'")));
     const std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
     if (report != nullptr)
@@ -101,6 +103,8 @@ Status optimize_graph(Graph& graph, const std::string& name, const std::vector<S
                                 .nodes_before = before,
                                 .nodes_after = graph.nodes.size(),
                                 .milliseconds = spent.count()});
+    if (inferred.given() != given) continue;  // it changed nothing
+    inferred.clear();
     if (options.verify) RT_TRY(verify(graph, &states).in(text("after pass '", pass.name, "'")));
   }
   drop_unused_symbols(graph);

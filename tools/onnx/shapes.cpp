@@ -248,12 +248,8 @@ ValueId transposed(compiler::Builder& builder, ValueId x, std::vector<int64_t> p
   Blob data = transposed_bytes(value, from.shape, to.shape, permutation);
   std::string name = value.name;
   // A weight shared by several nodes stays one constant, so that training does not split it.
-  const std::vector<Value>& values = builder.graph().values;
-  const auto same = std::find_if(values.begin(), values.end(), [&](const Value& other) {
-    return other.role == Role::Constant && other.name == name && other.info() == to &&
-           std::memcmp(other.data.data, data.data, data.size) == 0;
-  });
-  if (!name.empty() && same != values.end()) return static_cast<ValueId>(same - values.begin());
+  if (!name.empty())
+    if (const ValueId same = builder.find_constant(name, to, data); same != kNoValue) return same;
   const ValueId id = builder.constant(to, std::move(data));
   if (id != kNoValue) builder.graph()[id].name = std::move(name);
   return id;

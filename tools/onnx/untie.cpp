@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
+#include <map>
 #include <set>
 
 #include "runtime/core/status.h"
@@ -75,11 +75,9 @@ std::string joined(const std::set<std::string>& parts, const char* between) {
 class Untie {
  public:
   Untie(rt_onnx::ModelProto& model, const UntieOptions& options)
-      : graph_(*model.mutable_graph()),
-        options_(options),
-        uses_(graph_),
-        reader_(options.external_folder),
-        signature_(signature_of(graph_)) {}
+      : graph_(*model.mutable_graph()), options_(options), uses_(graph_), reader_(options.external_folder) {
+    for (const auto& [key, name] : signature_of(graph_)) original_names_.insert(name);
+  }
 
   std::vector<SharedWeight> run() {
     for (const auto& [name, tensor] : weights()) split(name, *tensor);
@@ -109,9 +107,7 @@ class Untie {
   /// The exporter generated the name ("val_88"), and the parameter's original one is known and not taken.
   bool has_better_name(const WeightUse& use, const std::string& name) const {
     return use.alias.empty() && !use.parameter.empty() && use.parameter != name &&
-           !uses_.is_taken(use.parameter) &&
-           std::none_of(signature_.begin(), signature_.end(),
-                        [&](const auto& entry) { return entry.second == name; });
+           !uses_.is_taken(use.parameter) && !original_names_.contains(name);
   }
 
   // All elements have the same bits.
@@ -156,6 +152,7 @@ class Untie {
     const bool has_aliases =
         std::any_of(uses.begin(), uses.end(), [](const WeightUse& use) { return !use.alias.empty(); });
     std::vector<Parameter> parameters;
+    std::map<std::string, size_t> by_key;
     for (size_t i = 0; i < uses.size(); ++i) {
       const WeightUse& use = uses[i];
       Parameter parameter;
@@ -181,14 +178,9 @@ class Untie {
       }
       const bool is_named = !use.alias.empty() || parameter.key.starts_with("parameter ");
       if (!is_named && (use.role.is_statistic || uniform)) parameter.key += " " + use.role.slot;
-      const auto same = std::find_if(parameters.begin(), parameters.end(),
-                                     [&](const Parameter& other) { return other.key == parameter.key; });
-      if (same == parameters.end()) {
-        parameter.uses.push_back(&use);
-        parameters.push_back(std::move(parameter));
-      } else {
-        same->uses.push_back(&use);
-      }
+      const auto [same, fresh] = by_key.try_emplace(parameter.key, parameters.size());
+      if (fresh) parameters.push_back(std::move(parameter));
+      parameters[same->second].uses.push_back(&use);
     }
     return parameters;
   }
@@ -222,15 +214,27 @@ class Untie {
     const auto together = std::find_if(parameters.begin(), parameters.end(),
                                        [](const Parameter& each) { return !each.is_statistic(); });
     if (together == parameters.end()) return;
-    for (auto each = together + 1; each != parameters.end();) {
-      if (each->is_statistic()) {
-        ++each;
-        continue;
-      }
-      together->uses.insert(together->uses.end(), each->uses.begin(), each->uses.end());
-      each = parameters.erase(each);
+    auto end = together + 1;
+    for (auto each = end; each != parameters.end(); ++each) {
+      if (each->is_statistic())
+        std::swap(*end++, *each);
+      else
+        together->uses.insert(together->uses.end(), each->uses.begin(), each->uses.end());
     }
+    parameters.erase(end, parameters.end());
     together->stays = true;
+  }
+
+  /// The only parameter that passes through a node; null where several do.
+  using Owners = std::map<const rt_onnx::NodeProto*, const Parameter*>;
+  static Owners owners_of(const std::vector<Parameter>& parameters) {
+    Owners owners;
+    for (const Parameter& parameter : parameters)
+      for (const WeightUse* use : parameter.uses)
+        for (const rt_onnx::NodeProto* node : use->path)
+          if (const auto [known, fresh] = owners.try_emplace(node, &parameter); known->second != &parameter)
+            known->second = nullptr;
+    return owners;
   }
 
   void give_each_its_own(const std::string& name, const rt_onnx::TensorProto& tensor,
@@ -244,6 +248,7 @@ class Untie {
     if (keeps == parameters.end()) keeps = std::find_if(parameters.begin(), parameters.end(), direct);
     if (keeps != parameters.end() && has_better_name(*keeps->uses[0], name)) keeps = parameters.end();
     if (keeps == parameters.end()) unread_.insert(name);
+    const Owners owners = owners_of(parameters);
     for (auto each = parameters.begin(); each != parameters.end(); ++each) {
       const Parameter& parameter = *each;
       if (each == keeps) {
@@ -256,7 +261,7 @@ class Untie {
           if (node->op_type() == "Identity" && node->output(0) == parameter.alias()) removed_.insert(node);
       } else {
         names.push_back(unique(name_for(parameter, keeps == parameters.end() ? nullptr : &*keeps, name)));
-        redirect(parameter, parameters, names.back());
+        redirect(parameter, owners, names.back());
       }
       rt_onnx::TensorProto* copy = graph_.add_initializer();
       *copy = tensor;
@@ -285,19 +290,20 @@ class Untie {
 
   std::string unique(const std::string& wanted) {
     std::string name = wanted;
-    for (int copy = 2; uses_.is_taken(name); ++copy) name = text(wanted, ".", copy);
+    for (int& copy = copies_.try_emplace(wanted, 1).first->second; uses_.is_taken(name);)
+      name = text(wanted, ".", ++copy);
     uses_.take(name);
     return name;
   }
 
   /// Redirects the uses to the initializer `name`; nodes on the path that other parameters need are copied.
-  void redirect(const Parameter& parameter, const std::vector<Parameter>& all, const std::string& name) {
+  void redirect(const Parameter& parameter, const Owners& owners, const std::string& name) {
     std::map<const rt_onnx::NodeProto*, std::string> made;
     for (const WeightUse* use : parameter.uses) {
       std::string source = name;
       for (rt_onnx::NodeProto* node : use->path) {
         const auto [entry, fresh] = made.try_emplace(node);
-        if (fresh && is_exclusive(node, parameter, all)) {
+        if (fresh && owners.at(node) == &parameter) {
           node->set_input(0, source);
           entry->second = node->output(0);
         } else if (fresh) {
@@ -312,15 +318,6 @@ class Untie {
       }
       use->node->set_input(use->input, source);
     }
-  }
-
-  static bool is_exclusive(const rt_onnx::NodeProto* node, const Parameter& parameter,
-                           const std::vector<Parameter>& all) {
-    for (const Parameter& other : all)
-      for (const WeightUse* use : other.uses)
-        if (&other != &parameter && std::find(use->path.begin(), use->path.end(), node) != use->path.end())
-          return false;
-    return true;
   }
 
   void remove_unused() {
@@ -341,7 +338,8 @@ class Untie {
   const UntieOptions& options_;
   WeightUses uses_;
   InitializerReader reader_;
-  std::map<std::string, std::string> signature_;
+  std::set<std::string> original_names_;  ///< of parameters and buffers in PyTorch
+  std::map<std::string, int> copies_;     ///< the last number that unique() gave, by name
   std::vector<SharedWeight> report_;
   std::set<const rt_onnx::NodeProto*> removed_;
   std::set<std::string> unread_;  ///< initializers without any use left

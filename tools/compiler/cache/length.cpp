@@ -20,6 +20,9 @@ struct Lengths {
   int64_t past, fresh;
 };
 
+/// Nodes from a length to what is computed with it.
+constexpr int kMostDepth = 256;
+
 /// Whether only the shape of the result depends on shape operands, not its elements: Slice and Pad, which
 /// have shape operands as well, select elements by them.
 bool shapes_only(OpKind kind) {
@@ -124,7 +127,7 @@ class LengthValues::Search {
   }
 
   /// `id` is read for its elements by `reader`.
-  Status resolve(const Node& reader, ValueId id) {
+  Status resolve(const Node& reader, ValueId id, int depth = kMostDepth) {
     if (!found_.data_.insert(id).second) return {};
     if (recognize_positions(id)) return {};
     const auto refuse = [&] {
@@ -133,7 +136,7 @@ class LengthValues::Search {
           "', which follows from the length of the cache in a way that is neither positions nor a "
           "causal mask of an Attention");
     };
-    if (!producers_[id]) return refuse();
+    if (!producers_[id] || depth == 0) return refuse();
     const Node& node = graph_.nodes[*producers_[id]];
     if (node.kind() == OpKind::Shape) return refuse();
     for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -141,7 +144,7 @@ class LengthValues::Search {
       if (input == kNoValue || !found_.derived_[input]) continue;
       if (is_shape_operand(node, i) && shapes_only(node.kind())) continue;
       if (is_shape_operand(node, i)) return refuse();
-      RT_TRY(resolve(node, input));
+      RT_TRY(resolve(node, input, depth - 1));
     }
     return {};
   }

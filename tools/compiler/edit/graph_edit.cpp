@@ -112,8 +112,13 @@ Status tidy(Graph& graph) {
   return {};
 }
 
-GraphEdit::GraphEdit(Graph& graph, const std::vector<State>& states)
-    : graph_(graph), builder_(graph, &states), first_new_(static_cast<NodeId>(graph.nodes.size())) {
+GraphEdit::GraphEdit(Graph& graph, const std::vector<State>& states, InferenceCache* cache)
+    : graph_(graph),
+      cache_(cache),
+      was_tidy_(cache != nullptr && cache->is_filled()),
+      builder_(graph, &states, cache),
+      first_new_(static_cast<NodeId>(graph.nodes.size())),
+      first_new_value_(graph.values.size()) {
   readers_.resize(graph.values.size());
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     outputs_[graph.outputs[i]].push_back(i);
@@ -349,7 +354,13 @@ void GraphEdit::set_input(NodeId id, size_t i, ValueId replacement) {
 
 Status GraphEdit::finish() {
   RT_TRY(Status(status()));
-  return tidy(graph_);
+  const bool same =
+      changes_ == 0 && graph_.nodes.size() == first_new_ && graph_.values.size() == first_new_value_;
+  if (!same || !was_tidy_) RT_TRY(tidy(graph_));
+  if (cache_ != nullptr && same && graph_.nodes.size() == first_new_ &&
+      graph_.values.size() == first_new_value_)
+    builder_.give_back(*cache_);
+  return {};
 }
 
 }  // namespace librt::compiler

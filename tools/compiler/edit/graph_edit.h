@@ -21,7 +21,8 @@ namespace librt::compiler {
 
 class GraphEdit {
  public:
-  GraphEdit(Graph& graph, const std::vector<State>& states);
+  /// cache: may be null; finish() fills it if there were no changes.
+  GraphEdit(Graph& graph, const std::vector<State>& states, InferenceCache* cache = nullptr);
 
   // --- queries
   Builder& builder() noexcept { return builder_; }
@@ -113,8 +114,11 @@ class GraphEdit {
   void remove_if_unused(NodeId id);
 
   Graph& graph_;
+  InferenceCache* cache_;
+  bool was_tidy_;  ///< when the edit began
   Builder builder_;
   NodeId first_new_;
+  size_t first_new_value_;
   std::vector<bool> dead_;
   std::vector<NodeId> producers_;     ///< by value
   std::vector<Readers> readers_;      ///< by value

@@ -228,16 +228,18 @@ ValueId with_rows_and_columns_swapped(GraphEdit& edit, ValueId x) {
 
 /// x without scalar factors, also those before a Transpose.
 ValueId unscaled(GraphEdit& edit, ValueId x, double& scale) {
-  while (const auto scaled = as_scaled(edit, x)) {
-    scale *= scaled->factor;
-    x = scaled->value;
+  for (;;) {
+    while (const auto scaled = as_scaled(edit, x)) {
+      scale *= scaled->factor;
+      x = scaled->value;
+    }
+    const Node* transpose = edit.producer(x, OpKind::Transpose);
+    const auto inner = transpose == nullptr ? std::nullopt : as_scaled(edit, transpose->inputs[0]);
+    if (!inner) return x;
+    scale *= inner->factor;
+    const std::vector<int64_t> permutation = permutation_of(edit, *transpose);
+    x = permuted(edit, inner->value, permutation);
   }
-  const Node* transpose = edit.producer(x, OpKind::Transpose);
-  const auto inner = transpose == nullptr ? std::nullopt : as_scaled(edit, transpose->inputs[0]);
-  if (!inner) return x;
-  scale *= inner->factor;
-  const std::vector<int64_t> permutation = permutation_of(edit, *transpose);
-  return unscaled(edit, permuted(edit, inner->value, permutation), scale);
 }
 
 /// The only axis of `expand`'s input that is repeated; -1: none, or more than one.
@@ -254,11 +256,12 @@ int repeated_axis(GraphEdit& edit, const Node& expand) {
 }
 
 /// x with heads along `axis`, before each was repeated; x itself where they were not.
-ValueId unrepeated(GraphEdit& edit, ValueId x, int axis) {
-  if (const Node* transpose = edit.producer(x, OpKind::Transpose)) {
+ValueId unrepeated(GraphEdit& edit, ValueId x, int axis, int depth = 8) {
+  if (const Node* transpose = edit.producer(x, OpKind::Transpose); transpose != nullptr && depth > 0) {
     const std::vector<int64_t> permutation = permutation_of(edit, *transpose);
     const ValueId input = transpose->inputs[0];
-    const ValueId inner = unrepeated(edit, input, static_cast<int>(permutation[static_cast<size_t>(axis)]));
+    const ValueId inner =
+        unrepeated(edit, input, static_cast<int>(permutation[static_cast<size_t>(axis)]), depth - 1);
     return inner == input ? x : permuted(edit, inner, permutation);
   }
   const Node* reshape = edit.producer(x, OpKind::Reshape);
@@ -391,7 +394,7 @@ void recognize_attention(GraphEdit& edit, NodeId root) {
 }  // namespace
 
 Status attention(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   const NodeId count = edit.node_count();
   for (NodeId id = 0; id < count && edit.status().ok(); ++id)
     if (edit.is_alive(id, OpKind::MatMul)) recognize_attention(edit, id);

@@ -200,7 +200,7 @@ void absorb(GraphEdit& edit, NodeId id) {
 }  // namespace
 
 Status batch_norm(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     if (!edit.is_alive(id)) continue;
     switch (edit.node(id).kind()) {

@@ -7,7 +7,7 @@
 namespace librt::compiler {
 
 Status branches(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   RT_TRY(Status(edit.status()));
   for (NodeId id = 0; id < edit.node_count(); ++id) {
     if (!edit.is_alive(id, OpKind::If)) continue;

@@ -324,7 +324,7 @@ constexpr Rule kRules[] = {
 }  // namespace
 
 Status canonicalize(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   // Each change may open the way for another; the walk ends because every rule removes a node or a form.
   for (size_t before = 0;; before = edit.changes()) {
     for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {

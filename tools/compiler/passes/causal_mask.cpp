@@ -91,7 +91,11 @@ std::optional<CausalMask> causal_condition(GraphEdit& edit, ValueId condition, b
   }
   const Node* node = edit.producer(condition);
   if (node == nullptr) return std::nullopt;
-  if (node->kind() == OpKind::Not) return causal_condition(edit, node->inputs[0], !shows);
+  if (node->kind() == OpKind::Not) {
+    // Two of them would have cancelled.
+    if (edit.producer(node->inputs[0], OpKind::Not) != nullptr) return std::nullopt;
+    return causal_condition(edit, node->inputs[0], !shows);
+  }
   const OpKind kind = node->kind();
   const bool keys_first = kind == (shows ? OpKind::LessOrEqual : OpKind::Greater);
   if (!keys_first && kind != (shows ? OpKind::GreaterOrEqual : OpKind::Less)) return std::nullopt;

@@ -73,7 +73,7 @@ void merge_sources(GraphEdit& edit, Graph& graph) {
 }  // namespace
 
 Status common_subexpr(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   RT_TRY(Status(edit.status()));
   merge_sources(edit, graph);
   std::unordered_map<std::string, NodeId> seen;

@@ -93,7 +93,7 @@ Result<std::vector<Blob>> compute(GraphEdit& edit, const Node& node) {
 }
 
 Status fold(Graph& graph, const PassContext& context, bool keep_integers) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   RT_TRY(Status(edit.status()));
   const auto put = [&](ValueId old, Blob bytes) {
     const ValueId constant = edit.builder().constant(edit.value(old).info(), std::move(bytes));

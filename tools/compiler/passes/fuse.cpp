@@ -158,7 +158,7 @@ void fuse_bias(GraphEdit& edit, NodeId id) {
 }  // namespace
 
 Status fuse(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     if (!edit.is_alive(id)) continue;
     if (epilogue_of(edit.node(id)) != nullptr) fuse_after(edit, id, context.residuals);

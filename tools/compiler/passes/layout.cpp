@@ -83,24 +83,29 @@ const Permutation* permutation_of(GraphEdit& edit, ValueId value) {
   return transpose == nullptr ? nullptr : &transpose->as<op::TransposeAttributes>().permutation;
 }
 
+/// Bounds the time for each Transpose.
+constexpr size_t kMostReaders = 1024;
+
 /// Elements that a Transpose of `value` would move where it comes to rest: at a reader that lets none pass,
-/// or nowhere if all readers are Transposes.
-double landing_cost(GraphEdit& edit, ValueId value, int depth = 6) {
+/// or nowhere if all readers are Transposes. left: readers that may still be looked at.
+double landing_cost(GraphEdit& edit, ValueId value, size_t& left, int depth = 6) {
+  const size_t count = edit.use_count(value);
+  if (depth == 0 || edit.is_output(value) || count == 0 || count > left) return elements(edit, value);
+  left -= count;
   const std::vector<NodeId> readers = edit.users(value);
-  if (depth == 0 || edit.is_output(value) || readers.empty()) return elements(edit, value);
   double cost = 0;
   for (NodeId reader : readers) {
     const Node& node = edit.node(reader);
     if (node.kind() == OpKind::Transpose || node.kind() == OpKind::Shape) continue;
     if (class_of(node.kind()) == Class::Barrier) return elements(edit, value);
-    cost += landing_cost(edit, node.outputs[0], depth - 1);
+    cost += landing_cost(edit, node.outputs[0], left, depth - 1);
   }
   return cost;
 }
 
 /// Whether the Transpose that produces `value` disappears once its readers no longer need it.
 bool can_vanish(GraphEdit& edit, ValueId value) {
-  if (edit.is_output(value)) return false;
+  if (edit.is_output(value) || edit.use_count(value) > kMostReaders) return false;
   const std::vector<NodeId> readers = edit.users(value);
   return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
     const OpKind kind = edit.node(reader).kind();
@@ -171,7 +176,8 @@ const Permutation* choose_permutation(GraphEdit& edit, const Node& node, size_t 
     }
     // A little more at the result than at the operands (padding) is still fine.
     gain *= gain > 0 ? 1.25 : 1;
-    gain -= landing_cost(edit, y);
+    size_t left = kMostReaders;
+    gain -= landing_cost(edit, y, left);
     if (gain > best_gain) {
       best = p;
       best_gain = gain;
@@ -476,7 +482,7 @@ void step(GraphEdit& edit, NodeId id) {
 
 Status layout(Graph& graph, const PassContext& context) {
   Graph before = graph;  // constants are shared, so this is cheap
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   RT_TRY(Status(edit.status()));
   const double cost = cost_of_transposes(edit);
   // A Transpose moves down by one operator at a time, so the graph's length bounds the rounds. Moves that

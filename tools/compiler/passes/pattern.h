@@ -14,9 +14,11 @@ using Interior = std::vector<NodeId>;
 
 /// Nothing outside the pattern reads its inner values.
 inline bool is_closed(GraphEdit& edit, NodeId root, const Interior& interior) {
+  size_t operands = edit.node(root).inputs.size();
+  for (const NodeId id : interior) operands += edit.node(id).inputs.size();
   return std::all_of(interior.begin(), interior.end(), [&](NodeId id) {
     for (ValueId output : edit.node(id).outputs) {
-      if (edit.is_output(output)) return false;
+      if (edit.is_output(output) || edit.use_count(output) > operands) return false;
       for (NodeId user : edit.users(output))
         if (user != root && std::find(interior.begin(), interior.end(), user) == interior.end()) return false;
     }

@@ -111,7 +111,7 @@ Status quantize(Graph& graph, const PassContext& context) {
   if (!any) return {};
   RT_TRY(move_constants(graph, context));
   RT_TRY(fold_known(graph, context));
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id)
     if (edit.is_alive(id)) visit(edit, id);
   return edit.finish();

@@ -59,7 +59,7 @@ void move_quantized(GraphEdit& edit, NodeId id) {
 // for a constant w8 with any scales, likewise Reshape: weights that an importer moved. The moved weight is
 // folded, so that quantize_matmul() finds a DequantizeLinear of a constant.
 Status move_constants(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) {
     if (!edit.is_alive(id, OpKind::Transpose) && !edit.is_alive(id, OpKind::Reshape)) continue;
     const auto x = quantized_of(edit, edit.node(id).inputs[0]);

@@ -287,7 +287,7 @@ void visit(GraphEdit& edit, NodeId id) {
 }  // namespace
 
 Status recognize(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   for (size_t before = 0;; before = edit.changes()) {
     for (NodeId id = 0; id < edit.node_count() && edit.status().ok(); ++id) visit(edit, id);
     if (edit.changes() == before || !edit.status().ok()) break;

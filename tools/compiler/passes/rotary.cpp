@@ -261,7 +261,7 @@ void recognize_rotary(GraphEdit& edit, NodeId root) {
 }  // namespace
 
 Status rotary(Graph& graph, const PassContext& context) {
-  GraphEdit edit(graph, context.states);
+  GraphEdit edit(graph, context.states, context.inferred);
   const NodeId count = edit.node_count();
   for (NodeId id = 0; id < count && edit.status().ok(); ++id)
     if (edit.is_alive(id, OpKind::Concat) || edit.is_alive(id, OpKind::Add)) recognize_rotary(edit, id);

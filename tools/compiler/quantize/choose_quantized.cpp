@@ -115,8 +115,13 @@ class KernelTuner {
   }
 
   ValueId root(ValueId value) {
-    const auto at = parent_.find(value);
-    return at == parent_.end() || at->second == value ? value : root(at->second);
+    for (auto at = parent_.find(value); at != parent_.end() && at->second != value;
+         at = parent_.find(value)) {
+      const auto above = parent_.find(at->second);
+      if (above != parent_.end()) at->second = above->second;  // shortens the path
+      value = at->second;
+    }
+    return value;
   }
 
   const Graph& graph_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "runtime/core/convert_floats.h"
 #include "runtime/core/element.h"
@@ -370,13 +371,20 @@ class Merger {
     merged_.push_back(std::move(merged));
   }
 
-  bool has_other_readers(ValueId value, const Weight& weight) {
-    if (edit_.is_output(value)) return true;
-    for (NodeId id : edit_.users(value)) {
-      const Node& node = edit_.node(id);
-      const bool multiplies = std::count(weight.users.begin(), weight.users.end(), id) > 0 &&
-                              std::count(node.inputs.begin(), node.inputs.end(), value) == 1;
-      if (!multiplies && !(is_on_the_way(node) && !has_other_readers(node.outputs[0], weight))) return true;
+  bool has_other_readers(ValueId root, const Weight& weight) {
+    const std::set<NodeId> users(weight.users.begin(), weight.users.end());
+    for (std::vector<ValueId> values{root}; !values.empty();) {
+      const ValueId value = values.back();
+      values.pop_back();
+      if (edit_.is_output(value)) return true;
+      for (NodeId id : edit_.users(value)) {
+        const Node& node = edit_.node(id);
+        const bool multiplies =
+            users.contains(id) && std::count(node.inputs.begin(), node.inputs.end(), value) == 1;
+        if (multiplies) continue;
+        if (!is_on_the_way(node)) return true;
+        values.push_back(node.outputs[0]);
+      }
     }
     return false;
   }
@@ -389,11 +397,14 @@ class Merger {
     for (NodeId user : weight.users) edit_.set_input(user, 1, way_from(copy, edit_.node(user).inputs[1]));
   }
   ValueId way_from(ValueId root, ValueId operand) {
-    const Node* producer = edit_.producer(operand);
-    if (producer == nullptr) return root;
-    Node node = *producer;
-    node.inputs[0] = way_from(root, node.inputs[0]);
-    return edit_.builder().emit_node(std::move(node))[0];
+    std::vector<Node> way;
+    for (const Node* node = edit_.producer(operand); node != nullptr; node = edit_.producer(node->inputs[0]))
+      way.push_back(*node);
+    for (; !way.empty(); way.pop_back()) {
+      way.back().inputs[0] = root;
+      root = edit_.builder().emit_node(std::move(way.back()))[0];
+    }
+    return root;
   }
 
   GraphEdit edit_;

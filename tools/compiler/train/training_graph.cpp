@@ -43,10 +43,9 @@ ValueId emit_product_sum(Builder& builder, std::span<const ValueId> outputs,
 
 uint32_t StateTable::make(const std::string& name, const TensorInfo& info, StateKind kind, Blob initial) {
   if (const auto found = made_.find(name); found != made_.end()) return found->second;
+  for (; named_ < states_.size(); ++named_) names_.insert(states_[named_].name);
   std::string unique = name;
-  const auto taken = [&](const State& state) { return state.name == unique; };
-  for (int copy = 2; std::any_of(states_.begin(), states_.end(), taken); ++copy)
-    unique = text(name, ".", copy);
+  for (int copy = 2; names_.contains(unique); ++copy) unique = text(name, ".", copy);
   states_.push_back({.name = std::move(unique), .info = info, .kind = kind, .initial = std::move(initial)});
   return made_[name] = static_cast<uint32_t>(states_.size() - 1);
 }

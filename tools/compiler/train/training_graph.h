@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ class StateTable {
  private:
   std::vector<State>& states_;
   std::map<std::string, uint32_t> made_;
+  std::set<std::string> names_;  ///< of the first named_ states
+  size_t named_ = 0;
 };
 
 struct Dropped {
