@@ -89,6 +89,14 @@ TEST(OpenExtents, RefusedNodesMayHaveAnyAttributes) {
   EXPECT_FALSE(net.build.status().ok());
 }
 
+/// Also where a Reshape to an unknown shape would be accepted.
+TEST(OpenExtents, RequiredOperandsMustBePresent) {
+  Net net;
+  net.build.emit(op::ReshapeAttributes{}, {net.input({"n", "m"}), kNoValue});
+  EXPECT_NE(net.build.status().message().find("input 1 is required"), std::string::npos)
+      << net.build.status().message();
+}
+
 TEST(OpenExtents, SlicesSaturate) {
   Net net;
   const ValueId x = net.input({"b", "n"});

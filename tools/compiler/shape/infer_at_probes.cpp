@@ -31,6 +31,8 @@ Status check_node(const Graph& graph, const Node& node, const ops::Page& page) {
                          " inputs, found ", node.inputs.size());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
+    if (input == kNoValue && i < page.inputs.least)
+      return invalid_model(describe(node), ": input ", i, " is required, but absent");
     if (input != kNoValue && input >= graph.values.size())
       return internal_error(describe(node), ": input ", i, " refers to value ", input, " of ",
                             graph.values.size());
