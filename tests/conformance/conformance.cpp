@@ -23,8 +23,7 @@
 #include "tests/cases/special.h"
 #include "tests/conformance/failing_new.h"
 #include "tests/conformance/hostile.h"
-#include "tools/compiler/builder.h"
-#include "tools/compiler/pipeline.h"
+#include "tests/support/case_model.h"
 #include "tools/compiler/writer.h"
 
 namespace librt::test {
@@ -49,49 +48,10 @@ struct Compiled {
   std::vector<size_t> inputs;  ///< case input of each graph input
 };
 
-// A model of one node. With `symbolic`, axis 0 of every variable input that has the extent of the first one's
-// becomes the symbol "n".
 Result<Compiled> compile(const Case& c, const Values& values, bool symbolic) {
-  ModelGraph model;
-  model.entries.push_back({.name = "infer", .graph = {}});
-  Graph& graph = model.entries.back().graph;
-  compiler::Builder builder(graph);
-  Compiled compiled;
-  std::vector<ValueId> operands;
-  int64_t extent = -1;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]) {
-      operands.push_back(kNoValue);
-      continue;
-    }
-    const ops::HostTensor& value = *values[i];
-    if (c.inputs[i]->constant) {
-      operands.push_back(builder.constant(value.info, Blob::copy_of(value.bytes.data(), value.bytes.size())));
-      continue;
-    }
-    std::vector<Dim> dims;
-    for (int64_t dim : value.info.shape) dims.push_back({.extent = dim});
-    if (symbolic && !dims.empty()) {
-      if (extent < 0) extent = dims[0].extent;
-      if (dims[0].extent == extent) dims[0] = {.symbol = graph.symbol("n")};
-    }
-    operands.push_back(builder.input(text("x", i), value.info.dtype, dims));
-    compiled.inputs.push_back(i);
-  }
-  if (compiled.inputs.empty()) {  // a graph needs an input
-    builder.input("unused", DType::F32, {{.extent = 1}});
-    compiled.inputs.push_back(SIZE_MAX);
-  }
-  builder.set_scope(c.name);
-  for (ValueId output : builder.emit_many(c.op, operands, c.outputs)) {
-    if (!builder.status().ok()) break;
-    graph.values[output].name = text("y", graph.outputs.size());
-    builder.output(output);
-  }
-  RT_TRY(Status(builder.status()));
-  RT_TRY(compiler::expand_composites(graph, model.states));
-  RT_ASSIGN(compiled.bytes, compiler::serialize_model(model));
-  return compiled;
+  RT_ASSIGN(CaseModel made, case_model(c, values, symbolic));
+  RT_ASSIGN(std::vector<std::byte> bytes, compiler::serialize_model(made.model));
+  return Compiled{std::move(bytes), std::move(made.inputs)};
 }
 
 Result<std::vector<ops::HostTensor>> reference(const Case& c, const Values& values) {
