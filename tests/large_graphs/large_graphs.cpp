@@ -5,7 +5,6 @@
 //   large_graphs --write chain 100000 -o chain.onnx
 //
 // Times are those of this thread on the CPU, so that other work on the machine does not count.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include <numeric>
 
 #include "tests/large_graphs/models.h"
+#include "tools/cli/command_line.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/report.h"
 #include "tools/compiler/train/train_entry.h"
@@ -159,7 +159,7 @@ bool print_row(const LargeModel& large, int count, const std::string& backend) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Converts and runs large graphs.");
+  librt::tools::CommandLine app("Converts and runs large graphs.");
   int check = 0, table = 0, write = 0;
   std::string only, output, backend;
   app.add_option("--check", check, "N: compare the times of N and 4 N nodes");
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", only, "only this model");
   app.add_option("--output,-o", output, "an ONNX file");
   app.add_option("--backend", backend, "also load the file and run it once");
-  CLI11_PARSE(app, argc, argv);
+  if (const auto code = app.parse(argc, argv)) return *code;
   bool fine = true, found = false;
   if (table > 0) {
     std::printf("| %d nodes |", table);
