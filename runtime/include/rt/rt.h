@@ -317,7 +317,7 @@ typedef struct rt_session_options {
    * are allocated; values on the host that take less than 1 MiB together do not. */
   uint64_t memory_limit;
   uint64_t plan_cache_bytes;     /**< plans of earlier shapes are cached up to this size; 0: 256 MiB */
-  const char* cache_folder;      /**< NULL: the user's (XDG_CACHE_HOME/librt) */
+  const char* cache_folder;      /**< an absolute path; NULL: the user's (XDG_CACHE_HOME/librt) */
   rt_session* share_states_with; /**< share the states of this session (same model, same device) */
   uint64_t loop_limit;           /**< maximum iterations of all Loops of a run together; 0: a million */
   /** The ranks of distributed training (rtconvert --train --data-parallel); NULL: this process only. Must
