@@ -170,6 +170,11 @@ for _ in {1..600}; do (($(wc -l <log) < before + 20)) || break; pause; done
 kill -TERM "${pids[0]}"
 ends 0 'stopped after step'
 
+echo "--- a process that never joins"
+code=0
+timeout -k 5 $limit mpirun -n 1 "$bin/rttrain" "${long[@]}" --rank-timeout $seconds : -n 1 sleep 1000 >out 2>err || code=$?
+((code == 3)) && grep -q "the ranks have not all joined within $seconds seconds" err || fail "one of two joins: exit code $code: $(cat err)"
+
 echo "--- a rank that is slow is waited for, but not longer than --rank-wait"
 { seq -s , 784 && awk 'BEGIN { for (i = 0; i < 64; ++i) { for (k = 1; k < 785; ++k) printf "%d,", (i * k) % 7; print i % 10 } }'; } |
   sed '1s/$/,label/' >table.csv

@@ -60,6 +60,7 @@ struct Operation {
   MPI_Datatype type = MPI_BYTE;
   bool gather = false;
   uint64_t number = 0;  ///< from 1, the same on all ranks
+  double begun = 0;     ///< when, in running time
   bool done = false;
   MPI_Request request = MPI_REQUEST_NULL;
 };
@@ -95,7 +96,7 @@ class Ranks {
 
   void watch_neighbours();
   const char* find_ended_neighbour();
-  const char* find_late(const Operation& operation);
+  const char* find_late_rank();
   std::string name_of(int rank) const;
   const char* fail(std::string problem);
   const char* fail(const char* what, int code);
@@ -109,6 +110,7 @@ class Ranks {
   std::vector<OperationPtr> operations_;  ///< started and not waited for
   std::vector<Operation*> fresh_;         ///< not yet started by the thread
   uint64_t begun_count_ = 0;
+  RunningTime time_;
   std::vector<uint64_t> begun_by_;  ///< by rank, as last heard
   bool joined_ = false;
   bool closing_ = false;
@@ -166,7 +168,8 @@ const char* Ranks::begin(void* data, size_t count, MPI_Datatype type, bool gathe
                          .count = static_cast<int>(count),
                          .type = type,
                          .gather = gather,
-                         .number = ++begun_count_};
+                         .number = ++begun_count_,
+                         .begun = time_.seconds()};
   fresh_.push_back(operations_.back().get());
   begun_.notify_one();
   return nullptr;
@@ -180,12 +183,9 @@ const char* Ranks::wait(void* data) {
   while (at < operations_.size() && operations_[at]->data != data) ++at;
   if (at == operations_.size()) return fail("a wait for an operation that was not begun");
   const auto is_over = [&] { return operations_[at]->done || !problem_.empty(); };
-  RunningTime time;
   is_waited_for_ = true;
   while (!is_over())
-    if (!done_.wait_for(lock, kLook, is_over) && find_ended_neighbour() == nullptr &&
-        limits_.wait_seconds > 0 && time.seconds() > limits_.wait_seconds)
-      find_late(*operations_[at]);
+    if (!done_.wait_for(lock, kLook, is_over) && find_ended_neighbour() == nullptr) find_late_rank();
   is_waited_for_ = false;
   if (!operations_[at]->done) return problem_.c_str();
   operations_.erase(operations_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -194,7 +194,8 @@ const char* Ranks::wait(void* data) {
 
 const char* Ranks::check() {
   const std::lock_guard lock(mutex_);
-  return problem_.empty() ? find_ended_neighbour() : problem_.c_str();
+  if (!problem_.empty() || find_ended_neighbour() != nullptr) return problem_.c_str();
+  return find_late_rank();
 }
 
 void Ranks::abandon() {
@@ -243,15 +244,21 @@ const char* Ranks::find_ended_neighbour() {
   return nullptr;
 }
 
-// After the longest wait: the ranks that have not begun the operation.
-const char* Ranks::find_late(const Operation& operation) {
+// An operation ends soon after all ranks have begun it: how long it takes is how late the last one is.
+const char* Ranks::find_late_rank() {
+  const double now = time_.seconds();
+  const auto overdue = std::find_if(operations_.begin(), operations_.end(), [&](const OperationPtr& each) {
+    return !each->done && limits_.wait_seconds > 0 && now - each->begun > limits_.wait_seconds;
+  });
+  if (overdue == operations_.end()) return nullptr;
   std::string late;
   for (int rank = 0; rank < table_.ranks; ++rank)
-    if (rank != table_.rank && begun_by_[static_cast<size_t>(rank)] < operation.number)
+    if (rank != table_.rank && begun_by_[static_cast<size_t>(rank)] < (*overdue)->number)
       late += (late.empty() ? "" : ", ") + name_of(rank);
-  return fail("the others have waited " + seconds_text(limits_.wait_seconds) + " for " +
-              (late.empty() ? "an operation that all have begun" : late) +
-              ", which still answers; --rank-wait sets another limit");
+  return fail(
+      "the others have waited " + seconds_text(limits_.wait_seconds) + " for " +
+      (late.empty() ? "the end of an operation that all have begun" : late + ", which still answers") +
+      "; --rank-wait sets another limit");
 }
 
 // --- The thread

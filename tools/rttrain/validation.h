@@ -16,6 +16,8 @@ namespace rt::train {
 class Validation {
  public:
   Validation(const Samples& samples, const Ranks& ranks, const LoopOptions& options);
+  Validation(const Validation&) = delete;
+  Validation& operator=(const Validation&) = delete;
   /// Plans the sizes of all batches.
   rt::Status open(Budget& budget);
   /// What run() will measure.
