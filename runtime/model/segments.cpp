@@ -6,14 +6,15 @@ namespace librt {
 
 uint32_t SegmentTable::add(const Blob& blob) {
   const uint64_t sum = checksum(blob.data, blob.size);
-  for (auto known = by_checksum_.lower_bound(sum); known != by_checksum_.end() && known->first == sum;
-       ++known)
-    if (const Blob& other = blobs_[known->second];
-        other.size == blob.size &&
+  const auto index = static_cast<uint32_t>(ranges_.size());
+  for (uint64_t key = sum;; ++key) {
+    const auto [known, added] = by_checksum_.try_emplace({nullptr, key}, index);
+    if (added) break;
+    const Blob& other = blobs_[known->second];
+    if (other.size == blob.size &&
         (other.data == blob.data || std::memcmp(other.data, blob.data, blob.size) == 0))
       return known->second;
-  const auto index = static_cast<uint32_t>(ranges_.size());
-  by_checksum_.emplace(sum, index);
+  }
   const uint64_t offset = align_up(end_);
   ranges_.push_back({offset, blob.size, sum});
   blobs_.push_back(blob);

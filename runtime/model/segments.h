@@ -36,7 +36,9 @@ class SegmentTable {
  private:
   std::vector<SegmentRange> ranges_;
   std::vector<Blob> blobs_;
-  std::multimap<uint64_t, uint32_t> by_checksum_;  ///< indices
+  /// By checksum: an index; of blobs with the same one, or of one with a checksum that follows, the next free
+  /// number. The key's type is that of a recording's slots, whose code this shares.
+  std::map<std::pair<const void*, uint64_t>, uint32_t> by_checksum_;
   uint64_t end_ = 0;
 };
 

@@ -13,28 +13,35 @@ class Plan::SlotTable {
   SlotTable(Device& device, Stage& stage) : device_(device), stage_(stage) {}
 
   Result<uint32_t> slot(Block& block) {
-    const auto [known, added] = slots_.try_emplace({&block, 0}, next());
-    if (!added) return known->second;
-    RT_ASSIGN(Slab * slab, block.on(device_));
-    stage_.slots.push_back(slab);
-    return known->second;
+    uint32_t& number = known(&block, 0);
+    if (number == kNone) {
+      RT_ASSIGN(Slab * slab, block.on(device_));
+      number = add(slab);
+    }
+    return number;
   }
   uint32_t slot(bool output, uint32_t index) {
-    const auto [known, added] = slots_.try_emplace({nullptr, 2 * uint64_t{index} + output}, next());
-    if (added) {
-      stage_.slots.push_back(nullptr);
-      stage_.bindings.push_back({.slot = known->second, .output = output, .index = index});
+    uint32_t& number = known(nullptr, 2 * uint64_t{index} + output);
+    if (number == kNone) {
+      number = add(nullptr);
+      stage_.bindings.push_back({.slot = number, .output = output, .index = index});
     }
-    return known->second;
+    return number;
   }
 
  private:
-  uint32_t next() const noexcept { return static_cast<uint32_t>(stage_.slots.size()); }
+  /// kNone: it has no slot yet.
+  [[gnu::noinline]] uint32_t& known(const void* block, uint64_t binding) {
+    return slots_.try_emplace({block, binding}, kNone).first->second;
+  }
+  uint32_t add(Slab* slab) {
+    stage_.slots.push_back(slab);
+    return static_cast<uint32_t>(stage_.slots.size() - 1);
+  }
 
   Device& device_;
   Stage& stage_;
-  std::map<std::pair<const Block*, uint64_t>, uint32_t>
-      slots_;  ///< by block; by number of an input or output
+  std::map<std::pair<const void*, uint64_t>, uint32_t> slots_;  ///< by block, or by number of a binding
 };
 
 void Plan::book(PlanContext& context) {
