@@ -78,8 +78,10 @@ std::vector<IndexOperand> index_operands(const Case& c, const CaseValues& values
     case OpKind::AttentionGrad: found = {{4, {}}, {5, {}}}; break;
     case OpKind::LSTM:
     case OpKind::GRU:
-    // Not their gradients: those are given what the forward pass saved for the valid lengths.
     case OpKind::RNN: found = {{4, {}}}; break;
+    case OpKind::LSTMGrad:
+    case OpKind::GRUGrad:
+    case OpKind::RNNGrad: found = {{5, {}}}; break;
     case OpKind::BlockDequantize:
     case OpKind::Lookup: found = {{0, {}}}; break;
     default: break;
@@ -108,6 +110,44 @@ Replaced replaced(const ops::HostTensor& operand, const Meaning& meaning,
     store_integer(both.meant.bytes.data(), dtype, i, meaning ? meaning(i, given) : given);
   }
   return both;
+}
+
+/// What the forward pass saves for the gradient of a recurrent operator, whose operands these are: y.
+template <class Attributes, class GradAttributes>
+ops::HostTensor saved_for(const GradAttributes& gradient, const CaseValues& values) {
+  Attributes attributes;
+  attributes.hidden = gradient.hidden;
+  attributes.direction = gradient.direction;
+  attributes.clip = gradient.clip;
+  attributes.activations = gradient.activations;
+  attributes.alphas = gradient.alphas;
+  attributes.betas = gradient.betas;
+  if constexpr (requires { gradient.input_forget; }) attributes.input_forget = gradient.input_forget;
+  if constexpr (requires { gradient.linear_before_reset; })
+    attributes.linear_before_reset = gradient.linear_before_reset;
+  Node node{.op = make_op(std::move(attributes)), .name = "forward"};
+  std::vector<Operand> operands;
+  std::vector<ConstTensorView> views;
+  for (const size_t i : std::initializer_list<size_t>{0, 1, 2, 4, 5, 6, 9, 10}) {
+    if (i >= 9 && node.kind() != OpKind::LSTM) continue;
+    const bool present = i < values.size() && values[i];
+    node.inputs.push_back(present ? static_cast<ValueId>(operands.size()) : kNoValue);
+    operands.push_back(present ? Operand{true, values[i]->info, values[i]->bytes.data()} : Operand{});
+    views.push_back(present ? values[i]->view() : ConstTensorView{});
+  }
+  for (size_t i = 0; i < (node.kind() == OpKind::LSTM ? 3 : 2); ++i)
+    node.outputs.push_back(static_cast<ValueId>(operands.size() + i));
+  return ops::evaluate_node({.node = node, .inputs = operands}, views).value()[0];
+}
+
+/// Gradients of recurrent operators are given what the forward pass saved for the same lengths.
+void save_for_gradient(const Case& c, CaseValues& values) {
+  switch (c.op.type) {
+    case OpKind::LSTMGrad: values[3] = saved_for<op::LSTMAttributes>(*c.op.AsLSTMGrad(), values); break;
+    case OpKind::GRUGrad: values[3] = saved_for<op::GRUAttributes>(*c.op.AsGRUGrad(), values); break;
+    case OpKind::RNNGrad: values[3] = saved_for<op::RNNAttributes>(*c.op.AsRNNGrad(), values); break;
+    default: break;
+  }
 }
 
 HostileCase hostile_indices(const Case& c, const CaseValues& values,
@@ -149,6 +189,8 @@ HostileCase hostile_indices(const Case& c, const CaseValues& values,
       round.given[input] = std::move(both.given);
       round.meant[input] = std::move(both.meant);
     }
+    save_for_gradient(c, round.given);
+    save_for_gradient(c, round.meant);
     hostile.rounds.push_back(std::move(round));
   }
   return hostile;
