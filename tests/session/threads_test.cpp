@@ -1,5 +1,6 @@
-// Sessions on concurrent threads, on one device and on two: they share nothing but the model; and one session
-// on two threads, which is refused. argv[1]: the backend, argv[2]: how many of its devices to use.
+// Sessions on concurrent threads, on one device and on two: they share nothing but the model, whose handle
+// may be freed; runs that another thread cancels; and one session on two threads, which is refused. argv[1]:
+// the backend, argv[2]: how many of its devices to use. tools/dev/sanitize runs it under ThreadSanitizer.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -122,6 +123,79 @@ std::string take(rt_status* status) {
   return message;
 }
 
+/// [rows, kColumns]; x must outlive it.
+rt_tensor rows_of(Floats& x) {
+  rt_tensor tensor = RT_TENSOR_INIT;
+  tensor.rank = 2;
+  tensor.dims[0] = static_cast<int64_t>(x.size()) / kColumns;
+  tensor.dims[1] = kColumns;
+  tensor.data = x.data();
+  tensor.bytes = x.size() * sizeof(float);
+  return tensor;
+}
+
+/// Opens a session of a model that others open at the same time, and runs it, synchronously and not, while it
+/// is cancelled now and then. Returns the first unexpected message.
+std::string work_while_cancelled(const rt_model* model, rt_session*& session, std::latch& opened) {
+  rt_session_options options = RT_SESSION_OPTIONS_INIT;
+  options.backend = backend_name.c_str();
+  const std::string failed = take(rt_session_create(model, &options, &session));
+  opened.arrive_and_wait();
+  if (!failed.empty()) return failed;
+  for (int run = 0; run < 60; ++run) {
+    Floats x(static_cast<size_t>(1 + run % 3) * kColumns, 1.0f);
+    const rt_tensor tensor = rows_of(x);
+    if (std::string message = take(rt_session_set_input(session, 0, &tensor)); !message.empty())
+      return message;
+    const bool apart = run % 2 == 1;
+    rt_status* status = apart ? rt_session_submit(session) : rt_session_run(session);
+    if (apart && status == nullptr) status = rt_session_wait(session);
+    const rt_code code = rt_status_code(status);
+    if (std::string message = take(status); code != RT_OK && code != RT_CANCELLED) return message;
+  }
+  return {};
+}
+
+TEST(Threads, MayCancelRunsOfAModelWhoseHandleIsFreed) {
+  const auto bytes = compiler::serialize_model(*accumulator());
+  ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+  rt_model* model = nullptr;
+  ASSERT_EQ(take(rt_model_load_from_memory(bytes->data(), bytes->size(), 1, &model)), "");
+  constexpr size_t kWorkers = 3;
+  std::array<rt_session*, kWorkers> sessions{};
+  std::array<std::string, kWorkers> unexpected;
+  std::atomic<size_t> finished = 0;
+  {
+    std::latch opened(kWorkers + 1);
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kWorkers; ++i)
+      threads.emplace_back([&, i] {
+        unexpected[i] = work_while_cancelled(model, sessions[i], opened);
+        ++finished;
+      });
+    opened.arrive_and_wait();
+    rt_model_free(model);
+    for (size_t i = 0; finished < kWorkers; ++i) {
+      rt_session* session = sessions[i % kWorkers];
+      if (session != nullptr) rt_session_cancel(session);
+      std::this_thread::yield();
+      if (session != nullptr) rt_session_uncancel(session);
+    }
+  }
+  for (size_t i = 0; i < kWorkers; ++i) {
+    EXPECT_EQ(unexpected[i], "");
+    if (sessions[i] == nullptr) continue;
+    Floats x(2 * kColumns, 7.0f);
+    const rt_tensor tensor = rows_of(x);
+    EXPECT_EQ(take(rt_session_set_input(sessions[i], 0, &tensor)), "");
+    EXPECT_EQ(take(rt_session_run(sessions[i])), "");
+    rt_tensor y = RT_TENSOR_INIT;
+    EXPECT_EQ(take(rt_session_output(sessions[i], 0, &y)), "");
+    EXPECT_EQ(static_cast<const float*>(y.data)[2 * kColumns - 1], 7.0f);
+    rt_session_free(sessions[i]);
+  }
+}
+
 /// Two threads run one session of rt.h until one was refused: every call succeeds or is refused, and the
 /// session still works.
 TEST(Threads, MustNotShareASession) {
@@ -136,12 +210,7 @@ TEST(Threads, MustNotShareASession) {
   rt_model_free(model);
   constexpr int64_t kRows = 512;
   Floats x(kRows * kColumns, 1.0f);
-  rt_tensor tensor = RT_TENSOR_INIT;
-  tensor.rank = 2;
-  tensor.dims[0] = kRows;
-  tensor.dims[1] = kColumns;
-  tensor.data = x.data();
-  tensor.bytes = x.size() * sizeof(float);
+  const rt_tensor tensor = rows_of(x);
   ASSERT_EQ(take(rt_session_set_input(session, 0, &tensor)), "");
 
   constexpr int kMostRuns = 100000;
