@@ -1,6 +1,6 @@
 // Large graphs take a time that grows with their number of nodes, not with its square.
 //
-//   large_graphs --check 2000              compares the times at 2000 and 8000 nodes
+//   large_graphs --check 1000              compares the times at 1000 and 16000 nodes
 //   large_graphs --table 100000            a table of times for docs/measurements.md
 //   large_graphs --write chain 100000 -o chain.onnx
 //
@@ -120,14 +120,15 @@ Result<Times> smallest(const LargeModel& large, int count, const std::string& ba
   return best;
 }
 
-/// n log n grows 4.7-fold from 2,000 to 8,000, caches and allocators make it a little more; n^2 grows
-/// 16-fold.
+/// From 1,000 to 16,000, n log n grows 22-fold, and caches that become too small make it up to 50; n^2 grows
+/// 256-fold.
 bool grows_slowly(const LargeModel& large, int count, const std::string& backend) {
-  constexpr double kMostGrowth = 9, kShort = 0.05;
+  constexpr int kFactor = 16;
+  constexpr double kMostGrowth = 80, kShort = 0.15;
   std::string slow;
   for (int attempts = 1; attempts <= 4; attempts += 3) {
     const auto few = smallest(large, count, backend, attempts),
-               many = smallest(large, 4 * count, backend, attempts);
+               many = smallest(large, kFactor * count, backend, attempts);
     if (!few.ok() || !many.ok()) {
       std::printf("%s: %s\n", large.name.data(), (few.ok() ? many : few).status().message().c_str());
       return false;
@@ -162,7 +163,7 @@ int main(int argc, char** argv) {
   librt::tools::CommandLine app("Converts and runs large graphs.");
   int check = 0, table = 0, write = 0;
   std::string only, output, backend;
-  app.add_option("--check", check, "N: compare the times of N and 4 N nodes");
+  app.add_option("--check", check, "N: compare the times of N and 16 N nodes");
   app.add_option("--table", table, "N: a table of the times at N nodes");
   app.add_option("--write", write, "N: write a model of N nodes to --output");
   app.add_option("--model", only, "only this model");
