@@ -167,8 +167,8 @@ int exit_code(const CLI::App& app, const CLI::Error& error) {
 
 }  // namespace
 
-Check::Check(CLI::Validator validator)
-    : validator_(std::make_shared<const CLI::Validator>(std::move(validator))) {}
+Check::Check(CLI::Validator validator, bool converts)
+    : validator_(std::make_shared<const CLI::Validator>(std::move(validator))), converts_(converts) {}
 
 Check positive() {
   return Check(number_check([](double value) { return value > 0; }, "a number above 0"));
@@ -191,7 +191,7 @@ Check one_of(std::vector<std::string> names) {
 }
 
 Check byte_size() {
-  return Check(CLI::AsSizeValue(false));
+  return Check(CLI::AsSizeValue(false), true);
 }
 
 Option* Option::group(const std::string& heading) {
@@ -200,7 +200,10 @@ Option* Option::group(const std::string& heading) {
 }
 
 Option* Option::check(const Check& check) {
-  option_->check(check.validator());
+  if (check.converts())
+    option_->transform(check.validator());
+  else
+    option_->check(check.validator());
   return this;
 }
 

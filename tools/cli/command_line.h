@@ -24,11 +24,14 @@ namespace librt::tools {
 /// What an option's value must be.
 class Check {
  public:
-  explicit Check(CLI::Validator validator);
+  /// converts: it also turns the text into that of a number.
+  explicit Check(CLI::Validator validator, bool converts = false);
   const CLI::Validator& validator() const { return *validator_; }
+  bool converts() const noexcept { return converts_; }
 
  private:
   std::shared_ptr<const CLI::Validator> validator_;
+  bool converts_;
 };
 
 /// Numbers above 0, and of at least 0. NaN and infinities are refused.
