@@ -3,9 +3,6 @@
 // Inlined only here and in checksum_avx2.cpp, so that librt has no run-time dependency on a hash library.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#if defined(__x86_64__)
-#include <sys/platform/x86.h>
-#endif
 
 namespace librt {
 
@@ -15,7 +12,7 @@ uint64_t checksum_avx2(const void* bytes, size_t size) noexcept;  // checksum_av
 uint64_t checksum(const void* bytes, size_t size) noexcept {
   // Long ranges are read at the speed of the caches with AVX2, at a third of it without.
   constexpr size_t kLong = 4096;
-  if (size >= kLong && CPU_FEATURE_ACTIVE(AVX2)) return checksum_avx2(bytes, size);
+  if (size >= kLong && __builtin_cpu_supports("avx2")) return checksum_avx2(bytes, size);
   return XXH3_64bits(bytes, size);
 }
 #else
