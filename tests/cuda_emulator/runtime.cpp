@@ -14,10 +14,10 @@
 #include <mutex>
 #include <new>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "cuda_emulator/device.h"
+#include "support/device_fault.h"
 
 namespace {
 
@@ -94,22 +94,12 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-/// RT_TEST_FAULT=N:lost in the environment: the Nth call fails, and all after it, as after a faulty kernel;
-/// N:once is the same here. N:memory: the Nth finds no memory. Counting starts again when the variable
-/// changes; RT_TEST_FAULT_MET is set when the call is reached.
+/// RT_TEST_FAULT=N:lost: the Nth call fails, and all after it, as after a faulty kernel; N:once is the same
+/// here. N:memory: the Nth finds no memory.
 cudaError_t next_fault() {
-  static std::string current;
-  static long calls = 0;
-  const char* value = std::getenv("RT_TEST_FAULT");
-  if (current != (value != nullptr ? value : "")) {
-    current = value != nullptr ? value : "";
-    calls = 0;
-  }
-  if (value == nullptr) return cudaSuccess;
-  char* kind = nullptr;
-  if (const long at = std::strtol(value, &kind, 10); ++calls != at) return cudaSuccess;
-  setenv("RT_TEST_FAULT_MET", "1", 1);
-  if (std::strcmp(kind, ":memory") == 0) return cudaErrorMemoryAllocation;
+  const std::string kind = librt::test::device_fault([](const std::string&) { return true; });
+  if (kind.empty()) return cudaSuccess;
+  if (kind == "memory") return cudaErrorMemoryAllocation;
   return runtime().sticky = cudaErrorLaunchFailure;
 }
 

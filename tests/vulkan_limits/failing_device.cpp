@@ -1,11 +1,8 @@
-// A Vulkan layer that simulates failing devices. RT_TEST_FAULT=N:lost, in the environment: the Nth call (from
-// 1, of those below) that can report VK_ERROR_DEVICE_LOST does, and so do all later ones of that VkDevice;
-// N:once: only that one; N:submit: as lost, but only calls of vkQueueSubmit are counted; N:memory: the Nth
-// returns VK_ERROR_OUT_OF_DEVICE_MEMORY. Counting starts again when the variable changes. RT_TEST_FAULT_MET
-// is set in the environment when the call is reached.
-#include <cstdlib>
-#include <string>
-
+// A Vulkan layer that simulates failing devices. RT_TEST_FAULT=N:lost: the Nth call of those below, which can
+// report VK_ERROR_DEVICE_LOST, does, and so do all later ones of that VkDevice; N:once: only that one;
+// N:submit: as lost, but only calls of vkQueueSubmit are counted; N:memory: the Nth returns
+// VK_ERROR_OUT_OF_DEVICE_MEMORY.
+#include "tests/support/device_fault.h"
 #include "tests/vulkan_limits/layer.h"
 
 namespace {
@@ -13,23 +10,12 @@ namespace {
 VkDevice lost_device = VK_NULL_HANDLE;
 
 VkResult next_fault(const char* name) {
-  static std::string current;
-  static long calls = 0;
-  const char* value = std::getenv("RT_TEST_FAULT");
-  if (current != (value != nullptr ? value : "")) {
-    current = value != nullptr ? value : "";
-    calls = 0;
-    lost_device = VK_NULL_HANDLE;
-  }
-  if (value == nullptr) return VK_SUCCESS;
-  if (lost_device == layer::made_device) return VK_ERROR_DEVICE_LOST;
-  char* kind = nullptr;
-  const long at = std::strtol(value, &kind, 10);
-  const bool counts = std::strcmp(kind, ":submit") != 0 || std::strcmp(name, "vkQueueSubmit") == 0;
-  if (!counts || ++calls != at) return VK_SUCCESS;
-  setenv("RT_TEST_FAULT_MET", "1", 1);
-  if (std::strcmp(kind, ":memory") == 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  if (std::strcmp(kind, ":once") != 0) lost_device = layer::made_device;
+  if (lost_device == layer::made_device && lost_device != VK_NULL_HANDLE) return VK_ERROR_DEVICE_LOST;
+  const std::string kind = librt::test::device_fault(
+      [&](const std::string& given) { return given != "submit" || std::strcmp(name, "vkQueueSubmit") == 0; });
+  if (kind.empty()) return VK_SUCCESS;
+  if (kind == "memory") return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (kind != "once") lost_device = layer::made_device;
   return VK_ERROR_DEVICE_LOST;
 }
 
