@@ -3,17 +3,7 @@
 # a rank that is stopped, killed or too slow ends the others in time, and the checkpoint stays valid; one that is merely slow does not.
 set -euo pipefail
 bin=$1 scratch=$2/rank_faults
-skip() { echo "skipped: $*"; exit 77; }
-command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
-[[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cd "$scratch"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_mpi_yield_when_idle=1  # ranks share the cores with other tests
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
-
-fail() { echo "FAILED: $*"; exit 1; }
+. "$(dirname "$0")/mpi.sh"
 
 # Images from the bytes of seeded weights, the same in every build, and labels: 256 of both, 255, 256 others.
 "$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null

@@ -3,19 +3,8 @@
 # resume bit for bit; a rank that dies ends the others, and the checkpoint stays valid. nccl: the emulated device finds and uses NCCL.
 set -euo pipefail
 bin=$1 scratch=$2/ranks-$3${4:+-$4} backend=$3 carrier=${4:-mpi}
-skip() { echo "skipped: $*"; exit 77; }
-command -v mpirun >/dev/null || skip "there is no mpirun (openmpi-bin)"
-[[ -e $bin/../lib/librt/communicator_mpi.so ]] || skip "built without MPI (libopenmpi-dev)"
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cd "$scratch"
-# A container may forbid processes to read each other's memory.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "$(dirname "$0")/mpi.sh"
 [[ $carrier == mpi ]] || export RT_EMULATOR_LIBRARIES=nccl RT_FAKE_NCCL=counts
-export OMPI_MCA_mpi_yield_when_idle=1  # ranks share the cores with other tests
-export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl_vader_single_copy_mechanism=none
-
-fail() { echo "FAILED: $*"; exit 1; }
 
 # 256 images from the bytes of seeded weights, the same in every build, and labels.
 "$bin/rtconvert" zoo:mlp -o bytes.rt >/dev/null

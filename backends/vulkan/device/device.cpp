@@ -164,7 +164,6 @@ Result<SlabPtr> VulkanDevice::allocate_exchange(size_t bytes) noexcept {
 }
 
 Status VulkanDevice::settle() {
-  RT_TRY(usable());
   if (completed_ == submissions_) return {};
   const VkResult result = api_.vkDeviceWaitIdle(device_);
   if (result != VK_SUCCESS)
