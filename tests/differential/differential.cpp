@@ -269,6 +269,5 @@ int main(int argc, char** argv) {
   app.add_flag("--without-empty", settings.without_empty, "No extents of 0");
   app.add_flag("-v,--verbose", settings.verbose, "Print every model");
   if (const auto code = app.parse(argc, argv)) return *code;
-  setenv("OMP_NUM_THREADS", "1", 0);  // the models are small, and there are several processes
   return settings.model.empty() ? run(settings) : run_file(settings);
 }

@@ -10,8 +10,6 @@ if [[ ! -d $folder ]]; then
   exit 77
 fi
 mkdir -p "$scratch"
-# When other programs use the same cores, waiting threads should release them.
-export GOMP_SPINCOUNT=${GOMP_SPINCOUNT:-10000}
 model=$scratch/$graph-$backend.rt
 "$bin/rtconvert" "$folder/$graph/model.onnx" -o "$model" "$@"
 run() { "$bin/rtrun" "$model" --backend "$backend" "$@"; }

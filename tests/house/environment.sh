@@ -3,7 +3,7 @@
 # setuid processes. Prints every getenv elsewhere, except of variables that name no file, folder or device.
 set -euo pipefail
 cd "$1"
-fine='"(COLUMNS|OMP_WAIT_POLICY)"'                                  # the terminal's width, whether threads spin
+fine='"COLUMNS"'                                                       # the terminal's width
 ranks='tools/rttrain/ranks\.cpp:.*getenv\(name\)'                     # the number of ranks, by the launcher
 helper='^runtime/core/environment\.cpp:'
 found=$(grep -rnE '\b(secure_)?getenv\b|\benviron\b' runtime backends tools --include='*.cpp' --include='*.h' --include='*.hpp' |

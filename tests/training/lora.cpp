@@ -10,7 +10,6 @@
 #include "runtime/core/element.h"
 #include "runtime/model/checkpoint.h"
 #include "tests/training/step_session.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/lora.h"
 #include "tools/compiler/train/train_entry.h"
@@ -429,7 +428,6 @@ TEST(Lora, ALanguageModelLearnsNewText) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::tools::spin_briefly();
   if (argc > 1) librt::backend = argv[1];
   return RUN_ALL_TESTS();
 }

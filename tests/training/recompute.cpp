@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "tests/training/step_session.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/compiler/pipeline.h"
 #include "tools/compiler/train/recompute.h"
 #include "tools/compiler/train/train_entry.h"
@@ -138,7 +137,6 @@ TEST(Recompute, StopsWhereItIsAskedTo) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  librt::tools::spin_briefly();
   if (argc > 1) librt::backend = argv[1];
   return RUN_ALL_TESTS();
 }

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "tools/cli/openmp_wait.h"
 #include "tools/rttrain/budget.h"
 
 namespace {
@@ -49,7 +48,6 @@ std::vector<rt::train::Column> columns_of(const rt::Model& model) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
   if (argc != 4) return 2;
   const auto model = rt::Model::load(argv[1]);
   if (!model) return failed(model.status());

@@ -15,7 +15,6 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/cli/program.h"
 #include "tools/data/file.h"
 #include "tools/rtbench/measure.h"
@@ -433,6 +432,5 @@ int command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
   return librt::tools::run_program("rtbench", argc, argv, command_line);
 }

@@ -10,7 +10,6 @@
 #include "runtime/graph/print.h"
 #include "runtime/model/reader.h"
 #include "tools/cli/exit_code.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/cli/program.h"
 #include "tools/compiler/cache/cache.h"
 #include "tools/compiler/pipeline.h"
@@ -531,6 +530,5 @@ int command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
   return librt::tools::run_program("rtconvert", argc, argv, command_line);
 }

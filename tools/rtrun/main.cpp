@@ -12,7 +12,6 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/cli/program.h"
 #include "tools/data/compare.h"
 #include "tools/data/npy.h"
@@ -472,6 +471,5 @@ int command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
   return librt::tools::run_program("rtrun", argc, argv, command_line);
 }

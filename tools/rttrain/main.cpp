@@ -12,7 +12,6 @@
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/onnx_model.h"
-#include "tools/cli/openmp_wait.h"
 #include "tools/cli/program.h"
 #include "tools/data/array.h"
 #include "tools/rttrain/device_loss.h"
@@ -322,6 +321,5 @@ int command_line(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  librt::tools::spin_briefly();
   return librt::tools::run_program("rttrain", argc, argv, command_line);
 }

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -60,7 +61,9 @@ bool can_block(const TensorInfo& info) noexcept {
 }
 
 CpuDevice::CpuDevice(DeviceInfo info, const rt_communicator* communicator)
-    : info_(std::move(info)), simd_(best_simd()), communicator_(communicator), table_(make_table()) {}
+    : info_(std::move(info)), simd_(best_simd()), communicator_(communicator), table_(make_table()) {
+  Team::reserve(info_.threads);
+}
 
 Result<SlabPtr> CpuDevice::allocate(size_t bytes) noexcept {
   // Blocks of 2 MiB and more are aligned to 2 MiB, so that the OS can back them with huge pages.
@@ -148,9 +151,12 @@ Result<KernelPtr> CpuDevice::make_reorder(const TensorInfo& info, LayoutId from,
 void CpuDevice::for_each(size_t count, void (*work)(void* context, size_t index) noexcept,
                          void* context) noexcept {
   const ThreadScope scope(info_.threads);
-  const auto items = static_cast<int64_t>(count);
-#pragma omp parallel for schedule(dynamic) num_threads(max_threads()) if (items > 1)
-  for (int64_t i = 0; i < items; ++i) work(context, static_cast<size_t>(i));
+  std::atomic<size_t> next{0};
+  parallel_region(static_cast<int>(std::min<size_t>(count, static_cast<size_t>(max_threads()))),
+                  [&](int, int) noexcept {
+                    for (size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+                      work(context, i);
+                  });
 }
 
 std::string CpuDevice::layout_name(LayoutId layout) const {

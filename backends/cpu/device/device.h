@@ -19,7 +19,7 @@ bool can_block(const TensorInfo& info) noexcept;
 
 class CpuDevice final : public Device {
  public:
-  /// communicator: null, or outlives the device.
+  /// communicator: null, or outlives the device. Throws std::system_error when the OS refuses the threads.
   explicit CpuDevice(DeviceInfo info, const rt_communicator* communicator = nullptr);
 
   const DeviceInfo& info() const noexcept override { return info_; }

@@ -1,7 +1,10 @@
 #include "backends/cpu/device/open.h"
 
+#include <system_error>
+
 #include "backends/cpu/device/device.h"
 #include "backends/cpu/device/system.h"
+#include "backends/cpu/device/team.h"
 #include "backends/cpu/onednn/kernels.h"
 #include "runtime/core/exception.h"
 #include "runtime/core/host_memory.h"
@@ -41,12 +44,16 @@ Result<DevicePtr> open(const DeviceOptions& options) noexcept {
     if (!wanted.empty() && wanted != "0" && info.name.find(wanted) == std::string::npos)
       return Status::make(Code::NotFound, "cpu: no device '", wanted, "'; there is one, number 0, '",
                           info.name, "'");
-    if (options.threads < 0)
-      return invalid_argument("cpu: threads must be at least 0, not ", options.threads);
+    if (options.threads < 0 || options.threads > Team::kMostThreads)
+      return invalid_argument("cpu: threads must be 0 (all that are allowed) to ", Team::kMostThreads,
+                              ", not ", options.threads);
     if (options.threads > 0) info.threads = options.threads;
     // Work is split by the thread count alone, so runs with the same count are bitwise identical:
     // `deterministic` adds nothing.
     return DevicePtr(std::make_unique<CpuDevice>(std::move(info), options.communicator));
+  } catch (const std::system_error& error) {
+    return Status::make(Code::Device, "cpu: the OS refused a thread (", error.what(),
+                        "); use fewer threads, or see `ulimit -u` and the cgroup's pids.max");
   } catch (...) {
     return caught_exception("opening the CPU");
   }

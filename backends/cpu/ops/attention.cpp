@@ -73,7 +73,7 @@ void run_part(const Geometry& g, const Simd& simd, const Call& call, int64_t ind
   SeenBlock seen;
   AttentionRows task = block_of_rows(g, call, pair, block, seen);
   task.y = call.out<float>() + (pair * g.rows + row) * g.e;
-  task.scratch = call.scratch<float>() + omp_get_thread_num() * scratch.thread_floats;
+  task.scratch = call.scratch<float>() + thread_index() * scratch.thread_floats;
   if (g.splits > 1) task.partial = parts + index * scratch.part_floats;
   if (g.splits > 1) take_part(task, seen, split, g.splits);
   simd.loops<AttentionLoops>().attention(task);

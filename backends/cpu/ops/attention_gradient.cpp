@@ -21,7 +21,7 @@ struct Gradient {
     AttentionGradRows task;
     task.rows = block_of_rows(g, call, pair, block, seen);
     task.rows.scratch =
-        call.scratch<float>() + statistics_floats() + omp_get_thread_num() * attention_grad_scratch(g.d, g.e);
+        call.scratch<float>() + statistics_floats() + thread_index() * attention_grad_scratch(g.d, g.e);
     task.y = call.in<float>(kOutput) + row * g.e;
     task.grad_y = call.in<float>(kGradOutput) + row * g.e;
     task.statistics = call.scratch<float>() + row * kAttentionStatistics;

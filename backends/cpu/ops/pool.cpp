@@ -111,7 +111,7 @@ KernelPtr make_by_rows(const Simd& simd, const Pool& pool, bool count_pad, Layou
         parallel_for(
             pool.images * lines, w.output * pool.width * pool.taps, 1,
             [&](int64_t begin, int64_t end) noexcept {
-              float* buffer = call.scratch<float>() + omp_get_thread_num() * buffered;
+              float* buffer = call.scratch<float>() + thread_index() * buffered;
               for (int64_t line = begin; line < end; ++line) {
                 const int64_t image = line / lines, od = line % lines / h.output, oh = line % h.output;
                 const Taps in_d = inside(d, od), in_h = inside(h, oh);
@@ -297,7 +297,7 @@ Result<KernelPtr> create_max_grad(CpuDevice& device, const NodeView& node, Produ
         float* grad = call.out<float>();
         parallel_for(
             pool.images * runs, pool.in_points * run * 4, 1, [&](int64_t begin, int64_t end) noexcept {
-              int64_t* offsets = call.scratch<int64_t>() + omp_get_thread_num() * pool.taps;
+              int64_t* offsets = call.scratch<int64_t>() + thread_index() * pool.taps;
               for (int64_t i = begin; i < end; ++i) {
                 const int64_t image = i / runs, channel = i % runs * run,
                               width = std::min(run, pool.width - channel);

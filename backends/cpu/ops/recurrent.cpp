@@ -260,16 +260,15 @@ class Walk {
 
 void run_split_units(const Recurrence& net, const Call& call, const float* packed, float* scratch) noexcept {
   for (int64_t d = 0; d < net.g.directions; ++d) {
-#pragma omp parallel num_threads(max_threads())
-    {
+    parallel_region(max_threads(), [&](int part, int parts) noexcept {
       Walk walk(net, call, packed, scratch, d);
-      const Range range = part_of(net.weights.panels, omp_get_thread_num(), omp_get_num_threads());
+      const Range range = part_of(net.weights.panels, part, parts);
       walk.rows(0, net.g.batch);
       walk.panels(range.begin, range.end);
-      walk.run([]() noexcept {
-#pragma omp barrier
+      walk.run([=]() noexcept {
+        if (parts > 1) current_team()->barrier();
       });
-    }
+    });
   }
 }
 

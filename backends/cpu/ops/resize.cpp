@@ -237,7 +237,7 @@ KernelPtr make_interpolation(const Simd& simd, Tables tables, int64_t in_row, fl
       [in_row,
        interpolation = Interpolation(simd, std::move(tables), extrapolation)](const Call& call) noexcept {
         parallel_for(interpolation.rows(), interpolation.work(), 1, [&](int64_t begin, int64_t end) noexcept {
-          float* buffer = call.scratch<float>() + omp_get_thread_num() * in_row;
+          float* buffer = call.scratch<float>() + thread_index() * in_row;
           for (int64_t row = begin; row < end; ++row)
             interpolation.run(row, in_row, call.in<float>(0), buffer,
                               call.out<float>() + row * interpolation.row_elements());

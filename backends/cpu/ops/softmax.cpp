@@ -19,7 +19,7 @@ KernelPtr make_short_rows(const Simd& simd, int64_t rows, int64_t extent, bool l
         const float* in = call.in<float>(0);
         float* out = call.out<float>();
         parallel_for(rows, extent * 4, Simd::kColumns, [&](int64_t begin, int64_t end) noexcept {
-          float* columns = call.scratch<float>() + omp_get_thread_num() * block;
+          float* columns = call.scratch<float>() + thread_index() * block;
           for (int64_t i = begin; i < end; i += Simd::kColumns) {
             const int64_t count = std::min(Simd::kColumns, end - i);
             simd.loops<TransposeLoops>().transpose[2](in + i * extent, extent, columns, Simd::kColumns, count,
@@ -68,7 +68,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
         float* out = call.out<float>();
         parallel_for(outer * blocks, extent * Simd::kColumns * 16, 1,
                      [&](int64_t begin, int64_t end) noexcept {
-                       float* copy = copies ? call.scratch<float>() + omp_get_thread_num() * copied : nullptr;
+                       float* copy = copies ? call.scratch<float>() + thread_index() * copied : nullptr;
                        for (int64_t i = begin; i < end; ++i) {
                          const int64_t column = i % blocks * Simd::kColumns,
                                        first = i / blocks * extent * inner + column;

@@ -65,7 +65,7 @@ KernelPtr make_float(const Simd& simd, int64_t outer, int64_t extent, int64_t in
         float* values = call.out<float>(0);
         int64_t* positions = call.out<int64_t>(1);
         parallel_for(outer * blocks, 4 * extent * width, 1, [&](int64_t begin, int64_t end) noexcept {
-          std::byte* own = call.scratch<std::byte>() + static_cast<size_t>(omp_get_thread_num()) * bytes;
+          std::byte* own = call.scratch<std::byte>() + static_cast<size_t>(thread_index()) * bytes;
           auto* entries = reinterpret_cast<uint64_t*>(own);
           auto* keys = reinterpret_cast<uint32_t*>(entries + line);
           auto* lines = reinterpret_cast<float*>(keys + line);
@@ -113,7 +113,7 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
           T* values = call.out<T>(0);
           int64_t* positions = call.out<int64_t>(1);
           parallel_for(outer * inner, 16 * extent, 1, [&](int64_t begin, int64_t end) noexcept {
-            E* entries = call.scratch<E>() + omp_get_thread_num() * extent;
+            E* entries = call.scratch<E>() + thread_index() * extent;
             for (int64_t line = begin; line < end; ++line) {
               const int64_t o = line / inner, i = line % inner;
               const T* from = data + o * extent * inner + i;

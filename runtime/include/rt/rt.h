@@ -303,8 +303,7 @@ typedef struct rt_session_options {
   const char* entry;   /**< NULL: "infer", or the model's only entry */
   /** Precision of matmuls and convolutions: "fp32", "tf32", "fp16", "bf16"; NULL: as in the file. */
   const char* precision;
-  /** CPU threads; 0: as allowed by cgroup and affinity. They are OpenMP threads: on a shared machine start
-   * the process with GOMP_SPINCOUNT=4000 in the environment, or busy-waiting takes others' CPU time. */
+  /** CPU threads, the caller's included; 0: as allowed by cgroup and affinity. At most 4096. */
   int32_t threads;
   int32_t strict;        /**< 1: nodes that the device does not support are an error that lists all of them */
   int32_t profile;       /**< 1: time every node, see rt_session_profile */

@@ -1,0 +1,18 @@
+// oneDNN's threads: the functions of the OpenMP runtime that it calls, on this backend's teams.
+//
+// Debian's oneDNN is compiled for libgomp and looks its functions up by name; the module defines them too
+// (openmp.cpp) and stands before libgomp in the order in which the dynamic linker looks. Where that is not
+// so, because the application itself is linked with an OpenMP runtime, oneDNN runs on that one, which then
+// gets the number of threads.
+#pragma once
+
+namespace librt::cpu {
+
+/// Whether oneDNN was seen to call the functions of this module.
+bool onednn_uses_teams() noexcept;
+
+/// Until oneDNN was seen to call this module: tells the OpenMP runtime that it may be using how many threads
+/// to use for the calling thread's regions.
+void set_foreign_threads(int threads) noexcept;
+
+}  // namespace librt::cpu

@@ -1,0 +1,290 @@
+#include "backends/cpu/device/team.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "backends/cpu/device/openmp.h"
+
+namespace librt::cpu {
+namespace {
+
+// How long a thread spins before it sleeps, in ns. Sleeping and waking take some 50 us in a virtual machine,
+// so that a quiet machine's threads spin over the gaps between the loops of a net. On a busy machine they
+// leave the core to whoever has work.
+constexpr int64_t kQuietSpin = 200'000;
+constexpr int64_t kBusySpin = 10'000;
+// Two looks at the clock that lie further apart than this while spinning: the thread was descheduled between
+// them.
+constexpr int64_t kDescheduled = 500'000;
+// A machine counts as busy for so long after a thread was descheduled.
+constexpr int64_t kBusy = 100'000'000;
+constexpr int kLooks = 16;  ///< at a flag, between two looks at the clock
+
+// Others whose pieces a part takes: with more, looking for pieces takes longer than they do.
+constexpr int kNeighbours = 8;
+
+thread_local Place t_place;
+thread_local Team* t_team = nullptr;
+thread_local Team* t_last = nullptr;  ///< the team used last, to find it without a lock
+
+int64_t now() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void pause() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+/// All teams of the process. They live as long as it does: a thread may be asleep in one when the process
+/// ends.
+struct Teams {
+  std::mutex mutex;
+  std::vector<Team*> all;
+};
+
+Teams& teams() {
+  static Teams* const teams = [] {
+    // A forked child has none of the threads: it makes new teams, and the old ones' memory is left alone.
+    pthread_atfork([] { cpu::teams().mutex.lock(); }, [] { cpu::teams().mutex.unlock(); },
+                   [] {
+                     cpu::teams().all.clear();
+                     cpu::teams().mutex.unlock();
+                     t_last = nullptr;
+                   });
+    return new Teams;
+  }();
+  return *teams;
+}
+
+/// Signals are for the application's threads.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Team::Team(int threads) : size_(threads), claims_(new Claim[static_cast<size_t>(threads)]) {
+  const BlockedSignals blocked;
+  threads_.reserve(static_cast<size_t>(threads - 1));
+  try {
+    for (int i = 1; i < threads; ++i) {
+      threads_.emplace_back([this, i] { serve(i); });
+      pthread_setname_np(threads_.back().native_handle(), "librt-cpu");
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+/// Only of a team that could not be completed: others are used until the process ends.
+void Team::stop() noexcept {
+  ends_.store(true);
+  calls_.fetch_add(1);
+  calls_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+const Place& Team::place() noexcept {
+  return t_place;
+}
+
+void Team::reserve(int threads) {
+  acquire_or_make(threads).release();
+}
+
+Team& Team::acquire_or_make(int threads) {
+  Team* const last = t_last;
+  if (last != nullptr && last->size_ == threads && !last->used_.exchange(true, std::memory_order_acquire))
+    return *last;
+  Teams& all = teams();
+  const std::lock_guard lock(all.mutex);
+  for (Team* team : all.all) {
+    if (team->size_ != threads || team->used_.exchange(true, std::memory_order_acquire)) continue;
+    t_last = team;
+    return *team;
+  }
+  all.all.reserve(all.all.size() + 1);
+  std::unique_ptr<Team> made(new Team(threads));
+  made->used_.store(true, std::memory_order_relaxed);
+  all.all.push_back(made.get());
+  t_last = made.get();
+  return *made.release();
+}
+
+Team& Team::acquire(int threads) noexcept {
+  for (;;) {
+    try {
+      return acquire_or_make(threads);
+    } catch (...) {
+      // reserve() made one: it is in use by another thread.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+/// Whether ready() became true within the time that this team spins.
+template <class Ready>
+bool Team::spin(const Ready& ready) noexcept {
+  const int64_t start = now();
+  const int64_t limit = start < busy_until_.load(std::memory_order_relaxed) ? kBusySpin : kQuietSpin;
+  for (int64_t before = start;;) {
+    for (int look = 0; look < kLooks; ++look) {
+      if (ready()) return true;
+      pause();
+    }
+    const int64_t after = now();
+    if (after - before > kDescheduled) {
+      busy_until_.store(after + kBusy, std::memory_order_relaxed);
+      return ready();
+    }
+    if (after - start > limit) return false;
+    before = after;
+  }
+}
+
+bool Team::claim(uint64_t region, int part) noexcept {
+  std::atomic<uint64_t>& begun = claims_[static_cast<size_t>(part)].region;
+  uint64_t last = begun.load(std::memory_order_relaxed);
+  if (last >= region || !begun.compare_exchange_strong(last, region, std::memory_order_acq_rel)) return false;
+  unclaimed_.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
+/// Runs the thread's own part of the region, then parts that others have not begun.
+void Team::work_on(uint64_t state, int own) noexcept {
+  const uint64_t region = state >> kPartBits;
+  const int parts = static_cast<int>(state & ((1U << kPartBits) - 1));
+  int part = own;
+  for (int tried = 0; tried < parts; ++tried, ++part) {
+    if (part >= parts) part = 0;
+    if (tried > 0 && unclaimed_.load(std::memory_order_relaxed) <= 0) return;
+    if (!claim(region, part)) continue;
+    // The region lasts until this part is finished.
+    t_place = {part, parts, true};
+    work_(context_);
+    t_place = {};
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_one();
+  }
+}
+
+void Team::run(int parts, Work work, void* context) noexcept {
+  parts = std::min(parts, size_);
+  if (parts <= 1 || t_place.inside) {
+    const Place outer = t_place;
+    t_place = {0, 1, true};
+    work(context);
+    t_place = outer;
+    return;
+  }
+  work_ = work;
+  context_ = context;
+  unclaimed_.store(parts, std::memory_order_relaxed);
+  unfinished_.store(parts, std::memory_order_relaxed);
+  const uint64_t region = (state_.load(std::memory_order_relaxed) >> kPartBits) + 1;
+  const uint64_t state = region << kPartBits | static_cast<uint64_t>(parts);
+  state_.store(state, std::memory_order_seq_cst);
+  if (asleep_.load(std::memory_order_seq_cst) > 0) {
+    calls_.fetch_add(1, std::memory_order_seq_cst);
+    calls_.notify_all();
+  }
+  work_on(state, 0);
+  while (!spin([this] { return unfinished_.load(std::memory_order_acquire) == 0; })) {
+    const int32_t left = unfinished_.load(std::memory_order_acquire);
+    if (left != 0) unfinished_.wait(left, std::memory_order_acquire);
+  }
+}
+
+int64_t Team::take(int per_part) noexcept {
+  const Place here = t_place;
+  if (here.parts <= 1) return -1;
+  const uint64_t region = state_.load(std::memory_order_relaxed) >> kPartBits;
+  const uint64_t none = region << kPieceBits;
+  int part = here.part;
+  for (int tried = 0; tried <= std::min(kNeighbours, here.parts - 1); ++tried, ++part) {
+    if (part >= here.parts) part = 0;
+    std::atomic<uint64_t>& taken = claims_[static_cast<size_t>(part)].taken;
+    uint64_t before = taken.load(std::memory_order_relaxed);
+    for (;;) {
+      const uint64_t begun = before < none ? 0 : before - none;
+      if (begun >= static_cast<uint64_t>(per_part)) break;
+      if (taken.compare_exchange_weak(before, none + begun + 1, std::memory_order_relaxed))
+        return int64_t{part} * per_part + static_cast<int64_t>(begun);
+    }
+  }
+  return -1;
+}
+
+void Team::barrier() noexcept {
+  const int parts = t_place.parts;
+  if (parts <= 1) return;
+  const uint32_t generation = generation_.load(std::memory_order_acquire);
+  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == parts) {
+    arrived_.store(0, std::memory_order_relaxed);
+    generation_.fetch_add(1, std::memory_order_acq_rel);
+    generation_.notify_all();
+    return;
+  }
+  while (!spin([&] { return generation_.load(std::memory_order_acquire) != generation; }))
+    generation_.wait(generation, std::memory_order_acquire);
+}
+
+/// The life of thread `index`.
+void Team::serve(int index) noexcept {
+  t_team = this;  // so that oneDNN finds its place
+  uint64_t seen = 0;
+  for (;;) {
+    const auto changed = [&] { return state_.load(std::memory_order_acquire) != seen; };
+    if (!changed() && !spin(changed)) {
+      const uint32_t calls = calls_.load(std::memory_order_seq_cst);
+      asleep_.fetch_add(1, std::memory_order_seq_cst);
+      if (state_.load(std::memory_order_seq_cst) == seen && !ends_.load()) calls_.wait(calls);
+      asleep_.fetch_sub(1, std::memory_order_relaxed);
+    }
+    if (ends_.load(std::memory_order_relaxed)) return;
+    const uint64_t state = state_.load(std::memory_order_acquire);
+    if (state == seen) continue;
+    seen = state;
+    if (index < static_cast<int>(state & ((1U << kPartBits) - 1))) work_on(state, index);
+  }
+}
+
+Team* current_team() noexcept {
+  return t_team;
+}
+
+ThreadScope::ThreadScope(int threads) noexcept : before_(t_team) {
+  if (before_ != nullptr && before_->size() == threads) return;
+  acquired_ = &Team::acquire(threads);
+  t_team = acquired_;
+  set_foreign_threads(threads);
+}
+
+ThreadScope::~ThreadScope() {
+  if (acquired_ == nullptr) return;
+  acquired_->release();
+  t_team = before_;
+}
+
+}  // namespace librt::cpu

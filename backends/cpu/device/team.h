@@ -1,0 +1,116 @@
+// The threads that run parallel loops and oneDNN's primitives.
+//
+// Knows: threads, waiting, how parts of a region are handed out. Must not know: what a region computes.
+//
+// A region is a function that is called once for each of its parts, which may meet at barriers. Part i
+// belongs to thread i, so that values stay in its caches from loop to loop; but a thread that has finished
+// takes parts that others have not begun. A thread that the OS has descheduled thus delays the parts it has
+// begun, not the region. oneDNN's primitives are such regions (openmp.cpp), cut for a fixed number of
+// threads.
+//
+// Threads wait for each other by spinning for a while, then asleep. A thread that finds itself descheduled
+// while it spins knows that the machine has other work: its team spins shortly then, for spinning takes a
+// core from the very thread that is being waited for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace librt::cpu {
+
+/// The calling thread's place in a region. Outside of one: part 0 of 1.
+struct Place {
+  int part = 0, parts = 1;
+  bool inside = false;
+};
+
+class Team {
+ public:
+  /// The largest number of threads of a team.
+  static constexpr int kMostThreads = 4096;
+  using Work = void (*)(void* context);
+
+  /// Sees to it that a team of this size exists, so that acquire() finds one. Throws std::system_error when
+  /// the OS refuses a thread, std::bad_alloc.
+  static void reserve(int threads);
+  /// A team that no other thread uses, until release(). Waits for one where none is free and none can be
+  /// created.
+  static Team& acquire(int threads) noexcept;
+  void release() noexcept { used_.store(false, std::memory_order_release); }
+
+  /// Calls work(context) for parts 0 to parts - 1; place() tells it which. At most size() parts run at a
+  /// time, and `parts` is reduced to that. In a region: runs as a single part on this thread. work must not
+  /// throw.
+  void run(int parts, Work work, void* context) noexcept;
+  /// In a region: the next of parts * per_part pieces of work that the calling part is to do, or -1 when all
+  /// have been begun. Part i begins with its own pieces, i * per_part and on. `per_part` is the same in all
+  /// calls of a region, at most kMostPieces.
+  int64_t take(int per_part) noexcept;
+  static constexpr int kMostPieces = 4;
+  /// Waits until all parts of the region have arrived. To be called by all of them.
+  void barrier() noexcept;
+
+  int size() const noexcept { return size_; }
+  static const Place& place() noexcept;
+
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+ private:
+  struct alignas(64) Claim {
+    std::atomic<uint64_t> region{0};  ///< the last region in which the part was begun
+    std::atomic<uint64_t> taken{
+        0};  ///< number of a region << kPieceBits | pieces of this part's share begun in it
+  };
+
+  explicit Team(int threads);
+  static Team& acquire_or_make(int threads);
+  void stop() noexcept;
+  void serve(int index) noexcept;
+  void work_on(uint64_t state, int own) noexcept;
+  bool claim(uint64_t region, int part) noexcept;
+  template <class Ready>
+  bool spin(const Ready& ready) noexcept;
+
+  static constexpr int kPartBits = 16, kPieceBits = 8;
+  static_assert(kMostThreads < 1 << kPartBits && kMostPieces < 1 << kPieceBits);
+  const int size_;
+  std::atomic<bool> used_{false};
+
+  // A region: written by the caller, read by those who claimed a part.
+  Work work_ = nullptr;
+  void* context_ = nullptr;
+  std::unique_ptr<Claim[]> claims_;
+  alignas(64) std::atomic<uint64_t> state_{0};     ///< number of the region << kPartBits | its parts
+  alignas(64) std::atomic<int32_t> unclaimed_{0};  ///< a hint: parts that nobody has begun
+  alignas(64) std::atomic<int32_t> unfinished_{0};
+  alignas(64) std::atomic<int32_t> arrived_{0};  ///< at the barrier
+  std::atomic<uint32_t> generation_{0};          ///< of the barrier
+  alignas(64) std::atomic<uint32_t> calls_{0};   ///< changes when sleeping threads are called
+  std::atomic<int32_t> asleep_{0};
+  std::atomic<int64_t> busy_until_{0};  ///< nanoseconds of the steady clock
+  std::atomic<bool> ends_{false};
+  std::vector<std::thread> threads_;
+};
+
+/// The team of the calling thread's innermost ThreadScope, or null.
+Team* current_team() noexcept;
+
+/// While it lives, parallel loops and oneDNN's primitives of the calling thread use `threads` threads.
+class ThreadScope {
+ public:
+  explicit ThreadScope(int threads) noexcept;
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  Team* before_;
+  Team* acquired_ = nullptr;
+};
+
+}  // namespace librt::cpu
