@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "tools/data/array.h"
+#include "tools/rtbench/mode.h"
 
 namespace librt::bench {
-
-enum class Mode : uint8_t { Infer, Train };
 
 struct BenchModel {
   std::string name;  ///< "resnet18", or the file's stem
