@@ -16,7 +16,7 @@ struct MachineFacts {
   std::string cpu;                                   ///< "AMD EPYC 9554"
   std::string kernel;                                ///< "Linux 6.1.0-18-amd64"
   std::string system;                                ///< "Debian GNU/Linux 12 (bookworm)"
-  bool virtual_machine = false;                      ///< the processor's flags name a hypervisor
+  bool virtual_machine = false;                      ///< the CPU's flags name a hypervisor
   int online_cpus = 0;                               ///< logical processors of the machine
   int allowed_cpus = 0;                              ///< of these, in this process's affinity
   std::optional<double> quota_cpus;                  ///< processors that the cgroups grant; nothing: no limit
@@ -70,5 +70,8 @@ MachineLoad observe(double seconds, const std::string& root = {});
 /// What of it disturbs measurements, as sentences with figures.
 std::vector<std::string> disturbances(const MachineFacts& facts, const MachineLoad& before,
                                       const MachineLoad& during);
+
+/// One line: "AMD EPYC, 2 CPUs, SMT off, 2596 MHz, virtual machine, Linux 6.1.0-18-amd64".
+std::string machine_text(const MachineFacts& facts);
 
 }  // namespace librt::bench

@@ -200,7 +200,7 @@ struct Omission {
 struct StudiedModel {
   std::string name;    ///< "resnet18"
   std::string source;  ///< as on the command line
-  std::string hash;    ///< SHA-256 of the file as compiled, hexadecimal
+  std::string hash;    ///< of the compiled file: FNV-1a, 16 hexadecimal digits
   uint64_t file_bytes = 0;
   std::string batch_symbol;                  ///< empty: the batch is fixed
   std::vector<std::string> inputs, outputs;  ///< "image f32 [batch,224,224,3]"
