@@ -16,8 +16,8 @@
 
 #include "runtime/core/cache_file.h"
 #include "runtime/core/cache_folder.h"
-#include "runtime/core/environment.h"
 #include "runtime/core/hash.h"
+#include "tools/cli/find_program.h"
 
 extern char** environ;
 
@@ -87,23 +87,6 @@ void add_external_data(Key& key, const std::string& path) {
     last = name;
     key.add_file((folder / name).string());
   }
-}
-
-/// rtconvert beside this program, or in PATH; empty if there is none.
-std::string find_rtconvert() {
-  const auto is_program = [](const fs::path& path) { return access(path.c_str(), X_OK) == 0; };
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!error && is_program(self.parent_path() / "rtconvert"))
-    return (self.parent_path() / "rtconvert").string();
-  const char* variable = environment("PATH");
-  for (std::string_view rest = variable != nullptr ? variable : ""; !rest.empty();) {
-    const size_t end = std::min(rest.find(':'), rest.size());
-    if (const fs::path path = fs::path(rest.substr(0, end)) / "rtconvert"; end > 0 && is_program(path))
-      return path.string();
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return {};
 }
 
 /// Runs rtconvert, its report on stderr; its exit code.
@@ -192,7 +175,7 @@ CompiledPath compiled_path(const char* program, const std::string& path) {
   if (!is_onnx_file(path)) return {path};
   std::error_code error;
   const fs::path source = fs::canonical(path, error);
-  const std::string cache = cache_folder(), rtconvert = find_rtconvert();
+  const std::string cache = cache_folder(), rtconvert = find_program("rtconvert");
   if (error || cache.empty() || rtconvert.empty()) return {path};
   Key key;
   key.add_file(source.string());

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cstdarg>
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -13,8 +12,12 @@
 #include <string_view>
 #include <thread>
 
+#include "tools/rtbench/words.h"
+
 namespace librt::bench {
 namespace {
+
+using namespace words;  // NOLINT: functions that make text
 
 constexpr double kTicksPerSecond =
     100;  // USER_HZ, in which /proc counts, is 100 on every architecture of Linux
@@ -193,15 +196,6 @@ double own_seconds(const std::string& root) {
   return (user + system + children_user + children_system) / kTicksPerSecond;
 }
 
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[512];
-  std::va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
 }  // namespace
 
 MachineFacts machine_facts(const std::string& root) {
@@ -316,6 +310,19 @@ std::vector<std::string> disturbances(const MachineFacts& facts, const MachineLo
     found.push_back(format("heat slowed CPU cores %llu times during the measurements",
                            static_cast<unsigned long long>(*during.heat_throttled)));
   return found;
+}
+
+MachineWatch::MachineWatch(double seconds_before, std::string root)
+    : root_(std::move(root)),
+      facts_(machine_facts(root_)),
+      before_(observe(seconds_before, root_)),
+      start_(machine_counters(root_)) {}
+
+Machine MachineWatch::state(std::vector<std::pair<std::string, std::string>> versions) const {
+  Machine machine{.facts = facts_, .before = before_, .versions = std::move(versions)};
+  machine.during = load_between(start_, machine_counters(root_));
+  machine.warnings = disturbances(facts_, before_, machine.during);
+  return machine;
 }
 
 std::string machine_text(const MachineFacts& facts) {

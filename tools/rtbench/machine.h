@@ -71,6 +71,21 @@ MachineLoad observe(double seconds, const std::string& root = {});
 std::vector<std::string> disturbances(const MachineFacts& facts, const MachineLoad& before,
                                       const MachineLoad& during);
 
+/// The machine's state over the life of this object, which should begin before the first measurement.
+class MachineWatch {
+ public:
+  /// Reads the facts, then observes the machine that long.
+  explicit MachineWatch(double seconds_before = 0.2, std::string root = {});
+  /// Until now.
+  Machine state(std::vector<std::pair<std::string, std::string>> versions) const;
+
+ private:
+  std::string root_;
+  MachineFacts facts_;
+  MachineLoad before_;
+  MachineCounters start_;
+};
+
 /// One line: "AMD EPYC, 2 CPUs, SMT off, 2596 MHz, virtual machine, Linux 6.1.0-18-amd64".
 std::string machine_text(const MachineFacts& facts);
 

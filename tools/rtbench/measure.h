@@ -21,6 +21,7 @@ struct MeasureOptions {
   double seconds = 1.0;  ///< time spent on runs of one configuration, after warm-up
   int least_runs = 5;
   uint64_t time_limit_ms = 0;           ///< of one run; 0: none
+  uint64_t memory_limit = 0;            ///< of a session, bytes; 0: what the machine has
   int in_flight = 1;                    ///< asynchronous runs in flight; 1 or 2
   std::string adapter;                  ///< file for Session::load_adapter(); empty: none
   std::map<std::string, int64_t> dims;  ///< extents of symbols other than the batch

@@ -189,14 +189,14 @@ std::optional<BenchModel> in_precision(const BenchModel& model, const std::strin
   return result;
 }
 
-std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {
+std::optional<Work> work_of(const BenchModel& model, const std::map<std::string, int64_t>& extents) {
   const auto graph = load_model(model.path);
   if (!graph.ok()) return std::nullopt;
   const Graph* entry = entry_of(*graph, model);
   if (entry == nullptr) return std::nullopt;
   const auto cost = compiler::report_of(*entry, graph->states, extents);
   if (!cost.ok()) return std::nullopt;
-  return cost->flops;
+  return Work{.flops = cost->flops, .bytes = cost->bytes};
 }
 
 std::string zoo_text() {

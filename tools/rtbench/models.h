@@ -48,8 +48,12 @@ bool is_quantized(const std::string& precision);
 std::optional<BenchModel> in_precision(const BenchModel& model, const std::string& precision,
                                        const std::vector<tools::Array>& rows, std::string& error);
 
-/// Floating point operations of one run with these extents for the symbols; nullopt when shapes do not fit.
-std::optional<double> flops_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);
+/// What one run takes by the operators' definitions: floating point operations, and bytes of all operands and
+/// results. nullopt when shapes do not fit.
+struct Work {
+  double flops = 0, bytes = 0;
+};
+std::optional<Work> work_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);
 
 /// "NAME  description" lines.
 std::string zoo_text();

@@ -229,8 +229,32 @@ std::string advice(const std::vector<Measurement>& measurements) {
   return out + slower_precisions(measurements);
 }
 
-std::string to_json(const std::vector<Measurement>& measurements, const std::string& sentence) {
+namespace {
+
+nlohmann::ordered_json json_of(const MachineLoad& load) {
+  nlohmann::ordered_json json = {{"seconds", load.seconds}};
+  const auto add = [&json](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  };
+  add("other_cpus", load.other_cpus);
+  add("steal", load.steal);
+  add("pressure", load.pressure);
+  add("quota_throttled", load.quota_throttled);
+  add("heat_throttled", load.heat_throttled);
+  return json;
+}
+
+}  // namespace
+
+std::string to_json(const std::vector<Measurement>& measurements, const std::string& sentence,
+                    const Machine& machine) {
   nlohmann::ordered_json all;
+  all["machine"] = {{"warnings", machine.warnings},
+                    {"description", machine_text(machine.facts)},
+                    {"before", json_of(machine.before)},
+                    {"during", json_of(machine.during)},
+                    {"versions", nlohmann::ordered_json::object()}};
+  for (const auto& [name, version] : machine.versions) all["machine"]["versions"][name] = version;
   all["measurements"] = nlohmann::ordered_json::array();
   for (const Measurement& m : measurements) {
     nlohmann::ordered_json row = {

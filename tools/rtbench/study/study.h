@@ -75,8 +75,9 @@ struct Profile {
   double kernels_ms = 0;    ///< nodes that compute
   double transfers_ms = 0;  ///< copies between host and device
   double launches_ms = 0;   ///< submitting, synchronizing, the session's own work: what no node accounts for
-  double waiting_ms = 0;    ///< for data: only with --data
-  double overhead = 0;      ///< what timing nodes itself cost, as a share of total_ms
+  double waiting_ms =
+      0;                ///< for data; 0: inputs are in memory (TimeToTarget has the waiting of real training)
+  double overhead = 0;  ///< what timing nodes itself cost, as a share of total_ms
   std::vector<NodeTime> nodes;  ///< in order of execution
 };
 
@@ -163,7 +164,9 @@ struct TimeToTarget {
   double wanted = 0;
   bool reached = false;
   std::optional<double> best;     ///< the best value seen
-  std::optional<double> seconds;  ///< until it was reached, validation included
+  std::optional<double> seconds;  ///< until it was reached, or until the training ended; validation included
+  std::optional<double> waiting_seconds;     ///< of these, training waited for data
+  std::optional<double> samples_per_second;  ///< of the last epoch, data included
   int64_t epochs = 0, steps = 0;
   uint64_t seed = 0;
   Energy energy;
