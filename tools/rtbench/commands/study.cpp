@@ -77,6 +77,9 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
       ->capture_default_str();
   app.add_option("--memory", study.measure.memory_limit, "Bytes that a session may take, for example 2GiB")
       ->check(tools::byte_size());
+  app.add_option("--price", study.price,
+                 "What an hour of a device costs: cpu=0.17,cuda=3.99, or cuda:1=2.50");
+  app.add_option("--electricity", study.electricity, "What a kWh costs, for devices whose power can be read");
   app.add_option("--dim", options.dims, "NAME=EXTENT of another dynamic dimension, for example sequence=128");
   app.add_option("--threads", study.measure.threads, "CPU threads; 0: all this process may use")
       ->check(tools::non_negative());

@@ -10,6 +10,7 @@
 #include "tools/rtbench/devices.h"
 #include "tools/rtbench/study/analysis.h"
 #include "tools/rtbench/study/breakdown.h"
+#include "tools/rtbench/study/cost.h"
 #include "tools/rtbench/study/lanes.h"
 #include "tools/rtbench/study/setup.h"
 #include "tools/rtbench/study/target.h"
@@ -24,6 +25,7 @@ using namespace words;  // NOLINT: functions that make text
 // Parts of a budget that later phases may count on.
 constexpr double kForTargets = 0.3, kForCrossovers = 0.15, kForBreakdowns = 0.15;
 constexpr double kSecondsOfPeakRates = 3;
+constexpr double kSecondsOfIdle = 1;
 // Sweeps flatten after about this many doublings.
 constexpr double kUsualDoublings = 5;
 // Measuring around one crossover ends after this many batches.
@@ -43,7 +45,8 @@ class Engine {
   Engine(const StudyOptions& options, StopRequest& stop)
       : options_(options), budget_(options.budget_seconds), progress_(budget_), context_{options,   budget_,
                                                                                          progress_, stop,
-                                                                                         study_,    {}} {}
+                                                                                         study_,    meter_,
+                                                                                         {}} {}
 
   rt::Result<Study> run();
 
@@ -55,6 +58,7 @@ class Engine {
   bool is_over() const { return context_.stop.requested() || budget_.left() <= 0; }
   std::string budget_text() const { return "the budget of " + duration_text(budget_.limit().value_or(0)); }
 
+  void find_sensors();
   int64_t first_batch();
   bool give_model(Lane& lane);
   bool fits_first_point(const Lane& lane, int64_t batch);
@@ -74,10 +78,23 @@ class Engine {
   Budget budget_;
   Progress progress_;
   Study study_;
+  EnergyMeter meter_;
   LaneContext context_;
   std::map<Mode, TypedModels> models_;
   std::vector<Lane> lanes_;
 };
+
+void Engine::find_sensors() {
+  study_.energy_reason = meter_.reason();
+  if (study_.energy_reason.empty()) meter_.measure_idle(kSecondsOfIdle);
+  for (Lane& lane : lanes_) {
+    lane.sensor = meter_.sensor_for(lane.device.backend,
+                                    lane.device.type == RT_CPU || lane.device.type == RT_SOFTWARE_GPU,
+                                    lane.device.uuid, lane.device.name, lane.no_energy);
+    if (lane.sensor)
+      study_.devices[study_.series[lane.series].device].idle_watts = meter_.idle_watts(*lane.sensor);
+  }
+}
 
 // The smallest batch: 1, or the model's own.
 int64_t Engine::first_batch() {
@@ -332,6 +349,7 @@ void Engine::conclude() {
       study_.omissions.push_back({name_of(study_, series) + ", computing in this precision",
                                   "it only stores in it: " + series.only_stored});
   }
+  add_costs(study_);
   study_.verdict = verdict_of(study_);
 }
 
@@ -344,6 +362,7 @@ rt::Result<Study> Engine::run() {
   if (!setup) return setup.status();
   models_ = std::move(setup->models);
   lanes_ = std::move(setup->lanes);
+  find_sensors();
   const int64_t batch = first_batch();
   if (!lanes_.empty()) {
     first_points(batch);

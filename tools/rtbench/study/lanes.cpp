@@ -21,6 +21,8 @@ struct Measuring {
   Lane* lane = nullptr;
   Point point;
   Rounds rounds;
+  double joules = 0, energy_seconds = 0;  ///< of rounds whose energy was measured
+  size_t energy_runs = 0;
   bool failed = false, enough = false;
 };
 
@@ -130,11 +132,34 @@ void one_round(LaneContext& context, Measuring& measuring, int64_t batch, double
     }
   }
   std::vector<double>& times = measuring.rounds.emplace_back();
+  const size_t runs_before = lane.runner->runs_done();
+  const EnergyReading first = lane.sensor ? context.meter.read() : EnergyReading();
   const rt::Status status = lane.runner->run(seconds, 1, times);
+  if (lane.sensor) {
+    const EnergyUse use = context.meter.use(*lane.sensor, first, context.meter.read());
+    measuring.point.energy.source = use.source;
+    if (use.joules) {
+      measuring.joules += *use.joules;
+      measuring.energy_seconds += use.seconds;
+      measuring.energy_runs += lane.runner->runs_done() - runs_before;
+    } else {
+      measuring.point.energy.reason = use.reason;
+    }
+  }
   if (times.empty()) measuring.rounds.pop_back();
   if (!status) fail(context, measuring, status);
   if (!measuring.rounds.empty() && measuring.rounds.size() >= kLeastRounds)
     measuring.enough = is_enough(summarize(measuring.rounds), kLeastRuns);
+}
+
+void finish_energy(const Lane& lane, Measuring& measuring) {
+  Energy& energy = measuring.point.energy;
+  if (!lane.sensor) energy.reason = lane.no_energy;
+  if (measuring.energy_runs == 0) return;
+  energy.reason.clear();
+  energy.joules_per_sample = measuring.joules / static_cast<double>(measuring.energy_runs) /
+                             static_cast<double>(measuring.point.batch);
+  if (measuring.energy_seconds > 0) energy.watts = measuring.joules / measuring.energy_seconds;
 }
 
 void finish(LaneContext& context, Measuring& measuring) {
@@ -155,6 +180,7 @@ void finish(LaneContext& context, Measuring& measuring) {
       point.timing.imprecise = text;
     }
     set_throughput(point);
+    finish_energy(lane, measuring);
     lane.sample_seconds = point.timing.median_ms * 1e-3 / static_cast<double>(point.batch);
   } else if (point.error.empty()) {
     point.error = context.stop.requested() ? "interrupted" : "the budget was spent";

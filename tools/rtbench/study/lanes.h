@@ -7,9 +7,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/rtbench/energy.h"
 #include "tools/rtbench/study/options.h"
 #include "tools/rtbench/study/progress.h"
 #include "tools/rtbench/study/runner.h"
@@ -23,6 +25,8 @@ struct Lane {
   rt::DeviceInfo device;
   std::shared_ptr<const BenchModel> model;  ///< in the series' precision
   std::unique_ptr<Runner> runner;           ///< null: not open
+  std::optional<size_t> sensor;             ///< of the device's energy
+  std::string no_energy;                    ///< why there is none
   bool ended = false;                       ///< its sweep
   double set_up_seconds = 0;                ///< of a point, without its runs: the last one's
   double sample_seconds = 0;                ///< of a run, by sample: the last point's
@@ -35,6 +39,7 @@ struct LaneContext {
   Progress& progress;
   StopRequest& stop;
   Study& study;
+  EnergyMeter& meter;
   /// Outputs in fp32 at the first batch, by mode, and where they come from.
   struct Expected {
     Outputs outputs;

@@ -58,6 +58,7 @@ rt::Status Runner::run_once() {
   stop_->watch(session_.handle());
   rt::Status status = session_.run();
   stop_->watch(nullptr);
+  ++runs_done_;
   return status;
 }
 

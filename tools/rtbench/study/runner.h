@@ -41,6 +41,7 @@ class Runner {
   /// than a tenth of a second are preceded by two that do not count.
   rt::Status run(double seconds, size_t least, std::vector<double>& times);
 
+  size_t runs_done() const noexcept { return runs_done_; }  ///< warm-up included
   int64_t batch() const noexcept { return batch_; }
   double load_ms() const noexcept { return load_ms_; }
   double last_ms() const noexcept { return last_ms_; }            ///< of the last run
@@ -71,6 +72,7 @@ class Runner {
   rt::Session session_;
   std::vector<rt::Tensor> inputs_;
   int64_t batch_ = 0;
+  size_t runs_done_ = 0;
   double load_ms_ = 0, open_ms_ = 0, first_run_ms_ = 0, last_ms_ = 0;
   uint64_t resident_before_ = 0, resident_ = 0;
   std::string only_stored_;

@@ -5,6 +5,7 @@
 #include "tools/cli/exit_code.h"
 #include "tools/data/digest.h"
 #include "tools/rtbench/devices.h"
+#include "tools/rtbench/price.h"
 #include "tools/rtbench/source.h"
 #include "tools/rtbench/tolerance.h"
 
@@ -114,6 +115,21 @@ std::vector<std::string> ordered_precisions(const StudyOptions& options,
   return order;
 }
 
+rt::Status read_prices(const StudyOptions& options, Study& study) {
+  std::string error;
+  if (!options.electricity.empty()) {
+    study.electricity_per_kwh = parse_electricity(options.electricity, error);
+    if (!study.electricity_per_kwh) return rt::Status(rt::Code::InvalidArgument, error);
+  }
+  if (options.price.empty()) return {};
+  std::vector<std::string> known;
+  for (const StudyDevice& device : study.devices) known.push_back(device.id);
+  const auto prices = parse_prices(options.price, known, error);
+  if (!prices) return rt::Status(rt::Code::InvalidArgument, error);
+  for (StudyDevice& device : study.devices) device.price_per_hour = price_of(*prices, device.id);
+  return {};
+}
+
 // Why a series cannot be measured at all; empty: it may be.
 std::string impossible(Mode mode, const std::string& precision, const rt::DeviceInfo& device) {
   if (mode == Mode::Train && is_quantized(precision))
@@ -143,6 +159,7 @@ rt::Result<StudySetup> set_up_study(const StudyOptions& options, Study& study) {
     setup.models.emplace(mode, TypedModels(std::move(*model), options.measure));
   }
   for (const rt::DeviceInfo& info : *chosen) study.devices.push_back(device_of(info));
+  if (rt::Status status = read_prices(options, study); !status) return status;
   for (const std::string& precision : ordered_precisions(options, *chosen))
     for (const Mode mode : options.modes) {
       if (mode == Mode::Train && is_quantized(precision) && options.precisions.empty()) continue;

@@ -158,6 +158,7 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
     arguments.push_back(options.target);
   }
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
+  const EnergyReading first = lane.sensor ? context.meter.read() : EnergyReading();
   Training training;
   result.reason = training.start(std::move(arguments));
   if (!result.reason.empty()) return result;
@@ -169,6 +170,12 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
     if (samples > 0) context.study.samples_per_epoch = samples;
   });
   if (result.waiting_seconds) result.waiting_seconds = waited;
+  result.energy.reason = lane.no_energy;
+  if (lane.sensor) {
+    const EnergyUse use = context.meter.use(*lane.sensor, first, context.meter.read());
+    result.energy = {.watts = use.watts, .source = use.source, .reason = use.reason};
+    result.total_joules = use.joules;
+  }
   result.reached = !options.target.empty() && code == tools::kFine && !training.was_ended();
   if (context.stop.requested())
     result.reason = "interrupted";

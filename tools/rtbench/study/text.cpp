@@ -20,7 +20,7 @@ std::string count(int64_t value) {
 
 std::string points_table(const Study& study) {
   Rows rows = {{"device", "precision", "mode", "batch", "median", "95 % interval", "p90", "p99", "runs",
-                "outliers", "samples/s", "memory", "roof %", "error"}};
+                "outliers", "samples/s", "memory", "roof %", "J/sample", "cost/million", "error"}};
   for (const Series& series : study.series)
     for (const Point& point : series.points) {
       std::vector<std::string> row = {study.devices[series.device].id, series.precision,
@@ -41,6 +41,10 @@ std::string points_table(const Study& study) {
            time_text(timing.p90_ms), time_text(timing.p99_ms), std::to_string(timing.runs),
            std::to_string(timing.outliers), number_text(point.samples_per_second),
            bytes_text(point.memory_bytes), point.roof_share ? format("%.0f", 100 * *point.roof_share) : "-",
+           point.energy.joules_per_sample ? number_text(*point.energy.joules_per_sample) : "-",
+           point.cost.per_million_samples ? number_text(*point.cost.per_million_samples) : "-",
+           point.energy.joules_per_sample ? number_text(*point.energy.joules_per_sample) : "-",
+           point.cost.per_million_samples ? number_text(*point.cost.per_million_samples) : "-",
            is_first && series.difference ? format("%.1e", series.difference->relative) : "-"});
       rows.push_back(std::move(row));
     }
@@ -96,6 +100,7 @@ std::string study_text(const Study& study) {
   for (const Sentence& sentence : study.verdict) text += sentence.text + "\n";
   text += "\n" + points_table(study);
   if (const std::string profiles = profiles_table(study); !profiles.empty()) text += "\n" + profiles;
+  if (!study.energy_reason.empty()) text += "\nenergy is not available: " + study.energy_reason + "\n";
   if (!study.omissions.empty()) {
     text += "\nnot measured:\n";
     for (const Omission& omission : study.omissions)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tools/rtbench/price.h"
 #include "tools/rtbench/study/analysis.h"
 #include "tools/rtbench/study/budget.h"
 #include "tools/rtbench/words.h"
@@ -58,6 +59,7 @@ class Verdict {
   void precisions(Mode mode);
   void energy(Mode mode);
   void cost(Mode mode);
+  void cost_by_batch(Mode mode);
   void targets();
   std::vector<Sentence> take() { return std::move(sentences_); }
 
@@ -282,9 +284,31 @@ void Verdict::cost(Mode mode) {
   for (const LoadCrossover& load : study_.load_crossovers)
     if (study_.series[load.below].mode == mode)
       say(About::Cost, mode, false,
-          format("Up to %s samples/s %s costs less, above it %s.",
+          format("At a load of up to %s samples/s %s costs less, above it %s.",
                  number_text(load.samples_per_second).c_str(), side(study_.series[load.below]).c_str(),
                  side(study_.series[load.above]).c_str()));
+}
+
+// Devices at the same batch: a batch that is given by the use, such as requests one at a time.
+void Verdict::cost_by_batch(Mode mode) {
+  const auto costs = [](const Series& series) {
+    std::vector<std::pair<int64_t, double>> all;
+    for (const Point* point : valid_points(series))
+      if (point->cost.per_million_samples) all.emplace_back(point->batch, *point->cost.per_million_samples);
+    return all;
+  };
+  for (const Crossover& crossover : study_.crossovers) {
+    const Series &below = study_.series[crossover.below], &above = study_.series[crossover.above];
+    if (below.mode != mode) continue;
+    for (const auto& [first, other] : {std::pair(&below, &above), std::pair(&above, &below)}) {
+      const auto batch = cheaper_from(costs(*first), costs(*other));
+      if (!batch) continue;
+      say(About::Cost, mode, false,
+          format("%s %s: a sample costs less on %s than on %s from batch %lld on.", first->precision.c_str(),
+                 mode_text(mode), study_.devices[other->device].id.c_str(),
+                 study_.devices[first->device].id.c_str(), static_cast<long long>(*batch)));
+    }
+  }
 }
 
 void Verdict::targets() {
@@ -298,6 +322,8 @@ void Verdict::targets() {
       if (target.waiting_seconds && target.seconds && *target.waiting_seconds > 0.05 * *target.seconds)
         text += format("; %.0f %% of the time it waited for data",
                        100 * *target.waiting_seconds / *target.seconds);
+      if (target.total_joules) text += "; " + number_text(*target.total_joules) + " J";
+      if (target.total_cost) text += "; it costs " + number_text(*target.total_cost);
       say(About::Target, Mode::Train, false, text + ".");
     } else if (!target.metric.empty()) {
       say(About::Target, Mode::Train, false,
@@ -324,6 +350,7 @@ std::vector<Sentence> verdict_of(const Study& study) {
     verdict.precisions(mode);
     verdict.energy(mode);
     verdict.cost(mode);
+    verdict.cost_by_batch(mode);
   }
   verdict.targets();
   return verdict.take();
