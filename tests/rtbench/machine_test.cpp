@@ -155,7 +155,7 @@ TEST(Machine, LoadWithoutOwnTime) {
   const auto warnings = disturbances(machine_facts(root.folder()), {.seconds = 1, .other_cpus = 0.01}, load);
   ASSERT_EQ(warnings.size(), 3u);
   EXPECT_EQ(warnings[0],
-            "noisy machine: other work used 0.01 of 3 CPUs before and 0.40 during the measurements");
+            "noisy machine: other work used 0.01 CPUs before and 0.40 CPUs during the measurements, of 3");
   EXPECT_EQ(warnings[1], "noisy machine: the hypervisor gave 5.0 % of the time to other machines");
   EXPECT_EQ(warnings[2], "heat slowed CPU cores 7 times during the measurements");
 }

@@ -33,12 +33,15 @@ refuses 2 "--target accuracy: expected METRIC=VALUE" zoo:lenet5 --mode train --d
 refuses 2 "--precision" zoo:lenet5 --precision fp7
 refuses 2 "--largest-batch: expected a number above 0, found 0" zoo:lenet5 --largest-batch 0
 refuses 2 "expected a dynamic dimension of the model (batch), found 'sequence'" zoo:lenet5 --dim sequence=4
+refuses 2 "--price" zoo:lenet5 --backend cpu --price gpu=3
+refuses 2 "--price" zoo:lenet5 --backend cpu --price cpu=-1
+refuses 2 "--electricity" zoo:lenet5 --backend cpu --electricity much
 refuses 2 "nothing.rt: No such file" nothing.rt
 refuses 2 "zoo" zoo:nothing
 refuses 2 "model" # without one
 
 echo "--- a small study: every precision in both modes has points or a reason"
-"$bin/rtbench" study zoo:lenet5 --backend cpu --mode both --budget 15s >study.txt 2>progress.txt || fail "exit code $?: $(cat progress.txt study.txt)"
+"$bin/rtbench" study zoo:lenet5 --backend cpu --mode both --budget 15s --price cpu=0.17 >study.txt 2>progress.txt || fail "exit code $?: $(cat progress.txt study.txt)"
 for series in "fp32 +infer" "fp16 +infer" "bf16 +infer" "int8 +infer" "fp32 +train" "fp16 +train" "bf16 +train"; do
   grep -Eq "^cpu:0 +$series +1 +[0-9.]+ (us|ms|s) " study.txt || grep -Eq "^ +cpu:0 ${series// +/ }: " study.txt ||
     fail "nothing about $series: $(cat study.txt)"
@@ -48,6 +51,7 @@ has '^machine: .*CPUs.*Linux' study.txt
 has '^cpu:0: .*; peak [0-9.]+ GFLOP/s fp32' study.txt
 has '^Shortest inference, at batch 1: cpu:0 in ' study.txt
 has '^Most samples trained: cpu:0 in ' study.txt
+has '^Cheapest, training at full load: cpu:0 in .* for a million samples' study.txt
 has '^Inference of cpu:0 in .*: batch [0-9]+ is ' study.txt
 has '^On cpu:0 at batch [0-9]+, inference in int8 is ' study.txt
 has '^device +precision +mode +batch +kernels +transfers +launches +slowest node' study.txt
@@ -94,5 +98,5 @@ has '"other_cpus": [0-9.e-]+' table.json
 (while :; do :; done) & busy=$!
 trap 'kill $busy' EXIT
 "$bin/rtbench" zoo:lenet5 --backend cpu --batch 1 --time 0.5 >noisy.txt 2>/dev/null
-head -1 noisy.txt | grep -Eq '^noisy machine: other work used [0-9.]+ of [0-9]+ CPUs before and [0-9.]+ during' || fail "a noisy machine is not named: $(cat noisy.txt)"
+head -1 noisy.txt | grep -Eq '^noisy machine: other work used [0-9.]+ CPUs before and [0-9.]+ CPUs during' || fail "a noisy machine is not named: $(cat noisy.txt)"
 echo "rtbench study keeps its promises"

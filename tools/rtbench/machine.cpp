@@ -291,13 +291,11 @@ std::vector<std::string> disturbances(const MachineFacts& facts, const MachineLo
     return load.other_cpus.value_or(0) >= kMuchOtherWork;
   };
   if (disturbs(before) || disturbs(during)) {
-    std::string text = format("noisy machine: other work used %.2f of %d CPUs before",
-                              before.other_cpus.value_or(0), std::max(facts.allowed_cpus, 1));
-    if (during.other_cpus)
-      text += format(" and %.2f during the measurements", *during.other_cpus);
-    else
-      text += " the measurements";
-    found.push_back(text);
+    std::string text = "noisy machine: other work used";
+    if (before.other_cpus) text += format(" %.2f CPUs before", *before.other_cpus);
+    if (before.other_cpus && during.other_cpus) text += " and";
+    if (during.other_cpus) text += format(" %.2f CPUs during", *during.other_cpus);
+    found.push_back(text + format(" the measurements, of %d", std::max(facts.allowed_cpus, 1)));
   }
   const double steal = std::max(before.steal.value_or(0), during.steal.value_or(0));
   if (steal >= kMuchOfTheTime)

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tools/cli/cache_folder.h"
+#include "tools/rtbench/machine.h"
 #include "tools/rtbench/prepare.h"
 #include "tools/rtbench/statistics.h"
 
@@ -228,6 +229,7 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   quick.threads = 0;  // the device's peak, also for a model on fewer threads
   quick.seconds = 0.3;
   std::string error;
+  const MachineCounters before = machine_counters();
   const int64_t size = device.type == RT_SOFTWARE_GPU ? 512 : device.type == RT_CPU ? 1024 : 4096;
   const int64_t elements =
       device.type == RT_SOFTWARE_GPU || device.type == RT_CPU ? int64_t{1} << 25 : int64_t{1} << 27;
@@ -249,6 +251,10 @@ rt_device_profile device_profile(const rt::DeviceInfo& device, const MeasureOpti
   }
   if (measured) {
     profile.measured = 1;
+    for (const std::string& found :
+         disturbances(machine_facts(), {}, load_between(before, machine_counters())))
+      std::fprintf(stderr, "rtbench: rates of %s:%d: %s; `rtbench --measure-devices` measures them again\n",
+                   device.backend.c_str(), device.index, found.c_str());
     if (const auto stored = rt::Status::take(rt_device_profile_write(&info, nullptr, &profile)); !stored)
       std::fprintf(stderr, "rtbench: the device's rates are not kept: %s\n", stored.message().c_str());
   }
