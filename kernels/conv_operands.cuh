@@ -1,4 +1,4 @@
-// The operands of implicit GEMMs: elements of images addressed by (pixel, tap, channel). See product.cuh for
+// The operands of implicit GEMMs: elements of images addressed by (pixel, tap, channel). See gemm.cuh for
 // the operand concept and conv.h for the forms.
 #pragma once
 

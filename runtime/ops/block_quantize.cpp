@@ -58,7 +58,7 @@ Status eval_block_quantize(const NodeView& node, std::span<const ConstTensorView
 
 Status infer_block_dequantize(const NodeView& node, std::vector<TensorInfo>& outputs) {
   const int64_t block = node.as<op::BlockDequantizeAttributes>().block_size;
-  RT_TRY(expect_dtype(node, 0, "codes", DTypeSet(DType::U8)));
+  RT_TRY(expect_dtype(node, 0, "quantized values", DTypeSet(DType::U8)));
   RT_TRY(expect_dtype(node, 1, "scales", DTypeSet(DType::F32)));
   RT_TRY(check_blocks(node, 2, block));
   RT_TRY(expect_shape(node, 1, "scales", {(node.input(0).elements() + block - 1) / block}));

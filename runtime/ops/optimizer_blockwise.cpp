@@ -27,18 +27,18 @@ Status infer_blockwise_step(const NodeView& node, std::vector<TensorInfo>& outpu
   const std::span<const StepState> states = step_states(step.kind());
   for (size_t i = 0; i < kMostStepStates; ++i) {
     const size_t scales = kFirstScales + i;
-    const size_t codes = i < states.size() ? blockwise_operand(states[i].operand) : node.input_count();
-    if (node.has(codes) != node.has(scales))
-      return invalid_argument("expected quantized values as input ", codes, " with scales as input ", scales,
-                              ", found one without the other");
-    if (!node.has(codes)) continue;
+    const size_t quantized = i < states.size() ? blockwise_operand(states[i].operand) : node.input_count();
+    if (node.has(quantized) != node.has(scales))
+      return invalid_argument("expected quantized values as input ", quantized, " with scales as input ",
+                              scales, ", found one without the other");
+    if (!node.has(quantized)) continue;
     const size_t codebook = codebook_operand(states[i]);
     if (!node.has(codebook))
       return invalid_argument("expected a codebook as input ", codebook, ", found none");
     RT_TRY(expect_codebook(node, codebook));
-    RT_TRY(expect_dtype(node, codes, "codes", DTypeSet(DType::U8)));
+    RT_TRY(expect_dtype(node, quantized, "quantized values", DTypeSet(DType::U8)));
     RT_TRY(expect_dtype(node, scales, "scales", DTypeSet(DType::F32)));
-    RT_TRY(expect_shape(node, scales, "scales", {(node.input(codes).elements() + block - 1) / block}));
+    RT_TRY(expect_shape(node, scales, "scales", {(node.input(quantized).elements() + block - 1) / block}));
     operands[states[i].operand].info.dtype = DType::F32;
     next_scales.push_back(node.input(scales));
   }

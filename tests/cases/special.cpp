@@ -128,7 +128,7 @@ SpecialDomain domain_of(const Case& test_case) {
     case OpKind::LambStep:
     case OpKind::LionStep: return {Spreads, "terms of weight 0 may be added, and 0 times infinity is NaN"};
     case OpKind::BlockwiseStep:
-    case OpKind::BlockQuantize: return {None, "a block shares a scale, and codes have no NaN"};
+    case OpKind::BlockQuantize: return {None, "a block shares a scale, and quantized values have no NaN"};
     case OpKind::WeightQuantizedMatMul: return {Spreads, "an infinite scale times a code of 0 is NaN"};
     case OpKind::Attention:
       if (hides_keys(test_case)) return {None, "keys that are hidden may be left out, or have weight 0"};

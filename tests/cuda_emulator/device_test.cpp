@@ -194,7 +194,7 @@ TEST_F(Emulated, ExchangedBytesWaitForNoWorkBeforeThem) {
     ASSERT_TRUE(device_->upload(**exchange, 0, bytes).ok());
     ASSERT_TRUE((*copy)->submit().ok());
     ASSERT_TRUE((*copy)->wait().ok());
-    EXPECT_EQ(*result, 5) << "the work behind the transfers did not wait for them";
+    EXPECT_EQ(*result, 5) << "the work after the transfers did not wait for them";
     sent.back() = 3;
     ASSERT_TRUE((*compute)->wait().ok());
   }

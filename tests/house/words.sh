@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# words.sh ROOT: comments and documents use the field's words. Prints every line with a word that has a standard term.
+# words.sh ROOT: comments, messages and documents use the field's words. Prints every line with a word that has a standard term.
 set -euo pipefail
 cd "$1"
 
@@ -14,6 +14,9 @@ check() {
   done < <({
     git ls-files '*.cpp' '*.h' '*.hpp' '*.c' '*.cu' '*.cuh' '*.comp' '*.glsl' '*.fbs' ':!schema/frozen' |
       xargs grep -nHiE "(//|/\*|^ \*).*\b($word)\b"
+    git ls-files '*.cpp' '*.h' '*.hpp' '*.c' '*.cu' '*.cuh' | xargs grep -nHiE "\"[^\"]*\b($word)\b[^\"]*\"" | grep -v '#include'
+    git ls-files '*.sh' '*.py' '*.cmake' '*CMakeLists.txt' 'tools/build' 'tools/setup' 'tools/test' 'tools/quickstart' 'tools/dev/*' '.ci/*' \
+      ':!tests/house/words.sh' | xargs grep -nHiE "#.*\b($word)\b"
     git ls-files '*.md' ':!docs/glossary.md' | xargs grep -nHiE "\b($word)\b"
   } | grep -viE "$fine" || true)
 }
@@ -25,6 +28,7 @@ check 'in two halves' 'asynchronous run'
 check 'delicate' 'precision-sensitive'
 check 'behind' 'after, or past the end' 'leaves? .*behind'
 check 'codes' 'quantized values' '(exit|error|exit_|letters).*codes|codebook|`codes`|\.codes|codes are integers'
-check 'matrix products?' 'matmul, or GEMM' 'vector-matrix'
+check '(matrix|integer|no such) products?' 'matmul, or GEMM' 'vector-matrix|integers?, (sums|products)'
 check 'is told|are told|tells' 'is given, is known, or reports'
+check 'keep[0-9]' 'beta1, beta2'
 exit $status

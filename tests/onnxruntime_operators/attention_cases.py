@@ -116,7 +116,7 @@ def cases(rng):
         seqlens = np.array(valid, i32) - 1
         inputs = [*qkv, *caches, seqlens, np.array(total, i32), *tables, ids, bias, sink]
 
-        def specified(name, x):  # the cache behind what is valid is not, nor are rows of padding
+        def specified(name, x):  # the cache past what is valid is not, nor are rows of padding
             x = x.copy()
             for b, count in enumerate(valid):
                 if name == "o0":

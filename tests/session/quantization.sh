@@ -36,12 +36,12 @@ labels = [max(range(10), key=scores[row * 10:row * 10 + 10].__getitem__) for row
 open("labels", "wb").write(b"\0\0\x08\x01" + struct.pack(">I", 96) + bytes(labels))
 EOF
 convert() { "$bin/rtconvert" "$model" -o int8.rt --precision int8 --calibrate rows --labels labels "$@"; }
-products() { "$bin/rtconvert" int8.rt --inspect | grep -cE ' = Quantized(Conv|MatMul)\(' || :; }
+matmuls() { "$bin/rtconvert" int8.rt --inspect | grep -cE ' = Quantized(Conv|MatMul)\(' || :; }
 # accuracy f32|int8 FILE, in hundredths of percent
 accuracy() { sed -n "s/.* \([0-9.]*\) % in $1.*/\1/p" "$2" | tr -d .; }
 
 convert --quant-report >report
-[[ $(products) == 5 && $(grep -c ' dB ' report) == 5 ]] || fail "expected five products and a line for each: $(cat report)"
+[[ $(matmuls) == 5 && $(grep -c ' dB ' report) == 5 ]] || fail "expected five matmuls and a line for each: $(cat report)"
 grep ' dB ' report | awk '{ print $1 }' | sort -n -c || fail "the worst is not first: $(cat report)"
 grep -q "error of the outputs 0\.0" report || fail "expected a small error of the outputs: $(cat report)"
 [[ $(accuracy f32 report) == 10000 ]] || fail "the labels are those of f32: $(cat report)"
@@ -56,24 +56,24 @@ convert "${clipped[@]}" >bad
 (($(accuracy int8 bad) < 9000)) || fail "expected ranges that cost accuracy: $(cat bad)"
 convert "${clipped[@]}" --max-drop 5% >kept
 (($(accuracy int8 kept) >= 9500)) || fail "5 % may be lost: $(cat kept)"
-left=$(products)
+left=$(matmuls)
 ((left < 5)) || fail "no product stays in f32: $(cat kept)"
-grep -q "$((5 - left)) stay in f32" kept || fail "expected $((5 - left)) products in f32: $(cat kept)"
+grep -q "$((5 - left)) stay in f32" kept || fail "expected $((5 - left)) matmuls in f32: $(cat kept)"
 convert "${clipped[@]}" --max-drop 0.9 >loose
-[[ $(products) == 5 ]] || fail "nothing must be kept where 90 % may be lost: $(cat loose)"
+[[ $(matmuls) == 5 ]] || fail "nothing must be kept where 90 % may be lost: $(cat loose)"
 
 # The same by the output error, which needs no labels.
 keep() { "$bin/rtconvert" "$model" -o int8.rt --precision int8 --calibrate rows --keep-accuracy "$1" >keep; }
 keep 1
-[[ $(products) == 5 ]] || fail "products are kept for an error of 1: $(cat keep)"
+[[ $(matmuls) == 5 ]] || fail "matmuls are kept for an error of 1: $(cat keep)"
 error=$(sed -n 's/.*error of the outputs //p' keep)
 bound=$(awk "BEGIN { print $error * 0.6 }")
 keep "$bound"
-left=$(products)
-((left > 0 && left < 5)) || fail "expected some products in f32 for $bound: $(cat keep)"
+left=$(matmuls)
+((left > 0 && left < 5)) || fail "expected some matmuls in f32 for $bound: $(cat keep)"
 awk -v bound="$bound" -v got="$(sed -n 's/.*error of the outputs //p' keep)" 'BEGIN { exit !(got <= bound + 0.0001) }' || fail "not within $bound: $(cat keep)"
 keep 1e-7
-[[ $(products) == 0 ]] || fail "products are left for an error of 1e-7: $(cat keep)"
+[[ $(matmuls) == 0 ]] || fail "matmuls are left for an error of 1e-7: $(cat keep)"
 for option in "--keep-accuracy 0.1" "--max-drop 1%"; do
   status=0
   # shellcheck disable=SC2086 # an option and its value

@@ -84,7 +84,7 @@ for pause in 0.31 0.07 0.45 0.13 0.22 0.05; do
   "$bin/rtconvert" model.rt --checkpoint killed -o weights.rt >/dev/null || fail "the checkpoint is damaged"
 done
 cp killed before
-train --epochs 100000 --checkpoint killed --resume --steps 1 >/dev/null 2>killed.err  # is behind that already
+train --epochs 100000 --checkpoint killed --resume --steps 1 >/dev/null 2>killed.err  # is past that already
 cmp killed before || fail "a run without a step changed the checkpoint"
 steps=$(sed -n 's/.*continues after step \([0-9]*\)$/\1/p' killed.err)
 ((steps > 5)) || fail "killed six times, and the training is only at step $steps"

@@ -8,14 +8,14 @@ export XDG_CACHE_HOME="$work/cache"
 failed=0
 fail() { echo "FAILED: $1" >&2; failed=1; }
 tests() { cat "$XDG_CACHE_HOME"/librt/vulkan-*.tests; }
-products() { "$conformance" --backend vulkan --filter matmul_large_result > "$work/log" 2>&1; }
+matmuls() { "$conformance" --backend vulkan --filter matmul_large_result > "$work/log" 2>&1; }
 
 # A correct driver: every pipeline is tested once, and passes.
-products || fail "products on a sound driver: $(tail -5 "$work/log")"
+matmuls || fail "matmuls on a sound driver: $(tail -5 "$work/log")"
 tests | grep -q '^right.gemm_' || fail "no verdict on a product"
 tests | grep -q '^wrong' && fail "a sound driver's pipeline was found wrong: $(tests | grep '^wrong')"
 before=$(tests | wc -l)
-products || fail "a second run"
+matmuls || fail "a second run"
 [ "$(tests | wc -l)" = "$before" ] || fail "what had a verdict was tested again"
 
 # Manual quarantine.
@@ -31,17 +31,17 @@ grep -q "RT_VULKAN_QUARANTINE names 'gem'" "$work/log" || fail "an unknown shade
 # A driver that miscompiles shuffles.
 export VK_LAYER_PATH="$layers" VK_INSTANCE_LAYERS=VK_LAYER_LIBRT_broken_shuffles
 export XDG_CACHE_HOME="$work/wrong"
-RT_VULKAN_SELF_TEST=0 products && fail "the layer breaks nothing, or RT_VULKAN_SELF_TEST=0 tests"
-products || fail "products on the broken driver: $(tail -5 "$work/log")"
+RT_VULKAN_SELF_TEST=0 matmuls && fail "the layer breaks nothing, or RT_VULKAN_SELF_TEST=0 tests"
+matmuls || fail "matmuls on the broken driver: $(tail -5 "$work/log")"
 tests | grep -q '^wrong.gemm_nn_subgroup.*its self-test gave' || fail "the wrong pipeline was not found"
 
 # A driver that crashes on them: one process crashes per pipeline, and later ones skip it.
 export XDG_CACHE_HOME="$work/dead" RT_BROKEN_SHUFFLES=abort
-products && fail "the layer does not end the process"
+matmuls && fail "the layer does not end the process"
 starts=1
-while ! products; do
+while ! matmuls; do
   starts=$((starts + 1))
-  [ $starts -lt 9 ] || { fail "products after the driver died: $(tail -5 "$work/log")"; break; }
+  [ $starts -lt 9 ] || { fail "matmuls after the driver died: $(tail -5 "$work/log")"; break; }
 done
 tests | grep -q '^begun' || fail "no test was under way when the driver died"
 for start in 1 2 3 4 5 6; do

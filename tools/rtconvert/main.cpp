@@ -152,7 +152,7 @@ Json coverage_json(const librt::convert::Coverage& backend) {
 
 Json quantization_json(const librt::convert::QuantizationReport& report) {
   Json json;
-  json["products"] = report.matmuls;
+  json["matmuls"] = report.matmuls;
   json["tables"] = report.tables;
   if (report.rows > 0) json["rows"] = report.rows;
   if (report.accuracy_f32 >= 0)

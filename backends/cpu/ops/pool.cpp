@@ -363,7 +363,7 @@ std::span<const KernelRow> rows_pool() {
   constexpr DTypeSet kF32{DType::F32}, kShort{DType::F32, DType::F16, DType::BF16};
   static constexpr KernelRow kRows[] = {
       row<create<op::MaxPoolAttributes, true>>(OpKind::MaxPool, "max_pool", kShort),
-      row<create_quantized_max>(OpKind::MaxPool, "max_pool.codes", DTypeSet{DType::U8, DType::I8}),
+      row<create_quantized_max>(OpKind::MaxPool, "max_pool.quantized", DTypeSet{DType::U8, DType::I8}),
       row<create<op::AveragePoolAttributes, false>>(OpKind::AveragePool, "average_pool", kShort),
       row<create_max_indices>(OpKind::MaxPoolIndices, "max_pool_indices", kAnyDType),
       row<create_max_grad>(OpKind::MaxPoolGrad, "max_pool_grad", kF32),

@@ -79,7 +79,7 @@ Result<KernelPtr> create_max(Device& device, const NodeView& node, std::span<con
 
 Result<KernelPtr> create_max_quantized(Device& device, const NodeView& node, std::span<const LayoutId>) {
   RT_ASSIGN(PoolGeometry geometry, pool_geometry(node.shape(0), node.as<op::MaxPoolAttributes>()));
-  auto program = std::make_unique<Program>("max_pool_codes");
+  auto program = std::make_unique<Program>("max_pool_quantized");
   add_windows(*program, cast(device), Shader::pool_quantized, 0, geometry, output_elements(geometry), false,
               1)
       .spec(node.dtype(0) == DType::I8)
@@ -155,7 +155,7 @@ Result<KernelPtr> create_average_grad(Device& device, const NodeView& node, std:
 constexpr DTypeSet kF32{DType::F32}, kFloats{DType::F32, DType::F16, DType::BF16};
 constexpr KernelRow kRows[] = {
     row<create_max, supports<op::MaxPoolAttributes>>(OpKind::MaxPool, "max_pool", kFloats),
-    row<create_max_quantized, quantized_supports>(OpKind::MaxPool, "max_pool.codes",
+    row<create_max_quantized, quantized_supports>(OpKind::MaxPool, "max_pool.quantized",
                                                   DTypeSet{DType::U8, DType::I8}),
     row<create_max_indices, supports<op::MaxPoolIndicesAttributes>>(OpKind::MaxPoolIndices,
                                                                     "max_pool_indices", kF32),

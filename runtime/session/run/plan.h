@@ -66,7 +66,7 @@ class Plan {
   Status run(PlanContext& context, std::span<const HostRange> input_ranges,
              std::span<const HostRange> output_ranges);
 
-  /// Runs in flight at a time, each with its own slot (turn).
+  /// Runs in flight at a time, each with its own slot.
   static constexpr size_t kRunSlots = 2;
   /// Whether submit() returns before the run has completed: one device runs all of it, without host memory.
   bool is_asynchronous(const PlanContext& context) const noexcept;
