@@ -17,19 +17,29 @@ build_project() {
     cmake --build "$work/build/$name" >>"$work/$name.log" 2>&1 || { cat "$work/$name.log"; exit 1; }
 }
 
+# readme_block LANGUAGE TEXT: the block of README.md that contains TEXT.
+readme_block() {
+  awk -v begin="\`\`\`$1" -v text="$2" '
+    /^```/ { if (inside && index(block, text)) printf "%s", block
+             inside = !inside && $0 == begin; block = ""; next }
+    inside { block = block $0 "\n" }' "$root/README.md"
+}
+
 # The CMake block of README.md, with its target `app` of main.cpp.
 mkdir "$work/consumer"
 cp "$here/consumer/main.cpp" "$work/consumer"
 {
   echo 'cmake_minimum_required(VERSION 3.25)'
   echo 'project(consumer LANGUAGES CXX)'
-  awk '/^```/ { if (inside && block ~ /find_package\(librt/) printf "%s", block
-                inside = !inside && $0 == "```cmake"; block = ""; next }
-       inside { block = block $0 "\n" }' "$root/README.md"
+  readme_block cmake 'find_package(librt'
 } >"$work/consumer/CMakeLists.txt"
 grep -q 'find_package(librt' "$work/consumer/CMakeLists.txt" || fail "README.md has no cmake block with find_package(librt"
 build_project "$work/consumer"
 app=$work/build/consumer/app
+# The C++ block.
+readme_block cpp 'rt::Session::create' >"$work/shown.cpp"
+grep -q '#include' "$work/shown.cpp" || fail "README.md has no cpp block with rt::Session::create"
+"$compiler" -std=c++20 -Wall -Werror -c "-I$work/prefix/include" "$work/shown.cpp" -o "$work/shown.o"
 "$app"
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH="$work/prefix/$libdir/pkgconfig"
