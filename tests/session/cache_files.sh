@@ -15,14 +15,29 @@ fail() { echo "FAILED: $*"; exit 1; }
 rtrun() { timeout 120 "$bin/rtrun" "$model" --random-input --backend "$backend" --quiet "$@" >out.txt 2>error.txt || fail "$what: $(cat out.txt error.txt)"; }
 rtbench() { timeout 120 "$bin/rtbench" "$model" --backend "$backend" --batch 1 --time 0.01 >out.txt 2>error.txt || fail "$what: $(cat out.txt error.txt)"; }
 
+# An epoch of rttrain on 8 images from the bytes of a program, with a validation: the loss is the expected one.
+{ printf '\0\0\x08\x03\0\0\0\x08\0\0\0\x1c\0\0\0\x1c'; head -c $((8 * 28 * 28)) "$bin/rtrun"; } >images
+{ printf '\0\0\x08\x01\0\0\0\x08'; for i in {1..8}; do printf "\\x0$i"; done; } >labels
+"$bin/rtconvert" zoo:lenet5 -o trained.rt --train >/dev/null
+loss=
+rttrain() {
+  timeout 120 "$bin/rttrain" trained.rt --data images --labels labels --scale 0.00392157 --batch 4 --backend "$backend" --deterministic \
+    --validate-fraction 0.5 >out.txt 2>error.txt || fail "$what: $(cat out.txt error.txt)"
+  [[ $(grep -o 'loss [0-9.]*' out.txt) == "$loss" ]] || [[ -z $loss || $backend == auto ]] || fail "$what: expected $loss, found $(cat out.txt)"
+}
+
 what="an empty cache"
 output=$("$bin/rtrun" "$model" --inspect | sed -n 's/^  output    \([^ ]*\) .*/\1/p')
 rtrun --save "$output=expected.npy"
 rtbench
+rttrain
+loss=$(grep -o 'loss [0-9.]*' out.txt)
 what="a good cache"
 rtrun --expect "$output=expected.npy"
 grep 'cache:' error.txt && fail "$what: a line about it"
 rtbench
+grep 'cache:' error.txt && fail "$what: a line about it"
+rttrain
 grep 'cache:' error.txt && fail "$what: a line about it"
 # A driver may have no pipelines to keep; a name in use is enough to try.
 for tests in "$folder"/vulkan-*.tests; do [[ ! -f $tests || -f ${tests%.tests}.pipelines ]] || echo none >"${tests%.tests}.pipelines"; done
@@ -49,7 +64,7 @@ if [[ $(id -u) == 0 ]]; then kinds+=(foreign); else echo "without root: no file 
 before=$(sums)
 for file in "$folder"/tuning-"$backend"-*.txt "$folder"/vulkan-*.tests "$folder"/vulkan-*.pipelines; do
   [[ -f $file ]] || continue
-  used=(rtrun rtbench)
+  used=(rtrun rtbench rttrain)
   [[ $file == */tuning-* ]] && used=(rtbench)
   try=("${kinds[@]}")
   [[ $file == *.tests ]] && try+=(locked)
@@ -61,7 +76,7 @@ for file in "$folder"/tuning-"$backend"-*.txt "$folder"/vulkan-*.tests "$folder"
       "$program"
       exec 9<&-
       [[ $(grep -cF "$program: cache: $file: " error.txt) == 1 ]] || fail "$what: expected one line of it: $(cat error.txt)"
-      [[ $program == rtbench ]] || rtrun --expect "$output=expected.npy"
+      [[ $program != rtrun ]] || rtrun --expect "$output=expected.npy"
       [[ $(sums) == "$before" ]] || fail "$what: another file was changed"
     done
   done
@@ -88,6 +103,8 @@ if [[ $device == device-* ]]; then
     place "$kind" "$folder/$device"
     timeout 120 "$bin/rtrun" "$model" --random-input >out.txt 2>error.txt || fail "$what: $(cat error.txt)"
     [[ $(grep -cF "cache: $folder/$device: " error.txt) == 1 ]] || fail "$what: expected one line of it: $(cat error.txt)"
+    backend=auto rttrain
+    [[ $(grep -cF "rttrain: cache: $folder/$device: " error.txt) == 1 ]] || fail "$what: expected one line of it: $(cat error.txt)"
   done
 else
   fail "rtbench has measured no device"

@@ -72,6 +72,21 @@ grep -Eq '^rttrain: 16 steps, total time [0-9.]+ s$' stop.err || fail "no time: 
 train --epochs 9 --batch 25 --validate-fraction 0.2 --target loss=1000 >target.out 2>target.err
 grep -q 'stopped after epoch 1: the target loss=1000 is reached' target.err || fail "no reason: $(cat target.err)"
 
+echo "--- a limit on time"
+refuses "--time-limit: expected a number above 0, found 0" --labels labels --time-limit 0
+refuses "after step 0: the run has taken longer than its time limit of 1 ms" --labels labels --time-limit 0.001
+train --epochs 2 --batch 25 --time-limit 3600 --checkpoint limited.ckpt >/dev/null 2>&1
+train --epochs 2 --batch 25 --checkpoint free.ckpt >/dev/null 2>&1
+cmp limited.ckpt free.ckpt || fail "a limit that is not reached changes the training"
+code=0
+for micro in "" "--micro-batch 5"; do
+  # shellcheck disable=SC2086  # words of an option
+  train --epochs 3 --batch 25 --time-limit 0.001 --checkpoint limited.ckpt --resume $micro >limit.out 2>limit.err || code=$?
+  [[ $code == 2 ]] || fail "a limit that is reached: exit code $code: $(cat limit.err)"
+  grep -q 'after step 8: the run has taken longer than its time limit of 1 ms;.*; limited.ckpt holds step 8$' limit.err || fail "$(cat limit.err)"
+  cmp limited.ckpt free.ckpt || fail "a step beyond the limit was saved"
+done
+
 echo "--- progress stays on its line"
 command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
 python3 - "$bin/rttrain" net.rt --data images --labels labels --scale 0.00392157 --backend cpu --batch 1 --epochs 10 <<'END'

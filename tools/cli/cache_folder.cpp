@@ -66,8 +66,9 @@ Cleared clear_cache(const std::string& folder) {
 void report_unused(const char* program, std::string_view plan) {
   static std::set<std::string, std::less<>> reported;
   while (!plan.empty()) {
-    const std::string_view line = plan.substr(0, plan.find('\n'));
+    std::string_view line = plan.substr(0, plan.find('\n'));
     plan.remove_prefix(std::min(line.size() + 1, plan.size()));
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
     if (line.starts_with("cache: ") && reported.emplace(line).second)
       std::fprintf(stderr, "%s: %.*s\n", program, static_cast<int>(line.size()), line.data());
   }

@@ -24,8 +24,8 @@ struct Cleared {
 /// Deletes librt's files in the folder and the empty folders; other files stay.
 Cleared clear_cache(const std::string& folder);
 
-/// Prints on stderr the lines of a session's plan that say which files of the folder are not used, and why;
-/// each once in a process.
+/// Prints on stderr the lines of a session's plan, or of its reason for the device, that say which files of
+/// the folder are not used, and why; each once in a process.
 void report_unused(const char* program, std::string_view plan);
 
 /// Paragraph for --help.

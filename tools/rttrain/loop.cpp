@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "tools/cli/cache_folder.h"
 #include "tools/rttrain/checkpoints.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/report.h"
@@ -126,13 +127,30 @@ class Loop {
     const auto batch = loader_->next();
     if (!batch) return batch.status();
     const uint64_t number = position_.step + steps_.in_flight();
-    return steps_.begin(**batch,
-                        schedule_.learning_rate(static_cast<double>(options_.learning_rate), number));
+    return with_checkpoint(
+        steps_.begin(**batch, schedule_.learning_rate(static_cast<double>(options_.learning_rate), number)));
+  }
+
+  // Of an error that the user's limits are the reason for.
+  rt::Status with_checkpoint(rt::Status status) const {
+    if (status.code() != rt::Code::LimitExceeded) return status;
+    return {status.code(),
+            "after step " + std::to_string(position_.step) + ": " + status.message() + checkpoints_->text()};
+  }
+
+  // The files of the cache folder that a session which has run could not use.
+  void report_cache(rt::Session& session) const {
+    if (!ranks_.is_first()) return;
+    librt::tools::report_unused("rttrain", session.device_reason());
+    if (const auto plan = session.plan_text()) librt::tools::report_unused("rttrain", *plan);
   }
 
   rt::Status finish_step() {
     const auto step = steps_.finish();
-    if (!step) return step.status();
+    if (!step) return with_checkpoint(step.status());
+    if (!cache_is_reported_)
+      for (rt::Session* session : steps_.sessions()) report_cache(*session);
+    cache_is_reported_ = true;
     agreed_to_stop_ = agreed_to_stop_ || step->stop_votes > 0;
     ++position_.batch;
     ++position_.step;
@@ -163,7 +181,8 @@ class Loop {
     EpochRecord record = report_.record(position_, loader_->waited());
     if (validation_) {
       auto measured = validation_->run();
-      if (!measured) return measured.status();
+      if (!measured) return with_checkpoint(measured.status());
+      report_cache(validation_->session());
       if (stopping()) return {};  // the epoch ends, with its validation, when the run is resumed
       record.validation = std::move(*measured);
     }
@@ -197,7 +216,7 @@ class Loop {
   std::optional<Loader> loader_;
   Report report_;
   Position position_;
-  bool agreed_to_stop_ = false;
+  bool agreed_to_stop_ = false, cache_is_reported_ = false;
 };
 
 }  // namespace

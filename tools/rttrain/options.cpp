@@ -132,6 +132,11 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
   add("--device", options.session.device,
       "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
       "GPU for each rank on this machine");
+  add("--time-limit", options.time_limit,
+      "Seconds that a step, a micro-batch or a batch of the validation may take, planning included; more is "
+      "an error, and the last checkpoint stays. Checked between nodes, not within one, nor while a GPU "
+      "computes")
+      ->check(librt::tools::positive());
   librt::tools::add_model_options(app, options.load, group);
   add_count("--threads", options.session.threads, "CPU threads; 0: all this process may use");
   app.add_flag("--deterministic{ranks}", options.deterministic,
@@ -197,6 +202,7 @@ rt::Status check(Options& options) {
   options.data.header = !options.no_header;
   options.data.allow_nonfinite = options.loop.allow_nonfinite;
   options.loop.shuffle = !options.no_shuffle;
+  options.session.time_limit_ms = librt::tools::milliseconds(options.time_limit);
   options.session.deterministic = !options.deterministic.empty();
   options.loop.progress = isatty(STDERR_FILENO) != 0;
   if (!options.validation.paths.empty() && options.validate_fraction > 0)
@@ -228,13 +234,15 @@ rt::Status check(Options& options) {
 // read is compared by its content.
 Facts facts_of(const librt::tools::CommandLine& app) {
   static constexpr std::string_view kMayDiffer[] = {
-      "help",          "version",   "model",           "data",
-      "labels",        "validate",  "validate-labels", "format",
-      "cache",         "memory",    "backend",         "device",
-      "threads",       "tokenizer", "prefetch",        "workers",
-      "log",           "json",      "log-every",       "tensorboard",
-      "rank-timeout",  "rank-wait", "on-device-lost",  "copy-model",
-      "skip-checksums"};
+      "help", "version",
+      // what it reads
+      "model", "copy-model", "skip-checksums", "data", "labels", "validate", "validate-labels", "format",
+      "cache", "tokenizer",
+      // what it computes on, and its limits
+      "backend", "device", "threads", "memory", "prefetch", "workers", "rank-timeout", "rank-wait",
+      "time-limit", "on-device-lost",
+      // what it prints
+      "log", "json", "log-every", "tensorboard"};
   static constexpr std::string_view kPaths[] = {"checkpoint", "best"};
   const auto is_one_of = [](std::span<const std::string_view> names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();

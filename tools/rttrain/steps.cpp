@@ -105,6 +105,11 @@ rt::Result<Steps::Finished> Steps::finish() {
   return begun.step;
 }
 
+std::vector<rt::Session*> Steps::sessions() {
+  if (!accumulate_) return {&trainer_.session()};
+  return {&*accumulate_, &*update_};
+}
+
 rt::Status Steps::submit(const std::vector<rt::Tensor>& tensors, double rate) {
   for (size_t c = 0; c < columns_.size(); ++c)
     if (rt::Status status = trainer_.session().set_input(columns_[c].input, tensors[c]); !status)

@@ -36,6 +36,8 @@ class Steps {
   };
   /// Waits for the oldest step in flight.
   rt::Result<Finished> finish();
+  /// What computes the steps.
+  std::vector<rt::Session*> sessions();
 
  private:
   rt::Status check_parts() const;

@@ -24,6 +24,8 @@ class Validation {
   std::vector<std::string> names() const;
   /// Over all ranks; not over all samples if a signal stops it.
   rt::Result<std::vector<Measured>> run();
+  /// After open().
+  rt::Session& session() { return *session_; }
 
  private:
   rt::Status measure(const Batch& batch, Metrics& metrics);

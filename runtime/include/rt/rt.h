@@ -323,7 +323,8 @@ typedef struct rt_session_options {
    * outlive the session. */
   const rt_communicator* communicator;
   /** Maximum time of a run or submit on the host in milliseconds, planning included; 0: none. Checked where a
-   * run can be cancelled. */
+   * run can be cancelled (rt_session_cancel): a node that has begun, or work that a GPU was given, is
+   * completed, and the run exceeds the limit by that. */
   uint64_t time_limit_ms;
 } rt_session_options;
 
@@ -387,8 +388,10 @@ RT_API rt_status* rt_session_wait(rt_session* session);
  *
  * A run is stopped between two nodes on the CPU, between the parts that run on different devices, between the
  * parts and host nodes of a model whose shapes depend on data, between iterations of a Loop, and between
- * nodes while it is planned. Work on a GPU is not interrupted. A run that writes states is stopped before the
- * first write, or completes: a training step has taken place whole, or, if it returns RT_CANCELLED or
+ * nodes while it is planned. Not within a node, whose time depends on the shapes (a product of two matrices
+ * of 8192 rows takes seconds on one thread), nor within the work that a GPU was given at once: that is the
+ * whole of a model that runs on it alone, without Loops. A run that writes states is stopped before the first
+ * write, or completes: a training step has taken place whole, or, if it returns RT_CANCELLED or
  * RT_LIMIT_EXCEEDED, not at all. Bound outputs may be partly written. A submitted run that an asynchronous
  * device executes completes, and rt_session_wait returns it; the request then stops the next run or submit.
  * Ranks of distributed training wait for each other: cancel none or all. */
