@@ -40,7 +40,7 @@ class Tree {
   std::filesystem::path root_;
 };
 
-// A meter that reads only when it is told to, at times that the test sets.
+// A meter that reads only on request, at times that the test sets.
 struct Meter {
   explicit Meter(const Tree& tree, std::string nvml = {})
       : meter({.root = tree.root(),

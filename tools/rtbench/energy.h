@@ -110,7 +110,7 @@ class EnergyMeter {
   /// Why no sensor can be read, all reasons; empty if one can.
   std::string reason() const;
 
-  /// The sensor for work on a device: of the GPU itself, of the processor for a CPU or a GPU that it emulates
+  /// The sensor for work on a device: of the GPU itself, of the CPU for a CPU or a GPU that it emulates
   /// (RT_SOFTWARE_GPU), else of the whole machine; `reason` where there is none. A GPU is found by its UUID,
   /// or as the only one of its kind. backend: "cpu", "cuda", "vulkan".
   std::optional<size_t> sensor_for(const std::string& backend, bool runs_on_cpu, const std::string& uuid,

@@ -86,7 +86,7 @@ class Battery : public Files {
     if (!status) return std::nullopt;
     if (*status == "Discharging") return Files::read(reason);
     reason = folder_ +
-             "/status: the battery tells the machine's power only while it discharges, and it is '" +
+             "/status: the battery shows the machine's power only while it discharges, and it is '" +
              *status + "'; unplug the machine";
     return std::nullopt;
   }
@@ -201,9 +201,8 @@ bool find_powercap(const std::string& root, Sources& found, std::vector<SensorIn
   if (unavailable.empty())
     unavailable.push_back(missing(
         "RAPL (powercap)", Covers::Cpu,
-        folder +
-            ": there is no package in it; the processor has no such counter, a virtual machine hides it, "
-            "or the module intel_rapl_msr is not loaded (`sudo modprobe intel_rapl_msr`)"));
+        folder + ": there is no package in it; the CPU has no such counter, a virtual machine hides it, "
+                 "or the module intel_rapl_msr is not loaded (`sudo modprobe intel_rapl_msr`)"));
   return false;
 }
 

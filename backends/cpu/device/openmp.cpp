@@ -43,7 +43,7 @@ void set_foreign_threads(int threads) noexcept {
 
 }  // namespace librt::cpu
 
-// Declared by libgomp in omp.h, or by no header (GOMP_*: what g++ makes of `#pragma omp parallel` and
+// As libgomp declares them, some in no header (GOMP_*: what g++ makes of `#pragma omp parallel` and
 // `barrier`).
 #pragma GCC visibility push(default)
 extern "C" {

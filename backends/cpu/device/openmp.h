@@ -11,8 +11,8 @@ namespace librt::cpu {
 /// Whether oneDNN was seen to call the functions of this module.
 bool onednn_uses_teams() noexcept;
 
-/// Until oneDNN was seen to call this module: tells the OpenMP runtime that it may be using how many threads
-/// to use for the calling thread's regions.
+/// Until oneDNN was seen to call this module: sets the number of threads of the OpenMP runtime that it may be
+/// using, for regions of the calling thread.
 void set_foreign_threads(int threads) noexcept;
 
 }  // namespace librt::cpu

@@ -42,7 +42,7 @@ class Team {
   static Team& acquire(int threads) noexcept;
   void release() noexcept { used_.store(false, std::memory_order_release); }
 
-  /// Calls work(context) for parts 0 to parts - 1; place() tells it which. At most size() parts run at a
+  /// Calls work(context) for parts 0 to parts - 1; place() says which. At most size() parts run at a
   /// time, and `parts` is reduced to that. In a region: runs as a single part on this thread. work must not
   /// throw.
   void run(int parts, Work work, void* context) noexcept;
