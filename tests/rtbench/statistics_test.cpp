@@ -62,6 +62,18 @@ TEST(Statistics, IntervalsOfFewValues) {
   EXPECT_EQ(one.high, 4.5);
 }
 
+// The range of two values holds the median in half of all samples only. scipy: median * exp(-+ 1.2533 *
+// t.ppf(0.975, n - 1) * sem(log(values))).
+TEST(Statistics, IntervalsOfTwoToFiveValuesAreWiderThanTheirRange) {
+  const Interval two = median_interval({{0.965}, {1.036}});
+  EXPECT_NEAR(two.low, 0.5685, 2e-3);
+  EXPECT_NEAR(two.high, 1.7608, 2e-3);
+  const Interval four = median_interval({{0.95, 1.0}, {1.02, 1.05}});
+  EXPECT_NEAR(four.low, 0.9286, 2e-3);
+  EXPECT_NEAR(four.high, 1.0986, 2e-3);
+  EXPECT_FALSE(summarize({{1.0, 1.0}, {1.0, 1.0}}).precise) << "four equal values";
+}
+
 // 1000 samples of 25 values of a known distribution: the interval should hold the true median in 95 % of
 // them. The percentile bootstrap of a median is somewhat conservative at this size.
 TEST(Statistics, IntervalsHoldTheMedianAsOftenAsTheySay) {

@@ -40,6 +40,20 @@ Rounds thinned(const Rounds& rounds) {
   return result;
 }
 
+// Positive values only: times.
+Interval student_interval(const std::vector<double>& values, double median) {
+  static constexpr double kStudent[] = {0,     12.706, 4.303,
+                                        3.182, 2.776,  2.571};  // 0.975, by degrees of freedom
+  const auto count = static_cast<double>(values.size());
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += std::log(value) / count;
+  for (const double value : values) squares += (std::log(value) - mean) * (std::log(value) - mean);
+  const size_t freedom = values.size() - 1;
+  const double error = std::sqrt(squares / static_cast<double>(freedom) / count);
+  const double reach = std::exp(1.2533 * kStudent[freedom] * error);
+  return {median / reach, median * reach};
+}
+
 }  // namespace
 
 double quantile(std::span<const double> sorted, double q) {
@@ -65,7 +79,14 @@ Interval median_interval(const Rounds& rounds, uint64_t seed) {
     medians.push_back(median_of(sample));
   }
   std::sort(medians.begin(), medians.end());
-  return {quantile(medians, (1 - kConfidence) / 2), quantile(medians, (1 + kConfidence) / 2)};
+  Interval interval = {quantile(medians, (1 - kConfidence) / 2), quantile(medians, (1 + kConfidence) / 2)};
+  std::vector<double> all;
+  for (const std::vector<double>& round : kept) all.insert(all.end(), round.begin(), round.end());
+  if (all.size() > 1 && all.size() < kLeastForBootstrap && *std::min_element(all.begin(), all.end()) > 0) {
+    const Interval wider = student_interval(all, median_of(all));
+    interval = {std::min(interval.low, wider.low), std::max(interval.high, wider.high)};
+  }
+  return interval;
 }
 
 size_t slow_outliers(std::span<const double> sorted) {
@@ -95,7 +116,8 @@ Timing summarize(const Rounds& rounds) {
   timing.p99_ms = quantile(all, 0.99);
   timing.least_ms = all.front();
   timing.outliers = slow_outliers(all);
-  timing.precise = timing.rounds >= 2 && precision_of(timing.interval, timing.median_ms) <= kWantedPrecision;
+  timing.precise = timing.rounds >= 2 && timing.runs >= kLeastForBootstrap &&
+                   precision_of(timing.interval, timing.median_ms) <= kWantedPrecision;
   return timing;
 }
 

@@ -28,9 +28,10 @@ struct Timing {
   Interval interval;  ///< of the median, milliseconds, kConfidence
   double p90_ms = 0, p99_ms = 0, least_ms = 0;
   size_t runs = 0;
-  size_t rounds = 0;      ///< blocks of consecutive runs, with other work of the study between them
-  size_t outliers = 0;    ///< by Tukey's rule, on the slow side; they are part of all other figures
-  bool precise = false;   ///< the interval is within kWantedPrecision of the median, from two rounds or more
+  size_t rounds = 0;    ///< blocks of consecutive runs, with other work of the study between them
+  size_t outliers = 0;  ///< by Tukey's rule, on the slow side; they are part of all other figures
+  bool precise =
+      false;  ///< the interval is within kWantedPrecision, of two rounds and kLeastForBootstrap runs or more
   std::string imprecise;  ///< why not: "the time was spent: the interval is within 5.1 %, not 2 %"
 };
 
@@ -44,7 +45,10 @@ double quantile(std::span<const double> sorted, double q);
 /// The median's percentile bootstrap interval at kConfidence (Efron and Tibshirani 1993, chapter 13). With
 /// several rounds rounds are drawn first, then runs within them (Davison and Hinkley 1997, section 3.8), so
 /// that what changes from round to round widens the interval. Seeded: equal values give an equal interval.
-/// One value, or none: that value, or 0, at both ends.
+/// Fewer than kLeastForBootstrap values, whose range alone holds the median too seldom: at least Student's
+/// interval of the logarithms' mean, times the standard error of a median over that of a mean, 1.253. One
+/// value, or none: that value, or 0, at both ends, which says nothing.
+inline constexpr size_t kLeastForBootstrap = 6;
 Interval median_interval(const Rounds& rounds, uint64_t seed = 1);
 
 /// Values above the third quartile by more than 1.5 interquartile ranges (Tukey 1977).
@@ -56,7 +60,7 @@ double precision_of(const Interval& interval, double median);
 /// All figures but `imprecise`.
 Timing summarize(const Rounds& rounds);
 
-/// Whether a configuration is measured well enough: precise, after at least `least_runs` and two rounds.
+/// Whether a configuration is measured well enough: precise, after at least `least_runs`.
 bool is_enough(const Timing& timing, size_t least_runs);
 
 /// Whether intervals have a value in common: the difference is then too close to call.

@@ -73,11 +73,21 @@ void set_throughput(Point& point) {
   point.samples_interval = {rate(point.timing.interval.high), rate(point.timing.interval.low)};
 }
 
-bool has_flattened(const Series& series) {
+const Point* flat_from(const Series& series) {
   const auto points = valid_points(series);
-  if (points.size() < 2) return false;
-  return points.back()->samples_per_second <
-         kWorthwhileGrowth * points[points.size() - 2]->samples_per_second;
+  const auto is_flat = [&](size_t at) {  // from the point before
+    return points[at]->samples_per_second < kWorthwhileGrowth * points[at - 1]->samples_per_second;
+  };
+  const auto is_known = [](const Point& point) {
+    return precision_of(point.timing.interval, point.timing.median_ms) <= kPrecisionForGrowth;
+  };
+  const size_t last = points.size() - 1;
+  if (points.size() < 2 || !is_flat(last)) return nullptr;
+  if (is_known(*points[last]) && is_known(*points[last - 1])) return points[last - 1];
+  if (points.size() < 3) return nullptr;
+  return points[last]->samples_per_second < kWorthwhileGrowth * points[last - 2]->samples_per_second
+             ? points[last - 2]
+             : nullptr;
 }
 
 int compare(const Point& a, const Point& b) {

@@ -13,6 +13,8 @@ namespace librt::bench {
 
 /// Throughput of a doubled batch that is not worth it: below this factor.
 inline constexpr double kWorthwhileGrowth = 1.05;
+/// An interval within this share of the median shows such a growth.
+inline constexpr double kPrecisionForGrowth = 0.05;
 
 /// The valid point of a series at a batch size; null: none.
 const Point* point_at(const Series& series, int64_t batch);
@@ -24,8 +26,11 @@ const Point* best_point(const Series& series);
 /// Sets samples_per_second and its interval from the timing.
 void set_throughput(Point& point);
 
-/// The last two valid points of a sweep that doubles: whether the last brings less than 5 %.
-bool has_flattened(const Series& series);
+/// The point of a sweep that doubles from which on more brought less than 5 %: the one before the last, if
+/// both are known well enough; the one before that, if they are not, and neither of the last two doublings
+/// was worth it: one disturbed point does not end a sweep. Null: throughput still grows, or that is not
+/// certain yet.
+const Point* flat_from(const Series& series);
 
 /// Compares two points of one batch size in throughput: 1: a is faster; -1: b is faster; 0: the intervals
 /// overlap.

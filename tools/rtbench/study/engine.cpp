@@ -23,7 +23,7 @@ namespace {
 using namespace words;  // NOLINT: functions that make text
 
 // Parts of a budget that later phases may count on.
-constexpr double kForTargets = 0.3, kForCrossovers = 0.15, kForBreakdowns = 0.15;
+constexpr double kForSweeps = 0.35, kForTargets = 0.3, kForCrossovers = 0.15, kForBreakdowns = 0.15;
 constexpr double kSecondsOfPeakRates = 3;
 constexpr double kSecondsOfIdle = 1;
 // Sweeps flatten after about this many doublings.
@@ -51,17 +51,17 @@ class Engine {
   rt::Result<Study> run();
 
  private:
-  double reserve(double share) const { return budget_.limited() ? share * *budget_.limit() : 0; }
   double for_targets() const { return options_.target.arguments.empty() ? 0 : kForTargets; }
-  /// What this phase may still take when later ones are to get these shares of the budget.
-  double left_before(double later_shares) const { return budget_.left() - reserve(later_shares); }
+  /// What this phase may take of the time left when later ones are to get these shares of it.
+  double left_before(double later_shares) const { return budget_.left() * (1 - later_shares); }
   bool is_over() const { return context_.stop.requested() || budget_.left() <= 0; }
   std::string budget_text() const { return "the budget of " + duration_text(budget_.limit().value_or(0)); }
 
   void find_sensors();
   int64_t first_batch();
   bool give_model(Lane& lane);
-  bool fits_first_point(const Lane& lane, int64_t batch);
+  const Lane* measured_like(const Lane& lane) const;
+  bool fits_first_point(const Lane& lane, int64_t batch, double& planned);
   double seconds_for_point(double available, size_t lanes, double levels) const;
   void first_points(int64_t batch);
   void sweep(int64_t batch);
@@ -119,10 +119,8 @@ void Engine::end_sweep(Lane& lane, bool reached, std::string why) {
   lane.ended = true;
   Series& series = study_.series[lane.series];
   if (const Point* best = best_point(series)) {
-    // The batch from which on doubling brought nothing is the one before the last where the last was not
-    // worth it.
-    const auto points = valid_points(series);
-    const Point* knee = reached && has_flattened(series) ? points[points.size() - 2] : best;
+    const Point* flat = flat_from(series);
+    const Point* knee = reached && flat != nullptr ? flat : best;
     series.knee = Knee{knee->batch, knee->samples_per_second, reached, std::move(why)};
   }
 }
@@ -141,21 +139,34 @@ bool Engine::give_model(Lane& lane) {
   return lane.model != nullptr;
 }
 
-// A lower precision costs about as much as fp32 on the same device. False: the reason is in the series.
-bool Engine::fits_first_point(const Lane& lane, int64_t batch) {
-  Series& series = study_.series[lane.series];
+// A lane of the same device and mode that has a point, fp32 first; null: none.
+const Lane* Engine::measured_like(const Lane& lane) const {
+  const Series& series = study_.series[lane.series];
   for (const Lane& other : lanes_) {
     const Series& like = study_.series[other.series];
-    if (like.device != series.device || like.mode != series.mode || other.sample_seconds == 0) continue;
-    const double expected = least_seconds(other, batch);
-    const double left = std::max(0.0, left_before(for_targets() + kForBreakdowns / 2));
-    if (!budget_.limited() || expected <= left) return true;
-    study_.out_of_time = true;
-    series.not_measured = budget_text() + " leaves " + duration_text(left) + ", and " + like.precision +
-                          " takes " + duration_text(expected);
-    return false;
+    if (like.device == series.device && like.mode == series.mode && other.points > 0) return &other;
   }
-  return true;
+  return nullptr;
+}
+
+// A lower precision costs about as much as fp32 on the same device. planned: seconds that lanes before it
+// take, to which it adds its own. False: the reason is in the series.
+bool Engine::fits_first_point(const Lane& lane, int64_t batch, double& planned) {
+  Series& series = study_.series[lane.series];
+  const Lane* like = measured_like(lane);
+  if (like == nullptr || !budget_.limited()) return true;
+  const double expected = first_seconds(*like, batch);
+  const double left = left_before(for_targets()) - kForSweeps * budget_.limit().value_or(0) - planned;
+  if (expected <= left) {
+    planned += expected;
+    return true;
+  }
+  study_.out_of_time = true;
+  series.not_measured = left <= 0
+                            ? budget_text() + " was spent"
+                            : budget_text() + " leaves " + duration_text(left) + ", and " +
+                                  study_.series[like->series].precision + " took " + duration_text(expected);
+  return false;
 }
 
 void Engine::first_points(int64_t batch) {
@@ -164,15 +175,23 @@ void Engine::first_points(int64_t batch) {
   // A group is a precision: its lanes are measured together, fp32 first.
   for (size_t begin = 0; begin < lanes_.size();) {
     std::vector<Lane*> group;
+    double planned = 0;
     const std::string& precision = study_.series[lanes_[begin].series].precision;
     size_t end = begin;
     for (; end < lanes_.size() && study_.series[lanes_[end].series].precision == precision; ++end)
-      if (fits_first_point(lanes_[end], batch) && give_model(lanes_[end])) group.push_back(&lanes_[end]);
+      if (fits_first_point(lanes_[end], batch, planned) && give_model(lanes_[end]))
+        group.push_back(&lanes_[end]);
     begin = end;
     if (group.empty()) continue;
-    const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns);
-    measure_points(context_, group, batch, seconds_for_point(available, lanes_.size(), kUsualDoublings),
-                   options_.check);
+    const auto seconds = [&] {
+      // Setting up further precisions takes about as long as it did for fp32.
+      double rest = 0;
+      for (size_t i = end; i < lanes_.size(); ++i)
+        if (const Lane* like = measured_like(lanes_[i])) rest += first_seconds(*like, batch);
+      const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns) - rest;
+      return seconds_for_point(available, lanes_.size(), kUsualDoublings);
+    };
+    measure_points(context_, group, batch, seconds, options_.check);
   }
   for (Lane& lane : lanes_) {
     Series& series = study_.series[lane.series];
@@ -199,9 +218,10 @@ std::vector<Lane*> Engine::admitted(int64_t batch) {
     const double share = left / static_cast<double>(candidates.size() - i);
     if (budget_.limited() && expected > share) {
       const std::string why =
-          format("%s: batch %lld would take about %s, and its share is %s", budget_text().c_str(),
-                 static_cast<long long>(batch), duration_text(expected).c_str(),
-                 duration_text(std::max(0.0, share)).c_str());
+          share <= 0 ? budget_text() + " was spent"
+                     : format("%s: batch %lld would take about %s, and its share is %s",
+                              budget_text().c_str(), static_cast<long long>(batch),
+                              duration_text(expected).c_str(), duration_text(std::max(0.0, share)).c_str());
       study_.series[lane.series].cut_short = why;
       study_.out_of_time = true;
       end_sweep(lane, false, why);
@@ -224,13 +244,11 @@ void Engine::end_flat_sweeps(int64_t batch) {
       if (!no_memory) series.cut_short = format("batch %lld: ", static_cast<long long>(batch)) + why;
       end_sweep(lane, no_memory,
                 no_memory ? format("no memory for batch %lld", static_cast<long long>(batch)) : why);
-    } else if (has_flattened(series)) {
-      const auto points = valid_points(series);
-      const double growth =
-          points.back()->samples_per_second / points[points.size() - 2]->samples_per_second - 1;
+    } else if (const Point* flat = flat_from(series)) {
+      const double growth = last.samples_per_second / flat->samples_per_second - 1;
       end_sweep(lane, true,
                 format("throughput %s by %.1f %% from batch %lld to %lld", growth < 0 ? "fell" : "grew",
-                       100 * std::fabs(growth), static_cast<long long>(points[points.size() - 2]->batch),
+                       100 * std::fabs(growth), static_cast<long long>(flat->batch),
                        static_cast<long long>(batch)));
     } else if (batch * 2 > options_.largest_batch) {
       end_sweep(lane, false,
@@ -252,9 +270,11 @@ void Engine::sweep(int64_t batch) {
     const std::vector<Lane*> lanes = admitted(next);
     if (lanes.empty()) break;
     progress_.begin(format("batch %lld", static_cast<long long>(next)), 0);
-    const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns);
-    measure_points(context_, lanes, next, seconds_for_point(available, lanes.size(), kUsualDoublings - level),
-                   false);
+    const auto seconds = [&] {
+      const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns);
+      return seconds_for_point(available, lanes.size(), kUsualDoublings - level);
+    };
+    measure_points(context_, lanes, next, seconds, false);
     end_flat_sweeps(next);
   }
   for (Lane& lane : lanes_)
@@ -292,7 +312,8 @@ void Engine::measure_around(size_t a, size_t b) {
       }
     const double available = left_before(for_targets() + kForBreakdowns);
     if (budget_.limited() && expected > 0.5 * available) break;
-    measure_points(context_, missing, *state.next, seconds_for_point(available, missing.size(), 4), false);
+    const auto seconds = [&] { return seconds_for_point(available, missing.size(), 4); };
+    measure_points(context_, missing, *state.next, seconds, false);
   }
   study_.crossovers.push_back(find_crossover(study_, a, b, options_.largest_batch).crossover);
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tools/cli/cache_folder.h"
 #include "tools/rtbench/study/analysis.h"
 #include "tools/rtbench/tolerance.h"
 
@@ -12,7 +13,8 @@ namespace librt::bench {
 namespace {
 
 constexpr size_t kLeastRounds = 3, kMostRounds = 8;
-constexpr size_t kLeastRuns = 5;
+constexpr size_t kLeastRuns = kLeastForBootstrap, kSlowRounds = 3;
+constexpr double kLaterSetUps = 0.4;
 // Rounds in which the time of a point is spent, if it takes all of it.
 constexpr double kRoundsOfAPoint = 4;
 
@@ -90,8 +92,18 @@ rt::Status set_up(LaneContext& context, Measuring& measuring, int64_t batch, boo
   if (rt::Status status = lane.runner->set_batch(batch, compare ? &outputs : nullptr); !status) return status;
   series.only_stored = lane.runner->only_stored();
   if (compare) compare_outputs(context, series, std::move(outputs));
+  if (series.points.empty())
+    if (const auto plan = lane.runner->session().plan_text()) {
+      context.progress.clear();
+      tools::report_unused("rtbench", *plan);
+    }
   lane.sample_seconds = lane.runner->last_ms() * 1e-3 / static_cast<double>(batch);
+  // Long runs need no warm-up: the second one counts.
+  if (lane.runner->last_ms() >= kShortRunMs && measuring.rounds.empty())
+    measuring.rounds.push_back({lane.runner->last_ms()});
+  ++lane.points;
   lane.set_up_seconds = std::max(0.0, context.budget.spent() - start - 2e-3 * lane.runner->last_ms());
+  if (lane.points == 1) lane.first_set_up_seconds = lane.set_up_seconds;
   return {};
 }
 
@@ -113,7 +125,7 @@ void set_up_or_fail(LaneContext& context, std::vector<Measuring>& all, Measuring
   if (status.code() == rt::Code::OutOfMemory) {
     bool closed = false;
     for (Measuring& other : all)
-      if (&other != &measuring && other.lane->runner != nullptr && other.rounds.empty()) {
+      if (&other != &measuring && other.lane->runner != nullptr && other.rounds.size() <= 1) {
         other.lane->runner.reset();
         closed = true;
       }
@@ -166,13 +178,17 @@ void finish(LaneContext& context, Measuring& measuring) {
   Lane& lane = *measuring.lane;
   Series& series = context.study.series[lane.series];
   Point& point = measuring.point;
-  if (!measuring.rounds.empty()) {  // what was measured before a failure counts
+  size_t runs = 0;
+  for (const std::vector<double>& round : measuring.rounds) runs += round.size();
+  if (runs >= 2) {  // what was measured before a failure counts
     point.error.clear();
     point.timing = summarize(measuring.rounds);
     if (!point.timing.precise) {
       char text[128];
       if (point.timing.rounds < 2)
         std::snprintf(text, sizeof text, "the time was spent after one round");
+      else if (runs < kLeastForBootstrap)
+        std::snprintf(text, sizeof text, "the time was spent after %zu runs", runs);
       else
         std::snprintf(text, sizeof text, "the time was spent: the interval is within %.1f %%, not %.0f %%",
                       100 * precision_of(point.timing.interval, point.timing.median_ms),
@@ -184,6 +200,7 @@ void finish(LaneContext& context, Measuring& measuring) {
     lane.sample_seconds = point.timing.median_ms * 1e-3 / static_cast<double>(point.batch);
   } else if (point.error.empty()) {
     point.error = context.stop.requested() ? "interrupted" : "the budget was spent";
+    if (runs == 1) point.error += " after one run of " + duration_text(measuring.rounds[0][0] * 1e-3);
   }
   if (lane.runner != nullptr && lane.runner->batch() == point.batch) {
     point.load_ms = lane.runner->load_ms();
@@ -205,11 +222,17 @@ std::string name_of(const Study& study, const Series& series) {
 }
 
 double least_seconds(const Lane& lane, int64_t batch) {
-  return lane.set_up_seconds + 4 * lane.sample_seconds * static_cast<double>(batch);
+  // The first point also opened the device and compiled what further batches use again.
+  const double set_up = lane.points > 1 ? lane.set_up_seconds : kLaterSetUps * lane.set_up_seconds;
+  return set_up + 4 * lane.sample_seconds * static_cast<double>(batch);
 }
 
-void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch, double seconds,
-                    bool compare) {
+double first_seconds(const Lane& lane, int64_t batch) {
+  return lane.first_set_up_seconds + 4 * lane.sample_seconds * static_cast<double>(batch);
+}
+
+void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch,
+                    const std::function<double()>& time, bool compare) {
   std::vector<Measuring> all(lanes.size());
   const auto is_over = [&] { return context.stop.requested() || context.budget.left() <= 0; };
   const auto show = [&](const Measuring& measuring) {
@@ -225,17 +248,18 @@ void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64
     show(measuring);
     set_up_or_fail(context, all, measuring, batch, compare);
   }
+  const double seconds = time();
   // Each lane's rounds are spread over the time of all of them, so that what disturbs for a while disturbs
   // all.
   for (size_t round = 0; round < kMostRounds && !is_over(); ++round) {
     bool any = false;
     for (Measuring& measuring : all) {
       if (measuring.failed || measuring.enough || is_over()) continue;
-      // A lane that is slower than its time gets two rounds.
+      // A lane that is slower than its time gets a few runs.
       const double spent =
           static_cast<double>(round) *
           std::max(seconds / kRoundsOfAPoint, measuring.lane->sample_seconds * static_cast<double>(batch));
-      if (round >= 2 && spent >= 2 * seconds) continue;
+      if (measuring.rounds.size() >= kSlowRounds && spent >= 2 * seconds) continue;
       show(measuring);
       one_round(context, measuring, batch, seconds / kRoundsOfAPoint);
       any = true;

@@ -5,6 +5,7 @@
 // (analysis.h).
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,8 @@ struct Lane {
   std::string no_energy;                    ///< why there is none
   bool ended = false;                       ///< its sweep
   double set_up_seconds = 0;                ///< of a point, without its runs: the last one's
+  double first_set_up_seconds = 0;          ///< of the first point: opening the device is part of it
+  int points = 0;                           ///< set up so far
   double sample_seconds = 0;                ///< of a run, by sample: the last point's
 };
 
@@ -51,15 +54,17 @@ struct LaneContext {
 /// "cpu:0 fp16 train".
 std::string name_of(const Study& study, const Series& series);
 
-/// Seconds that a point at this batch takes at least: setting up, a warm-up and two rounds of one run.
+/// Seconds that another point at this batch takes at least: setting up, a warm-up and two rounds of one run.
 double least_seconds(const Lane& lane, int64_t batch);
+/// The same for the first point of a series like this one, which also opens the device.
+double first_seconds(const Lane& lane, int64_t batch);
 
-/// Measures the lanes at one batch in interleaved rounds of at most `seconds` together for each lane, and
-/// adds a point to each one's series. A failure becomes the point's error, and closes the session. Stops at
-/// Ctrl-C and at the end of the budget, with what was measured until then. compare: outputs of the first run
-/// are compared with fp32's.
-void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch, double seconds,
-                    bool compare);
+/// Measures the lanes at one batch in interleaved rounds of about `seconds` together for each lane, asked for
+/// when all are set up, and adds a point to each one's series. A failure becomes the point's error, and
+/// closes the session. Stops at Ctrl-C and at the end of the budget, with what was measured until then.
+/// compare: outputs of the first run are compared with fp32's.
+void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch,
+                    const std::function<double()>& seconds, bool compare);
 
 /// Bytes that new memory could take on this machine; nothing: unknown.
 std::optional<uint64_t> available_memory();

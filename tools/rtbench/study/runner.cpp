@@ -9,8 +9,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Runs shorter than this are warmed up at the beginning of each round: other sessions ran in between.
-constexpr double kShortRunMs = 100;
 constexpr size_t kMostRunsOfARound = 20000;
 
 double ms_since(Clock::time_point start) {

@@ -13,6 +13,9 @@
 
 namespace librt::bench {
 
+/// Runs shorter than this are warmed up at the beginning of each round: other sessions ran in between.
+inline constexpr double kShortRunMs = 100;
+
 /// Ctrl-C: set from a signal handler, together with the cancellation of the run in progress.
 class StopRequest {
  public:

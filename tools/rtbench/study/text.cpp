@@ -18,6 +18,19 @@ std::string count(int64_t value) {
   return std::to_string(value);
 }
 
+// Without columns that hold nothing but "-" under their heading.
+Rows without_empty(Rows rows) {
+  for (size_t column = rows[0].size(); column-- > 0;) {
+    const bool empty = std::all_of(rows.begin() + 1, rows.end(), [&](const std::vector<std::string>& row) {
+      return column >= row.size() || row[column] == "-";
+    });
+    if (!empty) continue;
+    for (std::vector<std::string>& row : rows)
+      if (column < row.size()) row.erase(row.begin() + static_cast<std::ptrdiff_t>(column));
+  }
+  return rows;
+}
+
 std::string points_table(const Study& study) {
   Rows rows = {{"device", "precision", "mode", "batch", "median", "95 % interval", "p90", "p99", "runs",
                 "outliers", "samples/s", "memory", "roof %", "J/sample", "cost/million", "error"}};
@@ -35,20 +48,17 @@ std::string points_table(const Study& study) {
       row.insert(
           row.end(),
           {time_text(timing.median_ms),
-           number_text(100 * (timing.interval.low / timing.median_ms - 1)) + " to +" +
-               number_text(100 * (timing.interval.high / timing.median_ms - 1)) + " %" +
-               (timing.precise ? "" : " !"),
+           format("%.1f to +%.1f %%%s", 100 * (timing.interval.low / timing.median_ms - 1),
+                  100 * (timing.interval.high / timing.median_ms - 1), timing.precise ? "" : " !"),
            time_text(timing.p90_ms), time_text(timing.p99_ms), std::to_string(timing.runs),
            std::to_string(timing.outliers), number_text(point.samples_per_second),
            bytes_text(point.memory_bytes), point.roof_share ? format("%.0f", 100 * *point.roof_share) : "-",
            point.energy.joules_per_sample ? number_text(*point.energy.joules_per_sample) : "-",
            point.cost.per_million_samples ? number_text(*point.cost.per_million_samples) : "-",
-           point.energy.joules_per_sample ? number_text(*point.energy.joules_per_sample) : "-",
-           point.cost.per_million_samples ? number_text(*point.cost.per_million_samples) : "-",
            is_first && series.difference ? format("%.1e", series.difference->relative) : "-"});
       rows.push_back(std::move(row));
     }
-  return columns(rows, 3);
+  return columns(without_empty(std::move(rows)), 3);
 }
 
 std::string profiles_table(const Study& study) {
