@@ -124,6 +124,25 @@ TEST(Machine, QuotasOfBothVersionsOfCgroups) {
   EXPECT_FALSE(machine_facts(none.folder()).quota_cpus);
 }
 
+TEST(Machine, MemoryWithinTheLimitOfTheCgroup) {
+  const Root two;
+  two.write("/proc/meminfo", "MemTotal: 4096 kB\nMemAvailable: 2048 kB\n");
+  EXPECT_EQ(available_memory(two.folder()), 2048u * 1024);
+  two.write("/proc/self/cgroup", "0::/job\n");
+  two.write("/sys/fs/cgroup/job/memory.max", "max\n");
+  two.write("/sys/fs/cgroup/job/memory.current", "500000\n");
+  EXPECT_EQ(available_memory(two.folder()), 2048u * 1024);
+  two.write("/sys/fs/cgroup/job/memory.max", "1000000\n");
+  two.write("/sys/fs/cgroup/job/memory.stat", "anon 300000\ninactive_file 200000\n");
+  EXPECT_EQ(available_memory(two.folder()), 700000u);
+  const Root one;
+  one.write("/proc/self/cgroup", "9:memory:/job\n");
+  one.write("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1000000\n");
+  one.write("/sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1200000\n");
+  EXPECT_EQ(available_memory(one.folder()), 0u);
+  EXPECT_FALSE(available_memory(one.folder() + "/nothing"));
+}
+
 // Ten seconds, CPUs 0, 1 and 3 allowed: other work 4 s, this program 6 s, stolen 1.5 s; CPU 2 is another's.
 void at(const Root& root, bool end) {
   root.write("/proc/stat",

@@ -8,6 +8,10 @@ for program in rtconvert rtrun rtbench rttrain; do
   [[ $program == rtconvert ]] && help=--help-all
   known[$program]=" $("$bin/$program" "$help" | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u | tr '\n' ' ')"
 done
+# Those of rtbench's commands, which its help lists as "rtbench NAME ...".
+for command in $("$bin/rtbench" --help | sed -nE 's/^ *rtbench ([a-z-]+) \.\.\..*/\1/p'); do
+  known[rtbench]+="$("$bin/rtbench" "$command" --help | grep -oE -- '--[a-z][a-z0-9-]*' | sort -u | tr '\n' ' ')"
+done
 cd "$2"
 status=0 count=0
 # A line for each program and option of a command, which ends at a quote, a pipe, a separator or the next program.

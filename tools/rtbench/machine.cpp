@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -111,9 +112,10 @@ std::optional<double> frequency_mhz(const std::string& root, const std::set<int>
   return sum / count;
 }
 
-// The folders of this process's cgroup that limit CPU time, up to the top. A container may not see its own:
-// the path of /proc/self/cgroup is then that on the host, and only its end, or nothing of it, is there.
-std::vector<std::string> cpu_cgroups(const std::string& root) {
+// The folders of this process's cgroup that limit something, "cpu" or "memory", up to the top. A container
+// may not see its own: the path of /proc/self/cgroup is then that on the host, and only its end, or nothing
+// of it, is there.
+std::vector<std::string> cgroups(const std::string& root, const std::string& controller) {
   std::vector<std::string> folders;
   std::istringstream lines(text_of(root + "/proc/self/cgroup"));
   for (std::string line; std::getline(lines, line);) {  // "4:cpu,cpuacct:/a/b", or "0::/a/b" of version 2
@@ -124,8 +126,8 @@ std::vector<std::string> cpu_cgroups(const std::string& root) {
     std::vector<std::string> tops;
     if (controllers == ",,")
       tops = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
-    else if (controllers.find(",cpu,") != std::string::npos)
-      tops = {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"};
+    else if (controllers.find("," + controller + ",") != std::string::npos)
+      tops = {"/sys/fs/cgroup/" + controller, "/sys/fs/cgroup/" + line.substr(first + 1, second - first - 1)};
     for (const std::string& top : tops)
       for (std::string path = line.substr(second + 1);; path.resize(path.find_last_of('/'))) {
         while (path.ends_with('/')) path.pop_back();
@@ -141,7 +143,7 @@ std::optional<double> quota_cpus(const std::string& root) {
   const auto limit = [&](double quota, double period) {
     if (quota > 0 && period > 0) least = std::min(least.value_or(quota / period), quota / period);
   };
-  for (const std::string& folder : cpu_cgroups(root)) {
+  for (const std::string& folder : cgroups(root, "cpu")) {
     double quota = 0, period = 0;
     if (std::sscanf(first_line(folder + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2)
       limit(quota, period);
@@ -153,13 +155,31 @@ std::optional<double> quota_cpus(const std::string& root) {
 }
 
 std::optional<double> quota_throttled(const std::string& root) {
-  for (const std::string& folder : cpu_cgroups(root)) {  // the innermost group counts this process's
+  for (const std::string& folder : cgroups(root, "cpu")) {  // the innermost group counts this process's
     std::istringstream lines(text_of(folder + "/cpu.stat"));
     std::string key;
     for (double value = 0; lines >> key >> value;) {
       if (key == "throttled_usec") return value * 1e-6;
       if (key == "throttled_time") return value * 1e-9;
     }
+  }
+  return std::nullopt;
+}
+
+// What a cgroup's limit leaves; caches of files, which the kernel gives up first, do not count as used.
+std::optional<uint64_t> left_of_limit(const std::string& folder) {
+  for (const auto& [limit_name, usage_name, cache_name] :
+       {std::array{"memory.max", "memory.current", "inactive_file"},
+        std::array{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"}}) {
+    const auto limit = number_of(folder + "/" + limit_name);
+    const auto usage = number_of(folder + "/" + usage_name);
+    if (!limit || !usage) continue;
+    double used = *usage;
+    std::istringstream lines(text_of(folder + "/memory.stat"));
+    std::string key;
+    for (double value = 0; lines >> key >> value;)
+      if (key == cache_name) used -= value;
+    return static_cast<uint64_t>(std::max(0.0, *limit - std::max(0.0, used)));
   }
   return std::nullopt;
 }
@@ -225,6 +245,15 @@ MachineFacts machine_facts(const std::string& root) {
   if (const auto kib = number_in(field(text_of(root + "/proc/meminfo"), "MemTotal", ':')))
     facts.memory_bytes = static_cast<uint64_t>(*kib * 1024);
   return facts;
+}
+
+std::optional<uint64_t> available_memory(const std::string& root) {
+  std::optional<uint64_t> least;
+  if (const auto kib = number_in(field(text_of(root + "/proc/meminfo"), "MemAvailable", ':')))
+    least = static_cast<uint64_t>(*kib * 1024);
+  for (const std::string& folder : cgroups(root, "memory"))
+    if (const auto left = left_of_limit(folder)) least = std::min(least.value_or(*left), *left);
+  return least;
 }
 
 MachineCounters machine_counters(const std::string& root) {

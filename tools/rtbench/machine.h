@@ -62,6 +62,8 @@ struct Machine {
 
 /// root: "" for the machine; tests pass a folder with proc/ and sys/ in it.
 MachineFacts machine_facts(const std::string& root = {});
+/// Bytes that could be allocated without taking them from others, in the cgroups' limits; nothing: unknown.
+std::optional<uint64_t> available_memory(const std::string& root = {});
 MachineCounters machine_counters(const std::string& root = {});
 MachineLoad load_between(const MachineCounters& first, const MachineCounters& last);
 /// Sleeps that long, and returns what others did meanwhile.

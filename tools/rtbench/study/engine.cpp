@@ -61,9 +61,11 @@ class Engine {
   int64_t first_batch();
   bool give_model(Lane& lane);
   const Lane* measured_like(const Lane& lane) const;
-  bool fits_first_point(const Lane& lane, int64_t batch, double& planned);
+  bool fits_first_point(const Lane& lane, int64_t batch, double left, double& planned);
   double seconds_for_point(double available, size_t lanes, double levels) const;
   void first_points(int64_t batch);
+  void settle_first_point(Lane& lane);
+  void second_chances(int64_t batch);
   void sweep(int64_t batch);
   std::vector<Lane*> admitted(int64_t batch);
   void end_flat_sweeps(int64_t batch);
@@ -82,6 +84,7 @@ class Engine {
   LaneContext context_;
   std::map<Mode, TypedModels> models_;
   std::vector<Lane> lanes_;
+  std::set<size_t> left_out_;  ///< series whose first points did not fit beside the sweeps
 };
 
 void Engine::find_sensors() {
@@ -149,19 +152,19 @@ const Lane* Engine::measured_like(const Lane& lane) const {
   return nullptr;
 }
 
-// A lower precision costs about as much as fp32 on the same device. planned: seconds that lanes before it
-// take, to which it adds its own. False: the reason is in the series.
-bool Engine::fits_first_point(const Lane& lane, int64_t batch, double& planned) {
+// A lower precision costs about as much as fp32 on the same device. left: seconds for first points; planned:
+// those that lanes before it take, to which it adds its own. False: the reason is in the series.
+bool Engine::fits_first_point(const Lane& lane, int64_t batch, double left, double& planned) {
   Series& series = study_.series[lane.series];
   const Lane* like = measured_like(lane);
   if (like == nullptr || !budget_.limited()) return true;
   const double expected = first_seconds(*like, batch);
-  const double left = left_before(for_targets()) - kForSweeps * budget_.limit().value_or(0) - planned;
+  left -= planned;
   if (expected <= left) {
     planned += expected;
     return true;
   }
-  study_.out_of_time = true;
+  left_out_.insert(lane.series);
   series.not_measured = left <= 0
                             ? budget_text() + " was spent"
                             : budget_text() + " leaves " + duration_text(left) + ", and " +
@@ -176,10 +179,11 @@ void Engine::first_points(int64_t batch) {
   for (size_t begin = 0; begin < lanes_.size();) {
     std::vector<Lane*> group;
     double planned = 0;
+    const double left = left_before(for_targets()) - kForSweeps * budget_.limit().value_or(0);
     const std::string& precision = study_.series[lanes_[begin].series].precision;
     size_t end = begin;
     for (; end < lanes_.size() && study_.series[lanes_[end].series].precision == precision; ++end)
-      if (fits_first_point(lanes_[end], batch, planned) && give_model(lanes_[end]))
+      if (fits_first_point(lanes_[end], batch, left, planned) && give_model(lanes_[end]))
         group.push_back(&lanes_[end]);
     begin = end;
     if (group.empty()) continue;
@@ -193,14 +197,44 @@ void Engine::first_points(int64_t batch) {
     };
     measure_points(context_, group, batch, seconds, options_.check);
   }
+  for (Lane& lane : lanes_) settle_first_point(lane);
+}
+
+// A series without a point has a reason instead, and no sweep.
+void Engine::settle_first_point(Lane& lane) {
+  Series& series = study_.series[lane.series];
+  if (!series.points.empty() && series.points.back().error.empty()) return;
+  lane.ended = true;
+  if (!series.not_measured.empty()) return;
+  series.not_measured = series.points.empty() ? budget_text() + " was spent" : series.points.back().error;
+  series.points.clear();
+}
+
+// What sweeps left over goes to first points of series that were left out for their sake.
+void Engine::second_chances(int64_t batch) {
+  progress_.begin("series left out", 0);
+  std::vector<Lane*> chosen;
+  double planned = 0;
+  const double left = left_before(for_targets() + kForCrossovers + kForBreakdowns);
   for (Lane& lane : lanes_) {
     Series& series = study_.series[lane.series];
-    if (!series.points.empty() && series.points.back().error.empty()) continue;
-    lane.ended = true;
-    if (!series.not_measured.empty()) continue;
-    series.not_measured = series.points.empty() ? budget_text() + " was spent" : series.points.back().error;
-    series.points.clear();
+    if (!left_out_.contains(lane.series) || is_over() || !fits_first_point(lane, batch, left, planned))
+      continue;
+    series.not_measured.clear();
+    if (give_model(lane)) chosen.push_back(&lane);
   }
+  const auto seconds = [&] {
+    return seconds_for_point(left_before(for_targets() + kForCrossovers + kForBreakdowns), chosen.size(), 1);
+  };
+  if (!chosen.empty()) measure_points(context_, chosen, batch, seconds, options_.check);
+  for (Lane* lane : chosen) {
+    settle_first_point(*lane);
+    Series& series = study_.series[lane->series];
+    if (series.points.empty()) continue;
+    series.cut_short = budget_text() + " was for other series: no further batch was measured";
+    end_sweep(*lane, false, series.cut_short);
+  }
+  for (const size_t series : left_out_) study_.out_of_time |= !study_.series[series].not_measured.empty();
 }
 
 // The lanes whose next point fits, the cheapest first: what one does not use is left to the next.
@@ -388,6 +422,7 @@ rt::Result<Study> Engine::run() {
   if (!lanes_.empty()) {
     first_points(batch);
     sweep(batch);
+    second_chances(batch);
     crossovers();
     for (Lane& lane : lanes_) lane.runner.reset();
     roofs();

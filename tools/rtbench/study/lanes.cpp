@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 
 #include "tools/cli/cache_folder.h"
 #include "tools/rtbench/study/analysis.h"
@@ -267,15 +266,6 @@ void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64
     if (!any) break;
   }
   for (Measuring& measuring : all) finish(context, measuring);
-}
-
-std::optional<uint64_t> available_memory() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    unsigned long long kib = 0;
-    if (std::sscanf(line.c_str(), "MemAvailable: %llu kB", &kib) == 1) return kib * 1024;
-  }
-  return std::nullopt;
 }
 
 }  // namespace librt::bench

@@ -66,7 +66,4 @@ double first_seconds(const Lane& lane, int64_t batch);
 void measure_points(LaneContext& context, const std::vector<Lane*>& lanes, int64_t batch,
                     const std::function<double()>& seconds, bool compare);
 
-/// Bytes that new memory could take on this machine; nothing: unknown.
-std::optional<uint64_t> available_memory();
-
 }  // namespace librt::bench
