@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# sizes.sh ROOT: no source file has more than 800 lines, no module's README more than 60.
+# sizes.sh ROOT: no source file has more than 800 lines, no README of a directory more than 60, and each directory has one.
 set -euo pipefail
 cd "$1"
 status=0
@@ -8,8 +8,12 @@ while read -r lines file; do
 done < <(find $(ls -d runtime backends kernels shaders schema tools tests examples 2>/dev/null) -type f \
   \( -name '*.cpp' -o -name '*.h' -o -name '*.hpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.comp' -o -name '*.glsl' -o -name '*.fbs' \) \
   -not -path '*/frozen/*' -exec wc -l {} + | grep -v ' total$')
-for readme in */README.md; do
-  lines=$(wc -l <"$readme")
-  ((lines > 60)) && { echo "$readme has $lines lines; a module's README has at most 60"; status=1; }
-done
+while read -r lines readme; do
+  ((lines > 60)) && { echo "$readme has $lines lines; a directory's README has at most 60"; status=1; }
+done < <(git ls-files '*/README.md' | xargs wc -l | grep -v ' total$')
+# Operators are described by the README above their directory, public headers by themselves.
+while read -r directory; do
+  [[ -e $directory/README.md || $directory =~ (/ops|^runtime/include/rt|^tools/rtbench(/.*)?)$ ]] ||
+    { echo "$directory has no README.md: what it knows, what it must not know, which file is for what"; status=1; }
+done < <(git ls-files runtime backends tools kernels shaders | grep -E '\.(cpp|h|hpp|cu|cuh|comp|glsl)$' | xargs -n1 dirname | sort -u)
 exit $status
