@@ -184,8 +184,7 @@ TEST(OpenExtents, SymbolsThatShareAProbeStayTwo) {
   const ValueId x = net.input({"b", "n"}), y = net.input({"c", "n"});
   const ValueId sum = net.build.add(x, y);
   // The addition fits at no extents with b and c different (and above 1), so both got the same.
-  for (int probe = 0; probe < kProbes; ++probe)
-    ASSERT_EQ(net.build.probe(x, probe).info.shape, net.build.probe(y, probe).info.shape);
+  ASSERT_TRUE(net.build.may_have_same_info(x, y));
   EXPECT_FALSE(net.build.same_info(x, y));
   EXPECT_FALSE(net.build.same_elements(x, y));
   EXPECT_NE(net.build.comparable_shape(x), net.build.comparable_shape(y));

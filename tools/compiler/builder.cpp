@@ -150,17 +150,33 @@ Shape Builder::comparable_shape(ValueId id) const {
 bool Builder::same_elements(ValueId a, ValueId b) {
   return inference_->same_elements(a, b);
 }
-const ProbeValue& Builder::probe(ValueId id, int probe) const {
-  return inference_->probe(id, probe);
-}
-int64_t Builder::symbol_probe(int32_t symbol, int probe) const {
-  return inference_->symbol_probe(symbol, probe);
-}
 int32_t Builder::symbol(std::string_view name) {
   return inference_->symbol(name);
 }
 bool Builder::depends_on_data() const {
   return inference_->depends_on_data();
+}
+bool Builder::may_have_same_info(ValueId a, ValueId b) const {
+  return inference_->may_have_same_info(a, b);
+}
+int64_t Builder::example_extent(int32_t symbol) const {
+  return inference_->symbol_probe(symbol, 0);
+}
+const TensorInfo& Builder::example_info(ValueId id) const {
+  return inference_->probe(id, 0).info;
+}
+
+ops::Cost Builder::example_cost(const Node& node) const {
+  std::vector<Operand> inputs(node.inputs.size());
+  std::vector<TensorInfo> outputs(node.outputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (node.inputs[i] == kNoValue) continue;
+    const ProbeValue& input = inference_->probe(node.inputs[i], 0);
+    inputs[i] = {.present = true, .info = input.info, .value = input.value.data};
+  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (node.outputs[i] != kNoValue) outputs[i] = example_info(node.outputs[i]);
+  return ops::cost_of({.node = node, .inputs = inputs, .outputs = outputs});
 }
 
 }  // namespace librt::compiler

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "runtime/graph/emitter.h"
+#include "runtime/ops/page.h"
 #include "tools/compiler/shape/known.h"
-#include "tools/compiler/shape/probe.h"
 #include "tools/compiler/shape/unknown_shape_operands.h"
 
 namespace librt::compiler {
@@ -99,15 +99,19 @@ class Builder final : public Emitter {
   Shape comparable_shape(ValueId id) const;
   /// Whether both provably have the same number of elements.
   bool same_elements(ValueId a, ValueId b);
-  /// An example: nothing may be concluded from it (probe.h).
-  const ProbeValue& probe(ValueId id, int probe) const;
+  /// False where both differ at some example extents, so that they cannot be the same; true proves nothing.
+  bool may_have_same_info(ValueId a, ValueId b) const;
   Graph& graph() noexcept { return graph_; }
   /// Whether some extent depends on data.
   bool depends_on_data() const;
   /// Ends the use of this builder; the graph is as it was at its start.
   void give_back(InferenceCache& cache);
-  /// Extent a symbol has under a probe.
-  int64_t symbol_probe(int32_t symbol, int probe) const;
+
+  // --- at example extents of the symbols, at which all nodes are valid; exact in a static graph. For costs,
+  // heuristics and messages: nothing may be concluded from them.
+  int64_t example_extent(int32_t symbol) const;
+  const TensorInfo& example_info(ValueId id) const;
+  ops::Cost example_cost(const Node& node) const;
 
  private:
   std::string unique_name(std::string_view wanted);

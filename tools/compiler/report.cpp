@@ -78,7 +78,7 @@ void count_parameters(const Graph& graph, const std::vector<State>& states, Grap
 
 uint64_t live_bytes(const Graph& graph, const Builder& builder) {
   std::vector<uint32_t> uses = use_counts(graph);
-  const auto bytes = [&](ValueId id) { return uint64_t{builder.probe(id, 0).info.bytes()}; };
+  const auto bytes = [&](ValueId id) { return uint64_t{builder.example_info(id).bytes()}; };
   uint64_t live = 0, most = 0;
   for (const Node& node : graph.nodes) {
     for (ValueId output : node.outputs) live += bytes(output);
@@ -101,16 +101,7 @@ GraphReport count_all(const Graph& concrete, const std::vector<State>& states, c
 
   std::map<OpKind, OpSummary> by_kind;
   for (const Node& node : concrete.nodes) {
-    std::vector<Operand> inputs;
-    std::vector<TensorInfo> outputs;
-    for (ValueId input : node.inputs) {
-      inputs.emplace_back();
-      if (input == kNoValue) continue;
-      const ProbeValue& known = builder.probe(input, 0);
-      inputs.back() = {.present = true, .info = known.info, .value = known.value.data};
-    }
-    for (ValueId output : node.outputs) outputs.push_back(builder.probe(output, 0).info);
-    const ops::Cost cost = ops::cost_of({.node = node, .inputs = inputs, .outputs = outputs});
+    const ops::Cost cost = builder.example_cost(node);
     OpSummary& summary = by_kind[node.kind()];
     summary.kind = node.kind();
     ++summary.count;
@@ -141,14 +132,14 @@ Result<GraphReport> report_of(const Graph& graph, const std::vector<State>& stat
     status = builder.status();
     if (status.ok()) return count_all(concrete, states, builder, std::move(report));
   }
-  // No single extent fits: the probes under which the symbols were inferred do.
+  // No single extent fits: those at which the symbols were inferred do.
   Graph symbolic = graph;
   const Builder inferred(symbolic, &states);
   if (!inferred.status().ok()) return status;
   GraphReport report;
   std::vector<int64_t> numbers;
   for (size_t i = 0; i < graph.symbols.size(); ++i)
-    numbers.push_back(inferred.symbol_probe(static_cast<int32_t>(i), 0));
+    numbers.push_back(inferred.example_extent(static_cast<int32_t>(i)));
   note_extents(graph, numbers, report);
   return count_all(symbolic, states, inferred, std::move(report));
 }

@@ -68,16 +68,7 @@ class Cases {
     if (!builder.status().ok()) return std::nullopt;
     work = 0;
     for (const Node& node : fixed.nodes) {
-      std::vector<Operand> operands;
-      std::vector<TensorInfo> outputs;
-      for (const ValueId input : node.inputs)
-        operands.push_back(input == kNoValue ? Operand{}
-                                             : Operand{.present = true,
-                                                       .info = builder.probe(input, 0).info,
-                                                       .value = builder.probe(input, 0).value.data});
-      for (const ValueId output : node.outputs)
-        outputs.push_back(output == kNoValue ? TensorInfo{} : builder.probe(output, 0).info);
-      const ops::Cost cost = ops::cost_of({.node = node, .inputs = operands, .outputs = outputs});
+      const ops::Cost cost = builder.example_cost(node);
       work += cost.flops + cost.bytes / 4;
     }
     return infos;
@@ -147,13 +138,13 @@ class Cases {
     }
   }
 
-  /// Adds the extents that the builder probes with in shape inference.
+  /// Adds the extents that shape inference takes as an example.
   Status add_example() {
     Graph graph = graph_;
     const compiler::Builder builder(graph, &states_);
     RT_TRY(Status(builder.status()));
     std::vector<int64_t> numbers;
-    for (const int32_t symbol : open_) numbers.push_back(builder.symbol_probe(symbol, 0));
+    for (const int32_t symbol : open_) numbers.push_back(builder.example_extent(symbol));
     if (add(numbers)) return {};
     return invalid_model("no extents were found at which the model works; give inputs with --input");
   }

@@ -108,7 +108,7 @@ Status check_carried(const Graph& graph, const std::vector<State>& states, const
   RT_TRY(Status(builder.status()));
   int64_t next = 1;
   std::vector<ops::HostTensor> inputs;
-  for (const ValueId input : graph.inputs) inputs.push_back(numbered(builder.probe(input, 0).info, next));
+  for (const ValueId input : graph.inputs) inputs.push_back(numbered(builder.example_info(input), next));
   std::vector<ValueId> outputs, earlier;
   std::vector<ops::HostTensor> step_inputs = inputs;
   for (const Growth& growth : growths.places) {
@@ -118,7 +118,7 @@ Status check_carried(const Graph& graph, const std::vector<State>& states, const
                                             .dims = graph[growth.fresh].dims});
     step.nodes[growth.concat].inputs[1] = entries;
     step.inputs.push_back(entries);
-    step_inputs.push_back(numbered(builder.probe(growth.fresh, 0).info, next));
+    step_inputs.push_back(numbered(builder.example_info(growth.fresh), next));
     outputs.push_back(growth.grown);
     earlier.push_back(growth.earlier);
   }

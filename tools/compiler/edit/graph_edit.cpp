@@ -234,22 +234,6 @@ bool GraphEdit::same_info(ValueId a, ValueId b) const {
   return builder_.same_info(a, b);
 }
 
-bool GraphEdit::may_replace(ValueId old, ValueId replacement) const {
-  if (same_info(old, replacement)) return true;
-  const Value& a = value(old);
-  const Value& b = value(replacement);
-  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
-  for (size_t axis = 0; axis < a.dims.size(); ++axis) {
-    if (a.dims[axis].is_known() && b.dims[axis].is_known() && a.dims[axis] != b.dims[axis]) return false;
-    const auto at = [&](ValueId id, int probe) {
-      return builder_.probe(id, probe).info.shape[static_cast<int>(axis)];
-    };
-    for (int probe = 0; probe < kProbes && !builder_.depends_on_data(); ++probe)
-      if (at(old, probe) != at(replacement, probe)) return false;
-  }
-  return true;
-}
-
 void GraphEdit::remove_if_unused(NodeId id) {
   std::vector<NodeId> stack{id};
   while (!stack.empty()) {
@@ -291,10 +275,10 @@ void GraphEdit::move_readers(ValueId old, ValueId replacement) {
 void GraphEdit::replace(ValueId old, ValueId replacement) {
   if (old == replacement || replacement == kNoValue || !status().ok()) return;
   sync();
-  if (!may_replace(old, replacement)) {
-    const auto info = [&](ValueId id) { return builder_.probe(id, 0).info; };
-    builder_.fail(internal_error("value '", value(old).name, "' is ", info(old), " but its replacement '",
-                                 value(replacement).name, "' is ", info(replacement)));
+  if (!builder_.may_have_same_info(old, replacement)) {
+    builder_.fail(internal_error("value '", value(old).name, "' is ", builder_.example_info(old),
+                                 " but its replacement '", value(replacement).name, "' is ",
+                                 builder_.example_info(replacement)));
     return;
   }
   const NodeId before = producers_[old];

@@ -102,8 +102,6 @@ class GraphEdit {
   /// Where the graph lists a value.
   using Positions = std::unordered_map<ValueId, std::vector<size_t>>;
 
-  /// The same type and dims as far as that is known: not refuted by any probe.
-  bool may_replace(ValueId old, ValueId replacement) const;
   void sync();
   void count(ValueId id, ptrdiff_t more);
   void add_use(ValueId id, uint32_t use);

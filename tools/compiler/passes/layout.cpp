@@ -66,7 +66,7 @@ Class class_of(OpKind kind) {
 }
 
 double elements(GraphEdit& edit, ValueId id) {
-  return static_cast<double>(edit.builder().probe(id, 0).info.elements());
+  return static_cast<double>(edit.builder().example_info(id).elements());
 }
 
 /// The cost that the pass minimizes: elements that Transposes move in each run.
@@ -323,8 +323,8 @@ std::vector<Run> matching_runs(GraphEdit& edit, ValueId a, ValueId b) {
   ExtentTable& table = edit.builder().extents();
   const std::vector<Extent>&x = edit.builder().known(a).dims, &y = edit.builder().known(b).dims;
   // Which side is shorter so far is a guess; that both are equal in the end is proven.
-  const Shape &x_guess = edit.builder().probe(a, 0).info.shape,
-              &y_guess = edit.builder().probe(b, 0).info.shape;
+  const Shape &x_guess = edit.builder().example_info(a).shape,
+              &y_guess = edit.builder().example_info(b).shape;
   const auto x_rank = static_cast<int>(x.size()), y_rank = static_cast<int>(y.size());
   std::vector<Run> runs;
   int i = 0, j = 0;

@@ -109,7 +109,7 @@ class Scheduler {
     }
   }
 
-  double bytes(ValueId id) const { return static_cast<double>(builder_.probe(id, 0).info.bytes()); }
+  double bytes(ValueId id) const { return static_cast<double>(builder_.example_info(id).bytes()); }
 
   std::vector<ValueId> distinct_inputs(NodeId id) const {
     std::vector<ValueId> inputs = graph_.nodes[id].inputs;

@@ -70,6 +70,17 @@ bool ShapeInference::same_info(ValueId a, ValueId b) const {
   return graph_.values[a].dtype == graph_.values[b].dtype && known_[a].dims == known_[b].dims;
 }
 
+bool ShapeInference::may_have_same_info(ValueId a, ValueId b) const {
+  if (same_info(a, b)) return true;
+  const Value &x = graph_[a], &y = graph_[b];
+  if (x.dtype != y.dtype || x.rank() != y.rank()) return false;
+  for (size_t axis = 0; axis < x.dims.size(); ++axis)
+    if (x.dims[axis].is_known() && y.dims[axis].is_known() && x.dims[axis] != y.dims[axis]) return false;
+  for (int i = 0; i < kProbes && !depends_on_data(); ++i)
+    if (probe(a, i).info.shape != probe(b, i).info.shape) return false;
+  return true;
+}
+
 Shape ShapeInference::comparable_shape(ValueId id) const {
   Shape shape;
   for (const Extent& extent : known_[id].dims)

@@ -70,6 +70,7 @@ class ShapeInference {
   Entries known_entries(ValueId id) const;
   ExtentTable& extents() noexcept { return extents_; }
   bool same_info(ValueId a, ValueId b) const;
+  bool may_have_same_info(ValueId a, ValueId b) const;
   bool same_elements(ValueId a, ValueId b);
   Shape comparable_shape(ValueId id) const;
   const std::vector<std::string>& demands() const noexcept { return demand_texts_; }

@@ -149,8 +149,8 @@ class Walker {
 Result<std::vector<ValueId>> differentiate(Builder& builder, ValueId loss, std::span<const ValueId> wanted) {
   RT_TRY(Status(builder.status()));
   const Value& value = builder.value(loss);
-  if (builder.probe(loss, 0).info.elements() != 1 || !is_float(value.dtype))
-    return invalid_argument("differentiate: the loss must be one float, found ", builder.probe(loss, 0).info);
+  if (builder.example_info(loss).elements() != 1 || !is_float(value.dtype))
+    return invalid_argument("differentiate: the loss must be one float, found ", builder.example_info(loss));
   return Walker(builder, loss, wanted).run(wanted);
 }
 

@@ -37,7 +37,7 @@ class Recomputer {
   /// concrete: the same graph at the extents.
   RecomputeReport run(const Graph& concrete, const Builder& builder, uint64_t live_bytes) {
     for (ValueId id = 0; id < concrete.values.size(); ++id)
-      bytes_.push_back((builder.probe(id, 0).info.bytes() + 63) / 64 * 64);
+      bytes_.push_back((builder.example_info(id).bytes() + 63) / 64 * 64);
     for (const Node& node : concrete.nodes) costs_.push_back(cost_of(node, builder));
     for (const auto& [flops, cost] : costs_) report_.flops += flops;
     find_lifetimes();
@@ -61,16 +61,7 @@ class Recomputer {
   };
 
   static Cost cost_of(const Node& node, const Builder& builder) {
-    std::vector<Operand> inputs;
-    std::vector<TensorInfo> outputs;
-    for (ValueId input : node.inputs) {
-      inputs.emplace_back();
-      if (input == kNoValue) continue;
-      const ProbeValue& known = builder.probe(input, 0);
-      inputs.back() = {.present = true, .info = known.info, .value = known.value.data};
-    }
-    for (ValueId output : node.outputs) outputs.push_back(builder.probe(output, 0).info);
-    const ops::Cost cost = ops::cost_of({.node = node, .inputs = inputs, .outputs = outputs});
+    const ops::Cost cost = builder.example_cost(node);
     return {cost.flops, cost.flops + kFlopsPerByte * cost.bytes + 1};
   }
 
