@@ -42,6 +42,20 @@ Status all_storable(const Device& device, const NodeView& node) noexcept {
   return fits(device, node);
 }
 
+StridedSpace broadcast_space(const NodeView& node) {
+  std::vector<Shape> operands;
+  for (size_t i = 0; i < node.input_count(); ++i) operands.push_back(node.shape(i));
+  return broadcast_space(node.output(0).shape, operands);
+}
+
+Status broadcast_supports(const Device& device, const NodeView& node) {
+  RT_TRY(all_storable(device, node));
+  const size_t rank = broadcast_space(node).rank();
+  if (rank > kMaxAxes)
+    return unsupported("broadcasting needs ", rank, " axes after collapsing, ", kMaxAxes, " are supported");
+  return {};
+}
+
 Status known_on_host(const NodeView& node, size_t i, const char* what) {
   if (node.has(i) && node.inputs[i].value != nullptr) return {};
   return unsupported(what, " must be known before the run");

@@ -18,6 +18,10 @@ Status fits(const Device& device, const NodeView& node) noexcept;
 Status storable(const Device& device, DType dtype) noexcept;
 /// storable() for every operand that is not a shape operand known on the host, and every result.
 Status all_storable(const Device& device, const NodeView& node) noexcept;
+/// The space of a node whose operands broadcast to its only result.
+StridedSpace broadcast_space(const NodeView& node);
+/// all_storable(), and that space has as many axes as shaders take.
+Status broadcast_supports(const Device& device, const NodeView& node);
 /// Ok when input `i` is known on the host.
 Status known_on_host(const NodeView& node, size_t i, const char* what);
 

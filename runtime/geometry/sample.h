@@ -20,6 +20,19 @@ struct SampleTaps {
 /// Taps of a grid coordinate, where -1 to 1 spans the extent. Nearest rounds half to even.
 SampleTaps grid_taps(double coordinate, int64_t extent, const op::GridSampleAttributes& attributes) noexcept;
 
+/// Copies all attributes between RoiAlign and its gradient.
+template <class To, class From>
+To same_regions(const From& from) {
+  To to;
+  to.height = from.height;
+  to.width = from.width;
+  to.sampling_ratio = from.sampling_ratio;
+  to.spatial_scale = from.spatial_scale;
+  to.maximum = from.maximum;
+  to.half_pixel = from.half_pixel;
+  return to;
+}
+
 /// Along one axis of a region: bin b has `samples` sampling points, point i at
 /// start + (b + (i + 1/2) / samples) bin. In f32, in which the number of points is computed.
 struct RoiAxis {

@@ -96,17 +96,6 @@ Cost cost_grid_sample(const NodeView& node) {
 
 constexpr DTypeSet kIndexTypes{DType::I32, DType::I64};
 
-op::RoiAlignAttributes forward_of(const op::RoiAlignGradAttributes& backward) {
-  op::RoiAlignAttributes attributes;
-  attributes.height = backward.height;
-  attributes.width = backward.width;
-  attributes.sampling_ratio = backward.sampling_ratio;
-  attributes.spatial_scale = backward.spatial_scale;
-  attributes.maximum = backward.maximum;
-  attributes.half_pixel = backward.half_pixel;
-  return attributes;
-}
-
 Status infer_roi(const NodeView& node, const op::RoiAlignAttributes& attributes, Shape& result) {
   RT_TRY(expect_dtype(node, 0, "x", kFloats));
   RT_TRY(expect_same_dtype(node, 1, "rois", 0, "x"));
@@ -135,7 +124,8 @@ Status infer_roi_align(const NodeView& node, std::vector<TensorInfo>& outputs) {
 
 Status infer_roi_align_grad(const NodeView& node, std::vector<TensorInfo>& outputs) {
   Shape result;
-  RT_TRY(infer_roi(node, forward_of(node.as<op::RoiAlignGradAttributes>()), result));
+  RT_TRY(
+      infer_roi(node, same_regions<op::RoiAlignAttributes>(node.as<op::RoiAlignGradAttributes>()), result));
   RT_TRY(expect_same_dtype(node, 3, "grad_output", 0, "x"));
   RT_TRY(expect_shape(node, 3, "grad_output", result));
   return infer_like_first(node, outputs);
@@ -220,7 +210,8 @@ Status eval_roi_align(const NodeView& node, std::span<const ConstTensorView> inp
 
 Status eval_roi_align_grad(const NodeView& node, std::span<const ConstTensorView> inputs,
                            std::span<const TensorView> outputs) {
-  const op::RoiAlignAttributes attributes = forward_of(node.as<op::RoiAlignGradAttributes>());
+  const op::RoiAlignAttributes attributes =
+      same_regions<op::RoiAlignAttributes>(node.as<op::RoiAlignGradAttributes>());
   const std::vector<double> x = load_all<double>(inputs[0]), grad = load_all<double>(inputs[3]);
   std::vector<double> grad_x(x.size());
   RT_TRY(for_each_roi_element(attributes, inputs, [&](int64_t at, int64_t first, const auto& parts) {
@@ -238,14 +229,7 @@ Status eval_roi_align_grad(const NodeView& node, std::span<const ConstTensorView
 /// Regions are treated as constants.
 void gradient_of_roi_align(GradContext& context) {
   if (!context.needs(0)) return;
-  const auto& attributes = context.node.as<op::RoiAlignAttributes>();
-  op::RoiAlignGradAttributes backward;
-  backward.height = attributes.height;
-  backward.width = attributes.width;
-  backward.sampling_ratio = attributes.sampling_ratio;
-  backward.spatial_scale = attributes.spatial_scale;
-  backward.maximum = attributes.maximum;
-  backward.half_pixel = attributes.half_pixel;
+  auto backward = same_regions<op::RoiAlignGradAttributes>(context.node.as<op::RoiAlignAttributes>());
   context.set(0, context.emit.emit(std::move(backward),
                                    {context.input(0), context.input(1), context.input(2), context.grad()}));
 }

@@ -17,6 +17,18 @@ LayoutId layout_of(const NodeView& node, Producers producers) {
   return blocked ? kBlocked16 : kDense;
 }
 
+/// y = x a + b with a and b by channel.
+void scale_shift(const Simd& simd, const ChannelPlanes& planes, const float* x, float* y, const float* a,
+                 const float* b) noexcept {
+  planes.for_rows(1, [&](int64_t plane, int64_t first, int64_t end) noexcept {
+    const int64_t channel = planes.channel_of(plane);
+    for (int64_t row = first; row < end; ++row) {
+      const int64_t at = planes.offset(plane, row);
+      simd.loops<RowLoops>().scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
+    }
+  });
+}
+
 /// y = x a + b with a = scale / sqrt(variance + epsilon), b = bias - mean a; a and b in scratch.
 Result<KernelPtr> create_batch_norm(CpuDevice& device, const NodeView& node, Producers producers) {
   const LayoutId layout = layout_of(node, producers);
@@ -35,15 +47,7 @@ Result<KernelPtr> create_batch_norm(CpuDevice& device, const NodeView& node, Pro
           a[c] = scale[c] / std::sqrt(variance[c] + epsilon);
           b[c] = bias[c] - mean[c] * a[c];
         }
-        const float* x = call.in<float>(0);
-        float* y = call.out<float>();
-        planes.for_rows(1, [&](int64_t plane, int64_t first, int64_t end) noexcept {
-          const int64_t channel = planes.channel_of(plane);
-          for (int64_t row = first; row < end; ++row) {
-            const int64_t at = planes.offset(plane, row);
-            simd.loops<RowLoops>().scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
-          }
-        });
+        scale_shift(simd, planes, call.in<float>(0), call.out<float>(), a, b);
       },
       requirements, {layout, 1, 1});
 }
@@ -127,13 +131,7 @@ Result<KernelPtr> create_train(CpuDevice& device, const NodeView& node, Producer
           a[c] = scale[c] * inverse[c];
           b[c] = bias[c] - mean[c] * a[c];
         }
-        planes.for_rows(1, [&](int64_t plane, int64_t first, int64_t end) noexcept {
-          const int64_t channel = planes.channel_of(plane);
-          for (int64_t row = first; row < end; ++row) {
-            const int64_t at = planes.offset(plane, row);
-            simd.loops<RowLoops>().scale_shift(x + at, y + at, a + channel, b + channel, planes.width);
-          }
-        });
+        scale_shift(simd, planes, x, y, a, b);
       },
       requirements, {layout, 1, 1});
 }

@@ -209,15 +209,9 @@ void scatter_mean(float* grad_image, const RoiAxis& rows, const RoiAxis& columns
 }
 
 Result<KernelPtr> create_roi_align_grad(CpuDevice&, const NodeView& node, Producers) {
-  const auto& backward = node.as<op::RoiAlignGradAttributes>();
-  op::RoiAlignAttributes attributes;
-  attributes.height = backward.height;
-  attributes.width = backward.width;
-  attributes.sampling_ratio = backward.sampling_ratio;
-  attributes.spatial_scale = backward.spatial_scale;
-  attributes.half_pixel = backward.half_pixel;
+  const auto attributes = same_regions<op::RoiAlignAttributes>(node.as<op::RoiAlignGradAttributes>());
   const Shape& x = node.shape(0);
-  const Roi roi{x[1], x[2], x[3], backward.height, backward.width, backward.maximum};
+  const Roi roi{x[1], x[2], x[3], attributes.height, attributes.width, attributes.maximum};
   const int64_t bins = roi.bins_v * roi.bins_u, rois = node.shape(2)[0], images = x[0];
   return make_kernel([=, wide = node.dtype(2) == DType::I64](const Call& call) noexcept {
     const float *data = call.in<float>(0), *corners = call.in<float>(1), *grad = call.in<float>(3);

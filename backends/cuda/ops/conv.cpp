@@ -60,13 +60,7 @@ Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   if constexpr (kAlgorithm == MatMulAlgorithm::Tensor128) {
     RT_ASSIGN(const ConvGeometry geometry, geometry_of(node));
     RT_ASSIGN(const ConvWindows windows, conv_windows(geometry));
-    const Gemm p = conv_gemm(windows, form_of(node.kind()));
-    const MatMulTile tile = matmul_tile(kAlgorithm);
-    const int64_t tiles =
-        (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
-    if (tiles < device.facts().multiprocessors)
-      return unsupported(tiles, " large tiles do not occupy ", device.facts().multiprocessors,
-                         " multiprocessors");
+    RT_TRY(tiles_occupy(device, conv_gemm(windows, form_of(node.kind())), matmul_tile(kAlgorithm)));
   }
   return {};
 }

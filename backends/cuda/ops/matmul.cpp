@@ -97,13 +97,7 @@ Status supports_tensor(const CudaDevice& device, const NodeView& node) {
   RT_TRY(tensor_cores_support(device, node.dtype(0)));
   if constexpr (kAlgorithm == MatMulAlgorithm::Tensor128) {
     RT_ASSIGN(const MatMulGeometry g, geometry_of(node));
-    const Gemm p = arguments_of(node, g).gemm;
-    const MatMulTile tile = matmul_tile(kAlgorithm);
-    const int64_t tiles =
-        (p.m + tile.rows - 1) / tile.rows * ((p.n + tile.columns - 1) / tile.columns) * p.matrices;
-    if (tiles < device.facts().multiprocessors)
-      return unsupported(tiles, " large tiles do not occupy ", device.facts().multiprocessors,
-                         " multiprocessors");
+    RT_TRY(tiles_occupy(device, arguments_of(node, g).gemm, matmul_tile(kAlgorithm)));
   }
   return {};
 }

@@ -37,6 +37,15 @@ Status tensor_cores_support(const CudaDevice& device, DType dtype) {
   return {};
 }
 
+Status tiles_occupy(const CudaDevice& device, const Gemm& gemm, const MatMulTile& tile) {
+  const int64_t tiles =
+      (gemm.m + tile.rows - 1) / tile.rows * ((gemm.n + tile.columns - 1) / tile.columns) * gemm.matrices;
+  if (tiles < device.facts().multiprocessors)
+    return unsupported(tiles, " large tiles do not occupy ", device.facts().multiprocessors,
+                       " multiprocessors");
+  return {};
+}
+
 Status gemm_fits(int64_t m, int64_t n, int64_t k, int64_t matrices) {
   if (m >= kMaxExtent || n >= kMaxExtent || k >= kMaxExtent)
     return unsupported("a matmul of ", m, " x ", n, " x ", k, ", extents must be below 2^30");

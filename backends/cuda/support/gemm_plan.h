@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernel.h"
 #include "kernels/conv.h"
+#include "kernels/matmul.h"
 #include "kernels/quantize.h"
 #include "runtime/geometry/broadcast.h"
 #include "runtime/geometry/function.h"
@@ -52,6 +53,9 @@ void fill_batch(GemmBatch& batch, const BroadcastPlan<kOperands>& plan,
 
 /// Ok if tensor cores may multiply this type: f32 only if the session requested TF32.
 Status tensor_cores_support(const CudaDevice& device, DType dtype);
+
+/// Ok if there is a tile for every multiprocessor.
+Status tiles_occupy(const CudaDevice& device, const Gemm& gemm, const MatMulTile& tile);
 
 /// Ok if m, n, k and the number of tiles fit the kernels' 32-bit integers.
 Status gemm_fits(int64_t m, int64_t n, int64_t k, int64_t matrices);

@@ -28,20 +28,6 @@ uint32_t function_of(const NodeView& node) {
   }
 }
 
-StridedSpace space_of(const NodeView& node) {
-  std::vector<Shape> shapes;
-  for (size_t i = 0; i < node.input_count(); ++i) shapes.push_back(node.shape(i));
-  return broadcast_space(node.output(0).shape, shapes);
-}
-
-Status supports(const Device& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
-  const size_t rank = space_of(node).rank();
-  if (rank > kMaxAxes)
-    return unsupported("broadcasting needs ", rank, " axes after collapsing, ", kMaxAxes, " are supported");
-  return {};
-}
-
 /// The result may overwrite input i if it has the output's shape and type.
 void offer_in_place(Program& program, const NodeView& node) {
   for (size_t i = 0; i < node.input_count(); ++i)
@@ -52,7 +38,7 @@ void offer_in_place(Program& program, const NodeView& node) {
 }
 
 Result<KernelPtr> create_float(Device& device, const NodeView& node, std::span<const LayoutId>) {
-  StridedSpace space = space_of(node);
+  StridedSpace space = broadcast_space(node);
   auto program = std::make_unique<Program>("binary");
   // Whole tensors have tail padding, so a single axis without splats needs no multiple of four.
   const bool padded = space.rank() == 1 && (space.strides[0][0] == 0 || space.strides[0][0] == 1) &&
@@ -111,7 +97,7 @@ Shader bits_shader(DType dtype) {
 }
 
 Result<KernelPtr> create_typed(Device& device, const NodeView& node, Shader shader, bool in_place) {
-  const StridedSpace space = space_of(node);
+  const StridedSpace space = broadcast_space(node);
   auto program = std::make_unique<Program>("binary");
   const int64_t count = node.output(0).elements();
   program->dispatch_each(shader, count, cast(device).plan().elementwise_lanes)
@@ -147,12 +133,12 @@ constexpr DTypeSet kInts{DType::I32, DType::I64, DType::U8};
 constexpr DTypeSet kBool{DType::Bool};
 constexpr DTypeSet kComparable = kF32 | kInts | kBool;
 
-#define RT_ROWS(Name)                                                  \
-  row<create_float, supports>(OpKind::Name, "binary." #Name, kFloats), \
-      row<create_integer, supports>(OpKind::Name, "binary_integer." #Name, kInts)
-#define RT_COMPARE(Name) row<create_compare, supports>(OpKind::Name, "compare." #Name, kComparable)
-#define RT_LOGIC(Name) row<create_integer, supports>(OpKind::Name, "logic." #Name, kBool)
-#define RT_BITS(Name) row<create_bits, supports>(OpKind::Name, "bits." #Name, kIntegers)
+#define RT_ROWS(Name)                                                            \
+  row<create_float, broadcast_supports>(OpKind::Name, "binary." #Name, kFloats), \
+      row<create_integer, broadcast_supports>(OpKind::Name, "binary_integer." #Name, kInts)
+#define RT_COMPARE(Name) row<create_compare, broadcast_supports>(OpKind::Name, "compare." #Name, kComparable)
+#define RT_LOGIC(Name) row<create_integer, broadcast_supports>(OpKind::Name, "logic." #Name, kBool)
+#define RT_BITS(Name) row<create_bits, broadcast_supports>(OpKind::Name, "bits." #Name, kIntegers)
 
 constexpr KernelRow kRows[] = {
     RT_ROWS(Add),

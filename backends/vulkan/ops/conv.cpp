@@ -177,9 +177,7 @@ Result<KernelPtr> create_tiled_weight_grad(Device& device, const NodeView& node,
       .push(sides.in_extent[0])
       .push(sides.in_extent[1]);
   step.push(in_c4).push(out_c4).push(sides.group_in()).push(sides.group_out()).push(sides.groups);
-  const auto& [h, w, d] = sides.axes;
-  step.push(h.kernel).push(w.kernel).push(h.stride).push(w.stride);
-  step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
+  push_axis_pairs(step, sides);
   step.push(column_tiles).push(row_tiles).push(lane_groups).push(splits);
   step.matrix(0, grad, texel).matrix(1, x, texel).write(2, target);
   if (splits > 1) add_column_reduce(*program, vulkan, {.rows = splits, .columns = weights}, target, out(0));
@@ -196,13 +194,7 @@ Result<KernelPtr> create_direct_weight_grad(Device& device, const NodeView& node
   Step& step = program->dispatch_each(Shader::conv_weight_grad_direct, count * splits,
                                       vulkan.plan().elementwise_lanes);
   step.push(count).push(splits).push(sides.out_pixels());
-  step.push(sides.in_channels).push(sides.out_channels).push(sides.groups);
-  for (int64_t extent : sides.in_extent) step.push(extent);
-  for (int64_t extent : sides.out_extent) step.push(extent);
-  for (const WindowAxis& axis : sides.axes) step.push(axis.kernel);
-  for (const WindowAxis& axis : sides.axes) step.push(axis.stride);
-  for (const WindowAxis& axis : sides.axes) step.push(axis.pad_begin);
-  for (const WindowAxis& axis : sides.axes) step.push(axis.dilation);
+  push_sides(step, sides);
   step.read(0, in(0)).read(1, in(1)).write(2, target);
   if (splits > 1) add_column_reduce(*program, vulkan, {.rows = splits, .columns = count}, target, out(0));
   return finish(std::move(program));

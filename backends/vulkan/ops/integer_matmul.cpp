@@ -333,7 +333,8 @@ Result<KernelPtr> build_any_conv(const VulkanDevice& device, const NodeView& nod
   conv.requantize.specialize(step);
   step.spec(flip_of(node, 0)).spec(flip_of(node, 1)).spec(node.has(zero_x));
   step.spec(!has_zero_w ? 0 : is_one_for_all(node, zero_w) ? 1 : 2);
-  push_sides(step, conv.sides, count);
+  step.push(count);
+  push_sides(step, conv.sides);
   conv.requantize.push(step);
   step.read(0, in(0)).read(1, in(1));
   conv.requantize.bind(step, out(0));

@@ -4,21 +4,8 @@
 namespace librt::vulkan {
 namespace {
 
-StridedSpace space_of(const NodeView& node) {
-  const Shape operands[] = {node.shape(0), node.shape(1), node.shape(2)};
-  return broadcast_space(node.output(0).shape, operands);
-}
-
-Status supports(const Device& device, const NodeView& node) {
-  RT_TRY(all_storable(device, node));
-  const size_t rank = space_of(node).rank();
-  if (rank > kMaxAxes)
-    return unsupported("broadcasting needs ", rank, " axes after collapsing, ", kMaxAxes, " are supported");
-  return {};
-}
-
 Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const LayoutId>) {
-  const StridedSpace space = space_of(node);
+  const StridedSpace space = broadcast_space(node);
   auto program = std::make_unique<Program>("where");
   const size_t size = size_of(node.output(0).dtype);
   const Shader shader = size == 1   ? Shader::where_1
@@ -46,7 +33,7 @@ Result<KernelPtr> create(Device& device, const NodeView& node, std::span<const L
 }
 
 constexpr KernelRow kRows[] = {
-    row<create, supports>(OpKind::Where, "where", DTypeSet{DType::Bool}),
+    row<create, broadcast_supports>(OpKind::Where, "where", DTypeSet{DType::Bool}),
 };
 
 }  // namespace

@@ -425,8 +425,8 @@ void push_axis_pairs(Step& step, const ConvSides& sides) {
   step.push(h.pad_begin).push(w.pad_begin).push(h.dilation).push(w.dilation);
 }
 
-void push_sides(Step& step, const ConvSides& sides, int64_t count) {
-  step.push(count).push(sides.in_channels).push(sides.out_channels).push(sides.groups);
+void push_sides(Step& step, const ConvSides& sides) {
+  step.push(sides.in_channels).push(sides.out_channels).push(sides.groups);
   for (int64_t extent : sides.in_extent) step.push(extent);
   for (int64_t extent : sides.out_extent) step.push(extent);
   for (const WindowAxis& axis : sides.axes) step.push(axis.kernel);
@@ -442,7 +442,8 @@ void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSid
                                      count, device.plan().elementwise_lanes);
   step.spec(0).spec(0).spec(0).spec(0);
   epilogue.specialize(step);
-  push_sides(step, sides, count);
+  step.push(count);
+  push_sides(step, sides);
   step.push(epilogue.activation.alpha).push(epilogue.activation.beta);
   step.read(0, operands.x).read(1, operands.weight).write(2, operands.y);
   epilogue.bind(step);

@@ -61,8 +61,8 @@ struct DepthwiseTile {
 };
 /// Kernel, stride, padding and dilation of the first two axes as push constants.
 void push_axis_pairs(Step& step, const ConvSides& sides);
-/// The push constants of the shaders that compute one output element per invocation.
-void push_sides(Step& step, const ConvSides& sides, int64_t count);
+/// Channels, groups, extents and windows of three axes as push constants.
+void push_sides(Step& step, const ConvSides& sides);
 void add_direct_conv(Program& program, const VulkanDevice& device, const ConvSides& sides,
                      const ConvOperands& operands, const EpiloguePlan& epilogue);
 

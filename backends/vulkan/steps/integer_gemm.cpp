@@ -215,7 +215,8 @@ Ref packed_rows(Program& program, const VulkanDevice& device, const Ref& source,
   Step& step = program.dispatch_each(Shader::pack_rows, count, device.plan().elementwise_lanes)
                    .spec(zero != nullptr)
                    .spec(is_signed ? 128 : 0);
-  push_sides(step, sides, count);
+  step.push(count);
+  push_sides(step, sides);
   step.push(ceil_div(sides.taps() * sides.group_in(), kIntegerBlock));
   step.read(0, source).write(2, target);
   if (zero != nullptr) step.read(1, *zero);

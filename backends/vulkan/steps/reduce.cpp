@@ -48,26 +48,11 @@ void add_column_reduce(Program& program, const VulkanDevice& device, const Colum
 
 void add_row_reduce(Program& program, const VulkanDevice& device, int64_t rows, int64_t columns,
                     Reduction reduction, DType dtype, float scale, const Ref& x, const Ref& y) {
-  constexpr int64_t kShortRow = 16;
-  if (columns <= kShortRow)
-    return add_pass(program, device,
-                    {.batch = rows,
-                     .rows = columns,
-                     .columns = 1,
-                     .reduction = reduction,
-                     .dtype = dtype,
-                     .scale = scale},
-                    1, x, y);
-  constexpr int64_t kLongRow = 4096;
-  if (columns > kLongRow)
-    return add_column_reduce(program, device,
-                             {.batch = rows,
-                              .rows = columns,
-                              .columns = 1,
-                              .reduction = reduction,
-                              .dtype = dtype,
-                              .scale = scale},
-                             x, y);
+  const ColumnReduce single_columns{
+      .batch = rows, .rows = columns, .columns = 1, .reduction = reduction, .dtype = dtype, .scale = scale};
+  constexpr int64_t kShortRow = 16, kLongRow = 4096;
+  if (columns <= kShortRow) return add_pass(program, device, single_columns, 1, x, y);
+  if (columns > kLongRow) return add_column_reduce(program, device, single_columns, x, y);
   Step& step = program.dispatch(
       typed(dtype, Shader::reduce_rows_f32, Shader::reduce_rows_i32, Shader::reduce_rows_i64),
       static_cast<uint64_t>(rows), device.plan().row_lanes);
