@@ -170,7 +170,7 @@ Status VulkanCommands::fill(const BufferRef& destination, uint32_t word) {
   return {};
 }
 
-Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRange> operands) {
+Result<VkDescriptorSet> VulkanCommands::allocate_set() {
   if (sets_left_ == 0) {
     const VkDescriptorPoolSize sizes[] = {
         {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, kSetsPerPool * kStorageBindings},
@@ -193,58 +193,60 @@ Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRang
   const VkResult result = api_.vkAllocateDescriptorSets(device_.handle(), &allocate, &set);
   if (result != VK_SUCCESS) return failed("allocating a descriptor set", result);
   --sets_left_;
+  return set;
+}
 
-  VkDescriptorBufferInfo buffers[kStorageBindings + kTexelBindings];
-  VkWriteDescriptorSet writes[kStorageBindings + kTexelBindings];
+Result<VkBufferView> VulkanCommands::texel_view(const VkDescriptorBufferInfo& range, bool pairs) {
+  VkBufferViewCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+  create.buffer = range.buffer;
+  create.format = pairs ? VK_FORMAT_R32G32_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
+  create.offset = range.offset;
+  create.range = range.range;
+  VkBufferView& view = views_.emplace_back(VK_NULL_HANDLE);
+  const VkResult result = api_.vkCreateBufferView(device_.handle(), &create, nullptr, &view);
+  if (result != VK_SUCCESS) return failed("creating a texel view", result);
+  return view;
+}
+
+Result<VkDescriptorSet> VulkanCommands::descriptor_set(std::span<const BoundRange> operands) {
+  RT_ASSIGN(const VkDescriptorSet set, allocate_set());
+  constexpr size_t kMost = kStorageBindings + kTexelBindings;
+  VkDescriptorBufferInfo buffers[kMost];
+  VkBufferView views[kMost];
+  VkWriteDescriptorSet writes[kMost];
   uint32_t count = 0;
+  const auto add = [&](uint32_t binding, VkDescriptorType type) {
+    VkWriteDescriptorSet& write = writes[count];
+    write = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = set;
+    write.dstBinding = binding;
+    write.descriptorCount = 1;
+    write.descriptorType = type;
+    write.pBufferInfo = &buffers[count];
+    write.pTexelBufferView = &views[count];
+    ++count;
+  };
+  bool is_bound[kStorageBindings] = {};
   for (const BoundRange& operand : operands) {
     RT_ASSIGN(const VkBuffer buffer, buffer_of(operand.range));
     const uint64_t bytes = bound_bytes(operand.range.bytes);
     if (bytes > device_.plan().max_binding_bytes)
       return unsupported("an operand of ", bytes_text(bytes), " exceeds what device '", device_.info().name,
                          "' binds at once (", bytes_text(device_.plan().max_binding_bytes), ")");
-    VkWriteDescriptorSet& write = writes[count];
-    write = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-    write.dstSet = set;
-    write.dstBinding = operand.texel ? kStorageBindings + operand.binding : operand.binding;
-    write.descriptorCount = 1;
+    buffers[count] = {buffer, operand.range.offset, bytes};
     if (operand.texel) {
-      VkBufferViewCreateInfo create{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
-      create.buffer = buffer;
-      create.format = operand.pairs ? VK_FORMAT_R32G32_SFLOAT : VK_FORMAT_R32G32B32A32_SFLOAT;
-      create.offset = operand.range.offset;
-      create.range = bytes;
-      VkBufferView& view = views_.emplace_back(VK_NULL_HANDLE);
-      const VkResult made = api_.vkCreateBufferView(device_.handle(), &create, nullptr, &view);
-      if (made != VK_SUCCESS) return failed("creating a texel view", made);
-      write.descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
-      write.pTexelBufferView = nullptr;  // set below: views_ may still move
+      RT_ASSIGN(views[count], texel_view(buffers[count], operand.pairs));
+      add(kStorageBindings + operand.binding, VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER);
     } else {
-      buffers[count] = {buffer, operand.range.offset, bytes};
-      write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-      write.pBufferInfo = &buffers[count];
+      is_bound[operand.binding] = true;
+      add(operand.binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
     }
-    ++count;
   }
   for (uint32_t binding = 0; binding < kStorageBindings; ++binding) {
-    const bool given = std::any_of(operands.begin(), operands.end(), [&](const BoundRange& operand) {
-      return !operand.texel && operand.binding == binding;
-    });
-    if (given) continue;
+    if (is_bound[binding]) continue;
     buffers[count] = {device_.placeholder(), 0, 64};
-    writes[count] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-    writes[count].dstSet = set;
-    writes[count].dstBinding = binding;
-    writes[count].descriptorCount = 1;
-    writes[count].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    writes[count].pBufferInfo = &buffers[count];
-    ++count;
+    add(binding, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
   }
-  size_t view =
-      views_.size() - static_cast<size_t>(std::count_if(operands.begin(), operands.end(),
-                                                        [](const BoundRange& o) { return o.texel; }));
-  for (uint32_t i = 0; i < operands.size(); ++i)
-    if (operands[i].texel) writes[i].pTexelBufferView = &views_[view++];
   api_.vkUpdateDescriptorSets(device_.handle(), count, writes, 0, nullptr);
   return set;
 }

@@ -72,6 +72,11 @@ class VulkanCommands final : public CommandList {
   explicit VulkanCommands(VulkanDevice& device) : device_(device), api_(device.api()) {}
   Status start(const RecordOptions& options);
   Result<VkBuffer> buffer_of(const BufferRef& ref) const;
+  /// From the newest pool, or a new one.
+  Result<VkDescriptorSet> allocate_set();
+  /// As texels of four words, or of two if `pairs`.
+  Result<VkBufferView> texel_view(const VkDescriptorBufferInfo& range, bool pairs);
+  /// A set of these operands. Storage bindings that they leave out get the device's placeholder.
   Result<VkDescriptorSet> descriptor_set(std::span<const BoundRange> operands);
   void order(std::span<const HazardTracker::Access> accesses);
   void barrier();
