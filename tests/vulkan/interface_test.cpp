@@ -1,4 +1,4 @@
-// Shaders and the host match push constants and specialization constants by position.
+// Shaders and the host match push constants and specialization constants by position, operands by binding.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,6 +14,7 @@ TEST(VulkanInterface, ReadsPushConstants) {
   const ShaderCode& code = shader_code(Shader::unary);
   EXPECT_STREQ(code.push, "iff");
   EXPECT_EQ(code.constants, 2U);
+  EXPECT_EQ(code.bindings, 3U);
   std::string error;
   EXPECT_EQ(spirv::interface_of(code.words, error).push, "iff");
   EXPECT_EQ(error, "");
@@ -39,6 +40,18 @@ TEST(VulkanInterface, RejectsMismatchedPushConstants) {
               s.push(8).push(0.5f).push(0.25f);
             }).find("expected 2 specialization constants, found 1"),
             std::string::npos);
+}
+
+TEST(VulkanInterface, RejectsOperandsAtOtherBindings) {
+  Program program("test");
+  program.dispatch(Shader::unary, 1, 64)
+      .spec(3)
+      .push(8)
+      .push(0.5f)
+      .push(0.25f)
+      .read(0, in(0))
+      .write(2, out(0));
+  EXPECT_NE(program.check_interfaces().message().find("shader unary has no binding 2"), std::string::npos);
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     }
     out << "\n};\n";
     table += "    {\"" + name + "\", k_" + name + ", \"" + interface.push + "\", " +
-             std::to_string(interface.constants) + "},\n";
+             std::to_string(interface.constants) + ", " + std::to_string(interface.bindings) + "},\n";
   }
   out << "\nconst ShaderCode kCodes[] = {\n" << table;
   out << "};\n\n}  // namespace\n\n"

@@ -22,7 +22,7 @@ enum Op : uint32_t {
   OpMemberDecorate = 72,
 };
 constexpr uint32_t kPushConstant = 9;  // storage class
-constexpr uint32_t kSpecId = 1, kArrayStride = 6, kOffset = 35;
+constexpr uint32_t kSpecId = 1, kArrayStride = 6, kBinding = 33, kOffset = 35;
 
 class Reader {
  public:
@@ -68,6 +68,7 @@ class Reader {
       case OpDecorate:
         if (operands[1] == kSpecId) result_.constants = std::max(result_.constants, operands[2] + 1);
         if (operands[1] == kArrayStride) strides_[operands[0]] = operands[2];
+        if (operands[1] == kBinding && operands[2] < 32) result_.bindings |= 1u << operands[2];
         break;
       case OpMemberDecorate:
         if (operands[2] == kOffset) offsets_[{operands[0], operands[1]}] = operands[3];

@@ -1,4 +1,4 @@
-// What a SPIR-V module expects from the host: its push constants and specialization constants.
+// What a SPIR-V module expects from the host: its push constants, specialization constants and bindings.
 //
 // Knows: the words of SPIR-V modules. Must not know: what a shader computes.
 #pragma once
@@ -15,6 +15,8 @@ struct Interface {
   std::string push;
   /// The largest constant_id plus 1.
   uint32_t constants = 0;
+  /// Bit b: it declares binding b, below 32.
+  uint32_t bindings = 0;
 };
 
 /// The interface of a compute shader (SPIR-V 1.x, sections 3.6 and 3.20: storage classes and decorations).

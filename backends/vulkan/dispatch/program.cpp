@@ -101,6 +101,12 @@ Status Program::check_interfaces() const {
     if (step.constants_.size() < code.constants)
       return internal_error(name_, ": shader ", code.name, ": expected ", code.constants,
                             " specialization constants, found ", step.constants_.size());
+    for (const Step::Use& use : step.uses_) {
+      const uint32_t binding = use.texel ? kStorageBindings + use.binding : use.binding;
+      if (((code.bindings >> binding) & 1) == 0)
+        return internal_error(name_, ": shader ", code.name, " has no binding ", binding,
+                              ", to which an operand is bound");
+    }
   }
   return {};
 }

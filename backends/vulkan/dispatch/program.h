@@ -111,8 +111,8 @@ class Program final : public Kernel {
   /// Kernels with the same key and constants have the same packed bytes.
   void packed_key(uint64_t key) { requirements_.packed_key = key; }
 
-  /// Shaders match push constants and specialization constants by position: an error when a dispatch has
-  /// others than its shader was compiled for, in number or in type.
+  /// Shaders match push constants and specialization constants by position, operands by binding: an error
+  /// when a dispatch has others than its shader was compiled for, in number or in type.
   Status check_interfaces() const;
 
   Requirements requirements() const noexcept override {
