@@ -101,7 +101,7 @@ int main(int count, char** arguments) {
             count == 8 ? arguments[7] : nullptr,
             {}};
   const char* call = arguments[4];
-  const long first = std::atol(arguments[5]), stride = std::atol(arguments[6]);
+  const long first = std::strtol(arguments[5], nullptr, 10), stride = std::strtol(arguments[6], nullptr, 10);
 
   User expected = user;
   rt_model* kept = nullptr;

@@ -139,7 +139,7 @@ rt_tensor rows_of(Floats& x) {
 std::string work_while_cancelled(const rt_model* model, rt_session*& session, std::latch& opened) {
   rt_session_options options = RT_SESSION_OPTIONS_INIT;
   options.backend = backend_name.c_str();
-  const std::string failed = take(rt_session_create(model, &options, &session));
+  std::string failed = take(rt_session_create(model, &options, &session));
   opened.arrive_and_wait();
   if (!failed.empty()) return failed;
   for (int run = 0; run < 60; ++run) {

@@ -23,7 +23,7 @@ std::string device_fault(const Counts& counts) {
   if (value == nullptr) return {};
   char* end = nullptr;
   const long at = std::strtol(value, &end, 10);
-  const std::string kind = *end == ':' ? end + 1 : "";
+  std::string kind = *end == ':' ? end + 1 : "";
   if (!counts(kind) || ++calls != at) return {};
   setenv("RT_TEST_FAULT_MET", "1", 1);
   return kind;

@@ -199,12 +199,12 @@ int parse_error(const char* name) {
   if (strcmp(name, "kill") == 0) return kKill;
   for (const auto& error : kErrors)
     if (strcmp(name, error.name) == 0) return error.error;
-  const int number = atoi(name);
+  const long number = strtol(name, nullptr, 10);
   if (number <= 0) {
     dprintf(2, "faults: RT_FAULT_ERRNO is '%s', which is no error it knows\n", name);
     _exit(127);
   }
-  return number;
+  return static_cast<int>(number);
 }
 
 __attribute__((constructor)) void read_environment() {
@@ -214,8 +214,8 @@ __attribute__((constructor)) void read_environment() {
   if (call == nullptr) return;
   const char* at = getenv("RT_FAULT_AT");
   const char* times = getenv("RT_FAULT_TIMES");
-  rt_faults_start(call, at != nullptr ? atol(at) : 0, times != nullptr ? atol(times) : 1,
-                  parse_error(getenv("RT_FAULT_ERRNO")));
+  rt_faults_start(call, at != nullptr ? strtol(at, nullptr, 10) : 0,
+                  times != nullptr ? strtol(times, nullptr, 10) : 1, parse_error(getenv("RT_FAULT_ERRNO")));
 }
 
 __attribute__((destructor)) void report() {

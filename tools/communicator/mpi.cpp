@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <memory>
@@ -51,7 +52,7 @@ Home own_home() {
 }
 
 std::string seconds_text(double seconds) {
-  return std::to_string(static_cast<long>(seconds + 0.5)) + " seconds";
+  return std::to_string(std::lround(seconds)) + " seconds";
 }
 
 struct Operation {

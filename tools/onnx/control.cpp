@@ -205,7 +205,7 @@ void set_outputs(compiler::Builder& builder, std::span<const ValueId> outputs) {
 bool Importer::add_branch(const rt_onnx::GraphProto& graph, const std::string& name, Scope& scope,
                           Branch& branch) {
   Frame& outer = *frame_;
-  branch.frame = std::make_unique<Frame>(outer);
+  branch.frame = std::make_unique<Frame>(&outer);
   frame_ = branch.frame.get();
   // Extent constraints of one branch do not apply to the other: they are checked by a run that takes it.
   branch.frame->builder.fit_symbols(branch.frame->fitted);
@@ -343,7 +343,7 @@ std::vector<ValueId> Importer::emit_loop(const LoopParts& parts, const WriteBody
   Varying varying;
   for (const ValueId id : parts.carried) varying.emplace_back(outer.builder.value(id).dims.size());
   while (outer.builder.status().ok()) {
-    Frame frame(outer);
+    Frame frame(&outer);
     std::vector<ValueId> inputs = {
         frame.builder.input("iteration", DType::I64,
                             std::vector<Dim>(static_cast<size_t>(parts.iteration_rank), {.extent = 1})),

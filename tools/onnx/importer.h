@@ -48,8 +48,9 @@ class Importer {
   /// the graphs around it become inputs of the body, or constants if they are known.
   struct Frame {
     explicit Frame(Graph& graph) : builder(graph) {}
-    explicit Frame(Frame& outer)
-        : own(body_within(outer)), builder(own), parent(&outer), depth(outer.depth + 1) {}
+    /// A body of one of outer's nodes.
+    explicit Frame(Frame* outer)
+        : own(body_within(*outer)), builder(own), parent(outer), depth(outer->depth + 1) {}
 
     /// The value in this graph for a value of the parent; captures it if necessary.
     ValueId capture(ValueId outer);
@@ -256,7 +257,7 @@ class Importer {
 
   /// Records the ONNX type of a value that is stored in a wider one.
   void note_type(ValueId id, int onnx_type);
-  void problem(std::string text);
+  void problem(std::string message);
   void report_unsupported(const rt_onnx::NodeProto& node, const std::string& name, int64_t opset,
                           std::span<const ValueId> inputs, const std::string& message, bool refused = false);
   /// Reports an input or initializer that cannot be represented.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "runtime/core/element.h"
 #include "tools/onnx/onnx.pb.h"
@@ -237,7 +238,9 @@ class NodeIds {
   struct Entry {
     int64_t tree, id;
     size_t position;
-    auto operator<=>(const Entry&) const = default;
+    bool operator<(const Entry& other) const {
+      return std::tie(tree, id, position) < std::tie(other.tree, other.id, other.position);
+    }
   };
   std::vector<Entry> sorted_;
 };

@@ -75,7 +75,8 @@ Status Observer::observe_extremes(const std::vector<ValueId>& values) {
       seen.range.high = std::max(seen.range.high, numbers[k]);
       seen.mean[k % channels] += static_cast<double>(numbers[k]);
     }
-    count[i] += static_cast<double>(numbers.size() / std::max<size_t>(channels, 1));
+    const size_t positions = numbers.size() / std::max<size_t>(channels, 1);
+    count[i] += static_cast<double>(positions);
     return {};
   };
   RT_TRY(for_each_output(model_, with_outputs(graph_, values), data_, data_.runs(), observe));

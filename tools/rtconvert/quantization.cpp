@@ -217,7 +217,7 @@ Status quantize_model(ModelGraph& model, const Options& options, QuantizationRep
                               : text(" in groups of ", options.group_size, "; try another --group-size"));
 }
 
-Status quantize_model(ModelGraph& model, const Options& options, std::vector<Array> rows,
+Status quantize_model(ModelGraph& model, const Options& options, const std::vector<Array>& rows,
                       QuantizationReport& report) {
   RT_ASSIGN(const CalibrationData data, calibration_data(*model.entry("infer"), rows, "calibration"));
   return Calibration(model, options, data, report).run();

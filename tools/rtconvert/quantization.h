@@ -36,7 +36,7 @@ Status quantize_trained(ModelGraph& model, const KeptNames& kept, QuantizationRe
 /// and DequantizeLinear, which the pipeline turns into integer arithmetic.
 Status quantize_model(ModelGraph& model, const Options& options, QuantizationReport& report);
 /// The same with rows in memory instead of those of options.calibrate: one array per input, by name.
-Status quantize_model(ModelGraph& model, const Options& options, std::vector<tools::Array> rows,
+Status quantize_model(ModelGraph& model, const Options& options, const std::vector<tools::Array>& rows,
                       QuantizationReport& report);
 
 }  // namespace librt::convert

@@ -13,7 +13,6 @@
 namespace rt::run {
 namespace {
 
-using librt::DType;
 using librt::tools::Array;
 
 rt::Status bad(std::string message) {

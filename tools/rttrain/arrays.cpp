@@ -12,7 +12,6 @@
 namespace rt::train {
 namespace {
 
-using librt::DType;
 using librt::tools::Array;
 
 template <class T>

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -11,6 +12,21 @@
 #include "tools/data/array.h"
 
 namespace rt::train {
+namespace {
+
+/// Both remove what they take from the start of `rest`; false if it does not begin so.
+bool take_text(std::string_view& rest, std::string_view text) {
+  if (!rest.starts_with(text)) return false;
+  rest.remove_prefix(text.size());
+  return true;
+}
+bool take_number(std::string_view& rest, uint64_t& number) {
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+  return error == std::errc();
+}
+
+}  // namespace
 
 rt::Status check_checkpoint_files(const LoopOptions& options) {
   for (const std::string* path : {&options.checkpoint, &options.best}) {
@@ -99,16 +115,12 @@ void Checkpoints::remove_old_parts(const std::string& path, const std::string& k
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    unsigned long step = 0;
-    size_t rank = 0;
-    int length = 0;
-    if (!name.starts_with(prefix) || name == last ||
-        std::sscanf(name.c_str() + prefix.size(), "%lu.rank%zu%n", &step, &rank, &length) != 2)
-      continue;
-    const std::string_view rest = std::string_view(name).substr(prefix.size() + static_cast<size_t>(length));
-    const bool is_part = rest.empty() || rest.starts_with(".partial-");
-    if (is_part && (rank == ranks_.rank() || (ranks_.is_first() && rank >= ranks_.count())))
-      old.push_back(at->path());
+    std::string_view rest = name;
+    uint64_t step = 0, rank = 0;
+    const bool is_part = take_text(rest, prefix) && take_number(rest, step) && take_text(rest, ".rank") &&
+                         take_number(rest, rank) && (rest.empty() || rest.starts_with(".partial-"));
+    if (!is_part || name == last) continue;
+    if (rank == ranks_.rank() || (ranks_.is_first() && rank >= ranks_.count())) old.push_back(at->path());
   }
   for (const fs::path& file : old) fs::remove(file, error);
 }
@@ -120,7 +132,7 @@ rt::Status Checkpoints::save_states(const std::string& path, const std::string& 
   for (auto& pair : pairs_of(position)) pairs.push_back(std::move(pair));
   pairs.emplace_back("rttrain.monitor", monitor_);
   pairs.insert(pairs.end(), options_.notes.begin(), options_.notes.end());
-  const rt::Status status = trainer_.session().save_checkpoint(file, pairs);
+  rt::Status status = trainer_.session().save_checkpoint(file, pairs);
   if (status && path == options_.checkpoint) {
     is_behind_ = false;
     saved_step_ = position.step;

@@ -128,7 +128,7 @@ Loader::Order Loader::order_of(uint64_t epoch) {
   if (order == nullptr)
     order = std::make_shared<const std::vector<uint32_t>>(
         epoch_order(source_.size(), options_.seed, epoch, options_.shuffle));
-  const Order found = order;
+  Order found = order;
   while (orders_.size() > 2) orders_.erase(orders_.begin());
   return found;
 }

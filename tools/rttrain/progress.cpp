@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
@@ -33,7 +34,7 @@ std::vector<size_t> shown_metrics(const std::vector<Measured>& measured, const s
 
 std::string duration_text(double seconds) {
   if (seconds < 60) return formatted("%.1f s", seconds);
-  const auto whole = static_cast<unsigned long>(seconds + 0.5);
+  const auto whole = static_cast<unsigned long>(std::lround(seconds));
   if (whole < 3600) return formatted("%lu min %02lu s", whole / 60, whole % 60);
   return formatted("%lu h %02lu min", whole / 3600, whole % 3600 / 60);
 }

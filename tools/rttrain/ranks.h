@@ -40,9 +40,9 @@ class Ranks {
   bool is_first() const noexcept { return rank() == 0; }
 
   /// All-reduce (sum) over the ranks: started here, completed by finish_sum().
-  rt::Status begin_sum(std::span<double> numbers) const;
-  rt::Status finish_sum(std::span<double> numbers) const;
-  rt::Status sum(std::span<double> numbers) const;
+  rt::Status begin_sum(std::span<double> values) const;
+  rt::Status finish_sum(std::span<double> values) const;
+  rt::Status sum(std::span<double> values) const;
   /// A barrier over all ranks.
   rt::Status meet() const;
   /// Fills each part r of `data`, of `bytes` bytes, from rank r; a collective call.

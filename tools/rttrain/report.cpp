@@ -27,7 +27,7 @@ rt::Status Report::step(const Position& position, double loss, size_t samples, d
 }
 
 rt::Status Report::log_step(const Position& position, double waited) {
-  const rt::Status status = log_.write(
+  rt::Status status = log_.write(
       StepRecord{.step = position.step,
                  .epoch = position.epoch + 1,
                  .loss = interval_.loss / static_cast<double>(interval_.steps),

@@ -14,7 +14,6 @@
 namespace rt::train {
 namespace {
 
-using librt::DType;
 using librt::tools::Array;
 using librt::tools::DelimitedTable;
 using librt::tools::in_quotes;

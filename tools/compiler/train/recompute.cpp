@@ -235,7 +235,7 @@ Result<RecomputeReport> recompute(Graph& graph, const std::vector<State>& states
   if (at_extents.values.size() != graph.values.size() || at_extents.nodes.size() != graph.nodes.size())
     return internal_error("recompute: the graph at its extents has other nodes");
   Graph changed = graph;
-  const RecomputeReport report = Recomputer(changed, states).run(at_extents, builder, live_bytes);
+  RecomputeReport report = Recomputer(changed, states).run(at_extents, builder, live_bytes);
   RT_TRY(verify(changed, &states).in("recompute"));
   graph = std::move(changed);
   return report;

@@ -211,8 +211,8 @@ std::span<const ImportRow> rows_activation() {
 }
 
 Result<ValueId> activated(NodeContext& c, ValueId x, std::string_view name,
-                          const std::vector<float>& values) {
-  const auto number = [&](size_t i, float otherwise) { return i < values.size() ? values[i] : otherwise; };
+                          const std::vector<float>& numbers) {
+  const auto number = [&](size_t i, float otherwise) { return i < numbers.size() ? numbers[i] : otherwise; };
   const auto emit = [&](auto attributes) { return c.emit.emit(attributes, {x}); };
   if (name.empty()) return x;
   if (name == "Relu") return emit(op::ReluAttributes{});
