@@ -55,7 +55,7 @@ has '^Cheapest, training at full load: cpu:0 in .* for a million samples' study.
 has '^Inference of cpu:0 in .*: batch [0-9]+ is ' study.txt
 has '^On cpu:0 at batch [0-9]+, inference in int8 is ' study.txt
 has '^device +precision +mode +batch +kernels +transfers +launches +slowest node' study.txt
-has '^rtbench study: first points, after ' progress.txt
+has '^rtbench study: first points of 7 series, after ' progress.txt
 
 echo "--- the budget: it may be exceeded by a point, not by much"
 start=$SECONDS

@@ -173,7 +173,7 @@ bool Engine::fits_first_point(const Lane& lane, int64_t batch, double left, doub
 }
 
 void Engine::first_points(int64_t batch) {
-  progress_.begin("first points", 0);
+  progress_.begin(format("first points of %zu series", lanes_.size()), 0);
   expect_outputs(context_, models_, batch);
   // A group is a precision: its lanes are measured together, fp32 first.
   for (size_t begin = 0; begin < lanes_.size();) {
@@ -303,7 +303,11 @@ void Engine::sweep(int64_t batch) {
   for (int64_t next = batch * 2; !is_over(); next *= 2, ++level) {
     const std::vector<Lane*> lanes = admitted(next);
     if (lanes.empty()) break;
-    progress_.begin(format("batch %lld", static_cast<long long>(next)), 0);
+    double expected = 0;
+    for (const Lane* lane : lanes) expected += least_seconds(*lane, next) + options_.measure.seconds;
+    progress_.begin(format("batch %lld, %zu of %zu series still grow", static_cast<long long>(next),
+                           lanes.size(), lanes_.size()),
+                    0, expected);
     const auto seconds = [&] {
       const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns);
       return seconds_for_point(available, lanes.size(), kUsualDoublings - level);

@@ -14,7 +14,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// "first points": what the next lines are part of, and how many steps it has; 0: unknown.
-  void begin(const std::string& phase, size_t steps);
+  /// seconds: that it is expected to take; 0: unknown.
+  void begin(const std::string& phase, size_t steps, double seconds = 0);
   /// Another step: "vulkan:0 fp16 train, batch 8".
   void step(const std::string& what);
   void clear() const;
@@ -24,6 +25,7 @@ class Progress {
   bool is_terminal_;
   std::string phase_;
   size_t steps_ = 0, done_ = 0;
+  double begun_ = 0, expected_ = 0;
 };
 
 }  // namespace librt::bench

@@ -31,9 +31,19 @@ Rows without_empty(Rows rows) {
   return rows;
 }
 
+// Whether no other point has both a shorter time and a higher throughput.
+bool is_on_front(const Study& study, const Point& point) {
+  const auto has = [&](const std::vector<PointRef>& front) {
+    return std::any_of(front.begin(), front.end(), [&](const PointRef& ref) {
+      return &study.series[ref.series].points[ref.point] == &point;
+    });
+  };
+  return has(study.pareto_infer) || has(study.pareto_train);
+}
+
 std::string points_table(const Study& study) {
   Rows rows = {{"device", "precision", "mode", "batch", "median", "95 % interval", "p90", "p99", "runs",
-                "outliers", "samples/s", "memory", "roof %", "J/sample", "cost/million", "error"}};
+                "outliers", "samples/s", "memory", "roof %", "J/sample", "cost/million", "error", "pareto"}};
   for (const Series& series : study.series)
     for (const Point& point : series.points) {
       std::vector<std::string> row = {study.devices[series.device].id, series.precision,
@@ -55,7 +65,8 @@ std::string points_table(const Study& study) {
            bytes_text(point.memory_bytes), point.roof_share ? format("%.0f", 100 * *point.roof_share) : "-",
            point.energy.joules_per_sample ? number_text(*point.energy.joules_per_sample) : "-",
            point.cost.per_million_samples ? number_text(*point.cost.per_million_samples) : "-",
-           is_first && series.difference ? format("%.1e", series.difference->relative) : "-"});
+           is_first && series.difference ? format("%.1e", series.difference->relative) : "-",
+           is_on_front(study, point) ? "*" : "-"});
       rows.push_back(std::move(row));
     }
   return columns(without_empty(std::move(rows)), 3);
