@@ -104,12 +104,14 @@ rt_status* rt_device_profile_write(const rt_device_info* info, const char* cache
     RT_TRY(device_from(info, device));
     rt_device_profile c;
     RT_TRY(librt::api::take_in(profile, c, "rt_device_profile"));
-    return librt::write_profile(folder_of(cache_folder), device,
-                                {.flops_f32 = c.flops_f32,
-                                 .memory_bandwidth = c.memory_bandwidth,
-                                 .transfer_bandwidth = c.transfer_bandwidth,
-                                 .launch_seconds = c.launch_seconds,
-                                 .submit_seconds = c.submit_seconds});
+    const std::string folder = folder_of(cache_folder);
+    librt::DeviceProfile stored = librt::read_profile(folder, device);  // curves and power stay
+    stored.flops_f32 = c.flops_f32;
+    stored.memory_bandwidth = c.memory_bandwidth;
+    stored.transfer_bandwidth = c.transfer_bandwidth;
+    stored.launch_seconds = c.launch_seconds;
+    stored.submit_seconds = c.submit_seconds;
+    return librt::write_profile(folder, device, stored);
   });
 }
 

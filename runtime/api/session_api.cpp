@@ -21,6 +21,7 @@ Status create(const rt_model* model, const rt_session_options* given, const char
                                 .device = string(c.device),
                                 .entry = c.entry != nullptr ? c.entry : string(default_entry),
                                 .precision = string(c.precision),
+                                .prefer = string(c.prefer),
                                 .threads = c.threads,
                                 .strict = c.strict != 0,
                                 .profile = c.profile != 0,

@@ -61,6 +61,9 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
     if (!options.backend.empty() && options.backend != "auto" && options.backend != other)
       return invalid_argument("share_states_with: the session runs on ", other, ", this one requests ",
                               options.backend, "; states live on one device");
+    if (!options.prefer.empty())
+      return invalid_argument("share_states_with: the session runs on ", other,
+                              ", so there is nothing to prefer, found '", options.prefer, "'");
     if (asks_for_tf32(options) != share->devices().options().tf32)
       return invalid_argument("share_states_with: the session's device was opened ",
                               asks_for_tf32(options) ? "without" : "with",
@@ -76,7 +79,9 @@ Result<std::unique_ptr<Session>> Session::create(const std::shared_ptr<const Mod
                                .tf32 = asks_for_tf32(options),
                                .cache_folder = cache_folder(options.cache_folder),
                                .communicator = options.communicator};
-  RT_ASSIGN(const DeviceChoice choice, choose_device(*graph, model->states, options.backend, device_options));
+  RT_ASSIGN(const DeviceChoice choice,
+            choose_device(*graph, model->states, {options.backend, options.prefer, options.precision},
+                          device_options));
   if (has_other_ranks(options.communicator))
     RT_TRY(rank_handshake(choice.backend, device_options));
   else if (!choice.device.empty())

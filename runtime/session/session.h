@@ -19,6 +19,7 @@ struct SessionOptions {
   std::string device;
   std::string entry;
   std::string precision;
+  std::string prefer;
   int threads = 0;
   bool strict = false;
   bool profile = false;

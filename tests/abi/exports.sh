@@ -1,8 +1,8 @@
 #!/bin/sh
 # exports.sh LIBRARY HEADER: exports exactly the functions that rt.h declares, stays small, is not named librt.so.1. The goal is 400 KB;
-# the limit keeps it from growing.
+# the limit keeps it from growing. The last 6 KB are the cost model by families of nodes, of which `auto` makes its choices.
 set -eu
-library=$1 header=$2 limit=452000
+library=$1 header=$2 limit=458000
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' | grep -v '^RT_0$' | sort >"$work/exported"

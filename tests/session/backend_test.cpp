@@ -8,6 +8,7 @@
 #include "runtime/backend/loader.h"
 #include "runtime/backend/registry.h"
 #include "runtime/session/device/device_profile.h"
+#include "runtime/session/prepare/cost_model.h"
 #include "runtime/session/prepare/device_choice.h"
 #include "runtime/session/prepare/kernel_tuning.h"
 
@@ -97,10 +98,38 @@ TEST(Tuning, WinnersAreRememberedForTheRowsTheyHaveBeaten) {
 
 TEST(Select, TakesWhatIsAskedForAndExplainsAuto) {
   const Graph graph;
-  const auto asked = choose_device(graph, {}, "vulkan", {});
+  const std::string kVulkan = "vulkan", kAuto = "auto", kNothing;
+  const auto asked = choose_device(graph, {}, {kVulkan, kNothing, kNothing}, {});
   ASSERT_TRUE(asked.ok());
   EXPECT_EQ(asked->backend, "vulkan");
-  const auto chosen = choose_device(graph, {}, "auto", {});
+  const std::string kEnergy = "energy", kThroughput = "throughput", kFun = "fun";
+  EXPECT_EQ(choose_device(graph, {}, {kAuto, kFun, kNothing}, {}).status().message(),
+            "prefer: expected latency, throughput or energy, found 'fun'");
+  EXPECT_EQ(choose_device(graph, {}, {kVulkan, kEnergy, kNothing}, {}).status().message(),
+            "prefer: is for the backend auto, found vulkan");
+  const auto reason = [&](const std::string& prefer, const DeviceOptions& options) {
+    const auto choice = choose_device(graph, {}, {kAuto, prefer, kNothing}, options);
+    return choice.ok() ? choice->reason : "none: " + choice.status().message();
+  };
+  const bool has_device = !reason(kNothing, {}).starts_with("none: ");
+  const auto says = [&](const std::string& text, const std::string& part) {
+    EXPECT_EQ(text.find(part) != std::string::npos, has_device) << text;
+  };
+  says(reason(kEnergy, {}), ", typical ");
+  says(reason(kEnergy, {}), "the least predicted energy");
+  says(reason(kThroughput, {}), "time at batch 32");
+  // A remembered run of the same work is taken instead of the prediction.
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "librt_runs_test";
+  std::filesystem::remove_all(folder);
+  const auto work = workload_of(graph, {}, {}, "");
+  ASSERT_TRUE(work.ok()) << work.status().message();
+  for (const BackendReport& report : probe_backends())
+    for (const DeviceInfo& info : report.devices)
+      ASSERT_TRUE(write_run(folder.string(), work->hash, info, 0.0125).ok());
+  says(reason(kNothing, {.cache_folder = folder.string()}), "the least measured time");
+  says(reason(kNothing, {.cache_folder = folder.string()}), "12.500 ms, measured");
+  std::filesystem::remove_all(folder);
+  const auto chosen = choose_device(graph, {}, {kAuto, kNothing, kNothing}, {});
   if (chosen.ok())
     EXPECT_NE(chosen->reason.find("typical profile"), std::string::npos) << chosen->reason;
   else

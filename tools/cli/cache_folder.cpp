@@ -17,6 +17,7 @@ struct Kind {
 };
 constexpr Kind kKinds[] = {{"tuning results", "", "tuning-", ".txt"},
                            {"device profiles", "", "device-", ".txt"},
+                           {"times of runs", "", "runs-", ".txt"},
                            {"Vulkan self-tests", "", "vulkan-", ".tests"},
                            {"Vulkan pipelines", "", "vulkan-", ".pipelines"},
                            {"converted models", "converted", "", ".rt"}};

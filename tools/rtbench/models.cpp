@@ -25,29 +25,12 @@ Result<std::vector<std::byte>> compiled(ModelGraph model, DType precision = DTyp
   return compiler::serialize_model(model);
 }
 
-/// Stores these bytes in an in-memory file and points the model at it, so that it is mapped and takes memory
-/// like any file.
-Status set_file(BenchModel& model, std::span<const std::byte> bytes) {
-  const int descriptor = memfd_create("model", MFD_CLOEXEC);
-  if (descriptor < 0) return Status(Code::Io, "cannot create a file in memory");
-  model.file = std::shared_ptr<const void>(
-      nullptr, [descriptor](const void*) { static_cast<void>(close(descriptor)); });
-  model.path = text("/proc/self/fd/", descriptor);
-  model.file_bytes = bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
-    if (written <= 0) return Status(Code::OutOfMemory, "no memory for the compiled model");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 std::optional<BenchModel> in_memory(std::string name, Result<ModelGraph> graph, std::string& error) {
   BenchModel model{.name = std::move(name)};
   const auto make = [&]() -> Status {
     if (!graph.ok()) return graph.status();
     RT_ASSIGN(const std::vector<std::byte> bytes, compiled(std::move(graph).value()));
-    return set_file(model, bytes);
+    return store(model, bytes);
   };
   if (Status status = make(); !status.ok()) {
     error = text(model.name, ": ", status.message());
@@ -133,6 +116,21 @@ std::optional<BenchModel> with_entry(BenchModel model, Mode mode, std::string& e
 
 }  // namespace
 
+Status store(BenchModel& model, std::span<const std::byte> bytes) {
+  const int descriptor = memfd_create("model", MFD_CLOEXEC);
+  if (descriptor < 0) return Status(Code::Io, "cannot create a file in memory");
+  model.file = std::shared_ptr<const void>(
+      nullptr, [descriptor](const void*) { static_cast<void>(close(descriptor)); });
+  model.path = text("/proc/self/fd/", descriptor);
+  model.file_bytes = bytes.size();
+  while (!bytes.empty()) {
+    const ssize_t written = write(descriptor, bytes.data(), bytes.size());
+    if (written <= 0) return Status(Code::OutOfMemory, "no memory for the compiled model");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return {};
+}
+
 std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::string& error) {
   constexpr std::string_view kZoo = "zoo:";
   if (source.starts_with(kZoo)) {
@@ -180,7 +178,7 @@ std::optional<BenchModel> in_precision(const BenchModel& model, const std::strin
     RT_ASSIGN(const std::vector<std::byte> bytes, is_quantized(precision)
                                                       ? quantized(std::move(graph), model, precision, rows)
                                                       : compiled(std::move(graph), dtype));
-    return set_file(result, bytes);
+    return store(result, bytes);
   };
   if (Status status = write(); !status.ok()) {
     error = text(model.name, " in ", precision, ": ", status.message());

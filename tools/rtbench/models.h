@@ -9,9 +9,11 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/core/status.h"
 #include "tools/data/array.h"
 #include "tools/rtbench/mode.h"
 
@@ -54,6 +56,10 @@ struct Work {
   double flops = 0, bytes = 0;
 };
 std::optional<Work> work_of(const BenchModel& model, const std::map<std::string, int64_t>& extents);
+
+/// Stores a compiled model in an in-memory file and points `model` at it, so that it is mapped and takes
+/// memory like any file.
+librt::Status store(BenchModel& model, std::span<const std::byte> bytes);
 
 /// "NAME  description" lines.
 std::string zoo_text();

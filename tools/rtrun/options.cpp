@@ -26,6 +26,9 @@ void declare_session(CommandLine& app, Options& options, Texts& texts) {
                  "Compiled model (.rt), or an ONNX file, which rtconvert compiles into the cache folder")
       ->required();
   app.add_option("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto");
+  app.add_option("--prefer", options.session.prefer,
+                 "What the backend auto minimizes: latency, throughput (at batch 32) or energy")
+      ->check(librt::tools::one_of({"latency", "throughput", "energy"}));
   app.add_option("--device", options.session.device,
                  "Device of the backend: index, part of its name, or UUID");
   app.add_option("--threads", options.session.threads, "CPU threads; 0: all this process may use");

@@ -34,6 +34,7 @@ rt::Result<Outcome> train_through_device_loss(const rt::Model& model, rt::Sessio
   for (bool is_first = true;; is_first = false) {
     if (!trainer) return trainer.status();
     options.backend = trainer->session().device().backend;  // of "auto"
+    options.prefer.clear();
     const std::optional<uint64_t> saved_before = saved_step;
     rt::Result<Outcome> outcome = train(*trainer, options, resume, saved_step);
     if (outcome || !is_loss(outcome.status()) || on_loss == OnDeviceLost::Stop) return outcome;

@@ -129,6 +129,9 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
       "loss, label_error_rate, sequence_accuracy (ctc). "
       "Default: that of --target, or loss (mse)");
   add("--backend", options.session.backend, "cpu, vulkan, cuda, reference or auto")->capture_default_str();
+  add("--prefer", options.session.prefer,
+      "What the backend auto minimizes: latency (of a step), throughput (at batch 32) or energy")
+      ->check(librt::tools::one_of({"latency", "throughput", "energy"}));
   add("--device", options.session.device,
       "Device of the backend: index, part of its name, or UUID. Default: the backend's choice; of cuda, one "
       "GPU for each rank on this machine");

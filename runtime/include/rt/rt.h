@@ -326,11 +326,17 @@ typedef struct rt_session_options {
    * run can be cancelled (rt_session_cancel): a node that has begun, or work that a GPU was given, is
    * completed, and the run exceeds the limit by that. */
   uint64_t time_limit_ms;
+  /** What "auto" minimizes: "latency" = NULL, the time of a run; "throughput", that of a run at batch 32,
+   * where the batch is free; "energy", time x power. With another backend it is RT_INVALID_ARGUMENT. */
+  const char* prefer;
 } rt_session_options;
 
 /** Initial value of an rt_session_options. */
-#define RT_SESSION_OPTIONS_INIT \
-  { sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0 }
+#define RT_SESSION_OPTIONS_INIT                                                                            \
+  {                                                                                                        \
+    sizeof(rt_session_options), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, NULL, 0, \
+        NULL                                                                                               \
+  }
 
 /** Opens the device and prepares the entry. Planned immediately if all inputs have static shapes, else at the
  * first run. options may be NULL. */

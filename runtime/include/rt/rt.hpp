@@ -464,6 +464,8 @@ struct SessionOptions {
   const Session* share_states_with = nullptr;     ///< of the same model, on the same device
   const rt_communicator* communicator = nullptr;  ///< must outlive the session
   uint64_t time_limit_ms = 0;                     ///< of a run, on the host; 0: none
+  /// What "auto" minimizes: "latency" (empty), "throughput", "energy".
+  std::string prefer = {};
 };
 
 /// One entry of a model, prepared for one device: see rt_session.
@@ -649,6 +651,7 @@ class Session {
     c.cache_folder = detail::or_null(options.cache_folder);
     c.communicator = options.communicator;
     c.time_limit_ms = options.time_limit_ms;
+    c.prefer = detail::or_null(options.prefer);
     c.share_states_with =
         options.share_states_with != nullptr ? options.share_states_with->handle() : nullptr;
     return c;

@@ -1,5 +1,6 @@
 #include "runtime/session/device/device_profile.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -10,65 +11,148 @@ namespace librt {
 
 namespace {
 
+// The first five are in files of every version.
+constexpr size_t kRequired = 5;
 constexpr std::pair<const char*, double DeviceProfile::*> kFields[] = {
     {"flops_f32", &DeviceProfile::flops_f32},
     {"memory_bandwidth", &DeviceProfile::memory_bandwidth},
     {"transfer_bandwidth", &DeviceProfile::transfer_bandwidth},
     {"launch_seconds", &DeviceProfile::launch_seconds},
     {"submit_seconds", &DeviceProfile::submit_seconds},
+    {"rate_16bit", &DeviceProfile::rate_16bit},
+    {"rate_8bit", &DeviceProfile::rate_8bit},
+    {"watts", &DeviceProfile::watts},
 };
+// Curves of another version mean something else and are not read.
+constexpr std::string_view kVersion = "curves 2";
+
+/// The device and its driver; on a CPU also the number of threads.
+std::string identity_of(const DeviceInfo& info) {
+  const std::string identity = text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver, "|",
+                                    info.type == DeviceType::Cpu ? info.threads : 0);
+  return text(info.backend, "-", hex(hash_bytes(identity.data(), identity.size())));
+}
 
 std::string file_of(const DeviceInfo& info) {
-  const std::string identity = text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver);
-  return text("device-", info.backend, "-", hex(hash_bytes(identity.data(), identity.size())), ".txt");
+  return text("device-", identity_of(info), ".txt");
+}
+
+/// What follows the word and a space; null if the text does not begin so.
+const char* after(std::string_view text, std::string_view word) {
+  const bool begins = text.starts_with(word) && text.size() > word.size() && text[word.size()] == ' ';
+  return begins ? text.data() + word.size() + 1 : nullptr;
+}
+
+bool is_usable(double number) {
+  return number > 0 && number < 1e30;
+}
+
+void read_curve(const char* numbers, TimeCurve& curve) {
+  TimeCurve read;
+  for (TimeCurve::Point& point : read.points) {
+    char* end = nullptr;
+    const double work = std::strtod(numbers, &end);
+    if (end == numbers) break;
+    const double seconds = std::strtod(end, const_cast<char**>(&numbers));
+    if (!is_usable(work) || !is_usable(seconds)) return;
+    point = {static_cast<float>(work), static_cast<float>(seconds)};
+    if (read.count > 0 && (&point)[-1].work >= point.work) return;
+    ++read.count;
+  }
+  curve = read;
 }
 
 }  // namespace
+
+double TimeCurve::at(double work) const noexcept {
+  size_t i = 0;
+  while (i < count && points[i].work < work) ++i;
+  if (i == 0) return points[0].seconds;
+  const Point& left = points[i - 1];
+  if (i == count) return left.seconds * work / left.work;
+  const double share = std::log(work / left.work) / std::log(points[i].work / left.work);
+  return left.seconds * std::pow(points[i].seconds / left.seconds, share);
+}
 
 DeviceProfile typical_profile(const DeviceInfo& info) {
   const double threads = info.threads > 0 ? info.threads : 1;
   switch (info.type) {
     case DeviceType::Cpu:
-      if (info.backend == "reference") return {1e8, 1e9, 1e10, 1e-6, 1e-6};
-      return {40e9 * threads, 8e9 + 2e9 * threads, 1e12, 2e-6, 2e-6};
-    case DeviceType::IntegratedGpu: return {1e12, 40e9, 10e9, 5e-6, 60e-6};
-    case DeviceType::DiscreteGpu: return {8e12, 400e9, 10e9, 4e-6, 40e-6};
-    case DeviceType::VirtualGpu: return {2e12, 100e9, 5e9, 8e-6, 100e-6};
-    case DeviceType::SoftwareGpu: return {4e9 * threads, 4e9, 4e9, 2e-5, 2e-4};
+      if (info.backend == "reference") return {1e8, 1e9, 1e10, 1e-6, 1e-6, 10};
+      return {40e9 * threads, 8e9 + 2e9 * threads, 1e12, 2e-6, 2e-6, 5 + 5 * threads};
+    case DeviceType::IntegratedGpu: return {1e12, 40e9, 10e9, 5e-6, 60e-6, 25, 2};
+    case DeviceType::DiscreteGpu: return {8e12, 400e9, 10e9, 4e-6, 40e-6, 200, 4};
+    case DeviceType::VirtualGpu: return {2e12, 100e9, 5e9, 8e-6, 100e-6, 100, 2};
+    case DeviceType::SoftwareGpu: return {4e9 * threads, 4e9, 4e9, 2e-5, 2e-4, 5 + 5 * threads};
   }
-  return {1e9, 1e9, 1e9, 1e-5, 1e-4};
+  return {1e9, 1e9, 1e9, 1e-5, 1e-4, 10};
 }
 
 DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
-  DeviceProfile profile;
-  size_t found = 0;
+  DeviceProfile profile = typical_profile(info), found = profile;
+  size_t required = 0;
+  bool has_curves = false;
   std::vector<std::string> lines;
-  Status problem = read_cache(folder, file_of(info), lines);
-  for (const std::string& line : lines)
-    for (const auto& [name, field] : kFields) {
-      const std::string prefix = text(name, " ");
-      if (!line.starts_with(prefix)) continue;
-      const double number = std::strtod(line.c_str() + prefix.size(), nullptr);
-      if (number > 0 && number < 1e30) {
-        profile.*field = number;
-        ++found;
-      }
+  profile.problem = read_cache(folder, file_of(info), lines);
+  for (const std::string& line : lines) {
+    has_curves |= line == kVersion;
+    for (size_t i = 0; i < std::size(kFields); ++i) {
+      const auto& [name, field] = kFields[i];
+      const char* text = after(line, name);
+      const double number = text != nullptr ? std::strtod(text, nullptr) : 0;
+      if (!is_usable(number)) continue;
+      found.*field = number;
+      required += i < kRequired;
+      found.measured_watts |= field == &DeviceProfile::watts;
     }
-  if (found != std::size(kFields)) profile = typical_profile(info);
-  profile.measured = found == std::size(kFields);
-  profile.problem = std::move(problem);
-  return profile;
+    const char* curve = has_curves ? after(line, "curve") : nullptr;
+    for (size_t i = 0; curve != nullptr && i < kFamilies; ++i)
+      if (const char* numbers = after(curve, kFamilyNames[i])) read_curve(numbers, found.curves[i]);
+  }
+  if (required != kRequired) return profile;
+  found.measured = true;
+  return found;
 }
 
 Status write_profile(const std::string& folder, const DeviceInfo& info, const DeviceProfile& profile) {
   std::vector<std::string> lines;
   for (const auto& [name, field] : kFields) {
+    if (field == &DeviceProfile::watts && !profile.measured_watts) continue;
     if (!(profile.*field > 0)) return invalid_argument("device profile: ", name, " must be above 0");
     lines.push_back(text(name, " ", profile.*field));
+  }
+  lines.emplace_back(kVersion);
+  for (size_t i = 0; i < kFamilies; ++i) {
+    const TimeCurve& curve = profile.curves[i];
+    if (curve.count == 0) continue;
+    std::string line = text("curve ", kFamilyNames[i]);
+    for (size_t k = 0; k < curve.count; ++k)
+      append(line, text(" ", curve.points[k].work, " ", curve.points[k].seconds));
+    lines.push_back(std::move(line));
   }
   if (folder.empty())
     return Status(Code::Io, "device profile: neither XDG_CACHE_HOME nor HOME is an absolute path");
   return write_cache(folder, file_of(info), lines);
+}
+
+double read_run(const std::string& folder, uint64_t work, const DeviceInfo& info) {
+  std::vector<std::string> lines;
+  const Status ignored = read_cache(folder, text("runs-", hex(work), ".txt"), lines);
+  const std::string identity = identity_of(info);
+  for (const std::string& line : lines)
+    if (const char* seconds = after(line, identity))
+      if (const double number = std::strtod(seconds, nullptr); is_usable(number)) return number;
+  return 0;
+}
+
+Status write_run(const std::string& folder, uint64_t work, const DeviceInfo& info, double seconds) {
+  const std::string file = text("runs-", hex(work), ".txt");
+  const std::string prefix = text(identity_of(info), " ");
+  std::vector<std::string> lines;
+  const Status ignored = read_cache(folder, file, lines);  // a damaged file is replaced
+  std::erase_if(lines, [&](const std::string& line) { return line.starts_with(prefix); });
+  lines.push_back(text(prefix, seconds));
+  return write_cache(folder, file, lines);
 }
 
 }  // namespace librt

@@ -1,14 +1,54 @@
-// Performance parameters of a device, in five values: measured by rtbench and kept in the cache folder, or
-// typical for its type.
+// Performance of a device: measured by rtbench and kept in the cache folder, or typical for its type.
 //
-// Knows: the values and their file. Must not know: how they are measured.
+// Knows: the values and their file. Must not know: how they are measured, how they predict
+// (prepare/cost_model.h).
 #pragma once
 
+#include <array>
 #include <string>
 
 #include "runtime/backend/backend.h"
 
 namespace librt {
+
+/// Nodes whose time follows from one measured curve. Up to Recurrent the work is flops, then bytes. The names
+/// in the file are in kFamilyNames, in this order: append only.
+enum class Family : uint8_t {
+  Matmul,        ///< of two matrices
+  Conv1x1,       ///< over all input channels
+  Conv,          ///< larger kernels
+  ConvNarrow,    ///< fewer than 8 input channels for each output: first layers
+  Depthwise,     ///< one input channel for each output
+  Attention,     ///< fused
+  Recurrent,     ///< LSTM, GRU, RNN: sequential
+  MatrixVector,  ///< at most two rows
+  Elementwise,   ///< also optimizer steps: its curve is the memory's
+  Reduction,     ///< normalization, softmax, sums
+  Pool,          ///< windows
+  Movement,      ///< transposition, concatenation, slices
+  Gather,        ///< by index; resizing, sampling
+};
+constexpr bool is_bound_by_flops(Family family) noexcept {
+  return family <= Family::Recurrent;
+}
+inline constexpr size_t kFamilies = 13;
+inline constexpr std::array<const char*, kFamilies> kFamilyNames{
+    "matmul",        "conv1x1",     "conv",      "conv_narrow", "depthwise", "attention", "recurrent",
+    "matrix_vector", "elementwise", "reduction", "pool",        "movement",  "gather"};
+
+/// Seconds of a node by its work, at a few sizes.
+struct TimeCurve {
+  static constexpr size_t kMost = 6;
+  struct Point {
+    float work = 0, seconds = 0;
+  };
+  std::array<Point, kMost> points{};  ///< by ascending work
+  size_t count = 0;
+
+  /// Interpolated between the logarithms; below the first point its time, above the last in proportion to
+  /// work.
+  double at(double work) const noexcept;
+};
 
 struct DeviceProfile {
   double flops_f32 = 0;           ///< matmul throughput, operations per second
@@ -16,14 +56,25 @@ struct DeviceProfile {
   double transfer_bandwidth = 0;  ///< host to device, bytes per second
   double launch_seconds = 0;      ///< fixed overhead of a node
   double submit_seconds = 0;      ///< fixed overhead of a run
-  bool measured = false;
-  Status problem{};  ///< why the file is not used
+  double watts = 0;               ///< under load
+  double rate_16bit = 1;          ///< throughput of matmuls in f16 or bf16 / f32
+  double rate_8bit = 1;           ///< of integer matmuls / f32
+  bool measured = false;          ///< rates; `watts` and curves may still be missing
+  bool measured_watts = false;
+  std::array<TimeCurve, kFamilies> curves{};  ///< empty: from the rates
+  Status problem{};                           ///< why the file is not used
 };
 
 /// Typical values for devices of this type.
 DeviceProfile typical_profile(const DeviceInfo& info);
-/// From the cache folder, else typical values.
+/// From the cache folder, else typical values. The number of threads is part of a CPU's identity. What a file
+/// of an earlier version lacks is typical.
 DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info);
 Status write_profile(const std::string& folder, const DeviceInfo& info, const DeviceProfile& profile);
+
+/// The median seconds of measured runs, by device. work: a hash of the model's nodes at their shapes and of
+/// the precision. 0: none is remembered.
+double read_run(const std::string& folder, uint64_t work, const DeviceInfo& info);
+Status write_run(const std::string& folder, uint64_t work, const DeviceInfo& info, double seconds);
 
 }  // namespace librt

@@ -1,101 +1,98 @@
 #include "runtime/session/prepare/device_choice.h"
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "runtime/backend/registry.h"
-#include "runtime/session/device/device_profile.h"
-#include "runtime/session/prepare/legalize.h"
+#include "runtime/session/prepare/cost_model.h"
 #include "runtime/session/prepare/shapes.h"
 
 namespace librt {
 
 namespace {
 
-/// Device-independent cost of a run.
-struct Workload {
-  std::vector<ops::Cost> nodes;
-  double io_bytes = 0;
-};
+constexpr int64_t kThroughputBatch = 32;
 
-Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states) {
-  DeviceSet devices;
-  const std::vector<TensorInfo> inputs = assumed_inputs(graph);
-  const std::vector<const std::byte*> values(inputs.size());
-  FoldedConstants folded;
-  ConvertedConstants converted;
-  KernelTuner kernel_tuner{TuningOptions{}};
-  RT_ASSIGN(const std::unique_ptr<Program> program, legalize({.graph = graph,
-                                                              .states = states,
-                                                              .devices = devices,
-                                                              .inputs = inputs,
-                                                              .values = values,
-                                                              .folded = folded,
-                                                              .converted = converted,
-                                                              .kernel_tuner = kernel_tuner,
-                                                              .costs_only = true}));
-  Workload work;
-  for (const Step& step : program->steps) work.nodes.push_back(step.cost);
-  for (const TensorInfo& input : inputs) work.io_bytes += static_cast<double>(input.bytes());
-  for (const Ref output : program->outputs)
-    work.io_bytes += static_cast<double>(program->values[output].bytes);
-  return work;
+/// thousandths: of the unit.
+std::string decimal(double thousandths, const char* unit) {
+  const int64_t number = std::llround(thousandths);
+  std::string fraction = text(1000 + number % 1000);
+  fraction[0] = '.';
+  return text(number / 1000, fraction, unit);
 }
 
-double predict(const Workload& work, const DeviceInfo& info, const DeviceProfile& profile) {
-  double seconds = profile.submit_seconds;
-  for (const ops::Cost& cost : work.nodes)
-    seconds += std::max(cost.flops / profile.flops_f32, cost.bytes / profile.memory_bandwidth) +
-               profile.launch_seconds;
-  if (!info.host_memory) seconds += work.io_bytes / profile.transfer_bandwidth;
-  return seconds;
-}
-
-std::string milliseconds(double seconds) {
-  const auto micro = static_cast<int64_t>(std::llround(seconds * 1e6));
-  std::string fraction = text(micro % 1000);
-  fraction.insert(0, 3 - std::min<size_t>(3, fraction.size()), '0');
-  return text(micro / 1000, ".", fraction, " ms");
+/// Inputs for an estimate; for throughput leading extents that are free become a batch.
+std::vector<TensorInfo> inputs_for(const Graph& graph, bool throughput) {
+  std::vector<TensorInfo> inputs = assumed_inputs(graph);
+  for (size_t i = 0; throughput && i < inputs.size(); ++i) {
+    const std::vector<Dim>& dims = graph[graph.inputs[i]].dims;
+    if (dims.empty() || dims[0].is_known() || inputs[i].shape[0] != 1) continue;
+    Shape shape = inputs[i].shape;
+    shape[0] = kThroughputBatch;
+    inputs[i].shape = shape;
+  }
+  return inputs;
 }
 
 }  // namespace
 
 Result<DeviceChoice> choose_device(const Graph& graph, const std::vector<State>& states,
-                                   const std::string& backend, const DeviceOptions& options) {
-  if (!backend.empty() && backend != "auto") return DeviceChoice{backend, {}, "requested"};
-  const auto work = workload_of(graph, states);
+                                   const DeviceWish& wish, const DeviceOptions& options) {
+  const bool throughput = wish.prefer == "throughput", energy = wish.prefer == "energy";
+  if (!throughput && !energy && !wish.prefer.empty() && wish.prefer != "latency")
+    return invalid_argument("prefer: expected latency, throughput or energy, found '", wish.prefer, "'");
+  if (!wish.backend.empty() && wish.backend != "auto") {
+    if (!wish.prefer.empty())
+      return invalid_argument("prefer: is for the backend auto, found ", wish.backend);
+    return DeviceChoice{wish.backend, {}, "requested"};
+  }
+  const auto work = workload_of(graph, states, inputs_for(graph, throughput), wish.precision);
   std::string listing;
   std::optional<DeviceInfo> best;
-  double best_seconds = 0;
+  double least = 0;
+  const char* why = nullptr;
   for (const BackendReport& report : probe_backends()) {
     if (report.name == "reference") continue;
     if (report.devices.empty()) append(listing, "\n  ", report.name, ": ", report.reason);
-    for (const DeviceInfo& info : report.devices) {
+    for (DeviceInfo info : report.devices) {
+      append(listing, "\n  ", report.name, " ", info.index, " (", info.name);
       if (options.tf32 && !has_feature(info, "tf32")) {
-        append(listing, "\n  ", report.name, " ", info.index, " (", info.name, "): no TF32");
+        append(listing, "): no TF32");
         continue;
       }
+      if (info.type == DeviceType::Cpu && options.threads > 0) info.threads = options.threads;
       const DeviceProfile profile = read_profile(options.cache_folder, info);
       // Without a prediction the CPU is the safe choice.
-      const double seconds = work.ok()                      ? predict(*work, info, profile)
-                             : info.type == DeviceType::Cpu ? 0.0
-                                                            : 1.0;
-      append(listing, "\n  ", report.name, " ", info.index, " (", info.name,
-             "): ", work.ok() ? milliseconds(seconds) : "no prediction",
-             profile.measured ? ", measured profile" : ", typical profile");
+      double cost = info.type == DeviceType::Cpu ? 0 : 1;
+      const char* source = "): no prediction";
+      const double remembered = work.ok() ? read_run(options.cache_folder, work->hash, info) : 0;
+      if (work.ok()) {
+        cost = remembered > 0 ? remembered : run_seconds(*work, info.host_memory, profile);
+        source = remembered > 0 ? ", measured" : ", predicted";
+        append(listing, "): ", decimal(cost * 1e6, " ms"));
+      }
+      append(listing, source, profile.measured ? ", measured profile" : ", typical profile");
+      if (energy) {
+        append(listing, ", ", profile.measured_watts ? "measured " : "typical ",
+               decimal(profile.watts * 1e3, " W"));
+        cost *= profile.watts;
+      }
       if (!profile.problem.ok()) append(listing, "\n  cache: ", profile.problem.message());
-      if (!best || seconds < best_seconds) {
+      if (!best || cost < least) {
         best = info;
-        best_seconds = seconds;
+        least = cost;
+        why = remembered > 0 ? "measured" : "predicted";
       }
     }
   }
   if (!best) return Status(Code::Device, text("no backend offers a device:", listing));
-  const std::string why =
-      work.ok() ? "the shortest predicted time" : text("no prediction: ", work.status().message());
+  const std::string reason = work.ok() ? text("the least ", why,
+                                              energy       ? " energy"
+                                              : throughput ? " time at batch 32"
+                                                           : " time")
+                                       : text("no prediction: ", work.status().message());
   return DeviceChoice{best->backend, options.device.empty() ? text(best->index) : "",
-                      text("auto: ", best->backend, " ", best->index, ", ", why, listing)};
+                      text("auto: ", best->backend, " ", best->index, ", ", reason, listing)};
 }
 
 }  // namespace librt

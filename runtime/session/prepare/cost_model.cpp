@@ -1,0 +1,185 @@
+#include "runtime/session/prepare/cost_model.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/core/hash.h"
+#include "runtime/session/prepare/legalize.h"
+
+namespace librt {
+
+namespace {
+
+/// Share of a device's matmul throughput (up to Recurrent) or memory bandwidth that large nodes reach where
+/// no curve was measured: between those of oneDNN on AVX2 machines and of this project's GPU kernels.
+constexpr std::array<float, kFamilies> kTypicalShare{0.8f, 0.6f, 0.6f, 0.2f, 0.05f, 0.4f, 0.2f,
+                                                     0.8f, 0.9f, 0.6f, 0.3f, 0.5f,  0.4f};
+
+constexpr std::pair<OpKind, Family> kFamilyOf[] = {
+    {OpKind::MatMul, Family::Matmul},
+    {OpKind::MatMulInteger, Family::Matmul},
+    {OpKind::QuantizedMatMul, Family::Matmul},
+    {OpKind::WeightQuantizedMatMul, Family::Matmul},
+    {OpKind::Conv, Family::Conv},
+    {OpKind::ConvTranspose, Family::Conv},
+    {OpKind::ConvWeightGrad, Family::Conv},
+    {OpKind::ConvInteger, Family::Conv},
+    {OpKind::QuantizedConv, Family::Conv},
+    {OpKind::Attention, Family::Attention},
+    {OpKind::AttentionGrad, Family::Attention},
+    {OpKind::LSTM, Family::Recurrent},
+    {OpKind::GRU, Family::Recurrent},
+    {OpKind::RNN, Family::Recurrent},
+    {OpKind::LSTMGrad, Family::Recurrent},
+    {OpKind::GRUGrad, Family::Recurrent},
+    {OpKind::RNNGrad, Family::Recurrent},
+    {OpKind::BatchNormTrain, Family::Reduction},
+    {OpKind::BatchNormGrad, Family::Reduction},
+    {OpKind::LayerNorm, Family::Reduction},
+    {OpKind::Softmax, Family::Reduction},
+    {OpKind::LogSoftmax, Family::Reduction},
+    {OpKind::SoftmaxCrossEntropy, Family::Reduction},
+    {OpKind::ReduceSum, Family::Reduction},
+    {OpKind::ReduceMean, Family::Reduction},
+    {OpKind::ReduceMax, Family::Reduction},
+    {OpKind::ReduceMin, Family::Reduction},
+    {OpKind::ReduceProd, Family::Reduction},
+    {OpKind::ArgMax, Family::Reduction},
+    {OpKind::ArgMin, Family::Reduction},
+    {OpKind::CumSum, Family::Reduction},
+    {OpKind::CumProd, Family::Reduction},
+    {OpKind::TopK, Family::Reduction},
+    {OpKind::MaxPool, Family::Pool},
+    {OpKind::AveragePool, Family::Pool},
+    {OpKind::MaxPoolGrad, Family::Pool},
+    {OpKind::AveragePoolGrad, Family::Pool},
+    {OpKind::MaxPoolIndices, Family::Pool},
+    {OpKind::Transpose, Family::Movement},
+    {OpKind::Concat, Family::Movement},
+    {OpKind::Slice, Family::Movement},
+    {OpKind::Pad, Family::Movement},
+    {OpKind::Expand, Family::Movement},
+    {OpKind::Tile, Family::Movement},
+    {OpKind::Gather, Family::Gather},
+    {OpKind::GatherElements, Family::Gather},
+    {OpKind::GatherND, Family::Gather},
+    {OpKind::ScatterAdd, Family::Gather},
+    {OpKind::ScatterElements, Family::Gather},
+    {OpKind::ScatterND, Family::Gather},
+    {OpKind::TensorScatter, Family::Gather},
+    {OpKind::Resize, Family::Gather},
+    {OpKind::GridSample, Family::Gather},
+    {OpKind::RoiAlign, Family::Gather},
+};
+
+/// A convolution's weight is [O,K..,C/groups]; in ConvWeightGrad it is the result.
+Family family_of_conv(const Shape& weight) {
+  const int rank = weight.rank();
+  if (rank < 3) return Family::Conv;
+  const int64_t channels = weight[rank - 1];
+  if (channels == 1 && weight[0] > 1) return Family::Depthwise;
+  if (channels < 8) return Family::ConvNarrow;
+  for (int axis = 1; axis + 1 < rank; ++axis)
+    if (weight[axis] != 1) return Family::Conv;
+  return Family::Conv1x1;
+}
+
+Family family_of(const Step& step, const Program& program) {
+  const auto* found = std::find_if(std::begin(kFamilyOf), std::end(kFamilyOf),
+                                   [&](const auto& entry) { return entry.first == step.node->kind(); });
+  if (found == std::end(kFamilyOf)) return Family::Elementwise;
+  const auto shape_of = [&](Ref value) -> const Shape& { return program.values[value].info.shape; };
+  if (found->second == Family::Conv) {
+    const Ref weight = found->first == OpKind::ConvWeightGrad ? step.outputs[0] : step.inputs[1];
+    return weight == kNone ? Family::Conv : family_of_conv(shape_of(weight));
+  }
+  if (found->second == Family::Matmul) {
+    const Shape& result = shape_of(step.outputs[0]);
+    const int rank = result.rank();
+    const int64_t rows = rank < 2 ? 1 : result.elements() / std::max<int64_t>(1, result[rank - 1]);
+    if (rows <= 2) return Family::MatrixVector;
+  }
+  return found->second;
+}
+
+}  // namespace
+
+Result<Workload> workload_of(const Graph& graph, const std::vector<State>& states,
+                             std::span<const TensorInfo> inputs, const std::string& precision) {
+  DeviceSet devices;
+  const std::vector<const std::byte*> values(inputs.size());
+  FoldedConstants folded;
+  ConvertedConstants converted;
+  KernelTuner kernel_tuner{TuningOptions{}};
+  RT_ASSIGN(const std::unique_ptr<Program> program, legalize({.graph = graph,
+                                                              .states = states,
+                                                              .devices = devices,
+                                                              .inputs = inputs,
+                                                              .values = values,
+                                                              .folded = folded,
+                                                              .converted = converted,
+                                                              .kernel_tuner = kernel_tuner,
+                                                              .costs_only = true}));
+  const std::optional<DType> asked = dtype_from_name(precision);
+  Workload work;
+  work.hash = kHashSeed;
+  for (const Step& step : program->steps) {
+    NodeWork node{.family = family_of(step, *program),
+                  .node = step.node,
+                  .flops = step.cost.flops,
+                  .bytes = step.cost.bytes};
+    for (const Ref input : step.inputs) {
+      if (input == kNone) continue;
+      const PlanValue& value = program->values[root_of(*program, input)];
+      if (value.source == ValueSource::Constant || value.source == ValueSource::State)
+        node.weight_bytes += static_cast<double>(value.info.bytes());
+    }
+    node.weight_bytes = std::min(node.weight_bytes, node.bytes);
+    const DType own = step.inputs.empty() || step.inputs[0] == kNone
+                          ? DType::F32
+                          : program->values[step.inputs[0]].info.dtype;
+    const bool matmul = ops::page_of(step.node->kind())->arithmetic == ops::Arithmetic::Matmul;
+    node.element_bytes = static_cast<uint8_t>(size_of(asked && matmul && is_float(own) ? *asked : own));
+    work.weight_bytes += node.weight_bytes;
+    const double identity[] = {static_cast<double>(step.node->kind()),
+                               static_cast<double>(node.element_bytes), node.flops, node.bytes,
+                               node.weight_bytes};
+    work.hash = hash_bytes(identity, sizeof(identity), work.hash);
+    work.nodes.push_back(node);
+  }
+  for (const TensorInfo& input : inputs) work.input_bytes += static_cast<double>(input.bytes());
+  for (const Ref output : program->outputs)
+    work.output_bytes += static_cast<double>(program->values[output].info.bytes());
+  return work;
+}
+
+double node_seconds(const NodeWork& node, const Workload& work, const DeviceProfile& profile) {
+  const TimeCurve& memory = profile.curves[static_cast<size_t>(Family::Elementwise)];
+  const TimeCurve& curve = profile.curves[static_cast<size_t>(node.family)];
+  const double share = kTypicalShare[static_cast<size_t>(node.family)];
+  const double moving = memory.count > 0 ? memory.at(node.bytes)
+                                         : profile.launch_seconds + node.bytes / profile.memory_bandwidth;
+  const double reading = memory.count > 0 && work.weight_bytes > 0
+                             ? node.weight_bytes / work.weight_bytes * memory.at(work.weight_bytes)
+                             : node.weight_bytes / profile.memory_bandwidth;
+  const bool by_flops = is_bound_by_flops(node.family);
+  const double rate = !by_flops || node.element_bytes >= 4 ? 1
+                      : node.element_bytes == 2            ? profile.rate_16bit
+                                                           : profile.rate_8bit;
+  double seconds = 0;
+  if (curve.count > 0)
+    seconds = curve.at(by_flops ? node.flops / rate : node.bytes);
+  else
+    seconds = profile.launch_seconds + (by_flops ? node.flops / (share * rate * profile.flops_f32)
+                                                 : node.bytes / (share * profile.memory_bandwidth));
+  return std::max({seconds, moving, reading});
+}
+
+double run_seconds(const Workload& work, bool host_memory, const DeviceProfile& profile) {
+  double seconds = profile.submit_seconds;
+  for (const NodeWork& node : work.nodes) seconds += node_seconds(node, work, profile);
+  if (!host_memory) seconds += (work.input_bytes + work.output_bytes) / profile.transfer_bandwidth;
+  return seconds;
+}
+
+}  // namespace librt
