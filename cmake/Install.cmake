@@ -37,6 +37,11 @@ foreach(program rtconvert rtbench rtrun rttrain)
   endif()
 endforeach()
 
+if(TARGET rtbench)
+  install(FILES "${PROJECT_SOURCE_DIR}/tools/rtbench/catalogue/devices.json"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/librt")
+endif()
+
 # find_package(librt) -> librt::runtime
 set(rt_cmakedir "${CMAKE_INSTALL_LIBDIR}/cmake/librt")
 install(EXPORT librtTargets NAMESPACE librt:: DESTINATION "${rt_cmakedir}")

@@ -14,7 +14,9 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/data/file.h"
+#include "tools/rtbench/calibrate.h"
 #include "tools/rtbench/commands/commands.h"
+#include "tools/rtbench/commands/what_if.h"
 #include "tools/rtbench/devices.h"
 #include "tools/rtbench/machine.h"
 #include "tools/rtbench/measure.h"
@@ -44,6 +46,9 @@ struct Options {
   bool list_zoo = false;
   bool clear_cache = false;
   bool json = false;
+  WhatIfCommand what_if;
+  bool catalogue = false;
+  bool keep_busy = false;
 };
 
 std::map<std::string, int64_t> extents_of(const BenchModel& model, const rt::Model& loaded, int64_t batch,
@@ -55,6 +60,9 @@ std::map<std::string, int64_t> extents_of(const BenchModel& model, const rt::Mod
   return extents;
 }
 
+// Above this ratio to the stored peak its curves are not the device's either.
+constexpr double kStale = 1.25;
+
 // The device's profile. A stored peak below a throughput just reached was measured on a busy machine, so it
 // is remeasured, but only once: Winograd convolutions may exceed any peak, as their operations are counted as
 // in direct convolution.
@@ -63,7 +71,14 @@ rt_device_profile profile_at_least(const rt::DeviceInfo& device, double flops_pe
   static std::set<std::pair<std::string, int>> renewed;
   const rt_device_profile stored = device_profile(device, options, false);
   if (!stored.measured || flops_per_second <= stored.flops_f32) return stored;
-  return device_profile(device, options, renewed.insert({device.backend, device.index}).second);
+  const bool is_first = renewed.insert({device.backend, device.index}).second;
+  const rt_device_profile now = device_profile(device, options, is_first);
+  if (is_first && now.flops_f32 > kStale * stored.flops_f32 && forget_curves(device))
+    std::fprintf(stderr,
+                 "rtbench: %s:%d: its profile was measured on a busy machine (%.1f GFLOP/s, now %.1f) and is "
+                 "dropped; `rtbench --measure-devices` measures it again\n",
+                 device.backend.c_str(), device.index, stored.flops_f32 * 1e-9, now.flops_f32 * 1e-9);
+  return now;
 }
 
 // Expected outputs at the first batch size.
@@ -72,10 +87,18 @@ struct Expected {
   std::string source;  ///< "reference", or the backend
 };
 
+// What `auto` may rely on later.
+struct FinishedRun {
+  BenchModel model;
+  rt::DeviceInfo device;
+  std::map<std::string, int64_t> extents;
+  double median_ms = 0;
+};
+
 // One model on all devices and batch sizes; `original` is the model before its precision was changed.
 rt::Status bench_model(const BenchModel& model, const BenchModel& original,
                        const std::vector<rt::DeviceInfo>& devices, const Options& options, Expected& want,
-                       std::vector<Measurement>& results) {
+                       std::vector<Measurement>& results, std::vector<FinishedRun>& runs) {
   auto loaded = load(model, options.measure.load);
   if (!loaded) return loaded.status();
   int64_t fixed = 1;
@@ -105,6 +128,8 @@ rt::Status bench_model(const BenchModel& model, const BenchModel& original,
       Measurement m = measure(model, device, batch, options.measure, check ? &outputs : nullptr);
       if (m.error.empty()) {
         if (work) m.gflops = work->flops / (m.median_ms * 1e6);
+        if (options.measure.in_flight == 1 && !options.measure.profile)
+          runs.push_back({model, device, extents_of(model, *loaded, batch, options), m.median_ms});
         if (work && !is_lower(model.precision)) {  // the peak is that of f32
           const rt_device_profile profile = profile_at_least(device, 1e9 * m.gflops, options.measure);
           if (profile.measured) m.percent_of_peak = 100e9 * m.gflops / profile.flops_f32;
@@ -129,14 +154,28 @@ int list_devices(const rt::Devices& devices, const Options& options) {
 }
 
 int measure_devices(const std::vector<rt::DeviceInfo>& devices, const Options& options) {
+  int code = tools::kFine;
   for (const rt::DeviceInfo& device : devices) {
-    const rt_device_profile profile = device_profile(device, options.measure, true);
-    std::printf("%s:%d %s: %.1f GFLOP/s fp32 matmul, %.1f GB/s, %.1f us for a run of one node%s\n",
-                device.backend.c_str(), device.index, device.name.c_str(), profile.flops_f32 * 1e-9,
-                profile.memory_bandwidth * 1e-9, profile.submit_seconds * 1e6,
-                profile.measured ? "" : " (defaults: it could not be measured)");
+    const std::string name = device.backend + ":" + std::to_string(device.index) + " " + device.name;
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    const Calibration made =
+        calibrate(device, options.measure, options.keep_busy, [&](const std::string& step) {
+          if (terminal) std::fprintf(stderr, "\r\033[K%s: measuring %s ...", name.c_str(), step.c_str());
+        });
+    if (terminal) std::fprintf(stderr, "\r\033[K");
+    if (made.problem.empty() && !made.busy.empty())
+      std::fprintf(stderr, "rtbench: %s: kept, but %s\n", name.c_str(), made.busy.c_str());
+    if (!made.problem.empty()) {
+      std::fprintf(stderr, "rtbench: %s: the profile is not kept: %s\n", name.c_str(), made.problem.c_str());
+      code = tools::kBadMachine;
+    }
+    if (!made.profile.measured) continue;
+    std::printf("%s: %.1f GFLOP/s fp32 matmul, %.1f GB/s, %.1f us for a run of one node\n", name.c_str(),
+                made.profile.flops_f32 * 1e-9, made.profile.memory_bandwidth * 1e-9,
+                made.profile.submit_seconds * 1e6);
+    std::fputs(curves_text(made.profile).c_str(), stdout);
   }
-  return tools::kFine;
+  return code;
 }
 
 int clear_cache() {
@@ -183,12 +222,33 @@ int finish(const std::vector<Measurement>& results, const Machine& machine, cons
   return code;
 }
 
+// Nothing is measured: --what-if.
+int predict(const std::vector<BenchModel>& models, const std::vector<rt::DeviceInfo>& own, Options& options) {
+  WhatIfCommand& command = options.what_if;
+  command.precisions = options.precisions;
+  command.batches = options.batches;
+  command.dims = options.measure.dims;
+  command.threads = options.measure.threads;
+  command.json = options.json;
+  if (std::find(command.precisions.begin(), command.precisions.end(), "int8") != command.precisions.end()) {
+    if (models.size() != 1) {
+      std::fprintf(stderr, "rtbench: --what-if with int8 predicts one model at a time\n");
+      return tools::kBadInput;
+    }
+    auto rows = calibration_rows(models[0], options.measure);
+    if (!rows) return report_failure("rtbench", rows.status());
+    command.rows = std::move(*rows);
+  }
+  return predict_devices(models, own, command);
+}
+
 int run(Options& options) {
   if (options.list_zoo) {
     std::fputs(zoo_text().c_str(), stdout);
     return tools::kFine;
   }
   if (options.clear_cache) return clear_cache();
+  if (options.catalogue) return list_catalogue();
   const auto devices = rt::Devices::list();
   if (!devices) return report_failure("rtbench", devices.status());
   if (options.devices) return list_devices(*devices, options);
@@ -208,8 +268,10 @@ int run(Options& options) {
   }
   if (rt::Status status = check_dims(models, options.measure); !status)
     return report_failure("rtbench", status);
+  if (!options.what_if.devices.empty()) return predict(models, *chosen, options);
   const MachineWatch watch;
   std::vector<Measurement> results;
+  std::vector<FinishedRun> runs;
   for (const BenchModel& model : models) {
     std::string error;
     Expected want;
@@ -225,11 +287,15 @@ int run(Options& options) {
         std::fprintf(stderr, "rtbench: %s\n", error.c_str());
         return tools::kBadInput;
       }
-      if (rt::Status status = bench_model(*typed, model, *chosen, options, want, results); !status)
+      if (rt::Status status = bench_model(*typed, model, *chosen, options, want, results, runs); !status)
         return report_failure("rtbench", status);
     }
   }
-  return finish(results, watch.state(versions_of(*chosen)), options);
+  const Machine machine = watch.state(versions_of(*chosen));
+  if (machine.warnings.empty())  // times of a busy machine are not the devices'
+    for (const FinishedRun& run : runs)
+      remember_run(run.model, run.device, run.extents, options.measure, run.median_ms);
+  return finish(results, machine, options);
 }
 
 }  // namespace
@@ -291,18 +357,35 @@ int measure_command(int argc, char** argv) {
   app.add_flag("--profile", options.measure.profile, "Time of every node");
   app.add_option("--trace", options.trace, "Write the profile as a Chrome trace (JSON)");
   app.add_flag("--devices", options.devices, "List devices, what they can do, and what is missing");
-  app.add_flag("--measure-devices", options.measure_devices,
-               "Measure the devices' peak rates again and store them");
+  app.add_flag(
+      "--measure-devices", options.measure_devices,
+      "Measure what nodes of every kind take on the devices, and store it for predictions and for the "
+      "backend auto: about ten seconds for each device, while nothing else runs");
+  app.add_flag("--keep-busy", options.keep_busy,
+               "--measure-devices: store a profile although the machine was busy with other work");
+  tools::Option* what_if =
+      app.add_option(
+             "--what-if", options.what_if.devices,
+             "Predict instead of measuring: times, knee, crossovers, energy and cost on devices of the "
+             "catalogue (--catalogue) or of .json files like it, beside this machine's measured ones; here: "
+             "those alone")
+          ->delimiter(',');
+  app.add_option(
+         "--price", options.what_if.price,
+         "--what-if: prices per hour, DEVICE=PRICE,..., for example cpu=0.17,l4=0.71; idle time counts")
+      ->needs(what_if);
+  app.add_option("--electricity", options.what_if.electricity, "--what-if: price of a kWh")->needs(what_if);
+  app.add_flag("--catalogue", options.catalogue, "List the devices that --what-if knows, with sources");
   app.add_flag("--clear-cache", options.clear_cache,
                "Delete librt's files in the cache folder; while no other program uses librt");
   app.add_flag("--list-zoo", options.list_zoo, "List the models of the zoo");
   app.add_flag("--json", options.json, "Results as JSON");
   app.set_up_help(
       {.program = "rtbench",
-       .examples = {"rtbench resnet50.rt --backend all --batch 1,8,32",
-                    "rtbench study resnet50.rt --budget 5min",
-                    "rtbench zoo:lenet5 --precision fp32,bf16,int8",
-                    "rtbench net.rt --mode train --batch 8,32", "rtbench --devices"},
+       .examples =
+           {"rtbench resnet50.rt --backend all --batch 1,8,32", "rtbench study resnet50.rt --budget 5min",
+            "rtbench zoo:lenet5 --precision fp32,bf16,int8", "rtbench net.rt --mode train --batch 8,32",
+            "rtbench net.rt --what-if l4,jetson_orin_nano_super --price l4=0.71", "rtbench --devices"},
        .notes = {tools::kCacheHelp, "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
   if (const auto code = app.parse(argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {

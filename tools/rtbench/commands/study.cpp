@@ -9,10 +9,12 @@
 #include "tools/cli/command_line.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/interrupt.h"
+#include "tools/rtbench/catalogue.h"
 #include "tools/rtbench/commands/commands.h"
 #include "tools/rtbench/source.h"
 #include "tools/rtbench/study/budget.h"
 #include "tools/rtbench/study/engine.h"
+#include "tools/rtbench/study/predicted.h"
 #include "tools/rtbench/study/text.h"
 
 namespace librt::bench {
@@ -21,7 +23,7 @@ namespace {
 struct CommandOptions {
   StudyOptions study;
   std::string mode = "infer", budget;
-  std::vector<std::string> dims;
+  std::vector<std::string> dims, what_if;
   bool no_tuning = false, no_check = false;
   // For rttrain, with its names:
   struct Passed {
@@ -72,6 +74,11 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
   app.add_option("--time", study.measure.seconds, "Seconds of runs for each point, at most about twice that")
       ->check(tools::positive())
       ->capture_default_str();
+  app.add_option(
+         "--what-if", options.what_if,
+         "Also predict inference in fp32 on devices of the catalogue (rtbench --catalogue) or of .json "
+         "files, beside the measured ones")
+      ->delimiter(',');
   app.add_option("--largest-batch", study.largest_batch, "Batches are doubled up to this")
       ->check(tools::positive())
       ->capture_default_str();
@@ -188,11 +195,16 @@ int study_command(int argc, char** argv) {
   if (!status) return tools::report_failure("rtbench study", status);
   StopRequest stop;
   tools::Interrupt interrupt([](void* target) { static_cast<StopRequest*>(target)->request(); }, &stop);
-  const auto study = run_study(options.study, stop);
+  std::string error;
+  if (!options.what_if.empty() && !described_devices(options.what_if, error))  // before the hours of a study
+    return tools::report_failure("rtbench study", invalid(error));
+  auto study = run_study(options.study, stop);
   if (stop.requested()) interrupt.answer();
   if (!study)
     return study.status().message().empty() ? tools::exit_code_of(study.status().code())
                                             : tools::report_failure("rtbench study", study.status());
+  if (!options.what_if.empty() && !add_predictions(*study, options.what_if, options.study, error))
+    std::fprintf(stderr, "rtbench study: --what-if: %s\n", error.c_str());
   return finish(*study);
 }
 
