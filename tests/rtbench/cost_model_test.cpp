@@ -182,7 +182,7 @@ TEST(Workloads, AreEqualForEqualWorkOnly) {
   EXPECT_GT(eight->live_bytes, one->live_bytes);
   EXPECT_EQ(eight->work.weight_bytes, one->work.weight_bytes);
   EXPECT_EQ(8 * one->work.input_bytes, eight->work.input_bytes);
-  EXPECT_FALSE(model_work(*model, {{"batch", 0}}, error));
+  EXPECT_FALSE(model_work(*model, {{"batch", -1}}, error));
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ TEST(Nvml, CountsEnergyOrIntegratesPower) {
   Meter m(tree, RT_FAKE_NVML);
   const auto& sensors = m.meter.sensors();
   ASSERT_GE(sensors.size(), 2u);
-  EXPECT_EQ(sensors[0].name, "NVML NVIDIA Test");
+  ASSERT_EQ(sensors[0].name, "NVML NVIDIA Test") << sensors_text(sensors);
   EXPECT_TRUE(sensors[0].counts);
   EXPECT_EQ(sensors[1].name, "NVML NVIDIA Old");
   EXPECT_FALSE(sensors[1].counts);

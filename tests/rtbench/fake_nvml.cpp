@@ -5,6 +5,7 @@ unsigned long long counter = 1000;
 void* const kFirst = &counter;
 }  // namespace
 
+#pragma GCC visibility push(default)  // the project's default is hidden
 extern "C" {
 int nvmlInit_v2() {
   return 0;
@@ -44,3 +45,4 @@ const char* nvmlErrorString(int) {
   return "Not Supported";
 }
 }
+#pragma GCC visibility pop
