@@ -72,12 +72,12 @@ constexpr std::pair<OpKind, Family> kFamilyOf[] = {
     {OpKind::RoiAlign, Family::Gather},
 };
 
-/// A convolution's weight is [O,K..,C/groups]; in ConvWeightGrad it is the result.
-Family family_of_conv(const Shape& weight) {
+/// A convolution's weight is [O,K..,C/groups]; in ConvWeightGrad it is the result. input: [N,S..,C].
+Family family_of_conv(const Shape& input, const Shape& weight) {
   const int rank = weight.rank();
   if (rank < 3) return Family::Conv;
   const int64_t channels = weight[rank - 1];
-  if (channels == 1 && weight[0] > 1) return Family::Depthwise;
+  if (channels == 1 && input[input.rank() - 1] > 1) return Family::Depthwise;
   if (channels < 8) return Family::ConvNarrow;
   for (int axis = 1; axis + 1 < rank; ++axis)
     if (weight[axis] != 1) return Family::Conv;
@@ -91,7 +91,7 @@ Family family_of(const Step& step, const Program& program) {
   const auto shape_of = [&](Ref value) -> const Shape& { return program.values[value].info.shape; };
   if (found->second == Family::Conv) {
     const Ref weight = found->first == OpKind::ConvWeightGrad ? step.outputs[0] : step.inputs[1];
-    return weight == kNone ? Family::Conv : family_of_conv(shape_of(weight));
+    return weight == kNone ? Family::Conv : family_of_conv(shape_of(step.inputs[0]), shape_of(weight));
   }
   if (found->second == Family::Matmul) {
     const Shape& result = shape_of(step.outputs[0]);
