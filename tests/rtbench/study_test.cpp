@@ -119,7 +119,7 @@ TEST(Crossovers, AreMeasuredUntilTheyAreFine) {
   }
   EXPECT_LE(measured, 4);
   EXPECT_TRUE(state.crossover.resolved);
-  EXPECT_EQ(state.crossover.last_below, 10);  // at 11 the intervals overlap
+  EXPECT_EQ(state.crossover.last_below, 8);  // at 11 the intervals overlap
   EXPECT_EQ(state.crossover.first_above, 12);
   EXPECT_NEAR(state.crossover.estimate, 11.11, 0.2);
 }
@@ -246,7 +246,7 @@ TEST(Verdict, SaysWhoWinsAndByHowMuch) {
             "cpu:0 in fp32 at batch 1.\n");
   EXPECT_EQ(said(study, Sentence::About::Crossover),
             "fp32 inference: cpu:0 is faster up to batch 8, vulkan:0 from batch 16 on; they cross at about "
-            "11.25, and "
+            "11.18, and "
             "between it is open. [close]\n");
   EXPECT_NE(said(study, Sentence::About::Batch).find("batch 32 is the best measured"), std::string::npos);
 }

@@ -70,6 +70,10 @@ Result<ModelGraph> zoo_model(std::string_view name, Mode mode) {
   training.loss.class_axis = -1;
   training.optimizer.optimizer.optimizer = compiler::Optimizer::Adam;
   RT_TRY(compiler::add_train_entry(model, training, nullptr));
+  // What rttrain reads of a model of rtconvert.
+  model.metadata.emplace_back("train.loss", "cross_entropy");
+  model.metadata.emplace_back("train.optimizer", "adam");
+  model.metadata.emplace_back("train.class_axis", std::to_string(training.loss.class_axis));
   return model;
 }
 

@@ -75,19 +75,16 @@ void set_throughput(Point& point) {
 
 const Point* flat_from(const Series& series) {
   const auto points = valid_points(series);
-  const auto is_flat = [&](size_t at) {  // from the point before
-    return points[at]->samples_per_second < kWorthwhileGrowth * points[at - 1]->samples_per_second;
-  };
   const auto is_known = [](const Point& point) {
     return precision_of(point.timing.interval, point.timing.median_ms) <= kPrecisionForGrowth;
   };
-  const size_t last = points.size() - 1;
-  if (points.size() < 2 || !is_flat(last)) return nullptr;
-  if (is_known(*points[last]) && is_known(*points[last - 1])) return points[last - 1];
-  if (points.size() < 3) return nullptr;
-  return points[last]->samples_per_second < kWorthwhileGrowth * points[last - 2]->samples_per_second
-             ? points[last - 2]
-             : nullptr;
+  if (points.size() < 2) return nullptr;
+  const Point& last = *points.back();
+  // A point of which little is known may be slow by chance: then the one before it decides.
+  const bool are_known = is_known(last) && is_known(*points[points.size() - 2]);
+  if (!are_known && points.size() < 3) return nullptr;
+  const Point* const before = points[points.size() - (are_known ? 2 : 3)];
+  return last.samples_per_second < kWorthwhileGrowth * before->samples_per_second ? before : nullptr;
 }
 
 int compare(const Point& a, const Point& b) {
