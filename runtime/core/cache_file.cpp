@@ -67,11 +67,11 @@ Result<CacheFile> open_cache_file(const std::string& path, uint64_t most_bytes) 
   return open_regular(path, O_RDONLY, most_bytes);
 }
 
-Result<std::string> read_cache_file(const std::string& path) {
-  RT_ASSIGN(const CacheFile file, open_cache_file(path));
+Result<std::string> read_cache_file(const std::string& path, uint64_t most_bytes) {
+  RT_ASSIGN(const CacheFile file, open_cache_file(path, most_bytes));
   std::string bytes;
   char part[16384];
-  while (bytes.size() <= kLargestCacheFile) {
+  while (bytes.size() <= most_bytes) {
     const ssize_t got = read(file.number(), part, sizeof part);
     if (got == 0) return bytes;
     if (got > 0)
@@ -109,7 +109,7 @@ Status write_cache_file(const std::string& path, std::string_view bytes) {
 Result<CacheFile> lock_cache_file(const std::string& path, std::chrono::milliseconds wait) {
   RT_TRY(check_absolute(path));
   create_folders(path);
-  RT_ASSIGN(CacheFile file, open_regular(path, O_RDWR | O_CREAT | O_APPEND, kLargestCacheFile));
+  RT_ASSIGN(CacheFile file, open_regular(path, O_RDWR | O_CREAT | O_APPEND, kLargestCacheText));
   const auto end = std::chrono::steady_clock::now() + wait;
   while (flock(file.number(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) break;  // where there are no locks, processes do without

@@ -18,6 +18,8 @@
 namespace librt {
 
 inline constexpr uint64_t kLargestCacheFile = uint64_t{256} << 20;
+/// Of lines, which take several times as much memory as in the file.
+inline constexpr uint64_t kLargestCacheText = uint64_t{16} << 20;
 inline constexpr std::chrono::milliseconds kLongestLockWait{10'000};
 
 /// An open file, which is closed, and its lock released, at the end. number -1: none.
@@ -41,13 +43,13 @@ class CacheFile {
 /// For reading.
 Result<CacheFile> open_cache_file(const std::string& path, uint64_t most_bytes = kLargestCacheFile);
 /// The whole file.
-Result<std::string> read_cache_file(const std::string& path);
+Result<std::string> read_cache_file(const std::string& path, uint64_t most_bytes = kLargestCacheFile);
 /// A new, empty file beside `path`, whose name cannot be foreseen, to be renamed to `path`; `name` receives
 /// its path. Creates missing folders. For writing.
 Result<CacheFile> create_beside(const std::string& path, std::string& name);
 /// Replaces the file: a reader sees the old or the new one.
 Status write_cache_file(const std::string& path, std::string_view bytes);
-/// For reading and appending, by one process at a time; is created, like missing folders.
+/// For reading and appending lines, by one process at a time; is created, like missing folders.
 Result<CacheFile> lock_cache_file(const std::string& path, std::chrono::milliseconds wait = kLongestLockWait);
 
 }  // namespace librt

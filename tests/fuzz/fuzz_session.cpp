@@ -31,10 +31,12 @@ using librt::ModelGraph;
 using librt::fuzz::Random;
 
 constexpr uint64_t kMemory = 32 << 20;       // bytes of a session
-constexpr size_t kMostInputBytes = 1 << 20;  // larger inputs are not given
-constexpr double kMostWork = 5e7;            // flops and bytes of a run
-constexpr double kMostReferenceWork = 3e6;   // the reference is slow
-constexpr size_t kMostChoices = 96;          // bytes
+constexpr size_t kMostInputBytes = 1 << 18;  // larger inputs are not given
+// Flops and bytes of a run: enough for several blocks of every vector loop, a few milliseconds with
+// sanitizers.
+constexpr double kMostWork = 4e6;
+constexpr double kMostReferenceWork = 3e5;  // the reference is slow
+constexpr size_t kMostChoices = 96;         // bytes
 
 constexpr int64_t kExtents[] = {1,         2, 3, 0, 5, 4, 8, 17, 33, 64, 250, 1000, 1 << 20, int64_t{1} << 31,
                                 INT64_MAX, -1};

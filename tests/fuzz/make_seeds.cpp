@@ -1,5 +1,6 @@
 // Writes the seeds of the fuzz targets into a folder: make_seeds FOLDER.
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 #include "runtime/model/checkpoint.h"
@@ -36,7 +37,27 @@ librt::Checkpoint checkpoint() {
   return out;
 }
 
+/// Files of the cache folder; the first byte is the number that fuzz_cache knows them by.
+librt::Status write_cache_files(const std::string& folder) {
+  const std::pair<const char*, std::string> seeds[] = {
+      {"profile", std::string(1, '\0') + "flops_f32 1.5e+11\nmemory_bandwidth 2e10\ntransfer_bandwidth 1e12\n"
+                                         "launch_seconds 2e-06\nsubmit_seconds 1e-6\n"},
+      {"tuning",
+       "\1Conv.0f3a f32[1,8,8,3]@1 f32[4,3,3,3]c 8d20\tconv.winograd\nMatMul.11 - f32[2,2] 7\tmatmul\n"},
+      {"tests", "\2key\nbegun\ta\nright\ta\nbegun\tconv\nwrong\tconv\tdiffers by 1\nbegun\tb\ndropped\tb\n"},
+      {"pipelines", std::string("\3RTVKPC01") + std::string(24, '\0') + "bytes of a driver"}};
+  for (const auto& [name, bytes] : seeds) {
+    const std::string path = folder + "/cache_" + name;
+    std::ofstream file(path, std::ios::binary);
+    file << bytes;
+    file.close();
+    if (!file) return librt::Status::make(librt::Code::Io, "cannot write ", path);
+  }
+  return {};
+}
+
 librt::Status write(const std::string& folder) {
+  RT_TRY(write_cache_files(folder));
   RT_TRY(librt::compiler::write_model(librt::testing::sample_model(), folder + "/sample.rt"));
   RT_TRY(librt::compiler::write_model(bare_model(), folder + "/bare.rt"));
   return librt::write_checkpoint(folder + "/sample.rtc", checkpoint());

@@ -272,6 +272,10 @@ void mutate(rt_onnx::ModelProto& model, Random& random) {
   }
 }
 
+void mutate(TensorProto& tensor, Random& random) {
+  for (size_t count = 1 + random.below(4); count > 0; --count) change_tensor(tensor, random);
+}
+
 void splice(rt_onnx::ModelProto& into, const rt_onnx::ModelProto& from, Random& random) {
   GraphProto& graph = *into.mutable_graph();
   std::vector<std::string> names = names_of(graph);

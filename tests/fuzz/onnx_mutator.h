@@ -12,6 +12,9 @@ namespace librt::fuzz {
 /// Changes operators, attributes, operands, tensors, shapes or the order of nodes in one to four places.
 void mutate(rt_onnx::ModelProto& model, Random& random);
 
+/// Changes extents, type or data in one to four places.
+void mutate(rt_onnx::TensorProto& tensor, Random& random);
+
 /// Appends nodes and initializers of `from`; names that both have join them.
 void splice(rt_onnx::ModelProto& into, const rt_onnx::ModelProto& from, Random& random);
 

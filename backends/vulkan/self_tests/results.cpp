@@ -32,6 +32,7 @@ void SelfTestResults::read(int file) {
     if (ftruncate(file, 0) == 0) append_line(file, text(header_, "\n"));
     return;
   }
+  if (all.back() != '\n') append_line(file, "\n");  // after a full disk
   while (std::getline(lines, line)) {
     std::istringstream fields(line);
     std::string event, name, reason;

@@ -11,8 +11,8 @@
 
 namespace librt {
 
-/// Appends the lines of a file in the folder to `lines`; none if there is no such file, or `folder` is empty.
-/// An error says why the file is not used.
+/// Appends the lines of a file in the folder, without empty ones, to `lines`; none if there is no such file,
+/// or `folder` is empty. An error says why the file is not used.
 Status read_cache(const std::string& folder, const std::string& file, std::vector<std::string>& lines);
 /// Replaces the file; does nothing if `folder` is empty.
 Status write_cache(const std::string& folder, const std::string& file, const std::vector<std::string>& lines);

@@ -1,5 +1,7 @@
 #include "runtime/session/device/device_profile.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -90,7 +92,7 @@ DeviceProfile typical_profile(const DeviceInfo& info) {
 
 DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
   DeviceProfile profile = typical_profile(info), found = profile;
-  size_t required = 0;
+  std::array<bool, std::size(kFields)> are_found{};
   bool has_curves = false;
   std::vector<std::string> lines;
   profile.problem = read_cache(folder, file_of(info), lines);
@@ -102,14 +104,15 @@ DeviceProfile read_profile(const std::string& folder, const DeviceInfo& info) {
       const double number = text != nullptr ? std::strtod(text, nullptr) : 0;
       if (!is_usable(number)) continue;
       found.*field = number;
-      required += i < kRequired;
+      are_found[i] = true;
       found.measured_watts |= field == &DeviceProfile::watts;
     }
     const char* curve = has_curves ? after(line, "curve") : nullptr;
     for (size_t i = 0; curve != nullptr && i < kFamilies; ++i)
       if (const char* numbers = after(curve, kFamilyNames[i])) read_curve(numbers, found.curves[i]);
   }
-  if (required != kRequired) return profile;
+  if (std::find(are_found.begin(), are_found.begin() + kRequired, false) != are_found.begin() + kRequired)
+    return profile;
   found.measured = true;
   return found;
 }

@@ -6,7 +6,6 @@
 #include "runtime/core/element.h"
 #include "runtime/core/hash.h"
 #include "runtime/graph/attributes.h"
-#include "runtime/session/device/cache.h"
 #include "runtime/session/memory/memory.h"
 
 namespace librt {
@@ -125,7 +124,7 @@ KernelTuner::DeviceCache& KernelTuner::cache_of(const Device& device) {
   const std::string identity =
       text(info.backend, "|", info.name, "|", info.uuid, "|", info.driver, "|", info.threads);
   cache.file = text("tuning-", info.backend, "-", hex(hash_bytes(identity.data(), identity.size())), ".txt");
-  note(cache, read_cache(options_.cache_folder, cache.file, cache.winners));
+  note(cache, cache.winners.read(options_.cache_folder, cache.file));
   return caches_.emplace_back(std::move(cache));
 }
 
@@ -138,15 +137,13 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
   while (plausible < std::min(rows.size(), kPlausible) && rows[plausible]->priority >= 0) ++plausible;
   if (!options_.enabled || plausible == 1) return size_t{0};
   DeviceCache& cache = cache_of(device);
-  const std::string key = key_of(view, std::span(rows).first(plausible), producer_layouts) + '\t';
-  const auto known = std::find_if(cache.winners.begin(), cache.winners.end(),
-                                  [&](const std::string& line) { return line.starts_with(key); });
-  if (known != cache.winners.end())
-    for (size_t i = 0; i < plausible; ++i)
-      if (std::string_view(*known).substr(key.size()) == rows[i]->name) {
-        how = "tuned earlier";
-        return i;
-      }
+  const std::string key = key_of(view, std::span(rows).first(plausible), producer_layouts);
+  const std::string_view known = cache.winners.find(key);
+  for (size_t i = 0; !known.empty() && i < plausible; ++i)
+    if (known == rows[i]->name) {
+      how = "tuned earlier";
+      return i;
+    }
   std::optional<size_t> best;
   double best_seconds = 0;
   size_t timed = 0;
@@ -165,8 +162,7 @@ Result<size_t> KernelTuner::choose(Device& device, const NodeView& view,
   }
   if (!best) return size_t{0};
   how = text("fastest of ", timed, ", ", static_cast<int64_t>(best_seconds * 1e6), " us");
-  const auto winner = known != cache.winners.end() ? known : cache.winners.emplace(known);
-  *winner = key + rows[*best]->name;
+  cache.winners.set(key, rows[*best]->name);
   cache.changed = true;
   return *best;
 }
@@ -175,7 +171,7 @@ void KernelTuner::save() {
   for (DeviceCache& cache : caches_) {
     if (!cache.changed) continue;
     cache.changed = false;
-    note(cache, write_cache(options_.cache_folder, cache.file, cache.winners));
+    note(cache, cache.winners.write(options_.cache_folder, cache.file));
   }
 }
 

@@ -1,13 +1,14 @@
 // Chooses among the rows that support a node: by static priority, or by timing them.
 //
-// Knows: how to run one kernel alone on synthetic data, and the file that caches winners, per device and
-// driver. Must not know: graphs beyond one node.
+// Knows: how to run one kernel alone on synthetic data, and that winners are cached per device and driver.
+// Must not know: graphs beyond one node.
 #pragma once
 
 #include <chrono>
 #include <string>
 
 #include "runtime/backend/kernel_table.h"
+#include "runtime/session/prepare/tuning_choices.h"
 
 namespace librt {
 
@@ -39,7 +40,7 @@ class KernelTuner {
   struct DeviceCache {
     const Device* device = nullptr;
     std::string file;
-    std::vector<std::string> winners;  ///< "node key\trow name", as in the file
+    TuningChoices winners;
     bool changed = false;
     bool noted = false;
   };
