@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <thread>
@@ -46,21 +47,69 @@ double cgroup_cpus() {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
+struct Description {
+  std::string name;
+  std::vector<std::string> features;
+  bool whole = false;  ///< /proc/cpuinfo could be read
+};
+
+Description describe() {
+  Description found;
+#if defined(__x86_64__)
+  found.name = "x86-64 CPU";
+  __builtin_cpu_init();
+#define RT_FEATURE(name) \
+  if (__builtin_cpu_supports(name)) found.features.emplace_back(name)
+  RT_FEATURE("sse4.2");
+  RT_FEATURE("avx2");
+  RT_FEATURE("fma");
+  RT_FEATURE("avx512f");
+  RT_FEATURE("avx512bw");
+  RT_FEATURE("avx512vl");
+  RT_FEATURE("avx512vnni");
+#undef RT_FEATURE
+#elif defined(__aarch64__)
+  found.name = "AArch64 CPU";
+  found.features.emplace_back("neon");
+#else
+  found.name = "CPU";
+#endif
+  std::ifstream file("/proc/cpuinfo");
+  bool has_name = false;
+  for (std::string line; std::getline(file, line) && !line.empty(); found.whole = true) {  // of the first CPU
+    for (const std::string_view key : {"model name", "Processor", "cpu model"})
+      if (const size_t colon = line.find(": ");
+          !has_name && line.starts_with(key) && colon != std::string::npos) {
+        found.name = line.substr(colon + 2);
+        has_name = true;
+      }
+#if defined(__x86_64__)
+    if (!line.starts_with("flags")) continue;
+    line += ' ';  // features that __builtin_cpu_supports() of older compilers lacks
+    for (const char* name : {"avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "avx_vnni"})
+      if (line.find(text(" ", name, " ")) != std::string::npos) found.features.emplace_back(name);
+#endif
+  }
+  return found;
+}
+
+/// Every session opens a device, and /proc/cpuinfo takes milliseconds where there are many CPUs.
+Description description() {
+  static std::mutex mutex;
+  static Description known;
+  const std::lock_guard lock(mutex);
+  if (!known.whole) known = describe();
+  return known;
+}
+
 }  // namespace
 
 std::string cpu_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    for (const std::string_view key : {"model name", "Processor", "cpu model"})
-      if (line.compare(0, key.size(), key) == 0)
-        if (const size_t colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-#if defined(__x86_64__)
-  return "x86-64 CPU";
-#elif defined(__aarch64__)
-  return "AArch64 CPU";
-#else
-  return "CPU";
-#endif
+  return description().name;
+}
+
+std::vector<std::string> cpu_features() {
+  return description().features;
 }
 
 int allowed_cpus() {
@@ -81,34 +130,6 @@ int default_threads() {
   if (const double quota = cgroup_cpus(); quota > 0)
     threads = std::min(threads, std::max(1, static_cast<int>(quota)));
   return threads;
-}
-
-std::vector<std::string> cpu_features() {
-  std::vector<std::string> features;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-#define RT_FEATURE(name) \
-  if (__builtin_cpu_supports(name)) features.emplace_back(name)
-  RT_FEATURE("sse4.2");
-  RT_FEATURE("avx2");
-  RT_FEATURE("fma");
-  RT_FEATURE("avx512f");
-  RT_FEATURE("avx512bw");
-  RT_FEATURE("avx512vl");
-  RT_FEATURE("avx512vnni");
-#undef RT_FEATURE
-  std::ifstream file("/proc/cpuinfo");  // features that __builtin_cpu_supports() of older compilers lacks
-  for (std::string line; std::getline(file, line);)
-    if (line.compare(0, 5, "flags") == 0) {
-      line += ' ';
-      for (const char* name : {"avx512_bf16", "avx512_fp16", "amx_bf16", "amx_int8", "avx_vnni"})
-        if (line.find(text(" ", name, " ")) != std::string::npos) features.emplace_back(name);
-      break;
-    }
-#elif defined(__aarch64__)
-  features.emplace_back("neon");
-#endif
-  return features;
 }
 
 }  // namespace librt::cpu
