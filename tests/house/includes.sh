@@ -55,7 +55,7 @@ check tools/shaders '^tools/shaders/'
 check tools/communicator '^rt/communicator\.h|^tools/communicator/'
 check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/rtrun/'
 check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
-check tools/rtbench '^rt/|^runtime/core/(cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
+check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
 check tools/rtconvert "$graph|^rt/|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|data|onnx|rtconvert)/|^tools/[a-z_]+\.h"
 
 # Every directory with code is covered by a rule of its own or of a parent.

@@ -5,6 +5,7 @@ bin=$1 scratch=$2
 rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
+export XDG_DATA_HOME=$scratch/data
 
 fail() { echo "FAILED: $*"; exit 1; }
 # CODE TEXT ARGUMENT ...

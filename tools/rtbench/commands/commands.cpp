@@ -13,6 +13,9 @@ struct Command {
 
 constexpr std::array kCommands = {
     Command{"study", "every device, precision and batch size of a model, and a verdict", study_command},
+    Command{"compare", "two studies: what became faster or slower, with certainty", compare_command},
+    Command{"history", "the stored studies", history_command},
+    Command{"view", "a trace as a table by node", view_command},
 };
 
 }  // namespace

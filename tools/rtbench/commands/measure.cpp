@@ -20,7 +20,7 @@
 #include "tools/rtbench/devices.h"
 #include "tools/rtbench/machine.h"
 #include "tools/rtbench/measure.h"
-#include "tools/rtbench/report.h"
+#include "tools/rtbench/report/report.h"
 #include "tools/rtbench/source.h"
 #include "tools/rtbench/tolerance.h"
 

@@ -11,6 +11,9 @@
 #include "tools/cli/interrupt.h"
 #include "tools/rtbench/catalogue.h"
 #include "tools/rtbench/commands/commands.h"
+#include "tools/rtbench/peer/peer.h"
+#include "tools/rtbench/report/output.h"
+#include "tools/rtbench/report/store.h"
 #include "tools/rtbench/source.h"
 #include "tools/rtbench/study/budget.h"
 #include "tools/rtbench/study/engine.h"
@@ -22,6 +25,7 @@ namespace {
 
 struct CommandOptions {
   StudyOptions study;
+  ReportOptions report;
   std::string mode = "infer", budget;
   std::vector<std::string> dims, what_if;
   bool no_tuning = false, no_check = false;
@@ -93,6 +97,24 @@ void declare(tools::CommandLine& app, CommandOptions& options) {
   app.add_flag("--no-tuning", options.no_tuning, "Choose kernels by rule instead of by timing");
   app.add_flag("--no-check", options.no_check, "Do not compare outputs with those of fp32");
   tools::add_model_options(app, study.measure.load);
+  app.add_option("--peer", study.peers,
+                 "Other engines to measure in turn with the CPU, on the same ONNX file, threads and inputs: "
+                 "onnxruntime, openvino, torch, ncnn, mnn, where they are installed")
+      ->delimiter(',')
+      ->check(tools::one_of(peer_engines()));
+  app.add_option("--peer-python", study.peer_python, "The Python that has them")->capture_default_str();
+  const std::string report = "Report";
+  app.add_option("--html", options.report.html,
+                 "Write a report with charts: one file that needs no network; - is stdout")
+      ->group(report);
+  app.add_option("--markdown", options.report.markdown, "Write the report as Markdown; - is stdout")
+      ->group(report);
+  app.add_option("--csv", options.report.csv, "Write the points as a table; - is stdout")->group(report);
+  app.add_flag("--json", options.report.json, "The study as JSON on stdout (study.schema.json)")
+      ->group(report);
+  app.add_option("--save", options.report.save, "Folder to keep the study in, for compare and history")
+      ->group(report);
+  app.add_flag("--no-save", options.report.no_save, "Do not keep the study")->group(report);
   const std::string group = "Time to a target, by rttrain";
   app.add_option("--data", options.data, "Training data, as for rttrain: each device trains on it")
       ->group(group);
@@ -113,6 +135,7 @@ rt::Status invalid(const std::string& text) {
 }
 
 rt::Status check(CommandOptions& options) {
+  if (const std::string problem = problem_of(options.report); !problem.empty()) return invalid(problem);
   StudyOptions& study = options.study;
   if (!options.budget.empty()) {
     study.budget_seconds = parse_duration(options.budget);
@@ -153,8 +176,10 @@ rt::Status check(CommandOptions& options) {
   return {};
 }
 
-int finish(const Study& study) {
-  std::fputs(study_text(study).c_str(), stdout);
+int finish(const Study& study, const ReportOptions& report) {
+  if (!uses_stdout(report)) std::fputs(study_text(study).c_str(), stdout);
+  const int written = write_reports(study, report);
+  if (written != tools::kFine) return written;
   if (study.interrupted) return tools::kInterrupted;
   bool measured = false, different = false;
   for (const Series& series : study.series) {
@@ -186,7 +211,7 @@ int study_command(int argc, char** argv) {
        .notes = {"Ctrl-C ends the study: what was measured is printed, with the verdict that it allows; the "
                  "exit code is "
                  "then 130. A second one ends the program at once.",
-                 tools::kCacheHelp}});
+                 kStoreHelp, tools::kCacheHelp}});
   if (const auto code = app.parse(argc, argv)) return *code;
   for (int i = 0; i < argc; ++i) options.study.arguments.emplace_back(argv[i]);
   options.study.arguments[0] = "study";
@@ -205,7 +230,7 @@ int study_command(int argc, char** argv) {
                                             : tools::report_failure("rtbench study", study.status());
   if (!options.what_if.empty() && !add_predictions(*study, options.what_if, options.study, error))
     std::fprintf(stderr, "rtbench study: --what-if: %s\n", error.c_str());
-  return finish(*study);
+  return finish(*study, options.report);
 }
 
 }  // namespace librt::bench

@@ -14,7 +14,7 @@ bool is_transfer(const NodeTime& node) {
   return node.op == "Copy";
 }
 
-rt::Status profile_point(LaneContext& context, Runner& runner, const Point& point, Series& series) {
+rt::Status profile_point(LaneContext& context, SessionRunner& runner, const Point& point, Series& series) {
   if (rt::Status status = runner.set_batch(point.batch, nullptr); !status) return status;
   if (rt::Status status = runner.session().reset_profile(); !status) return status;
   std::vector<double> times;
@@ -36,6 +36,12 @@ rt::Status profile_point(LaneContext& context, Runner& runner, const Point& poin
   const Roof roof = series.precision == "fp32" ? context.study.devices[series.device].roof : Roof{};
   series.profiles.push_back(
       split_run(point.batch, point.timing.median_ms, quantile(times, 0.5), std::move(nodes), roof));
+  const rt_memory_stats memory = runner.session().memory();
+  series.profiles.back().memory = {.weights = memory.weights,
+                                   .packed = memory.packed,
+                                   .states = memory.states,
+                                   .arena = memory.peak_planned,
+                                   .unshared = memory.naive};
   return {};
 }
 
@@ -67,12 +73,12 @@ void break_down(LaneContext& context, std::vector<Lane>& lanes, double seconds) 
   for (Lane& lane : lanes) {
     Series& series = context.study.series[lane.series];
     const auto points = valid_points(series);
-    if (points.empty()) continue;
+    if (points.empty() || lane.peer != nullptr) continue;
     std::vector<const Point*> wanted = {points.front()};
     if (series.knee)
       if (const Point* knee = point_at(series, series.knee->batch); knee != nullptr && knee != points.front())
         wanted.push_back(knee);
-    std::unique_ptr<Runner> runner;
+    std::unique_ptr<SessionRunner> runner;
     for (const Point* point : wanted) {
       const std::string what = name_of(context.study, series) + ", batch " + std::to_string(point->batch);
       const double expected = least_seconds(lane, point->batch);
@@ -85,9 +91,9 @@ void break_down(LaneContext& context, std::vector<Lane>& lanes, double seconds) 
         context.progress.step(what);
         rt::Status status;
         if (runner == nullptr) {
-          auto opened = Runner::open(*lane.model, lane.device, options, context.stop);
+          auto opened = SessionRunner::open(*lane.model, lane.device, options, context.stop);
           if (opened)
-            runner = std::make_unique<Runner>(std::move(*opened));
+            runner = std::move(*opened);
           else
             status = opened.status();
         }

@@ -12,6 +12,7 @@
 #include "tools/rtbench/study/breakdown.h"
 #include "tools/rtbench/study/cost.h"
 #include "tools/rtbench/study/lanes.h"
+#include "tools/rtbench/study/peers.h"
 #include "tools/rtbench/study/setup.h"
 #include "tools/rtbench/study/target.h"
 #include "tools/rtbench/study/verdict.h"
@@ -331,6 +332,7 @@ void Engine::crossovers() {
       const Series &first = study_.series[a], &second = study_.series[b];
       if (first.mode != second.mode || first.precision != second.precision || first.device == second.device)
         continue;
+      if (is_peer(study_.devices[first.device]) || is_peer(study_.devices[second.device])) continue;
       if (best_point(first) != nullptr && best_point(second) != nullptr) measure_around(a, b);
     }
 }
@@ -396,8 +398,9 @@ void Engine::work() {
 }
 
 void Engine::conclude() {
-  study_.pareto_infer = pareto_front(study_, Mode::Infer);
-  study_.pareto_train = pareto_front(study_, Mode::Train);
+  const Study own = without_peers(study_);
+  study_.pareto_infer = pareto_front(own, Mode::Infer);
+  study_.pareto_train = pareto_front(own, Mode::Train);
   study_.interrupted = context_.stop.requested();
   study_.out_of_time |= budget_.limited() && budget_.left() <= 0;
   for (const Series& series : study_.series) {
@@ -409,7 +412,8 @@ void Engine::conclude() {
                                   "it only stores in it: " + series.only_stored});
   }
   add_costs(study_);
-  study_.verdict = verdict_of(study_);
+  study_.verdict = verdict_of(without_peers(study_));
+  for (Sentence& sentence : sentences_of_peers(study_)) study_.verdict.push_back(std::move(sentence));
 }
 
 rt::Result<Study> Engine::run() {
@@ -419,6 +423,7 @@ rt::Result<Study> Engine::run() {
   const MachineWatch watch;
   auto setup = set_up_study(options_, study_);
   if (!setup) return setup.status();
+  add_peers(options_, budget_, study_, *setup, context_.stop);
   models_ = std::move(setup->models);
   lanes_ = std::move(setup->lanes);
   find_sensors();

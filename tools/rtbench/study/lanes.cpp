@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "tools/cli/cache_folder.h"
+#include "tools/rtbench/peer/peer_runner.h"
 #include "tools/rtbench/study/analysis.h"
 #include "tools/rtbench/tolerance.h"
 
@@ -61,9 +62,15 @@ rt::Status open_lane(LaneContext& context, Lane& lane, Series& series) {
   // No run may take longer than the study has.
   if (context.budget.limited())
     options.time_limit_ms = static_cast<uint64_t>(1000 * std::max(context.budget.left(), 0.1)) + 1;
-  auto runner = Runner::open(*lane.model, lane.device, options, context.stop);
+  if (lane.peer != nullptr) {
+    auto runner = PeerRunner::open(*lane.peer, *lane.model, options, context.stop);
+    if (!runner) return runner.status();
+    lane.runner = std::move(*runner);
+    return {};
+  }
+  auto runner = SessionRunner::open(*lane.model, lane.device, options, context.stop);
   if (!runner) return runner.status();
-  lane.runner = std::make_unique<Runner>(std::move(*runner));
+  lane.runner = std::move(*runner);
   series.only_stored = lane.runner->only_stored();
   return {};
 }
@@ -92,9 +99,9 @@ rt::Status set_up(LaneContext& context, Measuring& measuring, int64_t batch, boo
   series.only_stored = lane.runner->only_stored();
   if (compare) compare_outputs(context, series, std::move(outputs));
   if (series.points.empty())
-    if (const auto plan = lane.runner->session().plan_text()) {
+    if (const std::string plan = lane.runner->plan_text(); !plan.empty()) {
       context.progress.clear();
-      tools::report_unused("rtbench", *plan);
+      tools::report_unused("rtbench", plan);
     }
   lane.sample_seconds = lane.runner->last_ms() * 1e-3 / static_cast<double>(batch);
   // Long runs need no warm-up: the second one counts.
@@ -206,7 +213,7 @@ void finish(LaneContext& context, Measuring& measuring) {
     point.first_run_ms = lane.runner->first_run_ms();
     point.memory_bytes = lane.runner->memory_bytes();
     point.resident_bytes = lane.runner->resident_bytes();
-    point.fallbacks = lane.runner->session().fallback_count();
+    point.fallbacks = lane.runner->fallbacks();
   }
   const auto at = std::upper_bound(series.points.begin(), series.points.end(), point.batch,
                                    [](int64_t batch, const Point& other) { return batch < other.batch; });

@@ -20,11 +20,14 @@
 
 namespace librt::bench {
 
+class Peer;
+
 /// A series of Study::series while it is measured.
 struct Lane {
   size_t series = 0;
   rt::DeviceInfo device;
   std::shared_ptr<const BenchModel> model;  ///< in the series' precision
+  std::shared_ptr<Peer> peer;               ///< another engine, which runs it instead; null: librt
   std::unique_ptr<Runner> runner;           ///< null: not open
   std::optional<size_t> sensor;             ///< of the device's energy
   std::string no_energy;                    ///< why there is none

@@ -29,9 +29,11 @@ struct StudyOptions {
   int64_t largest_batch = 4096;
   bool check = true;  ///< compare outputs
   TargetOptions target;
-  std::string price;                   ///< "cpu=0.17,cuda=3.99", per hour; empty: none
-  std::string electricity;             ///< "0.30", per kWh; empty: none
-  std::vector<std::string> arguments;  ///< the command line
+  std::string price;                    ///< "cpu=0.17,cuda=3.99", per hour; empty: none
+  std::string electricity;              ///< "0.30", per kWh; empty: none
+  std::vector<std::string> peers;       ///< other engines to measure beside
+  std::string peer_python = "python3";  ///< where they are installed
+  std::vector<std::string> arguments;   ///< the command line
 };
 
 }  // namespace librt::bench

@@ -26,8 +26,10 @@ void StopRequest::request() noexcept {
   if (rt_session* session = session_.load()) rt_session_cancel(session);
 }
 
-rt::Result<Runner> Runner::open(const BenchModel& model, const rt::DeviceInfo& device,
-                                const MeasureOptions& options, StopRequest& stop) {
+rt::Result<std::unique_ptr<SessionRunner>> SessionRunner::open(const BenchModel& model,
+                                                               const rt::DeviceInfo& device,
+                                                               const MeasureOptions& options,
+                                                               StopRequest& stop) {
   const uint64_t resident = bench::resident_bytes();
   const Clock::time_point start = Clock::now();
   auto loaded = load(model, options.load);
@@ -43,15 +45,16 @@ rt::Result<Runner> Runner::open(const BenchModel& model, const rt::DeviceInfo& d
     session = open_session(*loaded, session_options(used, device, options), options);
   }
   if (!session) return session.status();
-  Runner runner(std::move(used), device, options, stop, std::move(*loaded), std::move(*session));
-  runner.load_ms_ = load_ms;
-  runner.open_ms_ = ms_since(opening);
-  runner.resident_before_ = resident;
-  runner.only_stored_ = std::move(only_stored);
+  std::unique_ptr<SessionRunner> runner(
+      new SessionRunner(std::move(used), device, options, stop, std::move(*loaded), std::move(*session)));
+  runner->load_ms_ = load_ms;
+  runner->open_ms_ = ms_since(opening);
+  runner->resident_before_ = resident;
+  runner->only_stored_ = std::move(only_stored);
   return runner;
 }
 
-rt::Status Runner::run_once() {
+rt::Status SessionRunner::run_once() {
   if (stop_->requested()) return rt::Status(rt::Code::Cancelled, "interrupted");
   stop_->watch(session_.handle());
   rt::Status status = session_.run();
@@ -60,7 +63,7 @@ rt::Status Runner::run_once() {
   return status;
 }
 
-rt::Status Runner::first_run(int64_t batch) {
+rt::Status SessionRunner::first_run(int64_t batch) {
   auto inputs = make_inputs(model_, loaded_, batch, options_);
   if (!inputs) return inputs.status();
   inputs_ = std::move(*inputs);
@@ -68,7 +71,7 @@ rt::Status Runner::first_run(int64_t batch) {
   return run_once();
 }
 
-rt::Status Runner::set_batch(int64_t batch, Outputs* outputs) {
+rt::Status SessionRunner::set_batch(int64_t batch, Outputs* outputs) {
   const Clock::time_point start = Clock::now();
   rt::Status status = first_run(batch);
   // Whether the device computes in a 16-bit type may turn out only when kernels are chosen.
@@ -95,7 +98,7 @@ rt::Status Runner::set_batch(int64_t batch, Outputs* outputs) {
   return {};
 }
 
-rt::Status Runner::run(double seconds, size_t least, std::vector<double>& times) {
+rt::Status SessionRunner::run(double seconds, size_t least, std::vector<double>& times) {
   const size_t before = times.size();
   if (last_ms_ < kShortRunMs)
     for (int warm_up = 0; warm_up < 2; ++warm_up)
@@ -111,7 +114,12 @@ rt::Status Runner::run(double seconds, size_t least, std::vector<double>& times)
   return {};
 }
 
-uint64_t Runner::memory_bytes() const {
+std::string SessionRunner::plan_text() {
+  auto text = session_.plan_text();
+  return text ? std::move(*text) : std::string();
+}
+
+uint64_t SessionRunner::memory_bytes() const {
   const rt_memory_stats memory = session_.memory();
   return memory.states + memory.weights + memory.packed + memory.peak_planned;
 }

@@ -65,6 +65,17 @@ struct NodeTime {
   std::optional<double>
       roof_share;     ///< time that the roof needs for it / its time, [0,1] and above if cached
   std::string bound;  ///< which side of the roof: "compute", "memory"; empty: unknown
+  /// The plan's memory while the node runs: of values between nodes, and of the node's own scratch.
+  uint64_t live_bytes = 0, scratch_bytes = 0;
+};
+
+/// The session's memory, by what is in it.
+struct MemoryUse {
+  uint64_t weights = 0;   ///< constants on the device, as in the file
+  uint64_t packed = 0;    ///< constants in the layouts of kernels
+  uint64_t states = 0;    ///< parameters, optimizer, statistics
+  uint64_t arena = 0;     ///< values between nodes and scratch, as planned
+  uint64_t unshared = 0;  ///< the arena if nothing in it shared memory
 };
 
 /// Where the time of one run goes, at one batch size. From runs with timed nodes, scaled to the median of
@@ -78,6 +89,7 @@ struct Profile {
   double waiting_ms =
       0;                ///< for data; 0: inputs are in memory (TimeToTarget has the waiting of real training)
   double overhead = 0;  ///< what timing nodes itself cost, as a share of total_ms
+  MemoryUse memory;
   std::vector<NodeTime> nodes;  ///< in order of execution
 };
 

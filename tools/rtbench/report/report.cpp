@@ -1,56 +1,18 @@
-#include "tools/rtbench/report.h"
+#include "tools/rtbench/report/report.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+
+#include "tools/rtbench/report/text.h"
 
 namespace librt::bench {
 namespace {
 
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[512];
-  std::va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
-
 // Names in files, and of files, may be invalid UTF-8, which JSON requires.
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-std::string bytes_text(uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  for (; value >= 1024 && unit < 4; ++unit) value /= 1024;
-  return format(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-}
-
-// Rows of cells as aligned columns, of which the first `left` are left-aligned.
-std::string columns(const std::vector<std::vector<std::string>>& rows, size_t left) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (widths.size() <= i) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string out;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - row[i].size(), ' ');
-      line += (i > 0 ? "  " : "") + (i < left ? row[i] + padding : padding + row[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + "\n";
-  }
-  return out;
 }
 
 const char* type_name(rt_device_type type) {
@@ -305,6 +267,7 @@ std::string to_json(const std::vector<Measurement>& measurements, const std::str
 
 std::string chrome_trace(const std::vector<Measurement>& measurements) {
   nlohmann::ordered_json events = nlohmann::ordered_json::array();
+  events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", "rtbench"}}}});
   int thread = 0;
   for (const Measurement& m : measurements) {
     if (m.ops.empty()) continue;
