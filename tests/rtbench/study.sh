@@ -50,13 +50,13 @@ done
 has '^study of lenet5 \([0-9.]+ .iB, [0-9a-f]{16}\), ' study.txt
 has '^machine: .*CPUs.*Linux' study.txt
 # Rates that are measured on a noisy machine are not kept.
-grep -Eq '^cpu:0: .*; peak [0-9.]+ GFLOP/s fp32' study.txt || has '^noisy machine: ' study.txt
+grep -Eq '^noisy machine: ' study.txt || has '^cpu:0: .*; peak [0-9.]+ GFLOP/s fp32|^ +peak rates of cpu:0: the budget' study.txt
 has '^Shortest inference, at batch 1: cpu:0 in ' study.txt
 has '^Most samples trained: cpu:0 in ' study.txt
 has '^Cheapest, training at full load: cpu:0 in .* for a million samples' study.txt
 has '^Inference of cpu:0 in .*: batch [0-9]+ is ' study.txt
-has '^On cpu:0 at batch [0-9]+, inference in int8 is ' study.txt
-has '^device +precision +mode +batch +kernels +transfers +launches +slowest node' study.txt
+has '^On cpu:0 at batch [0-9]+, inference in (fp16|bf16|int8) is ' study.txt
+has '^device +precision +mode +batch +kernels +transfers +launches +slowest node|^ +times of nodes of cpu:0 .*: the budget' study.txt
 has '^rtbench study: first points of 7 series, after ' progress.txt
 
 echo "--- the budget: it may be exceeded by a point, not by much"

@@ -386,7 +386,8 @@ int measure_command(int argc, char** argv) {
            {"rtbench resnet50.rt --backend all --batch 1,8,32", "rtbench study resnet50.rt --budget 5min",
             "rtbench zoo:lenet5 --precision fp32,bf16,int8", "rtbench net.rt --mode train --batch 8,32",
             "rtbench net.rt --what-if l4,jetson_orin_nano_super --price l4=0.71", "rtbench --devices"},
-       .notes = {tools::kCacheHelp, "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
+       .notes = {"Commands, each with a --help of its own:\n" + commands_text(), tools::kCacheHelp,
+                 "Models of the zoo (seeded weights, built in memory):\n" + zoo_text()}});
   if (const auto code = app.parse(argc, argv)) return *code;
   if (options.mode != "train" && (rate->count() > 0 || target->count() > 0)) {
     std::fprintf(stderr, "rtbench: --lr and --target-loss are for --mode train\n");

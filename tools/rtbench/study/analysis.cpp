@@ -127,20 +127,24 @@ CrossoverState find_crossover(const Study& study, size_t a, size_t b, int64_t la
   const Common* high = &*overtaken;
   found.last_below = low->batch;
   found.first_above = high->batch;
-  // Overlapping points between the two bound the crossing as well as points of certainty do: it is measured
-  // on until every gap between neighbours is small, nearest to where the lines cross.
+  // First the gap in which the lines between medians cross, then those next to the batches of certainty: in
+  // between intervals overlap.
   const Common* left = low;
   const Common* right = high;
-  for (auto at = common.begin(); at != common.end(); ++at) {
-    if (at->batch <= low->batch || at->batch >= high->batch) continue;
-    (first * log_ratio(*at->a, *at->b) > 0 ? left : right) = &*at;
+  for (const Common* at = low + 1; at < high; ++at) {
+    (first * log_ratio(*at->a, *at->b) > 0 ? left : right) = at;
     if (right != high) break;
   }
   found.estimate = crossing(*left, *right);
-  const bool is_fine = static_cast<double>(right->batch) <= 1.1 * static_cast<double>(left->batch);
-  const auto middle = between(left->batch, right->batch);
-  found.resolved = is_fine || !middle;
-  if (!found.resolved) state.next = middle;
+  found.resolved = true;
+  for (const auto& [below, above] :
+       {std::pair(left, right), std::pair(low, low + 1), std::pair(high - 1, high)}) {
+    const bool is_fine = static_cast<double>(above->batch) <= 1.1 * static_cast<double>(below->batch);
+    const auto middle = between(below->batch, above->batch);
+    if (is_fine || !middle) continue;
+    found.resolved = false;
+    if (!state.next) state.next = middle;
+  }
   return state;
 }
 

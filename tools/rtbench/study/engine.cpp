@@ -25,7 +25,7 @@ using namespace words;  // NOLINT: functions that make text
 
 // Parts of a budget that later phases may count on.
 constexpr double kForSweeps = 0.35, kForTargets = 0.3, kForCrossovers = 0.15, kForBreakdowns = 0.15;
-constexpr double kSecondsOfPeakRates = 3;
+constexpr double kSecondsOfPeakRates = 2;
 constexpr double kSecondsOfIdle = 1;
 // Sweeps flatten after about this many doublings.
 constexpr double kUsualDoublings = 5;
@@ -53,8 +53,10 @@ class Engine {
 
  private:
   double for_targets() const { return options_.target.arguments.empty() ? 0 : kForTargets; }
-  /// What this phase may take of the time left when later ones are to get these shares of it.
-  double left_before(double later_shares) const { return budget_.left() * (1 - later_shares); }
+  /// A phase begins: later ones are to get these shares of the time left now.
+  void keep(double later_shares) { kept_ = budget_.limited() ? budget_.left() * later_shares : 0; }
+  /// What the phase may still take.
+  double available() const { return budget_.left() - kept_; }
   bool is_over() const { return context_.stop.requested() || budget_.left() <= 0; }
   std::string budget_text() const { return "the budget of " + duration_text(budget_.limit().value_or(0)); }
 
@@ -85,6 +87,7 @@ class Engine {
   LaneContext context_;
   std::map<Mode, TypedModels> models_;
   std::vector<Lane> lanes_;
+  double kept_ = 0;            ///< seconds for later phases
   std::set<size_t> left_out_;  ///< series whose first points did not fit beside the sweeps
 };
 
@@ -175,12 +178,13 @@ bool Engine::fits_first_point(const Lane& lane, int64_t batch, double left, doub
 
 void Engine::first_points(int64_t batch) {
   progress_.begin(format("first points of %zu series", lanes_.size()), 0);
+  keep(for_targets() + kForCrossovers + kForBreakdowns);
   expect_outputs(context_, models_, batch);
   // A group is a precision: its lanes are measured together, fp32 first.
   for (size_t begin = 0; begin < lanes_.size();) {
     std::vector<Lane*> group;
     double planned = 0;
-    const double left = left_before(for_targets()) - kForSweeps * budget_.limit().value_or(0);
+    const double left = available() - kForSweeps * budget_.limit().value_or(0);
     const std::string& precision = study_.series[lanes_[begin].series].precision;
     size_t end = begin;
     for (; end < lanes_.size() && study_.series[lanes_[end].series].precision == precision; ++end)
@@ -193,8 +197,7 @@ void Engine::first_points(int64_t batch) {
       double rest = 0;
       for (size_t i = end; i < lanes_.size(); ++i)
         if (const Lane* like = measured_like(lanes_[i])) rest += first_seconds(*like, batch);
-      const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns) - rest;
-      return seconds_for_point(available, lanes_.size(), kUsualDoublings);
+      return seconds_for_point(available() - rest, lanes_.size(), kUsualDoublings);
     };
     measure_points(context_, group, batch, seconds, options_.check);
   }
@@ -216,7 +219,7 @@ void Engine::second_chances(int64_t batch) {
   progress_.begin("series left out", 0);
   std::vector<Lane*> chosen;
   double planned = 0;
-  const double left = left_before(for_targets() + kForCrossovers + kForBreakdowns);
+  const double left = available();  // as for the sweeps
   for (Lane& lane : lanes_) {
     Series& series = study_.series[lane.series];
     if (!left_out_.contains(lane.series) || is_over() || !fits_first_point(lane, batch, left, planned))
@@ -224,9 +227,7 @@ void Engine::second_chances(int64_t batch) {
     series.not_measured.clear();
     if (give_model(lane)) chosen.push_back(&lane);
   }
-  const auto seconds = [&] {
-    return seconds_for_point(left_before(for_targets() + kForCrossovers + kForBreakdowns), chosen.size(), 1);
-  };
+  const auto seconds = [&] { return seconds_for_point(available(), chosen.size(), 1); };
   if (!chosen.empty()) measure_points(context_, chosen, batch, seconds, options_.check);
   for (Lane* lane : chosen) {
     settle_first_point(*lane);
@@ -246,7 +247,7 @@ std::vector<Lane*> Engine::admitted(int64_t batch) {
   std::sort(candidates.begin(), candidates.end(), [&](const Lane* a, const Lane* b) {
     return least_seconds(*a, batch) < least_seconds(*b, batch);
   });
-  double left = left_before(for_targets() + kForCrossovers + kForBreakdowns);
+  double left = available();
   for (size_t i = 0; i < candidates.size(); ++i) {
     Lane& lane = *candidates[i];
     const double expected = least_seconds(lane, batch);
@@ -299,6 +300,7 @@ void Engine::sweep(int64_t batch) {
         end_sweep(lane, false, format("the model's batch is fixed at %lld", static_cast<long long>(batch)));
     return;
   }
+  keep(for_targets() + kForCrossovers + kForBreakdowns);
   double level = 1;
   end_flat_sweeps(batch);  // where --largest-batch is 1
   for (int64_t next = batch * 2; !is_over(); next *= 2, ++level) {
@@ -310,8 +312,7 @@ void Engine::sweep(int64_t batch) {
                            lanes.size(), lanes_.size()),
                     0, expected);
     const auto seconds = [&] {
-      const double available = left_before(for_targets() + kForCrossovers + kForBreakdowns);
-      return seconds_for_point(available, lanes.size(), kUsualDoublings - level);
+      return seconds_for_point(available(), lanes.size(), kUsualDoublings - level);
     };
     measure_points(context_, lanes, next, seconds, false);
     end_flat_sweeps(next);
@@ -327,6 +328,7 @@ void Engine::sweep(int64_t batch) {
 // Pairs of devices in the same precision and mode.
 void Engine::crossovers() {
   progress_.begin("crossovers", 0);
+  keep(for_targets() + kForBreakdowns);
   for (size_t a = 0; a < study_.series.size(); ++a)
     for (size_t b = a + 1; b < study_.series.size(); ++b) {
       const Series &first = study_.series[a], &second = study_.series[b];
@@ -350,9 +352,8 @@ void Engine::measure_around(size_t a, size_t b) {
         missing.push_back(&lane);
         expected += least_seconds(lane, *state.next);
       }
-    const double available = left_before(for_targets() + kForBreakdowns);
-    if (budget_.limited() && expected > 0.5 * available) break;
-    const auto seconds = [&] { return seconds_for_point(available, missing.size(), 4); };
+    if (budget_.limited() && expected > 0.5 * available()) break;
+    const auto seconds = [&] { return seconds_for_point(available(), missing.size(), 4); };
     measure_points(context_, missing, *state.next, seconds, false);
   }
   study_.crossovers.push_back(find_crossover(study_, a, b, options_.largest_batch).crossover);
@@ -369,7 +370,7 @@ void Engine::roofs() {
     const std::string what = "peak rates of " + study_.devices[i].id;
     if (context_.stop.requested())
       study_.omissions.push_back({what, "interrupted"});
-    else if (budget_.limited() && left_before(for_targets()) < kSecondsOfPeakRates)
+    else if (budget_.limited() && available() < kSecondsOfPeakRates)
       study_.omissions.push_back({what, budget_text() + ": measuring them takes some seconds"});
     else {
       progress_.step(study_.devices[i].id);
@@ -434,8 +435,9 @@ rt::Result<Study> Engine::run() {
     second_chances(batch);
     crossovers();
     for (Lane& lane : lanes_) lane.runner.reset();
+    keep(for_targets());
     roofs();
-    break_down(context_, lanes_, left_before(for_targets()));
+    break_down(context_, lanes_, available());
   }
   work();
   measure_targets(context_, lanes_);
