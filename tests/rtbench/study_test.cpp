@@ -119,7 +119,7 @@ TEST(Crossovers, AreMeasuredUntilTheyAreFine) {
   }
   EXPECT_LE(measured, 6);
   EXPECT_TRUE(state.crossover.resolved);
-  EXPECT_EQ(state.crossover.last_below, 8);  // at 11 the intervals overlap
+  EXPECT_EQ(state.crossover.last_below, 10);  // at 11 the intervals overlap
   EXPECT_EQ(state.crossover.first_above, 12);
   EXPECT_NEAR(state.crossover.estimate, 11.11, 0.2);
 }
