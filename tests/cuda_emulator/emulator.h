@@ -76,7 +76,10 @@ void commit_copies();
 /// The next copy that is older than the newest `pending` groups.
 bool pop_copy(int pending, AsyncCopy& copy);
 
-/// Runs all blocks of a grid now. False when a fault stopped it.
+/// The memory of the threads' stacks, taken once, before the first launch: no launch fails for it later.
+/// False: there is none.
+bool reserve_stacks() noexcept;
+/// Runs all blocks of a grid now. False when a fault stopped it, or without memory.
 bool run_grid(const std::function<void()>& body, dim3 grid, dim3 block, unsigned shared_bytes);
 
 // Options and counters for tests.

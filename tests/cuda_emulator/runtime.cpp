@@ -251,6 +251,7 @@ cudaError_t launch(Work body, const void* symbol, dim3 grid, dim3 block, unsigne
   if (shared_bytes > limit) return result(cudaErrorInvalidValue);
   if (real(stream) != &runtime().null_stream && stream->device != current_device)
     return result(cudaErrorInvalidResourceHandle);
+  if (!reserve_stacks()) return result(cudaErrorMemoryAllocation);
   return result(push_work(stream, [body = std::move(body), grid, block, shared_bytes] {
     if (runtime().sticky == cudaSuccess && !run_grid(body, grid, block, shared_bytes))
       runtime().sticky = cudaErrorLaunchFailure;

@@ -7,7 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <random>
 #include <string>
 #include <vector>
@@ -131,6 +133,9 @@ struct Scheduler {
   Barrier barrier;
   Thread* ready[kMaxThreads] = {};  ///< a ring; contains each thread at most once
   unsigned ready_first = 0, ready_end = 0;
+  char* stacks = nullptr;  ///< of all fibers, each above a page that cannot be accessed
+  std::unique_ptr<Fiber[]> all_fibers;
+  size_t fibers = 0;                  ///< of these, how many were made
   std::vector<unsigned> start_order;  ///< the order in which threads start
   size_t next_start = 0;
   unsigned count = 0, live = 0;
@@ -193,12 +198,12 @@ void prepare(Fiber* fiber) {
 }
 
 Fiber* make_fiber() {
-  auto* fiber = new Fiber;
-  void* memory = mmap(nullptr, kStackBytes + kPage, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
+  Scheduler& s = scheduler();
+  if (s.stacks == nullptr || s.fibers == kMaxThreads) std::abort();  // reserve_stacks() was not called
+  Fiber* fiber = &s.all_fibers[s.fibers];
+  char* memory = s.stacks + s.fibers++ * (kStackBytes + kPage);
   mprotect(memory, kPage, PROT_NONE);
-  fiber->stack = static_cast<char*>(memory) + kPage;
+  fiber->stack = memory + kPage;
 #if RT_EMULATOR_TSAN
   fiber->tsan = __tsan_create_fiber(0);
 #endif
@@ -450,6 +455,18 @@ void run_block(BlockContext& block, unsigned count) {
 
 }  // namespace
 
+bool reserve_stacks() noexcept {
+  Scheduler& s = scheduler();
+  if (s.stacks != nullptr) return true;
+  if (s.all_fibers == nullptr) s.all_fibers.reset(new (std::nothrow) Fiber[kMaxThreads]);
+  if (s.all_fibers == nullptr) return false;
+  void* memory = mmap(nullptr, kMaxThreads * (kStackBytes + kPage), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  s.stacks = static_cast<char*>(memory);
+  return true;
+}
+
 Options& options() {
   return scheduler().options;
 }
@@ -593,13 +610,14 @@ void warp_collective(unsigned mask, void* record, WarpOperation operation, const
 bool run_grid(const std::function<void()>& body, dim3 grid, dim3 block, unsigned shared_bytes) {
   Scheduler& s = scheduler();
   const std::lock_guard lock(s.mutex);
+  BlockContext context{{0, 0, 0}, block, grid, nullptr, shared_bytes};
+  if (!reserve_stacks()) return false;
+  if (shared_bytes > 0 && posix_memalign(&context.dynamic_shared, 128, shared_bytes) != 0) return false;
   ++s.counts.launches;
   s.body = &body;
 #if RT_EMULATOR_TSAN
   s.tsan = __tsan_get_current_fiber();
 #endif
-  BlockContext context{{0, 0, 0}, block, grid, nullptr, shared_bytes};
-  if (shared_bytes > 0 && posix_memalign(&context.dynamic_shared, 128, shared_bytes) != 0) std::abort();
   s.aborted = false;
   order_before(&s.tsan_start);
   const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
