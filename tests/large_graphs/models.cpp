@@ -247,6 +247,22 @@ Model dimensions(int count) {
   return model;
 }
 
+/// The same with a node each that becomes an operator with a body, which has the dimension as well.
+Model composite_dimensions(int count) {
+  Model model = new_model();
+  integers(model, "all", {0, 1});
+  constant(model, "scale", {4}, {1, 2, 3, 4});
+  std::vector<std::string> results;
+  for (int i = 0; i < count / 4; ++i) {
+    input(model, numbered("x", i), {numbered("n", i), "4"});
+    node(model, "LayerNormalization", {numbered("x", i), "scale"}, numbered("l", i));
+    results.push_back(numbered("y", i));
+    integer(node(model, "ReduceSum", {numbered("l", i), "all"}, results.back()), "keepdims", 0);
+  }
+  output(model, sum(model, results));
+  return model;
+}
+
 /// Inputs that must have the same extent, which they call by different names.
 Model equal_dimensions(int count) {
   Model model = new_model();
@@ -303,6 +319,21 @@ Model counts_from_data(int count) {
     integer(node(model, "ReduceMax", {numbered("z", i)}, results.back()), "keepdims", 0);
   }
   output(model, sum(model, results));
+  return model;
+}
+
+/// Each count depends on the one before: a session plans and runs them one after the other.
+Model chain_of_counts(int count) {
+  Model model = new_model();
+  input(model, "x", {"batch", "4"});
+  constant(model, "t0", {1}, {0});
+  for (int i = 0; i < count / 4; ++i) {
+    node(model, "Less", {"x", numbered("t", i)}, numbered("b", i));
+    node(model, "NonZero", {numbered("b", i)}, numbered("z", i));
+    integer(node(model, "ReduceSum", {numbered("z", i)}, numbered("s", i)), "keepdims", 0);
+    integer(node(model, "Cast", {numbered("s", i)}, numbered("t", i + 1)), "to", kFloat);
+  }
+  output(model, numbered("t", count / 4));
   return model;
 }
 
@@ -551,9 +582,12 @@ constexpr LargeModel kModels[] = {
     {"folded", "a chain of nodes that read constants only", folded},
     {"unused", "a chain without a reader", unused},
     {"dimensions", "inputs, each with a dimension of its own", dimensions},
+    {"composite_dimensions", "LayerNormalization of inputs, each with a dimension of its own",
+     composite_dimensions},
     {"equal_dimensions", "64 dimensions that must be equal, then a chain", equal_dimensions},
     {"growing_dimension", "n + 1, n + 2, ..", growing_dimension},
     {"counts_from_data", "NonZero", counts_from_data},
+    {"chain_of_counts", "NonZero, each of a comparison with the sum of the one before", chain_of_counts},
     {"shape_arithmetic", "a chain of sums that gives a shape", shape_arithmetic},
     {"movement", "Transpose and Reshape that cancel", movement},
     {"transposed_fan_out", "a Transpose with half as many readers, and the sum of their results",

@@ -32,6 +32,7 @@ Status ConstantStore::place(std::span<const Wanted> wanted) {
   for (const Wanted& constant : wanted) {
     if (!in_place(*constant.device, constant.data)) continue;
     RT_ASSIGN(BlockPtr block, Block::wrap(*constant.device, constant.data, constant.bytes));
+    in_place_.insert(constant.data);
     locations_[{constant.device, constant.data}] = {block.get(), 0};
     blocks_.push_back(std::move(block));
   }
@@ -69,13 +70,6 @@ void ConstantStore::abandon() noexcept {
 MemoryLocation ConstantStore::find(Device& device, const std::byte* data) const {
   const auto found = locations_.find({&device, data});
   return found == locations_.end() ? MemoryLocation{} : found->second;
-}
-
-bool ConstantStore::reads_host(const std::byte* data) const noexcept {
-  return std::any_of(locations_.begin(), locations_.end(), [&](const auto& location) {
-    return location.first.second == data && location.second.block != nullptr &&
-           location.second.block->host() == reinterpret_cast<const void*>(data);
-  });
 }
 
 size_t PlanConstants::allocated_bytes(const Slabs& slabs) noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "runtime/session/device/device_set.h"
@@ -31,7 +32,7 @@ class ConstantStore {
   /// Only after commit().
   MemoryLocation find(Device& device, const std::byte* data) const;
   /// Whether a device reads these bytes in place.
-  bool reads_host(const std::byte* data) const noexcept;
+  bool reads_host(const std::byte* data) const noexcept { return in_place_.count(data) > 0; }
   /// Device memory allocated so far, without memory used in place.
   size_t allocated_bytes() const noexcept { return allocated_bytes_; }
 
@@ -48,6 +49,7 @@ class ConstantStore {
   std::vector<BlockPtr> blocks_;
   /// Without a block: registered and not committed.
   std::map<std::pair<const Device*, const std::byte*>, MemoryLocation> locations_;
+  std::set<const std::byte*> in_place_;
 };
 
 /// Constants computed for the shapes of one plan. Of a graph's plans one runs at a time, so they take turns

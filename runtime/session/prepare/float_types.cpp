@@ -27,8 +27,9 @@ Result<Ref> FloatTypes::constant(Ref value, const TensorInfo& info) {
   const std::byte* host = from.host;
   if (info.bytes() > 0) {
     ConvertedConstant own;
-    ConvertedConstant& converted = from.stable ? request_.converted[{from.host, info.dtype}] : own;
+    ConvertedConstant& converted = from.stable ? request_.converted.all[{from.host, info.dtype}] : own;
     if (!converted.filled) {
+      if (from.stable) request_.converted.filled.push_back(&converted);
       RT_TRY(converted.bytes.reserve(info.bytes()));
       convert_floats(from.host, from.info.dtype, converted.bytes.data(), info.dtype, info.elements());
       converted.filled = true;

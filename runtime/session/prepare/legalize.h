@@ -28,7 +28,10 @@ struct ConvertedConstant {
   AlignedBytes bytes;
   bool filled = false;
 };
-using ConvertedConstants = std::map<std::pair<const std::byte*, DType>, ConvertedConstant>;
+struct ConvertedConstants {
+  std::map<std::pair<const std::byte*, DType>, ConvertedConstant> all;
+  std::vector<ConvertedConstant*> filled;  ///< since the last plan
+};
 
 struct LegalizeRequest {
   const Graph& graph;

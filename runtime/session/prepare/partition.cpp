@@ -24,7 +24,8 @@ class Partitioner {
         from_data_(graph.values.size()),
         producers_(producers(graph)),
         host_(graph.nodes.size()),
-        stage_(graph.nodes.size()) {
+        stage_(graph.nodes.size()),
+        local_symbols_(graph.symbols.size(), -1) {
     for (ValueId id = 0; id < graph.values.size(); ++id) {
       const Value& value = graph[id];
       from_data_[id] =
@@ -127,12 +128,13 @@ class Partitioner {
     PartitionStep step{.segment = std::make_unique<Graph>()};
     Graph& made = *step.segment;
     made.name = text(graph_.name, '/', stage);
-    made.symbols = graph_.symbols;
     std::vector<ValueId> known;
+    std::vector<int32_t> named;
     const auto local = [&](ValueId id) {
       if (id == kNoValue || local_[id] != kNoValue) return id == kNoValue ? id : local_[id];
       known.push_back(id);
       Value value = graph_[id];
+      for (Dim& dim : value.dims) dim.symbol = local_symbol(dim.symbol, made, named);
       const bool inside = value.role == Role::Constant || value.role == Role::State || home(id) == stage;
       value.role = inside ? value.role : Role::Input;
       local_[id] = made.add_value(std::move(value));
@@ -157,7 +159,24 @@ class Partitioner {
       for (const StateUpdate& update : graph_.state_updates)
         made.state_updates.push_back({local(update.state), local(update.value)});
     for (const ValueId id : known) local_[id] = kNoValue;
+    for (const int32_t symbol : named) local_symbols_[static_cast<size_t>(symbol)] = -1;
     return step;
+  }
+
+  /// The segment's own number of a symbol of the graph: with those that its definition refers to. A segment
+  /// has only what it needs, because there may be as many segments as symbols.
+  int32_t local_symbol(int32_t symbol, Graph& made, std::vector<int32_t>& named) {
+    if (symbol < 0 || static_cast<size_t>(symbol) >= graph_.symbols.size()) return symbol;
+    int32_t& number = local_symbols_[static_cast<size_t>(symbol)];
+    if (number >= 0) return number;
+    Symbol copy = graph_.symbols[static_cast<size_t>(symbol)];
+    for (ExtentTerm& term : copy.definition)  // of symbols without a definition
+      if (term.op == ExtentOp::Symbol)
+        term.value = local_symbol(static_cast<int32_t>(term.value), made, named);
+    number = static_cast<int32_t>(made.symbols.size());
+    named.push_back(symbol);
+    made.symbols.push_back(std::move(copy));
+    return number;
   }
 
   const Graph& graph_;
@@ -166,7 +185,8 @@ class Partitioner {
   std::vector<uint8_t> host_;  ///< by node
   std::vector<int> stage_;     ///< by node: of its segment, or of the segment before a host node
   std::vector<uint8_t> crossing_;
-  std::vector<ValueId> local_;  ///< by value: its id in the segment that is being made
+  std::vector<ValueId> local_;          ///< by value: its id in the segment that is being made
+  std::vector<int32_t> local_symbols_;  ///< by symbol: the same; -1 for none
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "runtime/session/prepare/program.h"
 
 namespace librt {
+
+class GraphRunner;
 
 /// Shared by the plans of a session.
 struct PlanContext {
@@ -39,7 +42,9 @@ class Plan {
   /// The key of this plan.
   std::vector<TensorInfo> inputs;
   std::vector<std::vector<std::byte>> values;  ///< of inputs that determine shapes; else empty
-  uint64_t last_use = 0;                       ///< on the clock of the workspace
+  std::list<GraphRunner*>::iterator use;       ///< in Workspace::uses
+  static constexpr size_t kNowhere = ~size_t{0};
+  size_t recorded_as = kNowhere;  ///< index in Workspace::recorded
 
   /// slabs: shared by the plans of a graph, outlive them.
   Plan(std::unique_ptr<Program> program, PlanConstants::Slabs& slabs) noexcept

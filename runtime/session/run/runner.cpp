@@ -80,8 +80,11 @@ Status Workspace::grow_arenas(const Plan& plan) {
     const size_t needed = std::max<size_t>(space < planned.size() ? planned[space] : 0, kHostAlignment);
     if (arenas[space] != nullptr && arenas[space]->size() >= needed) continue;
     // Other plans refer to the old arena: they are re-recorded at their next use.
-    for (const GraphRunner* runner : runners)
-      for (const auto& other : runner->plans_) other->forget_recording();
+    for (Plan* other : recorded) {
+      other->forget_recording();
+      other->recorded_as = Plan::kNowhere;
+    }
+    recorded.clear();
     arenas[space].reset();
     auto grown = Block::allocate(devices->owner(static_cast<uint8_t>(space)), needed);
     if (!grown.ok()) {
@@ -96,16 +99,25 @@ Status Workspace::grow_arenas(const Plan& plan) {
 void Workspace::evict(GraphRunner& newest) {
   const uint64_t most = plan_cache_bytes > 0 ? plan_cache_bytes : kPlanCacheBytes;
   while (newest.plans_.size() > kMostPlans) newest.drop_oldest();
-  while (plans.footprint > most) {
-    GraphRunner* oldest = nullptr;
-    for (GraphRunner* runner : runners) {
-      if (runner->plans_.empty() || runner->plans_.front().get() == newest.current_) continue;
-      if (oldest == nullptr || runner->plans_.front()->last_use < oldest->plans_.front()->last_use)
-        oldest = runner;
-    }
-    if (oldest == nullptr) return;
+  while (plans.footprint > most && !uses.empty()) {
+    GraphRunner* oldest = uses.front();
+    if (oldest->plans_.front().get() == newest.current_) return;
     oldest->drop_oldest();
   }
+}
+
+void Workspace::note_recording(Plan& plan) {
+  if (plan.recorded_as != Plan::kNowhere) return;
+  recorded.push_back(&plan);
+  plan.recorded_as = recorded.size() - 1;
+}
+
+void Workspace::forget(Plan& plan) noexcept {
+  uses.erase(plan.use);
+  if (plan.recorded_as == Plan::kNowhere) return;
+  recorded[plan.recorded_as] = recorded.back();
+  recorded[plan.recorded_as]->recorded_as = plan.recorded_as;
+  recorded.pop_back();
 }
 
 // --- GraphRunner
@@ -123,6 +135,7 @@ GraphRunner::~GraphRunner() {
   shared_.runners[position_] = last;
   last->position_ = position_;
   shared_.runners.pop_back();
+  for (const auto& plan : plans_) shared_.forget(*plan);
   count_bytes(PlanBytes{});
 }
 
@@ -169,7 +182,7 @@ bool GraphRunner::is_prepared(std::span<const ConstTensorView> inputs) const noe
 
 Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
   if (is_prepared(inputs)) {
-    current_->last_use = ++shared_.clock;
+    shared_.note_use(*current_);
     return {};
   }
   const auto found =
@@ -181,11 +194,12 @@ Status GraphRunner::prepare(std::span<const ConstTensorView> inputs) {
     current_ = nullptr;
     RT_TRY(build_plan(inputs));
   }
-  current_->last_use = ++shared_.clock;
+  shared_.note_use(*current_);
   PlanContext context = shared_.context();
   Status status = load_constants();
   if (status.ok() && !current_->recorded()) {
     status = shared_.grow_arenas(*current_);
+    if (status.ok()) shared_.note_recording(*current_);
     if (status.ok()) status = current_->record(context);
   }
   if (!status.ok()) current_ = nullptr;
@@ -201,11 +215,12 @@ Status GraphRunner::load_constants() {
 }
 
 void Workspace::discard_constants(const Graph& graph) noexcept {
-  for (auto& [key, constant] : converted) {
-    if (!constant.filled || constants.reads_host(constant.bytes.data())) continue;
-    constant.bytes.discard();
-    constant.filled = false;
+  for (ConvertedConstant* constant : converted.filled) {
+    if (!constant->filled || constants.reads_host(constant->bytes.data())) continue;
+    constant->bytes.discard();
+    constant->filled = false;
   }
+  converted.filled.clear();
   for (const Value& value : graph.values) {
     const std::byte* data = value.data.data;
     if (is_within(mapped, data) && !constants.reads_host(data)) discard_pages(data, value.data.size);
@@ -263,6 +278,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
   RT_TRY(shared_.check_limit(graph_, *plan, plan->new_bytes(context)));
   RT_TRY(plan->commit(context));
   plans_.reserve(plans_.size() + 1);
+  plan->use = shared_.uses.insert(shared_.uses.end(), this);
   booking.kept = true;
   shared_.discard_constants(graph_);
   plans_.push_back(std::move(plan));
@@ -274,6 +290,7 @@ Status GraphRunner::build_plan(std::span<const ConstTensorView> inputs) {
 
 void GraphRunner::drop_oldest() noexcept {
   if (plans_.front().get() == current_) current_ = nullptr;
+  shared_.forget(*plans_.front());
   plans_.erase(plans_.begin());
   count_bytes();
 }

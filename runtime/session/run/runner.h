@@ -4,6 +4,7 @@
 // weights, packed bytes, arenas (Workspace). Must not know: who owns the memory of inputs and outputs.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct Workspace {
   uint64_t plan_cache_bytes = 0;
   StopSignal stop;
   std::vector<GraphRunner*> runners;  ///< each registers and unregisters itself
-  uint64_t clock = 0;                 ///< counts uses of plans
+  std::list<GraphRunner*> uses;       ///< an entry for each plan, the least recently used first
+  std::vector<Plan*> recorded;        ///< plans that may refer to the arenas
 
   PlanContext context() noexcept {
     return {*devices, *states, constants, packed, arenas, profile, &stop, mapped};
@@ -64,6 +66,11 @@ struct Workspace {
   /// Discards converted constants, and pages of the file, that have been packed by kernels, copied to
   /// devices, or folded into plans.
   void discard_constants(const Graph& graph) noexcept;
+  void note_use(const Plan& plan) noexcept { uses.splice(uses.end(), uses, plan.use); }
+  /// Before the plan is recorded.
+  void note_recording(Plan& plan);
+  /// Before the plan is destroyed.
+  void forget(Plan& plan) noexcept;
   /// Evicts plans, least recently used first, until they are within the limits; not the one that `newest` is
   /// about to run.
   void evict(GraphRunner& newest);

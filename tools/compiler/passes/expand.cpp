@@ -20,11 +20,19 @@ Result<Graph> body_of(const Graph& graph, const Node& node, const ops::CompilerP
                       const std::vector<State>& states) {
   Graph body;
   body.name = node.name;
-  body.symbols = graph.symbols;
   Builder builder(body, &states);
   std::vector<ValueId> inputs;
-  for (const ValueId input : node.inputs)
-    inputs.push_back(input == kNoValue ? kNoValue : builder.input("", graph[input].dtype, graph[input].dims));
+  for (const ValueId input : node.inputs) {
+    if (input == kNoValue) {
+      inputs.push_back(kNoValue);
+      continue;
+    }
+    // Only the symbols that it needs: there may be as many composites as symbols.
+    std::vector<Dim> dims = graph[input].dims;
+    for (Dim& dim : dims)
+      if (dim.symbol >= 0) dim.symbol = copy_symbol(graph, dim.symbol, body);
+    inputs.push_back(builder.input("", graph[input].dtype, std::move(dims)));
+  }
   for (ValueId output : page.body(builder, node, inputs)) builder.output(output);
   RT_TRY(Status(builder.status()).in(describe(node)));
   if (body.outputs.size() != node.outputs.size())
