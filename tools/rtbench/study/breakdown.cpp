@@ -86,7 +86,8 @@ void break_down(LaneContext& context, std::vector<Lane>& lanes, double seconds) 
       if (context.stop.requested())
         why = "interrupted";
       else if (context.budget.limited() && context.budget.spent() + expected > end)
-        why = "the budget: it would take about " + duration_text(expected);
+        why = context.budget.spent() >= end ? "the budget was spent"
+                                            : "the budget: it would take about " + duration_text(expected);
       if (why.empty()) {
         context.progress.step(what);
         rt::Status status;
