@@ -36,9 +36,18 @@ bool onednn_uses_teams() noexcept {
   return s_called.load(std::memory_order_relaxed);
 }
 
-void set_foreign_threads(int threads) noexcept {
-  if (onednn_uses_teams()) return;
-  if (const auto set = libgomp<void (*)(int)>("omp_set_num_threads")) set(threads);
+int set_foreign_threads(int threads) noexcept {
+  if (onednn_uses_teams()) return 0;
+  const auto set = libgomp<void (*)(int)>("omp_set_num_threads");
+  if (set == nullptr) return 0;
+  const int before = forwarded("omp_get_max_threads", 0);
+  set(threads);
+  return before;
+}
+
+void restore_foreign_threads(int before) noexcept {
+  if (before <= 0) return;
+  if (const auto set = libgomp<void (*)(int)>("omp_set_num_threads")) set(before);
 }
 
 }  // namespace librt::cpu

@@ -12,7 +12,9 @@ namespace librt::cpu {
 bool onednn_uses_teams() noexcept;
 
 /// Until oneDNN was seen to call this module: sets the number of threads of the OpenMP runtime that it may be
-/// using, for regions of the calling thread.
-void set_foreign_threads(int threads) noexcept;
+/// using, for regions of the calling thread. Returns the number before, or 0 when there is nothing to set.
+int set_foreign_threads(int threads) noexcept;
+/// Undoes it.
+void restore_foreign_threads(int before) noexcept;
 
 }  // namespace librt::cpu

@@ -278,13 +278,14 @@ ThreadScope::ThreadScope(int threads) noexcept : before_(t_team) {
   if (before_ != nullptr && before_->size() == threads) return;
   acquired_ = &Team::acquire(threads);
   t_team = acquired_;
-  set_foreign_threads(threads);
+  foreign_before_ = set_foreign_threads(threads);
 }
 
 ThreadScope::~ThreadScope() {
   if (acquired_ == nullptr) return;
   acquired_->release();
   t_team = before_;
+  restore_foreign_threads(foreign_before_);
 }
 
 }  // namespace librt::cpu

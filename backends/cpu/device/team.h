@@ -111,6 +111,7 @@ class ThreadScope {
  private:
   Team* before_;
   Team* acquired_ = nullptr;
+  int foreign_before_ = 0;  ///< threads of the application's OpenMP runtime, to be restored
 };
 
 }  // namespace librt::cpu
