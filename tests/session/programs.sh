@@ -52,7 +52,7 @@ grep -Eq '^ +[-0-9.e+]+  [0-9] (zero|one|two|three|four|five|six|seven|eight|nin
 grep -Eq '^device +cpu 0 \(.*\), requested$' error.txt || fail "no device: $(cat error.txt)"
 grep -Eq '^time +load .* ms, session .* ms, first run .* ms, median of 3 more .* ms$' error.txt || fail "no times: $(cat error.txt)"
 "$bin/rtrun" "$model" --random-input >/dev/null 2>error.txt
-grep -Eq '^device .*auto: cpu 0, the shortest predicted time' error.txt || fail "no reason of auto: $(cat error.txt)"
+grep -Eq '^device .*auto: cpu 0, the least predicted time' error.txt || fail "no reason of auto: $(cat error.txt)"
 "${run[@]}" --top-k 3 --label-names names --repeat 3 --json >top.json
 # The three largest of the values, with their names, in the order of the scores.
 python top.json names <<'END'
