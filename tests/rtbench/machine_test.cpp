@@ -7,26 +7,22 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tools/cli/process.h"
+
 namespace librt::bench {
 namespace {
 
 class Root {
  public:
-  Root() {
-    std::string name = (std::filesystem::temp_directory_path() / "rtbench_machine_XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::filesystem::filesystem_error("mkdtemp", {});
-    folder_ = name;
-  }
-  ~Root() { std::filesystem::remove_all(folder_); }
   void write(const std::string& path, const std::string& text) const {
-    const std::filesystem::path file(folder_ + path);
+    const std::filesystem::path file(folder() + path);
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text;
   }
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return scratch_.path(); }
 
  private:
-  std::string folder_;
+  tools::TemporaryFolder scratch_{"rtbench-machine"};
 };
 
 const char* const kInfo =

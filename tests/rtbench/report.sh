@@ -2,21 +2,7 @@
 # report.sh BIN SCRATCH SOURCES: every form of the report of a small study, the stored studies, compare and view.
 set -euo pipefail
 bin=$1 scratch=$2 sources=$3
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cd "$scratch"
-export XDG_DATA_HOME=$scratch/data
-
-fail() { echo "FAILED: $*"; exit 1; }
-# CODE TEXT COMMAND ...: the exit code, and the text on stderr.
-refuses() {
-  local wanted=$1 text=$2 code=0
-  "$bin/rtbench" "${@:3}" >out.txt 2>error.txt || code=$?
-  [[ $code == "$wanted" ]] || fail "rtbench ${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
-  grep -qF -- "$text" error.txt || fail "rtbench ${*:3}: expected '$text', found: $(cat error.txt)"
-}
-# PATTERN FILE
-has() { grep -Eq -- "$1" "$2" || fail "expected '$1' in $2, found: $(head -c 2000 "$2")"; }
+. "$(dirname "$0")/rtbench.sh"
 study=(study zoo:lenet5 --backend cpu --precision fp32,bf16 --budget 4s)
 chart_js=1
 "$bin/rtbench" "${study[@]}" --html /nonexistent/x.html 2>&1 | grep -q 'without Chart.js' && chart_js=

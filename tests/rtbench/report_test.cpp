@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tests/rtbench/example_study.h"
+#include "tools/cli/process.h"
 #include "tools/rtbench/report/html.h"
 #include "tools/rtbench/report/html_text.h"
 #include "tools/rtbench/report/markdown.h"
@@ -116,12 +117,8 @@ TEST(Csv, EveryLineHasTheColumnsOfTheHead) {
 
 class Store : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/librt_store_XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string folder_;
+  const tools::TemporaryFolder scratch_{"librt-store"};
+  const std::string folder_ = scratch_.path();
 };
 
 TEST_F(Store, KeepsEachStudy) {

@@ -2,44 +2,34 @@
 # study.sh BIN SCRATCH: `rtbench study` on the CPU, with short budgets: its output, its errors, Ctrl-C.
 set -euo pipefail
 bin=$1 scratch=$2
-rm -rf "$scratch"
-mkdir -p "$scratch"
-cd "$scratch"
-export XDG_DATA_HOME=$scratch/data
-
-fail() { echo "FAILED: $*"; exit 1; }
-# CODE TEXT ARGUMENT ...
-refuses() {
-  local wanted=$1 text=$2 code=0
-  "$bin/rtbench" study "${@:3}" >out.txt 2>error.txt || code=$?
-  [[ $code == "$wanted" ]] || fail "${*:3}: exit code $code, expected $wanted: $(cat error.txt)"
-  grep -qF -- "$text" error.txt || fail "${*:3}: expected '$text', found: $(cat error.txt)"
+. "$(dirname "$0")/rtbench.sh"
+# An error of a study comes without a result.
+refuses_study() {
+  refuses "$1" "$2" study "${@:3}"
   [[ ! -s out.txt ]] || fail "${*:3}: an error with a result: $(cat out.txt)"
 }
-# PATTERN FILE
-has() { grep -Eq -- "$1" "$2" || fail "expected '$1', found: $(cat "$2")"; }
 
 echo "--- what is refused"
-refuses 2 "unknown backend 'gpu'; expected all" zoo:lenet5 --backend gpu
-refuses 3 "there is no such device" zoo:lenet5 --backend cpu:7
-refuses 2 "--budget: expected a time above 0 such as 30s, 5min or 1h, found '0'" zoo:lenet5 --budget 0
-refuses 2 "found '0s'" zoo:lenet5 --budget 0s
-refuses 2 "found '-5min'" zoo:lenet5 --budget=-5min
-refuses 2 "found '5 parsecs'" zoo:lenet5 --budget "5 parsecs"
-refuses 2 "--target needs --data" zoo:lenet5 --mode train --target accuracy=0.9
-refuses 2 "--epochs needs --data" zoo:lenet5 --mode train --epochs 3
-refuses 2 "--data needs --mode train or both" zoo:lenet5 --data images --target accuracy=0.9
-refuses 2 "--target needs --validate or --validate-fraction" zoo:lenet5 --mode train --data images --target accuracy=0.9
-refuses 2 "--target accuracy: expected METRIC=VALUE" zoo:lenet5 --mode train --data images --target accuracy
-refuses 2 "--precision" zoo:lenet5 --precision fp7
-refuses 2 "--largest-batch: expected a number above 0, found 0" zoo:lenet5 --largest-batch 0
-refuses 2 "expected a dynamic dimension of the model (batch), found 'sequence'" zoo:lenet5 --dim sequence=4
-refuses 2 "--price" zoo:lenet5 --backend cpu --price gpu=3
-refuses 2 "--price" zoo:lenet5 --backend cpu --price cpu=-1
-refuses 2 "--electricity" zoo:lenet5 --backend cpu --electricity much
-refuses 2 "nothing.rt: No such file" nothing.rt
-refuses 2 "zoo" zoo:nothing
-refuses 2 "model" # without one
+refuses_study 2 "unknown backend 'gpu'; expected all" zoo:lenet5 --backend gpu
+refuses_study 3 "there is no such device" zoo:lenet5 --backend cpu:7
+refuses_study 2 "--budget: expected a time above 0 such as 30s, 5min or 1h, found '0'" zoo:lenet5 --budget 0
+refuses_study 2 "found '0s'" zoo:lenet5 --budget 0s
+refuses_study 2 "found '-5min'" zoo:lenet5 --budget=-5min
+refuses_study 2 "found '5 parsecs'" zoo:lenet5 --budget "5 parsecs"
+refuses_study 2 "--target needs --data" zoo:lenet5 --mode train --target accuracy=0.9
+refuses_study 2 "--epochs needs --data" zoo:lenet5 --mode train --epochs 3
+refuses_study 2 "--data needs --mode train or both" zoo:lenet5 --data images --target accuracy=0.9
+refuses_study 2 "--target needs --validate or --validate-fraction" zoo:lenet5 --mode train --data images --target accuracy=0.9
+refuses_study 2 "--target accuracy: expected METRIC=VALUE" zoo:lenet5 --mode train --data images --target accuracy
+refuses_study 2 "--precision" zoo:lenet5 --precision fp7
+refuses_study 2 "--largest-batch: expected a number above 0, found 0" zoo:lenet5 --largest-batch 0
+refuses_study 2 "expected a dynamic dimension of the model (batch), found 'sequence'" zoo:lenet5 --dim sequence=4
+refuses_study 2 "--price" zoo:lenet5 --backend cpu --price gpu=3
+refuses_study 2 "--price" zoo:lenet5 --backend cpu --price cpu=-1
+refuses_study 2 "--electricity" zoo:lenet5 --backend cpu --electricity much
+refuses_study 2 "nothing.rt: No such file" nothing.rt
+refuses_study 2 "zoo" zoo:nothing
+refuses_study 2 "model" # without one
 
 echo "--- a small study: every precision in both modes has points or a reason"
 "$bin/rtbench" study zoo:lenet5 --backend cpu --mode both --budget 15s --price cpu=0.17 >study.txt 2>progress.txt || fail "exit code $?: $(cat progress.txt study.txt)"

@@ -1,10 +1,8 @@
 #include "tools/cli/onnx_model.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,8 +16,7 @@
 #include "runtime/core/cache_folder.h"
 #include "runtime/core/hash.h"
 #include "tools/cli/find_program.h"
-
-extern char** environ;
+#include "tools/cli/process.h"
 
 namespace librt::tools {
 namespace {
@@ -91,23 +88,13 @@ void add_external_data(Key& key, const std::string& path) {
 
 /// Runs rtconvert, its report on stderr; its exit code.
 int run_rtconvert(const std::string& rtconvert, const std::string& source, const std::string& target) {
-  posix_spawn_file_actions_t actions;
-  if (posix_spawn_file_actions_init(&actions) != 0) return kBadMachine;
-  posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-  std::string arguments[] = {rtconvert, source, "-o", target};
-  char* argv[] = {arguments[0].data(), arguments[1].data(), arguments[2].data(), arguments[3].data(),
-                  nullptr};
   pid_t child = 0;
-  const int error = posix_spawn(&child, rtconvert.c_str(), &actions, nullptr, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const int error = start_process(child, {rtconvert, source, "-o", target}, {.output = STDERR_FILENO});
   if (error != 0) {
     std::fprintf(stderr, "%s: %s\n", rtconvert.c_str(), std::strerror(error));
     return kBadMachine;
   }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return kBadMachine;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(kBadMachine);
+  return wait_for_process(child, kBadMachine);
 }
 
 /// Converts `source`, which the user calls `path`; an exit code.

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +14,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/rtbench/report/page_files.h"
-
-extern char** environ;
 
 namespace librt::bench {
 namespace {
@@ -67,34 +63,19 @@ Result<std::shared_ptr<Peer>> Peer::open(const PeerOptions& options,
 }
 
 Status Peer::start(const PeerOptions& options) {
-  std::error_code error;
-  std::string name = (std::filesystem::temp_directory_path(error) / "rtbench-peer-XXXXXX").string();
-  if (error || mkdtemp(name.data()) == nullptr) return failed(engine_, "no folder for its files");
-  folder_ = name;
-  std::string config =
+  if (folder_.path().empty()) return failed(engine_, "no folder for its files");
+  const std::string config =
       json{{"engine", options.engine},   {"model", std::filesystem::absolute(options.model).string()},
            {"inputs", options.inputs},   {"outputs", options.outputs},
-           {"threads", options.threads}, {"folder", folder_}}
+           {"threads", options.threads}, {"folder", folder_.path()}}
           .dump(-1, ' ', false, json::error_handler_t::replace);
   Pipe input, output;
   errors_ = memfd_create("peer", MFD_CLOEXEC);
   if (errors_ < 0 || !input.open() || !output.open()) return failed(engine_, "no pipe");
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  if (posix_spawn_file_actions_init(&actions) != 0 || posix_spawnattr_init(&attributes) != 0)
-    return failed(engine_, "no process");
-  posix_spawn_file_actions_adddup2(&actions, input.read, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output.write, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors_, STDERR_FILENO);
   // Ctrl-C is for rtbench, which then ends the process itself.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  std::string python = options.python, flag = "-c", script(peer_script());
-  char* argv[] = {python.data(), flag.data(), script.data(), config.data(), nullptr};
   pid_t child = -1;
-  const int started = posix_spawnp(&child, python.c_str(), &actions, &attributes, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  const int started = tools::start_process(child, {options.python, "-c", std::string(peer_script()), config},
+                                           {input.read, output.write, errors_}, true);
   if (started != 0)
     return Status::make(Code::NotFound, options.python, ": ", std::strerror(started),
                         "; peers run in Python (--peer-python)");
@@ -120,16 +101,13 @@ void Peer::end() {
   to_ = from_ = -1;
   if (process_ <= 0) return;
   kill(-process_, SIGKILL);
-  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  tools::wait_for_process(process_, 0);
   process_ = -1;
 }
 
 Peer::~Peer() {
   end();
   if (errors_ >= 0) close(errors_);
-  std::error_code ignored;
-  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 Result<std::string> Peer::read_line(double seconds, const std::function<bool()>& is_stopped) {

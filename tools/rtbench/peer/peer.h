@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "tools/cli/process.h"
 
 namespace librt::bench {
 
@@ -39,7 +40,7 @@ class Peer {
   /// "1.16.3".
   const std::string& version() const noexcept { return version_; }
   /// A folder for files between the processes, which is deleted with this object.
-  const std::string& folder() const noexcept { return folder_; }
+  const std::string& folder() const noexcept { return folder_.path(); }
   /// Sends a command and waits for the answer. Code::LimitExceeded after `seconds` (0: no limit),
   /// Code::Cancelled when is_stopped() says so: the process is then gone. Errors of the engine are
   /// Code::Unsupported.
@@ -56,7 +57,8 @@ class Peer {
 
   int process_ = -1;
   int to_ = -1, from_ = -1, errors_ = -1;
-  std::string folder_, version_, engine_, received_;
+  tools::TemporaryFolder folder_{"rtbench-peer"};
+  std::string version_, engine_, received_;
 };
 
 }  // namespace librt::bench

@@ -1,7 +1,7 @@
 // The parts of the HTML report, in the order in which they stand there. An absent part is empty, or says why
 // it is absent.
 //
-// A chart is a <canvas data-chart="KIND"> that page/charts.js draws from the page's JSON.
+// A chart is a <canvas data-chart="KIND"> that page/page.js draws from the page's JSON.
 #pragma once
 
 #include "tools/rtbench/report/html_text.h"

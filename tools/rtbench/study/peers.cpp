@@ -1,22 +1,18 @@
 #include "tools/rtbench/study/peers.h"
 
 #include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 
 #include "tools/cli/find_program.h"
 #include "tools/cli/onnx_model.h"
+#include "tools/cli/process.h"
+#include "tools/data/file.h"
 #include "tools/rtbench/peer/peer.h"
 #include "tools/rtbench/study/analysis.h"
 #include "tools/rtbench/words.h"
-
-extern char** environ;
 
 namespace librt::bench {
 namespace {
@@ -25,40 +21,12 @@ using namespace words;  // NOLINT: functions that make text
 
 constexpr double kForPeers = 1.0 / 3;
 
-/// A folder that is deleted at the end of the program: peers may read the model when the batch changes.
-class Folder {
- public:
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() {
-    std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "rtbench-model-XXXXXX").string();
-    if (path_.empty() && !error && mkdtemp(name.data()) != nullptr) path_ = name;
-    return path_;
-  }
-
- private:
-  std::string path_;
-};
-
-bool run_quietly(std::vector<std::string> arguments) {
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  char** argv = pointers.data();
-  posix_spawn_file_actions_t actions;
-  if (posix_spawn_file_actions_init(&actions) != 0) return false;
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+/// Without its report; whether it succeeded.
+bool run_quietly(const std::vector<std::string>& arguments) {
+  const tools::Descriptor nowhere(open("/dev/null", O_WRONLY | O_CLOEXEC));
   pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &actions, nullptr, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = 1;
-  if (error != 0) return false;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return false;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return tools::start_process(child, arguments, {.output = nowhere.number()}) == 0 &&
+         tools::wait_for_process(child, 1) == 0;
 }
 
 /// The path of the model as ONNX; empty: `why` has the reason.
@@ -68,7 +36,8 @@ std::string onnx_path(const std::string& source, std::string& why) {
     why = "peers read ONNX files; give the model as MODEL.onnx";
     return {};
   }
-  static Folder folder;
+  // Until the end of the program: peers may read the model when the batch changes.
+  static const tools::TemporaryFolder folder("rtbench-model");
   const std::string rtconvert = tools::find_program("rtconvert");
   const std::string path = folder.path() + "/" + source.substr(4) + ".onnx";
   if (!folder.path().empty() && !rtconvert.empty() &&

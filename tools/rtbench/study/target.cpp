@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,12 +11,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/find_program.h"
+#include "tools/cli/process.h"
 #include "tools/data/file.h"
-
-extern char** environ;
 
 namespace librt::bench {
 namespace {
@@ -34,7 +32,7 @@ class Training {
       wait();
     }
   }
-  std::string start(std::vector<std::string> arguments);
+  std::string start(const std::vector<std::string>& arguments);
   // Lines until it ends; after `seconds`, or once `stop` is requested, it is asked to end.
   template <class OnLine>
   int follow(double seconds, const Budget& budget, const StopRequest& stop, OnLine on_line);
@@ -52,7 +50,7 @@ class Training {
   bool asked_ = false;
 };
 
-std::string Training::start(std::vector<std::string> arguments) {
+std::string Training::start(const std::vector<std::string>& arguments) {
   int output[2], error[2];
   if (pipe2(output, O_CLOEXEC) != 0) return std::string("no pipe: ") + std::strerror(errno);
   output_ = tools::Descriptor(output[0]);
@@ -60,16 +58,8 @@ std::string Training::start(std::vector<std::string> arguments) {
   if (pipe2(error, O_CLOEXEC) != 0) return std::string("no pipe: ") + std::strerror(errno);
   error_ = tools::Descriptor(error[0]);
   const tools::Descriptor error_end(error[1]);
-  posix_spawn_file_actions_t actions;
-  if (posix_spawn_file_actions_init(&actions) != 0) return "not enough memory";
-  posix_spawn_file_actions_adddup2(&actions, output_end.number(), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, error_end.number(), STDERR_FILENO);
-  std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  char** argv = pointers.data();
-  const int failed = posix_spawn(&child_, argv[0], &actions, nullptr, argv, environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const int failed =
+      tools::start_process(child_, arguments, {.output = output_end.number(), .error = error_end.number()});
   if (failed == 0) return {};
   child_ = -1;
   return arguments[0] + ": " + std::strerror(failed);
@@ -83,11 +73,7 @@ bool Training::read_some(const tools::Descriptor& pipe, std::string& text) {
 }
 
 int Training::wait() {
-  int status = 0;
-  while (waitpid(child_, &status, 0) < 0)
-    if (errno != EINTR) break;
-  child_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(tools::kBadMachine);
+  return tools::wait_for_process(std::exchange(child_, -1), tools::kBadMachine);
 }
 
 template <class OnLine>
