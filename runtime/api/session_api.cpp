@@ -266,6 +266,13 @@ rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profil
       out.device = "host";
       return librt::api::hand_out(out, entry, "rt_profile_entry");
     }
+    if (timing.transfer != nullptr) {
+      out.name = timing.transfer;
+      out.op = "Transfer";
+      out.kernel = "";
+      out.device = session->session->devices().entry(librt::DeviceSet::kChosen).backend.c_str();
+      return librt::api::hand_out(out, entry, "rt_profile_entry");
+    }
     const librt::Step& step = timing.plan->program().steps[timing.step];
     out.name = step.name.c_str();
     switch (step.kind) {
@@ -278,6 +285,8 @@ rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profil
     out.device = session->session->devices().entry(step.device).backend.c_str();
     out.flops = step.cost.flops;
     out.bytes = step.cost.bytes;
+    out.live_bytes = timing.live_bytes;
+    out.scratch_bytes = step.needs.scratch;
     return librt::api::hand_out(out, entry, "rt_profile_entry");
   });
 }

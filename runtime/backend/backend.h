@@ -159,6 +159,9 @@ struct RecordOptions {
   std::span<Slab* const> slots;  ///< slab of each slot; null for slots set by bind_host()
   uint32_t spans = 0;            ///< number of marks
   bool profile = false;
+  /// With profile: names of the spans for tools that watch the device (Nsight, RenderDoc); may be empty. The
+  /// strings outlive the command list.
+  std::span<const char* const> span_names;
   /// If set, a device that computes within submit() checks it before each step of the first `stoppable`
   /// spans; submit() then ends with its status. Other devices complete what was submitted.
   const StopSignal* stop = nullptr;

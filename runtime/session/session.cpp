@@ -439,11 +439,7 @@ std::vector<Executor::Timing> Session::profile() const {
   std::vector<Executor::Timing> timings;
   if (!options_.profile) return timings;
   if (partitioned_ != nullptr) partitioned_->collect(timings);
-  for (size_t i = 0; plan() != nullptr && i < plan()->nanoseconds().size(); ++i)
-    timings.push_back({.plan = plan(),
-                       .step = i,
-                       .nanoseconds = plan()->nanoseconds()[i],
-                       .runs = plan()->profiled_runs()});
+  if (plan() != nullptr) Executor::collect(*plan(), timings);
   return timings;
 }
 

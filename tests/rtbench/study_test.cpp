@@ -186,7 +186,7 @@ NodeTime node(const char* op, double ms, double flops = 0, double bytes = 0) {
 TEST(Breakdown, PartsAddUpToTheRun) {
   const Roof roof = {
       .measured = true, .flops_per_second = 1e9, .bytes_per_second = 1e9, .launch_seconds = 1e-5};
-  Profile profile = split_run(8, 10, 11, {node("Conv", 6, 3e6, 1e6), node("Copy", 1)}, roof);
+  Profile profile = split_run(8, 10, 11, {node("Conv", 6, 3e6, 1e6), node("Transfer", 1)}, roof);
   EXPECT_DOUBLE_EQ(profile.kernels_ms, 6);
   EXPECT_DOUBLE_EQ(profile.transfers_ms, 1);
   EXPECT_DOUBLE_EQ(profile.launches_ms, 3);
@@ -195,7 +195,7 @@ TEST(Breakdown, PartsAddUpToTheRun) {
   EXPECT_EQ(profile.nodes[0].bound, "compute");
   EXPECT_FALSE(profile.nodes[1].roof_share);
   // Timed nodes take longer together than the run without timers.
-  profile = split_run(8, 10, 30, {node("Conv", 15), node("Copy", 5)}, {});
+  profile = split_run(8, 10, 30, {node("Conv", 15), node("Transfer", 5)}, {});
   EXPECT_DOUBLE_EQ(profile.kernels_ms, 7.5);
   EXPECT_DOUBLE_EQ(profile.transfers_ms, 2.5);
   EXPECT_DOUBLE_EQ(profile.launches_ms, 0);

@@ -1,5 +1,8 @@
 #include "backends/cuda/device/commands.h"
 
+#include <nvtx3/nvToolsExt.h>
+
+#include <cstdlib>
 #include <new>
 
 #include "backends/cuda/device/errors.h"
@@ -17,6 +20,29 @@ cudaError_t run_task(Task& task, cudaStream_t stream) noexcept {
   const cuda_emulator::StepScope step;
 #endif
   return task.run(stream);
+}
+
+/// The range of a node in the timeline of Nsight Systems.
+class ProfilerRange {
+ public:
+  ProfilerRange() = default;
+  ~ProfilerRange() { begin(nullptr); }
+  ProfilerRange(const ProfilerRange&) = delete;
+  ProfilerRange& operator=(const ProfilerRange&) = delete;
+  /// Ends the range before; null begins none.
+  void begin(const char* name) noexcept {
+    if (open_) nvtxRangePop();
+    open_ = name != nullptr;
+    if (open_) nvtxRangePushA(name);
+  }
+
+ private:
+  bool open_ = false;
+};
+
+/// How tools that read NVTX ranges are attached to a process.
+bool is_watched() noexcept {
+  return std::getenv("NVTX_INJECTION64_PATH") != nullptr;
 }
 
 class CopyTask final : public Task {
@@ -41,6 +67,7 @@ Result<CommandListPtr> CudaCommands::create(CudaDevice& device, const RecordOpti
       self->slots_.push_back(slab != nullptr ? static_cast<CudaSlab*>(slab)->address() : nullptr);
     self->spans_ = options.spans;
     self->profile_ = options.profile;
+    self->span_names_.assign(options.span_names.begin(), options.span_names.end());
     RT_CUDA_TRY(cudaEventCreateWithFlags(&self->done_, cudaEventDisableTiming), "creating an event");
     return CommandListPtr(std::move(self));
   } catch (...) {
@@ -128,9 +155,13 @@ Status CudaCommands::mark_time(size_t i) {
 
 Status CudaCommands::run_steps(size_t first, size_t last, bool validate) {
   const cudaStream_t stream = device_.compute_stream();
+  ProfilerRange range;
   for (size_t i = first; i < last; ++i) {
     const Step& step = steps_[i];
-    if (profile_ && step.begins_span) RT_TRY(mark_time(step.time));
+    if (profile_ && step.begins_span) {
+      RT_TRY(mark_time(step.time));
+      range.begin(step.span < span_names_.size() ? span_names_[step.span] : nullptr);
+    }
     cudaError_t error = run_task(*step.task, stream);
     if (error == cudaSuccess && validate) error = cudaStreamSynchronize(stream);
     if (error != cudaSuccess) RT_TRY(device_.ranks_status());
@@ -167,7 +198,8 @@ Status CudaCommands::submit() noexcept {
       RT_TRY(run_steps(range.first, range.last, device_.validation()));
   }
   if (profile_) RT_TRY(mark_time(timed_spans_.size()));
-  if (!captured_ && !device_.validation()) {
+  // A graph's kernels are outside of the ranges in which it was captured.
+  if (!captured_ && !device_.validation() && !(profile_ && is_watched())) {
     for (StepRange& range : ranges_)
       if (steps_[range.first].replay == Replay::Graph) RT_TRY(capture(range));
     captured_ = true;

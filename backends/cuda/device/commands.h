@@ -69,6 +69,7 @@ class CudaCommands final : public CommandList {
   std::vector<Step> steps_;
   uint32_t spans_ = 0, span_ = 0;
   bool profile_ = false, finished_ = false, submitted_ = false;
+  std::vector<const char*> span_names_;
   std::vector<StepRange> ranges_;
   bool captured_ = false;
   cudaEvent_t done_ = nullptr;

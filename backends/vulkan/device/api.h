@@ -43,9 +43,10 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
     VkPhysicalDevice device, uint32_t* count, VkCooperativeMatrixPropertiesKHR* properties);
 #endif
 
-#define RT_VK_GLOBAL_FUNCTIONS(X) \
-  X(vkCreateInstance)             \
-  X(vkEnumerateInstanceVersion)   \
+#define RT_VK_GLOBAL_FUNCTIONS(X)           \
+  X(vkCreateInstance)                       \
+  X(vkEnumerateInstanceVersion)             \
+  X(vkEnumerateInstanceExtensionProperties) \
   X(vkEnumerateInstanceLayerProperties)
 
 #define RT_VK_INSTANCE_FUNCTIONS(X)           \
@@ -58,6 +59,11 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
   X(vkEnumerateDeviceExtensionProperties)     \
   X(vkCreateDevice)                           \
   X(vkGetDeviceProcAddr)
+
+/// Of extensions: null where they are missing.
+#define RT_VK_OPTIONAL_DEVICE_FUNCTIONS(X) \
+  X(vkCmdBeginDebugUtilsLabelEXT)          \
+  X(vkCmdEndDebugUtilsLabelEXT)
 
 #define RT_VK_DEVICE_FUNCTIONS(X)  \
   X(vkDestroyDevice)               \
@@ -124,6 +130,7 @@ struct InstanceApi {
 };
 struct DeviceApi {
   RT_VK_DEVICE_FUNCTIONS(RT_VK_MEMBER)
+  RT_VK_OPTIONAL_DEVICE_FUNCTIONS(RT_VK_MEMBER)
 };
 #undef RT_VK_MEMBER
 

@@ -101,6 +101,9 @@ Result<DevicePtr> VulkanDevice::open(const DeviceOptions& options) {
     return Status::make(Code::Device, "device '", self->facts_.name, "' has no " #symbol);
   RT_VK_DEVICE_FUNCTIONS(RT_VK_LOAD)
 #undef RT_VK_LOAD
+#define RT_VK_LOAD(symbol) self->api_.symbol = reinterpret_cast<PFN_##symbol>(get(self->device_, #symbol));
+  RT_VK_OPTIONAL_DEVICE_FUNCTIONS(RT_VK_LOAD)
+#undef RT_VK_LOAD
   self->api_.vkGetDeviceQueue(self->device_, self->plan_.queue_family, 0, &self->queue_);
 
   const std::string folder = cache_folder(options.cache_folder);

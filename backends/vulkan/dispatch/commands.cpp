@@ -53,6 +53,7 @@ Status VulkanCommands::start(const RecordOptions& options) {
     if (slots_[i] == nullptr)
       return invalid_argument("slot ", i, " has no slab; Vulkan kernels do not work on host addresses");
   profile_ = options.profile;
+  span_names_.assign(options.span_names.begin(), options.span_names.end());
   if (profile_ && !device_.plan().timestamps)
     return unsupported("device '", device_.info().name, "' has no timestamps, so it cannot be profiled");
 
@@ -113,6 +114,16 @@ void VulkanCommands::order(std::span<const HazardTracker::Access> accesses) {
   if (hazards_.add(accesses)) barrier();
 }
 
+void VulkanCommands::label(const char* name) noexcept {
+  if (api_.vkCmdBeginDebugUtilsLabelEXT == nullptr || api_.vkCmdEndDebugUtilsLabelEXT == nullptr) return;
+  if (label_open_) api_.vkCmdEndDebugUtilsLabelEXT(commands_);
+  label_open_ = name != nullptr;
+  if (!label_open_) return;
+  VkDebugUtilsLabelEXT text{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
+  text.pLabelName = name;
+  api_.vkCmdBeginDebugUtilsLabelEXT(commands_, &text);
+}
+
 Status VulkanCommands::mark(uint32_t span) noexcept {
   try {
     if (!profile_) return {};
@@ -124,6 +135,7 @@ Status VulkanCommands::mark(uint32_t span) noexcept {
     api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
                              static_cast<uint32_t>(marks_.size()));
     marks_.push_back(span);
+    label(span < span_names_.size() ? span_names_[span] : nullptr);
     return {};
   } catch (...) {
     return caught_exception("marking a span");
@@ -281,6 +293,7 @@ Status VulkanCommands::dispatch(const Dispatch& work) {
 }
 
 Status VulkanCommands::finish() noexcept {
+  label(nullptr);
   if (profile_)
     api_.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_,
                              static_cast<uint32_t>(marks_.size()));

@@ -79,6 +79,8 @@ class VulkanCommands final : public CommandList {
   /// A set of these operands. Storage bindings that they leave out get the device's placeholder.
   Result<VkDescriptorSet> descriptor_set(std::span<const BoundRange> operands);
   void order(std::span<const HazardTracker::Access> accesses);
+  /// Ends the label of the span before, and begins one with this name; null begins none.
+  void label(const char* name) noexcept;
   void barrier();
   VkResult wait_for(Submission& submission) noexcept;
   Status failed(const char* what, VkResult result) const;
@@ -97,6 +99,8 @@ class VulkanCommands final : public CommandList {
   VkQueryPool queries_ = VK_NULL_HANDLE;
   uint32_t query_capacity_ = 0;
   std::vector<uint32_t> marks_;  ///< the span of each timestamp written
+  std::vector<const char*> span_names_;
+  bool label_open_ = false;
   bool profile_ = false;
   bool finished_ = false;
 };

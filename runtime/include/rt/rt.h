@@ -477,23 +477,25 @@ typedef struct rt_memory_stats {
 /** Memory that the session uses now. */
 RT_API rt_status* rt_session_memory(const rt_session* session, rt_memory_stats* stats);
 
-/** Time and cost of one node. */
+/** Time and cost of one node, or of copying inputs or outputs between host and device. */
 typedef struct rt_profile_entry {
-  size_t struct_size;   /**< sizeof of this struct */
-  const char* name;     /**< of the node */
-  const char* op;       /**< "Conv"; "Copy" and "Reorder" for nodes inserted by the plan */
-  const char* kernel;   /**< "conv.winograd" */
-  const char* device;   /**< "cpu", "vulkan" */
-  uint64_t nanoseconds; /**< total of all runs since the last reset */
-  double flops;         /**< of one run */
-  double bytes;         /**< of one run, all operands and results */
+  size_t struct_size;     /**< sizeof of this struct */
+  const char* name;       /**< of the node; "inputs", "outputs" */
+  const char* op;         /**< "Conv"; "Copy", "Reorder" and "Transfer" for what the plan inserts */
+  const char* kernel;     /**< "conv.winograd" */
+  const char* device;     /**< "cpu", "vulkan" */
+  uint64_t nanoseconds;   /**< total of all runs since the last reset */
+  double flops;           /**< of one run */
+  double bytes;           /**< of one run, all operands and results */
+  uint64_t live_bytes;    /**< planned memory of values between nodes while it runs, on all devices */
+  uint64_t scratch_bytes; /**< planned memory of its own while it runs */
 } rt_profile_entry;
 /** Initial value of an rt_profile_entry. */
 #define RT_PROFILE_ENTRY_INIT \
-  { sizeof(rt_profile_entry), NULL, NULL, NULL, NULL, 0, 0, 0 }
-/** Number of nodes of the current plan. Requires rt_session_options.profile, else 0. */
+  { sizeof(rt_profile_entry), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+/** Number of entries for the current plan. Requires rt_session_options.profile, else 0. */
 RT_API size_t rt_session_profile_count(const rt_session* session);
-/** Node `index` of the current plan, in execution order. */
+/** Entry `index` of the current plan, in execution order. */
 RT_API rt_status* rt_session_profile(const rt_session* session, size_t index, rt_profile_entry* entry);
 /** Runs of the current plan since the last reset. */
 RT_API uint64_t rt_session_profile_runs(const rt_session* session);

@@ -241,4 +241,22 @@ void assign_storage(const DeviceSet& devices, Program& program) {
   Assigner(devices, program).run();
 }
 
+std::vector<uint64_t> live_bytes(const Program& program) {
+  const size_t steps = program.steps.size();
+  // Differences from step to step; unsigned sums wrap back.
+  std::vector<uint64_t> live(steps + 1);
+  const auto add = [&](const Storage& storage, uint64_t bytes) {
+    live[std::min<size_t>(storage.first, steps)] += bytes;
+    live[std::min<size_t>(storage.last + size_t{1}, steps)] -= bytes;
+  };
+  for (const Storage& storage : program.storages)
+    if (storage.pin == Storage::Pin::None) add(storage, storage.bytes);
+  for (const Step& step : program.steps)
+    if (step.scratch != kNone)
+      add(program.storages[step.scratch], -uint64_t{program.storages[step.scratch].bytes});
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.pop_back();
+  return live;
+}
+
 }  // namespace librt

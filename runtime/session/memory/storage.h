@@ -12,4 +12,7 @@ namespace librt {
 /// (Storage::pin).
 void assign_storage(const DeviceSet& devices, Program& program);
 
+/// For each step: bytes of the arenas that hold values which are live while it runs, without its scratch.
+std::vector<uint64_t> live_bytes(const Program& program);
+
 }  // namespace librt

@@ -1,25 +1,14 @@
 #include "runtime/session/run/executor.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
+#include "runtime/session/run/clock.h"
 #include "runtime/session/run/plan_text.h"
 
 namespace librt {
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-uint64_t nanoseconds_since(Clock::time_point start) {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
-}
-
-}  // namespace
 
 std::string source_text(const Graph& graph, ValueId id) {
   for (const Node& node : graph.nodes)
@@ -171,6 +160,22 @@ Status Executor::run_node(Step& step) {
   return {};
 }
 
+void Executor::collect(const Plan& plan, std::vector<Timing>& timings) {
+  if (plan.nanoseconds().empty()) return;
+  const uint64_t runs = plan.profiled_runs();
+  const std::vector<uint64_t> live = live_bytes(plan.program());
+  if (const uint64_t time = plan.transfer_times().inputs; time > 0)
+    timings.push_back({.plan = &plan, .transfer = "inputs", .nanoseconds = time, .runs = runs});
+  for (size_t i = 0; i < plan.nanoseconds().size(); ++i)
+    timings.push_back({.plan = &plan,
+                       .step = i,
+                       .nanoseconds = plan.nanoseconds()[i],
+                       .runs = runs,
+                       .live_bytes = live[i]});
+  if (const uint64_t time = plan.transfer_times().outputs; time > 0)
+    timings.push_back({.plan = &plan, .transfer = "outputs", .nanoseconds = time, .runs = runs});
+}
+
 void Executor::collect(std::vector<Timing>& timings) const {
   for (const Step& step : steps_) {
     if (step.runner == nullptr) {
@@ -178,10 +183,7 @@ void Executor::collect(std::vector<Timing>& timings) const {
       for (const auto& body : step.bodies) body->collect(timings);
       continue;
     }
-    const Plan* plan = step.runner->plan();
-    for (size_t i = 0; plan != nullptr && i < plan->nanoseconds().size(); ++i)
-      timings.push_back(
-          {.plan = plan, .step = i, .nanoseconds = plan->nanoseconds()[i], .runs = plan->profiled_runs()});
+    if (step.runner->plan() != nullptr) collect(*step.runner->plan(), timings);
   }
 }
 

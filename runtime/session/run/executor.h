@@ -31,11 +31,15 @@ class Executor {
 
   /// A step of a run: of a segment's plan, or on the host.
   struct Timing {
-    const Plan* plan = nullptr;  ///< with `step`; null: `node` on the host
+    const Plan* plan = nullptr;  ///< with `step` or `transfer`; null: `node` on the host
     size_t step = 0;
+    const char* transfer = nullptr;  ///< "inputs" or "outputs" of the plan, between host and device
     const Node* node = nullptr;
     uint64_t nanoseconds = 0, runs = 0;
+    uint64_t live_bytes = 0;  ///< planned memory of values, without scratch
   };
+  /// Appends the timings of a plan's steps; nothing without profile.
+  static void collect(const Plan& plan, std::vector<Timing>& timings);
   /// Appends the timings of the last runs, those of bodies within their node.
   void collect(std::vector<Timing>& timings) const;
   void reset_profile() noexcept;

@@ -1,9 +1,10 @@
 #include "runtime/session/run/plan.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
+
+#include "runtime/session/run/clock.h"
 
 namespace librt {
 
@@ -156,11 +157,15 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
       refs.packed.bytes = step.needs.packed;
     }
   }
+  std::vector<const char*> names;
+  for (uint32_t s = stage.first; context.profile && s < stage.last; ++s)
+    names.push_back(program_->steps[s].name.c_str());
   RT_ASSIGN(
       stage.commands,
       device.begin({.slots = stage.slots,
                     .spans = stage.last - stage.first,
                     .profile = context.profile,
+                    .span_names = names,
                     .stop = context.stop,
                     .stoppable = stage.first > first_state_step_ ? 0 : first_state_step_ - stage.first + 1}));
   for (uint32_t s = stage.first; s < stage.last; ++s) {
@@ -243,21 +248,20 @@ Status Plan::transfer(PlanContext& context, const Step& step, std::span<const Ho
 
 Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
                  std::span<const HostRange> output_ranges) {
-  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = context.profile ? Clock::now() : Clock::time_point();
   for (const Ref input : program_->inputs_used) {
     const PlanValue& value = program_->values[input];
     const MemoryLocation location = arena_location(context, program_->storages[value.storage]);
     const auto* data = static_cast<const std::byte*>(input_ranges[value.index].data);
     RT_TRY(location.block->upload(location.offset, {data, value.bytes}));
   }
+  if (context.profile && !program_->inputs_used.empty()) transfer_times_.inputs += nanoseconds_since(began);
   for (Stage& stage : stages_) {
     if (stage.first <= first_state_step_) RT_TRY(context.stop->check());
     if (stage.transfer) {
       const auto start = Clock::now();
       RT_TRY(transfer(context, program_->steps[stage.first], input_ranges, output_ranges));
-      if (context.profile)
-        nanoseconds_[stage.first] += static_cast<uint64_t>(
-            std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+      if (context.profile) nanoseconds_[stage.first] += nanoseconds_since(start);
       continue;
     }
     for (Binding& binding : stage.bindings) {
@@ -272,6 +276,14 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
       RT_TRY(stage.commands->timings(std::span(nanoseconds_).subspan(stage.first, stage.last - stage.first)));
   }
   ++profiled_runs_;
+  return {};
+}
+
+Status Plan::download(const PlanContext& context, const MemoryLocation& location,
+                      std::span<std::byte> bytes) {
+  const Clock::time_point start = context.profile ? Clock::now() : Clock::time_point();
+  RT_TRY(location.block->download(location.offset, bytes));
+  if (context.profile) transfer_times_.outputs += nanoseconds_since(start);
   return {};
 }
 
@@ -333,6 +345,7 @@ MemoryLocation Plan::output_location(const PlanContext& context, size_t output) 
 
 void Plan::reset_profile() noexcept {
   std::fill(nanoseconds_.begin(), nanoseconds_.end(), 0);
+  transfer_times_ = {};
   profiled_runs_ = 0;
 }
 

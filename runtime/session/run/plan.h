@@ -91,6 +91,13 @@ class Plan {
 
   std::span<const uint64_t> nanoseconds() const noexcept { return nanoseconds_; }
   uint64_t profiled_runs() const noexcept { return profiled_runs_; }
+  /// Time of copying inputs to the device, and outputs from it; where none is copied, 0. Requires profile.
+  struct TransferTimes {
+    uint64_t inputs = 0, outputs = 0;
+  };
+  const TransferTimes& transfer_times() const noexcept { return transfer_times_; }
+  /// Copies an output, which a device has at `location`, to the host.
+  Status download(const PlanContext& context, const MemoryLocation& location, std::span<std::byte> bytes);
   void reset_profile() noexcept;
   /// Device memory owned by this plan: constants packed for its shapes.
   size_t own_bytes() const noexcept { return own_packed_.allocated_bytes(); }
@@ -134,6 +141,7 @@ class Plan {
   std::array<Exchange, kRunSlots> exchanges_;
   std::vector<uint64_t> nanoseconds_;
   uint64_t profiled_runs_ = 0;
+  TransferTimes transfer_times_;
   bool recorded_ = false;
 };
 

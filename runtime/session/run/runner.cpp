@@ -311,7 +311,7 @@ Result<void*> GraphRunner::deliver(size_t k, std::span<const HostRange> outputs,
   } else if (const MemoryLocation location = current_->output_location(shared_.context(), k);
              location.block != nullptr) {
     if (location.block->host() == nullptr) {
-      RT_TRY(location.block->download(location.offset, {static_cast<std::byte*>(target), value.bytes}));
+      RT_TRY(current_->download(shared_.context(), location, {static_cast<std::byte*>(target), value.bytes}));
       return target;
     }
     source = location.block->host() + location.offset;

@@ -11,7 +11,7 @@ namespace {
 constexpr double kSecondsOfAProfile = 0.3;
 
 bool is_transfer(const NodeTime& node) {
-  return node.op == "Copy";
+  return node.op == "Transfer";
 }
 
 rt::Status profile_point(LaneContext& context, SessionRunner& runner, const Point& point, Series& series) {
@@ -31,6 +31,8 @@ rt::Status profile_point(LaneContext& context, SessionRunner& runner, const Poin
     node.milliseconds = static_cast<double>(entry.nanoseconds) / 1e6 / runs;
     node.flops = entry.flops;
     node.bytes = entry.bytes;
+    node.live_bytes = entry.live_bytes;
+    node.scratch_bytes = entry.scratch_bytes;
   }
   // Rates of fp32 say nothing of other precisions.
   const Roof roof = series.precision == "fp32" ? context.study.devices[series.device].roof : Roof{};

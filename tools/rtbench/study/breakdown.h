@@ -9,8 +9,8 @@
 
 namespace librt::bench {
 
-/// Splits a run of `total_ms`, timed without profiling, by the times of nodes of runs with it. Nodes that
-/// copy between devices or layouts of them ("Copy") are transfers, what no node accounts for is launches.
+/// Splits a run of `total_ms`, timed without profiling, by the times of nodes of runs with it. Copies
+/// between host and device ("Transfer") are transfers, what no node accounts for is launches.
 /// Where nodes take longer together than the run, as timing them costs time too, they are scaled to it.
 Profile split_run(int64_t batch, double total_ms, double profiled_ms, std::vector<NodeTime> nodes,
                   const Roof& roof);
