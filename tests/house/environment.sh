@@ -7,7 +7,7 @@ fine='"COLUMNS"'                                                       # the ter
 ranks='tools/rttrain/ranks\.cpp:.*getenv\(name\)'                     # the number of ranks, by the launcher
 helper='^runtime/core/environment\.cpp:'
 found=$(grep -rnE '\b(secure_)?getenv\b|\benviron\b' runtime backends tools --include='*.cpp' --include='*.h' --include='*.hpp' |
-  grep -vE "getenv\($fine\)|$ranks|$helper" | grep -vE 'extern char\*\* environ;|(nullptr|&attributes), argv, environ\)' || true)
+  grep -vE "getenv\($fine\)|$ranks|$helper" | grep -vE '&attributes, pointers.data\(\), environ\)' || true)
 if [[ -n $found ]]; then
   echo "$found"
   echo "    read it with environment() of runtime/core/environment.h"

@@ -30,12 +30,13 @@ VKAPI_ATTR void VKAPI_CALL end_label(VkCommandBuffer commands) {
 
 }  // namespace
 
+// Functions of an extension of the instance: loaders ask for them there.
 std::span<const layer::Entry> layer::instance_entries() {
-  return {};
-}
-
-std::span<const layer::Entry> layer::device_entries() {
   static const Entry entries[] = {{"vkCmdBeginDebugUtilsLabelEXT", plain(begin_label)},
                                   {"vkCmdEndDebugUtilsLabelEXT", plain(end_label)}};
   return entries;
+}
+
+std::span<const layer::Entry> layer::device_entries() {
+  return instance_entries();
 }

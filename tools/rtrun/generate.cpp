@@ -108,7 +108,7 @@ class Generator {
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   }
 
-  /// Time of one run by kernel, the longest first.
+  /// Time of one run by kernel, or by what the plan inserted (Reorder, Copy, Transfer), the longest first.
   void add_profile(nlohmann::ordered_json& json) const {
     struct Kernel {
       uint64_t nanoseconds = 0;
@@ -117,7 +117,7 @@ class Generator {
     std::map<std::string, Kernel> kernels;
     uint64_t total = 0;
     for (const rt_profile_entry& entry : session_.profile()) {
-      Kernel& kernel = kernels[entry.kernel];
+      Kernel& kernel = kernels[entry.kernel[0] != '\0' ? entry.kernel : entry.op];
       kernel.nanoseconds += entry.nanoseconds;
       ++kernel.nodes;
       total += entry.nanoseconds;

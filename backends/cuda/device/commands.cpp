@@ -2,10 +2,10 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstdlib>
 #include <new>
 
 #include "backends/cuda/device/errors.h"
+#include "runtime/core/environment.h"
 #include "runtime/core/exception.h"
 #if defined(RT_CUDA_EMULATED)
 #include "cuda_emulator/emulator.h"
@@ -42,7 +42,7 @@ class ProfilerRange {
 
 /// How tools that read NVTX ranges are attached to a process.
 bool is_watched() noexcept {
-  return std::getenv("NVTX_INJECTION64_PATH") != nullptr;
+  return environment("NVTX_INJECTION64_PATH") != nullptr;
 }
 
 class CopyTask final : public Task {

@@ -5,6 +5,7 @@
 
 #include "runtime/ops/control.h"
 #include "runtime/ops/evaluate.h"
+#include "runtime/session/memory/storage.h"
 #include "runtime/session/run/clock.h"
 #include "runtime/session/run/plan_text.h"
 

@@ -60,7 +60,7 @@ class GraphEdit {
 
   // --- changes
   template <class Attributes>
-  ValueId emit(Attributes attributes, std::vector<ValueId> inputs) {
+  ValueId emit(Attributes attributes, const std::vector<ValueId>& inputs) {
     return builder_.emit_many(make_op(std::move(attributes)), inputs, 1)[0];
   }
   /// New nodes take this node's name (with a suffix, until the old one is gone).
@@ -72,10 +72,10 @@ class GraphEdit {
   void set_input(NodeId id, size_t i, ValueId replacement);
   /// Replaces the only result of a node by that of a new one with these attributes and inputs.
   template <class Attributes>
-  ValueId rewrite(NodeId id, Attributes attributes, std::vector<ValueId> inputs) {
+  ValueId rewrite(NodeId id, Attributes attributes, const std::vector<ValueId>& inputs) {
     const ValueId old = graph_.nodes[id].outputs[0];
     name_after(id);
-    const ValueId fresh = emit(std::move(attributes), std::move(inputs));
+    const ValueId fresh = emit(std::move(attributes), inputs);
     if (fresh != kNoValue) replace(old, fresh);
     return fresh;
   }
