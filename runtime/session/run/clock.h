@@ -6,11 +6,12 @@
 
 namespace librt {
 
-using Clock = std::chrono::steady_clock;
+/// Not `Clock`: files that are compiled together have aliases of that name.
+using ProfileClock = std::chrono::steady_clock;
 
-inline uint64_t nanoseconds_since(Clock::time_point start) {
+inline uint64_t nanoseconds_since(ProfileClock::time_point start) {
   return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(ProfileClock::now() - start).count());
 }
 
 }  // namespace librt

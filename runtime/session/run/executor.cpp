@@ -133,7 +133,7 @@ Status Executor::run_segment(Step& step) {
 }
 
 Status Executor::run_node(Step& step) {
-  const auto start = Clock::now();
+  const auto start = ProfileClock::now();
   const Node& node = *step.part.node;
   std::vector<Operand> operands(node.inputs.size());
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -163,18 +163,21 @@ Status Executor::run_node(Step& step) {
 
 void Executor::collect(const Plan& plan, std::vector<Timing>& timings) {
   if (plan.nanoseconds().empty()) return;
-  const uint64_t runs = plan.profiled_runs();
   const std::vector<uint64_t> live = live_bytes(plan.program());
-  if (const uint64_t time = plan.transfer_times().inputs; time > 0)
-    timings.push_back({.plan = &plan, .transfer = "inputs", .nanoseconds = time, .runs = runs});
-  for (size_t i = 0; i < plan.nanoseconds().size(); ++i)
-    timings.push_back({.plan = &plan,
-                       .step = i,
-                       .nanoseconds = plan.nanoseconds()[i],
-                       .runs = runs,
-                       .live_bytes = live[i]});
-  if (const uint64_t time = plan.transfer_times().outputs; time > 0)
-    timings.push_back({.plan = &plan, .transfer = "outputs", .nanoseconds = time, .runs = runs});
+  Timing timing{.plan = &plan, .runs = plan.profiled_runs()};
+  const auto add_transfer = [&](const char* name, uint64_t time) {
+    timing.transfer = name;
+    timing.nanoseconds = time;
+    if (time > 0) timings.push_back(timing);
+  };
+  add_transfer("inputs", plan.transfer_times().inputs);
+  for (timing.transfer = nullptr; timing.step < live.size(); ++timing.step) {
+    timing.nanoseconds = plan.nanoseconds()[timing.step];
+    timing.live_bytes = live[timing.step];
+    timings.push_back(timing);
+  }
+  timing.live_bytes = 0;
+  add_transfer("outputs", plan.transfer_times().outputs);
 }
 
 void Executor::collect(std::vector<Timing>& timings) const {

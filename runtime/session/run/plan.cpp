@@ -157,9 +157,8 @@ Status Plan::record_stage(PlanContext& context, Stage& stage) {
       refs.packed.bytes = step.needs.packed;
     }
   }
-  std::vector<const char*> names;
-  for (uint32_t s = stage.first; context.profile && s < stage.last; ++s)
-    names.push_back(program_->steps[s].name.c_str());
+  std::vector<const char*> names(context.profile ? stage.last - stage.first : 0);
+  for (size_t i = 0; i < names.size(); ++i) names[i] = program_->steps[stage.first + i].name.c_str();
   RT_ASSIGN(
       stage.commands,
       device.begin({.slots = stage.slots,
@@ -248,7 +247,7 @@ Status Plan::transfer(PlanContext& context, const Step& step, std::span<const Ho
 
 Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
                  std::span<const HostRange> output_ranges) {
-  const Clock::time_point began = context.profile ? Clock::now() : Clock::time_point();
+  const ProfileClock::time_point began = context.profile ? ProfileClock::now() : ProfileClock::time_point();
   for (const Ref input : program_->inputs_used) {
     const PlanValue& value = program_->values[input];
     const MemoryLocation location = arena_location(context, program_->storages[value.storage]);
@@ -259,7 +258,7 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
   for (Stage& stage : stages_) {
     if (stage.first <= first_state_step_) RT_TRY(context.stop->check());
     if (stage.transfer) {
-      const auto start = Clock::now();
+      const auto start = ProfileClock::now();
       RT_TRY(transfer(context, program_->steps[stage.first], input_ranges, output_ranges));
       if (context.profile) nanoseconds_[stage.first] += nanoseconds_since(start);
       continue;
@@ -281,7 +280,7 @@ Status Plan::run(PlanContext& context, std::span<const HostRange> input_ranges,
 
 Status Plan::download(const PlanContext& context, const MemoryLocation& location,
                       std::span<std::byte> bytes) {
-  const Clock::time_point start = context.profile ? Clock::now() : Clock::time_point();
+  const ProfileClock::time_point start = context.profile ? ProfileClock::now() : ProfileClock::time_point();
   RT_TRY(location.block->download(location.offset, bytes));
   if (context.profile) transfer_times_.outputs += nanoseconds_since(start);
   return {};

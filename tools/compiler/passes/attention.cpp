@@ -385,7 +385,7 @@ void recognize_attention(GraphEdit& edit, NodeId root) {
                                  kNoValue,
                                  first};
   while (inputs.back() == kNoValue) inputs.pop_back();
-  ValueId y = edit.emit(attributes, std::move(inputs));
+  ValueId y = edit.emit(attributes, inputs);
   const auto end = static_cast<size_t>(rank);
   if (rank != 4) y = reshape_to(edit, y, {{all.q, 0, end - 1}, {all.v, end - 1, end}});
   if (y != kNoValue) edit.replace(last.outputs[0], y);

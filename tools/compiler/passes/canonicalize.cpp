@@ -225,7 +225,7 @@ void absorb_pad_in_conv(GraphEdit& edit, NodeId id) {
   add_pads(attributes.pads, *more);
   std::vector<ValueId> inputs = edit.node(id).inputs;
   inputs[0] = pad->inputs[0];
-  edit.rewrite(id, std::move(attributes), std::move(inputs));
+  edit.rewrite(id, std::move(attributes), inputs);
 }
 
 void absorb_pad_in_average(GraphEdit& edit, NodeId id) {
@@ -263,7 +263,7 @@ void absorb_transpose_in_matmul(GraphEdit& edit, NodeId id) {
     inputs[i] = transpose->inputs[0];
     op::MatMulAttributes attributes = edit.node(id).as<op::MatMulAttributes>();
     (i == 0 ? attributes.transpose_a : attributes.transpose_b) ^= true;
-    edit.rewrite(id, std::move(attributes), std::move(inputs));
+    edit.rewrite(id, std::move(attributes), inputs);
     return;
   }
 }

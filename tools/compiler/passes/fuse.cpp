@@ -152,7 +152,7 @@ void fuse_bias(GraphEdit& edit, NodeId id) {
   std::vector<ValueId> inputs = edit.node(id).inputs;
   inputs.resize(3, kNoValue);
   inputs.push_back(bias);
-  edit.rewrite(add, edit.node(id).as<op::ConvTransposeAttributes>(), std::move(inputs));
+  edit.rewrite(add, edit.node(id).as<op::ConvTransposeAttributes>(), inputs);
 }
 
 }  // namespace

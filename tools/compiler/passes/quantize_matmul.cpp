@@ -134,7 +134,7 @@ void fuse_requantize(GraphEdit& edit, NodeId id) {
     const auto& own = edit.node(id).as<op::RequantizeAttributes>();
     attributes.to = own.to;
     if (own.epilogue) attributes.epilogue = std::make_unique<Epilogue>(*own.epilogue);
-    edit.rewrite(id, std::move(attributes), std::move(joined));
+    edit.rewrite(id, std::move(attributes), joined);
   };
   if (is_conv)
     finish(with_window<op::QuantizedConvAttributes>(edit.node(matmul).as<op::ConvIntegerAttributes>()));

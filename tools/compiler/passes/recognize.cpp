@@ -272,7 +272,7 @@ void recognize_scale_and_bias(GraphEdit& edit, NodeId root) {
     if (!value.is_static() || !std::equal(first, dims.end(), value.dims.begin(), value.dims.end())) continue;
     inputs[slot] = operand;
     if (inputs[2] == kNoValue) inputs.pop_back();
-    edit.rewrite(root, attributes, std::move(inputs));
+    edit.rewrite(root, attributes, inputs);
     return;
   }
 }
