@@ -15,6 +15,8 @@ std::vector<Case> cases_matmul() {
   cases.push_back(make_case("matmul_row_wide", op::MatMulAttributes{}, {f32({1, 19}), weight({19, 300})}));
   cases.push_back(no_gradient(
       make_case("matmul_row_large", op::MatMulAttributes{}, {f32({1, 133}), weight({133, 2101})})));
+  cases.push_back(no_gradient(
+      make_case("matmul_row_long", op::MatMulAttributes{}, {f32({1, 2051}), weight({2051, 70})})));
   cases.push_back(
       make_case("matmul_row_batched", op::MatMulAttributes{}, {f32({2, 3, 1, 7}), f32({2, 3, 7, 83})}));
   cases.push_back(make_case("matmul_odd", op::MatMulAttributes{}, {f32({33, 65}), weight({65, 31})}));
@@ -32,6 +34,8 @@ std::vector<Case> cases_matmul() {
   transposed.transpose_a = false;
   cases.push_back(make_case("matmul_transpose_b", transposed, {f32({5, 7}), weight({3, 7})}));
   cases.push_back(make_case("matmul_row_transpose_b", transposed, {f32({1, 40}), weight({21, 40})}));
+  cases.push_back(no_gradient(
+      make_case("matmul_row_transpose_b_large", transposed, {f32({1, 301}), weight({503, 301})})));
   cases.push_back(
       make_case("matmul_transpose_b_batched", transposed, {f32({2, 2, 5, 8}), f32({2, 2, 6, 8})}));
 
@@ -47,6 +51,8 @@ std::vector<Case> cases_matmul() {
                             {f32({6, 8}), weight({8, 5}), weight({5})}));
   cases.push_back(no_gradient(make_case("matmul_row_epilogue", fused(op::Activation::Silu, true, true),
                                         {f32({1, 8}), weight({8, 81}), weight({81}), f32({1, 81})})));
+  cases.push_back(no_gradient(make_case("matmul_row_large_epilogue", fused(op::Activation::Silu, true, true),
+                                        {f32({1, 517}), weight({517, 301}), weight({301}), f32({1, 301})})));
   cases.push_back(make_case("matmul_bias_residual", fused(op::Activation::None, true, true),
                             {f32({6, 8}), weight({8, 5}), weight({5}), f32({6, 5})}));
   for (int a = 1; a <= static_cast<int>(op::Activation::MAX); ++a) {

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/onednn/kernels.h"
+#include "backends/cpu/simd/binary.h"
 #include "backends/cpu/simd/matmul.h"
 #include "backends/cpu/support/element_types.h"
 #include "backends/cpu/support/epilogue.h"
@@ -79,6 +80,45 @@ Result<KernelPtr> create(CpuDevice& device, const NodeView& node, Producers) {
 /// Columns that a thread takes at a time.
 constexpr int64_t kColumns = 64;
 
+/// A matrix that is too large for the caches, [k,n]: threads split its rows, so that each reads memory in
+/// order, and the sums over their slices are added afterwards. The slices depend on the shape alone, so that
+/// results do not depend on threads.
+struct Slices {
+  int64_t count = 0;  ///< of rows; 0: the matrix is not split by rows
+
+  explicit Slices(const MatMulGeometry& g) noexcept {
+    if (g.transpose_b || g.batch.elements() != 1 || g.k * g.n <= MatMulLoops::kCached || g.n < kColumns)
+      return;
+    // Some 128K elements for each, as many on two, four or eight threads.
+    const int64_t stretch = std::min(g.n, MatMulLoops::kStretch);
+    count = std::max<int64_t>(1, std::min((g.k * stretch / (1 << 17) + 7) / 8 * 8, g.k / 8));
+  }
+  size_t bytes(const MatMulGeometry& g) const noexcept {
+    return static_cast<size_t>(count * g.n) * sizeof(float);
+  }
+};
+
+void multiply_slices(const MatMulLoops& loops, const BinaryLoops::Binary add, const MatMulGeometry& g,
+                     const Slices& slices, const float* a, const float* b, float* y, float* sums) noexcept {
+  const int64_t stretches = (g.n + MatMulLoops::kStretch - 1) / MatMulLoops::kStretch;
+  const int64_t columns = std::min(g.n, MatMulLoops::kStretch);
+  parallel_for(stretches * slices.count, g.k / slices.count * columns / 8, 1,
+               [&](int64_t begin, int64_t end) noexcept {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t slice = i % slices.count, first = i / slices.count * MatMulLoops::kStretch;
+                   const Range rows = part_of(g.k, slice, slices.count);
+                   loops.vector_rows(a + rows.begin, b + rows.begin * g.n + first, g.n,
+                                     sums + slice * g.n + first, rows.end - rows.begin,
+                                     std::min(MatMulLoops::kStretch, g.n - first));
+                 }
+               });
+  parallel_for(g.n, slices.count, kColumns, [&](int64_t begin, int64_t end) noexcept {
+    std::copy(sums + begin, sums + end, y + begin);
+    for (int64_t slice = 1; slice < slices.count; ++slice)
+      add(y + begin, sums + slice * g.n + begin, y + begin, end - begin);
+  });
+}
+
 /// Each matrix of b is read for one row of a, so a library's packing and its call cost more than they gain.
 Status supports_row(const CpuDevice& device, const NodeView& node) {
   RT_TRY(supports(device, node));
@@ -92,29 +132,46 @@ Result<KernelPtr> create_row(CpuDevice& device, const NodeView& node, Producers)
   const EpilogueInputs inputs = epilogue_inputs<op::MatMulAttributes>(node);
   const Shape bias = inputs.bias >= 0 ? node.shape(static_cast<size_t>(inputs.bias)) : Shape{};
   const Finish finish(device.simd(), g.result, epilogue_of(node), bias);
-  return make_kernel([=, &simd = device.simd()](const Call& call) noexcept {
+  const auto finish_at = [=](const Call& call) noexcept {
+    finish.run(call.out<float>(),
+               inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
+               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+  };
+  const MatMulLoops& loops = device.simd().loops<MatMulLoops>();
+  if (const Slices slices(g); slices.count > 0) {
+    const auto add = device.simd().loops<BinaryLoops>().binary[static_cast<int>(BinaryFunction::Add)]
+                                                              [static_cast<int>(Advance::Both)];
+    Requirements requirements;
+    requirements.scratch = slices.bytes(g);
+    return make_kernel(
+        [=, &loops](const Call& call) noexcept {
+          multiply_slices(loops, add, g, slices, call.in<float>(0), call.in<float>(1), call.out<float>(),
+                          call.scratch<float>());
+          finish_at(call);
+        },
+        requirements);
+  }
+  return make_kernel([=, &loops](const Call& call) noexcept {
     const auto *a = call.in<float>(0), *b = call.in<float>(1);
     auto* y = call.out<float>();
     const int64_t blocks = (g.n + kColumns - 1) / kColumns;
     // A vector instruction multiplies eight or more.
-    parallel_for(
-        g.batch.elements() * blocks, g.k * kColumns / 8, 1, [&](int64_t begin, int64_t end) noexcept {
-          while (begin < end) {
-            const int64_t batch = begin / blocks, first = begin % blocks * kColumns;
-            const int64_t last = std::min(g.n, (std::min(end - batch * blocks, blocks)) * kColumns);
-            const float* row = a + g.operand_index(g.a_batch, batch) * g.k;
-            const float* matrix = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
-            float* result = y + batch * g.n + first;
-            if (g.transpose_b)
-              simd.loops<MatMulLoops>().matrix_vector(matrix + first * g.k, g.k, row, result, last - first,
-                                                      g.k);
-            else
-              simd.loops<MatMulLoops>().vector_matrix(row, matrix + first, g.n, result, g.k, last - first);
-            begin = std::min(end, (batch + 1) * blocks);
-          }
-        });
-    finish.run(y, inputs.bias >= 0 ? call.in<float>(static_cast<size_t>(inputs.bias)) : nullptr,
-               inputs.residual >= 0 ? call.in<float>(static_cast<size_t>(inputs.residual)) : nullptr);
+    parallel_for(g.batch.elements() * blocks, g.k * kColumns / 8, 1,
+                 [&](int64_t begin, int64_t end) noexcept {
+                   while (begin < end) {
+                     const int64_t batch = begin / blocks, first = begin % blocks * kColumns;
+                     const int64_t last = std::min(g.n, (std::min(end - batch * blocks, blocks)) * kColumns);
+                     const float* row = a + g.operand_index(g.a_batch, batch) * g.k;
+                     const float* matrix = b + g.operand_index(g.b_batch, batch) * g.k * g.n;
+                     float* result = y + batch * g.n + first;
+                     if (g.transpose_b)
+                       loops.matrix_vector(matrix + first * g.k, g.k, row, result, last - first, g.k);
+                     else
+                       loops.vector_matrix(row, matrix + first, g.n, result, g.k, last - first);
+                     begin = std::min(end, (batch + 1) * blocks);
+                   }
+                 });
+    finish_at(call);
   });
 }
 

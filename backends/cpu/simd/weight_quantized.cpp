@@ -1,6 +1,8 @@
 // f32 rows times weights of 8 or 4 bits. Bound by reading the weights: each byte is read once, widened in
 // registers and used for up to four rows; a group's accumulators are scaled at its end. Four columns at a
-// time, for independent accumulators.
+// time, for independent accumulators, each a quarter of all columns from the next: memory is then read as
+// four sequential streams, which reach 25 GB/s (two threads on two cores of a Zen 4), where four columns side
+// by side, each shorter than the hardware looks ahead, reach 14 even with the next ones prefetched.
 //
 // The low half of a byte is the 4-bit weight of the even k: x comes with its even elements first, then the
 // odd ones, and a table in a register maps 0..15 to -8..7. For a single row these instructions take longer
@@ -81,8 +83,9 @@ float dot_groups(const float* x, const uint8_t* w, const float* scale, int64_t k
 }
 
 #if defined(__AVX512F__)
+/// Columns column, column + apart, ..
 template <int kBits, int kRows, int kColumns>
-RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, float* y) {
+RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, int64_t apart, float* y) {
   const __m512 table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   __m512 total[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
@@ -97,7 +100,7 @@ RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, float
     const int64_t begin = g * group_bytes;
     for (int64_t at = begin; at < begin + group_bytes; at += 16)
       for (int c = 0; c < kColumns; ++c) {
-        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + c * bytes + at));
+        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(w + c * apart * bytes + at));
         if constexpr (kBits == 8) {
           const __m512 v = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes));
           for (int r = 0; r < kRows; ++r)
@@ -113,12 +116,12 @@ RT_INLINE void tile(const WeightMatmul& p, const float* x, int64_t column, float
         }
       }
     for (int c = 0; c < kColumns; ++c) {
-      const __m512 factor = _mm512_set1_ps(scale[c * groups + g]);
+      const __m512 factor = _mm512_set1_ps(scale[c * apart * groups + g]);
       for (int r = 0; r < kRows; ++r) total[r][c] = _mm512_fmadd_ps(sum[r][c], factor, total[r][c]);
     }
   }
   for (int r = 0; r < kRows; ++r)
-    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c] = _mm512_reduce_add_ps(total[r][c]);
+    for (int c = 0; c < kColumns; ++c) y[r * p.n + column + c * apart] = _mm512_reduce_add_ps(total[r][c]);
 }
 
 // --- one row of 4-bit weights, in integer arithmetic
@@ -151,8 +154,10 @@ void split_row(const float* x, int64_t k, const SplitRow& row) {
   }
 }
 
+/// Columns column, column + apart, ..
 template <int kColumns>
-RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, float* y) {
+RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t column, int64_t apart,
+                             float* y) {
   const __m512i low_bits = _mm512_set1_epi8(15);
   const int64_t bytes = p.k / 2, groups = p.k / p.group;
   const int scales = p.group >= 128 ? 1 : static_cast<int>(128 / p.group);  // in 64 bytes of weights
@@ -173,9 +178,7 @@ RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t
     const __m512i start = _mm512_loadu_si512(row.start + at / 4);
     const __m512 x_scale = _mm512_loadu_ps(row.scale + at / 4);
     for (int c = 0; c < kColumns; ++c) {
-      const __m512i pairs = _mm512_loadu_si512(w + c * bytes + at);
-      // Columns are too short for the hardware prefetcher: the next ones are prefetched here.
-      _mm_prefetch(reinterpret_cast<const char*>(w + (kColumns + c) * bytes + at), _MM_HINT_T0);
+      const __m512i pairs = _mm512_loadu_si512(w + c * apart * bytes + at);
       const __m512i even = _mm512_and_si512(pairs, low_bits);
       const __m512i odd = _mm512_and_si512(_mm512_srli_epi16(pairs, 4), low_bits);
       __m512i high = _mm512_dpbusd_epi32(_mm512_setzero_si512(), even, even_high);
@@ -183,7 +186,8 @@ RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t
       high = _mm512_dpbusd_epi32(high, odd, odd_high);
       low = _mm512_dpbusd_epi32(low, odd, odd_low);
       const __m512 sum = _mm512_cvtepi32_ps(_mm512_add_epi32(_mm512_slli_epi32(high, 8), low));
-      const __m512 factor = _mm512_permutexvar_ps(group_of, _mm512_maskz_loadu_ps(mask, scale + c * groups));
+      const __m512 factor =
+          _mm512_permutexvar_ps(group_of, _mm512_maskz_loadu_ps(mask, scale + c * apart * groups));
       total[c] = _mm512_fmadd_ps(sum, _mm512_mul_ps(factor, x_scale), total[c]);
     }
     if (--left == 0) {
@@ -191,13 +195,13 @@ RT_VNNI void weight_row_tile(const WeightMatmul& p, const SplitRow& row, int64_t
       left = steps_of_group;
     }
   }
-  for (int c = 0; c < kColumns; ++c) y[column + c] = _mm512_reduce_add_ps(total[c]);
+  for (int c = 0; c < kColumns; ++c) y[column + c * apart] = _mm512_reduce_add_ps(total[c]);
 }
 
 RT_VNNI void weight_row(const WeightMatmul& p, const SplitRow& row, float* y, int64_t begin, int64_t end) {
-  int64_t column = begin;
-  for (; column + 4 <= end; column += 4) weight_row_tile<4>(p, row, column, y);
-  for (; column < end; ++column) weight_row_tile<1>(p, row, column, y);
+  const int64_t apart = (end - begin) / 4;
+  for (int64_t i = 0; i < apart; ++i) weight_row_tile<4>(p, row, begin + i, apart, y);
+  for (int64_t column = begin + 4 * apart; column < end; ++column) weight_row_tile<1>(p, row, column, 1, y);
 }
 #endif
 
@@ -206,11 +210,14 @@ void weight_matmul(const WeightMatmul& p, int64_t begin, int64_t end) {
   int64_t column = begin;
 #if defined(__AVX512F__)
   if (p.group * kBits / 8 % 16 == 0) {
-    for (; column + 4 <= end; column += 4) {
+    const int64_t apart = (end - begin) / 4;
+    for (; column < begin + apart; ++column) {
       int64_t row = 0;
-      for (; row + 4 <= p.rows; row += 4) tile<kBits, 4, 4>(p, p.x + row * p.k, column, p.y + row * p.n);
-      for (; row < p.rows; ++row) tile<kBits, 1, 4>(p, p.x + row * p.k, column, p.y + row * p.n);
+      for (; row + 4 <= p.rows; row += 4)
+        tile<kBits, 4, 4>(p, p.x + row * p.k, column, apart, p.y + row * p.n);
+      for (; row < p.rows; ++row) tile<kBits, 1, 4>(p, p.x + row * p.k, column, apart, p.y + row * p.n);
     }
+    column = begin + 4 * apart;
   }
 #endif
   const int64_t bytes = p.k * kBits / 8, groups = p.k / p.group;
