@@ -55,6 +55,7 @@ check tools/shaders '^tools/shaders/'
 check tools/communicator '^rt/communicator\.h|^tools/communicator/'
 check tools/rtrun '^rt/|^tools/(cli|data)/|^tools/onnx/array_file\.h|^tools/rtrun/'
 check tools/rttrain '^rt/|^tools/(cli|data)/|^tools/communicator/mpi_module\.h|^tools/rttrain/'
+check python '^rt/|^python/src/|^tools/data/schedule\.h|^tools/rttrain/'
 check tools/rtbench '^rt/|^runtime/core/(cache_file|cache_folder|environment|status)\.h|^runtime/(model|ops)/|^runtime/session/(device/device_profile|prepare/(cost_model|shapes))\.h|^tools/(cli|compiler|data|rtbench)/|^tools/rtconvert/quantization\.h'
 check tools/rtconvert "$graph|^rt/|^runtime/(model|ops)/|^runtime/session/(memory|prepare|run)/|^tools/(cli|compiler|data|onnx|rtconvert)/|^tools/[a-z_]+\.h"
 
@@ -63,5 +64,5 @@ while read -r directory; do
   parent=$directory
   while [[ $parent == */* && ! -v checked[$parent] ]]; do parent=${parent%/*}; done
   [[ -v checked[$parent] ]] || { echo "$directory: no rule says what it may include"; status=1; }
-done < <(find runtime backends tools kernels -name "*.h" -o -name "*.cpp" -o -name "*.cu" | xargs -n1 dirname | sort -u)
+done < <(find runtime backends tools kernels python -name "*.h" -o -name "*.cpp" -o -name "*.cu" | xargs -n1 dirname | sort -u)
 exit $status

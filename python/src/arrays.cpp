@@ -1,0 +1,202 @@
+#include "python/src/arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <bit>
+#include <cstring>
+
+#include "python/src/errors.h"
+#include "python/src/tensor.h"
+
+namespace nb = nanobind;
+
+namespace rt::python {
+namespace {
+
+/// The element type of a struct format of this machine's byte order.
+std::optional<rt_dtype> dtype_of(const char* format, Py_ssize_t size) noexcept {
+  if (format == nullptr) return size == 1 ? std::optional(RT_U8) : std::nullopt;
+  constexpr char kNative = std::endian::native == std::endian::little ? '<' : '>';
+  if (*format == '@' || *format == '=' || *format == kNative) ++format;
+  if (*format == 0 || format[1] != 0) return std::nullopt;
+  const auto sized = [&](rt_dtype one, rt_dtype two, rt_dtype four,
+                         rt_dtype eight) -> std::optional<rt_dtype> {
+    return size == 1 ? one : size == 2 ? two : size == 4 ? four : eight;
+  };
+  switch (*format) {
+    case 'f': return RT_F32;
+    case 'd': return RT_F64;
+    case 'e': return RT_F16;
+    case '?': return RT_BOOL;
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q': return sized(RT_I8, RT_I16, RT_I32, RT_I64);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q': return sized(RT_U8, RT_U16, RT_U32, RT_U64);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<rt_dtype> dtype_of(nb::dlpack::dtype dtype) noexcept {
+  using Kind = nb::dlpack::dtype_code;
+  if (dtype.lanes != 1) return std::nullopt;
+  const auto sized = [&](rt_dtype one, rt_dtype two, rt_dtype four,
+                         rt_dtype eight) -> std::optional<rt_dtype> {
+    switch (dtype.bits) {
+      case 8: return one;
+      case 16: return two;
+      case 32: return four;
+      case 64: return eight;
+      default: return std::nullopt;
+    }
+  };
+  switch (static_cast<Kind>(dtype.code)) {
+    case Kind::Int: return sized(RT_I8, RT_I16, RT_I32, RT_I64);
+    case Kind::UInt: return sized(RT_U8, RT_U16, RT_U32, RT_U64);
+    case Kind::Float: return dtype.bits == 8 ? std::nullopt : sized(RT_F32, RT_F16, RT_F32, RT_F64);
+    case Kind::Bfloat: return dtype.bits == 16 ? std::optional(RT_BF16) : std::nullopt;
+    case Kind::Bool: return dtype.bits == 8 ? std::optional(RT_BOOL) : std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+/// Copies a tensor with strides in bytes, axis by axis.
+std::byte* gather(std::byte* to, const std::byte* from, const rt_tensor& tensor, const int64_t* strides,
+                  int32_t axis, size_t size) noexcept {
+  if (axis == tensor.rank) {
+    std::memcpy(to, from, size);
+    return to + size;
+  }
+  for (int64_t i = 0; i < tensor.dims[axis]; ++i)
+    to = gather(to, from + i * strides[axis], tensor, strides, axis + 1, size);
+  return to;
+}
+
+std::string with_type(const char* name, nb::handle value) {
+  return std::string(name) + ": " + nb::cast<std::string>(nb::str(value.type().attr("__name__")));
+}
+
+}  // namespace
+
+rt_dtype dtype_named(const std::string& name) {
+  std::string names;
+  for (int i = RT_F32; i <= RT_BOOL; ++i) {
+    const auto dtype = static_cast<rt_dtype>(i);
+    if (name == rt_dtype_name(dtype)) return dtype;
+    names += (names.empty() ? "" : ", ") + std::string(rt_dtype_name(dtype));
+  }
+  fail(Code::InvalidArgument, "dtype: expected one of " + names + ", found '" + name + "'");
+}
+
+void Borrowed::release() noexcept {
+  if (has_view_) PyBuffer_Release(&view_);
+  has_view_ = false;
+  owner_.reset();
+  array_ = {};
+  copy_.reset();
+}
+
+void Borrowed::take(nb::handle value, const char* name, std::optional<rt_dtype> wanted) {
+  release();
+  if (take_buffer(value.ptr())) return;
+  if (nb::isinstance<Tensor>(value)) {
+    owner_ = nb::borrow(value);
+    tensor_ = nb::cast<Tensor&>(value).handle();
+  } else if (nb::hasattr(value, "__dlpack_device__") && !nb::hasattr(value, "__array_interface__")) {
+    take_dlpack(value, name);
+  } else {
+    take_slowly(value, name, wanted);
+  }
+}
+
+bool Borrowed::take_buffer(PyObject* value) {
+  if (PyObject_CheckBuffer(value) == 0) return false;
+  if (PyObject_GetBuffer(value, &view_, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();  // other protocols are tried, and say what is wrong
+    return false;
+  }
+  has_view_ = true;
+  const auto dtype = dtype_of(view_.format, view_.itemsize);
+  if (!dtype || view_.ndim > RT_MAX_RANK || view_.suboffsets != nullptr) {
+    release();
+    return false;
+  }
+  tensor_.dtype = *dtype;
+  tensor_.rank = view_.ndim;
+  int64_t strides[RT_MAX_RANK];
+  for (int32_t i = 0; i < view_.ndim; ++i) {
+    tensor_.dims[i] = view_.shape[i];
+    strides[i] = view_.strides[i];
+  }
+  set_data(view_.buf, strides);
+  return true;
+}
+
+void Borrowed::set_data(const void* data, const int64_t* strides) {
+  tensor_.bytes = bytes_of(tensor_);
+  const size_t size = rt_dtype_size(tensor_.dtype);
+  bool dense = true;
+  auto expected = static_cast<int64_t>(size);
+  for (int32_t i = tensor_.rank - 1; i >= 0 && dense; --i) {
+    dense = tensor_.dims[i] <= 1 || strides[i] == expected;
+    expected *= tensor_.dims[i];
+  }
+  tensor_.data = const_cast<void*>(data);  // inputs are only read
+  if (dense || tensor_.bytes == 0) return;
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(tensor_.bytes);
+  gather(copy_.get(), static_cast<const std::byte*>(data), tensor_, strides, 0, size);
+  tensor_.data = copy_.get();
+}
+
+// By hand instead of by nanobind's conversion, which answers every error with "no".
+void Borrowed::take_dlpack(nb::handle value, const char* name) {
+  const nb::tuple device = nb::cast<nb::tuple>(value.attr("__dlpack_device__")());
+  const int type = nb::cast<int>(device[0]);
+  constexpr int kCpu = 1, kCudaHost = 3;
+  if (type != kCpu && type != kCudaHost)
+    fail(Code::Unsupported,
+         with_type(name, value) + " in the memory of a device (DLPack device type " + std::to_string(type) +
+             "): expected memory of the CPU; copy it there first, for example with .cpu()");
+  nb::object capsule;
+  try {
+    capsule = value.attr("__dlpack__")(nb::arg("max_version") = nb::make_tuple(1, 0));
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    capsule = value.attr("__dlpack__")();  // before version 1 of the protocol
+  }
+  nb::ndarray<nb::ro>& array = array_;
+  if (!nb::try_cast(capsule, array, false))
+    fail(Code::InvalidArgument, with_type(name, value) + " returned no DLPack capsule that can be read");
+  const auto dtype = dtype_of(array.dtype());
+  if (!dtype || array.ndim() > RT_MAX_RANK)
+    fail(Code::InvalidArgument, with_type(name, value) + ": expected at most " + std::to_string(RT_MAX_RANK) +
+                                    " axes, and an element type of librt; found " +
+                                    std::to_string(array.ndim()) + " axes, DLPack type " +
+                                    std::to_string(array.dtype().code) + " of " +
+                                    std::to_string(array.dtype().bits) + " bits");
+  tensor_.dtype = *dtype;
+  tensor_.rank = static_cast<int32_t>(array.ndim());
+  int64_t strides[RT_MAX_RANK];
+  for (size_t i = 0; i < array.ndim(); ++i) {
+    tensor_.dims[i] = static_cast<int64_t>(array.shape(i));
+    strides[i] = array.stride(i) * static_cast<int64_t>(rt_dtype_size(*dtype));
+  }
+  set_data(array.data(), strides);
+}
+
+void Borrowed::take_slowly(nb::handle value, const char* name, std::optional<rt_dtype> wanted) {
+  const nb::object helper = nb::module_::import_("librt._arrays").attr("to_buffer");
+  const nb::object dtype = wanted ? nb::object(nb::str(rt_dtype_name(*wanted))) : nb::none();
+  const nb::tuple made = nb::cast<nb::tuple>(helper(value, name, dtype));
+  if (!take_buffer(made[0].ptr()))
+    fail(Code::InvalidArgument, with_type(name, value) + " cannot be read as an array of at most " +
+                                    std::to_string(RT_MAX_RANK) + " axes");
+  if (!made[1].is_none()) tensor_.dtype = dtype_named(nb::cast<std::string>(made[1]));
+}
+
+}  // namespace rt::python

@@ -1,0 +1,18 @@
+// The module librt._native: what librt/__init__.py shows, over the public API of librt alone.
+#include <nanobind/nanobind.h>
+
+#include "python/src/errors.h"
+#include "python/src/session.h"
+
+NB_MODULE(_native, module) {
+  using namespace rt::python;
+  module.doc() = "The compiled part of librt.";
+  module.attr("__version__") = rt_version();
+  translate_failures();
+  bind_tensor(module);
+  bind_model(module);
+  bind_devices(module);
+  bind_session(module);
+  bind_trainer(module);
+  bind_metrics(module);
+}

@@ -1,0 +1,230 @@
+#include "python/src/session.h"
+
+#include <nanobind/stl/string.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "python/src/errors.h"
+#include "python/src/interrupt.h"
+
+namespace nb = nanobind;
+
+namespace rt::python {
+namespace {
+
+/// From here on memory is used in place: binding it and a page fault for each 4 KiB of a new output cost more
+/// than copying less. Inputs that shapes are computed from are always smaller.
+constexpr size_t kInPlace = size_t{64} << 10;
+
+}  // namespace
+
+Turn::Turn(Turns& turns) : turns_(turns) {
+  const auto self = std::this_thread::get_id();
+  if (turns.owner == self)
+    fail(Code::InvalidArgument,
+         "the session is in use by this thread: a signal handler or an input called it while it runs");
+  if (!turns.mutex.try_lock()) {
+    const nb::gil_scoped_release released;
+    turns.mutex.lock();
+  }
+  turns.owner = self;
+}
+
+Turn::~Turn() {
+  turns_.owner = std::thread::id();
+  turns_.mutex.unlock();
+}
+
+Session::Session(rt_session* handle, bool owned, std::shared_ptr<Turns> turns, std::shared_ptr<void> owner)
+    : owner_(std::move(owner)),
+      handle_(
+          handle, owned ? rt_session_free : [](rt_session*) {}),
+      turns_(std::move(turns)) {
+  const rt::Session view = rt::Session::borrow(handle);
+  inputs_ = view.inputs();
+  outputs_ = view.outputs();
+  const auto name_of_spec = [](const TensorSpec& spec) {
+    nb::object name = nb::steal(
+        PyUnicode_DecodeUTF8(spec.name.data(), static_cast<Py_ssize_t>(spec.name.size()), "replace"));
+    PyObject* raw = name.release().ptr();
+    PyUnicode_InternInPlace(&raw);
+    return nb::steal(raw);
+  };
+  for (const TensorSpec& spec : inputs_) input_names_.push_back(name_of_spec(spec));
+  for (const TensorSpec& spec : outputs_) {
+    output_names_.push_back(name_of_spec(spec));
+    std::vector<Extent> extents;
+    for (const Dim& dim : spec.dims) {
+      Extent extent{.fixed = dim.extent};
+      for (size_t i = 0; extent.fixed < 0 && extent.input == SIZE_MAX && i < inputs_.size(); ++i)
+        for (size_t axis = 0; axis < inputs_[i].dims.size(); ++axis)
+          if (!dim.symbol.empty() && inputs_[i].dims[axis].extent < 0 &&
+              inputs_[i].dims[axis].symbol == dim.symbol)
+            extent.input = i, extent.axis = axis;
+      if (extent.fixed < 0 && extent.input == SIZE_MAX) {
+        extents.clear();
+        break;
+      }
+      extents.push_back(extent);
+    }
+    output_extents_.push_back(std::move(extents));
+  }
+  borrowed_ = std::make_unique<Borrowed[]>(inputs_.size());
+  last_.resize(inputs_.size());
+}
+
+void Session::release_inputs() noexcept {
+  for (size_t i = 0; i < inputs_.size(); ++i) borrowed_[i].release();
+}
+
+void Session::set_input(size_t index, nb::handle value) {
+  const TensorSpec& spec = inputs_[index];
+  Borrowed& source = borrowed_[index];
+  source.take(value, spec.name.c_str(), static_cast<rt_dtype>(spec.dtype));
+  const rt_tensor& tensor = source.tensor();
+  if (tensor.dtype != static_cast<rt_dtype>(spec.dtype)) {
+    std::string found = rt_dtype_name(tensor.dtype);
+    fail(Code::InvalidArgument, "input '" + spec.name + "': expected " + text_of(spec) +
+                                    ", found an array of " + found +
+                                    "; convert it, for example with .astype() of NumPy");
+  }
+  const bool binds = tensor.bytes >= kInPlace;
+  check(binds ? rt_session_bind_input(handle(), index, &tensor)
+              : rt_session_set_input(handle(), index, &tensor));
+  rt_tensor& last = last_[index];
+  if (last.rank != tensor.rank ||
+      std::memcmp(last.dims, tensor.dims, sizeof(int64_t) * static_cast<size_t>(tensor.rank)) != 0)
+    is_new_ = true;
+  last = tensor;
+}
+
+void Session::set_inputs(nb::handle inputs, size_t own) {
+  PyObject* const dict = inputs.ptr();
+  size_t found = 0;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (i == own) continue;
+    PyObject* const value = PyDict_GetItemWithError(dict, input_names_[i].ptr());
+    if (value == nullptr) {
+      if (PyErr_Occurred() != nullptr) throw nb::python_error();
+      continue;
+    }
+    const nb::object keep = nb::borrow(value);  // its protocols may change the dict
+    ++found;
+    set_input(i, keep);
+  }
+  const size_t wanted = inputs_.size() - (own < inputs_.size() ? 1 : 0);
+  if (found != wanted || static_cast<size_t>(PyDict_Size(dict)) != wanted) fail_for_names(inputs, own);
+}
+
+void Session::fail_for_names(nb::handle inputs, size_t own) const {
+  std::string missing, unknown, names;
+  const auto add = [](std::string& list, const std::string& item) {
+    list += (list.empty() ? "" : ", ") + item;
+  };
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (i == own) continue;
+    const std::string quoted = "'" + inputs_[i].name + "'";
+    add(names, quoted);
+    if (PyDict_Contains(inputs.ptr(), input_names_[i].ptr()) == 0)
+      add(missing, quoted + " (" + text_of(inputs_[i]) + ")");
+  }
+  for (auto [key, value] : nb::borrow<nb::dict>(inputs)) {
+    bool known = false;
+    for (size_t i = 0; i < inputs_.size(); ++i) known = known || (i != own && input_names_[i].equal(key));
+    if (!known) add(unknown, nb::cast<std::string>(nb::repr(key)));
+  }
+  std::string text = "inputs: expected " + (names.empty() ? "none" : names);
+  if (!missing.empty()) text += "; missing: " + missing;
+  if (!unknown.empty()) text += "; not inputs of the model: " + unknown;
+  fail(Code::InvalidArgument, text);
+}
+
+void Session::bind_outputs(std::vector<std::unique_ptr<Tensor>>& bound) {
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const std::vector<Extent>& extents = output_extents_[k];
+    if (extents.size() != outputs_[k].dims.size() || extents.empty()) continue;
+    rt_tensor tensor = RT_TENSOR_INIT;
+    tensor.dtype = static_cast<rt_dtype>(outputs_[k].dtype);
+    for (const Extent& extent : extents)
+      tensor.dims[tensor.rank++] = extent.fixed >= 0 ? extent.fixed : last_[extent.input].dims[extent.axis];
+    if (bytes_of(tensor) < kInPlace) continue;
+    bound.resize(outputs_.size());
+    bound[k] = std::make_unique<Tensor>(tensor);
+    check(rt_session_bind_output(handle(), k, &bound[k]->handle()));
+  }
+}
+
+void Session::unbind_outputs(const std::vector<std::unique_ptr<Tensor>>& bound) noexcept {
+  for (size_t k = 0; k < bound.size(); ++k)
+    if (bound[k] != nullptr) rt_status_free(rt_session_bind_output(handle(), k, nullptr));
+}
+
+void Session::run_timed(rt_status* (*work)(void*), void* argument) {
+  const bool guarded = may_take_long();
+  is_new_ = true;  // unless it succeeds
+  const auto start = std::chrono::steady_clock::now();
+  run_released(handle(), guarded, work, argument);
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  is_new_ = false;
+}
+
+nb::dict Session::results(std::vector<std::unique_ptr<Tensor>>& bound) {
+  nb::dict all;
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    rt_tensor c = RT_TENSOR_INIT;
+    check(rt_session_output(handle(), k, &c));
+    nb::object made;
+    if (k < bound.size() && bound[k] != nullptr) {
+      Tensor& tensor = *bound[k];
+      tensor.handle().rank = c.rank;  // the run's own
+      std::memcpy(tensor.handle().dims, c.dims, sizeof c.dims);
+      tensor.handle().bytes = bytes_of(c);
+      made = nb::cast(std::move(tensor));
+    } else {
+      made = nb::cast(Tensor::copy(c));
+    }
+    if (PyDict_SetItem(all.ptr(), output_names_[k].ptr(), made.ptr()) != 0) throw nb::python_error();
+  }
+  return all;
+}
+
+nb::dict Session::run(nb::handle inputs) {
+  nb::object dict = nb::borrow(inputs);
+  if (!PyDict_Check(dict.ptr()) && !nb::hasattr(inputs, "keys"))
+    throw nb::type_error("run: expected a dict of arrays by name; session(array) takes them by position");
+  if (!PyDict_Check(dict.ptr()))
+    dict = nb::borrow<nb::type_object>(reinterpret_cast<PyObject*>(&PyDict_Type))(inputs);
+  const Turn turn(*turns_);
+  struct Cleanup {
+    Session& session;
+    std::vector<std::unique_ptr<Tensor>> bound;
+    ~Cleanup() {
+      session.unbind_outputs(bound);
+      session.release_inputs();
+    }
+  } cleanup{*this, {}};
+  set_inputs(dict);
+  bind_outputs(cleanup.bound);
+  run_timed([](void* session) { return rt_session_run(static_cast<rt_session*>(session)); }, handle());
+  return results(cleanup.bound);
+}
+
+nb::dict Session::call(const nb::args& arguments, const nb::kwargs& named) {
+  if (arguments.size() == 0) return run(named);
+  if (arguments.size() > inputs_.size())
+    throw nb::type_error(("the session has " + std::to_string(inputs_.size()) + " inputs, found " +
+                          std::to_string(arguments.size()) + " arguments")
+                             .c_str());
+  nb::dict all;
+  for (auto [key, value] : named) all[key] = value;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (all.contains(input_names_[i]))
+      throw nb::type_error(
+          ("input '" + inputs_[i].name + "' is given twice, by position and by name").c_str());
+    all[input_names_[i]] = arguments[i];
+  }
+  return run(all);
+}
+
+}  // namespace rt::python
