@@ -6,11 +6,10 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from . import errors
 from ._native import Model, load
@@ -96,26 +95,40 @@ def _arguments(options: Mapping[str, Any], folder: str) -> list[str]:
     return line
 
 
-def _fail(answer: subprocess.CompletedProcess, folder: str) -> None:
-    """Raises what rtconvert reports."""
-    text = answer.stderr.decode(errors="replace").strip()
+def _run(command: list[str]) -> tuple[int, bytes, str]:
+    """Exit code, stdout and stderr; an interrupt ends the program, too."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            out, text = process.communicate()
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    return process.returncode, out, text.decode(errors="replace").strip()
+
+
+def _fail(code: int, out: bytes, text: str, hidden: str | None) -> NoReturn:
+    """Raises what rtconvert reports. hidden: a temporary file that the user does not know."""
     try:
-        report = json.loads(answer.stdout)
+        report = json.loads(out)
     except ValueError:
         report = {}
+    if hidden:
+        text = text.replace(hidden, "the model")
     if "error" in report:
-        error = errors.of_code(int(report.get("code", 8)), report["error"])
+        message = report["error"].replace(hidden, "the model") if hidden else report["error"]
+        error = errors.of_code(int(report["code"]), message)
         if isinstance(error, errors.Unsupported):
             error.nodes = report.get("unsupported", [])
             for node in error.nodes:
                 error.add_note(f"{node['op']} '{node['node']}': {node['reason']}; {node['help']}")
         raise error
-    if answer.returncode == 2:  # the command line
+    if code == 2:  # the command line
         lines = [line for line in text.splitlines() if not line.startswith("Run with --help")]
         raise errors.InvalidArgument("convert: " + " ".join(lines))
-    if answer.returncode < 0:
-        raise errors.InternalError(f"rtconvert was ended by signal {-answer.returncode}: {text}")
-    raise errors.DeviceError(f"rtconvert ended with exit code {answer.returncode}: {text}")
+    if code < 0:
+        raise errors.InternalError(f"rtconvert was ended by signal {-code}: {text}")
+    raise errors.DeviceError(f"rtconvert ended with exit code {code}: {text}")
 
 
 def convert(
@@ -153,12 +166,10 @@ def convert(
         written = os.path.join(folder, "model.rt") if output is None else os.fspath(output)
         given = {"precision": precision, "train": train, "calibrate": calibrate, **options}
         command = [program, *_arguments(given, folder), "--json", "-o", written, path]
-        answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-        report = {}
-        if answer.returncode in (0, 1):  # 1: verified, and different; the report says where
-            report = json.loads(answer.stdout)
-        else:
-            _fail(answer, folder)
+        code, out, text = _run(command)
+        if code not in (0, 1):  # 1: verified, and different; the report says where
+            _fail(code, out, text, path if path.startswith(folder) else None)
+        report = json.loads(out)
         if output is None:
             with open(written, "rb") as file:
                 model = load(file.read())
@@ -170,7 +181,7 @@ def convert(
     model.report = report
     for line in report.get("warnings", []):
         warnings.warn(line, stacklevel=2)
-    if answer.returncode == 1:
+    if code == 1:
         different = [line["output"] for line in report.get("verified", []) if not line["equal"]]
         raise errors.Error(f"verify: outputs differ from the original's: {', '.join(different)}")
     return model

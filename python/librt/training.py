@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,7 +127,7 @@ class Trainer:
 
     def _rates(self, batches: Any, epochs: int, steps: int | None) -> Callable[[int], float]:
         """From the step to the learning rate."""
-        base = self.learning_rate
+        base = struct.unpack("f", struct.pack("f", self.learning_rate))[0]  # an f32, as rttrain has it
         if callable(self.schedule):
             factor = self.schedule
             return lambda step: base * factor(step)

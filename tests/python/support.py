@@ -25,7 +25,7 @@ def scratch(name):
 
 @functools.cache
 def mlp():
-    """The zoo's MLP for training: image f32[batch, ...] -> 10 classes."""
+    """The zoo's MLP for training: input f32[batch,1000], labels of two classes."""
     return librt.convert("zoo:mlp", train=True, loss="cross_entropy", optimizer="adam")
 
 
@@ -48,7 +48,7 @@ def scores(outputs):
 
 @functools.cache
 def onnx(nodes, inputs, outputs):
-    """A model of one node each: (op, inputs, outputs, attributes); values: (name, elem type, dims)."""
+    """An ONNX file: nodes (op, inputs, outputs); values (name, element type, dims)."""
     return _model(nodes, inputs, outputs)
 
 

@@ -65,23 +65,29 @@ Result<ModelGraph> load(const Options& options, onnx::ImportReport& report) {
   return model;
 }
 
-// The table of nodes that cannot be converted, or the plain error.
-int report_import_failure(const Options& options, const Status& status, const onnx::ImportReport& report) {
+/// With --json also as an object on stdout. code: of rt.h.
+int report_failure(const Options& options, const Status& status, Json details = Json::object()) {
   if (options.json) {
-    Json nodes = Json::array();
-    for (const auto& node : report.unsupported)
-      nodes.push_back({{"node", node.name},
-                       {"op", node.op},
-                       {"domain", node.domain},
-                       {"opset", node.opset},
-                       {"dtype", node.dtype},
-                       {"reason", node.reason},
-                       {"help", node.help}});
-    print_json({{"error", status.message()}, {"unsupported", nodes}});
-  } else if (!report.unsupported.empty()) {
-    std::fputs(onnx::table_of(report.unsupported).c_str(), stdout);
+    details.update({{"error", status.message()}, {"code", static_cast<int>(status.code())}});
+    print_json(details);
   }
   return tools::report_failure("rtconvert", status);
+}
+
+// The table of nodes that cannot be converted, or the plain error.
+int report_import_failure(const Options& options, const Status& status, const onnx::ImportReport& report) {
+  Json nodes = Json::array();
+  for (const auto& node : report.unsupported)
+    nodes.push_back({{"node", node.name},
+                     {"op", node.op},
+                     {"domain", node.domain},
+                     {"opset", node.opset},
+                     {"dtype", node.dtype},
+                     {"reason", node.reason},
+                     {"help", node.help}});
+  if (!options.json && !report.unsupported.empty())
+    std::fputs(onnx::table_of(report.unsupported).c_str(), stdout);
+  return report_failure(options, status, {{"unsupported", nodes}});
 }
 
 // Writes trained weights to a file other than a compiled model.
@@ -89,7 +95,7 @@ int write_trained(const Options& options) {
   const bool exports = !options.export_onnx.empty();
   const std::string& output = exports ? options.export_onnx : options.save_adapter;
   const auto weights = exports ? export_trained(options) : save_adapter(options);
-  if (!weights.ok()) return tools::report_failure("rtconvert", weights.status());
+  if (!weights.ok()) return report_failure(options, weights.status());
   const std::string& source = options.merge_adapter.empty() ? options.checkpoint : options.merge_adapter;
   if (options.json)
     print_json({{"output", output}, {"weights", *weights}});
@@ -102,9 +108,9 @@ int write_trained(const Options& options) {
 int export_zoo(const Options& options) {
   onnx::ImportReport unused;
   const auto model = load(options, unused);
-  if (!model.ok()) return tools::report_failure("rtconvert", model.status());
+  if (!model.ok()) return report_failure(options, model.status());
   const auto nodes = onnx::write_onnx(*model, options.output);
-  if (!nodes.ok()) return tools::report_failure("rtconvert", nodes.status());
+  if (!nodes.ok()) return report_failure(options, nodes.status());
   if (options.json)
     print_json({{"output", options.output}, {"onnx_nodes", *nodes}});
   else
@@ -121,7 +127,7 @@ int convert(const Options& options) {
   Summary summary;
   if (compiles)
     if (Status status = compile(options, *model, summary); !status.ok())
-      return tools::report_failure("rtconvert", status);
+      return report_failure(options, status);
   if (options.inspect) std::fputs(print(*model).c_str(), stdout);
   if (compiles && options.json) print_summary_json(options, import, summary);
   if (compiles && !options.json) print_summary(options, import, summary);
