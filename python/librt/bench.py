@@ -60,7 +60,7 @@ def _program_seconds(path: str, backend: str, batch: int, threads: int) -> float
     if threads > 0:
         command += ["--threads", str(threads)]
     rows = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    rows = rows["results"] if isinstance(rows, dict) else rows
+    rows = rows["measurements"] if isinstance(rows, dict) else rows
     return float(rows[0]["median_ms"]) / 1000
 
 
