@@ -7,6 +7,7 @@
 #include "tools/rttrain/facts.h"
 #include "tools/rttrain/gradient_sums.h"
 #include "tools/rttrain/progress.h"
+#include "tools/rttrain/shares.h"
 #include "tools/rttrain/steps.h"
 #include "tools/rttrain/stop_rule.h"
 
@@ -56,6 +57,42 @@ TEST(StopRuleTest, TheTargetAndItsMetric) {
   options.monitor = "f1";
   const rt::Status unknown = StopRule(options, {"loss", "accuracy"}).check();
   EXPECT_EQ(unknown.message(), "--monitor: there is no metric 'f1'; this model's are loss, accuracy");
+}
+
+// --- how ranks divide a batch
+
+TEST(Shares, PartsAddUpAndNoneIsEmpty) {
+  const std::vector<std::vector<double>> all = {{1, 1}, {3, 1}, {1, 1000}, {0.1, 0.2, 0.7}, {5, 1e-9, 5}};
+  for (const auto& weights : all)
+    for (size_t samples = 0; samples < 70; ++samples) {
+      const Shares shares(weights);
+      EXPECT_EQ(shares.first_of(0, samples), 0u);
+      size_t sum = 0;
+      for (size_t rank = 0; rank < weights.size(); ++rank) {
+        const size_t part = shares.part_of(rank, samples);
+        if (samples >= weights.size()) {
+          EXPECT_GE(part, 1u) << samples << " samples, rank " << rank;
+        }
+        // What the loader has memory for.
+        EXPECT_LE(part, shares.part_of(rank, samples + 1) + 1);
+        sum += part;
+      }
+      EXPECT_EQ(sum, samples);
+    }
+  EXPECT_EQ(Shares({3, 1}).part_of(0, 100), 75u);  // 1 + 98 * 0.75, rounded
+  EXPECT_EQ(Shares(3).part_of(0, 7), 2u);
+}
+
+TEST(Shares, OptionIsReadOrRefused) {
+  EXPECT_TRUE(parse_share("equal")->is_equal());
+  EXPECT_TRUE(parse_share("auto")->is_measured);
+  EXPECT_EQ(parse_share("3,1.5")->weights, (std::vector<double>{3, 1.5}));
+  for (const char* wrong : {"", "3,", "3;1", "0,1", "-1,2", "nan,1", "inf,1", "automatic"}) {
+    const auto option = parse_share(wrong);
+    ASSERT_FALSE(option) << wrong;
+    EXPECT_NE(option.status().message().find("--share: expected equal, auto, or a number above 0"),
+              std::string::npos);
+  }
 }
 
 // --- what ranks have in common

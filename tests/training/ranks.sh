@@ -62,6 +62,16 @@ compare() {
 echo "--- N ranks are one: plain, ignored labels, validation"
 compile sgd --optimizer sgd --ignore-index 7
 compare sgd "$counts" --epochs 3 --batch 50 --lr 0.02 --validate images --validate-labels labels
+echo "--- unequal shares, given and measured: the same result"
+three=(--epochs 3 --batch 50 --lr 0.02 --validate images --validate-labels labels)
+ranks 2 sgd.rt --json "${three[@]}" --share 3,1 >sgd.shares 2>sgd.shares.err || fail "--share 3,1: $(cat sgd.shares.err)"
+near sgd.one sgd.shares "--share 3,1"
+grep -q 'rttrain: of a batch of 50 samples: 37 on rank 0 .*, 13 on rank 1' sgd.shares.err || fail "the parts are not named: $(cat sgd.shares.err)"
+unordered=()
+for option in "${data[@]}"; do [[ $option == --deterministic=run ]] || unordered+=("$option"); done
+mpirun -n 2 "$bin/rttrain" sgd.rt --json "${three[@]}" "${unordered[@]}" --share auto >sgd.auto 2>sgd.auto.err || fail "--share auto: $(cat sgd.auto.err)"
+near sgd.one sgd.auto "--share auto"
+grep -qE 'rttrain: of a batch of 50 samples: [0-9]+ on rank 0 .*, [0-9]+ on rank 1 .*, by measured speed' sgd.auto.err || fail "the parts are not named: $(cat sgd.auto.err)"
 if [[ $backend == cpu ]]; then
   echo "--- clipping by norm, loss scaling, average, groups"
   compile full --optimizer adamw --clip-norm 0.5 --loss-scale dynamic --loss-scale-interval 4 --ema 0.9 --group '*bias*:lr=0.5,weight_decay=0'
@@ -187,6 +197,8 @@ refuses() {
 }
 refuses 'rtconvert --train --data-parallel' ranks 2 none.rt --batch 50
 refuses 'use mpirun -n 4' ranks 2 shards4.rt --batch 50
+refuses 'expected a number for each of 2 processes, found 3' ranks 2 sgd.rt --batch 50 --share 3,1,1
+refuses 'differs from run to run' ranks 2 sgd.rt --batch 50 --share auto
 refuses 'use mpirun -n 4' alone shards4.rt --batch 50
 refuses 'cannot be cut into parts for 4 ranks' ranks 4 sgd.rt --batch 3
 refuses 'does not belong to this model' alone sgd.rt --batch 50 --checkpoint shards2.parts --resume

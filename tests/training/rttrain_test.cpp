@@ -422,7 +422,7 @@ TEST_F(Batches, DoNotDependOnThreads) {
   for (size_t rank = 0; rank < 4; ++rank) {
     LoaderOptions part = options;
     part.rank = rank;
-    part.ranks = 4;
+    part.shares = Shares(4);
     part.workers = 2;
     parts.push_back(run(**source, *transform, part));
   }
@@ -446,7 +446,8 @@ TEST_F(Batches, RanksTakeTurnsInSlices) {
   ASSERT_TRUE(source) << error_of(source);
   const auto transform = Transform::create((*source)->columns(), {}, {});
   ASSERT_TRUE(transform) << transform.status().message();
-  LoaderOptions options{.batch = 8, .shuffle = false, .workers = 0, .end = 1, .ranks = 2, .slice = 2};
+  LoaderOptions options{
+      .batch = 8, .shuffle = false, .workers = 0, .end = 1, .shares = Shares(2), .slice = 2};
   EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{0, 1, 4, 5}));
   options.rank = 1;
   EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{2, 3, 6, 7}));
@@ -454,6 +455,22 @@ TEST_F(Batches, RanksTakeTurnsInSlices) {
   EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{2, 3, 6, 7}));
   options.slice = 0;
   EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{4, 5, 6, 7}));
+}
+
+TEST_F(Batches, RanksHaveUnequalShares) {
+  DataFacts facts;
+  const auto source = open({{write("rows.csv", "a,label\n0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n")}, {}}, {},
+                           {spec("x", rt::DType::F32, {-1, 1}), kLabels}, 8, facts);
+  ASSERT_TRUE(source) << error_of(source);
+  const auto transform = Transform::create((*source)->columns(), {}, {});
+  ASSERT_TRUE(transform) << transform.status().message();
+  // Batches of 5, and a last one of 3.
+  LoaderOptions options{.batch = 5, .shuffle = false, .workers = 0, .end = 2, .shares = Shares({4, 1})};
+  const Seen most = run(**source, *transform, options);
+  EXPECT_EQ(most.sizes, (std::vector<size_t>{3, 2}));
+  EXPECT_EQ(most.labels, (std::vector<int64_t>{0, 1, 2, 5, 6}));
+  options.rank = 1;
+  EXPECT_EQ(run(**source, *transform, options).labels, (std::vector<int64_t>{3, 4, 7}));
 }
 
 TEST_F(Batches, AugmentationMovesAndMirrors) {

@@ -58,6 +58,17 @@ rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& device
   return chosen;
 }
 
+const char* type_text(rt_device_type type) {
+  switch (type) {
+    case RT_CPU: return "CPU";
+    case RT_INTEGRATED_GPU: return "integrated GPU";
+    case RT_DISCRETE_GPU: return "discrete GPU";
+    case RT_VIRTUAL_GPU: return "virtual GPU";
+    case RT_SOFTWARE_GPU: return "software GPU";
+  }
+  return "unknown";
+}
+
 std::vector<std::pair<std::string, std::string>> versions_of(const std::vector<rt::DeviceInfo>& devices) {
   std::vector<std::pair<std::string, std::string>> versions = {{"librt", rt::version()}};
   for (const rt::DeviceInfo& device : devices)

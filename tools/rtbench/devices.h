@@ -14,6 +14,9 @@ namespace librt::bench {
 rt::Result<std::vector<rt::DeviceInfo>> choose_devices(const rt::Devices& devices,
                                                        const std::vector<std::string>& backends);
 
+/// "CPU", "integrated GPU", "discrete GPU", "virtual GPU", "software GPU".
+const char* type_text(rt_device_type type);
+
 /// Name and version of librt and of what runs the devices: {"vulkan:0", "llvmpipe Mesa 22.3.6"}.
 std::vector<std::pair<std::string, std::string>> versions_of(const std::vector<rt::DeviceInfo>& devices);
 

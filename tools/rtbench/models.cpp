@@ -53,6 +53,17 @@ Result<ModelGraph> matmul_graph(int64_t size) {
   return model;
 }
 
+Result<ModelGraph> two_input_matmul_graph(int64_t size) {
+  ModelGraph model;
+  model.entries.push_back({.name = "infer", .graph = {}});
+  compiler::Builder builder(model.entries.back().graph);
+  const ValueId x = builder.input("x", DType::F32, {{.extent = size}, {.extent = size}});
+  const ValueId y = builder.input("y", DType::F32, {{.extent = size}, {.extent = size}});
+  builder.output(builder.emit(op::MatMulAttributes{}, {x, y}));
+  RT_TRY(Status(builder.status()));
+  return model;
+}
+
 Result<ModelGraph> negation_graph(int64_t elements) {
   ModelGraph model;
   model.entries.push_back({.name = "infer", .graph = {}});
@@ -155,6 +166,10 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
 
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error) {
   return in_memory("matmul", matmul_graph(size), error);
+}
+
+std::optional<BenchModel> two_input_matmul_model(int64_t size, std::string& error) {
+  return in_memory("matmul", two_input_matmul_graph(size), error);
 }
 
 std::optional<BenchModel> copy_model(int64_t elements, std::string& error) {

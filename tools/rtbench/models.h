@@ -37,6 +37,8 @@ std::optional<BenchModel> open_model(const std::string& source, Mode mode, std::
 /// Models that measure a device's peak rates: a square matmul [size,size] x [size,size] with a constant
 /// operand, and a copy-like y = -x over `elements`.
 std::optional<BenchModel> matmul_model(int64_t size, std::string& error);
+/// The same with both operands as inputs, x and y: both are transferred.
+std::optional<BenchModel> two_input_matmul_model(int64_t size, std::string& error);
 std::optional<BenchModel> copy_model(int64_t elements, std::string& error);
 
 /// Values of --precision: "fp32", "fp16", "bf16", "int8", "int8-weights", "int4-weights".

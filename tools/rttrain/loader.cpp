@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tools/rttrain/order.h"
-#include "tools/rttrain/ranks.h"
 
 namespace rt::train {
 
@@ -23,7 +22,9 @@ Loader::Loader(const Source& source, const Transform& transform, const LoaderOpt
       to_take_(options.first) {
   for (Slot& slot : slots_)
     for (const Column& column : source.columns()) {
-      std::vector<int64_t> dims = {static_cast<int64_t>((options.batch + options.ranks - 1) / options.ranks)};
+      // A smaller batch may give this rank one sample more: parts are rounded.
+      std::vector<int64_t> dims = {
+          static_cast<int64_t>(options.shares.part_of(options.rank, options.batch) + 1)};
       dims.insert(dims.end(), column.dims.begin(), column.dims.end());
       slot.memory.emplace_back(column.dtype, dims);
     }
@@ -93,12 +94,12 @@ void Loader::fill_or_throw(Slot& slot, uint64_t number, std::vector<float>& scra
   const size_t batch = static_cast<size_t>(number % batches_) * options_.batch;
   const Order order = order_of(epoch);
   const size_t all = std::min(options_.batch, order->size() - batch);
-  const size_t begin = Ranks::first_of(options_.rank, options_.ranks, all);
-  const size_t count = Ranks::first_of(options_.rank + 1, options_.ranks, all) - begin;
+  const size_t begin = options_.shares.first_of(options_.rank, all);
+  const size_t count = options_.shares.part_of(options_.rank, all);
   const size_t slice = equal_part(all, options_.slice);
   const auto place_of = [&](size_t i) {
     if (options_.slice == 0) return begin + i;
-    return (i / slice * options_.ranks + options_.rank) * slice + i % slice;
+    return (i / slice * options_.shares.ranks() + options_.rank) * slice + i % slice;
   };
   slot.number = number;
   slot.status = {};

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "tools/rttrain/shares.h"
 #include "tools/rttrain/source.h"
 #include "tools/rttrain/transform.h"
 
@@ -27,8 +28,8 @@ struct LoaderOptions {
   size_t prefetch = 4;   ///< batches that may be ready in advance, at least one per worker
   uint64_t first = 0;    ///< batches to skip, counted from the beginning of epoch 0
   uint64_t end = 0;      ///< total number of batches, counted the same way
-  size_t rank = 0;       ///< each of `ranks` processes prepares its own part of every batch
-  size_t ranks = 1;
+  size_t rank = 0;       ///< each of the ranks prepares its own part of every batch
+  Shares shares = Shares(1);
   size_t slice = 0;  ///< above 0: the ranks take turns in micro-batches of at most this size
 };
 

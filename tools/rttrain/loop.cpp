@@ -9,6 +9,7 @@
 #include "tools/rttrain/checkpoints.h"
 #include "tools/rttrain/loader.h"
 #include "tools/rttrain/report.h"
+#include "tools/rttrain/speed.h"
 #include "tools/rttrain/steps.h"
 #include "tools/rttrain/stop_rule.h"
 #include "tools/rttrain/validation.h"
@@ -74,7 +75,8 @@ class Loop {
     if (options_.resume)
       if (rt::Status status = checkpoints_->load(position_); !status) return status;
     if (rt::Status status = separate_random_numbers(); !status) return status;
-    if (rt::Status status = steps_.open(); !status) return status;
+    if (rt::Status status = divide(); !status) return status;
+    if (rt::Status status = steps_.open(shares_); !status) return status;
     if (validation_)
       if (rt::Status status = validation_->open(budget_); !status) return status;
     if (budget_.is_set() && ranks_.is_first())
@@ -90,8 +92,30 @@ class Loop {
                                   .first = first,
                                   .end = std::max(first, total_steps_),
                                   .rank = ranks_.rank(),
-                                  .ranks = ranks_.count(),
+                                  .shares = shares_,
                                   .slice = options_.ordered_sums ? options_.micro_batch : 0});
+    return {};
+  }
+
+  // Decides which part of a batch each rank gets.
+  rt::Status divide() {
+    std::vector<double> weights = options_.share.weights;
+    if (options_.share.is_measured && ranks_.count() > 1) {
+      auto speeds = measure_speeds(trainer_, training_.source.columns(), ranks_, options_.batch);
+      if (!speeds) return speeds.status();
+      weights = std::move(*speeds);
+    }
+    shares_ = weights.empty() ? Shares(ranks_.count()) : Shares(std::move(weights));
+    if (options_.share.is_equal() || ranks_.count() == 1) return {};
+    const auto devices = ranks_.gather(trainer_.session().device().backend);
+    if (!devices) return devices.status();
+    if (!ranks_.is_first()) return {};
+    std::string parts;
+    for (size_t rank = 0; rank < ranks_.count(); ++rank)
+      parts += (rank > 0 ? ", " : "") + std::to_string(shares_.part_of(rank, options_.batch)) + " on rank " +
+               std::to_string(rank) + " (" + (*devices)[rank] + ")";
+    std::fprintf(stderr, "rttrain: of a batch of %zu samples: %s%s\n", options_.batch, parts.c_str(),
+                 options_.share.is_measured ? ", by measured speed" : "");
     return {};
   }
 
@@ -210,6 +234,7 @@ class Loop {
   const uint64_t total_steps_;  ///< of the run
   librt::tools::Schedule schedule_;
   Steps steps_;
+  Shares shares_;
   std::optional<Validation> validation_;
   std::optional<StopRule> rule_;
   std::optional<Checkpoints> checkpoints_;

@@ -11,6 +11,7 @@
 
 #include "tools/data/schedule.h"
 #include "tools/rttrain/metrics.h"
+#include "tools/rttrain/shares.h"
 #include "tools/rttrain/transform.h"
 
 namespace rt::train {
@@ -31,6 +32,7 @@ struct LoopOptions {
   /// Micro-batches are summed in the order of the samples, and validation is not divided: the results do not
   /// depend on the number of ranks.
   bool ordered_sums = false;
+  ShareOption share;  ///< how ranks divide a batch
   uint64_t seed = 1;
   bool shuffle = true;
   bool drop_last = false;  ///< leave out the last, smaller batch of an epoch

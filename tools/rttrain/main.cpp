@@ -112,6 +112,26 @@ std::string together_text(size_t ranks, const rt::Session& session) {
   return reason.empty() ? out : out + " (" + reason + ")";
 }
 
+// Unequal parts: what would be wrong with them is refused.
+rt::Status check_share(const rt::train::Ranks& ranks, const Options& options) {
+  const rt::train::LoopOptions& loop = options.loop;
+  if (loop.share.is_equal()) return {};
+  if (!loop.share.weights.empty() && loop.share.weights.size() != ranks.count())
+    return bad_data("--share " + options.share + ": expected a number for each of " +
+                    std::to_string(ranks.count()) + " processes, found " +
+                    std::to_string(loop.share.weights.size()));
+  if (loop.micro_batch > 0)
+    return bad_data(
+        "--share " + options.share +
+        ": micro-batches have one size on all ranks, so that parts are equal; leave out --micro-batch, "
+        "or take --share equal");
+  if (loop.share.is_measured && options.session.memory_limit > 0)
+    return bad_data(
+        "--share auto measures with a session of its own, for which --memory has no room; give a number "
+        "for each process, such as --share 3,1");
+  return {};
+}
+
 // Sessions without a communicator cannot know that the ranks of a machine share its GPUs.
 rt::Status choose_gpu(const rt::train::Ranks& ranks, Options& options) {
   if (ranks.count() == 1) return {};
@@ -229,6 +249,7 @@ rt::Result<rt::train::Outcome> train(Options& options, rt::train::Ranks& ranks) 
 
   if (rt::Status status = choose_learning_rate(*model, ranks.is_first(), options); !status) return status;
   if (rt::Status status = choose_order(*model, ranks, options); !status) return status;
+  if (rt::Status status = check_share(ranks, options); !status) return status;
   if (rt::Status status = compare_ranks(ranks, options, **training, validation->get()); !status)
     return status;
   if (options.loop.ordered_sums)

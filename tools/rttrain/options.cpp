@@ -147,6 +147,12 @@ void declare_training(librt::tools::CommandLine& app, Options& options) {
                "--micro-batch and --threads. With =run only for the same number of processes")
       ->check(librt::tools::one_of({"ranks", "run"}))
       ->group(group);
+  add("--share", options.share,
+      "Several processes: which part of a batch each gets: equal; auto, in the proportion of their measured "
+      "speed, "
+      "for unequal devices; or a number for each such as 3,1. Results are those of one process within "
+      "rounding")
+      ->capture_default_str();
   add("--rank-timeout", options.ranks.answer,
       "Several processes: seconds after which a process that does not answer ends the training: it was "
       "stopped, or its machine cannot be reached")
@@ -221,6 +227,13 @@ rt::Status check(Options& options) {
   const auto schedule = librt::tools::Schedule::parse(options.schedule, error);
   if (!schedule) return bad_data("--" + error);
   options.loop.schedule = *schedule;
+  const auto share = parse_share(options.share);
+  if (!share) return share.status();
+  options.loop.share = *share;
+  if (share->is_measured && !options.deterministic.empty())
+    return bad_data(
+        "--share auto divides batches by measured speed, which differs from run to run, so that sums do; "
+        "--deterministic needs --share equal, or a number for each process such as --share 3,1");
   if (!options.target.empty()) {
     const size_t equals = options.target.find('=');
     char* end = nullptr;

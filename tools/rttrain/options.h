@@ -27,7 +27,8 @@ struct Options {
   std::string target, log, tensorboard;
   std::string schedule = "constant";
   std::string on_device_lost = "stop";
-  double time_limit = 0;      ///< seconds of a run on the device; 0: none
+  double time_limit = 0;  ///< seconds of a run on the device; 0: none
+  std::string share = "equal";
   std::string deterministic;  ///< "ranks", "run", or empty
   RankLimits ranks;
   Facts facts;  ///< of the command line

@@ -53,15 +53,6 @@ class Ranks {
   rt::Status refuse(std::string message);
   bool have_refused() const noexcept { return have_refused_; }
 
-  /// The first sample of this rank's part of `samples`; that of the last rank ends at `samples`.
-  static size_t first_of(size_t rank, size_t ranks, size_t samples) noexcept {
-    return samples * rank / ranks;
-  }
-  /// The size of this rank's part of `samples`.
-  size_t part_of(size_t samples) const noexcept {
-    return first_of(rank() + 1, count(), samples) - first_of(rank(), count(), samples);
-  }
-
  private:
   const rt_communicator* communicator_ = nullptr;
   bool have_refused_ = false;

@@ -13,9 +13,9 @@ Steps::Steps(rt::Trainer& trainer, Budget& budget, const Source& source, const R
       options_(options),
       last_(options.drop_last ? 0 : source.size() % options.batch) {}
 
-rt::Status Steps::open() {
+rt::Status Steps::open(const Shares& shares) {
   if (rt::Status status = check_parts(); !status) return status;
-  if (rt::Status status = options_.micro_batch > 0 ? open_accumulation() : open_whole(); !status)
+  if (rt::Status status = options_.micro_batch > 0 ? open_accumulation() : open_whole(shares); !status)
     return status;
   // On an asynchronous device the next batch is transferred during compute: a step, or a micro-batch, is
   // started before the previous one has finished. Not with a budget, which does not count the additional
@@ -36,11 +36,11 @@ rt::Status Steps::check_parts() const {
 }
 
 // The last, smaller batch has its own plan.
-rt::Status Steps::open_whole() {
+rt::Status Steps::open_whole(const Shares& shares) {
   for (const size_t samples : {last_, options_.batch})
     if (samples > 0)
-      if (rt::Status status =
-              budget_.prepare("train_step", trainer_.session(), columns_, ranks_.part_of(samples));
+      if (rt::Status status = budget_.prepare("train_step", trainer_.session(), columns_,
+                                              shares.part_of(ranks_.rank(), samples));
           !status)
         return status;
   return {};

@@ -23,7 +23,7 @@ class Steps {
   Steps& operator=(const Steps&) = delete;
 
   /// Checks that the batches can be cut as the options say, and plans all their sizes.
-  rt::Status open();
+  rt::Status open(const Shares& shares);
   /// Steps begun and not finished.
   size_t in_flight() const noexcept { return in_flight_; }
   bool may_begin() const noexcept { return in_flight_ < most_; }
@@ -41,7 +41,7 @@ class Steps {
 
  private:
   rt::Status check_parts() const;
-  rt::Status open_whole();
+  rt::Status open_whole(const Shares& shares);
   rt::Status open_accumulation();
   rt::Status submit(const std::vector<rt::Tensor>& tensors, double rate);
   rt::Result<float> accumulate(const Batch& batch);

@@ -17,7 +17,7 @@ rt::Status Validation::open(Budget& budget) {
   if (!session) return session.status();
   session_.emplace(std::move(*session));
   for (const size_t samples : {source_.size() % batch_, std::min(batch_, source_.size())})
-    if (const size_t part = parts_.part_of(samples); part > 0)
+    if (const size_t part = Shares(parts_.count()).part_of(parts_.rank(), samples); part > 0)
       if (rt::Status status = budget.prepare("infer", *session_, source_.columns(), part); !status)
         return status;
   return {};
@@ -42,7 +42,7 @@ rt::Result<std::vector<Measured>> Validation::run() {
                  .prefetch = options_.prefetch,
                  .end = count,
                  .rank = parts_.rank(),
-                 .ranks = parts_.count()});
+                 .shares = Shares(parts_.count())});
   for (uint64_t i = 0; i < count && !(g_stop && ranks_.count() == 1); ++i) {
     const auto batch = loader.next();
     if (!batch) return batch.status();

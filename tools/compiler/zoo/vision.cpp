@@ -12,6 +12,15 @@ Result<ModelGraph> build_mlp() {
   return net.finish({{"logits", net.linear("fc3", x, 2)}});
 }
 
+// Of the size that suffices for tables with some tens of columns.
+Result<ModelGraph> build_tabular() {
+  Layers net("tabular", 11);
+  ValueId x = net.input("input", DType::F32, {"batch", "20"});
+  x = net.relu(net.linear("fc1", x, 64, true, 2));
+  x = net.relu(net.linear("fc2", x, 32, true, 2));
+  return net.finish({{"logits", net.linear("fc3", x, 3)}});
+}
+
 // LeCun et al. 1998, with ReLU and max pooling as it is trained today.
 Result<ModelGraph> build_lenet5() {
   Layers net("lenet5", 2);

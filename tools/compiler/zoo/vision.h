@@ -1,4 +1,4 @@
-// Image networks and the multi-layer perceptron of the zoo. Inputs are channels-last.
+// Image networks and the multi-layer perceptrons of the zoo. Inputs are channels-last.
 #pragma once
 
 #include "runtime/graph/graph.h"
@@ -6,6 +6,7 @@
 namespace librt::compiler {
 
 Result<ModelGraph> build_mlp();
+Result<ModelGraph> build_tabular();
 Result<ModelGraph> build_lenet5();
 Result<ModelGraph> build_resnet18();
 Result<ModelGraph> build_resnet50();

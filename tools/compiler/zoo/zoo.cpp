@@ -8,6 +8,7 @@ namespace librt::compiler {
 std::span<const ZooEntry> zoo() {
   static constexpr ZooEntry kEntries[] = {
       {"mlp", "perceptron 1000-512-256-2, 0.6 M parameters", build_mlp},
+      {"tabular", "perceptron 20-64-32-3 for tables, 3.5 thousand parameters", build_tabular},
       {"lenet5", "LeNet-5 on 28x28x1, 62 thousand parameters", build_lenet5},
       {"resnet18", "ResNet-18 on 224x224x3, 11.7 M parameters", build_resnet18},
       {"resnet50", "ResNet-50 on 224x224x3, 25.6 M parameters", build_resnet50},

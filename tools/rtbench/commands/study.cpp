@@ -1,7 +1,10 @@
-// `rtbench study MODEL ...`: every device, precision and batch size of a model, and a verdict.
+// `rtbench study MODEL ...`: every device, precision and batch size of a model, and a verdict. And `rtbench
+// study NAME`: one of the experiments.
 //
 // Knows: its command line, Ctrl-C, where results go.
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -11,6 +14,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/rtbench/catalogue.h"
 #include "tools/rtbench/commands/commands.h"
+#include "tools/rtbench/commands/experiment.h"
 #include "tools/rtbench/peer/peer.h"
 #include "tools/rtbench/report/output.h"
 #include "tools/rtbench/report/store.h"
@@ -28,7 +32,7 @@ struct CommandOptions {
   ReportOptions report;
   std::string mode = "infer", budget;
   std::vector<std::string> dims, what_if;
-  bool no_tuning = false, no_check = false;
+  bool no_tuning = false, no_check = false, list = false;
   // For rttrain, with its names:
   struct Passed {
     std::string name;  ///< of rttrain
@@ -57,9 +61,11 @@ constexpr PassedOption kPassed[] = {
 
 void declare(tools::CommandLine& app, CommandOptions& options) {
   StudyOptions& study = options.study;
-  app.add_option("model", study.model,
-                 "MODEL.rt, zoo:NAME, or MODEL.onnx, which rtconvert compiles into the cache folder")
-      ->required();
+  app.add_option(
+      "model", study.model,
+      "MODEL.rt, zoo:NAME, or MODEL.onnx, which rtconvert compiles into the cache folder; or the name of "
+      "an experiment");
+  app.add_flag("--list", options.list, "List the experiments: what each shows, needs and takes");
   app.add_option("--backend", study.backends, "all, or a list: cpu, vulkan, vulkan:1, cuda")
       ->delimiter(',')
       ->capture_default_str();
@@ -134,7 +140,8 @@ rt::Status invalid(const std::string& text) {
   return rt::Status(rt::Code::InvalidArgument, text);
 }
 
-rt::Status check(CommandOptions& options) {
+// What studies and experiments have in common.
+rt::Status check_common(CommandOptions& options) {
   if (const std::string problem = problem_of(options.report); !problem.empty()) return invalid(problem);
   StudyOptions& study = options.study;
   if (!options.budget.empty()) {
@@ -149,6 +156,12 @@ rt::Status check(CommandOptions& options) {
     study.modes = {Mode::Infer, Mode::Train};
   study.measure.tuning = !options.no_tuning;
   study.check = !options.no_check;
+  return {};
+}
+
+rt::Status check(CommandOptions& options) {
+  if (rt::Status status = check_common(options); !status) return status;
+  StudyOptions& study = options.study;
   TargetOptions& target = study.target;
   if (options.data.empty()) {
     if (!target.target.empty()) return invalid("--target needs --data, to train on");
@@ -176,6 +189,34 @@ rt::Status check(CommandOptions& options) {
   return {};
 }
 
+// A name without a dot or a slash that is no file is meant as an experiment's.
+bool is_unknown_name(const std::string& model) {
+  std::error_code error;
+  return model.find_first_of("./:") == std::string::npos && !std::filesystem::exists(model, error);
+}
+
+// Runs the experiment with the options that it takes; the others are refused.
+int run_as_experiment(const Experiment& experiment, const tools::CommandLine& app,
+                      const CommandOptions& options, int argc, char** argv) {
+  if (const std::string refused = refused_option(experiment, app); !refused.empty())
+    return tools::report_failure("rtbench study", invalid(refused));
+  const StudyOptions& study = options.study;
+  ExperimentOptions wanted{.backends = study.backends,
+                           .precisions = study.precisions,
+                           .modes = {},
+                           .data = options.data.empty() ? std::string() : options.data.front(),
+                           .budget_seconds = study.budget_seconds,
+                           .largest_batch = study.largest_batch,
+                           .tuning = study.measure.tuning,
+                           .threads = study.measure.threads,
+                           .seed = study.target.seed,
+                           .arguments = {"study"}};
+  if (is_given(app, "mode")) wanted.modes = study.modes;
+  wanted.arguments.insert(wanted.arguments.end(), argv + 1, argv + argc);
+  return experiment_command(experiment, wanted,
+                            {.markdown = options.report.markdown, .json = options.report.json});
+}
+
 int finish(const Study& study, const ReportOptions& report) {
   if (!uses_stdout(report)) std::fputs(study_text(study).c_str(), stdout);
   const int written = write_reports(study, report);
@@ -199,23 +240,35 @@ int study_command(int argc, char** argv) {
   tools::CommandLine app(
       "Measures a model on every device of this machine in every precision, doubles the batch until "
       "throughput "
-      "flattens, looks for the batches from which one device overtakes another, and ends with a verdict.");
+      "flattens, looks for the batches from which one device overtakes another, and ends with a verdict. "
+      "With the "
+      "name of an experiment instead of a model: runs that, and sets articles' figures beside its own.");
   CommandOptions options;
   declare(app, options);
   app.set_up_help(
       {.program = "rtbench study",
        .examples =
            {"rtbench study resnet50.rt --budget 5min",
-            "rtbench study zoo:resnet18 --mode both --backend cpu,vulkan",
+            "rtbench study zoo:resnet18 --mode both --backend cpu,vulkan", "rtbench study --list",
+            "rtbench study perceptron --backend cpu",
             "rtbench study net.rt --mode train --data train.npz --validate test.npz --target accuracy=0.985"},
-       .notes = {"Ctrl-C ends the study: what was measured is printed, with the verdict that it allows; the "
+       .notes = {experiment_help(),
+                 "Ctrl-C ends the study: what was measured is printed, with the verdict that it allows; the "
                  "exit code is "
                  "then 130. A second one ends the program at once.",
                  kStoreHelp, tools::kCacheHelp}});
   if (const auto code = app.parse(argc, argv)) return *code;
   for (int i = 0; i < argc; ++i) options.study.arguments.emplace_back(argv[i]);
   options.study.arguments[0] = "study";
-  rt::Status status = check(options);
+  if (options.list) {
+    std::fputs(experiments_text().c_str(), stdout);
+    return tools::kFine;
+  }
+  const Experiment* experiment = find_experiment(options.study.model);
+  if (experiment == nullptr && is_unknown_name(options.study.model))
+    return tools::report_failure("rtbench study", unknown_name(options.study.model));
+  rt::Status status = experiment != nullptr ? check_common(options) : check(options);
+  if (status.ok() && experiment != nullptr) return run_as_experiment(*experiment, app, options, argc, argv);
   if (status.ok()) status = read_dims(options.dims, options.study.measure.dims);
   if (!status) return tools::report_failure("rtbench study", status);
   StopRequest stop;

@@ -8,9 +8,10 @@
 
 namespace librt::bench {
 namespace {
+using Rows = std::vector<std::vector<std::string>>;
+}  // namespace
 
-/// Text within Markdown: characters of its syntax and of HTML are escaped.
-std::string plain(const std::string& text) {
+std::string markdown_text(const std::string& text) {
   std::string out;
   for (const char byte : printable(text)) {
     if (byte == '<') {
@@ -23,14 +24,11 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-using Rows = std::vector<std::vector<std::string>>;
-
-/// rows[0] is the head; the first `left` columns are left-aligned.
-std::string table(const Rows& rows, size_t left) {
+std::string markdown_table(const Rows& rows, size_t left) {
   std::string out;
   for (size_t r = 0; r < rows.size(); ++r) {
     out += "|";
-    for (const std::string& cell : rows[r]) out += " " + plain(cell) + " |";
+    for (const std::string& cell : rows[r]) out += " " + markdown_text(cell) + " |";
     out += "\n";
     if (r > 0) continue;
     out += "|";
@@ -40,11 +38,13 @@ std::string table(const Rows& rows, size_t left) {
   return out + "\n";
 }
 
-std::string list(const std::vector<std::string>& lines) {
+std::string markdown_list(const std::vector<std::string>& lines) {
   std::string out;
-  for (const std::string& line : lines) out += "* " + plain(line) + "\n";
+  for (const std::string& line : lines) out += "* " + markdown_text(line) + "\n";
   return lines.empty() ? out : out + "\n";
 }
+
+namespace {
 
 void add_verdict(std::string& out, const Study& study) {
   out += "## Verdict\n\n";
@@ -55,7 +55,7 @@ void add_verdict(std::string& out, const Study& study) {
       if (sentence.mode == mode) lines.push_back(sentence.text);
     if (lines.empty()) continue;
     if (modes.size() > 1) out += mode == Mode::Infer ? "Inference:\n\n" : "Training:\n\n";
-    out += list(lines);
+    out += markdown_list(lines);
   }
   if (study.verdict.empty()) out += "Nothing was measured, so nothing can be said.\n\n";
 }
@@ -83,7 +83,7 @@ void add_points(std::string& out, const Study& study, Mode mode) {
     }
   if (rows.size() == 1) return;
   out += mode == Mode::Infer ? "## Inference\n\n" : "## Training\n\n";
-  out += table(rows, 2);
+  out += markdown_table(rows, 2);
   std::vector<std::string> lines;
   for (const Series& series : study.series)
     if (series.mode == mode && series.knee)
@@ -92,7 +92,7 @@ void add_points(std::string& out, const Study& study, Mode mode) {
                       ", " + series.knee->why);
   for (const Crossover& crossover : study.crossovers)
     if (study.series[crossover.below].mode == mode) lines.push_back(crossover_text(study, crossover));
-  out += list(lines);
+  out += markdown_list(lines);
 }
 
 void add_profiles(std::string& out, const Study& study) {
@@ -122,9 +122,9 @@ void add_profiles(std::string& out, const Study& study) {
                                                      : "-",
              node.roof_share ? percent_text(*node.roof_share) : "-"});
       }
-      nodes += "The nodes that take longest: " + plain(name) + "\n\n" + table(rows, 3);
+      nodes += "The nodes that take longest: " + markdown_text(name) + "\n\n" + markdown_table(rows, 3);
     }
-  if (parts.size() > 1) out += "## Where the time goes\n\n" + table(parts, 1) + nodes;
+  if (parts.size() > 1) out += "## Where the time goes\n\n" + markdown_table(parts, 1) + nodes;
 }
 
 void add_precision(std::string& out, const Study& study) {
@@ -134,7 +134,7 @@ void add_precision(std::string& out, const Study& study) {
       rows.push_back({series_label(study, series), mode_text(series.mode),
                       format("%.2e", series.difference->relative), format("%.0e", series.difference->allowed),
                       series.difference->compared_with});
-  if (rows.size() > 1) out += "## Precision against error\n\n" + table(rows, 2);
+  if (rows.size() > 1) out += "## Precision against error\n\n" + markdown_table(rows, 2);
 }
 
 void add_targets(std::string& out, const Study& study) {
@@ -144,7 +144,7 @@ void add_targets(std::string& out, const Study& study) {
                     target.metric + " " + number_text(target.wanted), target.reached ? "yes" : "no",
                     optional_text(target.seconds), std::to_string(target.epochs),
                     optional_text(target.total_joules), optional_text(target.total_cost), target.reason});
-  if (rows.size() > 1) out += "## Time to a target\n\n" + table(rows, 3);
+  if (rows.size() > 1) out += "## Time to a target\n\n" + markdown_table(rows, 3);
 }
 
 /// A field of CSV.
@@ -167,21 +167,22 @@ std::string field(const std::optional<double>& value) {
 }  // namespace
 
 std::string study_markdown(const Study& study) {
-  std::string out = "# " + plain(study.model.name) + ": rtbench study\n\n";
-  out += plain(study.started) + ", " + seconds_text(study.seconds) + ", hash of the model " +
-         plain(study.model.hash) + "\n\n";
+  std::string out = "# " + markdown_text(study.model.name) + ": rtbench study\n\n";
+  out += markdown_text(study.started) + ", " + seconds_text(study.seconds) + ", hash of the model " +
+         markdown_text(study.model.hash) + "\n\n";
   std::vector<std::string> warnings = study.machine.warnings;
   if (study.interrupted)
     warnings.emplace_back("The study was interrupted: it has what was measured until then.");
   if (study.out_of_time) warnings.emplace_back("The budget ended the study early.");
-  if (!warnings.empty()) out += "Read with care:\n\n" + list(warnings);
+  if (!warnings.empty()) out += "Read with care:\n\n" + markdown_list(warnings);
   add_verdict(out, study);
   for (const Mode mode : modes_of(study)) add_points(out, study, mode);
-  if (!study.energy_reason.empty()) out += "No energy was measured: " + plain(study.energy_reason) + ".\n\n";
+  if (!study.energy_reason.empty())
+    out += "No energy was measured: " + markdown_text(study.energy_reason) + ".\n\n";
   for (const LoadCrossover& crossover : study.load_crossovers)
-    out += plain(series_label(study, crossover.below)) + " costs less below " +
+    out += markdown_text(series_label(study, crossover.below)) + " costs less below " +
            number_text(crossover.samples_per_second) + " samples/s, " +
-           plain(series_label(study, crossover.above)) + " above, idle time counted.\n\n";
+           markdown_text(series_label(study, crossover.above)) + " above, idle time counted.\n\n";
   add_profiles(out, study);
   add_precision(out, study);
   add_targets(out, study);
@@ -189,13 +190,13 @@ std::string study_markdown(const Study& study) {
     out += "## Not measured\n\n";
     std::vector<std::string> lines;
     for (const Omission& omission : study.omissions) lines.push_back(omission.what + ": " + omission.why);
-    out += list(lines);
+    out += markdown_list(lines);
   }
   out += "## Machine and method\n\n";
   Rows facts = {{"", ""}};
   for (const auto& [name, text] : machine_facts_text(study)) facts.push_back({name, text});
-  out += table(facts, 2);
-  for (const std::string& paragraph : method_text(study)) out += plain(paragraph) + "\n\n";
+  out += markdown_table(facts, 2);
+  for (const std::string& paragraph : method_text(study)) out += markdown_text(paragraph) + "\n\n";
   while (out.ends_with("\n\n")) out.pop_back();
   return out;
 }

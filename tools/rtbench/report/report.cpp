@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tools/rtbench/devices.h"
 #include "tools/rtbench/report/text.h"
 
 namespace librt::bench {
@@ -13,17 +14,6 @@ namespace {
 // Names in files, and of files, may be invalid UTF-8, which JSON requires.
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
   return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
-const char* type_name(rt_device_type type) {
-  switch (type) {
-    case RT_CPU: return "CPU";
-    case RT_INTEGRATED_GPU: return "integrated GPU";
-    case RT_DISCRETE_GPU: return "discrete GPU";
-    case RT_VIRTUAL_GPU: return "virtual GPU";
-    case RT_SOFTWARE_GPU: return "software GPU";
-  }
-  return "unknown";
 }
 
 // "cpu", or "cpu in bf16".
@@ -299,7 +289,7 @@ std::string devices_table(const rt::Devices& devices) {
   std::vector<std::vector<std::string>> rows = {
       {"backend", "index", "type", "name", "driver", "memory", "threads"}};
   for (const rt::DeviceInfo& device : devices.devices)
-    rows.push_back({device.backend, std::to_string(device.index), type_name(device.type), device.name,
+    rows.push_back({device.backend, std::to_string(device.index), type_text(device.type), device.name,
                     device.driver, device.memory_bytes > 0 ? bytes_text(device.memory_bytes) : "-",
                     device.threads > 0 ? std::to_string(device.threads) : "-"});
   std::string out = columns(rows, 5);
@@ -317,7 +307,7 @@ std::string devices_json(const rt::Devices& devices) {
   for (const rt::DeviceInfo& device : devices.devices)
     all["devices"].push_back({{"backend", device.backend},
                               {"index", device.index},
-                              {"type", type_name(device.type)},
+                              {"type", type_text(device.type)},
                               {"name", device.name},
                               {"uuid", device.uuid},
                               {"driver", device.driver},

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <string_view>
 
 namespace librt::bench {
@@ -35,6 +36,15 @@ std::string duration_text(double seconds) {
   else
     std::snprintf(text, sizeof text, "%.0f h %02.0f min", std::floor(seconds / 3600),
                   std::floor(std::fmod(seconds, 3600) / 60));
+  return text;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
   return text;
 }
 

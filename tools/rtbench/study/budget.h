@@ -13,6 +13,8 @@ namespace librt::bench {
 std::optional<double> parse_duration(const std::string& text);
 /// "12 s", "3 min 12 s", "2 h 03 min".
 std::string duration_text(double seconds);
+/// "2025-01-31T12:34:56Z".
+std::string utc_now();
 
 class Budget {
  public:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <set>
 
@@ -31,15 +30,6 @@ constexpr double kSecondsOfIdle = 1;
 constexpr double kUsualDoublings = 5;
 // Measuring around one crossover ends after this many batches.
 constexpr int kMostCrossoverBatches = 8;
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 class Engine {
  public:

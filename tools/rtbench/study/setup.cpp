@@ -22,17 +22,6 @@ std::vector<std::string> precisions_of(Mode mode, const std::vector<rt::DeviceIn
   return all;
 }
 
-const char* type_text(rt_device_type type) {
-  switch (type) {
-    case RT_CPU: return "CPU";
-    case RT_INTEGRATED_GPU: return "integrated GPU";
-    case RT_DISCRETE_GPU: return "discrete GPU";
-    case RT_VIRTUAL_GPU: return "virtual GPU";
-    case RT_SOFTWARE_GPU: return "software GPU";
-  }
-  return "unknown";
-}
-
 StudyDevice device_of(const rt::DeviceInfo& info) {
   StudyDevice device;
   device.id = info.backend + ":" + std::to_string(info.index);

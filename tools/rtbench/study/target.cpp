@@ -1,122 +1,16 @@
 #include "tools/rtbench/study/target.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "tools/cli/exit_code.h"
 #include "tools/cli/find_program.h"
-#include "tools/cli/process.h"
-#include "tools/data/file.h"
+#include "tools/rtbench/child.h"
 
 namespace librt::bench {
 namespace {
-
-constexpr int kPollMs = 100;
-
-// A training in a process of its own, its stdout and stderr through a pipe each.
-class Training {
- public:
-  ~Training() {
-    if (child_ > 0) {
-      kill(child_, SIGKILL);
-      wait();
-    }
-  }
-  std::string start(const std::vector<std::string>& arguments);
-  // Lines until it ends; after `seconds`, or once `stop` is requested, it is asked to end.
-  template <class OnLine>
-  int follow(double seconds, const Budget& budget, const StopRequest& stop, OnLine on_line);
-  const std::string& errors() const { return errors_; }
-  bool was_ended() const { return asked_; }
-
- private:
-  int wait();
-  // Appends what can be read; false at the end.
-  static bool read_some(const tools::Descriptor& pipe, std::string& text);
-
-  pid_t child_ = -1;
-  tools::Descriptor output_, error_;
-  std::string errors_;
-  bool asked_ = false;
-};
-
-std::string Training::start(const std::vector<std::string>& arguments) {
-  int output[2], error[2];
-  if (pipe2(output, O_CLOEXEC) != 0) return std::string("no pipe: ") + std::strerror(errno);
-  output_ = tools::Descriptor(output[0]);
-  const tools::Descriptor output_end(output[1]);
-  if (pipe2(error, O_CLOEXEC) != 0) return std::string("no pipe: ") + std::strerror(errno);
-  error_ = tools::Descriptor(error[0]);
-  const tools::Descriptor error_end(error[1]);
-  const int failed =
-      tools::start_process(child_, arguments, {.output = output_end.number(), .error = error_end.number()});
-  if (failed == 0) return {};
-  child_ = -1;
-  return arguments[0] + ": " + std::strerror(failed);
-}
-
-bool Training::read_some(const tools::Descriptor& pipe, std::string& text) {
-  char part[4096];
-  const ssize_t got = read(pipe.number(), part, sizeof part);
-  if (got > 0) text.append(part, static_cast<size_t>(got));
-  return got > 0 || (got < 0 && errno == EINTR);
-}
-
-int Training::wait() {
-  return tools::wait_for_process(std::exchange(child_, -1), tools::kBadMachine);
-}
-
-template <class OnLine>
-int Training::follow(double seconds, const Budget& budget, const StopRequest& stop, OnLine on_line) {
-  const double end = budget.spent() + seconds;
-  std::string text;
-  bool output_open = true, error_open = true;
-  while (output_open || error_open) {
-    if (!asked_ && (stop.requested() || budget.spent() >= end)) {
-      asked_ = true;
-      kill(child_, SIGTERM);  // rttrain ends after its step
-    }
-    pollfd files[2] = {{output_open ? output_.number() : -1, POLLIN, 0},
-                       {error_open ? error_.number() : -1, POLLIN, 0}};
-    if (poll(files, 2, kPollMs) < 0 && errno != EINTR) break;
-    if (files[0].revents != 0) output_open = read_some(output_, text);
-    if (files[1].revents != 0) error_open = read_some(error_, errors_);
-    for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n')) {
-      on_line(text.substr(0, at));
-      text.erase(0, at + 1);
-    }
-  }
-  return wait();
-}
-
-// The last line that rttrain printed about an error.
-std::string last_error(const std::string& errors) {
-  std::string last;
-  for (size_t at = 0; at < errors.size();) {
-    const size_t end = std::min(errors.find('\n', at), errors.size());
-    if (const std::string line = errors.substr(at, end - at); line.starts_with("rttrain: "))
-      last = line.substr(9);
-    at = end + 1;
-  }
-  return last.empty() ? "rttrain failed without a message" : last;
-}
-
-// A model in memory is a file descriptor of this process, which has another name in a child.
-std::string path_for_child(const std::string& path) {
-  constexpr std::string_view kOwn = "/proc/self/";
-  if (!path.starts_with(kOwn)) return path;
-  return "/proc/" + std::to_string(getpid()) + "/" + path.substr(kOwn.size());
-}
 
 TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string& rttrain, double seconds) {
   const TargetOptions& options = context.options.target;
@@ -145,7 +39,7 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
   }
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   const EnergyReading first = lane.sensor ? context.meter.read() : EnergyReading();
-  Training training;
+  Child training;
   result.reason = training.start(std::move(arguments));
   if (!result.reason.empty()) return result;
   double waited = 0;
@@ -170,7 +64,7 @@ TimeToTarget train_on(LaneContext& context, const Lane& lane, const std::string&
   else if (code == tools::kDifferent)
     result.reason = "the training ended before: --epochs allows more";
   else if (code != tools::kFine)
-    result.reason = last_error(training.errors());
+    result.reason = last_error("rttrain", training.errors());
   return result;
 }
 

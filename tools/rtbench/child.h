@@ -1,0 +1,53 @@
+// A program of librt that does a part of the work in a process of its own, and is followed while it runs.
+//
+// Knows: processes and pipes. Must not know: what the program prints.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/data/file.h"
+#include "tools/rtbench/study/budget.h"
+#include "tools/rtbench/study/runner.h"
+
+namespace librt::bench {
+
+class Child {
+ public:
+  Child() = default;
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  /// A child that still runs is killed.
+  ~Child();
+
+  /// arguments[0]: a path, or a name that is looked up in PATH. Returns what is wrong; empty: it runs.
+  std::string start(const std::vector<std::string>& arguments);
+  /// Hands over the lines of its stdout until it ends; after `seconds`, or once `stop` is requested, it gets
+  /// SIGTERM, at which rttrain ends after its step. Returns its exit code, kBadMachine after a signal.
+  int follow(double seconds, const Budget& budget, const StopRequest& stop,
+             const std::function<void(const std::string&)>& on_line);
+  /// All of its stderr so far.
+  const std::string& errors() const noexcept { return errors_; }
+  /// It got SIGTERM.
+  bool was_ended() const noexcept { return asked_; }
+
+ private:
+  int wait();
+
+  pid_t child_ = -1;
+  tools::Descriptor output_, error_;
+  std::string errors_;
+  bool asked_ = false;
+};
+
+/// The last line of `errors` that begins with "NAME: ", without that; else that it failed without a message.
+std::string last_error(const std::string& name, const std::string& errors);
+
+/// The path under which a child reads a file of this process: a model in memory is a file descriptor, which
+/// has another name there.
+std::string path_for_child(const std::string& path);
+
+}  // namespace librt::bench

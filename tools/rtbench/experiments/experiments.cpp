@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <array>
+
+#include "tools/compiler/zoo/zoo.h"
+#include "tools/rtbench/experiments/experiment.h"
+#include "tools/rtbench/experiments/runs.h"
+#include "tools/rtbench/experiments/workplace.h"
+#include "tools/rtbench/words.h"
+
+namespace librt::bench {
+namespace {
+
+constexpr const char* kPrograms = "rtconvert, rttrain";
+
+const std::array kExperiments = {
+    Experiment{"perceptron",
+               "perceptron 1000-512-256-2, 10,000 samples, Adam, 10 epochs: seconds by device",
+               kPrograms,
+               90,
+               {},
+               run_perceptron},
+    Experiment{
+        "text", "training of a text classifier on the CPU against GPUs", kPrograms, 90, {"data"}, run_text},
+    Experiment{"resnet50",
+               "ResNet-50: images a second, fp32 and mixed precision, and an epoch of ImageNet's size",
+               "",
+               120,
+               {"precision", "mode", "largest-batch"},
+               run_resnet50},
+    Experiment{"mixed-precision",
+               "training in fp32, fp16 and bf16: time, memory, accuracy",
+               kPrograms,
+               90,
+               {"precision"},
+               run_mixed_precision},
+    Experiment{"batch",
+               "the batch from which throughput no longer grows, and how much of the device is used",
+               "",
+               90,
+               {"precision", "mode", "largest-batch"},
+               run_batch},
+    Experiment{
+        "input", "time spent waiting for data, by workers, prefetch and cache", kPrograms, 60, {}, run_input},
+    Experiment{"memory",
+               "memory against time: micro-batches, recomputation, optimizer states",
+               kPrograms,
+               120,
+               {},
+               run_memory},
+    Experiment{"transfer",
+               "transfers during compute or in turn; graphs or node by node",
+               "a GPU",
+               60,
+               {},
+               run_transfer},
+    Experiment{"scaling",
+               "1, 2 and 4 processes: efficiency, share of communication",
+               "rtconvert, rttrain, mpirun",
+               90,
+               {},
+               run_scaling},
+    Experiment{"matmul",
+               "matmuls from 32 to 4096: GFLOP/s, and from which size a GPU wins",
+               "",
+               60,
+               {"precision"},
+               run_matmul},
+    Experiment{"tabular",
+               "a perceptron for tables: training and latency, where a GPU adds little",
+               kPrograms,
+               60,
+               {},
+               run_tabular},
+};
+
+// Levenshtein's distance.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t k = 0; k <= b.size(); ++k) row[k] = k;
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t k = 0; k < b.size(); ++k) {
+      const size_t changed = diagonal + (a[i] == b[k] ? 0 : 1);
+      diagonal = row[k + 1];
+      row[k + 1] = std::min({changed, row[k] + 1, row[k + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::span<const Experiment> experiments() {
+  return kExperiments;
+}
+
+const Experiment* find_experiment(std::string_view name) {
+  const auto found = std::find_if(kExperiments.begin(), kExperiments.end(),
+                                  [&](const Experiment& e) { return e.name == name; });
+  return found == kExperiments.end() ? nullptr : &*found;
+}
+
+std::string experiments_text() {
+  std::vector<std::vector<std::string>> rows = {{"experiment", "shows", "needs", "budget"}};
+  for (const Experiment& experiment : kExperiments)
+    rows.push_back({std::string(experiment.name), std::string(experiment.summary),
+                    experiment.needs.empty() ? "-" : std::string(experiment.needs),
+                    words::format("%.0f s", experiment.seconds)});
+  return words::columns(rows, 3) +
+         "\nEach measures on the CPU and on every GPU, or on those of --backend, and ends when its work is "
+         "done, or its "
+         "budget is spent; --budget sets another.\n";
+}
+
+std::span<const std::string_view> common_options() {
+  static constexpr std::string_view kCommon[] = {"backend",   "budget", "threads", "seed",
+                                                 "no-tuning", "json",   "markdown"};
+  return kCommon;
+}
+
+std::string nearest_name(const std::string& name) {
+  std::string nearest;
+  size_t least = std::max<size_t>(2, name.size() / 3) + 1;
+  const auto consider = [&](const std::string& known, std::string_view compared) {
+    if (const size_t here = distance(name, compared); here < least) {
+      least = here;
+      nearest = known;
+    }
+  };
+  for (const Experiment& experiment : kExperiments) consider(std::string(experiment.name), experiment.name);
+  for (const compiler::ZooEntry& entry : compiler::zoo()) {
+    consider("zoo:" + std::string(entry.name), entry.name);
+    consider("zoo:" + std::string(entry.name), "zoo:" + std::string(entry.name));
+  }
+  return nearest;
+}
+
+rt::Result<ExperimentResult> run_experiment(const Experiment& experiment, const ExperimentOptions& options,
+                                            StopRequest& stop) {
+  Workplace workplace(experiment, options, stop);
+  if (rt::Status status = workplace.open(); !status) return status;
+  experiment.run(workplace);
+  return workplace.finish();
+}
+
+}  // namespace librt::bench

@@ -1,0 +1,123 @@
+// How much of the training's time is spent waiting for data, by what prepares them.
+#include <algorithm>
+
+#include "tools/rtbench/experiments/jpeg_folder.h"
+#include "tools/rtbench/experiments/runs.h"
+#include "tools/rtbench/experiments/workplace.h"
+#include "tools/rtbench/words.h"
+
+namespace librt::bench {
+namespace {
+
+constexpr int64_t kPictures = 960, kBatch = 32, kEpochs = 4;
+constexpr int kWidth = 320, kHeight = 240, kClasses = 10;
+
+struct Pipeline {
+  int workers = 0, prefetch = 1;
+  bool cache = false;
+};
+
+std::vector<Pipeline> pipelines(int threads) {
+  std::vector<Pipeline> all = {{0, 1, false}, {1, 1, false}, {1, 4, false}, {2, 4, false}};
+  if (threads > 2) all.push_back({threads, std::max(4, threads), false});
+  all.push_back({0, 1, true});
+  all.push_back({2, 4, true});
+  return all;
+}
+
+struct Measured {
+  Pipeline pipeline;
+  double waiting = 0;  ///< share of the epochs after the first
+  double rate = 0;
+};
+
+std::string pipeline_text(const Pipeline& pipeline) {
+  return std::to_string(pipeline.workers) + " workers" + (pipeline.cache ? " and the cache" : "");
+}
+
+void conclude(Workplace& workplace, const WorkDevice& device, const std::vector<Measured>& all) {
+  if (all.size() < 2) return;
+  const Measured& first = all.front();
+  const auto best =
+      std::max_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.rate < b.rate; });
+  workplace.result().findings.push_back(words::format(
+      "On %s training without workers waits %.0f %% of the time; with %s %.0f %%, and is %.2f times as fast.",
+      device.id.c_str(), 100 * first.waiting, pipeline_text(best->pipeline).c_str(), 100 * best->waiting,
+      best->rate / first.rate));
+}
+
+}  // namespace
+
+void run_input(Workplace& workplace) {
+  ExperimentResult& result = workplace.result();
+  const std::string model = workplace.file("lenet5.rt"), folder = workplace.file("pictures");
+  workplace.progress().begin("input", 0);
+  workplace.progress().step("pictures");
+  const Status written =
+      write_jpeg_folder(folder, kPictures, kClasses, kWidth, kHeight, workplace.options().seed);
+  if (!written.ok()) return workplace.omit("all", written.message());
+  std::string problem;
+  if (!workplace.compile("zoo:lenet5", {"--train", "--optimizer", "adam"}, model, problem))
+    return workplace.omit("all", problem);
+  result.method = {
+      "LeNet-5, which is quick, on 960 JPEG pictures of 320x240, decoded and resized to 28x28; batch 32. The "
+      "first epoch is cold; the other columns are the 3 epochs after it, in which a cache holds all "
+      "pictures. "
+      "On the CPU workers and training share the cores."};
+  Table table{"",
+              {{"device", ""},
+               {"workers", ""},
+               {"prefetch", ""},
+               {"cache", ""},
+               {"first epoch", "s"},
+               {"samples/s", "1/s"},
+               {"waiting", "%"}},
+              {}};
+  const std::vector<Pipeline> wanted = pipelines(workplace.threads());
+  size_t left = wanted.size() * workplace.devices().size();
+  for (const WorkDevice& device : workplace.devices()) {
+    std::vector<Measured> all;
+    for (const Pipeline& pipeline : wanted) {
+      const std::string what =
+          device.id + ", " + pipeline_text(pipeline) + ", prefetch " + std::to_string(pipeline.prefetch);
+      const size_t parts = left--;
+      if (workplace.is_over()) {
+        workplace.omit_rest(what);
+        continue;
+      }
+      workplace.progress().step(what);
+      const TrainingRun run = workplace.train(
+          {.model = model,
+           .data = {"--data", folder, "--scale", "0.00392157", "--workers", std::to_string(pipeline.workers),
+                    "--prefetch", std::to_string(pipeline.prefetch), "--cache",
+                    pipeline.cache ? "512MiB" : "0"},
+           .samples = kPictures,
+           .batch = kBatch,
+           .epochs = kEpochs,
+           .options = {"--lr", "0.001"}},
+          device, workplace.share(parts));
+      if (!run.error.empty() || run.epochs.size() < 2) {
+        workplace.omit(what,
+                       run.error.empty() ? "the budget: it did not get beyond its first epoch" : run.error);
+        result.out_of_time |= run.cut_short;
+        continue;
+      }
+      double seconds = 0, waited = 0;
+      for (size_t i = 1; i < run.epochs.size(); ++i) {
+        seconds += run.epochs[i].seconds;
+        waited += run.epochs[i].waited_seconds;
+      }
+      const double rate =
+          static_cast<double>(kPictures) * static_cast<double>(run.epochs.size() - 1) / seconds;
+      all.push_back({pipeline, waited / seconds, rate});
+      table.rows.push_back({Cell::of(device.id), Cell::of(static_cast<double>(pipeline.workers)),
+                            Cell::of(static_cast<double>(pipeline.prefetch)),
+                            Cell::of(pipeline.cache ? "512 MiB" : "none"), Cell::of(run.epochs[0].seconds),
+                            Cell::of(rate), Cell::of(100 * waited / seconds)});
+    }
+    conclude(workplace, device, all);
+  }
+  result.tables.push_back(std::move(table));
+}
+
+}  // namespace librt::bench
