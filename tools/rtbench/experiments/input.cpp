@@ -31,6 +31,21 @@ struct Measured {
   double rate = 0;
 };
 
+struct Waiting {
+  double share = 0, rate = 0;
+};
+
+// Of the epochs after the first.
+Waiting waiting_of(const TrainingRun& run) {
+  double seconds = 0, waited = 0;
+  for (size_t i = 1; i < run.epochs.size(); ++i) {
+    seconds += run.epochs[i].seconds;
+    waited += run.epochs[i].waited_seconds;
+  }
+  return {waited / seconds,
+          static_cast<double>(kPictures) * static_cast<double>(run.epochs.size() - 1) / seconds};
+}
+
 std::string pipeline_text(const Pipeline& pipeline) {
   return std::to_string(pipeline.workers) + " workers" + (pipeline.cache ? " and the cache" : "");
 }
@@ -96,24 +111,22 @@ void run_input(Workplace& workplace) {
            .epochs = kEpochs,
            .options = {"--lr", "0.001"}},
           device, workplace.share(parts));
-      if (!run.error.empty() || run.epochs.size() < 2) {
+      // Without a cache the first epoch is like the others.
+      const bool is_part = run.epochs.size() < 2 && !pipeline.cache && !run.sample_seconds.empty();
+      if (!run.error.empty() || (run.epochs.size() < 2 && !is_part)) {
         workplace.omit(what,
                        run.error.empty() ? "the budget: it did not get beyond its first epoch" : run.error);
-        result.out_of_time |= run.cut_short;
         continue;
       }
-      double seconds = 0, waited = 0;
-      for (size_t i = 1; i < run.epochs.size(); ++i) {
-        seconds += run.epochs[i].seconds;
-        waited += run.epochs[i].waited_seconds;
-      }
-      const double rate =
-          static_cast<double>(kPictures) * static_cast<double>(run.epochs.size() - 1) / seconds;
-      all.push_back({pipeline, waited / seconds, rate});
-      table.rows.push_back({Cell::of(device.id), Cell::of(static_cast<double>(pipeline.workers)),
-                            Cell::of(static_cast<double>(pipeline.prefetch)),
-                            Cell::of(pipeline.cache ? "512 MiB" : "none"), Cell::of(run.epochs[0].seconds),
-                            Cell::of(rate), Cell::of(100 * waited / seconds)});
+      const Waiting waiting =
+          is_part ? Waiting{run.waited_share, *run.samples_per_second().number} : waiting_of(run);
+      all.push_back({pipeline, waiting.share, waiting.rate});
+      Cell rate = Cell::of(waiting.rate), share = Cell::of(100 * waiting.share);
+      rate.estimated = share.estimated = is_part;
+      table.rows.push_back(
+          {Cell::of(device.id), Cell::of(static_cast<double>(pipeline.workers)),
+           Cell::of(static_cast<double>(pipeline.prefetch)), Cell::of(pipeline.cache ? "512 MiB" : "none"),
+           run.epochs.empty() ? Cell::nothing() : Cell::of(run.epochs[0].seconds), rate, share});
     }
     conclude(workplace, device, all);
   }

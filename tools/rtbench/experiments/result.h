@@ -1,7 +1,8 @@
 // What an experiment has found, as plain data: tables, sentences, an article's figure beside the measured
 // one.
 //
-// Knows: numbers and words. Must not know: how they are measured, or written (result_text.h, result_json.cpp).
+// Knows: numbers and words. Must not know: how they are measured, or written (result_text.h,
+// result_json.cpp).
 #pragma once
 
 #include <cstdint>

@@ -9,8 +9,7 @@
 
 namespace librt::bench {
 Workplace::Workplace(const Experiment& experiment, const ExperimentOptions& options, StopRequest& stop)
-    : experiment_(experiment),
-      options_(options),
+    : options_(options),
       stop_(stop),
       budget_(options.budget_seconds.value_or(experiment.seconds)),
       progress_(budget_),

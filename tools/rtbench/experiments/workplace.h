@@ -64,7 +64,6 @@ class Workplace {
  private:
   void describe_absent(const rt::Devices& devices);
 
-  const Experiment& experiment_;
   const ExperimentOptions& options_;
   StopRequest& stop_;
   Budget budget_;
