@@ -43,10 +43,9 @@ using PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR
     VkPhysicalDevice device, uint32_t* count, VkCooperativeMatrixPropertiesKHR* properties);
 #endif
 
-#define RT_VK_GLOBAL_FUNCTIONS(X)           \
-  X(vkCreateInstance)                       \
-  X(vkEnumerateInstanceVersion)             \
-  X(vkEnumerateInstanceExtensionProperties) \
+#define RT_VK_GLOBAL_FUNCTIONS(X) \
+  X(vkCreateInstance)             \
+  X(vkEnumerateInstanceVersion)   \
   X(vkEnumerateInstanceLayerProperties)
 
 #define RT_VK_INSTANCE_FUNCTIONS(X)           \

@@ -24,17 +24,6 @@ Result<uint32_t> validation_layer_version(const GlobalApi& api) {
   return layer->specVersion;
 }
 
-/// Whether labels can be recorded, which tools that capture frames or trace the device show.
-bool has_debug_utils(const GlobalApi& api) {
-  uint32_t count = 0;
-  api.vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> extensions(count);
-  api.vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data());
-  return std::ranges::any_of(extensions, [](const auto& listed) {
-    return std::strcmp(listed.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0;
-  });
-}
-
 /// The newest version that both the loader and this backend know.
 uint32_t api_version(const GlobalApi& api) {
   uint32_t version = VK_API_VERSION_1_1;
@@ -90,11 +79,13 @@ Status Instance::create(const Loader& loader) {
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = layers;
   }
-  if (validation_ || has_debug_utils(loader.api)) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = extensions;
+  info.enabledExtensionCount = 1;
+  info.ppEnabledExtensionNames = extensions;
+  VkResult result = loader.api.vkCreateInstance(&info, nullptr, &instance_);
+  if (result == VK_ERROR_EXTENSION_NOT_PRESENT && !validation_) {
+    info.enabledExtensionCount = 0;  // labels are for tools that watch: without it there are none
+    result = loader.api.vkCreateInstance(&info, nullptr, &instance_);
   }
-  const VkResult result = loader.api.vkCreateInstance(&info, nullptr, &instance_);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER)
     return Status::make(Code::NotFound, "the Vulkan loader finds no driver (no ICD file that works)");
   if (result != VK_SUCCESS)
